@@ -1,0 +1,90 @@
+# Needs Go, make, git, bash and a C compiler (the race detector's). Everything else comes from the module files.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+BIN   := bin
+TOOLS := $(BIN)/tools
+
+# What "cairn version" says.
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# -s -w: without symbol table and debug information the control plane links faster. "make build LDFLAGS=" keeps them.
+LDFLAGS ?= -s -w
+
+# The sandbox: make sandbox NODES=50 ARGS="--data-dir /tmp/cairn"
+NODES ?= 5
+ARGS  ?=
+
+# make test TESTFLAGS="-run Rollout -count=1", make bench BENCH=DaemonSet
+TESTFLAGS ?=
+BENCH     ?= .
+
+##@ Use
+
+.PHONY: sandbox
+sandbox: build ## run Kubernetes in one process, with cairn in it (NODES=5, ARGS=--port=6443)
+	@exec $(BIN)/cairn-sandbox --nodes=$(NODES) $(ARGS)
+
+.PHONY: build
+build: ## build bin/cairn, bin/cairn-sandbox and bin/kubectl (4 to 5 minutes the first time)
+	@mkdir -p $(BIN)
+	@pkgs='./cmd/cairn ./sandbox/cmd/cairn-sandbox ./sandbox/cmd/kubectl'; \
+	hack/progress.sh 'building the control plane' "$$pkgs" \
+		go build -v -buildvcs=false -ldflags '$(LDFLAGS) -X main.version=$(VERSION)' -o $(BIN)/ $$pkgs
+
+##@ Check
+
+.PHONY: test
+test: build $(TOOLS)/gotestsum ## run all tests of both modules (TESTFLAGS="-run Rollout")
+	@GOTESTSUM=$(CURDIR)/$(TOOLS)/gotestsum LDFLAGS='$(LDFLAGS)' TESTFLAGS='$(TESTFLAGS)' hack/test.sh
+
+.PHONY: bench
+bench: build ## run the benchmarks, side by side with upstream (BENCH=regexp)
+	@cd sandbox && go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m -ldflags '$(LDFLAGS)' ./bench/...
+
+.PHONY: verify
+verify: ## generate, tidy, lint; fail when that changes a file
+	@hack/verify.sh '$(MAKE)'
+
+.PHONY: lint
+lint: $(TOOLS)/golangci-lint ## lint both modules
+	@$(TOOLS)/golangci-lint run ./... ./sandbox/...
+
+##@ Change
+
+.PHONY: generate
+generate: $(TOOLS)/controller-gen ## write deepcopy methods, CRDs and whatever has a go:generate line
+	@hack/generate.sh
+
+.PHONY: fmt
+fmt: $(TOOLS)/golangci-lint ## format all Go files
+	@$(TOOLS)/golangci-lint fmt
+
+.PHONY: tidy
+tidy: ## tidy the module files: root, sandbox, tools
+	@hack/tidy.sh
+
+.PHONY: clean
+clean: ## remove what was built
+	@rm -rf $(BIN)
+
+.PHONY: help
+help: ## print this
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# The tools of tools.mod. GOWORK=off, because a workspace refuses -modfile; the binaries then run inside the workspace.
+tool_golangci-lint  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+tool_gotestsum      := gotest.tools/gotestsum
+tool_controller-gen := sigs.k8s.io/controller-tools/cmd/controller-gen
+
+# A linter that an older Go has built refuses newer sources: the Go release is part of what a tool depends on.
+go_stamp := $(TOOLS)/.$(shell go env GOVERSION)
+$(go_stamp):
+	@mkdir -p $(TOOLS) && rm -f $(TOOLS)/.go* && touch $@
+
+$(TOOLS)/%: tools.mod tools.sum $(go_stamp)
+	@GOWORK=off GOFLAGS= hack/progress.sh 'building $*' '-modfile=tools.mod $(tool_$*)' \
+		go build -v -buildvcs=false -modfile=tools.mod -o $@ $(tool_$*)
+	@touch $@

@@ -1,0 +1,45 @@
+// Package cairn is the front door of the module: it holds no code, only this tour. It may import nothing of ours.
+//
+// cairn gives every Kubernetes resource a revision history: a bounded list of immutable snapshots of what a controller
+// was told to build, who owns which object, a rollout that goes from one snapshot to the next without breaking its
+// promises, and a way back. It is a library for people who write controllers, a controller manager for people who run
+// clusters, and a command line for people who look at a workload at three in the morning.
+//
+// # Two pure packages
+//
+// They compute. No client, no clock, no goroutine: everything is a function of its arguments.
+//
+//   - revision: what a snapshot is, when two snapshots are the same, how one is named and numbered, and which of them
+//     may be forgotten.
+//   - rollout: what may be replaced now, given an order, a partition and budgets. Every step carries its reason.
+//
+// # Two packages that talk to the API server
+//
+// They work with any controller-runtime client, so a controller of yours can use them without anything else of cairn.
+//
+//   - ownership: the ControllerRef and its three laws: claim, adopt, release; which parent an event wakes; a pass that
+//     waits until the cache has seen its own last writes.
+//   - history: the revision log of one parent in the API server: claim, record, renumber, truncate.
+//
+// # The controllers and those who run them
+//
+//   - controllers: one folder each, none imports another. Inside: controller.go wires, gather.go reads, plan.go decides
+//     and is pure, act.go writes, status.go reports.
+//   - api: the types of our own kinds, and Metacontroller's.
+//   - manager: puts controllers into one controller-runtime manager. The command line and the sandbox start it.
+//   - deploy: the manifests of an installation.
+//
+// # For people
+//
+//   - inspect: what a person asks of any object: its history, a diff, an undo plan, its status, its tree.
+//   - cli: one folder for each verb, nothing but flags and printing.
+//   - cmd/cairn: main.
+//
+// # Another module
+//
+// The folder sandbox is a Go module of its own. It runs etcd, the kube-apiserver, the scheduler, simulated nodes and
+// the controllers above in one process, for tests and for trying things out. What it needs never reaches a program that
+// imports this module.
+//
+// The direction of all these imports is a test: layout_test.go.
+package cairn

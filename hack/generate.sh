@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Writes generated files: deepcopy methods and CRDs of api/, and whatever has a go:generate line. "make generate" calls
+# it. Generators find the tools of tools.mod first on their PATH.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH=$PWD/bin/tools:$PATH
+export PATH
+
+controller-gen object crd paths=./api/... output:crd:dir=deploy/crds
+go generate ./...
+(cd sandbox && go generate ./...)

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Tidies every module: the root, sandbox/ and the tools. "make tidy" calls it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# Each module by itself, as its users see it.
+GOWORK=off go mod tidy
+(cd sandbox && GOWORK=off go mod tidy)
+
+# The workspace needs a few more checksums. Any go command adds those that it misses: these two miss all of them.
+go list -m all >/dev/null
+go list -deps -test ./... ./sandbox/... >/dev/null
+
+# "go mod tidy -modfile=tools.mod" would take the packages of this directory for those of the tools' module and add
+# everything that they import. So the module file is tidied in an empty directory.
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cp tools.mod "$tmp/go.mod"
+cp tools.sum "$tmp/go.sum"
+(cd "$tmp" && GOWORK=off go mod tidy)
+# Copied back only when it is another one: a new date would build the tools again.
+cmp -s "$tmp/go.mod" tools.mod || cp "$tmp/go.mod" tools.mod
+cmp -s "$tmp/go.sum" tools.sum || cp "$tmp/go.sum" tools.sum
