@@ -1,0 +1,88 @@
+package revision
+
+import "bytes"
+
+// This file compares two snapshots. Rules R1 and R2 are decided here; R0 needs the stamp (resolve.go), R3 needs the API
+// server, and this file says when asking it can make sense at all.
+
+// Rule names the rule by which a revision was found to be equivalent to the parent, in the order in which they are
+// tried. It goes into events and logs.
+type Rule string
+
+// The equivalence rules of the design. A later one is only tried where the earlier ones say "different".
+const (
+	// RuleNone: no rule makes them equal.
+	RuleNone Rule = ""
+	// RuleStamp (R0): the revision was taken from this very parent at this very generation, and no value contradicts it.
+	RuleStamp Rule = "R0"
+	// RuleBytes (R1): the canonical bytes are equal.
+	RuleBytes Rule = "R1"
+	// RuleNormal (R2): equal after both went through today's type.
+	RuleNormal Rule = "R2"
+	// RuleServer (R3): the API server changes nothing when asked to restore it.
+	RuleServer Rule = "R3"
+)
+
+// Compare says by which rule, R1 or R2, two snapshots of one target are equal, and [RuleNone] if by neither. It is
+// reflexive, symmetric and transitive.
+func Compare(a, b *Snapshot) Rule {
+	if bytes.Equal(a.data, b.data) {
+		return RuleBytes
+	}
+	pa, errA := a.plain()
+	pb, errB := b.plain()
+	if errA == nil && errB == nil && bytes.Equal(pa, pb) {
+		return RuleBytes
+	}
+	na, errA := a.normal()
+	nb, errB := b.normal()
+	if errA == nil && errB == nil && bytes.Equal(na, nb) {
+		return RuleNormal
+	}
+	return RuleNone
+}
+
+// Askable reports whether two snapshots that [Compare] finds different could still be one for the API server, so that
+// rule R3 is worth a request: they differ only in fields that one of them has and the other has not. That is what a new
+// default, a removed field or a mirrored one (serviceAccount and serviceAccountName) looks like. A value that both have
+// and that is not the same, or a list of another length, was changed by somebody; no default explains it.
+func Askable(a, b *Snapshot) bool {
+	na, errA := a.normal()
+	nb, errB := b.normal()
+	if errA != nil || errB != nil {
+		return false
+	}
+	ta, errA := decodeObject(na)
+	tb, errB := decodeObject(nb)
+	return errA == nil && errB == nil && agree(ta, tb)
+}
+
+// agree reports whether no value that both canonical trees have is different.
+func agree(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok {
+			return false
+		}
+		for k, va := range a {
+			if vb, both := b[k]; both && !agree(va, vb) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for i := range a {
+			if !agree(a[i], b[i]) {
+				return false
+			}
+		}
+		return true
+	default: // numbers too: they are canonical
+		return a == b
+	}
+}

@@ -1,0 +1,58 @@
+package revision
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// This file holds the stored revision as the pure core sees it, and the one order that revisions have.
+
+// Revision is one stored snapshot, whatever API type it is stored in. It is a plain value; nothing here reads or writes
+// the object behind it.
+type Revision struct {
+	// Name and UID identify the object.
+	Name string
+	UID  types.UID
+	// ResourceVersion is the version that was read. Writes use it as a precondition.
+	ResourceVersion string
+	// Number is the revision number: rises strictly, moves when the parent goes back to this snapshot.
+	Number int64
+	// Hash is the label value by which children point at this revision. Empty if the object has no such label yet.
+	Hash string
+	// Stamp says from which read of which parent the revision was last recorded. Zero if somebody else wrote it.
+	Stamp Stamp
+	// Deleting is true for an object with a deletion timestamp: it counts for numbers, and nothing new may rely on it.
+	Deleting bool
+	// Snapshot is the decoded data, nil if it cannot be decoded; then Err says why.
+	Snapshot *Snapshot
+	Err      error
+}
+
+// Stamp fences the log: the UID of the parent and its metadata.generation when the revision was created or renumbered.
+type Stamp struct {
+	ParentUID  types.UID
+	Generation int64
+}
+
+// Older compares two revisions in history order: by number, ties by name. Timestamps play no part, because clocks do
+// not order writes (proposal, "Version Tracking"). It is a total order over revisions with distinct names, fit for
+// [slices.SortFunc].
+func Older(a, b Revision) int {
+	switch {
+	case a.Number < b.Number:
+		return -1
+	case a.Number > b.Number:
+		return 1
+	default:
+		return strings.Compare(a.Name, b.Name)
+	}
+}
+
+// Sorted returns a copy of revisions, oldest first.
+func Sorted(revisions []Revision) []Revision {
+	out := slices.Clone(revisions)
+	slices.SortFunc(out, Older)
+	return out
+}

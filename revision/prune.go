@@ -1,0 +1,52 @@
+package revision
+
+// This file says which revisions may be forgotten (proposal, "History Maintenance"; design, H3 and H9).
+
+// Live is the set of revisions that something still depends on. The zero value means "not known", and nothing is pruned
+// by it: forgetting a live revision breaks a rollout for good, keeping a dead one costs some kilobytes. Make a known one
+// with [NewLive], after all children, terminating ones included, have been seen.
+type Live struct {
+	known bool
+	refs  map[string]struct{}
+}
+
+// NewLive returns the set of revisions that refs name, each by its hash label value or by its object name: the labels
+// found on children, and the names found in the parent's status. Empty strings are ignored.
+func NewLive(refs ...string) Live {
+	l := Live{known: true, refs: make(map[string]struct{}, len(refs))}
+	for _, ref := range refs {
+		if ref != "" {
+			l.refs[ref] = struct{}{}
+		}
+	}
+	return l
+}
+
+// Known reports whether the set was ever determined.
+func (l Live) Known() bool { return l.known }
+
+// Has reports whether something depends on r.
+func (l Live) Has(r Revision) bool {
+	for _, ref := range []string{r.Name, r.Hash, LabelValue(r.Name)} {
+		if _, ok := l.refs[ref]; ok && ref != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Prune returns the revisions to delete, oldest first, so that at most limit revisions stay that nothing depends on.
+// The update revision, by UID in keep, is neither counted nor deleted; nor is one that is live, being deleted, or not
+// decodable (rule R6). A negative limit counts as 0. If live is not known, it returns nothing.
+func Prune(revisions []Revision, keep Revision, live Live, limit int) []Revision {
+	if !live.Known() {
+		return nil
+	}
+	var dead []Revision
+	for _, r := range Sorted(revisions) {
+		if r.UID != keep.UID && !r.Deleting && r.Err == nil && !live.Has(r) {
+			dead = append(dead, r)
+		}
+	}
+	return dead[:max(0, len(dead)-max(0, limit))]
+}

@@ -1,0 +1,301 @@
+package revision
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// This file compares a parent with its log and says, as one value, what the log needs. It decides; history/ writes.
+
+// Parent is what the core needs to know of the parent, all from one read of it.
+type Parent struct {
+	UID        types.UID
+	Generation int64
+	// Snapshot is the parent's target object state.
+	Snapshot *Snapshot
+	// Uncached is true if the parent was read from the API server just now. A stamp from a later generation than that
+	// was forged, or restored from a backup, and is not believed; otherwise it would block the parent for good.
+	Uncached bool
+	// Generational is true if every change of the covered fields raises metadata.generation, as for all of spec. Only
+	// then can a stamp prove equality (rule R0).
+	Generational bool
+}
+
+// Answers are the API server's answers to earlier questions under rule R3: revision UID to "equal". They hold for one
+// parent at one generation and one version of each revision; keeping them no longer is the caller's job.
+type Answers map[types.UID]bool
+
+// Kind says what the parent did since the log was last written.
+type Kind string
+
+// What [Resolve] can find.
+const (
+	// NoChange: the newest revision is equivalent to the parent.
+	NoChange Kind = "NoChange"
+	// Rollback: an older revision is equivalent; it becomes the newest again.
+	Rollback Kind = "Rollback"
+	// RollForward: no revision is equivalent; a new one is needed.
+	RollForward Kind = "RollForward"
+	// Ask: it takes answers from the API server to tell; see [Resolution.Ask].
+	Ask Kind = "Ask"
+	// Stale: the parent was read at an older generation than the log was written from. Read it again; act on nothing.
+	Stale Kind = "Stale"
+)
+
+// Resolution is what one pass has to know of, and do to, the log before it touches any child.
+type Resolution struct {
+	Kind Kind
+	// Reason says in one sentence why, for logs, events and conditions.
+	Reason string
+	// Rule is the rule that found Update. Empty for RollForward, Ask and Stale.
+	Rule Rule
+	// Update is the revision that is equivalent to the parent, as stored before any of the writes below; nil unless
+	// Kind is NoChange or Rollback. Its name, hash and data are what children are built from (rule R4). Its Snapshot is
+	// nil if it cannot be decoded but a stamp proves that the parent is what it was; use the parent's then.
+	Update *Revision
+	// Number is the number that the update revision must have: its own, or a higher one if it has to be created or
+	// renumbered.
+	Number int64
+	// Stamp is what the update revision must be stamped with; equal to its own stamp if nothing is to be written.
+	Stamp Stamp
+	// Relabel lists revisions that have no hash label; each gets [LabelValue] of its name.
+	Relabel []Revision
+	// Duplicates lists revisions whose content another one has too. Children that carry the duplicate's label are
+	// relabelled to Of before the duplicate is deleted, and no other children are (kubernetes#111280).
+	Duplicates []Duplicate
+	// Ask lists the revisions to ask the API server about, newest first.
+	Ask []Revision
+	// Undecodable lists the revisions that cannot be read. They are kept.
+	Undecodable []Revision
+}
+
+// Duplicate is a revision that repeats the content of another.
+type Duplicate struct {
+	Revision, Of Revision
+}
+
+// Renumber reports whether the update revision exists and needs a higher number.
+func (r *Resolution) Renumber() bool { return r.Update != nil && r.Update.Number != r.Number }
+
+// Restamp reports whether the update revision exists and needs another stamp.
+func (r *Resolution) Restamp() bool { return r.Update != nil && r.Update.Stamp != r.Stamp }
+
+// Resolve finds the revision that is equivalent to the parent and says what the log needs (proposal, "Creating a
+// Revision" and "Version Tracking"; design, rules R0 to R6).
+//
+// revisions are all that the parent owns, in any order. answers may be nil. ask says whether the API server may be asked
+// (rule R3); without it, what cannot be told apart is different.
+//
+// The only error is a log whose highest number leaves no room for a next one: somebody wrote it by hand, and has to
+// delete or renumber that revision.
+func Resolve(parent Parent, revisions []Revision, answers Answers, ask bool) (*Resolution, error) {
+	all := Sorted(revisions)
+	slices.Reverse(all) // newest first: rule R5, and the first match is the one to keep
+	res := &Resolution{Stamp: Stamp{ParentUID: parent.UID, Generation: parent.Generation}}
+	if stale, by := fenced(parent, all); stale {
+		res.Kind = Stale
+		res.Reason = fmt.Sprintf("the parent was read at generation %d, but revision %s was recorded at generation %d; waiting for a newer read",
+			parent.Generation, by.Name, by.Stamp.Generation)
+		return res, nil
+	}
+	stamped, proof := stampedBy(parent, all), RuleNone
+	if stamped != nil {
+		if proof = prove(parent, *stamped, answers, ask); proof == RuleNone {
+			stamped = nil
+		}
+	}
+	if proof == ruleOpen {
+		res.Kind, res.Ask = Ask, []Revision{*stamped}
+		res.Reason = fmt.Sprintf("revision %s claims to be what the parent asks for, and differs in fields that could be defaults", stamped.Name)
+		return res, nil
+	}
+	live := dedupe(readable(all, res), stamped, res)
+	update, rule := find(parent, live, answers)
+	if stamped != nil {
+		update, rule = stamped, proof
+	}
+	if update == nil {
+		if ask {
+			res.Ask = questions(parent, live, answers)
+		}
+		if len(res.Ask) > 0 {
+			res.Kind = Ask
+			res.Reason = fmt.Sprintf("%d stored revisions differ from the parent only in fields that could be defaults", len(res.Ask))
+			return res, nil
+		}
+	}
+	err := res.settle(parent, all, update, rule)
+	return res, err
+}
+
+// ruleOpen stands for a claim that the API server has to be asked about.
+const ruleOpen Rule = "open"
+
+// prove says by which rule the claim of a stamp holds, [RuleNone] if it does not. Anybody who may write revisions can
+// write a stamp, and children are built from what it is on: so it proves nothing where a value contradicts it, and where
+// it differs by fields that only one side has (new defaults, or hostPID slipped in) the API server is asked if it may be.
+// Data that nobody can read holds: the parent is used instead, and there is no reason to roll (rule R6).
+func prove(parent Parent, stamped Revision, answers Answers, ask bool) Rule {
+	equal, asked := answers[stamped.UID]
+	switch {
+	case stamped.Snapshot == nil, Compare(parent.Snapshot, stamped.Snapshot) != RuleNone:
+		return RuleStamp
+	case !Askable(parent.Snapshot, stamped.Snapshot), asked && !equal:
+		return RuleNone
+	case asked:
+		return RuleServer
+	case ask:
+		return ruleOpen
+	default:
+		return RuleStamp
+	}
+}
+
+// fenced reports whether some revision was recorded from a newer read of this very parent.
+func fenced(parent Parent, all []Revision) (bool, Revision) {
+	if parent.Uncached {
+		return false, Revision{}
+	}
+	for _, r := range all {
+		if r.Stamp.ParentUID == parent.UID && r.Stamp.Generation > parent.Generation {
+			return true, r
+		}
+	}
+	return false, Revision{}
+}
+
+// readable sorts out what no comparison may rest on: revisions that are going away, and those that cannot be decoded
+// (rule R6).
+func readable(all []Revision, res *Resolution) []Revision {
+	var live []Revision
+	for _, r := range all {
+		if r.Err != nil || r.Snapshot == nil {
+			res.Undecodable = append(res.Undecodable, r)
+			continue
+		}
+		if r.Hash == "" && !r.Deleting {
+			res.Relabel = append(res.Relabel, r)
+		}
+		if !r.Deleting {
+			live = append(live, r)
+		}
+	}
+	return live
+}
+
+// dedupe keeps one revision of each content: the newest, unless an older one carries the proof of rule R0. all is
+// newest first.
+func dedupe(all []Revision, stamped *Revision, res *Resolution) []Revision {
+	var kept []Revision
+next:
+	for _, r := range all {
+		for i, k := range kept {
+			if Compare(r.Snapshot, k.Snapshot) == RuleNone {
+				continue
+			}
+			if stamped != nil && stamped.UID == r.UID {
+				r, kept[i] = k, r
+			}
+			res.Duplicates = append(res.Duplicates, Duplicate{Revision: r, Of: kept[i]})
+			continue next
+		}
+		kept = append(kept, r)
+	}
+	// A duplicate of a duplicate that lost its place must name the one that was kept.
+	for i, d := range res.Duplicates {
+		for _, k := range kept {
+			if Compare(d.Revision.Snapshot, k.Snapshot) != RuleNone {
+				res.Duplicates[i].Of = k
+			}
+		}
+	}
+	return kept
+}
+
+// stampedBy returns the one revision whose stamp says that it was taken from this parent at this generation, readable
+// or not. If several say so, somebody copied one, and none of them is believed.
+func stampedBy(parent Parent, all []Revision) *Revision {
+	if !parent.Generational {
+		return nil
+	}
+	var found *Revision
+	for i, r := range all {
+		if r.Stamp == (Stamp{ParentUID: parent.UID, Generation: parent.Generation}) && r.Stamp.Generation > 0 && !r.Deleting {
+			if found != nil {
+				return nil
+			}
+			found = &all[i]
+		}
+	}
+	return found
+}
+
+// find returns the revision that is equivalent to the parent where no stamp proves one: R1 over all, then R2 over all,
+// then the answers of R3. live is newest first and has no duplicates.
+func find(parent Parent, live []Revision, answers Answers) (*Revision, Rule) {
+	for _, want := range []Rule{RuleBytes, RuleNormal} {
+		for i, r := range live {
+			if Compare(parent.Snapshot, r.Snapshot) == want {
+				return &live[i], want
+			}
+		}
+	}
+	for i, r := range live {
+		if answers[r.UID] {
+			return &live[i], RuleServer
+		}
+	}
+	return nil, RuleNone
+}
+
+// questions lists the revisions that only the API server can tell from the parent, and that it was not asked about.
+func questions(parent Parent, live []Revision, answers Answers) []Revision {
+	var ask []Revision
+	for _, r := range live {
+		if _, asked := answers[r.UID]; !asked && Askable(parent.Snapshot, r.Snapshot) {
+			ask = append(ask, r)
+		}
+	}
+	return ask
+}
+
+// settle decides number and stamp. all is newest first and holds every revision, readable or not.
+func (r *Resolution) settle(parent Parent, all []Revision, update *Revision, rule Rule) error {
+	var others int64
+	var holder string
+	for _, o := range all {
+		if update != nil && o.UID == update.UID {
+			continue
+		}
+		if o.Number > others {
+			others, holder = o.Number, o.Name
+		}
+	}
+	if update != nil && update.Number > others {
+		r.Kind, r.Rule, r.Update, r.Number = NoChange, rule, update, update.Number
+		r.Reason = fmt.Sprintf("revision %d (%s) is what the parent asks for, by rule %s", update.Number, update.Name, rule)
+		// A stamp is written once, and again when the verdict had to be asked for: it then saves the question. A
+		// generation that rose for another reason (a scale, a new maxUnavailable) is no reason to write. One from the
+		// future is put right: it would fence every cached read.
+		if update.Stamp.ParentUID == parent.UID && update.Stamp.Generation <= parent.Generation && rule != RuleServer {
+			r.Stamp = update.Stamp
+		}
+		return nil
+	}
+	if others == math.MaxInt64 {
+		return fmt.Errorf("revision %s has the highest number there is, so no newer one can be recorded; delete it or lower its number", holder)
+	}
+	r.Number = others + 1
+	if update == nil {
+		r.Kind = RollForward
+		r.Reason = fmt.Sprintf("no stored revision is what the parent asks for; recording revision %d", r.Number)
+		return nil
+	}
+	r.Kind, r.Rule, r.Update = Rollback, rule, update
+	r.Reason = fmt.Sprintf("the parent asks for revision %d (%s) again, by rule %s; renumbering it to %d",
+		update.Number, update.Name, rule, r.Number)
+	return nil
+}

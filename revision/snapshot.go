@@ -1,0 +1,270 @@
+package revision
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"sync"
+)
+
+// This file takes snapshots, reads stored ones and restores them. Numbers are decoded as json.Number throughout, so
+// that an integer above 2^53 survives; the built-in controllers go through float64 and lose it.
+
+// directiveKey marks a subtree of a strategic merge patch that replaces what is there instead of merging into it.
+const directiveKey = "$patch"
+
+// Snapshot is the target object state of a parent at one moment. It is immutable and safe for concurrent use: compare,
+// restore and store it as often as needed. Make one with [Target.Snapshot] or [Target.Decode].
+type Snapshot struct {
+	target *Target
+	data   []byte
+	// tree holds the covered subtrees without directives. Nothing may change it.
+	tree map[string]any
+
+	// plain and normal are what rules R1 and R2 compare: the canonical bytes, before and after the normalizer.
+	plain, normal func() ([]byte, error)
+}
+
+// Snapshot takes the target object state of parent, which is a typed object, a map[string]any, or anything else that
+// encoding/json turns into an object (proposal, "Creating a Revision"). The data is what the controller stores: the
+// covered subtrees, keys sorted, as encoding/json writes them. parent is only read.
+//
+// An error means that parent cannot be encoded or that a subtree which must be an object is none. Such a parent cannot
+// have come through an API server of its kind; report it and do not act on the parent.
+func (t *Target) Snapshot(parent any) (*Snapshot, error) {
+	root, err := toTree(parent)
+	if err != nil {
+		return nil, fmt.Errorf("read the parent as JSON: %w", err)
+	}
+	tree := map[string]any{}
+	for _, path := range t.paths {
+		value, ok := lookup(root, path)
+		if !ok {
+			if t.directive {
+				return nil, fmt.Errorf("the parent has no %s", path)
+			}
+			continue
+		}
+		if _, isObject := value.(map[string]any); t.directive && !isObject {
+			return nil, fmt.Errorf("%s of the parent is %s, not an object", path, kindOf(value))
+		}
+		if err := place(tree, path, value); err != nil {
+			return nil, err
+		}
+	}
+	data, err := t.encode(tree)
+	if err != nil {
+		return nil, err
+	}
+	if _, shared := parent.(map[string]any); shared {
+		// The parent's own maps stay with the parent, and whatever Go types they hold become plain JSON.
+		if tree, err = decodeObject(data); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range t.paths {
+		if value, _ := lookup(tree, path); t.directive {
+			delete(value.(map[string]any), directiveKey) //nolint:forcetypeassert // checked above
+		}
+	}
+	return t.newSnapshot(data, tree), nil
+}
+
+// Decode reads stored data as a snapshot (proposal, "Reconstructing the History"). It accepts every format that this
+// target ever had: with or without a $patch directive, with creationTimestamp null, with more fields than today's type.
+//
+// The error is an [*UndecodableError]. The caller keeps such a revision, reports it, and never starts a rollout because
+// of it (rule R6).
+func (t *Target) Decode(data []byte) (*Snapshot, error) {
+	tree, err := decodeObject(data)
+	if err != nil {
+		return nil, &UndecodableError{Err: err}
+	}
+	for _, path := range t.paths {
+		value, ok := lookup(tree, path)
+		subtree, isObject := value.(map[string]any)
+		switch {
+		case isObject:
+			if t.directive {
+				delete(subtree, directiveKey)
+			}
+		case t.directive && !ok:
+			return nil, &UndecodableError{Err: fmt.Errorf("it has no %s", path)}
+		case t.directive:
+			return nil, &UndecodableError{Err: fmt.Errorf("its %s is %s, not an object", path, kindOf(value))}
+		}
+	}
+	// What lies outside the covered paths is no part of the history, whoever wrote it there: it is neither compared nor
+	// restored.
+	s := t.newSnapshot(bytes.Clone(data), t.only(tree))
+	if _, err := s.normal(); err != nil {
+		return nil, &UndecodableError{Err: err}
+	}
+	return s, nil
+}
+
+// UndecodableError says that the data of a stored revision is no snapshot of its kind.
+type UndecodableError struct {
+	// Revision is the name of the revision object, empty if only data was given.
+	Revision string
+	// Err is what was wrong with the data.
+	Err error
+}
+
+// Error says which revision cannot be read, and why.
+func (e *UndecodableError) Error() string {
+	if e.Revision == "" {
+		return fmt.Sprintf("the revision's data cannot be read: %v", e.Err)
+	}
+	return fmt.Sprintf("the data of revision %s cannot be read: %v", e.Revision, e.Err)
+}
+
+// Unwrap returns what was wrong with the data.
+func (e *UndecodableError) Unwrap() error { return e.Err }
+
+func (t *Target) newSnapshot(data []byte, tree map[string]any) *Snapshot {
+	s := &Snapshot{target: t, data: data, tree: tree}
+	s.plain = sync.OnceValues(func() ([]byte, error) { return canonical(tree) })
+	s.normal = sync.OnceValues(func() ([]byte, error) {
+		if t.normalize == nil {
+			return s.plain()
+		}
+		// The normalizer gets the canonical form, so that what R1 finds equal is equal under R2 too.
+		canon, err := canonicalValue(tree)
+		if err != nil {
+			return nil, err
+		}
+		normal, err := t.normalize(canon.(map[string]any)) //nolint:forcetypeassert // the type of tree
+		if err != nil {
+			return nil, err
+		}
+		return canonical(t.only(normal))
+	})
+	return s
+}
+
+// only keeps the covered subtrees of tree: a normalizer may add siblings that are none of our business.
+func (t *Target) only(tree map[string]any) map[string]any {
+	out := map[string]any{}
+	for _, path := range t.paths {
+		if value, ok := lookup(tree, path); ok {
+			_ = place(out, path, value) // cannot fail: out holds nothing but what place put there
+		}
+	}
+	return out
+}
+
+// encode writes tree as this target stores it. The tree itself stays free of directives.
+func (t *Target) encode(tree map[string]any) ([]byte, error) {
+	if !t.directive {
+		return json.Marshal(tree)
+	}
+	out := tree
+	for _, path := range t.paths {
+		subtree, _ := lookup(tree, path)
+		marked := map[string]any{}
+		maps.Copy(marked, subtree.(map[string]any)) //nolint:forcetypeassert // Snapshot checked it
+		marked[directiveKey] = "replace"
+		out = map[string]any{}
+		if err := place(out, path, marked); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(out)
+}
+
+// Data returns the bytes to store. The caller must not change them.
+func (s *Snapshot) Data() []byte { return s.data }
+
+// Into decodes the covered subtrees into the zero value that into points to, leaving all else at zero. It is how a
+// typed controller gets the template of a stored revision. Decoding over a populated object would keep fields that the
+// snapshot does not have (kubernetes#78853), so a non-zero target is refused.
+func (s *Snapshot) Into(into any) error {
+	v := reflect.ValueOf(into)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		return fmt.Errorf("cannot decode a snapshot into %T: need a pointer", into)
+	}
+	if !v.Elem().IsZero() {
+		return fmt.Errorf("cannot decode a snapshot into a %T that is not zero: fields removed since would survive", into)
+	}
+	b, err := s.plain() // canonical, because encoding/json reads 30.0 into no integer
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, into)
+}
+
+// Restore returns a copy of parent whose covered subtrees are those of s: replaced as a whole, and removed where s has
+// none, so that a field added since is gone again. parent is as in [Target.Snapshot] and is only read. Taking a
+// snapshot of the result gives s again.
+func (s *Snapshot) Restore(parent any) (map[string]any, error) {
+	root, err := toTree(parent)
+	if err != nil {
+		return nil, fmt.Errorf("read the parent as JSON: %w", err)
+	}
+	root = deepCopy(root).(map[string]any) //nolint:forcetypeassert // a deep copy has the type of its source
+	for _, path := range s.target.paths {
+		value, ok := lookup(s.tree, path)
+		if !ok {
+			remove(root, path)
+			continue
+		}
+		if err := place(root, path, deepCopy(value)); err != nil {
+			return nil, fmt.Errorf("restore %s: %w", path, err)
+		}
+	}
+	return root, nil
+}
+
+// toTree returns parent as decoded JSON. A map is used as it is, so callers must not change what they get.
+func toTree(parent any) (map[string]any, error) {
+	if m, ok := parent.(map[string]any); ok {
+		return m, nil
+	}
+	b, err := json.Marshal(parent)
+	if err != nil {
+		return nil, err
+	}
+	return decodeObject(b)
+}
+
+// decodeObject parses b as one JSON object with numbers kept as they are written.
+func decodeObject(b []byte) (map[string]any, error) {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.UseNumber()
+	var tree map[string]any
+	if err := dec.Decode(&tree); err != nil {
+		return nil, err
+	}
+	if tree == nil {
+		return nil, errors.New("it is null, not an object")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more after the object")
+	}
+	return tree, nil
+}
+
+// deepCopy copies decoded JSON.
+func deepCopy(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = deepCopy(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = deepCopy(e)
+		}
+		return out
+	default:
+		return v
+	}
+}

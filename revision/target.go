@@ -1,0 +1,163 @@
+package revision
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// This file says which part of a parent is versioned. Reading and writing that part is in snapshot.go; nothing here
+// knows a kind by name.
+
+// Path names one subtree of an object: its field names from the root, for instance {"spec", "template"}. A path has no
+// list indices: Metacontroller's fieldPaths have none either.
+type Path []string
+
+// ParsePath splits a dotted field path ("spec.template") as Metacontroller's revisionHistory.fieldPaths does: no
+// escaping, no list indices. It returns an error for an empty path or an empty field name; the caller should show it to
+// whoever wrote the path.
+func ParsePath(s string) (Path, error) {
+	if s == "" {
+		return nil, errors.New("a field path must name at least one field, for instance spec.template")
+	}
+	p := Path(strings.Split(s, "."))
+	if slices.Contains(p, "") {
+		return nil, fmt.Errorf("field path %q has an empty field name", s)
+	}
+	return p, nil
+}
+
+// String returns the dotted form of p, the inverse of [ParsePath].
+func (p Path) String() string { return strings.Join(p, ".") }
+
+// contains reports whether q is p or lies below it.
+func (p Path) contains(q Path) bool {
+	if len(q) < len(p) {
+		return false
+	}
+	for i := range p {
+		if p[i] != q[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Normalizer brings the covered subtrees of a parent into the one form that all equal contents share: defaults that are
+// known locally are filled in, fields the type does not know are gone, quantities are in canonical form. It gets a tree
+// that it may change, as decoded by encoding/json with numbers kept as [json.Number], and returns the tree to compare.
+// An error means that the tree is no object of the kind at all.
+//
+// [Typed] makes one for a Go type.
+type Normalizer func(tree map[string]any) (map[string]any, error)
+
+// Target describes the target object state of a kind: the part of a parent that decides what its children look like
+// (Controller History proposal, "Target Object State"). It is a value that the caller builds once for a kind and shares;
+// it is safe for concurrent use because nothing changes it.
+type Target struct {
+	paths     []Path
+	directive bool
+	normalize Normalizer
+}
+
+// StrategicMerge describes a kind whose revisions are strategic merge patches that replace one subtree: the format that
+// Kubernetes writes for DaemonSet and StatefulSet, {"spec":{"template":{…,"$patch":"replace"}}}. The subtree must be an
+// object in every parent. normalize may be nil: contents are then compared as plain JSON.
+func StrategicMerge(normalize Normalizer, path Path) *Target {
+	return &Target{paths: []Path{path}, directive: true, normalize: normalize}
+}
+
+// FieldPaths describes a kind whose revisions hold exactly the listed subtrees and nothing else: the format of
+// Metacontroller's parentPatch and of recorded kinds. A path that a parent does not have is absent from its snapshot,
+// and restoring that snapshot removes it. It returns an error if a path is empty or lies inside another one, because a
+// restore could then not tell which of the two is meant.
+func FieldPaths(normalize Normalizer, paths ...Path) (*Target, error) {
+	if len(paths) == 0 {
+		return nil, errors.New("a target needs at least one field path")
+	}
+	for i, p := range paths {
+		if len(p) == 0 {
+			return nil, errors.New("a field path must name at least one field, for instance spec.template")
+		}
+		for j, q := range paths {
+			if i != j && p.contains(q) {
+				return nil, fmt.Errorf("field path %s lies inside field path %s; name the outer one only", q, p)
+			}
+		}
+	}
+	return &Target{paths: paths, normalize: normalize}, nil
+}
+
+// Paths returns the covered subtrees, in the order in which they were given. The caller must not change them.
+func (t *Target) Paths() []Path { return t.paths }
+
+// lookup returns the value at path, and whether there is one. A null counts as a value.
+func lookup(tree map[string]any, path Path) (any, bool) {
+	for i, field := range path {
+		v, ok := tree[field]
+		if !ok {
+			return nil, false
+		}
+		if i == len(path)-1 {
+			return v, true
+		}
+		if tree, ok = v.(map[string]any); !ok {
+			return nil, false
+		}
+	}
+	return nil, false
+}
+
+// place puts value at path, making the objects above it. It fails if something that is no object is in the way.
+func place(tree map[string]any, path Path, value any) error {
+	for _, field := range path[:len(path)-1] {
+		v, ok := tree[field]
+		if !ok {
+			child := map[string]any{}
+			tree[field] = child
+			tree = child
+			continue
+		}
+		child, ok := v.(map[string]any)
+		if !ok {
+			return fmt.Errorf("field %s of path %s is %s, not an object", field, path, kindOf(v))
+		}
+		tree = child
+	}
+	tree[path[len(path)-1]] = value
+	return nil
+}
+
+// remove deletes the value at path, leaving the objects above it in place.
+func remove(tree map[string]any, path Path) {
+	for _, field := range path[:len(path)-1] {
+		child, ok := tree[field].(map[string]any)
+		if !ok {
+			return
+		}
+		tree = child
+	}
+	delete(tree, path[len(path)-1])
+}
+
+// kindOf names the JSON type of v for error messages.
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case map[string]any:
+		return "an object"
+	case []any:
+		return "a list"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case json.Number, float64, int64:
+		return "a number"
+	default:
+		return fmt.Sprintf("a %T", v)
+	}
+}
