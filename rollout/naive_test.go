@@ -1,0 +1,97 @@
+package rollout_test
+
+// A planner for comparison. It keeps no counters: it tries each thing that could be done on a copy of the set, looks at
+// the whole result, and keeps what breaks no promise.
+
+import (
+	"slices"
+
+	"github.com/cairn-dev/cairn/rollout"
+)
+
+// trial is a set in which some steps are done.
+type trial struct {
+	now, begin []rollout.Unit
+	created    []string
+	s          rollout.Strategy
+}
+
+// naive returns what to do, as "Verb key".
+func naive(units []rollout.Unit, s rollout.Strategy) []string {
+	var out []string
+	t := trial{now: slices.Clone(units), begin: units, s: s}
+	for i, u := range units {
+		if u.Old == nil || u.Crowded || s.Paused || u.Held && u.New == nil {
+			continue
+		}
+		if deleted, fine := t.without(i); fine {
+			// A stand-in is better than a hole, where one may be made and the old one serves.
+			if surged, may := t.with(i); may && (u.Old.Ready || u.Old.Available) {
+				t, out = surged, append(out, "Create "+u.Key)
+				continue
+			}
+			t, out = deleted, append(out, "Delete "+u.Key)
+			continue
+		}
+		if surged, may := t.with(i); may {
+			t, out = surged, append(out, "Create "+u.Key)
+		}
+	}
+	return out
+}
+
+// without deletes the old instance of a unit, if the set stays as it was promised.
+func (t trial) without(i int) (trial, bool) {
+	u := t.begin[i]
+	after := t
+	after.now = slices.Clone(t.now)
+	after.now[i].Old = nil
+	switch {
+	case u.New != nil:
+		return after, u.New.Available || !u.Old.Ready && !u.Old.Available
+	case t.s.MaxSurge > 0 && u.Old.Ready && !u.Old.Available && !u.Leaving:
+		return after, false // it serves, and will be available soon
+	case !u.Old.Available:
+		return after, true
+	case u.Leaving && t.s.MaxSurge > 0:
+		return after, after.standIns() >= unavailable(t.begin)
+	default:
+		return after, unavailable(after.now)+after.gone() <= t.s.MaxUnavailable
+	}
+}
+
+// with creates a new instance beside the old one of a unit, if the surge allows it.
+func (t trial) with(i int) (trial, bool) {
+	after := t
+	after.created = append(slices.Clone(t.created), t.begin[i].Key)
+	surging := len(after.created)
+	for _, u := range t.begin {
+		if u.Crowded || u.Old != nil && u.New != nil {
+			surging++
+		}
+	}
+	return after, t.begin[i].New == nil && !t.begin[i].Leaving && surging <= t.s.MaxSurge
+}
+
+// unavailable counts the units of a set that do not serve.
+func unavailable(units []rollout.Unit) int {
+	return tally(units, func(u rollout.Unit) bool { return !u.Leaving && !serves(u) })
+}
+
+// standIns counts the leaving places that serve.
+func (t trial) standIns() int {
+	return tally(t.now, func(u rollout.Unit) bool { return u.Leaving && serves(u) })
+}
+
+// gone counts the leaving places that served before and do not now: without surge they are paid for by the budget.
+func (t trial) gone() (n int) {
+	if t.s.MaxSurge > 0 {
+		return 0
+	}
+	for i, u := range t.begin {
+		if u.Leaving && serves(u) && !serves(t.now[i]) {
+			n++
+		}
+	}
+	return n
+}

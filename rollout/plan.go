@@ -1,0 +1,240 @@
+package rollout
+
+import "fmt"
+
+// Instance is one object that fills a place: a pod on a node, a child under a key. Instances that are terminating are
+// not given to the planner; a place that has only those has none, and is unavailable.
+type Instance struct {
+	// Name identifies the instance in steps and reasons.
+	Name string
+	// Revision is the name or hash of the revision that the instance was made from, for reasons only.
+	Revision string
+	// Ready is true if it serves; Available is true if it has been ready for minReadySeconds.
+	Ready, Available bool
+}
+
+// serves reports whether the instance does its work. What is available does, also where a kind knows no readiness and
+// the caller leaves Ready unset.
+func (i *Instance) serves() bool { return i.Ready || i.Available }
+
+// Unit is one place of the set.
+type Unit struct {
+	// Key names the place: a node, an ordinal, a child key. Unique in a set.
+	Key string
+	// Old is the instance that comes from another revision than the update revision, New the one that conforms. Either
+	// may be nil. At most one of each is planned with; see Crowded.
+	Old, New *Instance
+	// Crowded says that the place holds more instances than the planner can reason about. Who calls thins it out first;
+	// until then the place counts as unavailable and as surging.
+	Crowded bool
+	// Held units keep their old instance: they lie below the partition, or are replaced by hand only. A surge that has
+	// begun is finished all the same.
+	Held bool
+	// Leaving places want no new instance, but may keep the one they have. They do not count as part of the set.
+	Leaving bool
+}
+
+// available reports whether some instance of the unit is available.
+func (u Unit) available() bool {
+	return !u.Crowded && (u.Old != nil && u.Old.Available || u.New != nil && u.New.Available)
+}
+
+// Strategy is the budget of a rollout. Percentages are resolved by who calls.
+type Strategy struct {
+	// MaxUnavailable is how many units of the set may be unavailable at once, counted over the whole set.
+	MaxUnavailable int
+	// MaxSurge is how many units may hold an old and a new instance at once.
+	MaxSurge int
+	// Paused stops the rollout where it is.
+	Paused bool
+}
+
+// Verb is what a step does.
+type Verb string
+
+// What a step can do. A place that has no instance at all is filled by who calls, whatever the rollout does.
+const (
+	// Delete removes the old instance of a unit.
+	Delete Verb = "Delete"
+	// Create adds a new instance beside the old one.
+	Create Verb = "Create"
+)
+
+// Step is one thing to do now.
+type Step struct {
+	Verb Verb
+	// Unit is the key of the place. Instance is the name of what is deleted, empty for Create.
+	Unit, Instance string
+	// Reason is one clause that a person can read: why this, and why now.
+	Reason string
+}
+
+// Wait is a unit that is not updated and that nothing can be done for now.
+type Wait struct {
+	Unit, Reason string
+}
+
+// Plan is what a rollout does now.
+type Plan struct {
+	// Steps may be carried out in any order and in parallel: together they keep the budget. Replacements that cost
+	// nothing come first.
+	Steps []Step
+	// Waiting lists the units that wait, in the order of the set.
+	Waiting []Wait
+	// Total counts the units of the set, Updated those that hold a conforming instance and no other, Available and
+	// Unavailable those that are and are not available before the steps. Held and leaving units count as the others do,
+	// except that leaving units are no part of the set.
+	Total, Updated, Available, Unavailable int
+}
+
+// Complete reports whether every unit of the set holds a conforming instance and no other.
+func (p Plan) Complete() bool { return p.Updated == p.Total }
+
+// New plans one pass over the whole set, in the order in which units are to be updated.
+//
+// It promises, for a picture that is not older than the caller's own writes: an available instance is deleted only while
+// unavailable + 1 ≤ MaxUnavailable over the whole set, or while a new instance stands in for it; no more than MaxSurge
+// units hold two instances by its doing; an instance that is unavailable anyway is replaced at no cost, so that a broken
+// rollout can be repaired; a conforming instance is never touched.
+func New(units []Unit, s Strategy) Plan {
+	p := planner{Strategy: s}
+	for _, u := range units {
+		p.count(u)
+	}
+	for _, u := range units {
+		p.visit(u)
+	}
+	p.Steps = append(p.free, p.Steps...)
+	return p.Plan
+}
+
+// planner is one run of New. What it has spent so far is in unavailable, surging and spare.
+type planner struct {
+	Strategy
+	Plan
+
+	free                        []Step
+	unavailable, surging, spare int
+}
+
+// count looks at the whole set before anything is decided: a budget that is counted over the part seen so far was
+// kruise#1480.
+func (p *planner) count(u Unit) {
+	if u.Crowded || u.Old != nil && u.New != nil {
+		p.surging++
+	}
+	if u.Leaving {
+		if u.available() {
+			p.spare++
+		}
+		return
+	}
+	p.Total++
+	if u.New != nil && u.Old == nil && !u.Crowded {
+		p.Updated++
+	}
+	if u.available() {
+		p.Available++
+	} else {
+		p.Unavailable++
+		p.unavailable++
+		p.spare--
+	}
+}
+
+// visit decides about one unit.
+func (p *planner) visit(u Unit) {
+	switch {
+	case u.Old == nil && !u.Crowded, u.Held && u.New == nil:
+		return
+	case p.Paused:
+		p.wait(u, "the rollout is paused")
+	case u.Crowded:
+		p.wait(u, "it holds more instances than one of each revision; the surplus goes first")
+	case u.New != nil:
+		p.finishSurge(u)
+	case u.Leaving:
+		p.leave(u)
+	default:
+		p.replace(u)
+	}
+}
+
+// finishSurge decides about a unit that holds both.
+func (p *planner) finishSurge(u Unit) {
+	switch {
+	case u.New.Available:
+		p.step(Step{
+			Verb: Delete, Unit: u.Key, Instance: u.Old.Name,
+			Reason: fmt.Sprintf("%s took its place on %s and is available", u.New.Name, u.Key),
+		})
+	case !u.Old.serves():
+		p.step(Step{
+			Verb: Delete, Unit: u.Key, Instance: u.Old.Name,
+			Reason: fmt.Sprintf("it is not ready, and %s is there to take its place on %s", u.New.Name, u.Key),
+		})
+	default:
+		p.wait(u, fmt.Sprintf("%s is not available yet", u.New.Name))
+	}
+}
+
+// replace decides about a unit that holds an old instance only.
+func (p *planner) replace(u Unit) {
+	old := u.Old
+	// With surge, an instance that is ready serves, even if not yet for minReadySeconds: it is worth a stand-in.
+	expendable := !old.Available
+	if p.MaxSurge > 0 {
+		expendable = !old.serves()
+	}
+	switch {
+	case expendable:
+		p.free = append(p.free, Step{
+			Verb: Delete, Unit: u.Key, Instance: old.Name,
+			Reason: fmt.Sprintf("it comes from revision %s and is not available anyway", old.Revision),
+		})
+	case p.surging < p.MaxSurge:
+		p.surging++
+		p.step(Step{
+			Verb: Create, Unit: u.Key,
+			Reason: fmt.Sprintf("%s on %s comes from revision %s (surge %d of %d)", old.Name, u.Key, old.Revision, p.surging, p.MaxSurge),
+		})
+	case !old.Available:
+		p.wait(u, fmt.Sprintf("it is ready but not available yet, and the surge is %d of %d", p.surging, p.MaxSurge))
+	case p.unavailable < p.MaxUnavailable:
+		p.unavailable++
+		p.step(Step{
+			Verb: Delete, Unit: u.Key, Instance: old.Name,
+			Reason: fmt.Sprintf("it comes from revision %s (unavailable %d of %d)", old.Revision, p.unavailable, p.MaxUnavailable),
+		})
+	case p.MaxSurge > 0:
+		p.wait(u, fmt.Sprintf("the surge is %d of %d", p.surging, p.MaxSurge))
+	default:
+		p.wait(u, fmt.Sprintf("%d of %d may be unavailable, and %d are", p.MaxUnavailable, p.Total, p.unavailable))
+	}
+}
+
+// leave decides about an old instance in a place that wants no new one.
+func (p *planner) leave(u Unit) {
+	step := Step{
+		Verb: Delete, Unit: u.Key, Instance: u.Old.Name,
+		Reason: fmt.Sprintf("it comes from revision %s, and %s takes no new one", u.Old.Revision, u.Key),
+	}
+	switch {
+	case !u.Old.Available:
+		p.free = append(p.free, step)
+	case p.MaxSurge > 0 && p.spare > 0:
+		p.spare--
+		p.step(step)
+	case p.MaxSurge == 0 && p.unavailable < p.MaxUnavailable:
+		p.unavailable++
+		p.step(step)
+	default:
+		p.wait(u, "it serves until the rest of the set is available")
+	}
+}
+
+func (p *planner) step(s Step) { p.Steps = append(p.Steps, s) }
+
+func (p *planner) wait(u Unit, reason string) {
+	p.Waiting = append(p.Waiting, Wait{Unit: u.Key, Reason: reason})
+}
