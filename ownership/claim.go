@@ -1,0 +1,168 @@
+package ownership
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// This file carries the laws out: it adopts, releases and filters.
+
+// Claimer claims children for one parent during one pass. Make a new one for each pass.
+type Claimer struct {
+	// Parent is the object that claims, as it was read for this pass.
+	Parent client.Object
+	// Kind is the parent's group, version and kind, for the references that adoption writes.
+	Kind schema.GroupVersionKind
+	// Selector is the parent's selector. It must not be empty: an empty selector matches every orphan there is.
+	Selector labels.Selector
+	// Writer changes owner references. It needs patch on the child kind; where OwnerReferencesPermissionEnforcement is
+	// on, also delete on the child kind and update on the parent's finalizers.
+	Writer client.Writer
+	// Live reads the parent past every cache before the first adoption of a pass.
+	Live client.Reader
+	// Adoptable, if set, is asked before an orphan is adopted. An error means no; its text is the reason. StatefulSets
+	// adopt by name pattern this way.
+	Adoptable func(child client.Object) error
+	// Wrote, if set, is told about every object that was changed, as the server returned it. See [Ledger].
+	Wrote func(child client.Object)
+
+	checked  bool
+	checkErr error
+}
+
+// Claim returns those of children that belong to the claimer's parent, after adopting and releasing as [Decide] says.
+// An adopted child is returned as the server returned it. children are only read.
+//
+// Losing a race (the child changed, vanished, or got another owner meanwhile) is no error: the event of whoever won wakes
+// us. The returned error joins all others, and comes with the children that could be claimed; the caller should retry the
+// pass, and must not act as if the list were complete.
+func Claim[T client.Object](ctx context.Context, c *Claimer, children []T) ([]T, error) {
+	if c.Selector == nil || c.Selector.Empty() {
+		return nil, fmt.Errorf("%s %s/%s has an empty selector, which would claim every orphan of its namespace",
+			c.Kind.Kind, c.Parent.GetNamespace(), c.Parent.GetName())
+	}
+	var owned []T
+	var errs []error
+	for _, child := range children {
+		decision := Decide(c.Parent, child, c.Selector.Matches(labels.Set(child.GetLabels())))
+		switch decision.Action {
+		case Keep:
+			owned = append(owned, child)
+		case Adopt:
+			adopted, err := adopt(ctx, c, child)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("adopt %s: %w", describe(child), err))
+			} else if adopted != nil {
+				owned = append(owned, *adopted)
+			}
+		case Release:
+			if err := c.release(ctx, child, decision.Reason); err != nil {
+				errs = append(errs, fmt.Errorf("release %s: %w", describe(child), err))
+			}
+		case Ignore:
+		}
+	}
+	return owned, errors.Join(errs...)
+}
+
+// adopt returns nil and no error if the child is not to be had.
+func adopt[T client.Object](ctx context.Context, c *Claimer, child T) (*T, error) {
+	if c.Adoptable != nil {
+		if err := c.Adoptable(child); err != nil {
+			log.FromContext(ctx).V(1).Info("Not adopting", "child", describe(child), "reason", err.Error())
+			return nil, nil
+		}
+	}
+	if err := c.mayAdopt(ctx); err != nil {
+		if errors.Is(err, ErrGone) {
+			log.FromContext(ctx).V(1).Info("Not adopting", "child", describe(child), "reason", err.Error())
+			return nil, nil
+		}
+		return nil, err
+	}
+	refs := append([]metav1.OwnerReference{*metav1.NewControllerRef(c.Parent, c.Kind)}, c.otherOwners(child)...)
+	adopted, won, err := c.setOwners(ctx, child, refs)
+	if err != nil || !won {
+		return nil, err
+	}
+	log.FromContext(ctx).V(1).Info("Adopted", "child", describe(child))
+	t := adopted.(T) //nolint:forcetypeassert // Blank returns the type that it is given
+	return &t, nil
+}
+
+// mayAdopt checks the parent past the cache, once a pass: a parent that is being deleted, or was replaced by one of the
+// same name, must adopt nothing (kubernetes#42639).
+func (c *Claimer) mayAdopt(ctx context.Context) error {
+	if c.checked {
+		return c.checkErr
+	}
+	_, err := Reread(ctx, c.Live, c.Parent)
+	c.checked, c.checkErr = true, err
+	return err
+}
+
+func (c *Claimer) release(ctx context.Context, child client.Object, reason string) error {
+	_, won, err := c.setOwners(ctx, child, c.otherOwners(child))
+	if won {
+		log.FromContext(ctx).V(1).Info("Released", "child", describe(child), "reason", reason)
+	}
+	return err
+}
+
+// otherOwners returns the references of child that are not to our parent. References are keyed by UID, so an owner that
+// becomes the controller must not have a second one.
+func (c *Claimer) otherOwners(child client.Object) []metav1.OwnerReference {
+	var refs []metav1.OwnerReference
+	for _, ref := range child.GetOwnerReferences() {
+		if ref.UID != c.Parent.GetUID() {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+// setOwners replaces the owner references of exactly the object that was read: UID and resourceVersion are
+// preconditions, so that nobody else's reference is lost and never a second controller is written. won is false if
+// somebody was faster.
+func (c *Claimer) setOwners(ctx context.Context, child client.Object, refs []metav1.OwnerReference) (client.Object, bool, error) {
+	if refs == nil {
+		refs = []metav1.OwnerReference{} // an empty list, because null would not say "none" to every server
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":             child.GetUID(),
+		"resourceVersion": child.GetResourceVersion(),
+		"ownerReferences": refs,
+	}})
+	if err != nil {
+		return nil, false, err
+	}
+	out := Blank(child)
+	err = c.Writer.Patch(ctx, out, client.RawPatch(types.MergePatchType, patch))
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		log.FromContext(ctx).V(1).Info("Somebody was faster", "child", describe(child), "error", err.Error())
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	if c.Wrote != nil {
+		c.Wrote(out)
+	}
+	return out, true, nil
+}
+
+// describe names an object for messages, as namespace/name with its Go type, because objects from a typed client carry
+// no kind.
+func describe(o client.Object) string {
+	return fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName())
+}

@@ -1,0 +1,11 @@
+// Package ownership says which object belongs to which parent, and keeps it so. It implements the ControllerRef
+// proposal: the three laws (take ownership, don't interfere, don't share), adoption and release, and which parent an
+// event about a child wakes.
+//
+// [Decide] is the law as a pure function. [Claim] carries it out through any controller-runtime client. [Router] turns
+// the events of a child type into requests for its parents. [Ledger] makes a controller read its own writes, which
+// replaces counting expected events. [IndexController] is an index by owner, so that no pass lists a namespace.
+//
+// What may not come in: a decision about content. This package looks at references, labels, UIDs and deletion, never at
+// what an object says.
+package ownership

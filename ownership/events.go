@@ -1,0 +1,121 @@
+package ownership
+
+import (
+	"context"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// This file routes the events of a child type to parents (ControllerRef proposal, "Watches").
+
+// Route says whom an event about a child concerns.
+type Route struct {
+	// Owners are the ControllerRefs whose parents wake, if their UIDs still hold.
+	Owners []metav1.OwnerReference
+	// Orphan is true if every parent whose selector matches wakes, because one of them may adopt.
+	Orphan bool
+}
+
+// RouteEvent is the routing table as a pure function. before is nil for an add, after is nil for a delete.
+//
+//   - An object with a ControllerRef wakes only that parent.
+//   - An update that changes the ControllerRef wakes the old parent too; one that removes it wakes every match.
+//   - An orphan that appears, or changes its labels, wakes every match.
+//   - An orphan that vanishes wakes nobody, and neither does a periodic resync.
+//   - An update to another UID is a delete and an add that a broken watch has merged.
+func RouteEvent(before, after client.Object) Route {
+	switch {
+	case after == nil && before == nil:
+		return Route{}
+	case after == nil:
+		return Route{Owners: refs(metav1.GetControllerOfNoCopy(before))}
+	case before == nil:
+		ref := metav1.GetControllerOfNoCopy(after)
+		return Route{Owners: refs(ref), Orphan: ref == nil && after.GetDeletionTimestamp() == nil}
+	case before.GetUID() != after.GetUID():
+		gone, came := RouteEvent(before, nil), RouteEvent(nil, after)
+		return Route{Owners: append(came.Owners, gone.Owners...), Orphan: came.Orphan}
+	case before.GetResourceVersion() == after.GetResourceVersion():
+		return Route{}
+	}
+	was, is := metav1.GetControllerOfNoCopy(before), metav1.GetControllerOfNoCopy(after)
+	moved := !apiequality.Semantic.DeepEqual(was, is)
+	route := Route{Owners: refs(is)}
+	if moved {
+		route.Owners = append(route.Owners, refs(was)...)
+	}
+	relabelled := !apiequality.Semantic.DeepEqual(before.GetLabels(), after.GetLabels())
+	route.Orphan = is == nil && (moved || relabelled)
+	return route
+}
+
+func refs(ref *metav1.OwnerReference) []metav1.OwnerReference {
+	if ref == nil {
+		return nil
+	}
+	return []metav1.OwnerReference{*ref}
+}
+
+// Router finds the parents of one kind for the events of one child type.
+type Router struct {
+	// Parent is the kind of the parents.
+	Parent schema.GroupKind
+	// UID returns the UID of the parent of that name, from a cache; ok is false if there is none.
+	UID func(ctx context.Context, key types.NamespacedName) (uid types.UID, ok bool)
+	// Matching returns the parents, in the child's namespace, whose selector matches an orphan.
+	Matching func(ctx context.Context, orphan client.Object) []types.NamespacedName
+}
+
+// Requests returns the parents that a change from before to after concerns. A reference of another kind, or to a UID
+// that is not the parent's of that name, concerns nobody.
+func (r Router) Requests(ctx context.Context, before, after client.Object) []reconcile.Request {
+	route := RouteEvent(before, after)
+	child := after
+	if child == nil {
+		child = before
+	}
+	var out []reconcile.Request
+	for _, ref := range route.Owners {
+		if schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() != r.Parent {
+			continue
+		}
+		key := types.NamespacedName{Namespace: child.GetNamespace(), Name: ref.Name}
+		if uid, ok := r.UID(ctx, key); ok && uid == ref.UID {
+			out = append(out, reconcile.Request{NamespacedName: key})
+		}
+	}
+	if route.Orphan {
+		for _, key := range r.Matching(ctx, child) {
+			out = append(out, reconcile.Request{NamespacedName: key})
+		}
+	}
+	return out
+}
+
+// Handler returns r as a controller-runtime event handler.
+func (r Router) Handler() handler.EventHandler {
+	enqueue := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], before, after client.Object) {
+		for _, req := range r.Requests(ctx, before, after) {
+			q.Add(req)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(ctx, q, nil, e.Object)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(ctx, q, e.ObjectOld, e.ObjectNew)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(ctx, q, e.Object, nil)
+		},
+	}
+}

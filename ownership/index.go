@@ -1,0 +1,66 @@
+package ownership
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file finds the objects that a claim has to look at: those the parent owns, and the orphans that match. The rest
+// of the namespace is never visited.
+
+// ControllerIndex is the name of the cache index that [IndexController] feeds.
+const ControllerIndex = "metadata.controller"
+
+// Orphan is the index value of objects without a ControllerRef. No UID looks like it.
+const Orphan = "none"
+
+// IndexController is the index function for [ControllerIndex]; register it with a cache's field indexer for every child
+// type. It returns the UID of the object's controller, or [Orphan].
+func IndexController(o client.Object) []string {
+	if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
+		return []string{string(ref.UID)}
+	}
+	return []string{Orphan}
+}
+
+// Candidates lists the objects of namespace that uid controls, whatever their labels, and the orphans that selector
+// matches. list is an empty list of the child type; each call of visit gets one item of it.
+//
+// indexed says that reader is a cache with [ControllerIndex]. Without it the whole namespace is listed and filtered,
+// which is right for tools and wrong for a controller.
+func Candidates(ctx context.Context, reader client.Reader, list client.ObjectList, namespace string, uid types.UID,
+	selector labels.Selector, indexed bool, visit func(client.Object) error,
+) error {
+	queries := [][]client.ListOption{{client.InNamespace(namespace)}}
+	if indexed {
+		queries = [][]client.ListOption{
+			{client.InNamespace(namespace), client.MatchingFields{ControllerIndex: string(uid)}},
+			{client.InNamespace(namespace), client.MatchingFields{ControllerIndex: Orphan}, client.MatchingLabelsSelector{Selector: selector}},
+		}
+	}
+	for _, query := range queries {
+		page := list.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // a deep copy of an ObjectList
+		if err := reader.List(ctx, page, query...); err != nil {
+			return fmt.Errorf("list %T in namespace %s: %w", list, namespace, err)
+		}
+		err := meta.EachListItem(page, func(item runtime.Object) error {
+			o := item.(client.Object) //nolint:forcetypeassert // items of an ObjectList are Objects
+			ref := metav1.GetControllerOfNoCopy(o)
+			if ref != nil && ref.UID != uid || ref == nil && !selector.Matches(labels.Set(o.GetLabels())) {
+				return nil
+			}
+			return visit(o)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

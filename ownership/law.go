@@ -1,0 +1,64 @@
+package ownership
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// This file is the three laws as one pure function over what was observed.
+
+// Action is what the laws ask of a parent for one object.
+type Action string
+
+// What a parent does about an object (ControllerRef proposal, "Adoption" and "Orphaning").
+const (
+	// Keep: the object is the parent's, and counts.
+	Keep Action = "Keep"
+	// Adopt: the object is nobody's and matches; take it, after an uncached check of the parent.
+	Adopt Action = "Adopt"
+	// Release: the object is the parent's and matches no longer; let it go.
+	Release Action = "Release"
+	// Ignore: the object is not the parent's, does not count, and is not to be touched.
+	Ignore Action = "Ignore"
+)
+
+// Decision is an action and why.
+type Decision struct {
+	Action Action
+	Reason string
+}
+
+// Decide applies the three laws to one object. matches says whether the object's labels match the parent's selector.
+// Neither argument is changed.
+func Decide(parent, child metav1.Object, matches bool) Decision {
+	if parent.GetNamespace() != "" && child.GetNamespace() != parent.GetNamespace() {
+		return Decision{Ignore, fmt.Sprintf("it is in namespace %q, its would-be parent in %q", child.GetNamespace(), parent.GetNamespace())}
+	}
+	ref := metav1.GetControllerOfNoCopy(child)
+	switch {
+	case ref == nil:
+		return decideOrphan(parent, child, matches)
+	case ref.UID != parent.GetUID():
+		return Decision{Ignore, fmt.Sprintf("it is controlled by %s %s", ref.Kind, ref.Name)}
+	case matches:
+		return Decision{Keep, "it is ours"}
+	case parent.GetDeletionTimestamp() != nil:
+		return Decision{Ignore, "it is ours and matches no longer, but a parent that is being deleted releases nothing"}
+	default:
+		return Decision{Release, "it is ours, but its labels match our selector no longer"}
+	}
+}
+
+func decideOrphan(parent, child metav1.Object, matches bool) Decision {
+	switch {
+	case !matches:
+		return Decision{Ignore, "it is nobody's, and does not match our selector"}
+	case parent.GetDeletionTimestamp() != nil:
+		return Decision{Ignore, "it is nobody's, but a parent that is being deleted adopts nothing"}
+	case child.GetDeletionTimestamp() != nil:
+		return Decision{Ignore, "it is nobody's, and being deleted"}
+	default:
+		return Decision{Adopt, "it is nobody's and matches our selector"}
+	}
+}

@@ -1,0 +1,142 @@
+package ownership
+
+import (
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file makes a controller read its own writes. After a write it remembers what the cache has to show; a pass over
+// the parent waits until it does. Unlike counted expectations this covers updates, deletes, revisions and the parent
+// itself, needs no timeout, and cannot leak when an object is created and deleted behind a broken watch.
+
+// Store is what the ledger needs of an informer's store; every client-go store has it.
+type Store interface {
+	// LastStoreSyncResourceVersion is the newest resource version that the store has taken in, empty if unknown.
+	LastStoreSyncResourceVersion() string
+	// GetByKey returns the object under namespace/name.
+	GetByKey(key string) (item any, exists bool, err error)
+}
+
+// Ledger remembers, for each parent, the writes that the caches have not shown yet. The zero value is not usable; make
+// one with [NewLedger]. It is safe for concurrent use.
+type Ledger struct {
+	stores map[schema.GroupResource]Store
+
+	mu      sync.Mutex
+	pending map[types.UID]*debts
+}
+
+// debts are one parent's unseen writes.
+type debts struct {
+	versions map[schema.GroupResource]string
+	deleted  map[gone]struct{}
+}
+
+type gone struct {
+	resource schema.GroupResource
+	key      string
+	uid      types.UID
+}
+
+// NewLedger returns a ledger over the stores of the resources that the controller writes. Writes to other resources are
+// not waited for.
+func NewLedger(stores map[schema.GroupResource]Store) *Ledger {
+	return &Ledger{stores: stores, pending: map[types.UID]*debts{}}
+}
+
+// Wrote remembers that o, as the server returned it from a create, update or patch, was written on behalf of parent.
+func (l *Ledger) Wrote(parent types.UID, resource schema.GroupResource, o client.Object) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := l.of(parent)
+	if cmp, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), orOne(d.versions[resource])); err == nil && cmp > 0 {
+		d.versions[resource] = o.GetResourceVersion()
+	}
+}
+
+// Deleted remembers that a delete of o, as it was read, was accepted on behalf of parent. It counts as seen once the
+// cache shows the object terminating, gone, or replaced.
+func (l *Ledger) Deleted(parent types.UID, resource schema.GroupResource, o client.Object) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.of(parent).deleted[gone{resource, client.ObjectKeyFromObject(o).String(), o.GetUID()}] = struct{}{}
+}
+
+// Forget drops what is remembered of a parent that is gone.
+func (l *Ledger) Forget(parent types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.pending, parent)
+}
+
+// Unseen says in one clause which write on behalf of parent the caches do not show yet, and returns an empty string if
+// they show all of them. A pass that gets an answer must not act on what it reads; the event of the write wakes the
+// parent again, but a created and at once deleted object may have no event, so the caller also asks again by itself.
+func (l *Ledger) Unseen(parent types.UID) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d, ok := l.pending[parent]
+	if !ok {
+		return ""
+	}
+	for resource, wrote := range d.versions {
+		if !seen(l.stores[resource], wrote) {
+			return fmt.Sprintf("the cache of %s has not reached resource version %s", resource, wrote)
+		}
+		delete(d.versions, resource)
+	}
+	for g := range d.deleted {
+		if !seenDelete(l.stores[g.resource], g) {
+			return fmt.Sprintf("the cache of %s still shows %s, which was deleted", g.resource, g.key)
+		}
+		delete(d.deleted, g)
+	}
+	delete(l.pending, parent)
+	return ""
+}
+
+func (l *Ledger) of(parent types.UID) *debts {
+	d, ok := l.pending[parent]
+	if !ok {
+		d = &debts{versions: map[schema.GroupResource]string{}, deleted: map[gone]struct{}{}}
+		l.pending[parent] = d
+	}
+	return d
+}
+
+// seen reports whether store has reached version. Where it cannot be told, the answer is yes: a controller that waits
+// for what never comes is worse than one that reads a little late and is stopped by a precondition.
+func seen(store Store, version string) bool {
+	if store == nil {
+		return true
+	}
+	at := store.LastStoreSyncResourceVersion()
+	cmp, err := resourceversion.CompareResourceVersion(at, version)
+	return err != nil || cmp >= 0
+}
+
+func seenDelete(store Store, g gone) bool {
+	if store == nil {
+		return true
+	}
+	item, exists, err := store.GetByKey(g.key)
+	if err != nil || !exists {
+		return true
+	}
+	o, err := meta.Accessor(item)
+	return err != nil || o.GetUID() != g.uid || o.GetDeletionTimestamp() != nil
+}
+
+// orOne turns "nothing written yet" into the oldest version there can be.
+func orOne(version string) string {
+	if version == "" {
+		return "1"
+	}
+	return version
+}

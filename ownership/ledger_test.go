@@ -1,0 +1,273 @@
+package ownership_test
+
+// Reading one's own writes: what is waited for, what ends the wait, and what never begins one.
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+var revisions = schema.GroupResource{Group: "apps", Resource: "controllerrevisions"}
+
+// store is an informer's store that is as old as a test wants it.
+type store struct {
+	mu      sync.Mutex
+	at      string
+	objects map[string]any
+	err     error
+}
+
+func (s *store) LastStoreSyncResourceVersion() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at
+}
+
+func (s *store) GetByKey(key string) (item any, exists bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	item, exists = s.objects[key]
+	return item, exists, s.err
+}
+
+// show is an event that the store takes in.
+func (s *store) show(at string, objects ...client.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at, s.objects = at, map[string]any{}
+	for _, o := range objects {
+		s.objects[client.ObjectKeyFromObject(o).String()] = o
+	}
+}
+
+// ledger returns a ledger over a pod store and a revision store, both at version 10.
+func ledger() (l *ownership.Ledger, podStore, revisionStore *store) {
+	podStore, revisionStore = &store{at: "10"}, &store{at: "10"}
+	return ownership.NewLedger(map[schema.GroupResource]ownership.Store{pods: podStore, revisions: revisionStore}), podStore, revisionStore
+}
+
+func unseen(t *testing.T, l *ownership.Ledger, parent types.UID, expected string) {
+	t.Helper()
+	if got := l.Unseen(parent); got != expected {
+		t.Errorf("unseen is %q, want %q", got, expected)
+	}
+}
+
+func TestAWriteIsPendingUntilTheCacheHasSeenIt(t *testing.T) {
+	l, podStore, _ := ledger()
+	unseen(t, l, "p", "")
+	l.Wrote("p", pods, child("c", version("12")))
+	unseen(t, l, "p", "the cache of pods has not reached resource version 12")
+	podStore.show("11")
+	unseen(t, l, "p", "the cache of pods has not reached resource version 12")
+	podStore.show("12")
+	unseen(t, l, "p", "")
+	// Seen is seen: a store that forgets does not bring it back.
+	podStore.show("1")
+	unseen(t, l, "p", "")
+}
+
+func TestVersionsAreComparedAsNumbers(t *testing.T) {
+	l, podStore, _ := ledger()
+	podStore.show("9")
+	l.Wrote("p", pods, child("c", version("10")))
+	unseen(t, l, "p", "the cache of pods has not reached resource version 10")
+	podStore.show("10")
+	unseen(t, l, "p", "")
+}
+
+func TestTheNewestOfSeveralWritesIsWaitedFor(t *testing.T) {
+	l, podStore, _ := ledger()
+	for _, rv := range []string{"12", "101", "13"} { // in the order in which parallel answers may come
+		l.Wrote("p", pods, child("c", version(rv)))
+	}
+	podStore.show("99")
+	unseen(t, l, "p", "the cache of pods has not reached resource version 101")
+	podStore.show("101")
+	unseen(t, l, "p", "")
+}
+
+// Revisions are waited for as children are (F7): seeing one kind says nothing about the other.
+func TestEachResourceIsWaitedFor(t *testing.T) {
+	l, podStore, revisionStore := ledger()
+	l.Wrote("p", pods, child("c", version("12")))
+	l.Wrote("p", revisions, child("r", version("13")))
+	podStore.show("13")
+	unseen(t, l, "p", "the cache of controllerrevisions.apps has not reached resource version 13")
+	revisionStore.show("13")
+	unseen(t, l, "p", "")
+}
+
+// There is no event for what was created and deleted behind a broken watch. The version of the store passes it all the
+// same, so nothing leaks and nobody waits five minutes (F10, bug 51).
+func TestCreatedAndDeletedUnseenIsSettledByTheVersionOfTheStore(t *testing.T) {
+	l, podStore, _ := ledger()
+	l.Wrote("p", pods, child("c", version("12")))
+	unseen(t, l, "p", "the cache of pods has not reached resource version 12")
+	podStore.show("15") // a new list, without it
+	unseen(t, l, "p", "")
+}
+
+func TestADeleteIsPendingUntilTheCacheHasSeenIt(t *testing.T) {
+	for name, shows := range map[string][]client.Object{
+		"it is gone":                         {},
+		"it is terminating":                  {child("c", deleting)},
+		"another one has its name":           {child("c", withUID("uid-new"))},
+		"another one of the same name is on": {child("c", withUID("uid-new"), version("99"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, podStore, _ := ledger()
+			podStore.show("10", child("c"))
+			l.Deleted("p", pods, child("c"))
+			unseen(t, l, "p", "the cache of pods still shows ns/c, which was deleted")
+			podStore.show("11", child("c", version("11"))) // some change from before the delete
+			unseen(t, l, "p", "the cache of pods still shows ns/c, which was deleted")
+			podStore.show("12", shows...)
+			unseen(t, l, "p", "")
+		})
+	}
+}
+
+func TestEveryDeleteIsWaitedFor(t *testing.T) {
+	l, podStore, _ := ledger()
+	a, b := child("a"), child("b")
+	podStore.show("10", a, b)
+	l.Deleted("p", pods, a)
+	l.Deleted("p", pods, b)
+	podStore.show("11", b)
+	unseen(t, l, "p", "the cache of pods still shows ns/b, which was deleted")
+	podStore.show("12")
+	unseen(t, l, "p", "")
+}
+
+func TestAWriteAndADeleteAreBothWaitedFor(t *testing.T) {
+	l, podStore, _ := ledger()
+	podStore.show("10", child("c"))
+	l.Wrote("p", pods, child("d", version("12")))
+	l.Deleted("p", pods, child("c"))
+	podStore.show("12", child("c"))
+	unseen(t, l, "p", "the cache of pods still shows ns/c, which was deleted")
+	podStore.show("13")
+	unseen(t, l, "p", "")
+}
+
+// A recreated parent does not wait for the writes of its predecessor (bug 49).
+func TestWritesBelongToAUIDAndNotToAName(t *testing.T) {
+	l, _, _ := ledger()
+	l.Wrote("uid-old", pods, child("c", version("12")))
+	unseen(t, l, "uid-new", "")
+	unseen(t, l, "uid-old", "the cache of pods has not reached resource version 12")
+}
+
+func TestForgetDropsOneParent(t *testing.T) {
+	l, podStore, _ := ledger()
+	podStore.show("10", child("c"))
+	l.Wrote("gone", pods, child("d", version("12")))
+	l.Deleted("gone", pods, child("c"))
+	l.Wrote("stays", pods, child("d", version("13")))
+	l.Forget("gone")
+	l.Forget("never heard of")
+	unseen(t, l, "gone", "")
+	unseen(t, l, "stays", "the cache of pods has not reached resource version 13")
+}
+
+// A controller that waits for what never comes is worse than one that reads a little late.
+func TestWhatCannotBeToldNeverBlocks(t *testing.T) {
+	t.Run("a resource without a store", func(t *testing.T) {
+		l, _, _ := ledger()
+		l.Wrote("p", schema.GroupResource{Resource: "services"}, child("c", version("12")))
+		l.Deleted("p", schema.GroupResource{Resource: "services"}, child("c"))
+		unseen(t, l, "p", "")
+	})
+	for _, rv := range []string{"", "0", "1", "abc", "012", "-3", "1.5"} {
+		t.Run(fmt.Sprintf("a write of version %q", rv), func(t *testing.T) {
+			l, _, _ := ledger()
+			l.Wrote("p", pods, child("c", version(rv)))
+			unseen(t, l, "p", "")
+		})
+		t.Run(fmt.Sprintf("a store at version %q", rv), func(t *testing.T) {
+			l, podStore, _ := ledger()
+			podStore.show(rv)
+			l.Wrote("p", pods, child("c", version("12")))
+			if rv == "1" {
+				unseen(t, l, "p", "the cache of pods has not reached resource version 12")
+				return
+			}
+			unseen(t, l, "p", "")
+		})
+	}
+	t.Run("a malformed version does not hide a good one", func(t *testing.T) {
+		l, _, _ := ledger()
+		l.Wrote("p", pods, child("c", version("12")))
+		l.Wrote("p", pods, child("c", version("abc")))
+		unseen(t, l, "p", "the cache of pods has not reached resource version 12")
+	})
+	t.Run("a store that fails, or holds something strange", func(t *testing.T) {
+		l, podStore, _ := ledger()
+		l.Deleted("p", pods, child("c"))
+		podStore.show("10", child("c"))
+		podStore.err = errors.New("broken")
+		unseen(t, l, "p", "")
+		podStore.err = nil
+		podStore.objects["ns/c"] = "not an object"
+		l.Deleted("p", pods, child("c"))
+		unseen(t, l, "p", "")
+	})
+}
+
+// The store of client-go's informers is one that the ledger understands.
+func TestAnInformersStoreTellsItsVersion(t *testing.T) {
+	informers := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	l := ownership.NewLedger(map[schema.GroupResource]ownership.Store{pods: informers})
+	if err := informers.Replace([]any{child("c")}, "10"); err != nil {
+		t.Fatal(err)
+	}
+	l.Wrote("p", pods, child("d", version("12")))
+	l.Deleted("p", pods, child("c"))
+	if l.Unseen("p") == "" {
+		t.Error("nothing is waited for")
+	}
+	for _, err := range []error{informers.Delete(child("c", version("11"))), informers.Add(child("d", version("12")))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	unseen(t, l, "p", "")
+}
+
+// Workers write for different parents at once, while the informer goes on. Run with -race.
+func TestTheLedgerIsSafeForConcurrentUse(t *testing.T) {
+	l, podStore, _ := ledger()
+	var all sync.WaitGroup
+	for worker := range 4 {
+		all.Go(func() {
+			uid := types.UID(fmt.Sprint("p", worker%2))
+			for i := range 200 {
+				l.Wrote(uid, pods, child("c", version(strconv.Itoa(11+i))))
+				l.Deleted(uid, pods, child("c"))
+				if text := l.Unseen(uid); text != "" && !strings.Contains(text, "the cache of pods") {
+					t.Error(text)
+				}
+				if i%50 == 49 {
+					l.Forget(uid)
+				}
+				podStore.show(strconv.Itoa(11 + i))
+			}
+		})
+	}
+	all.Wait()
+	podStore.show("1000")
+	unseen(t, l, "p0", "")
+	unseen(t, l, "p1", "")
+}
