@@ -1,0 +1,280 @@
+package history_test
+
+// Changing revisions that exist: renumbering on a rollback, stamps, labels that are missing, duplicates; and the fence
+// that keeps an old read of the parent from writing anything (H7, F9).
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// twoRevisions is a server where agent:1 and then agent:2 were recorded.
+func twoRevisions(t *testing.T) *server {
+	t.Helper()
+	s := newServer(t, agent("agent:1"))
+	mustPass(t, newLog(s), s.parent())
+	mustPass(t, newLog(s), s.image("agent:2"))
+	return s
+}
+
+func TestRenumber(t *testing.T) {
+	s := twoRevisions(t)
+	ds := s.image("agent:1")
+	before := s.stored()
+	s.forget()
+	v, recorded := mustPass(t, newLog(s), ds)
+	if v.Kind != revision.Rollback || recorded.Update.Number != 3 || recorded.Update.Hash == "" || recorded.Update.Stamp.Generation != 3 {
+		t.Errorf("%s to %+v", v.Kind, recorded.Update)
+	}
+	writes := s.writes()
+	if len(writes) != 1 {
+		t.Fatalf("wrote %v", writes)
+	}
+	// Exactly the number and the stamp, of exactly the object that was read.
+	o := before[recorded.Update.Name]
+	var got map[string]any
+	if err := json.Unmarshal([]byte(writes[0].body), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"revision": 3.0, "metadata": map[string]any{
+		"uid": string(o.UID), "resourceVersion": o.ResourceVersion,
+		"annotations": map[string]any{history.ParentUIDAnnotation: "agent-uid", history.ParentGenerationAnnotation: "3"},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("patch (-want +got):\n%s", diff)
+	}
+	if recorded.Update.ResourceVersion == o.ResourceVersion || recorded.Update.ResourceVersion != s.stored()[o.Name].ResourceVersion {
+		t.Errorf("returned version %s", recorded.Update.ResourceVersion)
+	}
+}
+
+// Somebody else wrote first: nothing is done, and nothing is half done.
+func TestRenumberConflicts(t *testing.T) {
+	for name, meanwhile := range map[string]func(*server, *appsv1.ControllerRevision) error{
+		"changed": func(s *server, o *appsv1.ControllerRevision) error {
+			o.Annotations["seen"] = "yes"
+			return s.raw.Update(context.Background(), o)
+		},
+		"replaced": func(s *server, o *appsv1.ControllerRevision) error {
+			twin := o.DeepCopy()
+			twin.UID, twin.ResourceVersion = "twin", ""
+			return errors.Join(s.raw.Delete(context.Background(), o), s.raw.Create(context.Background(), twin))
+		},
+		"deleted": func(s *server, o *appsv1.ControllerRevision) error { return s.raw.Delete(context.Background(), o) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := twoRevisions(t)
+			ds, log := s.image("agent:1"), newLog(s)
+			v := resolve(t, log, ds)
+			if err := meanwhile(s, s.stored()[v.Update.Name].DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+			before := s.stored()
+			s.forget()
+			recorded, err := log.Record(t.Context(), ds, v, nil, nil)
+			if recorded != nil || !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+				t.Errorf("recorded %v, %v", recorded, err)
+			}
+			if diff := cmp.Diff(before, s.stored()); diff != "" || len(s.writes()) != 1 {
+				t.Errorf("wrote %v:\n%s", s.writes(), diff)
+			}
+		})
+	}
+}
+
+// TestStaleParent has the live parent differ from the one that was read, for every write that must not rest on an old
+// read. Nothing is written.
+func TestStaleParent(t *testing.T) {
+	for name, change := range map[string]func(*server){
+		"newer generation": func(s *server) { s.image("agent:9") },
+		"gone":             func(s *server) { s.drop(s.parent()) },
+		"other UID": func(s *server) {
+			ds := s.parent()
+			s.drop(ds)
+			ds.UID, ds.ResourceVersion = "new-uid", ""
+			s.add(ds)
+		},
+		"being deleted": func(s *server) {
+			ds := s.parent()
+			ds.Finalizers = []string{"example.com/wait"}
+			if err := s.raw.Update(context.Background(), ds); err != nil {
+				s.t.Fatal(err)
+			}
+			s.drop(ds)
+		},
+	} {
+		for image, kind := range map[string]revision.Kind{"agent:1": revision.Rollback, "agent:3": revision.RollForward} {
+			t.Run(fmt.Sprintf("%s/%s", name, kind), func(t *testing.T) {
+				s := twoRevisions(t)
+				ds, log := s.image(image), newLog(s)
+				v := resolve(t, log, ds)
+				if v.Kind != kind {
+					t.Fatalf("%s: %s", v.Kind, v.Reason)
+				}
+				change(s)
+				s.forget()
+				if recorded, err := log.Record(t.Context(), ds, v, nil, nil); recorded != nil || !errors.Is(err, history.ErrStale) {
+					t.Errorf("recorded %v, %v", recorded, err)
+				}
+				if len(s.writes()) != 0 {
+					t.Errorf("wrote %v", s.writes())
+				}
+			})
+		}
+	}
+}
+
+func TestParentThatCannotBeRead(t *testing.T) {
+	s := twoRevisions(t)
+	ds := s.image("agent:1")
+	s.forget()
+	s.before = func(c call) error {
+		if c.kind == "DaemonSet" {
+			return apierrors.NewInternalError(errors.New("boom"))
+		}
+		return nil
+	}
+	if _, _, err := pass(t.Context(), newLog(s), ds); !apierrors.IsInternalError(err) || errors.Is(err, history.ErrStale) || len(s.writes()) != 0 {
+		t.Errorf("wrote %v, %v", s.writes(), err)
+	}
+}
+
+// TestFence reads a parent that is older than the stamp on the log.
+func TestFence(t *testing.T) {
+	s := twoRevisions(t)
+	old := s.parent()
+	mustPass(t, newLog(s), s.image("agent:3"))
+	s.forget()
+	if v, _, err := pass(t.Context(), newLog(s), old); v != nil || !errors.Is(err, history.ErrStale) || len(s.writes()) != 0 {
+		t.Errorf("%v, wrote %v, %v", v, s.writes(), err)
+	}
+	// A stamp that the API server itself contradicts was forged, or comes from a backup, and blocks nobody.
+	for _, o := range s.stored() {
+		o.Annotations[history.ParentGenerationAnnotation] = "99"
+		if err := s.raw.Update(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, _ := mustPass(t, newLog(s), s.parent())
+	if v.Kind != revision.NoChange || v.Update.Number != 3 {
+		t.Errorf("%s: %s", v.Kind, v.Reason)
+	}
+}
+
+// TestMissingLabels: revisions of Kubernetes 1.7 carry no hash label; their own name becomes its value.
+func TestMissingLabels(t *testing.T) {
+	ds := agent("agent:2")
+	first, second := revisionOf(t, ds, "agent:1", 1), revisionOf(t, ds, "agent:2", 2)
+	first.Name, second.Name = "agent-old", "agent-"+strings.Repeat("long", 16)
+	delete(first.Labels, "controller-revision-hash")
+	delete(second.Labels, "controller-revision-hash")
+	s := newServer(t, ds, first, second)
+	log := newLog(s)
+	if _, _, err := pass(t.Context(), log, s.parent()); !errors.Is(err, history.ErrStale) {
+		t.Errorf("%v, want a fresh pass", err)
+	}
+	for _, w := range s.writes() {
+		if w.uid == "" || w.version == "" {
+			t.Errorf("no precondition in %s", w.body)
+		}
+	}
+	for name, want := range map[string]string{first.Name: "agent-old", second.Name: strings.Repeat("long", 16)[1:]} {
+		if got := s.stored()[name].Labels; got["controller-revision-hash"] != want || got["app"] != "agent" {
+			t.Errorf("%s is labelled %v", name, got)
+		}
+	}
+	v, recorded := mustPass(t, log, s.parent())
+	if v.Kind != revision.NoChange || recorded.Update.Name != second.Name || len(v.Relabel) != 0 {
+		t.Errorf("%s: %s", v.Kind, v.Reason)
+	}
+}
+
+// TestDuplicates has agent:1 recorded twice (kubernetes#111280). Its children are pointed at the one that stays before
+// the other one goes.
+func TestDuplicates(t *testing.T) {
+	setup := func(t *testing.T) (*server, *history.Log, *revision.Duplicate, *history.Verdict) {
+		t.Helper()
+		ds := agent("agent:2")
+		older, newer := revisionOf(t, ds, "agent:1", 1), revisionOf(t, ds, "agent:1", 2)
+		older.Name, older.UID, older.Labels["controller-revision-hash"] = "agent-twin", "twin", "twin"
+		s := newServer(t, ds, older, newer, revisionOf(t, ds, "agent:2", 3))
+		log := newLog(s)
+		v := resolve(t, log, s.parent())
+		if v.Kind != revision.NoChange || len(v.Duplicates) != 1 {
+			t.Fatalf("%s with %d duplicates", v.Kind, len(v.Duplicates))
+		}
+		s.forget()
+		return s, log, &v.Duplicates[0], v
+	}
+	t.Run("relabelled, then deleted", func(t *testing.T) {
+		s, log, d, v := setup(t)
+		var asked []string
+		recorded, err := log.Record(t.Context(), s.parent(), v, nil, func(_ context.Context, from, to revision.Revision) error {
+			if len(s.writes()) != 0 {
+				t.Errorf("relabelled after %v", s.writes())
+			}
+			asked = append(asked, from.Hash+" to "+to.Hash)
+			return nil
+		})
+		if err != nil || len(recorded.Deleted) != 1 || recorded.Deleted[0].UID != "twin" {
+			t.Fatalf("%+v, %v", recorded, err)
+		}
+		if diff := cmp.Diff([]string{"twin to " + d.Of.Hash}, asked); diff != "" {
+			t.Errorf("asked to relabel (-want +got):\n%s", diff)
+		}
+		writes := s.writes()
+		if len(writes) != 2 || writes[1].verb != "patch" || writes[0].verb != "delete" || // the patch stamps agent:2
+			writes[0].uid != "twin" || writes[0].version != d.Revision.ResourceVersion {
+			t.Errorf("wrote %+v", writes)
+		}
+		if diff := cmp.Diff(map[string]int64{"agent:1": 2, "agent:2": 3}, s.numbers()); diff != "" {
+			t.Errorf("numbers (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("not relabelled, kept", func(t *testing.T) {
+		s, log, _, v := setup(t)
+		boom := errors.New("boom")
+		recorded, err := log.Record(t.Context(), s.parent(), v, nil, func(context.Context, revision.Revision, revision.Revision) error { return boom })
+		if recorded != nil || !errors.Is(err, boom) || !strings.Contains(err.Error(), "point the children of revision agent-twin") {
+			t.Errorf("%+v, %v", recorded, err)
+		}
+		if len(s.writes()) != 0 || len(s.stored()) != 3 {
+			t.Errorf("wrote %v", s.writes())
+		}
+	})
+	t.Run("not deleted", func(t *testing.T) {
+		s, log, _, v := setup(t)
+		s.before = fail("delete", apierrors.NewInternalError(errors.New("boom")))
+		recorded, err := log.Record(t.Context(), s.parent(), v, nil, func(context.Context, revision.Revision, revision.Revision) error { return nil })
+		if recorded != nil || !apierrors.IsInternalError(err) {
+			t.Errorf("%+v, %v", recorded, err)
+		}
+	})
+}
+
+func (s *server) drop(ds *appsv1.DaemonSet) {
+	s.t.Helper()
+	if err := s.raw.Delete(context.Background(), ds); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *server) add(ds *appsv1.DaemonSet) {
+	s.t.Helper()
+	ds.DeletionTimestamp = (*metav1.Time)(nil)
+	if err := s.raw.Create(context.Background(), ds); err != nil {
+		s.t.Fatal(err)
+	}
+}

@@ -1,0 +1,130 @@
+package history_test
+
+// The stored format of a DaemonSet's revision is a contract with kubectl and with the built-in controller: the whole
+// object as a golden file, and what each part of it is taken from.
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cairn-dev/cairn/history"
+)
+
+// annotated is a DaemonSet whose template has another label than its selector asks for, and which carries annotations.
+func annotated() *appsv1.DaemonSet {
+	ds := agent("agent:1")
+	ds.Generation = 7
+	ds.Labels = map[string]string{"of": "the parent, not copied"}
+	ds.Annotations = map[string]string{
+		"kubectl.kubernetes.io/last-applied-configuration": "{}",
+		appsv1.DeprecatedTemplateGeneration:                "3",
+		"kubernetes.io/change-cause":                       "first",
+	}
+	ds.Spec.Template.Labels["tier"] = "node"
+	ds.Spec.Template.Annotations = map[string]string{"of": "the template, in the data only"}
+	return ds
+}
+
+func TestFormatOfADaemonSetRevision(t *testing.T) {
+	s := newServer(t, annotated())
+	_, recorded := mustPass(t, newLog(s), s.parent())
+	o := s.stored()[recorded.Update.Name]
+	o.UID, o.ResourceVersion = "", "" // the server's
+	got, err := yaml.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "daemonset-revision.yaml", got)
+}
+
+// The collision count goes into the hash, and the hash into name and label; into nothing else.
+func TestFormatWithACollisionCount(t *testing.T) {
+	plain, counted := newServer(t, annotated()), newServer(t, annotated())
+	_, first := mustPass(t, newLog(plain), plain.parent())
+	ds, count := counted.parent(), int32(4)
+	ds.Status.CollisionCount = &count
+	_, second := mustPass(t, newLog(counted), ds)
+	if first.Update.Hash == second.Update.Hash {
+		t.Errorf("both have hash %s", first.Update.Hash)
+	}
+	if second.CollisionCount == nil || *second.CollisionCount != 4 {
+		t.Errorf("collision count %v, although the name was free", second.CollisionCount)
+	}
+	a, b := plain.stored()[first.Update.Name], counted.stored()[second.Update.Name]
+	if a == nil || b == nil {
+		t.Fatal("not stored under the name that was returned")
+	}
+	if b.Name != "agent-"+second.Update.Hash || b.Labels["controller-revision-hash"] != second.Update.Hash {
+		t.Errorf("%s has labels %v, want hash %s", b.Name, b.Labels, second.Update.Hash)
+	}
+	b.Name, b.UID = a.Name, a.UID
+	b.Labels["controller-revision-hash"] = a.Labels["controller-revision-hash"]
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Errorf("more than the hash differs:\n%s", diff)
+	}
+}
+
+// Making a revision must not write into the parent that it is made from: parents come from a cache.
+func TestRecordLeavesTheParentAlone(t *testing.T) {
+	s := newServer(t, annotated())
+	ds := s.parent()
+	before := ds.DeepCopy()
+	mustPass(t, newLog(s), ds)
+	if diff := cmp.Diff(before, ds); diff != "" {
+		t.Errorf("the parent changed:\n%s", diff)
+	}
+}
+
+func TestLongNames(t *testing.T) {
+	long := agent("agent:1")
+	long.Name = strings.Repeat("a", 222) + "." + strings.Repeat("b", 30)
+	s := newServer(t, long)
+	_, recorded := mustPass(t, newLog(s), long)
+	if want := strings.Repeat("a", 222) + "-" + recorded.Update.Hash; recorded.Update.Name != want {
+		t.Errorf("named %s, want %s", recorded.Update.Name, want)
+	}
+	if errs := validation.IsDNS1123Subdomain(recorded.Update.Name); len(errs) > 0 {
+		t.Error(errs)
+	}
+}
+
+func TestFormatOf(t *testing.T) {
+	f, ok := history.FormatOf(schema.GroupKind{Group: "apps", Kind: "DaemonSet"})
+	if !ok || f.HashLabel != "controller-revision-hash" || f.ChildLabel != "controller-revision-hash" || f.Children.Kind != "Pod" {
+		t.Errorf("%v, %+v", ok, f)
+	}
+	if _, ok := f.New().(*appsv1.DaemonSet); !ok {
+		t.Errorf("New returns a %T", f.New())
+	}
+	for _, unknown := range []schema.GroupKind{{Kind: "DaemonSet"}, {Group: "extensions", Kind: "DaemonSet"}, {Group: "apps", Kind: "Deployment"}} {
+		if _, ok := history.FormatOf(unknown); ok {
+			t.Errorf("%s has a format", unknown)
+		}
+	}
+}
+
+func TestFormatOfAnotherKindsObject(t *testing.T) {
+	f, other := history.DaemonSet(), &appsv1.Deployment{}
+	if _, err := f.Selector(other); err == nil || !strings.Contains(err.Error(), "Deployment is no DaemonSet") {
+		t.Errorf("selector: %v", err)
+	}
+	if got := f.Labels(other); got != nil {
+		t.Errorf("labels: %v", got)
+	}
+	ds := agent("agent:1")
+	selector, err := f.Selector(ds)
+	if err != nil || selector.String() != "app=agent" {
+		t.Errorf("selector %v, %v", selector, err)
+	}
+	ds.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Like"}}
+	if _, err := f.Selector(ds); err == nil {
+		t.Error("a selector that does not parse has no error")
+	}
+}

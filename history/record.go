@@ -1,0 +1,270 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file makes a verdict durable, before any child is touched.
+
+// MaxData is the largest snapshot that is stored, in bytes. The API server stores somewhat more, but a template of this
+// size would fill its store with a handful of revisions.
+const MaxData = 1 << 20
+
+// maxProbes bounds the search for a free name. Sixteen collisions of a 32-bit hash in one namespace are no accident.
+const maxProbes = 16
+
+// TooLargeError says that a snapshot cannot be stored. The caller reports it on the parent and starts no rollout.
+type TooLargeError struct {
+	// Bytes is the size of the snapshot.
+	Bytes int
+	// Err is what the API server said, nil if it was not asked.
+	Err error
+}
+
+// Error says how large the snapshot is, and how large it may be.
+func (e *TooLargeError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("the snapshot of %d bytes cannot be stored: %v", e.Bytes, e.Err)
+	}
+	return fmt.Sprintf("the snapshot has %d bytes, and at most %d can be stored; make the template smaller", e.Bytes, MaxData)
+}
+
+// Unwrap returns what the API server said.
+func (e *TooLargeError) Unwrap() error { return e.Err }
+
+// Recorded is the log after a verdict has been made durable.
+type Recorded struct {
+	// Update is the revision that is equivalent to the parent, as it is stored now. Children are built from it.
+	Update revision.Revision
+	// Deleted are the duplicates that are gone.
+	Deleted []revision.Revision
+	// CollisionCount is the count under which the revision got its name. It differs from the one given only if names
+	// had to be skipped; the caller then writes it to the parent's status.
+	CollisionCount *int32
+}
+
+// Relabel points the children that carry the label of one revision at another. It is called before a duplicate is
+// deleted; an error keeps the duplicate.
+type Relabel func(ctx context.Context, from, to revision.Revision) error
+
+// Record carries a verdict out: it labels revisions that have no hash label, removes duplicates, and creates, renumbers
+// or stamps the update revision. It does nothing if nothing is to be written. collisionCount is that of the parent's
+// status, nil if it has none.
+//
+// It may be repeated after any error: a write whose response was lost is found again and not made twice. Errors:
+// [ErrStale] (drop the pass), [*TooLargeError] (report it; there is no point in retrying before the parent changes), or
+// an API error (retry). After an error no child may be written.
+func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, collisionCount *int32, relabel Relabel) (*Recorded, error) {
+	out := &Recorded{CollisionCount: collisionCount}
+	if v.Update == nil || v.Renumber() {
+		if err := l.fence(ctx, parent, v); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range v.Relabel {
+		if _, err := l.patch(ctx, parent, r, change{label: revision.LabelValue(r.Name)}); err != nil {
+			return nil, err
+		}
+	}
+	if len(v.Relabel) > 0 {
+		// The versions that the verdict knows are outdated by our own writes. The next pass has the rest to do, if any.
+		return nil, fmt.Errorf("%w: %d of its revisions were labelled just now", ErrStale, len(v.Relabel))
+	}
+	for _, d := range v.Duplicates {
+		if err := relabel(ctx, d.Revision, d.Of); err != nil {
+			return nil, fmt.Errorf("point the children of revision %s at its equal %s: %w", d.Revision.Name, d.Of.Name, err)
+		}
+		if err := l.delete(ctx, parent, d.Revision); err != nil {
+			return nil, err
+		}
+		out.Deleted = append(out.Deleted, d.Revision)
+	}
+	var err error
+	switch {
+	case v.Update == nil:
+		out.Update, out.CollisionCount, err = l.create(ctx, parent, v, collisionCount)
+	case v.Renumber() || v.Restamp():
+		out.Update, err = l.patch(ctx, parent, *v.Update, change{number: v.Number, stamp: v.Stamp})
+	default:
+		out.Update = *v.Update
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// fence checks past every cache what a new number rests on: that the parent is still as it was read (H7), and that the
+// number is new, because one that was counted from an old list would be given twice (H2, kubernetes#80698). A revision
+// that equals the snapshot is left to readBack.
+func (l *Log) fence(ctx context.Context, parent client.Object, v *Verdict) error {
+	if err := l.confirm(ctx, parent); err != nil {
+		return err
+	}
+	selector, err := l.Selector(parent)
+	if err != nil {
+		return err
+	}
+	var list appsv1.ControllerRevisionList
+	err = l.opts.Live.List(ctx, &list, client.InNamespace(parent.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
+		return fmt.Errorf("list the revisions of %s %s/%s past the cache: %w", l.Parent.Kind, parent.GetNamespace(), parent.GetName(), err)
+	}
+	for i := range list.Items {
+		o := &list.Items[i]
+		if !metav1.IsControlledBy(o, parent) || o.Revision < v.Number {
+			continue
+		}
+		if r := l.revision(o); r.Deleting || r.Err != nil || revision.Compare(v.Snapshot, r.Snapshot) == revision.RuleNone {
+			return fmt.Errorf("%w: revision %s has number %d already, and the cache does not show it", ErrStale, o.Name, o.Revision)
+		}
+	}
+	return nil
+}
+
+// create stores the parent's snapshot under the first free name. A name that is taken is read back: if it is this very
+// snapshot of this very parent, then an earlier response was lost, and the collision count stays (H5).
+func (l *Log) create(ctx context.Context, parent client.Object, v *Verdict, count *int32) (revision.Revision, *int32, error) {
+	data := v.Snapshot.Data()
+	if len(data) > MaxData {
+		return revision.Revision{}, nil, &TooLargeError{Bytes: len(data)}
+	}
+	for range maxProbes {
+		o := l.object(parent, v, count)
+		err := l.opts.Client.Create(ctx, o)
+		switch {
+		case err == nil:
+			l.opts.Wrote(parent.GetUID(), o)
+			return l.revision(o), count, nil
+		case tooLarge(err):
+			return revision.Revision{}, nil, &TooLargeError{Bytes: len(data), Err: err}
+		case !apierrors.IsAlreadyExists(err):
+			return revision.Revision{}, nil, fmt.Errorf("record revision %s: %w", o.Name, err)
+		}
+		mine, err := l.readBack(ctx, parent, v, o.Name)
+		if err != nil {
+			return revision.Revision{}, nil, err
+		}
+		if mine != nil {
+			return *mine, count, nil
+		}
+		next := int32(1)
+		if count != nil {
+			next = *count + 1
+		}
+		count = &next
+	}
+	return revision.Revision{}, nil, fmt.Errorf(
+		"record a revision of %s %s/%s: %d names in a row are taken by other objects; delete the strangers among its ControllerRevisions",
+		l.Parent.Kind, parent.GetNamespace(), parent.GetName(), maxProbes)
+}
+
+// readBack looks at the object that has the name we want. It returns nil if that is somebody else's.
+func (l *Log) readBack(ctx context.Context, parent client.Object, v *Verdict, name string) (*revision.Revision, error) {
+	var o appsv1.ControllerRevision
+	err := l.opts.Live.Get(ctx, types.NamespacedName{Namespace: parent.GetNamespace(), Name: name}, &o)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("record revision %s: it existed and is gone again: %w", name, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read back revision %s: %w", name, err)
+	}
+	ref := metav1.GetControllerOfNoCopy(&o)
+	r := l.revision(&o)
+	mine := ref != nil && ref.UID == parent.GetUID() && !r.Deleting
+	if !mine || r.Snapshot == nil || revision.Compare(v.Snapshot, r.Snapshot) == revision.RuleNone {
+		return nil, nil
+	}
+	// The cache has not shown it yet, or we would not have tried to create it. Wait for it before the next pass.
+	l.opts.Wrote(parent.GetUID(), &o)
+	if r.Number < v.Number {
+		var err error
+		if r, err = l.patch(ctx, parent, r, change{number: v.Number, stamp: v.Stamp}); err != nil {
+			return nil, err
+		}
+	}
+	return &r, nil
+}
+
+// object builds the revision object for the parent's snapshot.
+func (l *Log) object(parent client.Object, v *Verdict, count *int32) *appsv1.ControllerRevision {
+	hash := revision.Hash(v.Snapshot.Data(), count)
+	labels := map[string]string{}
+	maps.Copy(labels, l.Labels(parent))
+	labels[l.HashLabel] = hash
+	annotations := map[string]string{}
+	if l.Annotations != nil {
+		maps.Copy(annotations, l.Annotations(parent))
+	}
+	maps.Copy(annotations, stampAnnotations(v.Stamp))
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            revision.Name(parent.GetName(), hash),
+			Namespace:       parent.GetNamespace(),
+			Labels:          labels,
+			Annotations:     annotations,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(parent, l.Parent)},
+		},
+		Data:     runtime.RawExtension{Raw: v.Snapshot.Data()},
+		Revision: v.Number,
+	}
+}
+
+func stampAnnotations(s revision.Stamp) map[string]string {
+	return map[string]string{
+		ParentUIDAnnotation:        string(s.ParentUID),
+		ParentGenerationAnnotation: strconv.FormatInt(s.Generation, 10),
+	}
+}
+
+// change is what one patch of a revision alters. Zero fields stay as they are. Data is not among them (H4).
+type change struct {
+	number int64
+	stamp  revision.Stamp
+	label  string
+}
+
+// patch alters exactly the revision that was read, and fails with a conflict if it changed since.
+func (l *Log) patch(ctx context.Context, parent client.Object, r revision.Revision, c change) (revision.Revision, error) {
+	metadata := map[string]any{"uid": r.UID, "resourceVersion": r.ResourceVersion}
+	body := map[string]any{"metadata": metadata}
+	if c.number != 0 && c.number != r.Number {
+		body["revision"] = c.number
+	}
+	if c.stamp != (revision.Stamp{}) {
+		metadata["annotations"] = stampAnnotations(c.stamp)
+	}
+	if c.label != "" {
+		metadata["labels"] = map[string]string{l.HashLabel: c.label}
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return revision.Revision{}, err
+	}
+	o := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: parent.GetNamespace(), Name: r.Name}}
+	if err := l.opts.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, raw)); err != nil {
+		return revision.Revision{}, fmt.Errorf("change revision %s: %w", r.Name, err)
+	}
+	l.opts.Wrote(parent.GetUID(), o)
+	return l.revision(o), nil
+}
+
+// tooLarge reports whether the API server, or the store behind it, refused an object for its size. The store's refusal
+// has no reason of its own, only a text.
+func tooLarge(err error) bool {
+	return apierrors.IsRequestEntityTooLargeError(err) || err != nil && strings.Contains(err.Error(), "request is too large")
+}

@@ -1,0 +1,156 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file asks: which stored revision does the parent ask for? The core answers; this file fetches what the core
+// cannot know.
+
+// Verdict is what the log needs, and the snapshot that it was compared with.
+type Verdict struct {
+	*revision.Resolution
+	// Snapshot is the parent's target object state.
+	Snapshot *revision.Snapshot
+	// Refused holds what the API server said where it refused to answer under rule R3. A revision without a stamp of
+	// this very generation then counts as
+	// different; the caller tells somebody, in an event for instance.
+	Refused []error
+}
+
+// ErrStale says that the parent that was read is older than the log, or than the API server. The caller drops the pass
+// and reads again; its cache will catch up.
+var ErrStale = errors.New("the parent was read too early")
+
+// Resolve finds the revision that is equivalent to parent among entries, as returned by [Log.Claim]. It writes nothing.
+//
+// Errors: [ErrStale] if parent is an old read; an API error if the server could not be asked (retry); anything else means
+// that the log or the parent is broken in a way that the message says, and that only a person can mend.
+func (l *Log) Resolve(ctx context.Context, parent client.Object, entries []revision.Revision) (*Verdict, error) {
+	snapshot, err := l.snapshot(parent)
+	if err != nil {
+		return nil, err
+	}
+	v := &Verdict{Snapshot: snapshot}
+	facts := revision.Parent{UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: snapshot, Generational: l.Generational}
+	answers := l.answersFor(parent)
+	for {
+		if v.Resolution, err = revision.Resolve(facts, entries, answers.of(entries), l.opts.AskServer); err != nil {
+			return nil, fmt.Errorf("the log of %s %s/%s: %w", l.Parent.Kind, parent.GetNamespace(), parent.GetName(), err)
+		}
+		switch v.Kind {
+		case revision.Stale:
+			if err := l.confirm(ctx, parent); err != nil {
+				return nil, fmt.Errorf("%w (%s)", err, v.Reason)
+			}
+			facts.Uncached = true
+		case revision.Ask:
+			equal, err := l.ask(ctx, parent, v.Ask[0])
+			if _, ok := errors.AsType[*refusedError](err); ok {
+				v.Refused = append(v.Refused, err)
+				// Without an answer a stamp is the best evidence there is: a webhook that takes no dry runs must not
+				// restart every pod after an upgrade.
+				equal = v.Ask[0].Stamp == v.Stamp
+			} else if err != nil {
+				return nil, err
+			}
+			answers.put(v.Ask[0], equal)
+		case revision.NoChange, revision.Rollback, revision.RollForward:
+			return v, nil
+		}
+	}
+}
+
+// confirm checks past every cache that parent, as read, is still what the API server has.
+func (l *Log) confirm(ctx context.Context, parent client.Object) error {
+	fresh, err := ownership.Reread(ctx, l.opts.Live, parent)
+	if errors.Is(err, ownership.ErrGone) {
+		return fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	if err != nil {
+		return err
+	}
+	if fresh.GetGeneration() != parent.GetGeneration() {
+		return fmt.Errorf("%w: it is at generation %d, not %d", ErrStale, fresh.GetGeneration(), parent.GetGeneration())
+	}
+	return nil
+}
+
+// refusedError says that the API server would not carry out a dry run.
+type refusedError struct {
+	revision string
+	err      error
+}
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("the API server refuses to restore revision %s, so it counts as different: %v", e.revision, e.err)
+}
+
+func (e *refusedError) Unwrap() error { return e.err }
+
+// ask is rule R3: would restoring r change the parent? The server fills in its defaults and drops what it no longer
+// knows, on both sides, and raises generation only for what is left. Nothing is stored.
+func (l *Log) ask(ctx context.Context, parent client.Object, r revision.Revision) (bool, error) {
+	patch, err := r.Snapshot.RestorePatch(parent)
+	if err != nil {
+		return false, fmt.Errorf("ask whether revision %s equals its parent: %w", r.Name, err)
+	}
+	out := ownership.Blank(parent)
+	err = l.opts.Client.Patch(ctx, out, client.RawPatch(types.JSONPatchType, patch), client.DryRunAll)
+	switch {
+	case apierrors.IsConflict(err):
+		return false, fmt.Errorf("%w: it changed while the API server was asked about revision %s", ErrStale, r.Name)
+	case apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+		return false, &refusedError{revision: r.Name, err: err}
+	case err != nil:
+		return false, fmt.Errorf("ask whether revision %s equals its parent: %w", r.Name, err)
+	}
+	return out.GetUID() == parent.GetUID() && out.GetGeneration() == parent.GetGeneration(), nil
+}
+
+// answerBook holds the server's answers for one parent at one generation.
+type answerBook struct {
+	generation int64
+	equal      map[answerKey]bool
+}
+
+type answerKey struct {
+	uid     types.UID
+	version string
+}
+
+// answersFor returns the answers that still hold for parent. A pass is the only one over its parent, so the book itself
+// needs no lock.
+func (l *Log) answersFor(parent client.Object) *answerBook {
+	if b, ok := l.answers.Get(parent.GetUID()); ok {
+		if book := b.(*answerBook); book.generation == parent.GetGeneration() { //nolint:forcetypeassert // put in below
+			return book
+		}
+	}
+	book := &answerBook{generation: parent.GetGeneration(), equal: map[answerKey]bool{}}
+	l.answers.Add(parent.GetUID(), book)
+	return book
+}
+
+func (b *answerBook) put(r revision.Revision, equal bool) {
+	b.equal[answerKey{r.UID, r.ResourceVersion}] = equal
+}
+
+func (b *answerBook) of(entries []revision.Revision) revision.Answers {
+	out := revision.Answers{}
+	for _, r := range entries {
+		if equal, ok := b.equal[answerKey{r.UID, r.ResourceVersion}]; ok {
+			out[r.UID] = equal
+		}
+	}
+	return out
+}

@@ -1,0 +1,139 @@
+package history_test
+
+// The cache of revisions lags, and nothing else does (F7): what it does not show must not be recorded twice (H1), and
+// its numbers must not be given twice (H2, kubernetes#80698).
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+func TestLaggingLog(t *testing.T) {
+	for name, c := range map[string]struct {
+		image  string
+		shown  int64 // the highest number that the cache shows
+		kind   revision.Kind
+		stale  bool
+		number map[string]int64
+	}{
+		"a new revision, one is hidden":       {"agent:4", 2, revision.RollForward, true, map[string]int64{"agent:1": 1, "agent:2": 2, "agent:3": 3}},
+		"a new revision, all are hidden":      {"agent:4", 0, revision.RollForward, true, map[string]int64{"agent:1": 1, "agent:2": 2, "agent:3": 3}},
+		"a rollback, one is hidden":           {"agent:1", 2, revision.Rollback, true, map[string]int64{"agent:1": 1, "agent:2": 2, "agent:3": 3}},
+		"the one that is wanted is hidden":    {"agent:3", 2, revision.RollForward, false, map[string]int64{"agent:1": 1, "agent:2": 2, "agent:3": 3}},
+		"an old one that is wanted is hidden": {"agent:1", 0, revision.RollForward, true, map[string]int64{"agent:1": 1, "agent:2": 2, "agent:3": 3}},
+		"a new revision, all are shown":       {"agent:4", 3, revision.RollForward, false, map[string]int64{"agent:1": 1, "agent:2": 2, "agent:3": 3, "agent:4": 4}},
+		"a rollback, all are shown":           {"agent:1", 3, revision.Rollback, false, map[string]int64{"agent:1": 4, "agent:2": 2, "agent:3": 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, entries := recordedTo(t, 3)
+			newest := map[string]bool{}
+			for _, r := range entries {
+				newest[r.Name] = r.Number > c.shown
+			}
+			ds := s.image(c.image)
+			log := history.New(history.DaemonSet(), history.Options{
+				Client: hiding{s, func(o client.Object) bool { return newest[o.GetName()] }}, Live: s, Indexed: true,
+			})
+			v, recorded, err := pass(t.Context(), log, ds)
+			if v == nil || v.Kind != c.kind || errors.Is(err, history.ErrStale) != c.stale || (recorded == nil) != c.stale {
+				t.Errorf("%+v, %v", recorded, err)
+			}
+			if recorded != nil && recorded.CollisionCount != nil {
+				t.Errorf("collision count %d", *recorded.CollisionCount)
+			}
+			if diff := cmp.Diff(c.number, s.numbers()); diff != "" {
+				t.Errorf("numbers (-want +got):\n%s", diff)
+			}
+			// With a cache that has caught up, the next pass gets there.
+			_, recorded = mustPass(t, newLog(s), ds)
+			for image, number := range s.numbers() {
+				if image != c.image && number >= recorded.Update.Number {
+					t.Errorf("%s has number %d, the update revision has %d", image, number, recorded.Update.Number)
+				}
+			}
+		})
+	}
+}
+
+// Another parent's revisions have numbers of their own, even where the labels are the same.
+func TestNumbersOfOthers(t *testing.T) {
+	ds := agent("agent:1")
+	other := revisionOf(t, ds, "agent:9", 9)
+	other.OwnerReferences[0].UID = "other"
+	s := newServer(t, ds, other)
+	if _, recorded := mustPass(t, newLog(s), s.parent()); recorded.Update.Number != 1 {
+		t.Errorf("recorded as number %d", recorded.Update.Number)
+	}
+}
+
+// A number that cannot be checked is not given.
+func TestUncheckedNumber(t *testing.T) {
+	s, _ := recordedTo(t, 1)
+	ds := s.image("agent:2")
+	lists := 0
+	s.before = func(c call) error {
+		if c.verb != "list" {
+			return nil
+		}
+		if lists++; lists <= 2 { // Claim's
+			return nil
+		}
+		return apierrors.NewInternalError(errors.New("boom"))
+	}
+	if _, recorded, err := pass(t.Context(), newLog(s), ds); recorded != nil || !apierrors.IsInternalError(err) || len(s.writes()) != 0 {
+		t.Errorf("%+v, %v", recorded, err)
+	}
+}
+
+// Whoever makes the cache wait for our own writes is told of each of them, and of what is found by a read past the cache,
+// in the version that the cache has to show.
+func TestToldOfEveryWrite(t *testing.T) {
+	unlabelled := func(o *appsv1.ControllerRevision) { delete(o.Labels, "controller-revision-hash") }
+	for name, c := range map[string]struct {
+		image   string
+		change  func(*appsv1.ControllerRevision) // of agent:1, which is not the newest
+		lagging bool
+	}{
+		"a create":       {"agent:3", nil, false},
+		"a renumbering":  {"agent:1", nil, false},
+		"a stamp":        {"agent:2", nil, false},
+		"a label":        {"agent:2", unlabelled, false},
+		"what was found": {"agent:2", nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ds := agent(c.image)
+			first := revisionOf(t, ds, "agent:1", 1)
+			if c.change != nil {
+				c.change(first)
+			}
+			s := newServer(t, ds, first, revisionOf(t, ds, "agent:2", 2))
+			told := map[string]string{}
+			options := history.Options{Client: s, Live: s, Indexed: true, Wrote: func(parent types.UID, o client.Object) {
+				told[string(parent)+"/"+o.GetName()] = o.GetResourceVersion()
+			}}
+			if c.lagging {
+				options.Client = hiding{s, func(o client.Object) bool { return o.(*appsv1.ControllerRevision).Revision == 2 }}
+			}
+			_, recorded, err := pass(t.Context(), history.New(history.DaemonSet(), options), s.parent())
+			if err != nil && !errors.Is(err, history.ErrStale) {
+				t.Fatal(err)
+			}
+			want := map[string]string{"agent-uid/" + first.Name: s.stored()[first.Name].ResourceVersion}
+			if recorded != nil {
+				want = map[string]string{"agent-uid/" + recorded.Update.Name: s.stored()[recorded.Update.Name].ResourceVersion}
+			}
+			if diff := cmp.Diff(want, told); diff != "" {
+				t.Errorf("told of (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
