@@ -1,0 +1,163 @@
+package daemonset
+
+// Deleting and relabelling pods: with preconditions, with a back-off for those that failed, and no pod more than meant.
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cairn-dev/cairn/revision"
+)
+
+func TestDelete(t *testing.T) {
+	one := pod("n1", hashOld, func(p *corev1.Pod) { p.ResourceVersion = "" })
+	for name, c := range map[string]struct {
+		change func(*deletion, *world)
+		gone   bool
+		err    bool
+		event  string
+	}{
+		"as planned":   {func(*deletion, *world) {}, true, false, "Normal SuccessfulDelete Deleted pod: n1-old (why)"},
+		"changed":      {func(d *deletion, _ *world) { d.pod.ResourceVersion = "1" }, false, false, ""},
+		"replaced":     {func(d *deletion, _ *world) { d.pod.UID = "before" }, false, false, ""},
+		"gone already": {func(d *deletion, w *world) { _ = w.raw.Delete(t.Context(), d.pod.DeepCopy()) }, true, false, ""},
+		"refused":      {func(_ *deletion, w *world) { w.before = refuse("delete", "Pod", errors.New("boom")) }, false, true, "Warning FailedDelete Error deleting pod n1-old: boom"},
+		"it failed":    {func(d *deletion, _ *world) { d.failed = true }, true, false, "Warning FailedDaemonPod Found failed daemon pod default/n1-old on node n1, will try to kill it"},
+		"it ended":     {func(d *deletion, _ *world) { d.succeeded = true }, true, false, "Normal SucceededDaemonPod Found succeeded daemon pod default/n1-old on node n1, will try to delete it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, one.DeepCopy())
+			d := deletion{pod: w.pod("n1-old"), node: "n1", reason: "why"}
+			version := d.pod.ResourceVersion
+			c.change(&d, w)
+			err := w.r.act(t.Context(), given(agent(), nil), &plan{deletes: []deletion{d}})
+			if (err != nil) != c.err || (len(w.pods()) == 0) != c.gone {
+				t.Errorf("%d pods, %v", len(w.pods()), err)
+			}
+			deletes := w.calls("delete")
+			if len(deletes) != 1 || deletes[0].uid != string(d.pod.UID) || deletes[0].version != d.pod.ResourceVersion || version == "" {
+				t.Errorf("requests %+v", deletes)
+			}
+			if c.event == "" != (len(w.events.events) == 0) || c.event != "" && !slices.Contains(w.events.events, c.event) {
+				t.Errorf("events %q", w.events.events)
+			}
+		})
+	}
+}
+
+// TestBackOff deletes failed pods of one node again and again: each time it has to wait twice as long.
+func TestBackOff(t *testing.T) {
+	w := newWorld(t)
+	ds := agent()
+	waits := func(ds string, node string) time.Duration {
+		a := agent()
+		a.UID = "agent-uid"
+		if ds != "" {
+			a.UID = "recreated"
+		}
+		snapshot, err := w.r.log.Target.Snapshot(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := w.r.facts(&observed{ds: a}, snapshot, hashNew)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.backoff(node)
+	}
+	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		if got := waits("", "n1"); got != 0 {
+			t.Errorf("it has to wait %s", got)
+		}
+		p := &plan{deletes: []deletion{{pod: pod("n1", hashOld), node: "n1", failed: true}}}
+		if err := w.r.act(t.Context(), given(ds, nil), p); err != nil {
+			t.Fatal(err)
+		}
+		if got := waits("", "n1"); got != want {
+			t.Errorf("the next one has to wait %s, want %s", got, want)
+		}
+		if other, recreated := waits("", "n2"), waits("recreated", "n1"); other != 0 || recreated != 0 {
+			t.Errorf("another node waits %s, another DaemonSet %s", other, recreated)
+		}
+		w.clock.Step(want)
+	}
+	// Deletes for other reasons leave the back-off alone.
+	p := &plan{deletes: []deletion{{pod: pod("n3", hashOld), node: "n3"}, {pod: pod("n3", hashNew), node: "n3", succeeded: true}}}
+	if err := w.r.act(t.Context(), given(ds, nil), p); err != nil || waits("", "n3") != 0 {
+		t.Errorf("it waits %s, %v", waits("", "n3"), err)
+	}
+}
+
+// TestRelabel touches the pods of the duplicate and no others (kubernetes#111280).
+func TestRelabel(t *testing.T) {
+	w := newWorld(t, pod("n1", "twin"), pod("n2", "older"), pod("n3", hashNew), pod("n4", "", named("n4-none")), pod("n5", "twin", terminating))
+	o := &observed{ds: agent(), pods: w.pods()}
+	relabel := w.r.relabel(o)
+	if err := relabel(t.Context(), revision.Revision{Name: "agent-twin", Hash: "twin"}, revision.Revision{Name: "agent-old", Hash: hashOld}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"patch n1-twin", "patch n5-twin"}, w.podWrites()); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	for _, c := range w.writes() {
+		if c.uid == "" || c.version == "" {
+			t.Errorf("no precondition in %s", c.body)
+		}
+	}
+	want := map[string]string{"n1-twin": hashOld, "n2-older": "older", "n3-new": hashNew, "n4-none": "", "n5-twin": hashOld}
+	for _, p := range w.pods() {
+		if got := p.Labels["controller-revision-hash"]; got != want[p.Name] || p.Labels["app"] != "agent" {
+			t.Errorf("%s is labelled %v", p.Name, p.Labels)
+		}
+	}
+	// The rest of the pass must know: otherwise it replaces these pods, or truncates the revision that they name by now.
+	for _, p := range o.pods {
+		if got := p.Labels["controller-revision-hash"]; got != want[p.Name] {
+			t.Errorf("the pass sees %s labelled %q", p.Name, got)
+		}
+	}
+	if live := o.live(); !live.Has(revision.Revision{Hash: hashOld}) || live.Has(revision.Revision{Hash: "other"}) {
+		t.Error("the revision that pods were pointed at does not count as live")
+	}
+
+	// Nothing to do for twins that share a label, or that have none.
+	w.forget()
+	for _, from := range []string{hashNew, ""} {
+		if err := relabel(t.Context(), revision.Revision{Hash: from}, revision.Revision{Hash: hashNew}); err != nil || len(w.podWrites()) != 0 {
+			t.Errorf("wrote %v, %v", w.podWrites(), err)
+		}
+	}
+}
+
+// A pod that is gone is no reason to keep a duplicate; one that changed is. Whatever became of the request, the pods may
+// carry the new label by now, so the revision behind it is live.
+func TestRelabelErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after func(call) error
+		err           bool
+	}{
+		"gone":     {refuse("patch", "Pod", apierrors.NewNotFound(schema.GroupResource{}, "x")), nil, false},
+		"conflict": {refuse("patch", "Pod", apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("changed"))), nil, true},
+		"lost":     {nil, refuse("patch", "Pod", apierrors.NewTimeoutError("the response got lost", 0)), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, pod("n1", "twin"))
+			o := &observed{ds: agent(), pods: w.pods()}
+			w.before, w.after = c.before, c.after
+			err := w.r.relabel(o)(t.Context(), revision.Revision{Hash: "twin"}, revision.Revision{Hash: hashOld})
+			if (err != nil) != c.err {
+				t.Error(err)
+			}
+			if !o.live().Has(revision.Revision{Hash: "twin"}) || !o.live().Has(revision.Revision{Hash: hashOld}) {
+				t.Error("not both revisions are live")
+			}
+		})
+	}
+}

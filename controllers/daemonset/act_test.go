@@ -1,0 +1,277 @@
+package daemonset
+
+// Creating pods: slow start, burst, names that are taken, responses that are lost.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// creating is a plan of n creates.
+func creating(n int) (facts, *plan) {
+	p := &plan{}
+	for i := range n {
+		p.creates = append(p.creates, creation{fmt.Sprintf("n%03d", i), "it has none"})
+	}
+	return given(agent(), nil), p
+}
+
+// TestSlowStart watches the batches: the pods of one are asked for at once, and the next one begins when all of them are
+// there. A quota or a broken webhook costs as many requests as the batch that meets it has.
+func TestSlowStart(t *testing.T) {
+	t.Run("sizes", func(t *testing.T) {
+		w := newWorld(t)
+		// Each batch is let go when as many requests are waiting as it should have.
+		sizes, waiting := []int{1, 2, 4, 8, 5}, []chan struct{}(nil)
+		var mu sync.Mutex
+		w.before = func(c call) error {
+			if c.verb != "create" {
+				return nil
+			}
+			mine := make(chan struct{})
+			mu.Lock()
+			waiting = append(waiting, mine)
+			if len(waiting) == sizes[0] {
+				for _, other := range waiting {
+					close(other)
+				}
+				sizes, waiting = sizes[1:], nil
+			}
+			mu.Unlock()
+			<-mine
+			return nil
+		}
+		f, p := creating(20)
+		if err := w.r.act(t.Context(), f, p); err != nil || len(sizes) != 0 || len(w.calls("create")) != 20 {
+			t.Errorf("%d creates, batches left: %v, %v", len(w.calls("create")), sizes, err)
+		}
+	})
+	for failing, want := range map[int]int{1: 1, 2: 3, 3: 3, 5: 7, 12: 15, 16: 20, 21: 20} {
+		t.Run(fmt.Sprintf("create %d fails", failing), func(t *testing.T) {
+			w := newWorld(t)
+			f, p := creating(20)
+			node := fmt.Sprintf("n%03d", failing-1)
+			w.before = func(c call) error {
+				if pod, ok := c.object.(*corev1.Pod); ok && bound(pod) == node {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, c.name, errors.New("exceeded quota"))
+				}
+				return nil
+			}
+			p.deletes = []deletion{{pod: pod("gone", hashOld), node: "gone", reason: "test"}}
+			err := w.r.act(t.Context(), f, p)
+			if got := len(w.calls("create")); got != want || (err == nil) != (failing > 20) {
+				t.Errorf("%d creates, want %d; %v", got, want, err)
+			}
+			if err != nil && (!apierrors.IsForbidden(errors.Unwrap(unjoin(err)[0])) || len(w.events.with("FailedCreate")) != 1) {
+				t.Errorf("%v, events %v", err, w.events.events)
+			}
+			if len(w.calls("delete")) != 1 {
+				t.Error("the deletes were left out")
+			}
+		})
+	}
+}
+
+func bound(p *corev1.Pod) string {
+	name, _ := nodeOf(p)
+	return name
+}
+
+// unjoin takes nested joined errors apart.
+func unjoin(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var out []error
+	for _, e := range joined.Unwrap() {
+		out = append(out, unjoin(e)...)
+	}
+	return out
+}
+
+func TestBurst(t *testing.T) {
+	w := newWorld(t)
+	w.before = func(c call) error {
+		return apierrors.NewConflict(schema.GroupResource{}, c.name, errors.New("never mind"))
+	}
+	f, p := creating(0)
+	for i := range 300 {
+		p.deletes = append(p.deletes, deletion{pod: pod(fmt.Sprintf("n%03d", i), hashOld)})
+	}
+	if err := w.r.act(t.Context(), f, p); err != nil || len(w.calls("delete")) != 250 {
+		t.Errorf("%d deletes, %v", len(w.calls("delete")), err)
+	}
+	w.forget()
+	w.before = func(call) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
+		}}
+	}
+	// A namespace that goes is no error, so all batches are tried.
+	f, p = creating(300)
+	if err := w.r.act(t.Context(), f, p); err != nil || len(w.calls("create")) != 250 {
+		t.Errorf("%d creates, %v", len(w.calls("create")), err)
+	}
+	if len(w.events.events) != 0 {
+		t.Errorf("events %v", w.events.events[:1])
+	}
+}
+
+func TestCreate(t *testing.T) {
+	w := newWorld(t)
+	f, p := creating(1)
+	if err := w.r.act(t.Context(), f, p); err != nil {
+		t.Fatal(err)
+	}
+	want := podFor(f.ds, hashNew, "n000", 0)
+	var got corev1.Pod
+	if err := w.raw.Get(t.Context(), client.ObjectKeyFromObject(want), &got); err != nil {
+		t.Fatal(err)
+	}
+	want.UID, want.ResourceVersion = "uid-1", "2"
+	if diff := cmp.Diff(want, &got); diff != "" {
+		t.Errorf("pod (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"Normal SuccessfulCreate Created pod: " + want.Name + " (it has none)"}, w.events.events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// TestTakenPodName puts something under the name of the pod that is to be made. Only a pod of this DaemonSet, of this
+// revision, on this node, that stays, is the one that is wanted.
+func TestTakenPodName(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*corev1.Pod)
+		used   bool
+	}{
+		"ours":                  {func(*corev1.Pod) {}, true},
+		"ours, scheduled":       {func(p *corev1.Pod) { p.Spec.NodeName, p.Spec.Affinity = "n000", nil }, true},
+		"ours, terminating":     {terminating, false},
+		"ours, other revision":  {func(p *corev1.Pod) { p.Labels["controller-revision-hash"] = hashOld }, false},
+		"ours, other node":      {func(p *corev1.Pod) { p.Spec.NodeName = "n001" }, false},
+		"ours, on no node":      {func(p *corev1.Pod) { p.Spec.Affinity = nil }, false},
+		"of our namesake":       {func(p *corev1.Pod) { p.OwnerReferences[0].UID = "old-uid" }, false},
+		"nobody's":              {func(p *corev1.Pod) { p.OwnerReferences = nil }, false},
+		"owned, not controlled": {func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, p := creating(1)
+			taken := podFor(f.ds, hashNew, "n000", 0)
+			taken.UID = "taken"
+			c.change(taken)
+			w := worldOf(newServer(t, taken), nil, map[schema.GroupResource]ownership.Store{podResource: &store{version: "1"}})
+			before := w.pod(taken.Name)
+			if err := w.r.act(t.Context(), f, p); err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			if !c.used {
+				want = []string{podFor(f.ds, hashNew, "n000", 1).Name}
+			}
+			var made []string
+			for _, pod := range w.pods() {
+				if pod.UID != "taken" {
+					made = append(made, pod.Name)
+				}
+			}
+			if diff := cmp.Diff(want, made); diff != "" {
+				t.Errorf("made (-want +got):\n%s", diff)
+			}
+			if w.r.ledger.Unseen(f.ds.UID) == "" {
+				t.Error("nothing waits for the cache to show the pod")
+			}
+			if diff := cmp.Diff(before, w.pod(taken.Name)); diff != "" || len(w.calls("patch", "delete")) != 0 {
+				t.Errorf("what was there changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+// A lost response is found again by whoever tries again (F2, kubernetes#67662), and there is one pod (P1).
+func TestCreateLostResponse(t *testing.T) {
+	w := newWorld(t)
+	f, p := creating(1)
+	w.after = refuse("create", "Pod", apierrors.NewTimeoutError("the response got lost", 0))
+	if err := w.r.act(t.Context(), f, p); err == nil {
+		t.Error("the unknown outcome was swallowed")
+	}
+	w.after = nil
+	if err := w.r.act(t.Context(), f, p); err != nil || len(w.pods()) != 1 {
+		t.Errorf("%d pods, %v", len(w.pods()), err)
+	}
+}
+
+func TestCreateErrors(t *testing.T) {
+	exists, boom := apierrors.NewAlreadyExists(schema.GroupResource{}, "x"), apierrors.NewInternalError(errors.New("boom"))
+	foreign := func(ctx context.Context, w *world) {
+		for probe := range maxNameProbes {
+			stranger := podFor(agent(), hashNew, "n000", probe)
+			stranger.OwnerReferences = nil
+			if err := w.raw.Create(ctx, stranger); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		prepare func(context.Context, *world)
+		before  func(call) error
+		want    string
+		creates int
+	}{
+		"gone at read back": {nil, refuse("create", "Pod", exists), "it existed and is gone again", 1},
+		"no read back": {nil, func(c call) error {
+			return errors.Join(refuse("create", "Pod", exists)(c), refuse("get", "Pod", boom)(c))
+		}, "read back pod", 1},
+		"all names taken": {foreign, nil, "create a pod for node n000: 8 names in a row are taken", 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if c.prepare != nil {
+				c.prepare(t.Context(), w)
+			}
+			w.before = c.before
+			f, p := creating(1)
+			err := w.r.act(t.Context(), f, p)
+			if err == nil || !strings.Contains(err.Error(), c.want) || len(w.calls("create")) != c.creates {
+				t.Errorf("%d creates, %v", len(w.calls("create")), err)
+			}
+		})
+	}
+}
+
+// pods returns the pods of namespace default, by name.
+func (s *server) pods() []*corev1.Pod {
+	s.t.Helper()
+	var list corev1.PodList
+	if err := s.raw.List(context.Background(), &list, client.InNamespace("default")); err != nil {
+		s.t.Fatal(err)
+	}
+	var out []*corev1.Pod
+	for i := range list.Items {
+		out = append(out, &list.Items[i])
+	}
+	return out
+}
+
+func (s *server) pod(name string) *corev1.Pod {
+	s.t.Helper()
+	var p corev1.Pod
+	if err := s.raw.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: name}, &p); err != nil {
+		s.t.Fatal(err)
+	}
+	return &p
+}

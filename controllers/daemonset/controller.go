@@ -1,0 +1,190 @@
+package daemonset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file is one pass, from the request to the report. setup.go wires it to a manager.
+
+var (
+	kind              = appsv1.SchemeGroupVersion.WithKind("DaemonSet")
+	podResource       = schema.GroupResource{Resource: "pods"}
+	daemonSetResource = schema.GroupResource{Group: appsv1.GroupName, Resource: "daemonsets"}
+	revisionResource  = schema.GroupResource{Group: appsv1.GroupName, Resource: "controllerrevisions"}
+)
+
+const (
+	// unseenRetry is how long a pass waits for the caches to show our own writes if no event comes first.
+	unseenRetry = 100 * time.Millisecond
+	// staleRetry is how long a pass waits after it was found to rest on an old read.
+	staleRetry = 200 * time.Millisecond
+	// The pause before a failed pod is replaced grows between these two, as DaemonSet users know it.
+	shortestBackoff = time.Second
+	longestBackoff  = 15 * time.Minute
+)
+
+// Reconciler runs passes over DaemonSets. [Setup] makes one.
+type Reconciler struct {
+	client   client.Client
+	live     client.Reader
+	log      *history.Log
+	ledger   *ownership.Ledger
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+	backoff  *flowcontrol.Backoff
+	// confirmed holds the UIDs of DaemonSets whose cached pods were once checked against the API server.
+	confirmed sync.Map
+}
+
+// Reconcile runs one pass over one DaemonSet: gather, resolve, record, plan, act, report, truncate. A returned error is
+// retried with a growing delay.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var ds appsv1.DaemonSet
+	if err := r.client.Get(ctx, req.NamespacedName, &ds); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	// What a parent that is being deleted owned may be orphaned or deleted at any moment, by the garbage collector.
+	if ds.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	if why := r.ledger.Unseen(ds.UID); why != "" {
+		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", why)
+		return reconcile.Result{RequeueAfter: unseenRetry}, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
+	if err != nil || selector.Empty() {
+		r.recorder.Eventf(&ds, nil, corev1.EventTypeWarning, "SelectingAll", "Reconcile",
+			"This daemon set is selecting all pods. A non-empty selector is required.")
+		return reconcile.Result{}, nil //nolint:nilerr // only an edit can mend it, and an edit wakes us
+	}
+	result, err := r.pass(ctx, &ds, selector)
+	if errors.Is(err, history.ErrStale) {
+		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
+		return reconcile.Result{RequeueAfter: staleRetry}, nil
+	}
+	return result, err
+}
+
+// pass is one pass over a DaemonSet that is in order.
+func (r *Reconciler) pass(ctx context.Context, ds *appsv1.DaemonSet, selector labels.Selector) (reconcile.Result, error) {
+	o, err := r.gather(ctx, ds, selector)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	verdict, err := r.log.Resolve(ctx, ds, o.entries)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	for _, refused := range verdict.Refused {
+		r.recorder.Eventf(ds, nil, corev1.EventTypeWarning, "RestoreRefused", "Resolve", "%v", refused)
+	}
+	recorded, err := r.log.Record(ctx, ds, verdict, ds.Status.CollisionCount, r.relabel(o))
+	if err != nil {
+		return r.unrecorded(ctx, o, verdict, err)
+	}
+	if recorded.Update.ResourceVersion != versionOf(verdict.Update) || verdict.Update == nil {
+		log.FromContext(ctx).Info("Recorded", "revision", recorded.Update.Number, "name", recorded.Update.Name, "reason", verdict.Reason)
+	}
+	if verdict.Kind == revision.Rollback {
+		r.recorder.Eventf(ds, nil, corev1.EventTypeNormal, "RolledBack", "Record", "%s", verdict.Reason)
+	}
+	rep := report{update: &recorded.Update, collisions: recorded.CollisionCount, undecodable: verdict.Undecodable}
+	result, err := r.roll(ctx, o, &rep, verdict.Snapshot)
+	entries := history.Without(o.entries, recorded.Deleted)
+	return result, errors.Join(err, r.truncate(ctx, o, entries, recorded.Update))
+}
+
+// roll plans and acts with a recorded update revision, and reports.
+func (r *Reconciler) roll(ctx context.Context, o *observed, rep *report, current *revision.Snapshot) (reconcile.Result, error) {
+	snapshot := rep.update.Snapshot
+	if snapshot == nil {
+		snapshot = current // it cannot be read, but its stamp proves that the parent has not changed since
+	}
+	f, err := r.facts(o, snapshot, rep.update.Hash)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if rep.plan, err = makePlan(f); err != nil {
+		r.recorder.Eventf(o.ds, nil, corev1.EventTypeWarning, "InvalidStrategy", "Plan", "%v", err)
+		return reconcile.Result{}, fmt.Errorf("plan DaemonSet %s/%s: %w", o.ds.Namespace, o.ds.Name, err)
+	}
+	result := reconcile.Result{RequeueAfter: rep.plan.again}
+	if rep.plan.destructive() {
+		why, err := r.confirmFresh(ctx, o)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if why != "" {
+			return reconcile.Result{}, fmt.Errorf("%w: %s", history.ErrStale, why)
+		}
+	}
+	actErr, statusErr := r.act(ctx, f, rep.plan), r.writeStatus(ctx, o.ds, *rep)
+	if actErr != nil && errors.Is(statusErr, history.ErrStale) {
+		statusErr = nil // a lost race must not turn a failure into a quick retry
+	}
+	return result, errors.Join(actErr, statusErr)
+}
+
+// unrecorded ends a pass whose revision could not be stored: no pod is touched, the counters are still reported, and the
+// log is still truncated, because a full log or quota may be the cause (kubernetes#85690).
+func (r *Reconciler) unrecorded(ctx context.Context, o *observed, verdict *history.Verdict, err error) (reconcile.Result, error) {
+	if errors.Is(err, history.ErrStale) || apierrors.IsConflict(err) {
+		return reconcile.Result{}, err // somebody was faster; the history is as healthy as before
+	}
+	r.recorder.Eventf(o.ds, nil, corev1.EventTypeWarning, "RecordFailed", "Record", "%v", err)
+	rep := report{update: verdict.Update, undecodable: verdict.Undecodable, recordErr: err}
+	hash, keep := "", revision.Revision{}
+	if verdict.Update != nil {
+		hash, keep = verdict.Update.Hash, *verdict.Update
+	}
+	f, factsErr := r.facts(o, verdict.Snapshot, hash)
+	if factsErr != nil {
+		return reconcile.Result{}, errors.Join(err, factsErr)
+	}
+	var planErr error
+	if rep.plan, planErr = makePlan(f); planErr != nil {
+		return reconcile.Result{}, errors.Join(err, planErr)
+	}
+	if _, ok := errors.AsType[*history.TooLargeError](err); ok {
+		log.FromContext(ctx).Error(err, "No rollout: the snapshot cannot be stored")
+		err = nil // only an edit can mend it, and an edit wakes us; the rest may have to be retried
+	}
+	return reconcile.Result{}, errors.Join(err, r.writeStatus(ctx, o.ds, rep), r.truncate(ctx, o, o.entries, keep))
+}
+
+func (r *Reconciler) truncate(ctx context.Context, o *observed, entries []revision.Revision, update revision.Revision) error {
+	const defaultLimit = 10 // of apps/v1; the API server fills it in
+	limit := defaultLimit
+	if o.ds.Spec.RevisionHistoryLimit != nil {
+		limit = int(*o.ds.Spec.RevisionHistoryLimit)
+	}
+	return r.log.Truncate(ctx, o.ds, entries, update, o.live(), limit)
+}
+
+func versionOf(r *revision.Revision) string {
+	if r == nil {
+		return ""
+	}
+	return r.ResourceVersion
+}

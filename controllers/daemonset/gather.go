@@ -1,0 +1,146 @@
+package daemonset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file holds all reads of a pass. Objects come from a cache without copies: nothing here or later may change them.
+
+// observed is what one pass works on.
+type observed struct {
+	ds       *appsv1.DaemonSet
+	selector labels.Selector
+	nodes    []*corev1.Node
+	pods     []*corev1.Pod
+	entries  []revision.Revision
+	// relabelled holds the hashes that pods were pointed at in this pass.
+	relabelled []string
+}
+
+// gather reads the DaemonSet's nodes, pods and revisions, and claims what is its own.
+func (r *Reconciler) gather(ctx context.Context, ds *appsv1.DaemonSet, selector labels.Selector) (*observed, error) {
+	o := &observed{ds: ds, selector: selector}
+	var nodes corev1.NodeList
+	if err := r.client.List(ctx, &nodes); err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		o.nodes = append(o.nodes, &nodes.Items[i])
+	}
+	var err error
+	if o.pods, err = r.claimPods(ctx, ds, selector); err != nil {
+		return nil, err
+	}
+	if o.entries, err = r.log.Claim(ctx, ds, selector); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+func (r *Reconciler) claimPods(ctx context.Context, ds *appsv1.DaemonSet, selector labels.Selector) ([]*corev1.Pod, error) {
+	var candidates []*corev1.Pod
+	err := ownership.Candidates(ctx, r.client, &corev1.PodList{}, ds.Namespace, ds.UID, selector, true, func(o client.Object) error {
+		candidates = append(candidates, o.(*corev1.Pod)) //nolint:forcetypeassert // the items of that list
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	pods, err := ownership.Claim(ctx, &ownership.Claimer{
+		Parent:   ds,
+		Kind:     kind,
+		Selector: selector,
+		Writer:   r.client,
+		Live:     r.live,
+		Wrote:    func(o client.Object) { r.ledger.Wrote(ds.UID, podResource, o) },
+	}, candidates)
+	if err != nil {
+		return nil, fmt.Errorf("claim the pods of DaemonSet %s/%s: %w", ds.Namespace, ds.Name, err)
+	}
+	return pods, nil
+}
+
+// live returns the revisions that something depends on: those that pods name, terminating ones included, and those that
+// pods were told to name.
+func (o *observed) live() revision.Live {
+	refs := slices.Clone(o.relabelled)
+	for _, pod := range o.pods {
+		refs = append(refs, pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey])
+	}
+	return revision.NewLive(refs...)
+}
+
+// confirmFresh checks, before the first delete that this process does for a DaemonSet, that the cache is not behind the
+// API server. An API server that lags may have filled the cache of a manager that just started with pods that are gone
+// (kubernetes#59848); after that the ledger keeps the cache honest. It says why not, or returns an empty string.
+func (r *Reconciler) confirmFresh(ctx context.Context, o *observed) (string, error) {
+	if _, done := r.confirmed.Load(o.ds.UID); done {
+		return "", nil
+	}
+	live := &metav1.PartialObjectMetadataList{}
+	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	err := r.live.List(ctx, live, client.InNamespace(o.ds.Namespace), client.MatchingLabelsSelector{Selector: o.selector})
+	if err != nil {
+		return "", fmt.Errorf("list the pods of DaemonSet %s/%s past the cache: %w", o.ds.Namespace, o.ds.Name, err)
+	}
+	cached := map[types.UID]string{}
+	for _, pod := range o.pods {
+		cached[pod.UID] = pod.ResourceVersion
+	}
+	for i := range live.Items {
+		item := &live.Items[i]
+		if ref := metav1.GetControllerOfNoCopy(item); ref == nil || ref.UID != o.ds.UID {
+			continue
+		}
+		version, known := cached[item.UID]
+		delete(cached, item.UID)
+		cmp, err := resourceversion.CompareResourceVersion(version, item.ResourceVersion)
+		if !known || err == nil && cmp < 0 {
+			return fmt.Sprintf("the cache does not show pod %s as it is", item.Name), nil
+		}
+	}
+	if len(cached) > 0 {
+		return fmt.Sprintf("the cache shows %d pods that are gone", len(cached)), nil
+	}
+	r.confirmed.Store(o.ds.UID, struct{}{})
+	return "", nil
+}
+
+// facts are what the plan for o is made from, with the template of the revision that snapshot holds.
+func (r *Reconciler) facts(o *observed, snapshot *revision.Snapshot, hash string) (facts, error) {
+	var restored appsv1.DaemonSet
+	if err := snapshot.Into(&restored); err != nil {
+		return facts{}, fmt.Errorf("restore DaemonSet %s/%s to its update revision: %w", o.ds.Namespace, o.ds.Name, err)
+	}
+	ds := *o.ds
+	ds.Spec.Template = restored.Spec.Template
+	now := r.clock.Now()
+	return facts{
+		ds:    &ds,
+		hash:  hash,
+		nodes: o.nodes,
+		pods:  byNode(o.pods),
+		now:   now,
+		backoff: func(node string) time.Duration {
+			key := backoffKey(o.ds, node)
+			if !r.backoff.IsInBackOffSinceUpdate(key, now) {
+				return 0
+			}
+			return r.backoff.Get(key)
+		},
+	}, nil
+}

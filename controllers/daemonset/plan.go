@@ -1,0 +1,336 @@
+package daemonset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/cairn-dev/cairn/rollout"
+)
+
+// This file decides what one pass does. It is pure: facts in, a plan with reasons out.
+
+// facts is all that a plan is made from.
+type facts struct {
+	// ds is the DaemonSet with its template restored from the update revision (rule R4).
+	ds *appsv1.DaemonSet
+	// hash is the label value of the update revision.
+	hash string
+	// nodes are all nodes, pods the claimed pods by node.
+	nodes []*corev1.Node
+	pods  map[string][]*corev1.Pod
+	// now is when the facts were gathered.
+	now time.Time
+	// backoff returns how long a failed pod on a node must stay before it is replaced; zero or less means now.
+	backoff func(node string) time.Duration
+}
+
+// plan is what one pass does, and what it knows by then.
+type plan struct {
+	creates []creation
+	deletes []deletion
+	// rollout is the rolling update's part, its steps among creates and deletes already.
+	rollout rollout.Plan
+	// counts are what status says.
+	counts counts
+	// again is when to look again although nothing happened; zero means never.
+	again time.Duration
+}
+
+type creation struct {
+	node, reason string
+}
+
+type deletion struct {
+	pod    *corev1.Pod
+	node   string
+	reason string
+	// failed and succeeded mark pods that ended by themselves: they have events of their own, and failed ones a back-off.
+	failed, succeeded bool
+}
+
+// counts are the counters of apps/v1 DaemonSetStatus, each recomputed from what is there.
+type counts struct {
+	desired, current, misscheduled, ready, updated, available int32
+}
+
+// destructive reports whether the plan deletes a pod that could be serving.
+func (p *plan) destructive() bool { return len(p.deletes) > 0 }
+
+// makePlan plans one pass: every node gets its pod, surplus and misplaced pods go, and the rolling update takes its next
+// steps within its budget.
+func makePlan(f facts) (*plan, error) {
+	budget, err := budgetOf(f)
+	if err != nil {
+		return nil, err
+	}
+	p := &planner{facts: f, plan: &plan{}, place: placementFor(f.ds), surge: budget.MaxSurge > 0}
+	var units []rollout.Unit
+	slices.SortFunc(p.nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	for _, node := range p.nodes {
+		if unit, ok := p.visit(node); ok {
+			units = append(units, unit)
+		}
+	}
+	p.strays()
+	p.rollout = rollout.New(units, budget)
+	p.take(p.rollout.Steps)
+	return p.plan, nil
+}
+
+// budgetOf resolves the percentages of the update strategy against the nodes that want a pod.
+func budgetOf(f facts) (rollout.Strategy, error) {
+	place, desired := placementFor(f.ds), 0
+	for _, node := range f.nodes {
+		if start, _ := place.on(node); start {
+			desired++
+		}
+	}
+	update := f.ds.Spec.UpdateStrategy.RollingUpdate
+	if f.ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType || update == nil {
+		return rollout.Strategy{}, nil
+	}
+	unavailable, err := scaled(update.MaxUnavailable, desired)
+	if err != nil {
+		return rollout.Strategy{}, fmt.Errorf("spec.updateStrategy.rollingUpdate.maxUnavailable: %w", err)
+	}
+	surge, err := scaled(update.MaxSurge, desired)
+	if err != nil {
+		return rollout.Strategy{}, fmt.Errorf("spec.updateStrategy.rollingUpdate.maxSurge: %w", err)
+	}
+	if unavailable == 0 && surge == 0 {
+		unavailable = 1 // a percentage of few nodes; a rollout that may do nothing would never end
+	}
+	return rollout.Strategy{MaxUnavailable: unavailable, MaxSurge: surge}, nil
+}
+
+func scaled(value *intstr.IntOrString, of int) (int, error) {
+	if value == nil {
+		return 0, nil
+	}
+	return intstr.GetScaledValueFromIntOrPercent(value, of, true)
+}
+
+// planner is one run of makePlan.
+type planner struct {
+	facts
+	*plan
+
+	place placement
+	surge bool
+}
+
+// visit plans for one node: who goes, whether one comes, and what the rollout sees. ok is false for nodes that the
+// rollout has nothing to do with.
+func (p *planner) visit(node *corev1.Node) (unit rollout.Unit, ok bool) {
+	pods := p.pods[node.Name]
+	start, stay := p.place.on(node)
+	p.tally(pods, start)
+	switch {
+	case !stay:
+		for _, pod := range alive(pods) {
+			p.remove(deletion{pod: pod, node: node.Name, reason: fmt.Sprintf("node %s takes no pod of this DaemonSet", node.Name)})
+		}
+		return rollout.Unit{}, false
+	case start && len(pods) == 0:
+		p.creates = append(p.creates, creation{node.Name, fmt.Sprintf("node %s has none", node.Name)})
+	case start && p.surge && len(alive(pods)) == 0:
+		p.creates = append(p.creates, creation{node.Name, fmt.Sprintf("all pods on node %s are going", node.Name)})
+	}
+	unit = p.unit(node.Name, p.running(node.Name, pods))
+	unit.Leaving = !start
+	unit.Held = p.ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+	return unit, start || unit.Old != nil || unit.New != nil || unit.Crowded
+}
+
+// running plans the end of pods that ended by themselves, and returns the others that are not going.
+func (p *planner) running(node string, pods []*corev1.Pod) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, pod := range alive(pods) {
+		switch pod.Status.Phase {
+		case corev1.PodFailed:
+			// Kubelets reject pods that the scheduler lets through; without a pause the two would race.
+			if wait := p.backoff(node); wait > 0 {
+				p.lookAgain(wait)
+				continue
+			}
+			p.remove(deletion{pod: pod, node: node, failed: true, reason: fmt.Sprintf("it failed on node %s", node)})
+		case corev1.PodSucceeded:
+			p.remove(deletion{pod: pod, node: node, succeeded: true, reason: fmt.Sprintf("it ended on node %s", node)})
+		default:
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+// unit makes the rollout's picture of one node, and plans the end of pods beyond one of each revision state.
+func (p *planner) unit(node string, running []*corev1.Pod) rollout.Unit {
+	var old, conforming []*corev1.Pod
+	for _, pod := range running {
+		if p.conforms(pod) {
+			conforming = append(conforming, pod)
+		} else {
+			old = append(old, pod)
+		}
+	}
+	return rollout.Unit{Key: node, Old: p.keepOne(node, old), New: p.keepOne(node, conforming)}
+}
+
+// keepOne keeps the pod that serves best and has served longest, and plans the end of the others.
+func (p *planner) keepOne(node string, pods []*corev1.Pod) *rollout.Instance {
+	if len(pods) == 0 {
+		return nil
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(first(p.available(a), p.available(b)), first(isReady(a), isReady(b)), elder(a, b))
+	})
+	for _, pod := range pods[1:] {
+		p.remove(deletion{pod: pod, node: node, reason: fmt.Sprintf("node %s has another of the same revision", node)})
+	}
+	keep := pods[0]
+	return &rollout.Instance{
+		Name:      keep.Name,
+		Revision:  cmp.Or(keep.Labels[appsv1.DefaultDaemonSetUniqueLabelKey], "unknown"),
+		Ready:     isReady(keep),
+		Available: p.available(keep),
+	}
+}
+
+// strays plans the end of pods that wait to be scheduled to a node that is gone: nobody else ever would delete them.
+func (p *planner) strays() {
+	known := map[string]bool{}
+	for _, node := range p.nodes {
+		known[node.Name] = true
+	}
+	for _, node := range sortedKeys(p.pods) {
+		for _, pod := range alive(p.pods[node]) {
+			if !known[node] && pod.Spec.NodeName == "" {
+				p.remove(deletion{pod: pod, node: node, reason: fmt.Sprintf("it waits for node %s, which does not exist", node)})
+			}
+		}
+	}
+}
+
+// take turns the rollout's steps into creates and deletes.
+func (p *planner) take(steps []rollout.Step) {
+	for _, s := range steps {
+		switch s.Verb {
+		case rollout.Create:
+			p.creates = append(p.creates, creation{s.Unit, s.Reason})
+		case rollout.Delete:
+			i := slices.IndexFunc(p.pods[s.Unit], func(pod *corev1.Pod) bool { return pod.Name == s.Instance })
+			p.remove(deletion{pod: p.pods[s.Unit][i], node: s.Unit, reason: s.Reason})
+		}
+	}
+}
+
+// tally counts one node for the status, as kubectl users know the counters: by the oldest pod of the node.
+func (p *planner) tally(pods []*corev1.Pod, start bool) {
+	switch {
+	case start:
+		p.counts.desired++
+	case len(pods) > 0:
+		p.counts.misscheduled++
+		return
+	}
+	if len(pods) == 0 {
+		return
+	}
+	p.counts.current++
+	oldest := slices.MinFunc(pods, elder)
+	if isReady(oldest) {
+		p.counts.ready++
+	}
+	if p.available(oldest) {
+		p.counts.available++
+	}
+	if p.conforms(oldest) {
+		p.counts.updated++
+	}
+}
+
+// conforms reports whether a pod comes from the update revision. Labels are believed: they are ours to write, and a
+// pod's content is set when it is made.
+func (p *planner) conforms(pod *corev1.Pod) bool {
+	return p.hash != "" && pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == p.hash
+}
+
+// available reports whether a pod has been ready for minReadySeconds. If not yet, the pass is repeated when it will be:
+// no event marks that moment.
+func (p *planner) available(pod *corev1.Pod) bool {
+	condition := readyCondition(pod)
+	if condition == nil || condition.Status != corev1.ConditionTrue {
+		return false
+	}
+	wait := time.Duration(p.ds.Spec.MinReadySeconds) * time.Second
+	if wait == 0 {
+		return true
+	}
+	left := condition.LastTransitionTime.Add(wait).Sub(p.now)
+	if left <= 0 {
+		return true
+	}
+	// A kubelet whose clock is ahead of ours must not make us sleep longer than a whole period.
+	p.lookAgain(min(left, wait))
+	return false
+}
+
+func (p *planner) remove(d deletion) { p.deletes = append(p.deletes, d) }
+
+func (p *planner) lookAgain(after time.Duration) {
+	if p.again == 0 || after < p.again {
+		p.again = after
+	}
+}
+
+// alive returns the pods that are not being deleted.
+func alive(pods []*corev1.Pod) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, pod := range pods {
+		if pod.DeletionTimestamp == nil {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+func isReady(pod *corev1.Pod) bool {
+	c := readyCondition(pod)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+func readyCondition(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodReady {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// first orders what holds before what does not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,302 @@
+package daemonset
+
+// Whole passes against the fake API server: what is read, what is recorded before any pod is touched, what is done, and
+// when nothing is.
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+var request = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "agent"}}
+
+func (w *world) reconcile() (reconcile.Result, error) {
+	return w.r.Reconcile(context.Background(), request)
+}
+
+func (w *world) mustReconcile() reconcile.Result {
+	w.t.Helper()
+	result, err := w.reconcile()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return result
+}
+
+func (s *server) ds() *appsv1.DaemonSet {
+	s.t.Helper()
+	var ds appsv1.DaemonSet
+	if err := s.raw.Get(context.Background(), request.NamespacedName, &ds); err != nil {
+		s.t.Fatal(err)
+	}
+	return &ds
+}
+
+// edit changes the DaemonSet's spec as a person would.
+func (s *server) edit(change func(*appsv1.DaemonSet)) {
+	s.t.Helper()
+	ds := s.ds()
+	change(ds)
+	ds.Generation++
+	if err := s.raw.Update(context.Background(), ds); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func image(image string) func(*appsv1.DaemonSet) {
+	return func(ds *appsv1.DaemonSet) { ds.Spec.Template.Spec.Containers[0].Image = image }
+}
+
+// settle is what scheduler and kubelets do with the pods that are there.
+func (s *server) settle() {
+	s.t.Helper()
+	for _, p := range s.pods() {
+		p.Spec.NodeName = bound(p)
+		if err := s.raw.Update(context.Background(), p); err != nil {
+			s.t.Fatal(err)
+		}
+		phase(corev1.PodRunning)(p)
+		ready(time.Hour)(p)
+		if err := s.raw.Status().Update(context.Background(), p); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// images returns the image of the pod on each node.
+func (s *server) images() map[string]string {
+	out := map[string]string{}
+	for _, p := range s.pods() {
+		out[bound(p)] += p.Spec.Containers[0].Image
+	}
+	return out
+}
+
+// revisions returns the number of each stored revision by its name.
+func (s *server) revisions() map[string]int64 {
+	s.t.Helper()
+	var list appsv1.ControllerRevisionList
+	if err := s.raw.List(context.Background(), &list, client.InNamespace("default")); err != nil {
+		s.t.Fatal(err)
+	}
+	out := map[string]int64{}
+	for _, r := range list.Items {
+		out[r.Name] = r.Revision
+	}
+	return out
+}
+
+// three is a DaemonSet on three nodes, as API objects.
+func three(options ...dsOption) []client.Object {
+	out := []client.Object{agent(options...)}
+	for _, n := range nodes("n1", "n2", "n3") {
+		out = append(out, n)
+	}
+	return out
+}
+
+func TestFirstPass(t *testing.T) {
+	w := newWorld(t, three()...)
+	w.mustReconcile()
+	writes := w.writes()
+	if len(writes) != 5 || writes[0].String()[:len("create ControllerRevision")] != "create ControllerRevision" {
+		t.Fatalf("intent is durable first, but the writes are %v", writes)
+	}
+	if last := writes[4]; last.verb != "patch status" || last.version == "" {
+		t.Errorf("the last write is %s without a version", last)
+	}
+	if diff := cmp.Diff(map[string]string{"n1": "agent:1", "n2": "agent:1", "n3": "agent:1"}, w.images()); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+	for _, p := range w.pods() {
+		if hash := p.Labels["controller-revision-hash"]; !metav1.IsControlledBy(p, w.ds()) || w.revisions()["agent-"+hash] != 1 {
+			t.Errorf("%s has labels %v and owners %v", p.Name, p.Labels, p.OwnerReferences)
+		}
+	}
+	if s := w.ds().Status; s.DesiredNumberScheduled != 3 || s.CurrentNumberScheduled != 0 || s.NumberUnavailable != 3 || s.ObservedGeneration != 1 || s.CollisionCount != nil {
+		t.Errorf("status %+v", s)
+	}
+}
+
+// TestRolloutAndUndo follows a new image and the way back. At most one pod is down, whatever conforms is left alone, and
+// once the end is reached nothing is written any more (C1, H8).
+func TestRolloutAndUndo(t *testing.T) {
+	w := newWorld(t, three()...)
+	roll := func(want string) {
+		t.Helper()
+		for range 7 {
+			before := map[types.UID]string{}
+			for _, p := range w.pods() {
+				before[p.UID] = p.Spec.Containers[0].Image
+			}
+			w.mustReconcile()
+			for _, p := range w.pods() {
+				delete(before, p.UID)
+			}
+			for _, image := range before {
+				if image == want {
+					t.Error("a conforming pod was deleted")
+				}
+			}
+			if len(before) > 1 || len(w.pods()) < 2 {
+				t.Errorf("%d pods were deleted at once, %d are left", len(before), len(w.pods()))
+			}
+			w.settle()
+		}
+		if diff := cmp.Diff(map[string]string{"n1": want, "n2": want, "n3": want}, w.images()); diff != "" {
+			t.Errorf("pods (-want +got):\n%s", diff)
+		}
+		s := w.ds().Status
+		if s.DesiredNumberScheduled != 3 || s.CurrentNumberScheduled != 3 || s.UpdatedNumberScheduled != 3 || s.NumberReady != 3 ||
+			s.NumberAvailable != 3 || s.NumberUnavailable != 0 || s.NumberMisscheduled != 0 || s.ObservedGeneration != w.ds().Generation {
+			t.Errorf("status %+v", s)
+		}
+		if c := findCondition(s.Conditions, ConditionUpdated); c == nil || c.Status != corev1.ConditionTrue {
+			t.Errorf("condition %+v", c)
+		}
+		w.forget()
+		w.mustReconcile()
+		if len(w.writes()) != 0 {
+			t.Errorf("a pass without news wrote %v", w.writes())
+		}
+	}
+	w.mustReconcile()
+	w.settle()
+	roll("agent:1")
+	w.edit(image("agent:2"))
+	roll("agent:2")
+	w.edit(image("agent:1"))
+	roll("agent:1")
+	var numbers []int64
+	for _, n := range w.revisions() {
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	if diff := cmp.Diff([]int64{2, 3}, numbers); diff != "" {
+		t.Errorf("numbers (-want +got):\n%s", diff)
+	}
+	if got := w.events.with("RolledBack"); len(got) != 1 {
+		t.Errorf("events %v", got)
+	}
+	// A change that is no change of the template reports the generation, and does nothing else.
+	w.edit(func(ds *appsv1.DaemonSet) {
+		ds.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = nil
+		rolling(2, 0)(ds)
+	})
+	w.forget()
+	w.mustReconcile()
+	if writes := w.writes(); len(writes) != 1 || writes[0].verb != "patch status" || w.ds().Status.ObservedGeneration != 4 {
+		t.Errorf("wrote %v", writes)
+	}
+}
+
+func TestNothingToDo(t *testing.T) {
+	for name, c := range map[string]struct {
+		objects []client.Object
+		event   string
+	}{
+		"it is gone": {nil, ""},
+		"it is being deleted": {three(func(ds *appsv1.DaemonSet) {
+			at := metav1.NewTime(now)
+			ds.DeletionTimestamp, ds.Finalizers = &at, []string{"orphan"}
+		}), ""},
+		"it selects everything": {three(func(ds *appsv1.DaemonSet) { ds.Spec.Selector = &metav1.LabelSelector{} }), "Warning SelectingAll This daemon set is selecting all pods. A non-empty selector is required."},
+		"its selector is no such": {three(func(ds *appsv1.DaemonSet) {
+			ds.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Like"}}
+		}), "Warning SelectingAll This daemon set is selecting all pods. A non-empty selector is required."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// An orphan that an adopter would take, and a pod that would be released.
+			orphan, stranger := pod("n1", hashOld), pod("n2", hashOld, func(p *corev1.Pod) { p.Labels["app"] = "other" })
+			orphan.OwnerReferences = nil
+			w := newWorld(t, append(c.objects, orphan, stranger)...)
+			if result := w.mustReconcile(); result != (reconcile.Result{}) {
+				t.Errorf("result %+v", result)
+			}
+			if got := w.calls(); len(got) != 1 {
+				t.Errorf("requests %v", got)
+			}
+			if diff := cmp.Diff(c.event, strings.Join(w.events.events, "")); diff != "" {
+				t.Errorf("event (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTwoNamespaces has the same DaemonSet twice (kubernetes#101249). Each has its own pods and revisions.
+func TestTwoNamespaces(t *testing.T) {
+	twin := agent(func(ds *appsv1.DaemonSet) { ds.Namespace, ds.UID = "other", "twin-uid" })
+	w := newWorld(t, append(three(), twin)...)
+	w.mustReconcile()
+	if _, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(twin)}); err != nil {
+		t.Fatal(err)
+	}
+	for namespace, owner := range map[string]types.UID{"default": "agent-uid", "other": "twin-uid"} {
+		var revisions appsv1.ControllerRevisionList
+		var pods corev1.PodList
+		for _, list := range []client.ObjectList{&revisions, &pods} {
+			if err := w.raw.List(t.Context(), list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: labels.Everything()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(revisions.Items) != 1 || revisions.Items[0].OwnerReferences[0].UID != owner || len(pods.Items) != 3 {
+			t.Errorf("%s: %d revisions, %d pods", namespace, len(revisions.Items), len(pods.Items))
+		}
+		for _, p := range pods.Items {
+			if p.OwnerReferences[0].UID != owner {
+				t.Errorf("%s: %s belongs to %s", namespace, p.Name, p.OwnerReferences[0].UID)
+			}
+		}
+	}
+}
+
+// TestAdoption: after an orphaning delete, a new DaemonSet of the same content takes over pods and history and restarts
+// nothing (kubernetes#84982).
+func TestAdoption(t *testing.T) {
+	w := newWorld(t, three()...)
+	w.mustReconcile()
+	w.settle()
+	w.mustReconcile()
+	if err := w.raw.Delete(t.Context(), w.ds()); err != nil {
+		t.Fatal(err)
+	}
+	var revisions appsv1.ControllerRevisionList
+	if err := w.raw.List(t.Context(), &revisions); err != nil {
+		t.Fatal(err)
+	}
+	orphans := []client.Object{&revisions.Items[0]}
+	for _, p := range w.pods() {
+		orphans = append(orphans, p)
+	}
+	for _, o := range orphans {
+		o.SetOwnerReferences(nil)
+		if err := w.raw.Update(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.raw.Create(t.Context(), agent(func(ds *appsv1.DaemonSet) { ds.UID = "new-uid" })); err != nil {
+		t.Fatal(err)
+	}
+	w.forget()
+	w.mustReconcile()
+	if len(w.calls("create", "delete")) != 0 || len(w.revisions()) != 1 {
+		t.Errorf("wrote %v", w.writes())
+	}
+	for _, p := range w.pods() {
+		if ref := metav1.GetControllerOf(p); ref == nil || ref.UID != "new-uid" {
+			t.Errorf("%s belongs to %v", p.Name, ref)
+		}
+	}
+}

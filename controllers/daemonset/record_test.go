@@ -1,0 +1,163 @@
+package daemonset
+
+// What a pass makes of the log: duplicates, taken names, and which revision the pods are built from.
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// TestDuplicateOfALiveRevision: the pods of agent:1 carry the label of a revision that is stored twice. They are pointed
+// at the one that stays, which from then on is live, at any limit (H3); and no other pod is (kubernetes#111280).
+func TestDuplicateOfALiveRevision(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after func(call) error
+		err           bool
+		want          []string
+	}{
+		"all goes well":         {nil, nil, false, []string{"agent-one", "agent-three"}},
+		"a response is lost":    {nil, refuse("patch", "Pod", apierrors.NewTimeoutError("lost", 0)), true, []string{"agent-one", "agent-three", "agent-twin"}},
+		"the delete is refused": {refuse("delete", "ControllerRevision", errors.New("boom")), nil, true, []string{"agent-one", "agent-three", "agent-twin", "agent-two"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, append(three(limit(0), onDelete, func(ds *appsv1.DaemonSet) { image("agent:3")(ds) }),
+				stored(t, "agent:1", "twin", 1), stored(t, "agent:1", "one", 2), stored(t, "agent:2", "two", 3), stored(t, "agent:3", "three", 4),
+				pod("n1", "twin"), pod("n2", "three"), pod("n3", "three"))...)
+			w.before, w.after = c.before, c.after
+			if _, err := w.reconcile(); (err != nil) != c.err {
+				t.Error(err)
+			}
+			if diff := cmp.Diff([]string{"patch n1-twin"}, w.podWrites()); diff != "" {
+				t.Errorf("pod writes (-want +got):\n%s", diff)
+			}
+			if got := w.pod("n1-twin").Labels["controller-revision-hash"]; got != "one" {
+				t.Errorf("n1's pod is labelled %s", got)
+			}
+			if diff := cmp.Diff(c.want, w.revisionNames()); diff != "" {
+				t.Errorf("revisions (-want +got):\n%s", diff)
+			}
+			// The next pass needs nothing but the end of it.
+			w.before, w.after = nil, nil
+			w.mustReconcile()
+			if diff := cmp.Diff([]string{"agent-one", "agent-three"}, w.revisionNames()); diff != "" {
+				t.Errorf("revisions in the end (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDuplicateOfTheUpdateRevision: the pods that carry the duplicate's label conform, and are counted so in the pass
+// that relabels them: they are not replaced.
+func TestDuplicateOfTheUpdateRevision(t *testing.T) {
+	w := newWorld(t, append(three(limit(0)), stored(t, "agent:1", "twin", 1), stored(t, "agent:1", "one", 2),
+		pod("n1", "twin"), pod("n2", "one"), pod("n3", "twin"))...)
+	w.mustReconcile()
+	if diff := cmp.Diff([]string{"patch n1-twin", "patch n3-twin"}, w.podWrites()); diff != "" {
+		t.Errorf("pod writes (-want +got):\n%s", diff)
+	}
+	if s := w.ds().Status; s.UpdatedNumberScheduled != 3 {
+		t.Errorf("status %+v", s)
+	}
+	if len(w.events.with("SuccessfulDelete")) != 0 {
+		t.Errorf("events %q", w.events.events)
+	}
+}
+
+// TestReturnToADuplicate: agent:1 is stored twice and asked for again. The pods of agent:2 keep their label until they
+// are replaced by pods of what the spec asks for (P4).
+func TestReturnToADuplicate(t *testing.T) {
+	w := newWorld(t, append(three(), stored(t, "agent:1", "one", 1), stored(t, "agent:1", "twin", 2), stored(t, "agent:2", "two", 3))...)
+	for _, n := range []string{"n1", "n2", "n3"} {
+		p := pod(n, "two", func(p *corev1.Pod) { p.Spec.Containers = []corev1.Container{{Name: "agent", Image: "agent:2"}} })
+		p.ResourceVersion = ""
+		if err := w.raw.Create(context.Background(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 10 {
+		w.mustReconcile()
+		w.settle()
+	}
+	if diff := cmp.Diff(map[string]string{"n1": "agent:1", "n2": "agent:1", "n3": "agent:1"}, w.images()); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]int64{"agent-twin": 4, "agent-two": 3}, w.revisions()); diff != "" {
+		t.Errorf("revisions (-want +got):\n%s", diff)
+	}
+}
+
+// A name that a stranger has costs one count, once, and the status keeps it.
+func TestCollisionCount(t *testing.T) {
+	data := stored(t, "agent:1", "x", 1).Data.Raw
+	stranger := stored(t, "agent:7", revision.Hash(data, nil), 1)
+	stranger.OwnerReferences, stranger.Labels = nil, nil
+	w := newWorld(t, append(three(), stranger)...)
+	for range 3 {
+		w.mustReconcile()
+		if got := w.ds().Status.CollisionCount; got == nil || *got != 1 || len(w.revisions()) != 2 {
+			t.Errorf("collision count %v, revisions %v", got, w.revisions())
+		}
+		w.settle()
+	}
+	one := int32(1)
+	for _, p := range w.pods() {
+		if got := p.Labels["controller-revision-hash"]; got != revision.Hash(data, &one) {
+			t.Errorf("%s is labelled %s", p.Name, got)
+		}
+	}
+}
+
+// TestPodsComeFromTheStoredRevision: the revision that the DaemonSet asks for was stored before dnsPolicy had a default
+// (rules R0 and R4). A pod that is made now is like those that were made then.
+func TestPodsComeFromTheStoredRevision(t *testing.T) {
+	old := stored(t, "agent:1", "one", 1)
+	old.Annotations = map[string]string{history.ParentUIDAnnotation: "agent-uid", history.ParentGenerationAnnotation: "1"}
+	w := newWorld(t, append(three(func(ds *appsv1.DaemonSet) { ds.Spec.Template.Spec.DNSPolicy = corev1.DNSClusterFirst }), old, pod("n1", "one"))...)
+	w.mustReconcile()
+	if len(w.pods()) != 3 || len(w.revisions()) != 1 {
+		t.Fatalf("%d pods, revisions %v", len(w.pods()), w.revisions())
+	}
+	for _, p := range w.pods() {
+		if p.Labels["controller-revision-hash"] != "one" || p.Spec.DNSPolicy != "" {
+			t.Errorf("%s has labels %v and policy %q", p.Name, p.Labels, p.Spec.DNSPolicy)
+		}
+	}
+}
+
+// An update revision that nobody can read any more is no reason to touch anything (rule R6), and the status says so.
+func TestUnreadableUpdateRevision(t *testing.T) {
+	old := stored(t, "agent:1", "one", 1)
+	old.Annotations = map[string]string{history.ParentUIDAnnotation: "agent-uid", history.ParentGenerationAnnotation: "1"}
+	old.Data.Raw = []byte(`{"spec":{"template":"none"}}`)
+	w := newWorld(t, append(three(), old, pod("n1", "one"), pod("n2", "one"))...)
+	w.mustReconcile()
+	if len(w.revisions()) != 1 || len(w.calls("delete")) != 0 || len(w.podWrites()) != 1 {
+		t.Errorf("wrote %v", w.writes())
+	}
+	for _, p := range w.pods() {
+		if p.Labels["controller-revision-hash"] != "one" || bound(p) == "n3" && p.Spec.Containers[0].Image != "agent:1" {
+			t.Errorf("%s has labels %v and containers %v", p.Name, p.Labels, p.Spec.Containers)
+		}
+	}
+	if c := findCondition(w.ds().Status.Conditions, ConditionHistoryHealthy); c == nil || c.Reason != "RevisionUnreadable" {
+		t.Errorf("condition %+v", c)
+	}
+}
+
+// The generation that the status has seen never falls (S2).
+func TestObservedGeneration(t *testing.T) {
+	w := newWorld(t, three(func(ds *appsv1.DaemonSet) { ds.Generation, ds.Status.ObservedGeneration = 3, 7 })...)
+	w.mustReconcile()
+	if got := w.ds().Status.ObservedGeneration; got != 7 {
+		t.Errorf("observed generation %d", got)
+	}
+}

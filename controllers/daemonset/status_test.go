@@ -1,0 +1,90 @@
+package daemonset
+
+// What the status says: conditions in words, as a golden file, and when it changes. No client.
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+func TestConditions(t *testing.T) {
+	healthyBefore := func(ds *appsv1.DaemonSet) {
+		ds.Status.Conditions = []appsv1.DaemonSetCondition{{Type: ConditionHistoryHealthy, Status: corev1.ConditionFalse}}
+	}
+	recorded := &revision.Revision{Name: "agent-new"}
+	unreadable := []revision.Revision{{Name: "agent-x", Err: &revision.UndecodableError{Revision: "agent-x", Err: errors.New("it is null, not an object")}}, {}}
+	tooLarge := fmt.Errorf("record: %w", &history.TooLargeError{Bytes: 2000000})
+	var out strings.Builder
+	for _, c := range []struct {
+		name  string
+		ds    []dsOption
+		nodes int
+		pods  []*corev1.Pod
+		rep   report
+	}{
+		{"no nodes", nil, 0, nil, report{update: recorded}},
+		{"complete", nil, 2, []*corev1.Pod{pod("n1", hashNew), pod("n2", hashNew)}, report{update: recorded}},
+		{"complete, not available", nil, 2, []*corev1.Pod{pod("n1", hashNew, notReady), pod("n2", hashNew)}, report{update: recorded}},
+		{"complete, OnDelete", []dsOption{onDelete}, 1, []*corev1.Pod{pod("n1", hashNew)}, report{update: recorded}},
+		{"a step", nil, 2, []*corev1.Pod{pod("n1", hashNew), pod("n2", hashOld)}, report{update: recorded}},
+		{"a free step", nil, 2, []*corev1.Pod{pod("n1", hashOld), pod("n2", hashOld, notReady)}, report{update: recorded}},
+		{"a surge", []dsOption{rolling(0, 1)}, 2, []*corev1.Pod{pod("n1", hashNew), pod("n2", hashOld)}, report{update: recorded}},
+		{"a surge that waits", []dsOption{rolling(0, 1)}, 1, []*corev1.Pod{pod("n1", hashNew, notReady), pod("n1", hashOld)}, report{update: recorded}},
+		{"waiting", nil, 2, []*corev1.Pod{pod("n1", hashNew, notReady), pod("n2", hashOld)}, report{update: recorded}},
+		{"waiting for a person", []dsOption{onDelete}, 2, []*corev1.Pod{pod("n1", hashNew), pod("n2", hashOld)}, report{update: recorded}},
+		{"starting", nil, 2, nil, report{update: recorded}},
+		{"not recorded", nil, 1, []*corev1.Pod{pod("n1", hashOld)}, report{recordErr: errors.New("create revision agent-new: forbidden")}},
+		{"too large", nil, 1, nil, report{recordErr: tooLarge}},
+		{"unreadable", nil, 0, nil, report{update: recorded, undecodable: unreadable}},
+		{"unreadable and not recorded", nil, 0, nil, report{undecodable: unreadable, recordErr: errors.New("boom")}},
+		{"well again", []dsOption{healthyBefore}, 0, nil, report{update: recorded}},
+	} {
+		ds := agent(c.ds...)
+		f := given(ds, nodes("n1", "n2")[:c.nodes], c.pods...)
+		if c.rep.update == nil {
+			f.hash = ""
+		}
+		c.rep.plan = mustPlan(t, f)
+		fmt.Fprintf(&out, "%s\n", c.name)
+		for _, condition := range c.rep.conditions(ds) {
+			fmt.Fprintf(&out, "    %s=%s %s: %s\n", condition.Type, condition.Status, condition.Reason, condition.Message)
+		}
+	}
+	golden(t, "conditions.golden", out.String())
+}
+
+// A condition's time says since when it has been so, not since when the words have been these.
+func TestSetCondition(t *testing.T) {
+	then, later := metav1.NewTime(now.Add(-1000)), metav1.NewTime(now)
+	foreign := appsv1.DaemonSetCondition{Type: "Foreign", Status: corev1.ConditionTrue, LastTransitionTime: then}
+	set := func(status corev1.ConditionStatus, message string) appsv1.DaemonSetCondition {
+		return appsv1.DaemonSetCondition{Type: ConditionUpdated, Status: status, Message: message}
+	}
+	s := &appsv1.DaemonSetStatus{Conditions: []appsv1.DaemonSetCondition{foreign}}
+	for i, c := range []struct {
+		set  appsv1.DaemonSetCondition
+		now  metav1.Time
+		want metav1.Time
+	}{
+		{set(corev1.ConditionFalse, "1"), then, then},
+		{set(corev1.ConditionFalse, "2"), later, then},
+		{set(corev1.ConditionTrue, "3"), later, later},
+	} {
+		setCondition(s, c.set, c.now)
+		want := c.set
+		want.LastTransitionTime = c.want
+		if diff := cmp.Diff([]appsv1.DaemonSetCondition{foreign, want}, s.Conditions); diff != "" {
+			t.Errorf("step %d (-want +got):\n%s", i, diff)
+		}
+	}
+}

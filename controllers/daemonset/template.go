@@ -1,0 +1,109 @@
+package daemonset
+
+import (
+	"hash/fnv"
+	"maps"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+)
+
+// This file builds the pod of a revision for a node.
+
+// templateGenerationLabel is what extensions/v1beta1 put on pods. Clients that still carry the annotation expect it.
+const templateGenerationLabel = "pod-template-generation"
+
+// tolerate adds what every daemon pod tolerates: trouble of the node it looks after.
+func tolerate(spec *corev1.PodSpec) {
+	add := func(key string, effect corev1.TaintEffect) {
+		spec.Tolerations = withToleration(spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect})
+	}
+	add(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute)
+	add(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute)
+	add(corev1.TaintNodeDiskPressure, corev1.TaintEffectNoSchedule)
+	add(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule)
+	add(corev1.TaintNodePIDPressure, corev1.TaintEffectNoSchedule)
+	add(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule)
+	if spec.HostNetwork {
+		add(corev1.TaintNodeNetworkUnavailable, corev1.TaintEffectNoSchedule)
+	}
+}
+
+// withToleration adds t, in place of one for the same taint if there is one: asking for it twice would make the pod
+// differ from what the API server stores.
+func withToleration(tolerations []corev1.Toleration, t corev1.Toleration) []corev1.Toleration {
+	for i := range tolerations {
+		if tolerations[i].MatchToleration(&t) {
+			tolerations[i] = t
+			return tolerations
+		}
+	}
+	return append(tolerations, t)
+}
+
+// podFor builds the pod of ds, restored to the revision with that hash, for one node. probe is raised where a name is
+// taken by something that is not this pod.
+func podFor(ds *appsv1.DaemonSet, hash, node string, probe int) *corev1.Pod {
+	template := ds.Spec.Template.DeepCopy()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            podName(ds, hash, node, probe),
+			Namespace:       ds.Namespace,
+			Labels:          map[string]string{},
+			Annotations:     template.Annotations,
+			Finalizers:      template.Finalizers,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(ds, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))},
+		},
+		Spec: template.Spec,
+	}
+	maps.Copy(pod.Labels, template.Labels)
+	pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] = hash
+	if generation, err := strconv.ParseInt(ds.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64); err == nil {
+		pod.Labels[templateGenerationLabel] = strconv.FormatInt(generation, 10)
+	}
+	tolerate(&pod.Spec)
+	bind(&pod.Spec, node)
+	return pod
+}
+
+// bind makes the scheduler put the pod on node and nowhere else. It replaces the required node affinity: that was
+// decided when the node was chosen.
+func bind(spec *corev1.PodSpec, node string) {
+	if spec.Affinity == nil {
+		spec.Affinity = &corev1.Affinity{}
+	}
+	if spec.Affinity.NodeAffinity == nil {
+		spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchFields: []corev1.NodeSelectorRequirement{{
+				Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
+			}},
+		}},
+	}
+}
+
+// podName is deterministic, so that a pod that was created twice, by a lost response or by two managers, exists once.
+// It differs from node to node and from revision to revision, because a surge holds two on a node.
+func podName(ds *appsv1.DaemonSet, hash, node string, probe int) string {
+	const (
+		maxHostname = 63             // longer pod names give truncated host names
+		tenDigits   = 10_000_000_000 // as long as a revision's hash; a clash costs one more probe
+	)
+	h := fnv.New64a()
+	for _, part := range []string{string(ds.UID), node, hash, strconv.Itoa(probe)} {
+		_, _ = h.Write([]byte(part)) // a hash never fails to write
+		_, _ = h.Write([]byte{0})
+	}
+	suffix := rand.SafeEncodeString(strconv.FormatUint(h.Sum64()%tenDigits, 10))
+	prefix := ds.Name
+	if limit := maxHostname - len(suffix) - 1; len(prefix) > limit {
+		prefix = strings.TrimRight(prefix[:limit], ".-")
+	}
+	return prefix + "-" + suffix
+}
