@@ -1,0 +1,68 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// This file serves probes and metrics. controller-runtime can do so too, but does not say which port it got for port 0,
+// and ten managers on one machine need to be told apart.
+
+// headerTimeout bounds how long a client may take to send a request.
+const headerTimeout = 10 * time.Second
+
+// listen adds the two servers. A port that is taken is an error here, before anything else starts.
+func listen(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	probes := http.NewServeMux()
+	for path, checker := range map[string]healthz.Checker{"/healthz": healthz.Ping, "/readyz": synced(mgr.GetCache())} {
+		handler := http.StripPrefix(path, &healthz.Handler{Checks: map[string]healthz.Checker{path[1:]: checker}})
+		probes.Handle(path, handler)
+		probes.Handle(path+"/", handler)
+	}
+	scrape := http.NewServeMux()
+	scrape.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	return errors.Join(
+		serve(ctx, mgr, o, "probes", o.HealthProbeBindAddress, probes),
+		serve(ctx, mgr, o, "metrics", o.MetricsBindAddress, scrape),
+	)
+}
+
+func serve(ctx context.Context, mgr ctrl.Manager, o Options, what, address string, handler http.Handler) error {
+	if address == Off || address == "" {
+		return nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("serve %s: %w; choose another address, or %q for none", what, err, Off)
+	}
+	o.Logger.Info("Listening", "for", what, "address", listener.Addr().String())
+	return mgr.Add(&ctrlmanager.Server{
+		Name:     what,
+		Server:   &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout},
+		Listener: listener,
+	})
+}
+
+// synced is ready once the caches hold what the API server has: a manager that waits for leadership is ready to take
+// over, one that cannot list is not.
+func synced(c cache.Cache) healthz.Checker {
+	return func(req *http.Request) error {
+		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
+		defer cancel()
+		if !c.WaitForCacheSync(ctx) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	}
+}

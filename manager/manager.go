@@ -1,0 +1,130 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/cairn-dev/cairn/controllers/daemonset"
+)
+
+// registry holds every controller by the name under which --controllers starts it.
+var registry = map[string]func(context.Context, ctrl.Manager, Options) error{
+	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options) error {
+		return daemonset.Setup(ctx, mgr, daemonset.Options{Workers: o.Workers, AskServer: o.AskServer})
+	},
+}
+
+// Off switches a listener off, as an address.
+const Off = "0"
+
+// Options say what to run and how.
+type Options struct {
+	// Config is the cluster and the identity to use. Its QPS and Burst hold as they are; see [Config].
+	Config *rest.Config
+	// Controllers are names from [Names]. At least one.
+	Controllers []string
+	// Workers is how many parents each controller works on at once. Zero leaves it to the controller.
+	Workers int
+	// AskServer allows controllers to find out by server-side dry runs whether a stored snapshot is equivalent to its
+	// parent (rule R3). It needs the right to patch parents.
+	AskServer bool
+	// LeaderElect makes sure that one of several managers acts. The lease is LeaderElectionID in
+	// LeaderElectionNamespace; an empty namespace means the one the process runs in.
+	LeaderElect                               bool
+	LeaderElectionNamespace, LeaderElectionID string
+	// MetricsBindAddress and HealthProbeBindAddress are host:port; port 0 picks a free one, which
+	// the log tells, and [Off] or nothing listens nowhere.
+	MetricsBindAddress, HealthProbeBindAddress string
+	// Logger gets structured logs. The zero value discards them.
+	Logger logr.Logger
+}
+
+// Names returns the controllers that exist, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(registry)) }
+
+// drain is how long a stopping manager waits for the write in hand. SIGTERM ends it within a second of that.
+const drain = 900 * time.Millisecond
+
+// Run runs the controllers until ctx ends, and returns nil then. It returns an error if a controller is unknown, if the
+// cluster cannot be reached, if a port is taken, or if leadership is lost; the caller exits and is started again.
+func Run(ctx context.Context, o Options) error {
+	mgr, err := New(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run controllers %s: %w", strings.Join(o.Controllers, ","), err)
+	}
+	return nil
+}
+
+// New returns a manager with the controllers added, not started yet. Errors are as for [Run].
+func New(ctx context.Context, o Options) (ctrl.Manager, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(o.Config, ctrl.Options{
+		Scheme: scheme,
+		Logger: o.Logger,
+		// Nothing here changes a cached object or reads managed fields, so neither is copied nor kept.
+		Cache: cache.Options{
+			DefaultUnsafeDisableDeepCopy: new(true),
+			DefaultTransform:             cache.TransformStripManagedFields(),
+		},
+		// listen serves both.
+		Metrics:                       server.Options{BindAddress: Off},
+		HealthProbeBindAddress:        Off,
+		LeaderElection:                o.LeaderElect,
+		LeaderElectionID:              o.LeaderElectionID,
+		LeaderElectionNamespace:       o.LeaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       new(drain),
+		// Controllers of one name run several times in one process in tests and in the sandbox.
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start a manager: %w", err)
+	}
+	if err := listen(ctx, mgr, o); err != nil {
+		return nil, err
+	}
+	for _, name := range o.Controllers {
+		if err := registry[name](ctx, mgr, o); err != nil {
+			return nil, fmt.Errorf("set up controller %s: %w", name, err)
+		}
+	}
+	return mgr, nil
+}
+
+func (o Options) validate() error {
+	if len(o.Controllers) == 0 {
+		return fmt.Errorf("no controllers to run; there are: %s", strings.Join(Names(), ", "))
+	}
+	for _, name := range o.Controllers {
+		if _, ok := registry[name]; !ok {
+			return fmt.Errorf("there is no controller %q; there are: %s", name, strings.Join(Names(), ", "))
+		}
+	}
+	if o.LeaderElect && o.LeaderElectionID == "" {
+		return errors.New("leader election needs the name of a lease")
+	}
+	return nil
+}
