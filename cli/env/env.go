@@ -1,0 +1,153 @@
+// Package env is what every verb is given: streams, a clock, the way to the cluster, and the exit codes.
+//
+// What may not come in: a verb, and anything that package inspect could answer.
+package env
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/resource"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/inspect"
+)
+
+// Env is given to every verb. Make one with [New]; tests put their own streams, clock and cluster into it.
+type Env struct {
+	genericiooptions.IOStreams
+
+	// Clock says how old things are.
+	Clock clock.PassiveClock
+	// Version is what "cairn version" says.
+	Version string
+	// Cluster holds kubectl's flags: --kubeconfig, --context, --namespace and so on.
+	Cluster *genericclioptions.ConfigFlags
+	// Open finds the object that args name, TYPE/NAME or TYPE NAME, and an inspector to ask about it.
+	Open func(args []string) (*inspect.Inspector, client.Object, error)
+}
+
+// New returns what a process needs that talks to a cluster.
+func New(streams genericiooptions.IOStreams, version string) *Env {
+	e := &Env{
+		IOStreams: streams,
+		Clock:     clock.RealClock{},
+		Version:   version,
+		Cluster:   genericclioptions.NewConfigFlags(true).WithWarningPrinter(streams),
+	}
+	e.Open = e.open
+	return e
+}
+
+// Config returns the cluster and the credentials that flags, KUBECONFIG or the pod say, without a limit on the client's
+// side. Warnings of the API server go to the error stream.
+func (e *Env) Config() (*rest.Config, error) {
+	cfg, err := e.Cluster.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster: %w", err)
+	}
+	if e.nowhere(cfg) {
+		return nil, errors.New("there is no cluster to talk to: give --kubeconfig, set KUBECONFIG, or run in a pod")
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.UserAgent = "cairn/" + e.Version
+	cfg.QPS = -1 // the API server's priority and fairness rules
+	cfg.WarningHandler = rest.NewWarningWriter(e.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	return cfg, nil
+}
+
+// nowhere reports whether cfg is what remains when nobody has said anything: port 8080 of this machine, where no API
+// server has listened for years.
+func (e *Env) nowhere(cfg *rest.Config) bool {
+	raw, err := e.Cluster.ToRawKubeConfigLoader().RawConfig()
+	said := *e.Cluster.APIServer != "" || err != nil || !clientcmdapi.IsConfigEmpty(&raw)
+	return !said && cfg.Host == clientcmd.ClusterDefaults.Server && strings.HasPrefix(cfg.Host, "http://localhost:")
+}
+
+func (e *Env) open(args []string) (*inspect.Inspector, client.Object, error) {
+	cfg, err := e.Config()
+	if err != nil {
+		return nil, nil, err
+	}
+	namespace, enforce, err := e.Cluster.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, nil, fmt.Errorf("find the namespace: %w", err)
+	}
+	infos, err := resource.NewBuilder(e.Cluster).
+		Unstructured().
+		NamespaceParam(namespace).DefaultNamespace().FilenameParam(enforce, &resource.FilenameOptions{}).
+		ResourceTypeOrNameArgs(false, args...).
+		Latest().
+		Do().Infos()
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(infos) != 1 {
+		return nil, nil, &UsageError{Err: fmt.Errorf("name exactly one object, not %d", len(infos))}
+	}
+	parent, ok := infos[0].Object.(client.Object)
+	if !ok {
+		return nil, nil, fmt.Errorf("the API server answered with a %T", infos[0].Object)
+	}
+	mapper, err := e.Cluster.ToRESTMapper()
+	if err != nil {
+		return nil, nil, err
+	}
+	ctrl.SetLogger(logr.Discard()) // what a person should know is printed, not logged
+	c, err := client.New(cfg, client.Options{Scheme: clientgoscheme.Scheme, Mapper: mapper})
+	if err != nil {
+		return nil, nil, err
+	}
+	return inspect.New(c), parent, nil
+}
+
+// Warn writes sentences to the error stream.
+func (e *Env) Warn(sentences ...string) {
+	for _, s := range sentences {
+		fmt.Fprintln(e.ErrOut, "Warning:", s)
+	}
+}
+
+// OneObject checks that args name one object, as TYPE/NAME or as TYPE NAME.
+func OneObject(args []string) error {
+	wrong := func(why string) error {
+		return &UsageError{Err: fmt.Errorf("%s; name one object as TYPE/NAME or TYPE NAME, for instance ds/web", why)}
+	}
+	for _, arg := range args {
+		if strings.Contains(arg, ",") {
+			return wrong(fmt.Sprintf("%q names several", arg))
+		}
+	}
+	switch {
+	case len(args) == 0:
+		return wrong("no object is named")
+	case len(args) == 1 && strings.Count(args[0], "/") != 1:
+		return wrong(fmt.Sprintf("%q is no TYPE/NAME", args[0]))
+	case len(args) == 2 && (strings.Contains(args[0], "/") || strings.Contains(args[1], "/")), len(args) > 2:
+		return wrong(fmt.Sprintf("%q is more than one object", strings.Join(args, " ")))
+	}
+	return nil
+}
+
+// Revision reads the value of a flag that names a revision: by its number or, where two have one number, by the name of
+// its object.
+func Revision(flag, value string) (number int64, name string, err error) {
+	if number, err := strconv.ParseInt(value, 10, 64); err == nil {
+		if number < 0 {
+			return 0, "", Usagef("--%s=%d: revisions are numbered from 1", flag, number)
+		}
+		return number, "", nil
+	}
+	return 0, value, nil
+}

@@ -1,0 +1,73 @@
+package env
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// This file says what a process ends with. "cairn help exit-codes" prints the same for users.
+
+// Exit codes.
+const (
+	// OK: done, or there was nothing to do.
+	OK = 0
+	// Failed: the cluster, or something in it, did not let it happen.
+	Failed = 1
+	// Misused: the command line cannot be understood or is not offered; trying again is pointless.
+	Misused = 2
+)
+
+// ExitCodes is the table of exit codes for people.
+const ExitCodes = `Exit codes:
+
+  0  done; or there was nothing to do, as when an undo would change nothing
+  1  it failed: the cluster cannot be reached, an object does not exist, somebody may not do this, it changed meanwhile
+  2  the command line is wrong: an unknown verb, flag, controller or value; trying again will not help
+
+Output goes to the standard output, warnings and errors to the standard error. An error is one line that begins with
+"error:".`
+
+// UsageError says that the command line is wrong. The process ends with [Misused].
+type UsageError struct {
+	// Err is what is wrong.
+	Err error
+	// See is the command whose help tells how it is done right, empty if the error does so itself.
+	See string
+}
+
+// Error says what is wrong, and where to read on.
+func (e *UsageError) Error() string {
+	if e.See == "" {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("%v (see %s --help)", e.Err, e.See)
+}
+
+// Unwrap returns what is wrong.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef returns a [*UsageError] that says what is wrong, and how it is done right.
+func Usagef(format string, args ...any) error {
+	return &UsageError{Err: fmt.Errorf(format, args...)}
+}
+
+// Code returns the exit code for what a verb returned.
+func Code(err error) int {
+	var usage *UsageError
+	switch {
+	case err == nil:
+		return OK
+	case errors.As(err, &usage):
+		return Misused
+	default:
+		return Failed
+	}
+}
+
+// Report writes err as one line.
+func Report(w io.Writer, err error) {
+	text := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	fmt.Fprintf(w, "error: %s\n", text)
+}

@@ -1,0 +1,26 @@
+// Command cairn looks at the revision history of Kubernetes resources, brings them back, and runs the controllers that
+// record it. All of it is in package cli.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // credentials of every kind that a kubeconfig may name
+
+	"github.com/cairn-dev/cairn/cli"
+)
+
+// version is set by the linker: -X main.version=v1.2.3.
+var version = "dev"
+
+func main() {
+	// The first signal ends what is running in good order; a second one ends the process at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	os.Exit(cli.Main(ctx, os.Args[1:], streams, version))
+}

@@ -1,0 +1,111 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file carries a plan out. It is the only place in this package that writes.
+
+// Applied is what became of a plan.
+type Applied struct {
+	// Parent is the parent as the API server answered: after the undo, or as it would be after it.
+	Parent client.Object
+	// DryRun is true if nothing was stored.
+	DryRun bool
+	// Diff is a unified diff, as YAML, from the recorded part of the parent before to that in the API server's answer, so
+	// that its defaults and what admission made of it are in it.
+	Diff string
+	// Privileges are as in [Undo], by the API server's answer.
+	Privileges []string
+}
+
+// ChangedError says that the parent is not what was looked at any more, and that nothing was changed. The caller shows
+// it; a person looks again and decides anew.
+type ChangedError struct {
+	Parent Parent
+	// Gone is true if there is no such object any more, or another one of the same name.
+	Gone bool
+	// Err is what the API server said, nil if that was no error.
+	Err error
+}
+
+// Error says what happened to the parent.
+func (e *ChangedError) Error() string {
+	if e.Gone {
+		return fmt.Sprintf("%s was deleted or replaced since it was read; look again (nothing was changed)", e.Parent)
+	}
+	return fmt.Sprintf("%s changed since it was read; look again (nothing was changed)", e.Parent)
+}
+
+// Unwrap returns what the API server said.
+func (e *ChangedError) Unwrap() error { return e.Err }
+
+// Apply carries plan out, or has the API server say what it would do if dryRun is true. The recorded part of the parent
+// becomes that of the revision, as a whole; the controller does the rest. All that admission says about the parent holds
+// for an undo too.
+//
+// A status that was written meanwhile, as happens all the time during a rollout, is no obstacle: if UID and generation
+// are those that the plan was made for, the patch is made again for the newer version. Any other change is.
+//
+// Errors: [*ChangedError], [ErrNothingToUndo] if the API server finds nothing to change, or what the API server says;
+// after each of them nothing was changed, unless the request or its response was lost on the way.
+func (i *Inspector) Apply(ctx context.Context, plan *Undo, dryRun bool) (*Applied, error) {
+	u := *plan // a plan may be carried out twice: as a dry run, and then for good
+	var err error
+	for range maxReads {
+		var out client.Object
+		if out, err = i.patch(ctx, &u, dryRun); err == nil {
+			return u.applied(out, dryRun)
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, &ChangedError{Parent: u.Parent, Gone: true, Err: err}
+		case !apierrors.IsConflict(err):
+			return nil, fmt.Errorf("bring %s back to %s (nothing was changed): %w", u.Parent, u.To, err)
+		}
+		fresh, again := i.again(ctx, u.format, u.live, u.Parent.UID)
+		if again != nil {
+			return nil, again
+		}
+		if !u.format.Generational || fresh.GetGeneration() != u.live.GetGeneration() || fresh.GetDeletionTimestamp() != nil {
+			break
+		}
+		if err := u.aim(fresh); err != nil {
+			return nil, err
+		}
+	}
+	return nil, &ChangedError{Parent: u.Parent, Err: err}
+}
+
+func (i *Inspector) patch(ctx context.Context, u *Undo, dryRun bool) (client.Object, error) {
+	opts := []client.PatchOption{client.FieldOwner(FieldOwner)}
+	if dryRun {
+		opts = append(opts, client.DryRunAll)
+	}
+	out := ownership.Blank(u.live)
+	return out, i.client.Patch(ctx, out, client.RawPatch(types.JSONPatchType, u.Patch), opts...)
+}
+
+// applied describes what the API server answered.
+func (u *Undo) applied(out client.Object, dryRun bool) (*Applied, error) {
+	title := u.To.String()
+	if dryRun {
+		title += ", as the API server would store it"
+	}
+	a := &Applied{Parent: out, DryRun: dryRun}
+	var err error
+	if a.Diff, a.Privileges, err = u.compare(out, title); err != nil {
+		return nil, err
+	}
+	if a.Diff == "" {
+		return nil, &NothingToUndoError{Parent: u.Parent, To: &u.To}
+	}
+	return a, nil
+}

@@ -1,0 +1,62 @@
+package inspect
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file writes content down for people.
+
+// content returns the tree of s as JSON, keys sorted. creationTimestamp: null, which Kubernetes before 1.34 wrote into
+// every template, says nothing and is left out.
+func content(s *revision.Snapshot) ([]byte, error) {
+	var raw json.RawMessage
+	if err := s.Into(&raw); err != nil {
+		return nil, err
+	}
+	var tree map[string]any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber() // an integer above 2^53 is shown as it is
+	if err := dec.Decode(&tree); err != nil {
+		return nil, err
+	}
+	dropNullTimestamps(tree)
+	return json.Marshal(tree)
+}
+
+func dropNullTimestamps(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if t, ok := v["creationTimestamp"]; ok && t == nil {
+			delete(v, "creationTimestamp")
+		}
+		for _, e := range v {
+			dropNullTimestamps(e)
+		}
+	case []any:
+		for _, e := range v {
+			dropNullTimestamps(e)
+		}
+	}
+}
+
+// unified returns the unified diff of two JSON documents, as YAML, or "" if they are equal.
+func unified(titleA string, a []byte, titleB string, b []byte) (string, error) {
+	yamlA, err := yaml.JSONToYAML(a)
+	if err != nil {
+		return "", fmt.Errorf("write %s as YAML: %w", titleA, err)
+	}
+	yamlB, err := yaml.JSONToYAML(b)
+	if err != nil {
+		return "", fmt.Errorf("write %s as YAML: %w", titleB, err)
+	}
+	out := diff.Diff(titleA, yamlA, titleB, yamlB)
+	_, body, _ := bytes.Cut(out, []byte("\n")) // the first line repeats the titles
+	return string(body), nil
+}

@@ -1,0 +1,14 @@
+// Package inspect answers what a person asks of any object: what its history is, what an undo would change, and to carry
+// that undo out. The command line and the web page draw what this package returns, and decide nothing themselves.
+//
+// An [Inspector] works with the credentials of whoever asks, through any controller-runtime client that reads past
+// caches. A usual conversation is
+//
+//	who, err := i.Get(ctx, schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, "default", "web")
+//	log, err := i.History(ctx, who)
+//	plan, err := i.PlanUndo(ctx, who, 0)      // 0: back to the newest revision that differs
+//	done, err := i.Apply(ctx, plan, false)
+//
+// What may not come in: printing, flags, a clock, a switch over kinds (package history knows the formats), any decision
+// of a controller.
+package inspect

@@ -1,0 +1,117 @@
+package inspect
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestHistory: the current revision is the one whose content the spec has, not the newest, and nothing but the number
+// decides the order.
+func TestHistory(t *testing.T) {
+	ds := web("web:1")
+	first, second := stored(t, web("web:1"), 1, "aaa"), stored(t, web("web:2"), 2, "bbb")
+	first.Annotations = map[string]string{ChangeCauseAnnotation: "launch"}
+	h := readingOf(t, ds, metaOf(pod(ds, "p1", "aaa"), pod(ds, "p2", "bbb"), pod(ds, "p3", "bbb"), pod(ds, "p4", "gone")), second, first).history()
+
+	type line struct {
+		Number   int64
+		Name     string
+		Cause    string
+		Current  bool
+		Children int
+	}
+	var got []line
+	for _, e := range h.Entries {
+		got = append(got, line{e.Number, e.Name, e.ChangeCause, e.Current, e.Children})
+		if e.Created.IsZero() {
+			t.Errorf("%s has no creation time", e)
+		}
+	}
+	want := []line{{1, "web-aaa", "launch", true, 1}, {2, "web-bbb", "", false, 2}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	expectWarnings(t, h.Warnings,
+		"The spec is that of revision 1 (web-aaa) again",
+		"1 of 4 pods come from no revision")
+	if h.Parent.String() != "daemonset.apps/web" {
+		t.Errorf("the parent is called %s", h.Parent)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	old, spec := web("web:1"), web("web:2")
+	for name, c := range map[string]struct {
+		reading *reading
+		want    []string
+	}{
+		"nothing unusual": {readingOf(t, spec, nil, stored(t, old, 1, "aaa"), stored(t, spec, 2, "bbb")), nil},
+		"undecodable": {
+			readingOf(t, spec, nil, broken(t, old, 1, "aaa"), stored(t, spec, 2, "bbb")),
+			[]string{"Revision 1 (web-aaa) can be neither shown nor restored: the revision's data cannot be read: it has no spec.template"},
+		},
+		"one number twice": {
+			readingOf(t, spec, nil, stored(t, old, 2, "aaa"), stored(t, spec, 2, "bbb"), stored(t, web("web:3"), 1, "ccc")),
+			[]string{"Revisions web-aaa and web-bbb both have number 2", "The spec is that of revision 2 (web-bbb) again"},
+		},
+		"not recorded": {readingOf(t, spec, nil, stored(t, old, 1, "aaa")), []string{"No revision records the spec as it is now"}},
+		"no history":   {readingOf(t, spec, nil), []string{"No revision records the spec as it is now"}},
+		"same content": {
+			readingOf(t, spec, nil, stored(t, spec, 1, "aaa"), stored(t, spec, 2, "bbb")),
+			[]string{"Revisions 2 (web-bbb) and 1 (web-aaa) have the same content"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { expectWarnings(t, c.reading.history().Warnings, c.want...) })
+	}
+}
+
+func TestUncounted(t *testing.T) {
+	r := readingOf(t, web("web:1"), nil, stored(t, web("web:1"), 1, "aaa"))
+	r.childrenErr = errors.New("you may not list pods")
+	h := r.history()
+	if n := h.Entries[0].Children; n != UnknownCount {
+		t.Errorf("%d children", n)
+	}
+	expectWarnings(t, h.Warnings, "The pods could not be counted: you may not list pods.")
+}
+
+func TestFind(t *testing.T) {
+	h := &History{Parent: Parent{Name: "web"}, Entries: []Entry{{Number: 1, Name: "a"}, {Number: 2, Name: "b"}, {Number: 2, Name: "c"}, {Number: 4, Name: "d"}}}
+	if e, err := h.Find(4); err != nil || e.Name != "d" {
+		t.Errorf("Find(4) is %v, %v", e, err)
+	}
+	if e, err := h.FindName("c"); err != nil || e.Name != "c" {
+		t.Errorf("FindName(c) is %v, %v", e, err)
+	}
+	_, err := h.Find(2)
+	var ambiguous *AmbiguousError
+	if !errors.As(err, &ambiguous) || len(ambiguous.Same) != 2 || !strings.Contains(err.Error(), "b, c") {
+		t.Errorf("Find(2): %v", err)
+	}
+	var missing *NotFoundError
+	if _, err = h.Find(3); !errors.As(err, &missing) || !strings.Contains(err.Error(), "it has: 1 (a), 2 (b), 2 (c), 4 (d)") {
+		t.Errorf("Find(3): %v", err)
+	}
+	if _, err = h.FindName("e"); !errors.As(err, &missing) || !strings.Contains(err.Error(), `called "e"`) {
+		t.Errorf("FindName(e): %v", err)
+	}
+	if _, err = (&History{}).Find(1); !errors.As(err, &missing) || !strings.Contains(err.Error(), "no history at all") {
+		t.Errorf("Find(1) in an empty history: %v", err)
+	}
+}
+
+// expectWarnings wants one warning for each text, in any order, that contains it.
+func expectWarnings(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("got %d warnings, want %d: %q", len(got), len(want), got)
+	}
+	for _, text := range want {
+		if !strings.Contains(strings.Join(got, "\n"), text) {
+			t.Errorf("no warning says %q; there are %q", text, got)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file plans an undo: which revision to go back to, what that changes, and what somebody should know before. The
+// plan is carried out in apply.go.
+
+// FieldOwner is the name under which an undo is written into the parent's managed fields.
+const FieldOwner = "cairn"
+
+// Undo is a plan to bring a parent back to one of its revisions. Nothing has happened yet.
+type Undo struct {
+	Parent Parent
+	// From is the revision that is equivalent to the spec now, nil if none is.
+	From *Entry
+	// To is the revision to go back to.
+	To Entry
+	// Patch is the JSON patch that does it, with the UID and the resourceVersion that were read as preconditions.
+	Patch []byte
+	// Diff is a unified diff, as YAML, from the recorded part of the parent now to that of To. Defaults that To lacks are
+	// shown as removed, though the API server will fill them in; a dry run ([Inspector.Apply]) shows what it makes of it.
+	Diff string
+	// Privileges are sentences about what the restored pods may do that those of the spec now may not. An undo brings back
+	// what was right once, and a revision can be planted by whoever may create one.
+	Privileges []string
+	// Warnings are sentences about what else should be known before.
+	Warnings []string
+
+	format history.Format
+	live   client.Object
+}
+
+// ErrNothingToUndo is what a [*NothingToUndoError] is. Nothing was written, and nothing needs to be.
+var ErrNothingToUndo = errors.New("there is nothing to undo")
+
+// NothingToUndoError says that an undo would change nothing.
+type NothingToUndoError struct {
+	Parent Parent
+	// To is the revision asked for, which the spec matches already. Nil if none was asked for, and the log holds no
+	// revision that differs from the spec.
+	To *Entry
+}
+
+// Error says why there is nothing to undo.
+func (e *NothingToUndoError) Error() string {
+	if e.To == nil {
+		return fmt.Sprintf("%s has no revision that can be read and differs from its spec, so there is nothing to go back to", e.Parent)
+	}
+	return fmt.Sprintf("%s matches %s already", e.Parent, e.To)
+}
+
+// Is makes every such error an [ErrNothingToUndo].
+func (e *NothingToUndoError) Is(target error) bool { return target == ErrNothingToUndo }
+
+// PlanUndo says what it takes to bring parent back to the revision with number toRevision or, if that is 0, to the
+// newest revision that is not equivalent to the spec. It writes nothing.
+//
+// Errors: [ErrNothingToUndo], [*NotFoundError], [*AmbiguousError], [*UnreadableError], [*UnknownKindError],
+// [*ChangedError] (ask again), or what the API server says.
+func (i *Inspector) PlanUndo(ctx context.Context, parent client.Object, toRevision int64) (*Undo, error) {
+	if toRevision == 0 {
+		return i.plan(ctx, parent, nil)
+	}
+	return i.plan(ctx, parent, func(h *History) (Entry, error) { return h.Find(toRevision) })
+}
+
+// PlanUndoTo is [Inspector.PlanUndo] to the revision object called name.
+func (i *Inspector) PlanUndoTo(ctx context.Context, parent client.Object, name string) (*Undo, error) {
+	return i.plan(ctx, parent, func(h *History) (Entry, error) { return h.FindName(name) })
+}
+
+// plan makes a plan to go back to what find finds; a nil find means the previous revision.
+func (i *Inspector) plan(ctx context.Context, parent client.Object, find func(*History) (Entry, error)) (*Undo, error) {
+	stale := &ChangedError{}
+	for range maxReads {
+		r, err := i.read(ctx, parent)
+		if err != nil {
+			return nil, err
+		}
+		if r.lost != nil {
+			return nil, r.lost
+		}
+		u, err := r.plan(ctx, find)
+		if !errors.Is(err, history.ErrStale) {
+			return u, err
+		}
+		stale = &ChangedError{Parent: parentOf(r.format, r.parent), Err: err}
+		if parent, err = i.again(ctx, r.format, r.parent, r.parent.GetUID()); err != nil {
+			return nil, err
+		}
+	}
+	return nil, stale
+}
+
+func (r *reading) plan(ctx context.Context, find func(*History) (Entry, error)) (*Undo, error) {
+	h := r.history()
+	same := func(e Entry) (bool, error) { return r.same(ctx, e) }
+	var to *Entry
+	var err error
+	if find == nil {
+		to, err = previous(h, same)
+	} else {
+		to, err = chosen(h, find, same)
+	}
+	if err != nil {
+		return nil, err
+	}
+	u := &Undo{Parent: h.Parent, From: h.Current(), To: *to, format: r.format, live: r.parent}
+	if err := u.aim(r.parent); err != nil {
+		return nil, err
+	}
+	u.Warnings = slices.Concat(cautions(u), r.warnings)
+	if find == nil {
+		u.Warnings = append(u.Warnings, passedOver(u.To, h)...)
+	}
+	return u, nil
+}
+
+// aim makes the patch and its description for the parent as it is in live.
+func (u *Undo) aim(live client.Object) error {
+	var err error
+	snapshot := u.To.revision.Snapshot
+	u.live = live
+	if u.Patch, err = snapshot.RestorePatch(live); err != nil {
+		return fmt.Errorf("plan to bring %s back to %s: %w", u.Parent, u.To, err)
+	}
+	restored, err := snapshot.Restore(live)
+	if err != nil {
+		return fmt.Errorf("plan to bring %s back to %s: %w", u.Parent, u.To, err)
+	}
+	u.Diff, u.Privileges, err = u.compare(restored, u.To.String())
+	return err
+}
+
+// compare returns the diff and the added privileges from the live parent to another state of it.
+func (u *Undo) compare(other any, title string) (diff string, privileges []string, err error) {
+	before, err := u.format.Target.Snapshot(u.live)
+	if err != nil {
+		return "", nil, fmt.Errorf("compare two states of %s: %w", u.Parent, err)
+	}
+	after, err := u.format.Target.Snapshot(other)
+	if err != nil {
+		return "", nil, fmt.Errorf("compare two states of %s: %w", u.Parent, err)
+	}
+	a, errA := content(before)
+	b, errB := content(after)
+	if err := errors.Join(errA, errB); err != nil {
+		return "", nil, fmt.Errorf("compare two states of %s: %w", u.Parent, err)
+	}
+	if diff, err = unified(u.Parent.String()+" now", a, title, b); err != nil {
+		return "", nil, err
+	}
+	privileges, err = addedPrivileges(a, b)
+	return diff, privileges, err
+}
+
+// previous finds the newest revision that is not equivalent to the spec: going back to one that is would change nothing,
+// and somebody would believe that it did. same says whether an entry is.
+func previous(h *History, same func(Entry) (bool, error)) (*Entry, error) {
+	for _, e := range slices.Backward(h.Entries) {
+		if e.Unreadable != nil || e.Deleting || e.Current {
+			continue
+		}
+		equal, err := same(e)
+		if err != nil {
+			return nil, err
+		}
+		if !equal {
+			return &e, nil
+		}
+	}
+	return nil, &NothingToUndoError{Parent: h.Parent}
+}
+
+// chosen finds the revision that somebody asked for, and makes sure that going back to it changes something.
+func chosen(h *History, find func(*History) (Entry, error), same func(Entry) (bool, error)) (*Entry, error) {
+	e, err := find(h)
+	if err != nil {
+		return nil, err
+	}
+	if e.Unreadable != nil {
+		return nil, &UnreadableError{Parent: h.Parent, Entry: e}
+	}
+	equal := e.Current
+	if !equal {
+		if equal, err = same(e); err != nil {
+			return nil, err
+		}
+	}
+	if equal {
+		return nil, &NothingToUndoError{Parent: h.Parent, To: &e}
+	}
+	return &e, nil
+}
+
+// same reports whether the content of e is what the parent asks for, by the same rules by which a controller decides.
+func (r *reading) same(ctx context.Context, e Entry) (bool, error) {
+	if r.verdict.Update != nil {
+		isDuplicate := func(d revision.Duplicate) bool {
+			return d.Revision.UID == e.UID && d.Of.UID == r.verdict.Update.UID
+		}
+		if slices.ContainsFunc(r.verdict.Duplicates, isDuplicate) {
+			return true, nil
+		}
+	}
+	// A stamp was already weighed against those of the whole log; alone it proves nothing.
+	alone := e.revision
+	alone.Stamp, alone.Deleting = revision.Stamp{}, false
+	v, err := r.resolve(ctx, []revision.Revision{alone})
+	if err != nil {
+		return false, err
+	}
+	return v.Update != nil, nil
+}
+
+// cautions says what should be known before the undo, what it changes apart.
+func cautions(u *Undo) []string {
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if u.From == nil {
+		say("No revision records the spec of %s as it is now, so there will be no way back to it unless its controller records it first.",
+			u.Parent)
+	}
+	if u.To.Hash != "" && !strings.HasSuffix(u.To.Name, "-"+u.To.Hash) && revision.LabelValue(u.To.Name) != u.To.Hash {
+		say("The name of %s does not go with its hash label %q; it may not come from a controller, so look at the diff.", u.To, u.To.Hash)
+	}
+	return append(out, rivals(u.Parent, u.live)...)
+}
+
+// passedOver names the newer revisions that could have been meant by "the previous one", if only they could be read.
+func passedOver(to Entry, h *History) []string {
+	var out []string
+	for _, e := range h.Entries {
+		if e.Unreadable != nil && e.Number > to.Number {
+			out = append(out, fmt.Sprintf("%s was passed over: %v.", capital(e.String()), e.Unreadable))
+		}
+	}
+	return out
+}
+
+// rivals names those who will write the parent again and take the undo back.
+func rivals(p Parent, live metav1.Object) []string {
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if _, ok := live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]; ok {
+		say("%s is managed by kubectl apply: the next apply of a manifest that was not put back as well takes this undo back.", p)
+	}
+	for _, m := range live.GetManagedFields() {
+		if m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "" {
+			say("%s is managed by server-side apply of %q: its next apply conflicts with this undo, or takes it back.", p, m.Manager)
+		}
+	}
+	if ref := metav1.GetControllerOfNoCopy(live); ref != nil {
+		say("%s is controlled by %s %s, which may take this undo back.", p, ref.Kind, ref.Name)
+	}
+	return out
+}

@@ -1,0 +1,106 @@
+package inspect
+
+import (
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestPrevious: the previous revision is the newest one that differs from the spec (kubectl takes the second highest
+// number, says "rolled back" and changes nothing).
+func TestPrevious(t *testing.T) {
+	unreadable := errors.New("nobody can read it")
+	for name, c := range map[string]struct {
+		entries []Entry
+		same    map[string]bool
+		want    string
+	}{
+		"the one before":         {entries: []Entry{{Name: "a"}, {Name: "b"}, {Name: "c", Current: true}}, want: "b"},
+		"an equivalent between":  {entries: []Entry{{Name: "a"}, {Name: "b"}, {Name: "c", Current: true}}, same: map[string]bool{"b": true}, want: "a"},
+		"the current is oldest":  {entries: []Entry{{Name: "a", Current: true}, {Name: "b"}}, want: "b"},
+		"the spec is unrecorded": {entries: []Entry{{Name: "a"}, {Name: "b"}}, want: "b"},
+		"unreadable":             {entries: []Entry{{Name: "a"}, {Name: "b", Unreadable: unreadable}, {Name: "c", Current: true}}, want: "a"},
+		"being deleted":          {entries: []Entry{{Name: "a"}, {Name: "b", Deleting: true}, {Name: "c", Current: true}}, want: "a"},
+		"only the current":       {entries: []Entry{{Name: "a", Current: true}}},
+		"all equivalent":         {entries: []Entry{{Name: "a"}, {Name: "b", Current: true}}, same: map[string]bool{"a": true}},
+		"none":                   {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := previous(&History{Entries: c.entries}, func(e Entry) (bool, error) { return c.same[e.Name], nil })
+			switch {
+			case c.want == "":
+				if !errors.Is(err, ErrNothingToUndo) {
+					t.Errorf("got %v, %v", got, err)
+				}
+			case err != nil || got.Name != c.want:
+				t.Errorf("got %v, %v, want %s", got, err, c.want)
+			}
+		})
+	}
+	boom := errors.New("boom")
+	if _, err := previous(&History{Entries: []Entry{{Name: "a"}}}, func(Entry) (bool, error) { return false, boom }); !errors.Is(err, boom) {
+		t.Errorf("an error of the comparison became %v", err)
+	}
+}
+
+// TestSame: equivalence is decided by content, by the same rules as in a controller, for every revision.
+func TestSame(t *testing.T) {
+	spec := web("web:2")
+	emptyArgs := web("web:2")
+	emptyArgs.Spec.Template.Spec.Containers[0].Args = []string{}
+	r := readingOf(t, spec, nil, stored(t, web("web:1"), 1, "aaa"), stored(t, emptyArgs, 2, "bbb"), stored(t, spec, 3, "ccc"))
+	// A planted stamp makes nothing equal.
+	r.revisions[0].Stamp.ParentUID, r.revisions[0].Stamp.Generation = spec.UID, spec.Generation
+	for n, want := range []bool{false, true, true} {
+		got, err := r.same(t.Context(), Entry{UID: r.revisions[n].UID, revision: r.revisions[n]})
+		if err != nil || got != want {
+			t.Errorf("revision %d: %t, %v, want %t", n+1, got, err, want)
+		}
+	}
+}
+
+func TestCautions(t *testing.T) {
+	to := Entry{Number: 1, Name: "web-aaa", Hash: "aaa"}
+	for name, c := range map[string]struct {
+		undo Undo
+		want []string
+	}{
+		"nothing":       {undo: Undo{From: &Entry{}, To: to}},
+		"unrecorded":    {undo: Undo{To: to}, want: []string{"there will be no way back"}},
+		"name as label": {undo: Undo{From: &Entry{}, To: Entry{Name: "adopted", Hash: "adopted"}}},
+		"foreign name": {
+			undo: Undo{From: &Entry{}, To: Entry{Number: 1, Name: "planted", Hash: "aaa"}},
+			want: []string{`The name of revision 1 (planted) does not go with its hash label "aaa"`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.undo.live = web("web:2")
+			expectWarnings(t, cautions(&c.undo), c.want...)
+		})
+	}
+}
+
+func TestPassedOver(t *testing.T) {
+	no := errors.New("no JSON")
+	h := &History{Entries: []Entry{{Number: 1, Name: "a", Unreadable: no}, {Number: 2, Name: "b"}, {Number: 3, Name: "c", Unreadable: no}, {Number: 4, Name: "d"}}}
+	expectWarnings(t, passedOver(h.Entries[1], h), "Revision 3 (c) was passed over: no JSON.")
+}
+
+// TestRivals: an undo that somebody else will take back says so.
+func TestRivals(t *testing.T) {
+	ds := web("web:2")
+	p := Parent{Name: "web"}
+	if got := rivals(p, ds); len(got) != 0 {
+		t.Errorf("got %q", got)
+	}
+	ds.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}
+	ds.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "argocd", Operation: metav1.ManagedFieldsOperationApply},
+		{Manager: "status", Operation: metav1.ManagedFieldsOperationApply, Subresource: "status"},
+		{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate},
+	}
+	ds.OwnerReferences = []metav1.OwnerReference{{Kind: "Shop", Name: "corner", Controller: yes}}
+	expectWarnings(t, rivals(p, ds), "next apply of a manifest", `server-side apply of "argocd"`, "controlled by Shop corner")
+}
