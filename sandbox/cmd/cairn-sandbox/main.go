@@ -1,0 +1,127 @@
+// Command cairn-sandbox runs Kubernetes in one process: etcd, the API server, the scheduler, the controllers and a few
+// simulated nodes, with cairn's manager in the place of the upstream controllers it replaces.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/cairn-dev/cairn/sandbox"
+)
+
+// started is when the process began, but for the tenth of a second that the packages' variables take.
+var started = time.Now()
+
+//go:embed example.yaml
+var example []byte
+
+func main() {
+	// A second signal, while the first one is being served, ends the process at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	if err := command().ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "cairn-sandbox: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	var o sandbox.Options
+	cmd := &cobra.Command{
+		Use:   "cairn-sandbox",
+		Short: "Run Kubernetes in one process, with simulated nodes",
+		Long: `Run etcd, kube-apiserver, kube-scheduler, the Kubernetes controllers, simulated nodes and cairn's manager in one
+process, on the loopback address, until Ctrl-C.`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("nodes") && o.Nodes == 0 {
+				o.Nodes = sandbox.NoNodes
+			} else if !cmd.Flags().Changed("nodes") {
+				o.Nodes = 0 // keep the nodes of a data directory
+			}
+			useManager(&o)
+			return run(cmd.Context(), o, cmd.OutOrStdout())
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&o.Nodes, "nodes", sandbox.DefaultNodes, "number of simulated nodes; a data directory keeps its nodes when this is not given")
+	flags.StringVar(&o.DataDir, "data-dir", "", "directory that keeps the state between runs (default: a temporary one)")
+	flags.IntVar(&o.Port, "port", 0, "port of the API server on 127.0.0.1 (default: any free port)")
+	flags.StringSliceVar(&o.Upstream, "upstream", nil, "kinds to leave to the upstream controllers: "+strings.Join(sandbox.Kinds(), ", "))
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "file to write the credentials to (default: in the data directory)")
+	return cmd
+}
+
+// run runs the sandbox until ctx is done. That is no error.
+func run(ctx context.Context, o sandbox.Options, out io.Writer) error {
+	// Without a logger controller-runtime complains on the terminal. The sandbox sends klog to its log.
+	ctrllog.SetLogger(klog.Background())
+	o.Progress = func(step string) { report(out, step) }
+	s, err := sandbox.Start(ctx, o)
+	if err != nil {
+		if errors.Is(err, context.Canceled) {
+			return nil // Ctrl-C before it was ready
+		}
+		return err
+	}
+	report(out, "ready")
+	err = greet(out, s, o)
+	if err == nil {
+		<-s.Done()
+		err = s.Err()
+	}
+	if err := errors.Join(err, s.Stop(context.WithoutCancel(ctx))); err != nil {
+		return err
+	}
+	report(out, "stopped")
+	return nil
+}
+
+// report prints a line with the time since the start of the process.
+func report(out io.Writer, what string) {
+	fmt.Fprintf(out, "%5.1fs  %s\n", time.Since(started).Seconds(), what)
+}
+
+// greet tells how to use the sandbox.
+func greet(out io.Writer, s *sandbox.Sandbox, o sandbox.Options) error {
+	manifest := filepath.Join(s.DataDir(), "example.yaml")
+	if err := os.WriteFile(manifest, example, 0o600); err != nil {
+		return fmt.Errorf("write the example: %w", err)
+	}
+	by := "upstream"
+	if slices.Contains(o.Replaced, sandbox.DaemonSet) && !slices.Contains(o.Upstream, sandbox.DaemonSet) {
+		by = "cairn"
+	}
+	_, err := fmt.Fprintf(out, `
+Kubernetes %[1]s on %[2]s. DaemonSets are served by %[3]s.
+Ctrl-C stops it. In another terminal (bin/kubectl serves where there is no kubectl):
+
+  export KUBECONFIG=%[4]s
+  kubectl get nodes
+  kubectl apply -f %[5]s
+  kubectl rollout status daemonset/web
+  kubectl set image daemonset/web web=nginx:1.29
+  kubectl rollout status daemonset/web
+  kubectl rollout history daemonset/web
+  cairn history ds/web
+  kubectl rollout undo daemonset/web
+
+`, sandbox.KubernetesVersion, s.Config().Host, by, s.Kubeconfig(), manifest)
+	return err
+}

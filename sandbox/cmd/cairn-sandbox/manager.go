@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/cairn-dev/cairn/manager"
+	"github.com/cairn-dev/cairn/sandbox"
+	"github.com/cairn-dev/cairn/sandbox/install"
+)
+
+// useManager runs cairn's manager in the sandbox, under the roles that are shipped, for every kind that cairn has a
+// controller for and that is not left to upstream.
+func useManager(o *sandbox.Options) {
+	o.Replaced = manager.Names()
+	ours := slices.DeleteFunc(manager.Names(), func(name string) bool { return slices.Contains(o.Upstream, name) })
+	if len(ours) == 0 {
+		return
+	}
+	o.Manager = func(ctx context.Context, admin *rest.Config) error {
+		cfg, err := install.Roles(ctx, admin, ours, true)
+		if err != nil {
+			return err
+		}
+		cfg.QPS = -1 // the API server's priority and fairness rules
+		return manager.Run(ctx, manager.Options{
+			Config:                 cfg,
+			Controllers:            ours,
+			AskServer:              true,
+			MetricsBindAddress:     manager.Off,
+			HealthProbeBindAddress: manager.Off,
+			Logger:                 klog.Background(),
+		})
+	}
+}

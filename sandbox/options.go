@@ -1,0 +1,103 @@
+package sandbox
+
+// This file says what a caller can ask for, and turns the request into the complete one that the rest works with.
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// DefaultNodes is the number of simulated nodes of a new cluster when Options.Nodes is zero.
+	DefaultNodes = 5
+	// NoNodes asks for a cluster without nodes, as Options.Nodes.
+	NoNodes = -1
+)
+
+// The kinds whose controllers can be run by the upstream code, by cairn, or by nobody.
+const (
+	DaemonSet             = "daemonset"
+	StatefulSet           = "statefulset"
+	ReplicaSet            = "replicaset"
+	ReplicationController = "replicationcontroller"
+)
+
+// Kinds returns the kinds that Options.Upstream, Options.Replaced and RunUpstream know, in alphabetical order.
+func Kinds() []string {
+	return []string{DaemonSet, ReplicaSet, ReplicationController, StatefulSet}
+}
+
+// Options says what Start should build. The zero value is a temporary cluster with DefaultNodes nodes, on a free port,
+// with every kind served by the upstream controllers.
+type Options struct {
+	// Nodes is the number of simulated nodes. Zero means DefaultNodes for a new cluster, and "as many as there are" for
+	// a DataDir that holds a cluster already. NoNodes means none.
+	Nodes int
+
+	// DataDir keeps the state of the cluster between runs: its objects, its certificate authority and its
+	// service-account key. It is created when missing. Empty means a temporary directory that Stop removes.
+	DataDir string
+
+	// Port is the TCP port of the API server on 127.0.0.1. Zero means any free port.
+	Port int
+
+	// Kubeconfig is the file to write the administrator's credentials to, with mode 0600. Empty means "kubeconfig" in
+	// the data directory. A file that describes other clusters too is left alone, and Start fails. The file of a
+	// temporary cluster is removed by Stop, for its credentials are of no use afterwards.
+	Kubeconfig string
+
+	// Replaced lists the kinds that Manager serves, so that no upstream controller is started for them.
+	Replaced []string
+
+	// Upstream lists kinds to leave to the upstream controllers even when Replaced names them.
+	Upstream []string
+
+	// Manager, when not nil, runs in this process once the API server is ready. It gets a configuration with the rights
+	// of the cluster's administrator and must return soon after ctx is done; when it returns earlier, the sandbox stops
+	// with its error. Its context ends before the API server stops.
+	Manager func(ctx context.Context, cfg *rest.Config) error
+
+	// Log receives what the components log. Nil means the file "sandbox.log" in the data directory, which each start
+	// empties. Kubernetes libraries log through one logger for the whole process: Start takes it over.
+	Log io.Writer
+
+	// Progress receives one short line at each step of the start. Nil means no report.
+	Progress func(step string)
+}
+
+// check reports the first thing in o that cannot be.
+func (o *Options) check() error {
+	if o.Nodes < NoNodes {
+		return fmt.Errorf("%w: %d nodes; want 0 or more", ErrInvalidOptions, o.Nodes)
+	}
+	if o.Nodes > maxNodes {
+		return fmt.Errorf("%w: %d nodes; the simulated address ranges hold %d", ErrInvalidOptions, o.Nodes, maxNodes)
+	}
+	if o.Port < 0 || o.Port > 65535 {
+		return fmt.Errorf("%w: port %d; want a number from 0 (any free port) to 65535", ErrInvalidOptions, o.Port)
+	}
+	for _, kind := range slices.Concat(o.Upstream, o.Replaced) {
+		if !slices.Contains(Kinds(), kind) {
+			return fmt.Errorf("%w: unknown kind %q; want one of %s", ErrInvalidOptions, kind, strings.Join(Kinds(), ", "))
+		}
+	}
+	return nil
+}
+
+// upstreamKinds returns the kinds that Start runs the upstream controllers for.
+func (o *Options) upstreamKinds() []string {
+	return slices.DeleteFunc(Kinds(), func(kind string) bool {
+		return slices.Contains(o.Replaced, kind) && !slices.Contains(o.Upstream, kind)
+	})
+}
+
+func (o *Options) progress(step string) {
+	if o.Progress != nil {
+		o.Progress(step)
+	}
+}
