@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+
+	"github.com/cairn-dev/cairn/deploy"
+	"github.com/cairn-dev/cairn/sandbox/install"
+)
+
+// This file runs the manager as its users do: the binary, with the token of its service account, several at a time.
+
+// process is a running `cairn manager`.
+type process struct {
+	cmd *exec.Cmd
+	// addresses are where it serves metrics and probes, as it says in its log.
+	addresses map[string]string
+	mu        sync.Mutex
+	log       strings.Builder
+}
+
+// manager starts the binary with the rights of the shipped roles and waits until it says where it listens.
+func (e *env) manager(root, kubeconfig string) *process {
+	e.Helper()
+	p := &process{addresses: map[string]string{}}
+	p.cmd = exec.Command(filepath.Join(root, "bin", "cairn"), "manager",
+		"--controllers=daemonset", "--kubeconfig="+kubeconfig, "--log-format=json",
+		"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0")
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		e.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		e.Fatal(err)
+	}
+	e.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	go p.follow(stderr)
+	e.eventually("wait until the manager says where it listens", func() error {
+		if p.address("metrics") == "" || p.address("probes") == "" {
+			return fmt.Errorf("its log: %s", p.text())
+		}
+		return nil
+	})
+	return p
+}
+
+// follow reads the log and picks the addresses out of it.
+func (p *process) follow(log io.Reader) {
+	lines := bufio.NewScanner(log)
+	for lines.Scan() {
+		var entry struct{ For, Address string }
+		_ = json.Unmarshal(lines.Bytes(), &entry) // a line that is no JSON is kept as text
+		p.mu.Lock()
+		p.log.WriteString(lines.Text() + "\n")
+		if entry.For != "" {
+			p.addresses[entry.For] = entry.Address
+		}
+		p.mu.Unlock()
+	}
+}
+
+func (p *process) address(name string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.addresses[name]
+}
+
+func (p *process) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
+// get fetches a page that must be there.
+func (e *env) get(url string) string {
+	e.Helper()
+	var body string
+	e.eventually("get "+url, func() error {
+		resp, err := http.Get(url)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = resp.Body.Close() }()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s %s %w", resp.Status, b, err)
+		}
+		body = string(b)
+		return nil
+	})
+	return body
+}
+
+func TestManagersTakeTurns(t *testing.T) {
+	e := newEnv(t)
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	binaries(t, root)
+	if _, err := install.Roles(t.Context(), e.sandbox.Config(), []string{"daemonset"}, true); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := e.sandbox.ServiceAccountConfig(t.Context(), deploy.Namespace, deploy.ServiceAccount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(kubeconfigOf(cfg), kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+
+	first := e.manager(root, kubeconfig)
+	e.eventually("wait for a leader", func() error {
+		if e.holder() == "" {
+			return fmt.Errorf("the log of the manager: %s", first.text())
+		}
+		return nil
+	})
+	leader := e.holder()
+	second := e.manager(root, kubeconfig)
+	for _, p := range []*process{first, second} {
+		e.get("http://" + p.address("probes") + "/healthz")
+		e.get("http://" + p.address("probes") + "/readyz")
+		if metrics := e.get("http://" + p.address("metrics") + "/metrics"); !strings.Contains(metrics, "rest_client_requests_total") {
+			t.Errorf("no rest_client_requests_total among the metrics:\n%s", metrics)
+		}
+	}
+	ds := e.daemonSet("led", "app:1", func(ds *appsv1.DaemonSet) { ds.Spec.RevisionHistoryLimit = ptr.To[int32](10) })
+	e.create(ds)
+	e.rolledOut(ds)
+	if metrics := e.get("http://" + first.address("metrics") + "/metrics"); !strings.Contains(metrics, `controller_runtime_reconcile_total{controller="daemonset"`) {
+		t.Errorf("the leader's metrics show no pass:\n%s", metrics)
+	}
+	if e.holder() != leader {
+		t.Errorf("the second manager took over from the first")
+	}
+
+	began := time.Now()
+	if err := end(first.cmd, 5*time.Second); err != nil {
+		t.Errorf("first manager: %v\n%s", err, first.text())
+	}
+	t.Logf("the first manager ended %s after SIGTERM", time.Since(began).Round(time.Millisecond))
+	e.image(ds, "app:2")
+	e.rolledOut(ds)
+	if now := e.holder(); now == leader || now == "" {
+		t.Errorf("the lease is held by %q, want the second manager", now)
+	}
+	if err := end(second.cmd, 5*time.Second); err != nil {
+		t.Errorf("second manager: %v\n%s", err, second.text())
+	}
+	if forbidden := first.text() + second.text(); strings.Contains(forbidden, "orbidden") {
+		t.Errorf("the shipped roles do not suffice:\n%s", forbidden)
+	}
+}
+
+// holder returns who holds the manager's lease.
+func (e *env) holder() string {
+	e.Helper()
+	var lease coordinationv1.Lease
+	if err := e.Get(e.Context(), types.NamespacedName{Namespace: deploy.Namespace, Name: deploy.LeaseName}, &lease); err != nil {
+		return ""
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+// kubeconfigOf writes what a rest.Config says as kubectl reads it.
+func kubeconfigOf(cfg *rest.Config) clientcmdapi.Config {
+	out := *clientcmdapi.NewConfig()
+	out.Clusters["sandbox"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
+	out.AuthInfos["manager"] = &clientcmdapi.AuthInfo{Token: cfg.BearerToken, TokenFile: cfg.BearerTokenFile}
+	out.Contexts["sandbox"] = &clientcmdapi.Context{Cluster: "sandbox", AuthInfo: "manager"}
+	out.CurrentContext = "sandbox"
+	return out
+}
