@@ -1,0 +1,212 @@
+package check
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+)
+
+// This file says who wrote what: requests, and which event of a history each of them made.
+
+// Entry is one request that the API server took.
+type Entry struct {
+	User, UserAgent string
+	// Verb is create, update, patch, delete or deletecollection.
+	Verb string
+	// Resource and Group, Namespace and Name say of what; Subresource is "status" or the like.
+	Group, Resource, Namespace, Name, Subresource string
+	// Code is the HTTP status of the response, zero if none came.
+	Code int
+	// UID and RV are those of the object in the response, empty and zero if the response did not hold it.
+	UID types.UID
+	RV  uint64
+	// Precondition is the UID that a delete insisted on, empty if it did not. Unread is true if the body of the request
+	// is not known.
+	Precondition types.UID
+	Unread       bool
+}
+
+func (e *Entry) who() string {
+	if e.UserAgent == "" {
+		return e.User
+	}
+	agent, _, _ := strings.Cut(e.UserAgent, " ")
+	return e.User + ", " + agent
+}
+
+func (e *Entry) succeeded() bool { return e.Code >= 200 && e.Code < 300 }
+
+// ParseAudit reads an audit log of the API server, one JSON event a line. The policy should log writes of the resources
+// involved at level RequestResponse. Reads, and stages other than ResponseComplete, are left out.
+func ParseAudit(r io.Reader) ([]Entry, error) {
+	var out []Entry
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 1 {
+			var event auditv1.Event
+			if err := json.Unmarshal(line, &event); err != nil {
+				return nil, fmt.Errorf("audit event %d: %w", len(out)+1, err)
+			}
+			if entry, ok := entryOf(event); ok {
+				out = append(out, entry)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the audit log: %w", err)
+		}
+	}
+}
+
+func entryOf(event auditv1.Event) (Entry, bool) {
+	switch event.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+	default:
+		return Entry{}, false
+	}
+	if event.Stage != auditv1.StageResponseComplete || event.ObjectRef == nil {
+		return Entry{}, false
+	}
+	e := Entry{
+		User: event.User.Username, UserAgent: event.UserAgent, Verb: event.Verb,
+		Group: event.ObjectRef.APIGroup, Resource: event.ObjectRef.Resource, Namespace: event.ObjectRef.Namespace,
+		Name: event.ObjectRef.Name, Subresource: event.ObjectRef.Subresource, Unread: event.RequestObject == nil,
+	}
+	if event.ImpersonatedUser != nil {
+		e.User = event.ImpersonatedUser.Username
+	}
+	if event.ResponseStatus != nil {
+		e.Code = int(event.ResponseStatus.Code)
+	}
+	if event.RequestObject != nil {
+		e.readRequest(event.RequestObject.Raw)
+	}
+	if event.ResponseObject != nil {
+		e.readResponse(event.ResponseObject.Raw)
+	}
+	return e, true
+}
+
+// readRequest takes the precondition from the body of a delete.
+func (e *Entry) readRequest(body []byte) {
+	var o metav1.DeleteOptions
+	if e.Verb != "delete" || json.Unmarshal(body, &o) != nil || o.Preconditions == nil || o.Preconditions.UID == nil {
+		return
+	}
+	e.Precondition = *o.Preconditions.UID
+}
+
+// readResponse takes name, UID and resource version from the object in a response. A Status names the UID only.
+func (e *Entry) readResponse(body []byte) {
+	var u unstructured.Unstructured
+	if u.UnmarshalJSON(body) != nil {
+		return
+	}
+	if u.GetKind() == "Status" {
+		uid, _, _ := unstructured.NestedString(u.Object, "details", "uid")
+		e.UID = types.UID(uid)
+		return
+	}
+	e.readObject(&u)
+}
+
+func (e *Entry) readObject(o metav1.Object) {
+	e.UID = o.GetUID()
+	if e.Name == "" { // of an object whose name the server made
+		e.Name = o.GetName()
+	}
+	e.RV, _ = parseVersion(o.GetResourceVersion())
+}
+
+// Attach says for every event of h who did it. manager tells which entries are the controllers'. The entries must hold
+// at least every write of theirs: what has none is taken for somebody else's. It returns the successful writes that
+// match no event: no-ops, objects that are not recorded, and requests from before the history. Entries are in the order
+// in which the requests were made: of several with one resource version the first one wrote, and the others changed
+// nothing. A write that changed nothing after one by somebody who is not in the entries cannot be told from it, unless it
+// could not have made that change.
+func (h *History) Attach(entries []Entry, manager func(*Entry) bool) []Entry {
+	h.Audited, h.Manager = true, manager
+	byVersion := map[uint64]int{}
+	for i, e := range h.Events {
+		byVersion[e.RV] = i
+	}
+	var lost, deletes []Entry
+	for _, e := range entries {
+		i, ok := byVersion[e.RV]
+		switch {
+		case !e.succeeded():
+		case ok && e.RV != 0 && e.could(h.Events[i]):
+			h.Events[i].By = &e
+		case e.Verb == "delete":
+			deletes = append(deletes, e)
+		default:
+			lost = append(lost, e)
+		}
+	}
+	for _, e := range deletes {
+		if i := h.deletedBy(e); i >= 0 {
+			h.Events[i].By = &e
+		} else {
+			lost = append(lost, e)
+		}
+	}
+	return lost
+}
+
+// about reports whether an event is about the object that a request names.
+func (e *Entry) about(event Event) bool {
+	k := event.Key
+	return k.Resource.Resource == e.Resource && k.Resource.Group == e.Group && k.Namespace == e.Namespace && k.Name == e.Name
+}
+
+// could reports whether a request can have made an event that has its resource version, and that nobody else made.
+func (e *Entry) could(event Event) bool {
+	if !e.about(event) || event.By != nil {
+		return false
+	}
+	switch {
+	case e.Verb == "create":
+		return event.Type == Added || e.Subresource != ""
+	case e.Verb == "delete":
+		return startsToGo(event)
+	case e.Subresource == "status":
+		return event.Type == Modified && sameTree(event.Old, event.New, "spec") && sameTree(event.Old, event.New, "metadata", "labels")
+	default:
+		return true
+	}
+}
+
+// deletedBy returns the event that a delete without a resource version in its response made: the object's end, or the
+// first sign of it. Of several objects of one name the UID tells which; if that is not known either, the first.
+func (h *History) deletedBy(e Entry) int {
+	for i, event := range h.Events {
+		uid := event.Object().GetUID()
+		if event.By != nil || !e.about(event) || e.UID != "" && e.UID != uid || e.Precondition != "" && e.Precondition != uid {
+			continue
+		}
+		if startsToGo(event) {
+			return i
+		}
+	}
+	return -1
+}
+
+// startsToGo reports whether an event is the delete of an object as its user sees it: it got its deletion timestamp, or
+// it went without one.
+func startsToGo(e Event) bool {
+	if e.Old == nil || e.Old.GetDeletionTimestamp() != nil {
+		return false
+	}
+	return e.New == nil || e.New.GetDeletionTimestamp() != nil
+}

@@ -1,0 +1,139 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file compares a child with what it was to be made from. What was asked for must be there; what is there beyond
+// that came from defaults and admission.
+
+// missing says what of want is not in have, as a path and two values, "" if all of it is. Fields that want leaves empty
+// ask for nothing. An element of a list may be anywhere in the other.
+func missing(path string, want, have any) string {
+	switch want := want.(type) {
+	case nil:
+		return ""
+	case map[string]any:
+		have, _ := have.(map[string]any)
+		for _, k := range slices.Sorted(maps.Keys(want)) {
+			if s := missing(path+"."+k, want[k], have[k]); s != "" {
+				return s
+			}
+		}
+		return ""
+	case []any:
+		have, _ := have.([]any)
+		for i, v := range want {
+			if s := missingElement(fmt.Sprintf("%s[%d]", path, i), v, have); s != "" {
+				return s
+			}
+		}
+		return ""
+	default:
+		if reflect.ValueOf(want).IsZero() && have == nil || fmt.Sprint(want) == fmt.Sprint(have) {
+			return ""
+		}
+		return fmt.Sprintf("%s should be %v and is %v", path, want, have)
+	}
+}
+
+// missingElement says what of an element no element of have holds. An element with a name is compared with its namesake.
+func missingElement(path string, want any, have []any) string {
+	first := fmt.Sprintf("%s should be there and is not", path)
+	for _, other := range have {
+		s := missing(path, want, other)
+		if s == "" {
+			return ""
+		}
+		if a, ok := want.(map[string]any); ok {
+			if b, ok := other.(map[string]any); ok && a["name"] != nil && a["name"] == b["name"] {
+				first = s
+			}
+		}
+	}
+	return first
+}
+
+// tree returns an object or a part of one as its JSON tree.
+func tree(o any) map[string]any {
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// canonical is o as JSON, keys sorted, empty values left out.
+func canonical(o any) string {
+	encoded, err := json.Marshal(prune(tree(o)))
+	if err != nil {
+		return err.Error()
+	}
+	return string(encoded)
+}
+
+// prune leaves out what is empty: nil, {} and [] ask for the same.
+func prune(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for k, field := range v {
+			if p := prune(field); p != nil {
+				out[k] = p
+			}
+		}
+		if len(out) == 0 {
+			return nil
+		}
+		return out
+	case []any:
+		if len(v) == 0 {
+			return nil
+		}
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = prune(v[i])
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+// sameTree reports whether two versions of an object have the same content at a path. Spec and status of Go types are
+// compared as they are, because this is asked at every write.
+func sameTree(a, b client.Object, path ...string) bool {
+	if fieldA, fieldB := field(a, path), field(b, path); fieldA != nil && fieldB != nil {
+		return apiequality.Semantic.DeepEqual(fieldA, fieldB)
+	}
+	return reflect.DeepEqual(at(tree(a), path), at(tree(b), path))
+}
+
+// field returns the spec or status of a Go type, nil for anything else.
+func field(o client.Object, path []string) any {
+	name := map[string]string{"spec": "Spec", "status": "Status"}[path[0]]
+	v := reflect.Indirect(reflect.ValueOf(o))
+	if len(path) > 1 || name == "" || v.Kind() != reflect.Struct {
+		return nil
+	}
+	if f := v.FieldByName(name); f.IsValid() {
+		return f.Interface()
+	}
+	return nil
+}
+
+func at(v any, path []string) any {
+	for _, p := range path {
+		m, _ := v.(map[string]any)
+		v = m[p]
+	}
+	return v
+}

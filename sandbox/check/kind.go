@@ -1,0 +1,142 @@
+package check
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file says what the rules must know about a kind of parent. Adding a kind is filling in one of these.
+
+// Kind describes one kind of parent. Functions are pure; they get objects of the kind's own resources only.
+type Kind struct {
+	// Parent is the kind as ControllerRefs name it.
+	Parent schema.GroupVersionKind
+	// Parents, Children and Revisions are the resources.
+	Parents, Children, Revisions schema.GroupVersionResource
+
+	// Names reports whether a child says that it came from that revision.
+	Names func(child, revision client.Object) bool
+	// Labelled reports whether a child says that it came from any.
+	Labelled func(child client.Object) bool
+	// Number is a revision's number.
+	Number func(revision client.Object) int64
+	// Snapshot is what a revision holds, in a form in which two that mean the same are equal.
+	Snapshot func(revision client.Object) (string, error)
+	// Target is what a parent asks for now, in the same form.
+	Target func(parent client.Object) string
+	// Strays says in what a child's content differs from what its revision asks for, "" if in nothing.
+	Strays func(child, revision client.Object) string
+	// StraysNow says in what a child's content differs from what its parent asks for now.
+	StraysNow func(child, parent client.Object) string
+
+	// Units are the places that a child can be at: nodes, ordinals, keys.
+	Units func(s *State, parent client.Object) []Unit
+	// Ended reports whether a child has ended by itself, and so serves nobody and never will.
+	Ended func(child client.Object) bool
+	// Available reports whether a child serves at that time; the zero time means that it has served for long enough.
+	Available func(child, parent client.Object, at time.Time) bool
+	// Budget is what a rollout may cost, of so many wanted units.
+	Budget func(parent client.Object, wanted int) Budget
+
+	// ObservedGeneration is that of the parent's status.
+	ObservedGeneration func(parent client.Object) int64
+	// Complete reports whether the status says that everything is as the spec asks.
+	Complete func(parent client.Object) bool
+	// Implausible says what no status can say, whatever there is: a negative counter, more updated than there are.
+	Implausible func(parent client.Object) []string
+	// Miscounted says where the status differs from what there is.
+	Miscounted func(s *State, parent client.Object) []string
+	// StatusRevisions are the names of the revisions that the status names.
+	StatusRevisions func(parent client.Object) []string
+	// Limit is how many revisions that nobody came from may be kept.
+	Limit func(parent client.Object) int
+}
+
+// Unit is one place for a child.
+type Unit struct {
+	Name string
+	// Wanted is true if there should be a child, MayStay if one that is there need not go.
+	Wanted, MayStay bool
+	// Children are those of the parent that are there, the ones that are going included.
+	Children []client.Object
+}
+
+// Budget is what a rollout may cost.
+type Budget struct {
+	MaxUnavailable, MaxSurge int
+}
+
+// alive returns the children of a unit that neither are going nor have ended.
+func (k Kind) alive(u Unit) []client.Object {
+	var out []client.Object
+	for _, child := range u.Children {
+		if child.GetDeletionTimestamp() == nil && !k.Ended(child) {
+			out = append(out, child)
+		}
+	}
+	return out
+}
+
+// serves reports whether any child of a unit but the one given does.
+func (k Kind) serves(u Unit, parent, except client.Object, at time.Time) bool {
+	for _, child := range k.alive(u) {
+		if (except == nil || child.GetUID() != except.GetUID()) && k.Available(child, parent, at) {
+			return true
+		}
+	}
+	return false
+}
+
+// wanted counts the units that want a child, and those of them where none serves.
+func (k Kind) wanted(units []Unit, parent client.Object, at time.Time) (wanted, unavailable int) {
+	for _, u := range units {
+		if !u.Wanted {
+			continue
+		}
+		wanted++
+		if !k.serves(u, parent, nil, at) {
+			unavailable++
+		}
+	}
+	return wanted, unavailable
+}
+
+// unitOf returns the unit where a child is.
+func unitOf(units []Unit, child client.Object) (Unit, bool) {
+	for _, u := range units {
+		for _, c := range u.Children {
+			if c.GetUID() == child.GetUID() {
+				return u, true
+			}
+		}
+	}
+	return Unit{}, false
+}
+
+// asked reports whether a revision holds what a parent asks for now. One that cannot be read does not.
+func (k Kind) asked(parent, revision client.Object) bool {
+	snapshot, err := k.Snapshot(revision)
+	return err == nil && snapshot == k.Target(parent)
+}
+
+// named returns the revision of the same parent that a child says it came from, nil if there is none.
+func (k Kind) named(s *State, child client.Object) client.Object {
+	for _, r := range s.Owned(k.Revisions, ownerUID(child)) {
+		if k.Names(child, r) {
+			return r
+		}
+	}
+	return nil
+}
+
+// user returns a child of the parent that came from the revision, nil if there is none: the revision is live.
+func (k Kind) user(s *State, revision client.Object) client.Object {
+	for _, child := range s.Owned(k.Children, ownerUID(revision)) {
+		if k.Names(child, revision) {
+			return child
+		}
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package check
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file holds what is true only when nobody has anything left to do: H1, H2, H9, S1, R4, C1 and X1 at rest, and that
+// nothing is written then.
+
+// rest looks at one world.
+type rest struct {
+	h     *History
+	s     *State
+	k     Kind
+	found []Violation
+}
+
+// Rest evaluates what holds at rest, in the world right after that resource version. The caller says that it is at rest:
+// the rollouts have ended, or wait for something that will not come, and garbage is collected.
+func Rest(h *History, rv uint64, kinds ...Kind) []Violation {
+	var found []Violation
+	s := h.At(rv)
+	for _, k := range kinds {
+		r := &rest{h: h, s: s, k: k}
+		for _, parent := range s.List(k.Parents, "") {
+			if parent.GetDeletionTimestamp() != nil {
+				continue
+			}
+			r.log(parent)
+			r.limit(parent)
+			r.status(parent)
+		}
+		r.leftovers()
+		found = append(found, r.found...)
+	}
+	return found
+}
+
+func (r *rest) violationf(invariant string, resource schema.GroupVersionResource, o client.Object, format string, args ...any) {
+	key, parent := KeyOf(resource, o), o.GetUID()
+	if resource != r.k.Parents {
+		parent = ownerUID(o)
+	}
+	r.found = append(r.found, Violation{
+		Invariant: invariant, Object: key, RV: r.s.RV, Sentence: fmt.Sprintf(format, args...), Trail: r.h.trail(key, parent, r.s.RV),
+	})
+}
+
+// log is H1 and H2: one revision for each snapshot, and one for each number.
+func (r *rest) log(parent client.Object) {
+	snapshots, numbers := map[string]string{}, map[int64]string{}
+	for _, revision := range r.s.Owned(r.k.Revisions, parent.GetUID()) {
+		number := r.k.Number(revision)
+		if twin, taken := numbers[number]; taken {
+			r.violationf("H2", r.k.Revisions, revision, "its number %d is that of %s as well", number, twin)
+		}
+		numbers[number] = revision.GetName()
+		snapshot, err := r.k.Snapshot(revision)
+		if err != nil {
+			continue // what cannot be read is kept
+		}
+		if twin, taken := snapshots[snapshot]; taken {
+			r.violationf("H1", r.k.Revisions, revision, "it holds the same as %s", twin)
+		}
+		snapshots[snapshot] = revision.GetName()
+	}
+}
+
+// limit is H9: of revisions that nothing came from, not more than the limit are kept.
+func (r *rest) limit(parent client.Object) {
+	named := map[string]bool{}
+	for _, name := range r.k.StatusRevisions(parent) {
+		named[name] = true
+	}
+	idle := 0
+	for _, revision := range r.s.Owned(r.k.Revisions, parent.GetUID()) {
+		if !named[revision.GetName()] && !r.k.asked(parent, revision) && r.k.user(r.s, revision) == nil {
+			idle++
+		}
+	}
+	if limit := r.k.Limit(parent); idle > limit {
+		r.violationf("H9", r.k.Parents, parent, "it keeps %d revisions that nothing came from, and the limit is %d", idle, limit)
+	}
+}
+
+// status is C1, S1 and R4: the last edit was seen, the counters are what one counts, and complete means so.
+func (r *rest) status(parent client.Object) {
+	if observed := r.k.ObservedGeneration(parent); observed < parent.GetGeneration() {
+		r.violationf("C1", r.k.Parents, parent, "generation %d is observed, and there is %d", observed, parent.GetGeneration())
+		return
+	}
+	for _, sentence := range r.k.Miscounted(r.s, parent) {
+		r.violationf("S1", r.k.Parents, parent, "%s", sentence)
+	}
+	if !r.k.Complete(parent) {
+		return
+	}
+	for _, u := range r.k.Units(r.s, parent) {
+		for _, child := range r.k.alive(u) {
+			if strays := r.k.StraysNow(child, parent); u.Wanted && strays != "" {
+				r.violationf("R4", r.k.Children, child, "the status of %s says that the rollout is over, but %s", parent.GetName(), strays)
+			}
+		}
+	}
+}
+
+// leftovers is X1: beside a parent that was made again, nothing belongs to the one that is gone.
+func (r *rest) leftovers() {
+	again := map[Key]types.UID{}
+	for _, parent := range r.s.List(r.k.Parents, "") {
+		again[KeyOf(r.k.Parents, parent)] = parent.GetUID()
+	}
+	for _, resource := range []schema.GroupVersionResource{r.k.Children, r.k.Revisions} {
+		for _, o := range r.s.List(resource, "") {
+			was, ok := r.s.Identity(ownerUID(o))
+			if uid, lives := again[was]; ok && lives && uid != ownerUID(o) {
+				r.violationf("X1", resource, o, "it belongs to the %s that is gone, and there is a new one", was.Name)
+			}
+		}
+	}
+}
+
+// Quiet is H8 and C1: between two points at which nothing was left to do, and with no edit between them, the controllers
+// write nothing. It returns a violation for each write to a parent, a child or a revision.
+func Quiet(h *History, from, to uint64, kinds ...Kind) []Violation {
+	var found []Violation
+	for _, e := range h.Between(from, to) {
+		for _, k := range kinds {
+			if r := e.Key.Resource; h.byManager(e) && (r == k.Parents || r == k.Children || r == k.Revisions) {
+				found = append(found, Violation{
+					Invariant: "H8", Object: e.Key, RV: e.RV, Sentence: "it is written, and nobody asked for anything", Trail: []Event{e},
+				})
+				break
+			}
+		}
+	}
+	return found
+}
