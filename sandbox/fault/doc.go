@@ -1,0 +1,21 @@
+// Package fault makes the requests of a controller manager fail on purpose, against a real API server, and runs a
+// scenario once for every write and every way in which that write can fail.
+//
+// It has two halves. An [Injector] sits in the transport of a manager (rest.Config.Wrap): it counts the requests that
+// change something, acts on those that its [Plan] names, and can hold, cut or rewind what the manager reads. A [Sweep]
+// runs a [Scenario] without faults to learn how many writes it takes, and then again for every write and every [Mode].
+//
+//	in := fault.New(ctx, fault.Plan{Faults: []fault.Fault{{At: 3, Mode: fault.ResponseLost}}})
+//	process := in.Start(ctx)
+//	err := manager.Run(process.Context(), manager.Options{Config: process.Config(cfg), ...})
+//
+// # What is counted
+//
+// Creates, updates, patches and deletes. Dry runs, events, leases and reviews of tokens and access are not counted and
+// never fail by count: they change nothing that a controller's promises are about. A [Plan] may count fewer.
+//
+// # What is not here
+//
+// No invariant is checked in this room: [Sweep.Observe] is where a checker plugs in. What needs a model instead of an
+// API server (events out of order, a clock that runs wild) belongs into the simulation.
+package fault

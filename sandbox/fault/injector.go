@@ -1,0 +1,206 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
+)
+
+// This file keeps the books of one run: which requests there were, which one is next to fail, which process is alive.
+
+// ErrDead is what every request of a process that was killed ends with.
+var ErrDead = errors.New("the process was killed")
+
+// errInjected is in the text of every error that this package makes up, so that nobody looks for the cause elsewhere.
+var errInjected = errors.New("injected by the test")
+
+// Injector makes the requests of one manager fail as a plan says. The manager may be stopped and started again: each
+// life is a [Process], and the count goes on. An Injector can be used by several goroutines.
+type Injector struct {
+	plan    Plan
+	streams streams
+
+	mu      sync.Mutex
+	count   int
+	log     []*Request
+	hits    int
+	refused []int // by refusal, how many requests matched
+	process *Process
+}
+
+// New returns an injector for a plan. Its first process lives until the first call of [Injector.Start], and no longer than
+// ctx.
+func New(ctx context.Context, plan Plan) *Injector {
+	if plan.Count == nil {
+		plan.Count = Counted
+	}
+	if plan.HangFor == 0 {
+		plan.HangFor = defaultHang
+	}
+	if plan.RetryAfter == 0 {
+		plan.RetryAfter = defaultRetryAfter
+	}
+	in := &Injector{plan: plan, refused: make([]int, len(plan.Refusals))}
+	in.Start(ctx)
+	return in
+}
+
+// Process is one life of a manager, from its start to its end or to the fault that kills it.
+type Process struct {
+	in     *Injector
+	ctx    context.Context //nolint:containedctx // a process is a thing that ends: this is its life, not a call's context
+	cancel context.CancelCauseFunc
+}
+
+// Start begins a new life, which ends with ctx at the latest. A life that is not over is killed.
+func (in *Injector) Start(ctx context.Context) *Process {
+	p := &Process{in: in}
+	p.ctx, p.cancel = context.WithCancelCause(ctx)
+	in.mu.Lock()
+	before := in.process
+	in.process = p
+	in.mu.Unlock()
+	if before != nil {
+		before.Kill()
+	}
+	return p
+}
+
+// Wrap puts the injector in front of a transport, for rest.Config.Wrap. The requests belong to the process that was
+// started last.
+func (in *Injector) Wrap(next http.RoundTripper) http.RoundTripper {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.process.Wrap(next)
+}
+
+// Wrap is [Injector.Wrap] for this process, dead or alive.
+func (p *Process) Wrap(next http.RoundTripper) http.RoundTripper {
+	return &transport{in: p.in, process: p, next: next}
+}
+
+// Config returns a copy of cfg whose requests belong to this process.
+func (p *Process) Config(cfg *rest.Config) *rest.Config {
+	out := rest.CopyConfig(cfg)
+	out.Wrap(p.Wrap)
+	return out
+}
+
+// Context ends when the process is killed. The manager runs with it.
+func (p *Process) Context() context.Context { return p.ctx }
+
+// Kill ends the process as SIGKILL would: its context ends, and no request reaches the server any more.
+func (p *Process) Kill() { p.cancel(ErrDead) }
+
+// Killed reports whether the process was killed, by a fault or by Kill. A context that ended earlier is no kill.
+func (p *Process) Killed() bool { return errors.Is(context.Cause(p.ctx), ErrDead) }
+
+// admit gives a request its number, writes it to the log and says what is to happen to it: a mode, a status code to
+// refuse it with, or neither.
+func (in *Injector) admit(r *Request) (Mode, int) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.log = append(in.log, r)
+	if in.plan.Count(*r) {
+		in.count++
+		r.Index = in.count
+	}
+	for _, f := range in.plan.Faults {
+		if r.Index > 0 && f.At == r.Index {
+			r.Fault = f.Mode.String()
+			in.hits++
+			return f.Mode, 0
+		}
+	}
+	for i, refusal := range in.plan.Refusals {
+		if !refusal.matches(*r) {
+			continue
+		}
+		in.refused[i]++
+		n := in.refused[i] - refusal.After
+		if n < 1 || (refusal.Times > 0 && n > refusal.Times) {
+			continue
+		}
+		r.Fault = fmt.Sprintf("refused with %d", refusal.Status)
+		in.hits++
+		return 0, refusal.Status
+	}
+	return 0, 0
+}
+
+// answered notes what the server said.
+func (in *Injector) answered(r *Request, resp *http.Response, err error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	switch {
+	case err != nil:
+		r.Answer = err.Error()
+	case resp != nil:
+		r.Answer = resp.Status
+	}
+}
+
+// Refuse adds a refusal while the manager runs, and returns the function that ends it.
+func (in *Injector) Refuse(r Refusal) (allow func()) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	i := len(in.plan.Refusals)
+	// A fresh list: the plan's belongs to the caller.
+	in.plan.Refusals = append(append([]Refusal(nil), in.plan.Refusals...), r)
+	in.refused = append(in.refused, 0)
+	return func() {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.plan.Refusals[i] = Refusal{} // matches nothing: no request is about no resource
+	}
+}
+
+// Count returns how many requests were counted so far.
+func (in *Injector) Count() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.count
+}
+
+// Hits returns how many requests were made to fail so far.
+func (in *Injector) Hits() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.hits
+}
+
+// Requests returns the mutating requests so far, in the order in which they were sent, those included that are not
+// counted.
+func (in *Injector) Requests() []Request {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	out := make([]Request, len(in.log))
+	for i, r := range in.log {
+		out[i] = *r
+	}
+	return out
+}
+
+// Log is the counted requests as text, one on a line.
+func (in *Injector) Log() string {
+	var b strings.Builder
+	for _, r := range in.Requests() {
+		if r.Index > 0 {
+			b.WriteString(r.String() + "\n")
+		}
+	}
+	return b.String()
+}
+
+// Kill ends the process that was started last, as SIGKILL would.
+func (in *Injector) Kill() {
+	in.mu.Lock()
+	p := in.process
+	in.mu.Unlock()
+	p.Kill()
+}
