@@ -57,18 +57,19 @@ func TestABrokenRolloutStopsAndCanBeRepaired(t *testing.T) {
 	e.rolledOut(ds)
 	e.budget(ds, nodes-1, nodes)
 	e.image(ds, "broken:1")
-	e.eventually("wait until the rollout waits", func() error {
+	e.eventually("wait until the rollout waits for the first broken pod", func() error {
 		e.reload(ds)
+		if n := e.running(ds, "broken:1"); n != 1 {
+			return errorf("%d pods of the broken revision", n)
+		}
 		for _, c := range ds.Status.Conditions {
-			if c.Type == "Updated" && c.Reason == "RolloutWaiting" && ds.Status.ObservedGeneration == ds.Generation {
+			if c.Type == "Updated" && c.Reason == "RolloutWaiting" && ds.Status.ObservedGeneration == ds.Generation &&
+				ds.Status.UpdatedNumberScheduled == 1 {
 				return nil
 			}
 		}
-		return errorf("conditions %+v", ds.Status.Conditions)
+		return errorf("status %+v", ds.Status)
 	})
-	if n := e.running(ds, "broken:1"); n != 1 {
-		t.Errorf("%d pods of the broken revision, want 1", n)
-	}
 	e.image(ds, "app:2")
 	e.rolledOut(ds)
 	e.images(ds, "app:2")
