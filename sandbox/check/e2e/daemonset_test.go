@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,6 +77,15 @@ func TestSomebodyWhoPosesAsTheManagerIsReported(t *testing.T) {
 	if _, err := revisions.Create(t.Context(), twin, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+
+	// As long as the two are going, the counters of the status are still right.
+	l.eventually(func() error {
+		left, err := wrong.CoreV1().Pods(l.namespace).List(t.Context(), metav1.ListOptions{})
+		if err == nil && len(left.Items) > len(pods.Items)-2 {
+			err = fmt.Errorf("%d pods are left", len(left.Items))
+		}
+		return err
+	})
 
 	at := l.sync()
 	h := l.history()
