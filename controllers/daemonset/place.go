@@ -23,7 +23,8 @@ type placement struct {
 	tolerations []corev1.Toleration
 }
 
-func placementOf(template *corev1.PodTemplateSpec) placement {
+func placementFor(ds *appsv1.DaemonSet) placement {
+	template := &ds.Spec.Template
 	pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
 	tolerate(&pod.Spec)
 	return placement{
@@ -105,6 +106,3 @@ func elder(a, b *corev1.Pod) int {
 	}
 	return cmp.Compare(a.Name, b.Name)
 }
-
-// placementFor is placementOf for a whole DaemonSet.
-func placementFor(ds *appsv1.DaemonSet) placement { return placementOf(&ds.Spec.Template) }

@@ -65,11 +65,12 @@ func (p *plan) destructive() bool { return len(p.deletes) > 0 }
 // makePlan plans one pass: every node gets its pod, surplus and misplaced pods go, and the rolling update takes its next
 // steps within its budget.
 func makePlan(f facts) (*plan, error) {
-	budget, err := budgetOf(f)
+	place := placementFor(f.ds)
+	budget, err := budgetOf(f, place)
 	if err != nil {
 		return nil, err
 	}
-	p := &planner{facts: f, plan: &plan{}, place: placementFor(f.ds), surge: budget.MaxSurge > 0}
+	p := &planner{facts: f, plan: &plan{}, place: place, surge: budget.MaxSurge > 0}
 	var units []rollout.Unit
 	slices.SortFunc(p.nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	for _, node := range p.nodes {
@@ -84,8 +85,8 @@ func makePlan(f facts) (*plan, error) {
 }
 
 // budgetOf resolves the percentages of the update strategy against the nodes that want a pod.
-func budgetOf(f facts) (rollout.Strategy, error) {
-	place, desired := placementFor(f.ds), 0
+func budgetOf(f facts, place placement) (rollout.Strategy, error) {
+	desired := 0
 	for _, node := range f.nodes {
 		if start, _ := place.on(node); start {
 			desired++
