@@ -71,7 +71,7 @@ type Relabel func(ctx context.Context, from, to revision.Revision) error
 func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, collisionCount *int32, relabel Relabel) (*Recorded, error) {
 	out := &Recorded{CollisionCount: collisionCount}
 	if v.Update == nil || v.Renumber() {
-		if err := l.fence(ctx, parent, v); err != nil {
+		if err := l.fence(ctx, parent, v, collisionCount); err != nil {
 			return nil, err
 		}
 	}
@@ -85,6 +85,9 @@ func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, coll
 		return nil, fmt.Errorf("%w: %d of its revisions were labelled just now", ErrStale, len(v.Relabel))
 	}
 	for _, d := range v.Duplicates {
+		if err := l.stays(ctx, parent, d.Of); err != nil {
+			return nil, err
+		}
 		if err := relabel(ctx, d.Revision, d.Of); err != nil {
 			return nil, fmt.Errorf("point the children of revision %s at its equal %s: %w", d.Revision.Name, d.Of.Name, err)
 		}
@@ -109,9 +112,9 @@ func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, coll
 }
 
 // fence checks past every cache what a new number rests on: that the parent is still as it was read (H7), and that the
-// number is new, because one that was counted from an old list would be given twice (H2, kubernetes#80698). A revision
-// that equals the snapshot is left to readBack.
-func (l *Log) fence(ctx context.Context, parent client.Object, v *Verdict) error {
+// number is new, because one that was counted from an old list would be given twice (H2, kubernetes#80698). The revision
+// that is to be written is left to readBack: it may be there because a response was lost.
+func (l *Log) fence(ctx context.Context, parent client.Object, v *Verdict, collisionCount *int32) error {
 	if err := l.confirm(ctx, parent); err != nil {
 		return err
 	}
@@ -124,14 +127,32 @@ func (l *Log) fence(ctx context.Context, parent client.Object, v *Verdict) error
 	if err != nil {
 		return fmt.Errorf("list the revisions of %s %s/%s past the cache: %w", l.Parent.Kind, parent.GetNamespace(), parent.GetName(), err)
 	}
+	wanted := l.object(parent, v, collisionCount).Name
+	if v.Update != nil {
+		wanted = v.Update.Name
+	}
 	for i := range list.Items {
 		o := &list.Items[i]
 		if !metav1.IsControlledBy(o, parent) || o.Revision < v.Number {
 			continue
 		}
-		if r := l.revision(o); r.Deleting || r.Err != nil || revision.Compare(v.Snapshot, r.Snapshot) == revision.RuleNone {
+		if r := l.revision(o); o.Name != wanted || r.Deleting || r.Err != nil || revision.Compare(v.Snapshot, r.Snapshot) == revision.RuleNone {
 			return fmt.Errorf("%w: revision %s has number %d already, and the cache does not show it", ErrStale, o.Name, o.Revision)
 		}
+	}
+	return nil
+}
+
+// stays checks past the cache that a revision is still there whose duplicate is about to go: with both, what the children
+// came from would be lost.
+func (l *Log) stays(ctx context.Context, parent client.Object, r revision.Revision) error {
+	var o appsv1.ControllerRevision
+	err := l.opts.Live.Get(ctx, types.NamespacedName{Namespace: parent.GetNamespace(), Name: r.Name}, &o)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && (o.UID != r.UID || o.DeletionTimestamp != nil || !metav1.IsControlledBy(&o, parent)):
+		return fmt.Errorf("%w: revision %s is not ours any more, and the cache does not show it", ErrStale, r.Name)
+	case err != nil:
+		return fmt.Errorf("read revision %s past the cache: %w", r.Name, err)
 	}
 	return nil
 }

@@ -107,11 +107,28 @@ func New(ctx context.Context, o Options) (ctrl.Manager, error) {
 		return nil, err
 	}
 	for _, name := range o.Controllers {
-		if err := registry[name](ctx, mgr, o); err != nil {
-			return nil, fmt.Errorf("set up controller %s: %w", name, err)
+		if err := Add(ctx, mgr, name, o); err != nil {
+			return nil, err
 		}
 	}
 	return mgr, nil
+}
+
+// Add adds the controller of that name to a manager that somebody else made. Of o it takes Workers and AskServer. It
+// returns an error if there is no such controller, or if mgr cannot take it.
+func Add(ctx context.Context, mgr ctrl.Manager, name string, o Options) error {
+	setup, ok := registry[name]
+	if !ok {
+		return unknown(name)
+	}
+	if err := setup(ctx, mgr, o); err != nil {
+		return fmt.Errorf("set up controller %s: %w", name, err)
+	}
+	return nil
+}
+
+func unknown(name string) error {
+	return fmt.Errorf("there is no controller %q; there are: %s", name, strings.Join(Names(), ", "))
 }
 
 func (o Options) validate() error {
@@ -120,7 +137,7 @@ func (o Options) validate() error {
 	}
 	for _, name := range o.Controllers {
 		if _, ok := registry[name]; !ok {
-			return fmt.Errorf("there is no controller %q; there are: %s", name, strings.Join(Names(), ", "))
+			return unknown(name)
 		}
 	}
 	if o.LeaderElect && o.LeaderElectionID == "" {

@@ -36,6 +36,10 @@ type Claimer struct {
 	// Wrote, if set, is told about every object that was changed, as the server returned it. See [Ledger].
 	Wrote func(child client.Object)
 
+	// Lost is set by [Claim] if a child changed while it was being adopted or released. If the labels of an orphan are as
+	// before, no event about it wakes its parent (see [RouteEvent]), so that the caller has to make another pass soon.
+	Lost bool
+
 	checked  bool
 	checkErr error
 }
@@ -44,8 +48,10 @@ type Claimer struct {
 // An adopted child is returned as the server returned it. children are only read.
 //
 // Losing a race (the child changed, vanished, or got another owner meanwhile) is no error: the event of whoever won wakes
-// us. The returned error joins all others, and comes with the children that could be claimed; the caller should retry the
-// pass, and must not act as if the list were complete.
+// us, but for a child that changed, see [Claimer.Lost]. A child that should have been released and was changed
+// meanwhile is still ours, and is returned as it was read. The returned error joins all others, and comes with the
+// children that could be claimed; the caller should retry the pass, and must not act as if the list were complete. If it
+// wraps [ErrGone], the parent itself is going or gone, and the caller drops the pass.
 func Claim[T client.Object](ctx context.Context, c *Claimer, children []T) ([]T, error) {
 	if c.Selector == nil || c.Selector.Empty() {
 		return nil, fmt.Errorf("%s %s/%s has an empty selector, which would claim every orphan of its namespace",
@@ -66,8 +72,12 @@ func Claim[T client.Object](ctx context.Context, c *Claimer, children []T) ([]T,
 				owned = append(owned, *adopted)
 			}
 		case Release:
-			if err := c.release(ctx, child, decision.Reason); err != nil {
+			kept, err := c.release(ctx, child, decision.Reason)
+			if err != nil {
 				errs = append(errs, fmt.Errorf("release %s: %w", describe(child), err))
+			} else if kept {
+				owned = append(owned, child)
+				c.Lost = true
 			}
 		case Ignore:
 		}
@@ -84,15 +94,15 @@ func adopt[T client.Object](ctx context.Context, c *Claimer, child T) (*T, error
 		}
 	}
 	if err := c.mayAdopt(ctx); err != nil {
-		if errors.Is(err, ErrGone) {
-			log.FromContext(ctx).V(1).Info("Not adopting", "child", describe(child), "reason", err.Error())
-			return nil, nil
-		}
 		return nil, err
 	}
 	refs := append([]metav1.OwnerReference{*metav1.NewControllerRef(c.Parent, c.Kind)}, c.otherOwners(child)...)
-	adopted, won, err := c.setOwners(ctx, child, refs)
-	if err != nil || !won {
+	adopted, err := c.setOwners(ctx, child, refs)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		c.Lost = c.Lost || apierrors.IsConflict(err)
+		return nil, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	log.FromContext(ctx).V(1).Info("Adopted", "child", describe(child))
@@ -111,12 +121,19 @@ func (c *Claimer) mayAdopt(ctx context.Context) error {
 	return err
 }
 
-func (c *Claimer) release(ctx context.Context, child client.Object, reason string) error {
-	_, won, err := c.setOwners(ctx, child, c.otherOwners(child))
-	if won {
-		log.FromContext(ctx).V(1).Info("Released", "child", describe(child), "reason", reason)
+// release reports whether the child is still ours: somebody has changed it since it was read, and until the cache shows
+// how, what depends on it is not to be touched.
+func (c *Claimer) release(ctx context.Context, child client.Object, reason string) (kept bool, err error) {
+	switch _, err := c.setOwners(ctx, child, c.otherOwners(child)); {
+	case apierrors.IsConflict(err):
+		return true, nil
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, err
 	}
-	return err
+	log.FromContext(ctx).V(1).Info("Released", "child", describe(child), "reason", reason)
+	return false, nil
 }
 
 // otherOwners returns the references of child that are not to our parent. References are keyed by UID, so an owner that
@@ -132,9 +149,9 @@ func (c *Claimer) otherOwners(child client.Object) []metav1.OwnerReference {
 }
 
 // setOwners replaces the owner references of exactly the object that was read: UID and resourceVersion are
-// preconditions, so that nobody else's reference is lost and never a second controller is written. won is false if
-// somebody was faster.
-func (c *Claimer) setOwners(ctx context.Context, child client.Object, refs []metav1.OwnerReference) (client.Object, bool, error) {
+// preconditions, so that nobody else's reference is lost and never a second controller is written. A conflict, or that
+// there is no such object, says that somebody was faster.
+func (c *Claimer) setOwners(ctx context.Context, child client.Object, refs []metav1.OwnerReference) (client.Object, error) {
 	if refs == nil {
 		refs = []metav1.OwnerReference{} // an empty list, because null would not say "none" to every server
 	}
@@ -144,21 +161,17 @@ func (c *Claimer) setOwners(ctx context.Context, child client.Object, refs []met
 		"ownerReferences": refs,
 	}})
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	out := Blank(child)
-	err = c.Writer.Patch(ctx, out, client.RawPatch(types.MergePatchType, patch))
-	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		log.FromContext(ctx).V(1).Info("Somebody was faster", "child", describe(child), "error", err.Error())
-		return nil, false, nil
-	case err != nil:
-		return nil, false, err
+	if err := c.Writer.Patch(ctx, out, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		log.FromContext(ctx).V(1).Info("Not written", "child", describe(child), "error", err.Error())
+		return nil, err
 	}
 	if c.Wrote != nil {
 		c.Wrote(out)
 	}
-	return out, true, nil
+	return out, nil
 }
 
 // describe names an object for messages, as namespace/name with its Go type, because objects from a typed client carry

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -83,6 +85,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
 		return reconcile.Result{RequeueAfter: staleRetry}, nil
 	}
+	if errors.Is(err, ownership.ErrGone) {
+		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
+		return reconcile.Result{}, nil // the cache will show it, and that wakes us if there is a new one
+	}
 	return result, err
 }
 
@@ -111,6 +117,9 @@ func (r *Reconciler) pass(ctx context.Context, ds *appsv1.DaemonSet, selector la
 	}
 	rep := report{update: &recorded.Update, collisions: recorded.CollisionCount, undecodable: verdict.Undecodable}
 	result, err := r.roll(ctx, o, &rep, verdict.Snapshot)
+	if errors.Is(err, history.ErrStale) {
+		return result, err // what is live was read too early as well
+	}
 	entries := history.Without(o.entries, recorded.Deleted)
 	return result, errors.Join(err, r.truncate(ctx, o, entries, recorded.Update))
 }
@@ -130,7 +139,7 @@ func (r *Reconciler) roll(ctx context.Context, o *observed, rep *report, current
 		return reconcile.Result{}, fmt.Errorf("plan DaemonSet %s/%s: %w", o.ds.Namespace, o.ds.Name, err)
 	}
 	result := reconcile.Result{RequeueAfter: rep.plan.again}
-	if rep.plan.destructive() {
+	if rep.plan.risky() {
 		why, err := r.confirmFresh(ctx, o)
 		if err != nil {
 			return reconcile.Result{}, err
@@ -140,6 +149,9 @@ func (r *Reconciler) roll(ctx context.Context, o *observed, rep *report, current
 		}
 	}
 	actErr, statusErr := r.act(ctx, f, rep.plan), r.writeStatus(ctx, o.ds, *rep)
+	if unknown(actErr) {
+		r.confirmed.Delete(o.ds.UID) // what was written nobody told us, so that the ledger cannot wait for it
+	}
 	if actErr != nil && errors.Is(statusErr, history.ErrStale) {
 		statusErr = nil // a lost race must not turn a failure into a quick retry
 	}
@@ -179,7 +191,33 @@ func (r *Reconciler) truncate(ctx context.Context, o *observed, entries []revisi
 	if o.ds.Spec.RevisionHistoryLimit != nil {
 		limit = int(*o.ds.Spec.RevisionHistoryLimit)
 	}
+	if len(revision.Prune(entries, update, o.live(), limit)) == 0 {
+		return nil
+	}
+	// A pod that the cache does not show may need one of them. It will be shown, and that wakes us.
+	if why, err := r.confirmFresh(ctx, o); err != nil || why != "" {
+		log.FromContext(ctx).V(1).Info("Not truncating the history", "reason", why)
+		return err
+	}
 	return r.log.Truncate(ctx, o.ds, entries, update, o.live(), limit)
+}
+
+// unknown reports whether an error leaves open what the API server has done: its answer was lost, or it failed itself. Of
+// several errors, one is enough.
+func unknown(err error) bool {
+	switch e := err.(type) { //nolint:errorlint // it looks at every error there is inside
+	case nil:
+		return false
+	case apierrors.APIStatus:
+		return e.Status().Code >= http.StatusInternalServerError
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), unknown)
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return unknown(inner)
+		}
+	}
+	return true
 }
 
 func versionOf(r *revision.Revision) string {

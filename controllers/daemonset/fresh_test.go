@@ -1,12 +1,13 @@
 package daemonset
 
-// What a pass reads: before its first delete it checks the cache against the API server (F12), and what the cache hands
+// What a pass reads: before its first write to a pod it checks the cache against the API server (F12), and what the cache hands
 // out it never changes.
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -54,7 +55,8 @@ func TestStaleCacheAfterAStart(t *testing.T) {
 	}
 }
 
-// The check is made once for each DaemonSet and process, only when something is to be deleted, and by metadata only.
+// The check is made once for each DaemonSet and process, before the first pod that is created or deleted, and by metadata
+// only. It is made again after a write whose answer was lost.
 func TestFreshnessIsCheckedOnce(t *testing.T) {
 	w := newWorld(t, three()...)
 	checks := func() int {
@@ -66,26 +68,36 @@ func TestFreshnessIsCheckedOnce(t *testing.T) {
 		}
 		return n
 	}
-	w.mustReconcile()
-	w.settle()
-	w.mustReconcile()
-	if checks() != 0 {
-		t.Errorf("checked %d times before anything was to be deleted", checks())
-	}
-	boom := refuse("list", "PartialObjectMetadataList", apierrors.NewInternalError(errors.New("boom")))
-	w.edit(image("agent:2"))
-	w.before = boom
-	if _, err := w.reconcile(); !apierrors.IsInternalError(err) || len(w.calls("delete")) != 0 {
-		t.Errorf("%v, deletes %v", err, w.calls("delete"))
+	w.before = refuse("list", "PartialObjectMetadataList", apierrors.NewInternalError(errors.New("boom")))
+	if _, err := w.reconcile(); !apierrors.IsInternalError(err) || len(w.podWrites()) != 0 {
+		t.Errorf("%v, wrote %v", err, w.podWrites())
 	}
 	w.before = nil
 	w.forget()
-	for range 10 {
-		w.mustReconcile()
-		w.settle()
+	roll := func() {
+		for range 10 {
+			w.mustReconcile()
+			w.settle()
+		}
 	}
+	roll()
+	w.edit(image("agent:2"))
+	roll()
 	if checks() != 1 || len(w.calls("delete")) != 3 {
 		t.Errorf("checked %d times for %d deletes", checks(), len(w.calls("delete")))
+	}
+	for want, lost := range map[int]error{1: apierrors.NewForbidden(podResource, "", nil), 2: io.ErrUnexpectedEOF} {
+		w.edit(image(fmt.Sprint("agent:", 2+want)))
+		w.before = refuse("delete", "Pod", lost)
+		if _, err := w.reconcile(); !errors.Is(err, lost) {
+			t.Errorf("error %v", err)
+		}
+		w.before = nil
+		w.forget()
+		roll()
+		if got := checks(); got != want-1 {
+			t.Errorf("after %v: checked %d times", lost, got)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -60,16 +61,22 @@ func (r *Reconciler) claimPods(ctx context.Context, ds *appsv1.DaemonSet, select
 	if err != nil {
 		return nil, err
 	}
-	pods, err := ownership.Claim(ctx, &ownership.Claimer{
+	claimer := &ownership.Claimer{
 		Parent:   ds,
 		Kind:     kind,
 		Selector: selector,
 		Writer:   r.client,
 		Live:     r.live,
 		Wrote:    func(o client.Object) { r.ledger.Wrote(ds.UID, podResource, o) },
-	}, candidates)
+	}
+	pods, err := ownership.Claim(ctx, claimer, candidates)
 	if err != nil {
 		return nil, fmt.Errorf("claim the pods of DaemonSet %s/%s: %w", ds.Namespace, ds.Name, err)
+	}
+	if claimer.Lost {
+		// An orphan may be ours by now, if the response to an earlier adoption was lost; what matched no longer may match
+		// again. A pod beside it would be one too many.
+		return nil, fmt.Errorf("%w: a pod changed while it was being adopted or released", history.ErrStale)
 	}
 	return pods, nil
 }
@@ -84,9 +91,10 @@ func (o *observed) live() revision.Live {
 	return revision.NewLive(refs...)
 }
 
-// confirmFresh checks, before the first delete that this process does for a DaemonSet, that the cache is not behind the
-// API server. An API server that lags may have filled the cache of a manager that just started with pods that are gone
-// (kubernetes#59848); after that the ledger keeps the cache honest. It says why not, or returns an empty string.
+// confirmFresh checks, before the first pod that this process creates or deletes for a DaemonSet, that the cache is not
+// behind the API server. An API server that lags may have filled the cache of a manager that just started with pods that
+// are gone, and without some that are there (kubernetes#59848); after that the ledger keeps the cache honest, until the
+// answer to a write is lost. It says why not, or returns an empty string.
 func (r *Reconciler) confirmFresh(ctx context.Context, o *observed) (string, error) {
 	if _, done := r.confirmed.Load(o.ds.UID); done {
 		return "", nil

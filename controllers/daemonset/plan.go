@@ -59,8 +59,9 @@ type counts struct {
 	desired, current, misscheduled, ready, updated, available int32
 }
 
-// destructive reports whether the plan deletes a pod that could be serving.
-func (p *plan) destructive() bool { return len(p.deletes) > 0 }
+// risky reports whether the plan would do harm if it rests on pods that are not as the cache shows them: it deletes one
+// that could be serving, or puts one beside another that the cache does not show.
+func (p *plan) risky() bool { return len(p.creates) > 0 || len(p.deletes) > 0 }
 
 // makePlan plans one pass: every node gets its pod, surplus and misplaced pods go, and the rolling update takes its next
 // steps within its budget.
@@ -180,7 +181,11 @@ func (p *planner) unit(node string, running []*corev1.Pod) rollout.Unit {
 			old = append(old, pod)
 		}
 	}
-	return rollout.Unit{Key: node, Old: p.keepOne(node, old), New: p.keepOne(node, conforming)}
+	return rollout.Unit{
+		Key: node, Old: p.keepOne(node, old), New: p.keepOne(node, conforming),
+		// A surge beside a surplus would make three of them, for the creates of a pass come before its deletes.
+		Crowded: p.surge && (len(old) > 1 || len(conforming) > 1),
+	}
 }
 
 // keepOne keeps the pod that serves best and has served longest, and plans the end of the others.
@@ -251,7 +256,9 @@ func (p *planner) tally(pods []*corev1.Pod, start bool) {
 	if p.available(oldest) {
 		p.counts.available++
 	}
-	if p.conforms(oldest) {
+	// A node is up to date when nothing else runs there: a count that is complete says that the rollout is over.
+	other := func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !p.conforms(pod) }
+	if p.conforms(oldest) && !slices.ContainsFunc(alive(pods), other) {
 		p.counts.updated++
 	}
 }

@@ -5,6 +5,7 @@ package daemonset
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -297,6 +299,39 @@ func TestAdoption(t *testing.T) {
 	for _, p := range w.pods() {
 		if ref := metav1.GetControllerOf(p); ref == nil || ref.UID != "new-uid" {
 			t.Errorf("%s belongs to %v", p.Name, ref)
+		}
+	}
+}
+
+// TestALostAdoptionIsRepeated: a kubelet writes the status of an orphan while it is being adopted. No event about an
+// orphan's status wakes anybody, so the pass asks for another one by itself.
+func TestALostAdoptionIsRepeated(t *testing.T) {
+	w := newWorld(t, three()...)
+	w.mustReconcile()
+	w.settle()
+	w.mustReconcile()
+	orphan := w.pods()[0]
+	orphan.SetOwnerReferences(nil)
+	if err := w.raw.Update(t.Context(), orphan); err != nil {
+		t.Fatal(err)
+	}
+	lost := false
+	w.before = func(c call) error {
+		if c.verb == "patch" && c.name == orphan.Name && !lost {
+			lost = true
+			return apierrors.NewConflict(podResource, c.name, errors.New("the kubelet was faster"))
+		}
+		return nil
+	}
+	if result := w.mustReconcile(); result.RequeueAfter == 0 || !lost {
+		t.Errorf("the race was lost (%v), and nobody will look again: %+v", lost, result)
+	}
+	if result := w.mustReconcile(); result.RequeueAfter != 0 {
+		t.Errorf("there is nothing left to do: %+v", result)
+	}
+	for _, p := range w.pods() {
+		if metav1.GetControllerOf(p) == nil {
+			t.Errorf("%s is an orphan", p.Name)
 		}
 	}
 }

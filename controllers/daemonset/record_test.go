@@ -25,7 +25,7 @@ func TestDuplicateOfALiveRevision(t *testing.T) {
 		want          []string
 	}{
 		"all goes well":         {nil, nil, false, []string{"agent-one", "agent-three"}},
-		"a response is lost":    {nil, refuse("patch", "Pod", apierrors.NewTimeoutError("lost", 0)), true, []string{"agent-one", "agent-three", "agent-twin"}},
+		"a response is lost":    {nil, refuse("patch", "Pod", apierrors.NewTimeoutError("lost", 0)), true, []string{"agent-one", "agent-three", "agent-twin", "agent-two"}},
 		"the delete is refused": {refuse("delete", "ControllerRevision", errors.New("boom")), nil, true, []string{"agent-one", "agent-three", "agent-twin", "agent-two"}},
 	} {
 		t.Run(name, func(t *testing.T) {
