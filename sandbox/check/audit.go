@@ -6,10 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
@@ -19,19 +23,35 @@ import (
 // Entry is one request that the API server took.
 type Entry struct {
 	User, UserAgent string
-	// Verb is create, update, patch, delete or deletecollection.
+	// Verb is create, update, patch, delete or deletecollection; or, of a read past every cache, get or list.
 	Verb string
 	// Resource and Group, Namespace and Name say of what; Subresource is "status" or the like.
 	Group, Resource, Namespace, Name, Subresource string
 	// Code is the HTTP status of the response, zero if none came.
 	Code int
-	// UID and RV are those of the object in the response, empty and zero if the response did not hold it.
+	// UID and RV are those of the object in the response, empty and zero if the response did not hold it. RV of a list is
+	// the list's.
 	UID types.UID
 	RV  uint64
-	// Precondition is the UID that a delete insisted on, empty if it did not. Unread is true if the body of the request
-	// is not known.
-	Precondition types.UID
-	Unread       bool
+	// Precondition is the UID that a delete insisted on, PreconditionRV the resource version; empty if it did not. Unread
+	// is true if the body of the request is not known.
+	Precondition   types.UID
+	PreconditionRV string
+	Unread         bool
+	// At is when the server answered, zero if nobody knows.
+	At time.Time
+	// Pass is the pass of a controller that made the request, nil if nobody knows.
+	Pass *Pass
+	// Negative says which counters of a status that was sent are below zero: "currentReplicas is -1".
+	Negative string
+}
+
+// Refused is a request that the server did not take.
+type Refused struct {
+	Entry
+
+	// After is the resource version of the last write before it that the entries tell of.
+	After uint64
 }
 
 func (e *Entry) who() string {
@@ -41,6 +61,9 @@ func (e *Entry) who() string {
 	agent, _, _ := strings.Cut(e.UserAgent, " ")
 	return e.User + ", " + agent
 }
+
+// reads reports whether the request changed nothing and was not meant to.
+func (e *Entry) reads() bool { return e.Verb == "get" || e.Verb == "list" }
 
 func (e *Entry) succeeded() bool { return e.Code >= 200 && e.Code < 300 }
 
@@ -98,13 +121,39 @@ func entryOf(event auditv1.Event) (Entry, bool) {
 	return e, true
 }
 
-// readRequest takes the precondition from the body of a delete.
+// readRequest takes the precondition from the body of a delete, and what is negative from a status.
 func (e *Entry) readRequest(body []byte) {
+	var sent map[string]any
+	if e.Subresource == "status" && json.Unmarshal(body, &sent) == nil {
+		e.Negative = strings.Join(negative("", sent["status"]), " and ")
+	}
 	var o metav1.DeleteOptions
-	if e.Verb != "delete" || json.Unmarshal(body, &o) != nil || o.Preconditions == nil || o.Preconditions.UID == nil {
+	if e.Verb != "delete" || json.Unmarshal(body, &o) != nil || o.Preconditions == nil {
 		return
 	}
-	e.Precondition = *o.Preconditions.UID
+	if o.Preconditions.UID != nil {
+		e.Precondition = *o.Preconditions.UID
+	}
+	if o.Preconditions.ResourceVersion != nil {
+		e.PreconditionRV = *o.Preconditions.ResourceVersion
+	}
+}
+
+// negative lists the numbers below zero in a tree.
+func negative(path string, v any) []string {
+	switch v := v.(type) {
+	case map[string]any:
+		var out []string
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			out = append(out, negative(strings.TrimPrefix(path+"."+k, "."), v[k])...)
+		}
+		return out
+	case float64:
+		if v < 0 {
+			return []string{fmt.Sprintf("%s is %v", path, v)}
+		}
+	}
+	return nil
 }
 
 // readResponse takes name, UID and resource version from the object in a response. A Status names the UID only.
@@ -141,27 +190,45 @@ func (h *History) Attach(entries []Entry, manager func(*Entry) bool) []Entry {
 	for i, e := range h.Events {
 		byVersion[e.RV] = i
 	}
-	var lost, deletes []Entry
-	for _, e := range entries {
+	h.Requests, h.Refused = nil, nil
+	last := h.Origin
+	var lost []Entry
+	var deletes []*Entry
+	for _, entry := range entries {
+		e := &entry
+		h.Requests = append(h.Requests, e)
+		if e.reads() {
+			h.Reads = true
+			continue
+		}
+		if e.succeeded() && e.RV <= h.Complete {
+			last = max(last, e.RV)
+		}
 		i, ok := byVersion[e.RV]
 		switch {
 		case !e.succeeded():
+			h.Refused = append(h.Refused, Refused{Entry: *e, After: last})
 		case ok && e.RV != 0 && e.could(h.Events[i]):
-			h.Events[i].By = &e
+			h.Events[i].By = e
 		case e.Verb == "delete":
 			deletes = append(deletes, e)
 		default:
-			lost = append(lost, e)
+			lost = append(lost, *e)
 		}
 	}
 	for _, e := range deletes {
-		if i := h.deletedBy(e); i >= 0 {
-			h.Events[i].By = &e
+		if i := h.deletedBy(*e); i >= 0 {
+			h.Events[i].By = e
 		} else {
-			lost = append(lost, e)
+			lost = append(lost, *e)
 		}
 	}
 	return lost
+}
+
+// of reports whether a request is about a resource, in that namespace or in all.
+func (e *Entry) of(resource schema.GroupVersionResource, namespace string) bool {
+	return e.Resource == resource.Resource && e.Group == resource.Group && (e.Namespace == namespace || e.Namespace == "")
 }
 
 // about reports whether an event is about the object that a request names.

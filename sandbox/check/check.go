@@ -12,43 +12,63 @@ import (
 
 // step is one write as the rules see it, for one kind of parent.
 type step struct {
-	h *History
+	h      *History
+	record *record
 	// before and after are the world around the write.
 	before, after *State
-	e             Event
+	// e is the write, and index its place among all.
+	e     Event
+	index int
 	// k is the kind, of all kinds under test.
 	k     Kind
 	kinds []Kind
 	found *[]Violation
-	// status is what statusWritten found out.
+	// memory is what of the past the rules about units need.
+	memory *memory
+	// status is what statusWritten found out, views what since did.
 	status *bool
+	views  map[schema.GroupVersionResource]uint64
 }
 
 // rules are those that must hold at every resource version. Each one looks at a write and is silent about writes that
 // are not its business.
 var rules = []func(*step){
 	(*step).numbers, (*step).liveRevision, (*step).revisionData, (*step).stamp,
-	(*step).controllerRef, (*step).afterTheEnd, (*step).foreign,
+	(*step).fenced, (*step).collision,
+	(*step).controllerRef, (*step).looked, (*step).afterTheEnd, (*step).foreign,
 	(*step).onePerUnit, (*step).conformingStays, (*step).content, (*step).precondition,
 	(*step).unavailable, (*step).surge,
 	(*step).completeMeans, (*step).plausible, (*step).observed,
+	(*step).afterAFailure, (*step).hooked,
+	(*step).most, (*step).guarded, (*step).guardedStays, (*step).filled, (*step).emptied, (*step).promoted,
+	(*step).claim, (*step).asAsked,
 }
 
 // Check evaluates every rule at every resource version of a history, for parents of the given kinds.
 func Check(h *History, kinds ...Kind) []Violation {
 	var found []Violation
-	before, after := newState(h), newState(h)
-	for _, e := range h.Events {
+	kinds = eachRemembering(kinds)
+	before, after, past := newState(h), newState(h), newMemory()
+	before.places = after.places
+	all := newRecord(h)
+	for i, e := range h.Events {
 		after.apply(e)
 		for _, k := range kinds {
-			s := &step{h: h, before: before, after: after, e: e, k: k, kinds: kinds, found: &found}
+			s := &step{
+				h: h, record: all, index: i, before: before, after: after, e: e, k: k, kinds: kinds, found: &found, memory: past,
+			}
 			for _, rule := range rules {
 				rule(s)
 			}
 		}
 		before.apply(e)
+		before.units = after.units // the two worlds are the same again
 	}
-	return found
+	for _, k := range kinds {
+		found = append(found, refusals(h, k)...)
+		found = append(found, restored(h, all, k)...)
+	}
+	return append(found, hasty(h)...)
 }
 
 // violationf notes that the write of this step broke a promise about its object.
@@ -59,7 +79,7 @@ func (s *step) violationf(invariant, format string, args ...any) {
 	}
 	*s.found = append(*s.found, Violation{
 		Invariant: invariant, Object: s.e.Key, RV: s.e.RV, Sentence: fmt.Sprintf(format, args...),
-		Trail: s.h.trail(s.e.Key, parent, s.e.RV),
+		Trail: s.h.trail(s.e.Key, parent, s.e.RV), Replay: s.h.Replay,
 	})
 }
 
@@ -90,11 +110,4 @@ func (s *step) takes() types.UID {
 		return ""
 	}
 	return ref.UID
-}
-
-// possible returns the versions of a parent that a controller may have acted on: the one of now, and those that it has
-// not said to have seen a successor of. A write is wrong only if it is wrong by all of them, for no controller can see an
-// edit before its own write arrives.
-func (s *step) possible(parent client.Object) []client.Object {
-	return s.before.Generations(parent.GetUID(), min(s.k.ObservedGeneration(parent), parent.GetGeneration()))
 }

@@ -55,7 +55,7 @@ func daemonImplausible(parent client.Object) []string {
 // counts of what their pods are like.
 func daemonMiscounted(state *State, parent client.Object) []string {
 	ds := as[appsv1.DaemonSet](parent)
-	var desired, current, misscheduled, ready, updated int32
+	var desired, current, misscheduled, ready, updated, unlabelled int32
 	crowded := false
 	for _, u := range daemonUnits(state, parent) {
 		switch {
@@ -76,6 +76,10 @@ func daemonMiscounted(state *State, parent client.Object) []string {
 		}
 		if podStrays(pod, ds.Spec.Template) == "" {
 			updated++
+			// Somebody else made it. It may count or not: nothing but its content says that it is up to date.
+			if pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == "" {
+				unlabelled++
+			}
 		}
 	}
 	var out []string
@@ -90,7 +94,7 @@ func daemonMiscounted(state *State, parent client.Object) []string {
 	compare("numberMisscheduled", s.NumberMisscheduled, misscheduled)
 	if !crowded {
 		compare("numberReady", s.NumberReady, ready)
-		compare("updatedNumberScheduled", s.UpdatedNumberScheduled, updated)
+		compare("updatedNumberScheduled", s.UpdatedNumberScheduled, max(updated-unlabelled, min(s.UpdatedNumberScheduled, updated)))
 	}
 	return out
 }

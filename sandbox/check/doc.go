@@ -4,7 +4,7 @@
 // total order, so the changes make one linear History. Check replays it and evaluates every rule at every resource
 // version; Rest evaluates what holds only when nobody has anything left to do; Quiet says what was written between two
 // points. What they find is a Violation, which a person can read: the invariant of the design, the object, a sentence,
-// and the few events that led there.
+// the few events that led there, and how to see it again.
 //
 //	r, err := check.Record(ctx, client, namespaces, check.DaemonSetResources())
 //	...                                  // run controllers, edit, break things
@@ -15,10 +15,78 @@
 //
 // Who wrote what comes from the API server's audit log (ParseAudit) or from the client of the controller itself (Wire),
 // and is joined to the history by Attach. Rules about deletes need it. Without it, they assume that every write was the
-// controllers'.
+// controllers'. Histories may be judged at the same time, each by one goroutine.
 //
 // A Kind tells the rules what they must know about one kind of parent; the rules know none. A rule shares no code with
 // the controllers that it judges: where an oracle is needed, it is upstream's.
+//
+// # What nobody could know
+//
+// A controller reads from caches that lag, its requests are on their way for a while, a second manager may be active, and
+// a response that was lost leaves it without knowledge of its own write. So a write breaks a promise only if it does so in
+// every world that its author may have acted on (view.go):
+//
+//   - Entry.Pass says which pass of which process made a request. Its Views are how far the caches were when it began:
+//     the author has seen all up to there. Without Views, it has seen its own writes to that resource by earlier passes,
+//     because a pass waits for those. A delete that insists on a version has seen that version, unless it wrote it itself.
+//   - What others wrote after that may or may not be in the world. What the same process wrote is in all of them, even if
+//     the response was lost: the deterministic names and orders of the design must make up for that.
+//   - Without passes, the author must know all up to the last write for that parent, and, of anything but children, all.
+//     That is strict, and right for controllers that nobody disturbs.
+//
+// Two managers promise less, because nothing joins their caches: P1 for one place and one revision, by names; H1, H5 and
+// H2 at rest; and of R1, R2 and P3 what each of them could see. A budget may be spent twice if both look at different
+// generations at the same moment. A name under which something was made twice for one revision is wrong in any case.
+//
+// # Which rule checks what
+//
+// "Every write" is at every resource version, "rest" is in Rest.
+//
+//	H1  rest         (*rest).log           one revision for each snapshot; on the way a twin may exist until it is merged
+//	H2  every write  (*step).numbers       above all numbers that its author must know; never falls
+//	    rest         (*rest).log           unique
+//	H3  every write  (*step).liveRevision  none that a child came from, status names, or the spec asks for; error paths too
+//	H4  every write  (*step).revisionData  data is what it was, whoever writes
+//	H5  every write  (*step).collision     every name that the count passed over was held by somebody else. Needs names that
+//	                                       follow from data; of other names it knows nothing
+//	H6  every write  (*step).controllerRef the UID is that of a parent of that name
+//	H7  every write  (*step).fenced        with reads, one of the pass showed what is recorded; without, nothing older than
+//	                                       what was stamped or observed. Needs to know who wrote
+//	H8  from-to      Quiet                 no write that changed anything. One that changed nothing has no event, and is in
+//	                                       what Attach returns
+//	H9  rest         (*rest).limit         on the way, and after errors, more may be kept
+//	O1  every write  (*step).controllerRef one controller, and none is taken from another
+//	O2  every write  (*step).looked        with reads, one of the pass showed the parent; with passes only, the parent was
+//	                                       there after the orphan became what it is
+//	O3  every write  (*step).afterTheEnd   nothing for a parent whose end its author has seen, or was told
+//	O4  every write  (*step).foreign       nothing that is no parent's; (*step).claim for claims. Needs to know who wrote
+//	O5  every write  (*step).controllerRef
+//	P1  every write  (*step).onePerUnit
+//	    rest         (*rest).reached       no place holds two
+//	P2  every write  (*step).most, rest    (*rest).units
+//	P3  every write  (*step).conformingStays, (*step).guardedStays. Need to know who wrote
+//	P4  every write  (*step).content       as the revision asks that it names; (*step).asAsked without revisions
+//	P5  every write  (*step).guarded
+//	P6  every write  (*step).precondition  UID and version, of children and revisions. Needs to know who wrote
+//	R1  every write  (*step).unavailable   of the whole set; R2 (*step).surge
+//	R3  every write  (*step).filled, (*step).emptied
+//	R4  every write  (*step).completeMeans when it is first said
+//	    rest         (*rest).status        whenever it is said
+//	S1  every write  (*step).plausible     no counter negative or against another; refusals for statuses that were refused
+//	    rest         (*rest).status        counters are what one counts; on the way they may be of another moment
+//	S2  every write  (*step).observed
+//	S3  every write  (*step).promoted      rest (*rest).units
+//	W1  every write  (*step).afterAFailure needs the notes of who plays the hook
+//	W2  every write  (*step).hooked        and restored, for the parent that the hook gets; need notes. Otherwise it is P4
+//	C1  rest         (*rest).status        the last edit was observed
+//	    rest         (*rest).reached       nothing is missing or old, unless a child is going or does not serve, or the
+//	                                       budget is none; and no status denies it
+//	X1  every write  (*step).stamp         rest (*rest).leftovers
+//	F6  every write  hasty                 fifty failures with one object in a second are no back-off. Needs times
+//
+// What cannot be seen from outside: what a controller would have done (a promise kept by luck), what it read from its
+// caches, a promise about events and logs, the order of writes within one request of the server, and whether the wait for
+// a child that does not serve will ever end: the caller of Rest says so.
 //
 // What may not come in: a clock, a wait, or a fault, other than in the recorder.
 package check

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -88,8 +89,34 @@ type History struct {
 	Events []Event
 	// Audited is true if By is known for every write of the controllers: a write without it was somebody else's.
 	Audited bool
+	// Requests are those of the controllers, in the order in which they were answered. Reads is true if the reads that went
+	// past their caches are among them. Attach fills both.
+	Requests []*Entry
+	Reads    bool
+	// Notes are what no object shows.
+	Notes []Note
+	// Replay is how to make this history again: a command line, with seed or mode and number. Violations print it.
+	Replay string
+	// Refused are the requests that the server did not take, in the order in which they were made. Attach fills it.
+	Refused []Refused
 	// Manager reports whether an entry was written by the controllers under test. Nil means that every one was.
 	Manager func(*Entry) bool
+}
+
+// Note says what a controller asked of a hook, and what the answer was. Who plays the hook takes them.
+type Note struct {
+	// RV is the resource version of the last write before it.
+	RV uint64
+	// Pass is the pass that asked, nil if nobody knows; Parent is the UID of its parent.
+	Pass   *Pass
+	Parent types.UID
+	// Failed is true if there was no answer that can be used. Nothing below is set then.
+	Failed bool
+	// Revision is the name of the revision that the parent was restored from, empty if it was sent as it is. Sent is the
+	// parent as the hook got it, Children are what the hook asks for.
+	Revision string
+	Sent     client.Object
+	Children []client.Object
 }
 
 // Change is what a watch tells: an object as it is after a write, or, deleted, as it last was.

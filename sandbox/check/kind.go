@@ -1,9 +1,11 @@
 package check
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -31,7 +33,8 @@ type Kind struct {
 	// StraysNow says in what a child's content differs from what its parent asks for now.
 	StraysNow func(child, parent client.Object) string
 
-	// Units are the places that a child can be at: nodes, ordinals, keys.
+	// Units are the places that a child can be at, nodes, ordinals, keys, in their order. None if children have no places,
+	// only a number.
 	Units func(s *State, parent client.Object) []Unit
 	// Ended reports whether a child has ended by itself, and so serves nobody and never will.
 	Ended func(child client.Object) bool
@@ -52,6 +55,21 @@ type Kind struct {
 	StatusRevisions func(parent client.Object) []string
 	// Limit is how many revisions that nobody came from may be kept.
 	Limit func(parent client.Object) int
+
+	// The rest may be nil: then there is no such promise. A kind without revisions leaves Revisions empty as well.
+
+	// Most is how many children a parent asks for: of those that have places, one at each wanted unit.
+	Most func(parent client.Object) int
+	// Ordered reports whether units are filled in their order, each when all before it serve, and updated and emptied in
+	// the opposite one.
+	Ordered func(parent client.Object) bool
+	// Current and Update are the revisions that the status names: the one that children come from until they are updated,
+	// and the one to which they are. Empty if it names none.
+	Current, Update func(parent client.Object) string
+	// Claims are made for children and outlive them, mostly without an owner: PersistentVolumeClaims. Claimed reports
+	// whether one is a parent's, by its name.
+	Claims  schema.GroupVersionResource
+	Claimed func(parent, claim client.Object) bool
 }
 
 // Unit is one place for a child.
@@ -59,6 +77,8 @@ type Unit struct {
 	Name string
 	// Wanted is true if there should be a child, MayStay if one that is there need not go.
 	Wanted, MayStay bool
+	// Guarded is true if a child that is made here comes from the current revision, whatever the spec asks for.
+	Guarded bool
 	// Children are those of the parent that are there, the ones that are going included.
 	Children []client.Object
 }
@@ -67,6 +87,9 @@ type Unit struct {
 type Budget struct {
 	MaxUnavailable, MaxSurge int
 }
+
+// hasRevisions reports whether parents of the kind have a history.
+func (k Kind) hasRevisions() bool { return !k.Revisions.Empty() }
 
 // alive returns the children of a unit that neither are going nor have ended.
 func (k Kind) alive(u Unit) []client.Object {
@@ -139,4 +162,16 @@ func (k Kind) user(s *State, revision client.Object) client.Object {
 		}
 	}
 	return nil
+}
+
+// uids returns the parents of a kind that ever were, in a fixed order.
+func (s *State) uids(k Kind) []types.UID {
+	var out []types.UID
+	for uid, was := range s.identities {
+		if was.Resource == k.Parents {
+			out = append(out, uid)
+		}
+	}
+	slices.Sort(out)
+	return out
 }

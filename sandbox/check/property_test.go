@@ -16,10 +16,10 @@ import (
 
 // rollouts plays a controller that keeps its promises while a user edits at any moment. spoil, if not nil, is called
 // once in the middle, when one pod is going.
-func rollouts(w *world, random *rand.Rand, spoil func()) {
+func rollouts(w *world, random *rand.Rand, turns int, spoil func()) {
 	images, number := map[string]string{"h1": "app:1"}, int64(1)
 	on := map[string]string{"n1": "h1", "n2": "h1", "n3": "h1"}
-	for turn := range 6 {
+	for turn := range turns {
 		hash := fmt.Sprintf("h%d", 1+random.IntN(4))
 		w.edit("app:" + hash[1:])
 		if _, known := images[hash]; known {
@@ -67,7 +67,7 @@ func updatedOf(on map[string]string, hash string) int32 {
 func TestRandomRolloutsAreSilent(t *testing.T) {
 	for seed := range uint64(300) {
 		w := newWorld(t)
-		rollouts(w, rand.New(rand.NewPCG(seed, 1)), nil)
+		rollouts(w, rand.New(rand.NewPCG(seed, 1)), 6, nil)
 		if got := check.Check(w.history(), check.DaemonSet()); len(got) != 0 {
 			t.Fatalf("seed %d:\n%s", seed, story(got))
 		}
@@ -80,7 +80,7 @@ func TestADeleteTooManyIsAlwaysFound(t *testing.T) {
 	for seed := range uint64(300) {
 		w := newWorld(t)
 		spoiled := false
-		rollouts(w, rand.New(rand.NewPCG(seed, 2)), func() {
+		rollouts(w, rand.New(rand.NewPCG(seed, 2)), 6, func() {
 			spoiled = true
 			for k, o := range w.objects {
 				if _, isPod := o.(*corev1.Pod); isPod {
@@ -110,7 +110,7 @@ func TestADeleteTooManyIsAlwaysFound(t *testing.T) {
 // The order between watches is nobody's; the history is the same.
 func TestHistoryDependsOnNoOrderBetweenWatches(t *testing.T) {
 	w := newWorld(t)
-	rollouts(w, rand.New(rand.NewPCG(1, 1)), nil)
+	rollouts(w, rand.New(rand.NewPCG(1, 1)), 6, nil)
 	want := w.history()
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 3))
@@ -151,6 +151,31 @@ func TestTornHistoriesAreRefused(t *testing.T) {
 			tear(w)
 			if _, err := check.NewHistory(w.origin, w.rv, w.listed, w.watched); err == nil {
 				t.Error("it was taken")
+			}
+		})
+	}
+}
+
+// Histories of one process share what is remembered of contents, and nothing else.
+func TestHistoriesAreJudgedAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			rollouts(w, rand.New(rand.NewPCG(seed, 4)), 6, func() {
+				for k, o := range w.objects {
+					if _, isPod := o.(*corev1.Pod); isPod {
+						w.mark(k.Name)
+					}
+				}
+			})
+			h := w.history()
+			want := story(check.Check(h, check.DaemonSet()))
+			for range 20 {
+				if got := story(check.Check(h, check.DaemonSet())); got != want {
+					t.Fatalf("once:\n%s\nand then:\n%s", want, got)
+				}
 			}
 		})
 	}

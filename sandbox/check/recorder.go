@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // This file records: it watches every resource with one client that nobody disturbs, and knows what it has seen.
@@ -41,16 +43,18 @@ type Recorder struct {
 	err      error
 	// progress is closed, and made anew, whenever a stream got further or failed.
 	progress chan struct{}
+	// changed holds a channel for each namespace that somebody waits for.
+	changed map[string]chan struct{}
 }
 
-// Record starts to record the resources in the given namespaces, until ctx is done or Stop is called. The client should
-// be one of its own, without limits and without faults. The first namespace gets a ConfigMap by which Sync marks a
-// moment.
-func Record(ctx context.Context, client dynamic.Interface, namespaces []string, scopes []Scope) (*Recorder, error) {
+// Record starts to record the resources in the given namespaces, until ctx is done or Stop is called. The only namespace
+// may be metav1.NamespaceAll: then [Recorder.HistoryOf] takes the recording apart. The client should be one of its own,
+// without limits and without faults. The first namespace, or "default", gets a ConfigMap by which Sync marks a moment.
+func Record(ctx context.Context, c dynamic.Interface, namespaces []string, scopes []Scope) (*Recorder, error) {
 	if len(namespaces) == 0 {
 		return nil, errors.New("record: no namespaces")
 	}
-	r := &Recorder{client: client, marker: namespaces[0], progress: make(chan struct{})}
+	r := &Recorder{client: c, marker: cmp.Or(namespaces[0], metav1.NamespaceDefault), progress: make(chan struct{}), changed: map[string]chan struct{}{}}
 	for _, scope := range scopes {
 		in := namespaces
 		if scope.Cluster {
@@ -142,20 +146,55 @@ func (r *Recorder) mark(ctx context.Context) (uint64, error) {
 func (r *Recorder) History() (*History, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.history(r.complete, func(client.Object) bool { return true })
+}
+
+// HistoryOf is [Recorder.History] of one namespace, and of what is in none, up to a resource version that Sync has
+// passed. A sweep records all of its runs at once, each in its own namespace, and has them judged one by one.
+func (r *Recorder) HistoryOf(namespace string, to uint64) (*History, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if to > r.complete {
+		return nil, fmt.Errorf("the recording is complete up to %d, and %d is asked for", r.complete, to)
+	}
+	return r.history(to, func(o client.Object) bool { return o.GetNamespace() == namespace || o.GetNamespace() == "" })
+}
+
+// history merges what a test lets through. The caller holds the lock.
+func (r *Recorder) history(to uint64, test func(client.Object) bool) (*History, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	var watched []Change
+	var listed, watched []Change
+	for _, c := range r.listed {
+		if test(c.Object) {
+			listed = append(listed, c)
+		}
+	}
 	for _, c := range r.watched {
+		if !test(c.Object) {
+			continue
+		}
 		rv, err := versionOf(c.Object)
 		if err != nil {
 			return nil, err
 		}
-		if rv <= r.complete {
+		if rv <= to {
 			watched = append(watched, c)
 		}
 	}
-	return NewHistory(r.origin, r.complete, r.listed, watched)
+	return NewHistory(r.origin, to, listed, watched)
+}
+
+// Changed returns a channel that is closed when something that is recorded happens in a namespace, so that who waits for
+// a condition need not ask the API server again and again.
+func (r *Recorder) Changed(namespace string) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.changed[namespace] == nil {
+		r.changed[namespace] = make(chan struct{})
+	}
+	return r.changed[namespace]
 }
 
 // Stop ends the recording and waits until it has ended.
@@ -174,6 +213,10 @@ func (r *Recorder) advance(s *stream, rv uint64, c *Change) {
 			r.err = errors.Join(r.err, fmt.Errorf("watch %s: %s came with resource version %d after %d", s, c.Object.GetName(), rv, s.seen))
 		}
 		r.watched = append(r.watched, *c)
+		if waiting := r.changed[c.Object.GetNamespace()]; waiting != nil {
+			close(waiting)
+			delete(r.changed, c.Object.GetNamespace())
+		}
 	}
 	s.seen = max(s.seen, rv)
 	r.signal()

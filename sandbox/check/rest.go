@@ -24,7 +24,7 @@ type rest struct {
 func Rest(h *History, rv uint64, kinds ...Kind) []Violation {
 	var found []Violation
 	s := h.At(rv)
-	for _, k := range kinds {
+	for _, k := range eachRemembering(kinds) {
 		r := &rest{h: h, s: s, k: k}
 		for _, parent := range s.List(k.Parents, "") {
 			if parent.GetDeletionTimestamp() != nil {
@@ -33,6 +33,8 @@ func Rest(h *History, rv uint64, kinds ...Kind) []Violation {
 			r.log(parent)
 			r.limit(parent)
 			r.status(parent)
+			r.units(parent)
+			r.reached(parent)
 		}
 		r.leftovers()
 		found = append(found, r.found...)
@@ -47,6 +49,7 @@ func (r *rest) violationf(invariant string, resource schema.GroupVersionResource
 	}
 	r.found = append(r.found, Violation{
 		Invariant: invariant, Object: key, RV: r.s.RV, Sentence: fmt.Sprintf(format, args...), Trail: r.h.trail(key, parent, r.s.RV),
+		Replay: r.h.Replay,
 	})
 }
 
@@ -133,6 +136,7 @@ func Quiet(h *History, from, to uint64, kinds ...Kind) []Violation {
 			if r := e.Key.Resource; h.byManager(e) && (r == k.Parents || r == k.Children || r == k.Revisions) {
 				found = append(found, Violation{
 					Invariant: "H8", Object: e.Key, RV: e.RV, Sentence: "it is written, and nobody asked for anything", Trail: []Event{e},
+					Replay: h.Replay,
 				})
 				break
 			}

@@ -1,46 +1,135 @@
 package check
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
 )
 
-// This file holds the rules about revisions that hold at every resource version: H2, H3, H4, and X1 for stamps.
+// This file holds the rules about revisions that hold at every resource version: H2, H3, H4, H7, and X1 for stamps.
+
+// numbered reports whether the write gave a revision a number: it was created or renumbered. Adopting one writes none.
+func (s *step) numbered() bool {
+	return s.of(s.k.Revisions) && s.e.New != nil && ownerUID(s.e.New) != "" &&
+		(s.e.Old == nil || s.k.Number(s.e.Old) != s.k.Number(s.e.New))
+}
 
 // numbers is H2: a revision that is created or renumbered gets a number above all others of its parent, so that numbers
-// are unique and never fall. Adopting a revision writes no number.
+// are unique and never fall. What another process numbers at the same moment its author cannot know: such twins are
+// found at rest if they stay.
 func (s *step) numbers() {
-	if !s.of(s.k.Revisions) || s.e.New == nil || ownerUID(s.e.New) == "" {
+	if !s.numbered() || !s.byManager() {
 		return
 	}
 	number := s.k.Number(s.e.New)
-	if s.e.Old != nil {
-		old := s.k.Number(s.e.Old)
-		if old == number {
-			return
-		}
-		if number < old {
-			s.violationf("H2", "its number fell from %d to %d", old, number)
-			return
-		}
+	if s.e.Old != nil && number < s.k.Number(s.e.Old) {
+		s.violationf("H2", "its number fell from %d to %d", s.k.Number(s.e.Old), number)
+		return
 	}
 	for _, other := range s.before.Owned(s.k.Revisions, ownerUID(s.e.New)) {
-		if other.GetUID() == s.e.New.GetUID() {
+		n := s.k.Number(other)
+		if other.GetUID() == s.e.New.GetUID() || n < number || !s.knewNumber(other) {
 			continue
 		}
-		switch n := s.k.Number(other); {
-		case n == number:
+		if n == number {
 			s.violationf("H2", "its number %d is that of %s as well", number, other.GetName())
-			return
-		case n > number:
+		} else {
 			s.violationf("H2", "it got number %d when %s had %d already", number, other.GetName(), n)
-			return
+		}
+		return
+	}
+}
+
+// knewNumber reports whether the author must have known the number of another revision: it wrote it itself, its cache had
+// shown it, or it listed the revisions in the same pass.
+func (s *step) knewNumber(other client.Object) bool {
+	if s.pass() == nil {
+		return true
+	}
+	owner := ownerUID(s.e.New)
+	from := s.since(s.k.Revisions, owner)
+	for _, read := range s.record.reads(s.e.By) {
+		if read.Verb == "list" && read.of(s.k.Revisions, s.e.Key.Namespace) && read.succeeded() {
+			from = max(from, read.RV)
 		}
 	}
+	if then := s.record.at(other.GetUID(), from); then != nil && s.k.Number(then) == s.k.Number(other) {
+		return true
+	}
+	for e := range s.record.before(owner, s.e.RV) {
+		if e.New != nil && e.New.GetUID() == other.GetUID() && s.k.Number(e.New) == s.k.Number(other) && s.own(e) {
+			return true
+		}
+	}
+	return false
+}
+
+// fenced is H7: a revision becomes the newest only for what a parent asks for now, or asked for when its author read it
+// last. With the reads of the pass, one of them must have shown it. Without, what the log is stamped with, and what a
+// status says to have been observed, was read for certain. Only an audited history tells.
+func (s *step) fenced() {
+	parent := s.parent(s.after, s.e.New)
+	if parent == nil || !s.numbered() || !s.h.Audited || !s.byManager() {
+		return
+	}
+	snapshot, err := s.k.Snapshot(s.e.New)
+	if err != nil {
+		return
+	}
+	if s.h.Reads && s.pass() != nil {
+		for _, read := range s.record.reads(s.e.By) {
+			if then := s.showed(read, parent); then != nil && s.k.Target(then) == snapshot {
+				return
+			}
+		}
+		s.violationf("H7", "it becomes the newest, and no read of %s past the cache, in that pass, showed that it is asked for", parent.GetName())
+		return
+	}
+	known := s.acted(parent)
+	for _, version := range slices.Backward(s.before.Generations(parent.GetUID(), 0)) {
+		if s.k.Target(version) != snapshot {
+			continue
+		}
+		if generation := version.GetGeneration(); generation < known {
+			s.violationf("H7", "it becomes the newest, and holds what generation %d asked for, when generation %d was known", generation, known)
+		}
+		return
+	}
+}
+
+// showed returns the version of a parent that a read showed, nil if it showed none, or not that one.
+func (s *step) showed(read *Entry, parent client.Object) client.Object {
+	if read.Verb != "get" || !read.succeeded() || read.UID != parent.GetUID() {
+		return nil
+	}
+	return s.record.at(parent.GetUID(), read.RV)
+}
+
+// acted is the newest generation of a parent that the author must have known: observed, or stamped on the log, from the
+// future excepted.
+func (s *step) acted(parent client.Object) int64 {
+	uid := parent.GetUID()
+	known := int64(0)
+	if then := s.record.at(uid, s.since(s.k.Parents, uid)); then != nil {
+		known = min(s.k.ObservedGeneration(then), then.GetGeneration())
+	}
+	for _, r := range s.before.Owned(s.k.Revisions, uid) {
+		then := s.record.at(r.GetUID(), s.since(s.k.Revisions, uid))
+		if then == nil || then.GetAnnotations()[history.ParentUIDAnnotation] != string(uid) {
+			continue
+		}
+		stamp, err := strconv.ParseInt(then.GetAnnotations()[history.ParentGenerationAnnotation], 10, 64)
+		if err == nil && stamp <= parent.GetGeneration() {
+			known = max(known, stamp)
+		}
+	}
+	return known
 }
 
 // liveRevision is H3: the controllers delete no revision that a child came from, that status names, or that holds what
@@ -53,11 +142,20 @@ func (s *step) liveRevision() {
 	if parent == nil || parent.GetDeletionTimestamp() != nil {
 		return
 	}
-	if child := s.k.user(s.before, s.e.Old); child != nil {
-		s.violationf("H3", "it is deleted while %s comes from it", child.GetName())
+	user := ""
+	unused := s.ever(parent, func(world *State) bool {
+		child := s.k.user(world, s.e.Old)
+		if child == nil || s.copied(child) {
+			return true
+		}
+		user = cmp.Or(user, child.GetName())
+		return false
+	})
+	if !unused {
+		s.violationf("H3", "it is deleted while %s comes from it", user)
 		return
 	}
-	if slices.Contains(s.k.StatusRevisions(parent), s.e.Old.GetName()) {
+	if s.statusNames(parent) {
 		s.violationf("H3", "it is deleted while the status of %s names it", parent.GetName())
 		return
 	}
@@ -69,27 +167,67 @@ func (s *step) liveRevision() {
 	s.violationf("H3", "it is deleted while it holds what %s asks for", parent.GetName())
 }
 
+// statusNames reports whether every status that the author may have read names the revision that was deleted.
+func (s *step) statusNames(parent client.Object) bool {
+	names := func(o client.Object) bool { return slices.Contains(s.k.StatusRevisions(o), s.e.Old.GetName()) }
+	if !names(parent) {
+		return false
+	}
+	from := s.since(s.k.Parents, parent.GetUID())
+	for e := range s.record.before(parent.GetUID(), s.e.RV) {
+		if e.RV > from && e.Key.Resource == s.k.Parents && e.Old != nil && !names(e.Old) {
+			return false
+		}
+	}
+	return true
+}
+
+// copied reports whether another revision holds the same as the one that goes, and child says that it came from that one
+// as well: somebody has copied a revision with its labels.
+func (s *step) copied(child client.Object) bool {
+	holds, err := s.k.Snapshot(s.e.Old)
+	if err != nil {
+		return false
+	}
+	return s.other(ownerUID(s.e.Old), func(other client.Object) bool {
+		same, err := s.k.Snapshot(other)
+		return err == nil && same == holds && s.k.Names(child, other)
+	})
+}
+
 // twin reports whether another revision holds what the parent asks for.
 func (s *step) twin(parent client.Object) bool {
-	return slices.ContainsFunc(s.after.Owned(s.k.Revisions, parent.GetUID()), func(other client.Object) bool {
-		return other.GetUID() != s.e.Old.GetUID() && s.k.asked(parent, other)
-	})
+	return s.other(parent.GetUID(), func(other client.Object) bool { return s.k.asked(parent, other) })
+}
+
+// other reports whether something holds for another revision of the parent than the one that went, as it is or as the
+// author may have read it.
+func (s *step) other(parent types.UID, holds func(client.Object) bool) bool {
+	test := func(r client.Object) bool { return r.GetUID() != s.e.Old.GetUID() && holds(r) }
+	return slices.ContainsFunc(s.after.Owned(s.k.Revisions, parent), test) || slices.ContainsFunc(s.left(parent), test)
 }
 
 // revisionData is H4: what a revision holds never changes.
 func (s *step) revisionData() {
-	if s.of(s.k.Revisions) && s.e.Type == Modified && (!sameTree(s.e.Old, s.e.New, "data") || !sameTree(s.e.Old, s.e.New, "parentPatch")) {
+	if !s.of(s.k.Revisions) || s.e.Type != Modified {
+		return
+	}
+	part := "data"
+	if _, ours := s.e.New.(*unstructured.Unstructured); ours {
+		part = "parentPatch"
+	}
+	if !sameTree(s.e.Old, s.e.New, part) {
 		s.violationf("H4", "its data changed")
 	}
 }
 
 // stamp is X1: a revision that is created or renumbered for a parent is not stamped with another one's UID.
 func (s *step) stamp() {
-	if !s.of(s.k.Revisions) || s.e.New == nil || !s.byManager() || s.e.Old != nil && s.k.Number(s.e.Old) == s.k.Number(s.e.New) {
+	if !s.numbered() || !s.byManager() {
 		return
 	}
 	stamped := types.UID(s.e.New.GetAnnotations()[history.ParentUIDAnnotation])
-	if owner := ownerUID(s.e.New); stamped != "" && owner != "" && stamped != owner {
+	if owner := ownerUID(s.e.New); stamped != "" && stamped != owner {
 		s.violationf("X1", "it belongs to parent %s and is stamped for %s", owner, stamped)
 	}
 }

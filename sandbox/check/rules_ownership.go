@@ -1,15 +1,17 @@
 package check
 
 import (
+	"net/http"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file holds the rules about who owns what: H6, O1, O3, O4, O5.
+// This file holds the rules about who owns what: H6, O1 to O5.
 
-// controllerRef is O1, O5 and H6: at most one controller, in the same namespace, that is or was a parent of that name. A
-// controller is replaced by another only after it has let go or is gone.
+// controllerRef is O1, O5 and H6: at most one controller, whoever writes; and the controllers put in a parent of that
+// name, in the same namespace, and only where nobody is, or let go.
 func (s *step) controllerRef() {
 	if !s.dependent() || s.e.New == nil {
 		return
@@ -25,7 +27,7 @@ func (s *step) controllerRef() {
 		return
 	}
 	uid := s.takes()
-	if uid == "" {
+	if uid == "" || !s.byManager() {
 		return
 	}
 	if old := controllerOf(s.e.Old); old != nil {
@@ -42,7 +44,8 @@ func (s *step) controllerRef() {
 	}
 }
 
-// afterTheEnd is O3: nothing is adopted by, or made for, a parent that is being deleted or is gone.
+// afterTheEnd is O3: nothing is made for, or adopted by, a parent that was being deleted or gone when the author read it
+// last. Without passes that is now.
 func (s *step) afterTheEnd() {
 	uid := s.takes()
 	if !s.dependent() || uid == "" || !s.byManager() {
@@ -56,12 +59,63 @@ func (s *step) afterTheEnd() {
 	if s.e.Type == Added {
 		verb = "made for"
 	}
-	switch parent := s.before.ByUID(uid); {
-	case parent == nil:
+	end := s.record.end(uid)
+	switch known := s.since(s.k.Parents, uid); {
+	case end == 0 || end >= s.e.RV:
+	case s.pass() != nil && s.toldOfTheEnd(was, uid, end):
+		s.violationf("O3", "it is %s %s, after a read in that pass told that this is going or gone", verb, was.Name)
+	case end > known:
+	case s.before.ByUID(uid) == nil:
 		s.violationf("O3", "it is %s %s, which is gone", verb, was.Name)
-	case parent.GetDeletionTimestamp() != nil:
+	default:
 		s.violationf("O3", "it is %s %s, which is being deleted", verb, was.Name)
 	}
+}
+
+// toldOfTheEnd reports whether a read of the pass found the parent going, gone, or replaced.
+func (s *step) toldOfTheEnd(parent Key, uid types.UID, end uint64) bool {
+	return slices.ContainsFunc(s.record.reads(s.e.By), func(read *Entry) bool {
+		if read.Verb != "get" || !read.of(parent.Resource, parent.Namespace) || read.Name != parent.Name {
+			return false
+		}
+		return read.Code == http.StatusNotFound || read.succeeded() && (read.UID != uid || read.RV >= end)
+	})
+}
+
+// looked is O2: an orphan is adopted only after a read past the cache showed the parent, alive. That read comes after
+// the one that showed the orphan as it was adopted, so that a parent which was going by then is never the one. Only
+// passes tell; their reads tell for certain. An orphan that is going itself stays one, whoever looks.
+func (s *step) looked() {
+	uid := s.takes()
+	if !s.dependent() || !s.adopts(uid) || !s.byManager() {
+		return
+	}
+	was, ok := s.before.Identity(uid)
+	if !ok || was.Resource != s.k.Parents {
+		return
+	}
+	end := s.record.end(uid)
+	switch read, err := versionOf(s.e.Old); {
+	case s.e.Old.GetDeletionTimestamp() != nil:
+		s.violationf("O2", "it is adopted by %s, and is going itself", was.Name)
+	case s.pass() == nil:
+	case s.h.Reads && !s.saw(uid, end):
+		s.violationf("O2", "it is adopted by %s, and no read past the cache, in that pass, showed that it is there", was.Name)
+	case !s.h.Reads && err == nil && end != 0 && end <= read:
+		s.violationf("O2", "it is adopted by %s, which was going or gone before the orphan became what it is", was.Name)
+	}
+}
+
+// adopts reports whether the write gave an orphan to a parent.
+func (s *step) adopts(uid types.UID) bool {
+	return uid != "" && s.e.Type == Modified && ownerUID(s.e.Old) == ""
+}
+
+// saw reports whether a read of the pass showed the parent before its end.
+func (s *step) saw(uid types.UID, end uint64) bool {
+	return slices.ContainsFunc(s.record.reads(s.e.By), func(read *Entry) bool {
+		return read.Verb == "get" && read.succeeded() && read.UID == uid && (end == 0 || read.RV < end)
+	})
 }
 
 // foreign is O4: the controllers write nothing that is not a parent's, before or after the write. Only an audited

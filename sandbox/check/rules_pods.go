@@ -9,60 +9,80 @@ import (
 // This file holds the rules about single children: P1, P3, P4, P6.
 
 // onePerUnit is P1: a child is made only where there is none, or, with surge, one. A child that is going still runs; it
-// counts unless a surge is allowed. One that has ended holds no place.
+// counts unless a surge is allowed. One that has ended holds no place. Two managers that know nothing of each other make
+// the same child, because its name follows from what it is for: under a name that was never used before, a second one for
+// the same revision is wrong, whatever its author has seen.
 func (s *step) onePerUnit() {
-	if !s.of(s.k.Children) || s.e.Type != Added || !s.byManager() {
-		return
-	}
-	parent := s.parent(s.after, s.e.New)
+	parent := s.made()
 	if parent == nil {
 		return
 	}
-	sentence := ""
-	for _, version := range s.possible(parent) {
-		units := s.k.Units(s.after, version)
-		u, ok := unitOf(units, s.e.New)
-		if !ok {
-			continue
-		}
-		wanted, _ := s.k.wanted(units, version, s.e.New.GetCreationTimestamp().Time)
-		running, most := 0, 1
-		for _, child := range u.Children {
-			if !s.k.Ended(child) {
-				running++
+	crowded := ""
+	for world := range s.worlds(parent.GetUID(), true) {
+		for _, version := range s.possible(parent) {
+			unit, crowds := s.crowds(world, version)
+			if !crowds && (world == s.after || !s.double(version)) {
+				return
 			}
+			crowded = unit
 		}
-		if s.k.Budget(version, wanted).MaxSurge > 0 {
-			running, most = len(s.k.alive(u)), 2
-		}
-		if running <= most {
-			return
-		}
-		sentence = u.Name
 	}
-	if sentence != "" {
-		s.violationf("P1", "it is made at %s, where there are enough", sentence)
+	if crowded != "" {
+		s.violationf("P1", "it is made at %s, where there are enough", crowded)
 	}
+}
+
+// crowds reports whether the child that was made is one too many where it is, and names the place.
+func (s *step) crowds(world *State, parent client.Object) (unit string, crowds bool) {
+	units := s.k.Units(world, parent)
+	u, ok := unitOf(units, s.e.New)
+	if !ok {
+		return "", false
+	}
+	wanted, _ := s.k.wanted(units, parent, s.e.New.GetCreationTimestamp().Time)
+	running, most := 0, 1
+	for _, child := range u.Children {
+		if !s.k.Ended(child) {
+			running++
+		}
+	}
+	if s.k.Budget(parent, wanted).MaxSurge > 0 {
+		running, most = len(s.k.alive(u)), 2
+	}
+	return u.Name, running > most
+}
+
+// double reports whether the controllers made another child for the same place and revision, which is there and has
+// another name than the one that was made now, and that name is new.
+func (s *step) double(parent client.Object) bool {
+	from := s.k.named(s.after, s.e.New)
+	u, ok := unitOf(s.k.Units(s.after, parent), s.e.New)
+	if from == nil || !ok || len(s.record.moments[s.e.Key]) > 1 {
+		return false
+	}
+	return slices.ContainsFunc(s.k.alive(u), func(other client.Object) bool {
+		born := s.record.born(other.GetUID())
+		return other.GetUID() != s.e.New.GetUID() && s.k.Names(other, from) && born != nil && s.h.byManager(*born)
+	})
 }
 
 // conformingStays is P3: the controllers delete no child that is as the spec asks, unless it has ended, is surplus, or
 // is where none may be. Only an audited history tells whose delete it was.
 func (s *step) conformingStays() {
-	if !s.of(s.k.Children) || !s.h.Audited || !s.byManager() || !startsToGo(s.e) || s.k.Ended(s.e.Old) {
-		return
-	}
-	parent := s.parent(s.before, s.e.Old)
-	if parent == nil || parent.GetDeletionTimestamp() != nil {
+	parent := s.dismissed()
+	if parent == nil || !s.h.Audited || !s.k.hasRevisions() {
 		return
 	}
 	from := s.k.named(s.before, s.e.Old)
 	if from == nil {
 		return
 	}
-	for _, version := range s.possible(parent) {
-		u, ok := unitOf(s.k.Units(s.before, version), s.e.Old)
-		if !s.k.asked(version, from) || !ok || !u.MayStay || s.surplus(u, from) {
-			return
+	for world := range s.worlds(parent.GetUID(), false) {
+		for _, version := range s.possible(parent) {
+			u, ok := unitOf(s.k.Units(world, version), s.e.Old)
+			if !s.k.asked(version, from) || !ok || !u.MayStay || s.surplus(u, from) {
+				return
+			}
 		}
 	}
 	s.violationf("P3", "it is deleted although it comes from %s, which is what %s asks for", from.GetName(), parent.GetName())
@@ -87,6 +107,9 @@ func (s *step) content() {
 		}
 	}
 	if from == nil {
+		from = s.lost()
+	}
+	if from == nil {
 		s.violationf("P4", "the revision that it says it comes from does not exist")
 		return
 	}
@@ -95,9 +118,27 @@ func (s *step) content() {
 	}
 }
 
-// precondition is P6: a delete by the controllers names the UID. Only an audited history tells.
+// lost returns the revision that the child which was written names, if it is gone, or was let go, only since the author
+// may have read it.
+func (s *step) lost() client.Object {
+	for _, r := range s.left(ownerUID(s.e.New)) {
+		if s.k.Names(s.e.New, r) {
+			return r
+		}
+	}
+	return nil
+}
+
+// precondition is P6: a delete by the controllers names the UID and the version that was read: what was deleted and made
+// again, or serves by now, stays. Only an audited history tells.
 func (s *step) precondition() {
-	if s.of(s.k.Children) && s.h.Audited && s.byManager() && startsToGo(s.e) && !s.e.By.Unread && s.e.By.Precondition == "" {
+	if !s.dependent() || !s.h.Audited || !s.byManager() || !startsToGo(s.e) || s.e.By.Unread {
+		return
+	}
+	switch by := s.e.By; {
+	case by.Precondition == "":
 		s.violationf("P6", "it is deleted by name only")
+	case by.PreconditionRV == "":
+		s.violationf("P6", "it is deleted whatever has become of it since it was read")
 	}
 }

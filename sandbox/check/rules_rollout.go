@@ -1,6 +1,8 @@
 package check
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,48 +13,39 @@ import (
 // unavailable is R1: when the controllers delete a child that serves, no more units than allowed are without one
 // afterwards, of the whole set. A child that does not serve may be replaced at no cost.
 func (s *step) unavailable() {
-	if !s.of(s.k.Children) || !startsToGo(s.e) || !s.byManager() {
+	parent := s.dismissed()
+	if parent == nil {
 		return
 	}
-	parent := s.parent(s.before, s.e.Old)
-	if parent == nil || parent.GetDeletionTimestamp() != nil {
-		return
-	}
-	when := deletedAt(s.e)
-	var worst [3]int
-	for _, version := range s.possible(parent) {
-		units := s.k.Units(s.before, version)
-		u, ok := unitOf(units, s.e.Old)
-		if !ok || !u.Wanted || s.k.Ended(s.e.Old) || !s.k.Available(s.e.Old, version, when) || s.k.serves(u, version, s.e.Old, when) {
-			return
+	first := ""
+	for world := range s.worlds(parent.GetUID(), false) {
+		for _, version := range s.possible(parent) {
+			why := s.costs(world, version)
+			if why == "" {
+				return
+			}
+			first = cmp.Or(first, why)
 		}
-		wanted, down := s.k.wanted(units, version, when)
-		allowed := s.k.Budget(version, wanted).MaxUnavailable
-		if down+1 <= allowed || s.knew(version, when)+1 <= allowed {
-			return
-		}
-		worst = [3]int{down, wanted, allowed}
 	}
-	s.violationf("R1", "it serves and is deleted when %d of %d are unavailable already, and %d may be", worst[0], worst[1], worst[2])
+	if first != "" {
+		s.violationf("R1", "it serves and is deleted when %s", first)
+	}
 }
 
-// knew is how many units were unavailable for all that the controllers must have seen: the world at their own last write
-// for this parent. What others broke after that, they could not know.
-func (s *step) knew(parent client.Object, when time.Time) int {
-	last := s.e.RV - 1
-	if s.h.Audited {
-		last = s.h.Origin
-		for _, e := range s.h.Events {
-			if e.RV >= s.e.RV {
-				break
-			}
-			if o := e.Object(); e.By != nil && s.h.byManager(e) && (o.GetUID() == parent.GetUID() || ownerUID(o) == parent.GetUID()) {
-				last = e.RV
-			}
-		}
+// costs says why the child that was deleted could not be spared, "" if it could.
+func (s *step) costs(world *State, parent client.Object) string {
+	when := deletedAt(s.e)
+	units := s.k.Units(world, parent)
+	u, ok := unitOf(units, s.e.Old)
+	if !ok || !u.Wanted || !s.k.Available(s.e.Old, parent, when) || s.k.serves(u, parent, s.e.Old, when) {
+		return ""
 	}
-	_, down := s.k.wanted(s.k.Units(s.h.At(last), parent), parent, when)
-	return down
+	wanted, down := s.k.wanted(units, parent, when)
+	allowed := s.k.Budget(parent, wanted).MaxUnavailable
+	if down+1 <= allowed {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d are unavailable already, and %d may be", down, wanted, allowed)
 }
 
 // deletedAt is when the server took a delete: the deletion timestamp says when the grace period will be over. Objects
@@ -70,30 +63,41 @@ func deletedAt(e Event) time.Time {
 
 // surge is R2: not more units than allowed hold a child more than they need.
 func (s *step) surge() {
-	if !s.of(s.k.Children) || s.e.Type != Added || !s.byManager() {
-		return
-	}
-	parent := s.parent(s.after, s.e.New)
+	parent := s.made()
 	if parent == nil {
 		return
 	}
-	extra, allowed := 0, 0
-	for _, version := range s.possible(parent) {
-		units := s.k.Units(s.after, version)
-		wanted, _ := s.k.wanted(units, version, time.Time{})
-		allowed, extra = s.k.Budget(version, wanted).MaxSurge, 0
-		for _, u := range units {
-			if n := len(s.k.alive(u)); n > 1 {
-				extra += n - 1
+	first := ""
+	for world := range s.worlds(parent.GetUID(), true) {
+		for _, version := range s.possible(parent) {
+			why := s.exceeds(world, version)
+			if why == "" {
+				return
 			}
-		}
-		u, ok := unitOf(units, s.e.New)
-		// A surplus at one place without any surge is P1.
-		if extra <= allowed || allowed == 0 || !ok || len(s.k.alive(u)) != 2 {
-			return
+			first = cmp.Or(first, why)
 		}
 	}
-	s.violationf("R2", "it is one of %d that are there in addition, and %d may be", extra, allowed)
+	if first != "" {
+		s.violationf("R2", "it is one of %s", first)
+	}
+}
+
+// exceeds says how the child that was made is more than the surge allows, "" if it is not.
+func (s *step) exceeds(world *State, parent client.Object) string {
+	units := s.k.Units(world, parent)
+	wanted, _ := s.k.wanted(units, parent, time.Time{})
+	allowed, extra := s.k.Budget(parent, wanted).MaxSurge, 0
+	for _, u := range units {
+		if n := len(s.k.alive(u)); n > 1 {
+			extra += n - 1
+		}
+	}
+	u, ok := unitOf(units, s.e.New)
+	// A surplus at one place without any surge is P1.
+	if extra <= allowed || allowed == 0 || !ok || len(s.k.alive(u)) != 2 {
+		return ""
+	}
+	return fmt.Sprintf("%d that are there in addition, and %d may be", extra, allowed)
 }
 
 // completeMeans is R4: a status that says that the rollout is over says so of the content of every child.
@@ -101,14 +105,27 @@ func (s *step) completeMeans() {
 	if !s.statusWritten() || !s.k.Complete(s.e.New) || s.e.Old != nil && s.k.Complete(s.e.Old) {
 		return
 	}
-	for _, u := range s.k.Units(s.after, s.e.New) {
-		for _, child := range s.k.alive(u) {
-			if strays := s.k.StraysNow(child, s.e.New); u.Wanted && strays != "" {
-				s.violationf("R4", "its status says that the rollout is over, but of %s, %s", child.GetName(), strays)
-				return
+	first := ""
+	for world := range s.worlds(s.e.New.GetUID(), true) {
+		stray := s.k.stray(world, s.e.New)
+		if stray == "" {
+			return
+		}
+		first = cmp.Or(first, stray)
+	}
+	s.violationf("R4", "its status says that the rollout is over, but of %s", first)
+}
+
+// stray returns a child that is not as the parent asks, and in what, "" if there is none.
+func (k Kind) stray(world *State, parent client.Object) string {
+	for _, u := range k.Units(world, parent) {
+		for _, child := range k.alive(u) {
+			if strays := k.StraysNow(child, parent); u.Wanted && strays != "" {
+				return child.GetName() + ", " + strays
 			}
 		}
 	}
+	return ""
 }
 
 // plausible is S1: no counter is negative, and none contradicts another.
@@ -131,10 +148,10 @@ func (s *step) observed() {
 	}
 }
 
-// statusWritten reports whether the write changed the status of a parent. Three rules ask; comparing costs more than they
-// do.
+// statusWritten reports whether the controllers changed the status of a parent. Three rules ask; comparing costs more
+// than they do.
 func (s *step) statusWritten() bool {
-	if !s.of(s.k.Parents) || s.e.New == nil {
+	if !s.of(s.k.Parents) || s.e.New == nil || !s.byManager() {
 		return false
 	}
 	if s.status == nil {

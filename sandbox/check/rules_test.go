@@ -354,11 +354,12 @@ func TestAtRest(t *testing.T) {
 		{"X1", "what the old one left", func(w *world) {
 			w.remove(&appsv1.DaemonSet{}, "web")
 			ds := daemonSet("web", "new-uid", "app:1")
-			ds.Status = appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 3, NumberUnavailable: 3}
 			w.put(ds)
 			for _, node := range []string{"n1", "n2", "n3"} {
 				w.remove(&corev1.Pod{}, "web-"+node+"-h1")
+				w.put(pod("web", "new-uid", node, "h2", "app:1"))
 			}
+			w.ds(func(ds *appsv1.DaemonSet) { ds.Status = status(1, 3, 3) })
 		}},
 	} {
 		t.Run(test.want+" "+test.name, func(t *testing.T) {
@@ -383,7 +384,7 @@ func TestCompleteWithWrongContentAtRest(t *testing.T) {
 	for _, v := range check.Rest(w.history(), w.rv, check.DaemonSet()) {
 		names = append(names, v.Invariant)
 	}
-	if want := []string{"S1", "R4", "R4", "R4"}; !slices.Equal(names, want) {
+	if want := []string{"S1", "R4", "R4", "R4", "C1"}; !slices.Equal(names, want) {
 		t.Errorf("got %v, want %v", names, want)
 	}
 }

@@ -11,56 +11,69 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file is the world at one resource version, and what of the past the rules must remember.
+// This file is the world at one resource version, and what of the past the rules must remember. Lists are kept in order
+// and replaced when they change, so that reading one costs nothing and nobody sees it change.
 
-// State is the world right after one write. The rules only read it.
+// State is the world right after one write. The rules only read it, and what it returns.
 type State struct {
 	// RV is the resource version of the write.
 	RV uint64
 
-	objects map[schema.GroupVersionResource]map[Key]client.Object
-	owned   map[types.UID]map[Key]bool
+	objects map[Key]client.Object
+	lists   map[schema.GroupVersionResource][]client.Object
+	owned   map[belongings][]client.Object
 	// identities holds, for every UID that was ever seen, what it was.
 	identities map[types.UID]Key
 	// versions are all objects with one UID that differ in generation, oldest first.
 	versions map[types.UID][]client.Object
+	// units are those of the parents that were asked for since the last write.
+	units map[client.Object][]Unit
+	// places outlive the writes.
+	places *placements
+}
+
+// belongings are what one owner has of one resource.
+type belongings struct {
+	owner    types.UID
+	resource schema.GroupVersionResource
 }
 
 func newState(h *History) *State {
 	s := &State{
-		RV: h.Origin, objects: map[schema.GroupVersionResource]map[Key]client.Object{}, owned: map[types.UID]map[Key]bool{},
-		identities: map[types.UID]Key{}, versions: map[types.UID][]client.Object{},
+		RV: h.Origin, objects: map[Key]client.Object{}, lists: map[schema.GroupVersionResource][]client.Object{},
+		owned: map[belongings][]client.Object{}, identities: map[types.UID]Key{}, versions: map[types.UID][]client.Object{},
+		places: newPlacements(),
 	}
 	for k, o := range h.Initial {
-		s.put(k, nil, o)
+		s.put(k, o)
 	}
 	return s
 }
 
 func (s *State) apply(e Event) {
 	s.RV = e.RV
-	s.put(e.Key, e.Old, e.New)
+	s.put(e.Key, e.New)
 }
 
-func (s *State) put(k Key, old, o client.Object) {
-	if old != nil {
-		if ref := controllerOf(old); ref != nil {
-			delete(s.owned[ref.UID], k)
+// put stores an object, or, given none, ends the one with that key.
+func (s *State) put(k Key, o client.Object) {
+	s.units = nil
+	if old := s.objects[k]; old != nil {
+		s.lists[k.Resource] = without(s.lists[k.Resource], old)
+		if uid := ownerUID(old); uid != "" {
+			of := belongings{uid, k.Resource}
+			s.owned[of] = without(s.owned[of], old)
 		}
-		delete(s.objects[k.Resource], k)
+		delete(s.objects, k)
 	}
 	if o == nil {
 		return
 	}
-	if s.objects[k.Resource] == nil {
-		s.objects[k.Resource] = map[Key]client.Object{}
-	}
-	s.objects[k.Resource][k] = o
-	if ref := controllerOf(o); ref != nil {
-		if s.owned[ref.UID] == nil {
-			s.owned[ref.UID] = map[Key]bool{}
-		}
-		s.owned[ref.UID][k] = true
+	s.objects[k] = o
+	s.lists[k.Resource] = with(s.lists[k.Resource], o)
+	if uid := ownerUID(o); uid != "" {
+		of := belongings{uid, k.Resource}
+		s.owned[of] = with(s.owned[of], o)
 	}
 	s.identities[o.GetUID()] = k
 	known := s.versions[o.GetUID()]
@@ -72,28 +85,25 @@ func (s *State) put(k Key, old, o client.Object) {
 }
 
 // Get returns an object, nil if it does not exist.
-func (s *State) Get(k Key) client.Object { return s.objects[k.Resource][k] }
+func (s *State) Get(k Key) client.Object { return s.objects[k] }
 
 // List returns the objects of a resource in a namespace, all namespaces if it is empty, ordered by name.
 func (s *State) List(resource schema.GroupVersionResource, namespace string) []client.Object {
-	var out []client.Object
-	for k, o := range s.objects[resource] {
-		if namespace == "" || k.Namespace == namespace {
-			out = append(out, o)
-		}
+	all := s.lists[resource]
+	if namespace == "" {
+		return all
 	}
-	return sorted(out)
+	from, _ := slices.BinarySearchFunc(all, namespace, func(o client.Object, ns string) int { return cmp.Compare(o.GetNamespace(), ns) })
+	to := from
+	for to < len(all) && all[to].GetNamespace() == namespace {
+		to++
+	}
+	return all[from:to:to]
 }
 
 // Owned returns the objects of a resource whose ControllerRef has that UID, ordered by name.
 func (s *State) Owned(resource schema.GroupVersionResource, owner types.UID) []client.Object {
-	var out []client.Object
-	for k := range s.owned[owner] {
-		if k.Resource == resource {
-			out = append(out, s.objects[resource][k])
-		}
-	}
-	return sorted(out)
+	return s.owned[belongings{owner, resource}]
 }
 
 // ByUID returns the object with that UID, nil if it does not exist (any more).
@@ -124,18 +134,46 @@ func (s *State) Generations(uid types.UID, from int64) []client.Object {
 	return all[i:]
 }
 
-// Resources returns the resources that have objects, in a fixed order.
+// Resources returns the resources that have, or had, objects, in a fixed order.
 func (s *State) Resources() []schema.GroupVersionResource {
-	return slices.SortedFunc(maps.Keys(s.objects), func(a, b schema.GroupVersionResource) int {
+	return slices.SortedFunc(maps.Keys(s.lists), func(a, b schema.GroupVersionResource) int {
 		return cmp.Compare(a.String(), b.String())
 	})
 }
 
-func sorted(objects []client.Object) []client.Object {
-	slices.SortFunc(objects, func(a, b client.Object) int {
-		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
-	})
-	return objects
+// unitsBy asks for the units of a parent, once in each world.
+func (s *State) unitsBy(ask func(*State, client.Object) []Unit, parent client.Object) []Unit {
+	units, known := s.units[parent]
+	if !known {
+		units = ask(s, parent)
+		if s.units == nil {
+			s.units = map[client.Object][]Unit{}
+		}
+		s.units[parent] = units
+	}
+	return units
+}
+
+// byName is the order of lists.
+func byName(a, b client.Object) int {
+	return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+}
+
+// with returns a list with one object more.
+func with(list []client.Object, o client.Object) []client.Object {
+	i, _ := slices.BinarySearchFunc(list, o, byName)
+	out := make([]client.Object, 0, len(list)+1)
+	return append(append(append(out, list[:i]...), o), list[i:]...)
+}
+
+// without returns a list with one object less.
+func without(list []client.Object, o client.Object) []client.Object {
+	i, found := slices.BinarySearchFunc(list, o, byName)
+	if !found {
+		return list
+	}
+	out := make([]client.Object, 0, len(list)-1)
+	return append(append(out, list[:i]...), list[i+1:]...)
 }
 
 // controllerOf returns the object's ControllerRef. If there are two, which is a violation of its own, the first.

@@ -151,7 +151,9 @@ func (s *stream) take(event watch.Event) error {
 }
 
 // typed returns the object as its Go type, if Kubernetes has one: the rules read it at many resource versions.
+// Managed fields are left out: no rule reads them, and they are half of what would be kept.
 func typed(u *unstructured.Unstructured) (client.Object, error) {
+	u.SetManagedFields(nil)
 	made, err := clientgoscheme.Scheme.New(u.GroupVersionKind())
 	if runtime.IsNotRegisteredError(err) {
 		return u, nil

@@ -28,6 +28,8 @@ type Violation struct {
 	Sentence string
 	// Trail are the last events of the object and its parent up to there, oldest first.
 	Trail []Event
+	// Replay is how to make the history again, empty if nobody said.
+	Replay string
 }
 
 // String is the whole story, for a test's output.
@@ -36,6 +38,9 @@ func (v Violation) String() string {
 	fmt.Fprintf(&b, "%s at %d: %s: %s", v.Invariant, v.RV, v.Object, v.Sentence)
 	for _, e := range v.Trail {
 		fmt.Fprintf(&b, "\n    %s", e)
+	}
+	if v.Replay != "" {
+		fmt.Fprintf(&b, "\n    again: %s", v.Replay)
 	}
 	return b.String()
 }
@@ -67,9 +72,12 @@ func changes(old, now client.Object) string {
 
 // quiet are paths that say nothing to a person: bookkeeping, and details of a pod's status.
 var quiet = []string{
-	".metadata.managedFields", ".metadata.resourceVersion", ".status.containerStatuses", ".status.hostIP", ".status.hostIPs",
-	".status.podIP", ".status.podIPs", ".status.startTime",
+	".metadata.managedFields", ".metadata.resourceVersion", ".metadata.deletionGracePeriodSeconds",
+	".status.containerStatuses", ".status.hostIP", ".status.hostIPs", ".status.podIP", ".status.podIPs", ".status.startTime",
 }
+
+// steps are conditions on a pod's way to being ready.
+var steps = []string{"PodReadyToStartContainers", "Initialized", "ContainersReady"}
 
 // differ appends the paths at which two trees differ, with what is there now where that is short.
 func differ(path string, a, b any, out *[]string) {
@@ -109,7 +117,7 @@ func conditions(list any) []string {
 	var out []string
 	items, _ := list.([]any)
 	for _, item := range items {
-		if c, ok := item.(map[string]any); ok {
+		if c, ok := item.(map[string]any); ok && !slices.Contains(steps, fmt.Sprint(c["type"])) {
 			out = append(out, strings.TrimSpace(fmt.Sprintf("%v %v", c["type"], c["status"])))
 		}
 	}

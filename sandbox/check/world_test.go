@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,27 +31,36 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // world is the store. What it is told before begin exists from the start.
 type world struct {
-	*testing.T
+	testing.TB
 
 	rv, origin      uint64
 	objects         map[check.Key]client.Object
 	listed, watched []check.Change
 	by              map[uint64]*check.Entry
-	// actor does the next writes; precondition is sent with deletes.
-	actor  string
-	byName bool
+	// actor does the next writes, in a pass if that is known. byName and anyVersion are deletes without a precondition.
+	actor              string
+	pass               *check.Pass
+	byName, anyVersion bool
+	// log holds all requests in their order, notes what hooks said.
+	log   []*check.Entry
+	notes []check.Note
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{T: t, rv: 100, objects: map[check.Key]client.Object{}, by: map[uint64]*check.Entry{}, actor: "user"}
+	initial := []client.Object{daemonSet("web", "web-uid", "app:1"), revision("web", "web-uid", 1, "h1", "app:1")}
 	for _, name := range []string{"n1", "n2", "n3"} {
-		w.put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}})
+		initial = append(initial, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}, pod("web", "web-uid", name, "h1", "app:1"))
 	}
-	w.put(daemonSet("web", "web-uid", "app:1"))
-	w.put(revision("web", "web-uid", 1, "h1", "app:1"))
-	for _, node := range []string{"n1", "n2", "n3"} {
-		w.put(pod("web", "web-uid", node, "h1", "app:1"))
+	return worldOf(t, initial...)
+}
+
+// worldOf is a store in which some objects exist from the start.
+func worldOf(t testing.TB, initial ...client.Object) *world {
+	t.Helper()
+	w := &world{TB: t, rv: 100, objects: map[check.Key]client.Object{}, by: map[uint64]*check.Entry{}, actor: "user"}
+	for _, o := range initial {
+		w.put(o)
 	}
 	for _, o := range w.objects {
 		w.listed = append(w.listed, check.Change{Resource: resourceOf(o), Object: o})
@@ -68,6 +78,14 @@ func resourceOf(o client.Object) schema.GroupVersionResource {
 		return corev1.SchemeGroupVersion.WithResource("pods")
 	case *appsv1.DaemonSet:
 		return appsv1.SchemeGroupVersion.WithResource("daemonsets")
+	case *appsv1.StatefulSet:
+		return appsv1.SchemeGroupVersion.WithResource("statefulsets")
+	case *corev1.ReplicationController:
+		return corev1.SchemeGroupVersion.WithResource("replicationcontrollers")
+	case *appsv1.ReplicaSet:
+		return appsv1.SchemeGroupVersion.WithResource("replicasets")
+	case *corev1.PersistentVolumeClaim:
+		return corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
 	case *appsv1.ControllerRevision:
 		return appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
 	}
@@ -89,11 +107,40 @@ func (w *world) put(o client.Object) uint64 {
 }
 
 func (w *world) note(verb string) {
-	e := &check.Entry{User: w.actor, Verb: verb, Code: 200}
-	if verb == "delete" && !w.byName {
-		e.Precondition = "some"
+	e := &check.Entry{User: w.actor, Verb: verb, Code: 200, RV: w.rv, Pass: w.pass}
+	if n := len(w.log); n > 0 && w.by[w.rv] == w.log[n-1] {
+		w.log = w.log[:n-1] // what put noted for the same write
 	}
-	w.by[w.rv] = e
+	w.by[w.rv], w.log = e, append(w.log, e)
+}
+
+// in does writes in one pass.
+func (w *world) in(p *check.Pass, f func()) {
+	before := w.pass
+	w.pass = p
+	f()
+	w.pass = before
+}
+
+// read is a read of the parent past every cache, or of the revisions without a UID.
+func (w *world) read(uid types.UID, rv uint64) {
+	e := check.Entry{User: w.actor, Verb: "list", Group: "apps", Resource: "controllerrevisions", Namespace: namespace, Code: 200, RV: rv, Pass: w.pass}
+	if uid != "" {
+		e.Verb, e.Resource, e.Name, e.UID = "get", "daemonsets", "web", uid
+	}
+	w.log = append(w.log, &e)
+}
+
+// deleted notes a delete of an object as it was.
+func (w *world) deleted(was client.Object) {
+	w.note("delete")
+	e := w.by[w.rv]
+	if !w.byName {
+		e.Precondition = was.GetUID()
+	}
+	if !w.anyVersion {
+		e.PreconditionRV = was.GetResourceVersion()
+	}
 }
 
 // as does writes as somebody.
@@ -135,20 +182,22 @@ func (w *world) revision(name string, change func(*appsv1.ControllerRevision)) {
 
 // mark sets the deletion timestamp, remove ends an object.
 func (w *world) mark(name string) {
+	was := get(w, &corev1.Pod{}, name)
 	w.pod(name, func(p *corev1.Pod) {
 		p.DeletionTimestamp = &metav1.Time{Time: start.Add(time.Hour + 30*time.Second)}
 		p.DeletionGracePeriodSeconds = new(int64(30))
 	})
-	w.note("delete")
+	w.deleted(was)
 }
 
 func (w *world) remove(like client.Object, name string) {
-	o := get(w, like, name)
+	was := get(w, like, name)
 	w.rv++
-	delete(w.objects, check.KeyOf(resourceOf(o), o))
-	o.SetResourceVersion(strconv.FormatUint(w.rv, 10))
-	w.watched = append(w.watched, check.Change{Resource: resourceOf(o), Object: o, Deleted: true})
-	w.note("delete")
+	delete(w.objects, check.KeyOf(resourceOf(was), was))
+	gone := copyOf(was)
+	gone.SetResourceVersion(strconv.FormatUint(w.rv, 10))
+	w.watched = append(w.watched, check.Change{Resource: resourceOf(gone), Object: gone, Deleted: true})
+	w.deleted(was)
 }
 
 // replace is a pod's whole way from one revision to the next.
@@ -186,9 +235,14 @@ func (w *world) history() *check.History {
 		w.Fatal(err)
 	}
 	h.Audited, h.Manager = true, func(e *check.Entry) bool { return e.User == manager }
+	h.Requests = w.log
+	for _, e := range w.log {
+		h.Reads = h.Reads || e.Verb == "get" || e.Verb == "list"
+	}
 	for i, e := range h.Events {
 		h.Events[i].By = w.by[e.RV]
 	}
+	h.Notes = w.notes
 	return h
 }
 
@@ -210,6 +264,7 @@ func daemonSet(name string, uid types.UID, image string) *appsv1.DaemonSet {
 	return &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid, Generation: 1},
 		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 			Template: template(image), RevisionHistoryLimit: new(int32(2)),
 			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{
 				Type:          appsv1.RollingUpdateDaemonSetStrategyType,
@@ -239,16 +294,15 @@ func revision(parent string, uid types.UID, number int64, hash, image string) *a
 	}
 }
 
-var incarnation int
+var incarnation atomic.Int64
 
 func pod(parent string, uid types.UID, node, hash, image string) *corev1.Pod {
-	incarnation++
 	t := template(image)
 	t.Labels["controller-revision-hash"] = hash
 	t.Spec.NodeName = node
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: parent + "-" + node + "-" + hash, UID: types.UID(fmt.Sprintf("pod-%d", incarnation)),
+			Namespace: namespace, Name: parent + "-" + node + "-" + hash, UID: types.UID(fmt.Sprintf("pod-%d", incarnation.Add(1))),
 			OwnerReferences: owner(parent, uid), Labels: t.Labels, CreationTimestamp: metav1.NewTime(start),
 		},
 		Spec: t.Spec,

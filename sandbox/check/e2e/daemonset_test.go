@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/lab"
 )
 
 // This file judges cairn's DaemonSet controller, and somebody who poses as it.
@@ -19,13 +21,13 @@ func TestARolloutAndBackBreaksNoPromise(t *testing.T) {
 	l.rolledOut("web")
 	l.image("web", "app:2")
 	l.image("web", "app:1")
-	rest := l.sync()
-	later := l.sync()
+	rest := l.Sync()
+	later := l.Sync()
 
-	h := l.history()
-	l.silent(check.Check(h, check.DaemonSet()))
-	l.silent(check.Rest(h, later, check.DaemonSet()))
-	l.silent(check.Quiet(h, rest, later, check.DaemonSet()))
+	h := l.History()
+	l.Silent(check.Check(h, check.DaemonSet()))
+	l.Silent(check.Rest(h, later, check.DaemonSet()))
+	l.Silent(check.Quiet(h, rest, later, check.DaemonSet()))
 
 	// A checker that has seen nothing is silent as well.
 	count := map[string]int{}
@@ -50,24 +52,24 @@ func TestSomebodyWhoPosesAsTheManagerIsReported(t *testing.T) {
 	l.create("web", "app:1")
 	l.rolledOut("web")
 	stop()
-	before := l.sync()
+	before := l.Sync()
 	wrong, err := kubernetes.NewForConfig(l.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	// Two pods that serve and are as they should be, at once and by name.
-	pods, err := wrong.CoreV1().Pods(l.namespace).List(t.Context(), metav1.ListOptions{})
+	pods, err := wrong.CoreV1().Pods(l.Namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, pod := range pods.Items[:2] {
-		if err := wrong.CoreV1().Pods(l.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+		if err := wrong.CoreV1().Pods(l.Namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// A second revision with the number and the content of the first.
-	revisions := wrong.AppsV1().ControllerRevisions(l.namespace)
+	revisions := wrong.AppsV1().ControllerRevisions(l.Namespace)
 	list, err := revisions.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -79,16 +81,16 @@ func TestSomebodyWhoPosesAsTheManagerIsReported(t *testing.T) {
 	}
 
 	// As long as the two are going, the counters of the status are still right.
-	l.eventually(func() error {
-		left, err := wrong.CoreV1().Pods(l.namespace).List(t.Context(), metav1.ListOptions{})
+	l.Eventually("the two are gone", func(ctx context.Context) error {
+		left, err := wrong.CoreV1().Pods(l.Namespace).List(ctx, metav1.ListOptions{})
 		if err == nil && len(left.Items) > len(pods.Items)-2 {
 			err = fmt.Errorf("%d pods are left", len(left.Items))
 		}
 		return err
 	})
 
-	at := l.sync()
-	h := l.history()
+	at := l.Sync()
+	h := l.History()
 	found := check.Check(h, check.DaemonSet())
 	for _, v := range found {
 		t.Log(v)
@@ -96,10 +98,10 @@ func TestSomebodyWhoPosesAsTheManagerIsReported(t *testing.T) {
 			t.Errorf("this was the manager itself: %s", v)
 		}
 	}
-	if got, want := invariants(found), "P3 P6 R1 H2"; got != want {
+	if got, want := lab.Invariants(found), "P3 P6 R1 H2"; got != want {
 		t.Errorf("found %q, want %q", got, want)
 	}
-	if got := invariants(check.Rest(h, at, check.DaemonSet())); got != "H2 H1 S1" {
+	if got := lab.Invariants(check.Rest(h, at, check.DaemonSet())); got != "H2 H1 S1 C1" {
 		t.Errorf("at rest, found %q", got)
 	}
 	if got := check.Quiet(h, before, at, check.DaemonSet()); len(got) < 3 {

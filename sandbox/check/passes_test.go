@@ -1,0 +1,256 @@
+package check_test
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cairn-dev/cairn/sandbox/check"
+)
+
+// This file is about caches that lag, two managers and writes on their way: what nobody could know breaks no promise, and
+// what its author must have known does.
+
+var (
+	podResource       = corev1.SchemeGroupVersion.WithResource("pods")
+	nodeResource      = corev1.SchemeGroupVersion.WithResource("nodes")
+	parentResource    = appsv1.SchemeGroupVersion.WithResource("daemonsets")
+	revisionResources = appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
+)
+
+// seeing is a pass whose caches had reached a resource version.
+func seeing(id string, rv uint64) *check.Pass {
+	return &check.Pass{ID: id, Instance: "a", Views: map[schema.GroupVersionResource]uint64{
+		podResource: rv, nodeResource: rv, parentResource: rv, revisionResources: rv,
+	}}
+}
+
+func pass(instance, id string) *check.Pass { return &check.Pass{ID: id, Instance: instance} }
+
+func (w *world) breaks(name string) {
+	w.as("kubelet", func() { w.pod(name, func(p *corev1.Pod) { p.Status = corev1.PodStatus{} }) })
+}
+
+func (w *world) taint(taints ...corev1.Taint) {
+	w.as("user", func() {
+		w.put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1"}, Spec: corev1.NodeSpec{Taints: taints}})
+	})
+}
+
+func TestWhatTheAuthorMayHaveSeen(t *testing.T) {
+	for _, test := range []struct {
+		want, name string
+		do         func(w *world)
+	}{
+		{"", "a pod broke after the view", func(w *world) {
+			second(w)
+			view := w.rv
+			w.breaks("web-n1-h1")
+			w.in(seeing("1", view), func() { w.mark("web-n2-h1") })
+		}},
+		{"R1", "a pod broke before the view", func(w *world) {
+			second(w)
+			w.breaks("web-n1-h1")
+			w.in(seeing("1", w.rv), func() { w.mark("web-n2-h1") })
+		}},
+		{"R1", "a pod broke before the version that the delete insisted on", func(w *world) {
+			second(w)
+			view := w.rv
+			w.breaks("web-n1-h1")
+			w.as("kubelet", func() { w.pod("web-n2-h1", func(p *corev1.Pod) { p.Status.HostIP = "10.0.0.2" }) })
+			w.in(seeing("1", view), func() { w.mark("web-n2-h1") })
+		}},
+		{"R1", "its own delete after the view", func(w *world) {
+			second(w)
+			view := w.rv
+			w.in(seeing("1", view), func() { w.mark("web-n1-h1") })
+			w.in(seeing("2", view), func() { w.mark("web-n2-h1") })
+		}},
+		{"", "another manager's delete after the view", func(w *world) {
+			second(w)
+			view := w.rv
+			w.in(pass("b", "1"), func() { w.mark("web-n1-h1") })
+			w.in(seeing("2", view), func() { w.mark("web-n2-h1") })
+		}},
+		{"R1", "another manager's delete before the view", func(w *world) {
+			second(w)
+			w.in(pass("b", "1"), func() { w.mark("web-n1-h1") })
+			w.in(seeing("2", w.rv), func() { w.mark("web-n2-h1") })
+		}},
+		{"R1", "a pod broke before the last pass wrote a pod", func(w *world) {
+			second(w)
+			w.in(pass("a", "1"), func() { w.mark("web-n1-h1") })
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+			w.breaks("web-n3-h1")
+			w.in(pass("a", "2"), func() { w.put(pod("web", "web-uid", "n1", "h2", "app:2")) })
+			w.in(pass("a", "3"), func() { w.mark("web-n2-h1") })
+		}},
+		{"", "a pod broke while the pass was writing", func(w *world) {
+			w.as("user", func() { w.ds(allowing(2)) })
+			second(w)
+			w.breaks("web-n3-h1")
+			w.in(pass("a", "1"), func() {
+				w.mark("web-n1-h1")
+				w.mark("web-n2-h1")
+			})
+		}},
+		{"", "a node was free again after the view", func(w *world) {
+			w.taint(corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoExecute})
+			view := w.rv
+			w.taint()
+			w.in(seeing("1", view), func() { w.mark("web-n1-h1") })
+		}},
+		{"P3", "a node was free again before the view", func(w *world) {
+			w.taint(corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoExecute})
+			w.taint()
+			w.in(seeing("1", w.rv), func() { w.mark("web-n1-h1") })
+		}},
+		{"", "an edit came back after the view", func(w *world) {
+			second(w)
+			view := w.rv
+			w.report(0, 3)
+			w.edit("app:1")
+			w.report(3, 3)
+			w.in(seeing("1", view), func() { w.mark("web-n1-h1") })
+		}},
+		{"P3", "an edit came back before the view", func(w *world) {
+			second(w)
+			w.edit("app:1")
+			w.in(seeing("1", w.rv), func() { w.mark("web-n1-h1") })
+		}},
+		{"", "two managers fill one place for two revisions", func(w *world) {
+			second(w)
+			w.mark("web-n1-h1")
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+			view := w.rv
+			w.in(pass("b", "1"), func() { w.put(pod("web", "web-uid", "n1", "h2", "app:2")) })
+			w.in(seeing("2", view), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
+		}},
+		{"P1", "one manager fills one place twice", func(w *world) {
+			second(w)
+			w.mark("web-n1-h1")
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+			view := w.rv
+			w.in(seeing("1", view), func() { w.put(pod("web", "web-uid", "n1", "h2", "app:2")) })
+			w.in(seeing("2", view), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
+		}},
+		{"P1", "two managers fill one place for one revision", func(w *world) {
+			second(w)
+			w.mark("web-n1-h1")
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+			view := w.rv
+			w.in(pass("b", "1"), func() { w.put(pod("web", "web-uid", "n1", "h2", "app:2")) })
+			w.in(seeing("2", view), func() {
+				p := pod("web", "web-uid", "n1", "h2", "app:2")
+				p.Name = "web-at-random"
+				w.put(p)
+			})
+		}},
+		{"", "two managers surge", func(w *world) {
+			w.as("user", func() { w.ds(surging(1)) })
+			second(w)
+			view := w.rv
+			w.in(pass("b", "1"), func() { w.put(pod("web", "web-uid", "n1", "h2", "app:2")) })
+			w.in(seeing("2", view), func() { w.put(pod("web", "web-uid", "n2", "h2", "app:2")) })
+		}},
+		{"R2", "one manager surges twice", func(w *world) {
+			w.as("user", func() { w.ds(surging(1)) })
+			second(w)
+			view := w.rv
+			w.in(seeing("1", view), func() { w.put(pod("web", "web-uid", "n1", "h2", "app:2")) })
+			w.in(seeing("2", view), func() { w.put(pod("web", "web-uid", "n2", "h2", "app:2")) })
+		}},
+		{"", "an old pod came after the view", func(w *world) {
+			w.edit("app:2")
+			w.edit("app:1")
+			w.breaks("web-n1-h1")
+			w.report(3, 2)
+			view := w.rv
+			w.as("user", func() { w.put(pod("web", "web-uid", "n1", "h9", "app:9")) })
+			w.in(seeing("1", view), func() { w.report(3, 3) })
+		}},
+		{"R4", "an old pod came before the view", func(w *world) {
+			w.edit("app:2")
+			w.edit("app:1")
+			w.report(3, 2)
+			w.as("user", func() { w.put(pod("web", "web-uid", "n1", "h9", "app:9")) })
+			w.in(seeing("1", w.rv), func() { w.report(3, 3) })
+		}},
+		{"", "a revision got a pod after the view", func(w *world) {
+			w.put(revision("web", "web-uid", 2, "h2", "app:2"))
+			view := w.rv
+			w.as("user", func() { w.put(pod("web", "web-uid", "n1", "h2", "app:2")) })
+			w.in(seeing("1", view), func() { w.remove(&appsv1.ControllerRevision{}, "web-h2") })
+		}},
+		{"H3", "a revision got a pod before the view", func(w *world) {
+			w.put(revision("web", "web-uid", 2, "h2", "app:2"))
+			w.as("user", func() { w.put(pod("web", "web-uid", "n1", "h2", "app:2")) })
+			w.in(seeing("1", w.rv), func() { w.remove(&appsv1.ControllerRevision{}, "web-h2") })
+		}},
+		{"", "a revision went after the view", func(w *world) {
+			second(w)
+			w.mark("web-n1-h1")
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+			view := w.rv
+			w.as("user", func() { w.remove(&appsv1.ControllerRevision{}, "web-h2") })
+			w.in(seeing("1", view), func() { w.put(pod("web", "web-uid", "n1", "h2", "app:2")) })
+		}},
+		{"", "a copy went after the original was let go, after the view", func(w *world) {
+			w.put(revision("web", "web-uid", 2, "h2", "app:2"))
+			w.as("user", func() {
+				twin := revision("web", "web-uid", 3, "h2", "app:2")
+				twin.Name, twin.UID = "web-twin", "twin"
+				w.put(twin)
+				w.put(pod("web", "web-uid", "n1", "h2", "app:2"))
+			})
+			view := w.rv
+			w.as("user", func() { w.revision("web-h2", func(r *appsv1.ControllerRevision) { r.OwnerReferences = nil }) })
+			w.in(seeing("1", view), func() { w.remove(&appsv1.ControllerRevision{}, "web-twin") })
+		}},
+		{"H3", "a copy went after the original was let go, before the view", func(w *world) {
+			w.put(revision("web", "web-uid", 2, "h2", "app:2"))
+			w.as("user", func() {
+				twin := revision("web", "web-uid", 3, "h2", "app:2")
+				twin.Name, twin.UID = "web-twin", "twin"
+				w.put(twin)
+				w.put(pod("web", "web-uid", "n1", "h2", "app:2"))
+				w.revision("web-h2", func(r *appsv1.ControllerRevision) { r.OwnerReferences = nil })
+			})
+			w.in(seeing("1", w.rv), func() { w.remove(&appsv1.ControllerRevision{}, "web-twin") })
+		}},
+		{"P4", "a revision went before the view", func(w *world) {
+			second(w)
+			w.mark("web-n1-h1")
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+			w.as("user", func() { w.remove(&appsv1.ControllerRevision{}, "web-h2") })
+			w.in(seeing("1", w.rv), func() { w.put(pod("web", "web-uid", "n1", "h2", "app:2")) })
+		}},
+	} {
+		t.Run(test.want+" "+test.name, func(t *testing.T) { alone(t, test.want, test.do) })
+	}
+}
+
+// alone sees that a history has one violation, of that name, or none.
+func alone(t *testing.T, want string, do func(w *world)) {
+	t.Helper()
+	w := newWorld(t)
+	do(w)
+	got := check.Check(w.history(), check.DaemonSet())
+	if want == "" && len(got) == 0 {
+		return
+	}
+	if len(got) != 1 || got[0].Invariant != want {
+		t.Errorf("want one violation of %q, got %d:\n%s", want, len(got), story(got))
+	}
+}
+
+func allowing(unavailable int) func(*appsv1.DaemonSet) {
+	return func(ds *appsv1.DaemonSet) {
+		ds.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable.IntVal = int32(unavailable)
+		ds.Generation++
+		ds.Status.ObservedGeneration++
+	}
+}

@@ -1,0 +1,98 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file is C1 at rest: what the spec asks for is there, or something stands in the way that a controller can only
+// wait for, and the status does not say otherwise; and P1, nowhere is one too many.
+
+// left is what a parent lacks.
+type left struct {
+	// waiting names a child that a controller can only wait for: it is going, or does not serve yet.
+	waiting string
+	// missing and surplus name places that hold too few or too many, stray says of what child in what it differs.
+	missing, surplus, stray string
+	wanted                  int
+}
+
+// reached compares what there is with what the spec asks for.
+func (r *rest) reached(parent client.Object) {
+	if r.k.ObservedGeneration(parent) < parent.GetGeneration() {
+		return // that is said
+	}
+	if r.k.Most != nil && len(r.k.Units(r.s, parent)) == 0 {
+		r.enough(parent) // there are no places
+	}
+	l := r.left(parent)
+	switch budget := r.k.Budget(parent, l.wanted); {
+	case l.waiting != "":
+		// A unit that has a child may be waited for; which of the others wait for that, only the kind could say.
+	case l.missing != "":
+		r.violationf("C1", r.k.Parents, parent, "nothing is at %s, and nothing stands in the way", l.missing)
+	case l.surplus != "" && r.k.Most == nil: // otherwise it is P2
+		r.violationf("P1", r.k.Parents, parent, "%s, and nothing stands in the way", l.surplus)
+	case l.stray != "" && budget != (Budget{}):
+		r.violationf("C1", r.k.Parents, parent, "the rollout has stopped, and nothing stands in the way: of %s", l.stray)
+	}
+	if unsaid := l.missing + l.surplus + l.stray; unsaid != "" && !explains(parent) {
+		r.violationf("C1", r.k.Parents, parent, "the spec is not reached, and no condition of the status says why")
+	}
+}
+
+// enough is C1 for kinds that ask for a number of children.
+func (r *rest) enough(parent client.Object) {
+	all := Unit{Children: r.s.Owned(r.k.Children, parent.GetUID())}
+	for _, child := range all.Children {
+		if child.GetDeletionTimestamp() != nil || !r.k.Available(child, parent, time.Time{}) {
+			return // it may be waited for
+		}
+	}
+	if most := r.k.Most(parent); len(all.Children) < most {
+		r.violationf("C1", r.k.Parents, parent, "it has %d children and asks for %d", len(all.Children), most)
+	}
+}
+
+func (r *rest) left(parent client.Object) left {
+	var l left
+	for _, u := range r.k.Units(r.s, parent) {
+		alive := r.k.alive(u)
+		if u.Wanted {
+			l.wanted++
+		}
+		for _, child := range u.Children {
+			if child.GetDeletionTimestamp() != nil || !r.k.Available(child, parent, time.Time{}) {
+				l.waiting = child.GetName()
+			}
+		}
+		switch {
+		case u.Wanted && len(u.Children) == 0:
+			l.missing = u.Name
+		case !u.MayStay && len(alive) > 0:
+			l.surplus = fmt.Sprintf("%s is at %s, where none may be", alive[0].GetName(), u.Name)
+		case len(alive) > 1:
+			l.surplus = fmt.Sprintf("%d children are at %s", len(alive), u.Name)
+		}
+		for _, child := range alive {
+			if strays := r.k.StraysNow(child, parent); u.Wanted && !u.Guarded && strays != "" {
+				l.stray = child.GetName() + ", " + strays
+			}
+		}
+	}
+	return l
+}
+
+// explains reports whether a condition says that something is not as it should be. A status without conditions speaks by
+// its counters only.
+func explains(parent client.Object) bool {
+	list, _ := at(tree(parent), []string{"status", "conditions"}).([]any)
+	for _, item := range list {
+		if c, ok := item.(map[string]any); ok && c["status"] != "True" && c["message"] != "" && c["message"] != nil {
+			return true
+		}
+	}
+	return len(list) == 0
+}

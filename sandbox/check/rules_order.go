@@ -1,0 +1,99 @@
+package check
+
+import (
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file is R3: units are filled in their order, and updated and emptied in the opposite one.
+
+// filled is R3 for children that are made: every unit before the one where it is made serves.
+func (s *step) filled() {
+	parent := s.made()
+	if parent == nil || s.k.Ordered == nil {
+		return
+	}
+	when := s.e.New.GetCreationTimestamp().Add(time.Second) // timestamps are cut to seconds
+	blocked := ""
+	for _, version := range s.possible(parent) {
+		u, ok := unitOf(s.k.Units(s.after, version), s.e.New)
+		if !ok || !u.Wanted {
+			continue // this is P2
+		}
+		if !s.k.Ordered(version) || s.ever(parent, func(world *State) bool {
+			return s.k.firstIdle(s.k.Units(world, version), version, when) == u.Name
+		}) {
+			return
+		}
+		blocked = s.k.firstIdle(s.k.Units(s.before, version), version, when)
+	}
+	if blocked != "" {
+		s.violationf("R3", "it is made although %s, which comes before it, does not serve", blocked)
+	}
+}
+
+// firstIdle returns the first wanted unit where nothing serves, "" if there is none. Whoever makes a child has seen that
+// there is none.
+func (k Kind) firstIdle(units []Unit, parent client.Object, when time.Time) string {
+	for _, u := range units {
+		if u.Wanted && !k.serves(u, parent, nil, when) {
+			return u.Name
+		}
+	}
+	return ""
+}
+
+// emptied is R3 for children that are deleted. One that serves is updated only after all behind it have been; one that
+// does not serve may be repaired at any time. One that is not asked for goes only after all behind it are gone.
+func (s *step) emptied() {
+	parent := s.dismissed()
+	if parent == nil || s.k.Ordered == nil {
+		return
+	}
+	first := ""
+	for _, version := range s.possible(parent) {
+		u, ok := unitOf(s.k.Units(s.before, version), s.e.Old)
+		switch {
+		case !ok || !s.k.Ordered(version) || u.Wanted && !s.k.Available(s.e.Old, version, deletedAt(s.e)):
+			return
+		case u.Wanted && !s.k.lags(s.before, version, u):
+			continue // this is P3
+		}
+		if s.ever(parent, func(world *State) bool {
+			first = s.obstacle(world, version, u)
+			return first == ""
+		}) {
+			return
+		}
+	}
+	if first != "" {
+		s.violationf("R3", "it is deleted before %s, which comes first", first)
+	}
+}
+
+// obstacle returns the unit behind one that has to go before it, "" if there is none.
+func (s *step) obstacle(world *State, parent client.Object, u Unit) string {
+	units := s.k.Units(world, parent)
+	for _, other := range slices.Backward(units) {
+		switch {
+		case other.Name == u.Name:
+			return ""
+		case !u.Wanted && !other.Wanted && len(other.Children) > 0:
+			return other.Name
+		case u.Wanted && other.Wanted && !other.Guarded && s.k.lags(world, parent, other):
+			return other.Name
+		}
+	}
+	return ""
+}
+
+// lags reports whether a unit still has a child that does not come from what the parent asks for and is not going: how many
+// may be gone at once is R1.
+func (k Kind) lags(world *State, parent client.Object, u Unit) bool {
+	return slices.ContainsFunc(k.alive(u), func(child client.Object) bool {
+		from := k.named(world, child)
+		return from == nil || !k.asked(parent, from)
+	})
+}

@@ -1,0 +1,236 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file holds the rules about places for children, for kinds whose children have an order, a number, or a partition:
+// P2, P3 and P5 below the partition, R3, S3, O4 for claims, and P4 for kinds without revisions.
+
+// memory is what the rules know of parents from the whole history so far.
+type memory struct {
+	// current is the revision that the children of a parent come from until they are updated. It changes when the
+	// controllers may change it, not when they do.
+	current map[types.UID]string
+}
+
+func newMemory() *memory {
+	return &memory{current: map[types.UID]string{}}
+}
+
+// currentOf is the revision that a parent's children come from until they are updated, "" if that is not known.
+func (m *memory) currentOf(k Kind, parent client.Object) string {
+	if name, known := m.current[parent.GetUID()]; known {
+		return name
+	}
+	return k.Current(parent)
+}
+
+// made returns the parent of a child that the controllers made with this write, nil if they made none.
+func (s *step) made() client.Object {
+	if !s.of(s.k.Children) || s.e.Type != Added || !s.byManager() {
+		return nil
+	}
+	return s.parent(s.after, s.e.New)
+}
+
+// dismissed returns the parent of a child that the controllers deleted with this write and that had not ended by itself,
+// nil if they deleted none, or all goes.
+func (s *step) dismissed() client.Object {
+	if !s.of(s.k.Children) || !startsToGo(s.e) || !s.byManager() || s.k.Ended(s.e.Old) {
+		return nil
+	}
+	parent := s.parent(s.before, s.e.Old)
+	if parent == nil || parent.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	return parent
+}
+
+// most is P2: no child is made at a place that is not asked for, or, without places, beyond the number asked for.
+func (s *step) most() {
+	parent := s.made()
+	if parent == nil || s.k.Most == nil {
+		return
+	}
+	alive := len(s.k.alive(Unit{Children: s.after.Owned(s.k.Children, parent.GetUID())}))
+	sentence := ""
+	for _, version := range s.possible(parent) {
+		most, units := s.k.Most(version), s.k.Units(s.after, version)
+		u, placed := unitOf(units, s.e.New)
+		switch {
+		case len(units) == 0 && alive <= most, placed && u.Wanted:
+			return
+		case len(units) == 0:
+			sentence = fmt.Sprintf("it is one of %d, and %s asks for %d", alive, parent.GetName(), most)
+		default:
+			sentence = fmt.Sprintf("it is made, and %s asks for %d others", parent.GetName(), most)
+		}
+	}
+	if sentence != "" {
+		s.violationf("P2", "%s", sentence)
+	}
+}
+
+// guarded is P5: where only the current revision may be, a child is made from that one, or from the one that its
+// predecessor came from.
+func (s *step) guarded() {
+	parent := s.made()
+	if parent == nil || s.k.Current == nil {
+		return
+	}
+	from, current := s.k.named(s.after, s.e.New), s.memory.currentOf(s.k, parent)
+	if from == nil || current == "" || from.GetName() == current || s.hadBefore(from) {
+		return
+	}
+	for _, version := range s.possible(parent) {
+		if u, ok := unitOf(s.k.Units(s.after, version), s.e.New); !ok || u.Wanted && !u.Guarded {
+			return
+		}
+	}
+	s.violationf("P5", "it comes from %s, and here only the current revision may be, which is %s", from.GetName(), current)
+}
+
+// guardedStays is P3 where only the current revision may be: a child that comes from it is not deleted.
+func (s *step) guardedStays() {
+	parent := s.dismissed()
+	if parent == nil || s.k.Current == nil || !s.h.Audited {
+		return
+	}
+	current := s.memory.currentOf(s.k, parent)
+	if from := s.k.named(s.before, s.e.Old); from == nil || from.GetName() != current {
+		return
+	}
+	for _, version := range s.possible(parent) {
+		if u, ok := unitOf(s.k.Units(s.before, version), s.e.Old); !ok || !u.Guarded {
+			return
+		}
+	}
+	s.violationf("P3", "it is deleted although it comes from %s, and no other revision may be here", current)
+}
+
+// hadBefore reports whether the last child of that name came from the revision.
+func (s *step) hadBefore(revision client.Object) bool {
+	for _, v := range slices.Backward(s.h.Events) {
+		if e := v; e.RV < s.e.RV && e.Key == s.e.Key {
+			return s.k.Names(e.Object(), revision)
+		}
+	}
+	was := s.h.Initial[s.e.Key]
+	return was != nil && s.k.Names(was, revision)
+}
+
+// promoted is S3: the status names another revision as the current one only when every unit comes from it, and there is
+// at least one.
+func (s *step) promoted() {
+	if s.k.Current == nil || !s.of(s.k.Parents) || s.e.New == nil {
+		return
+	}
+	uid, now := s.e.New.GetUID(), s.k.Current(s.e.New)
+	was, known := s.memory.current[uid]
+	if !known && s.e.Old != nil {
+		was = s.k.Current(s.e.Old)
+	}
+	s.memory.current[uid] = was
+	if now == was {
+		return
+	}
+	if was == "" || !s.byManager() || s.conforms(now) {
+		s.memory.current[uid] = now
+		return
+	}
+	if s.e.Old == nil || s.k.Current(s.e.Old) != now { // it is said once
+		s.violationf("S3", "its status says that %s is current instead of %s, and not all children come from it, or there are none", now, was)
+	}
+}
+
+// conforms reports whether all units of the parent that was written come from a revision, as its controllers may have
+// seen it, and there is at least one.
+func (s *step) conforms(revision string) bool {
+	if revision != s.k.Update(s.e.New) {
+		return false
+	}
+	versions := s.after.Generations(s.e.New.GetUID(), s.k.ObservedGeneration(s.e.New))
+	if len(versions) == 0 {
+		return false
+	}
+	return s.ever(s.e.New, func(world *State) bool { return s.k.allFrom(world, versions[0], revision) })
+}
+
+// allFrom reports whether every wanted unit has a child, all of them come from the revision of that name, and there is at
+// least one.
+func (k Kind) allFrom(world *State, parent client.Object, revision string) bool {
+	some := false
+	for _, u := range k.Units(world, parent) {
+		if !u.Wanted {
+			continue
+		}
+		some = true
+		children := k.alive(u)
+		if len(children) == 0 {
+			return false
+		}
+		for _, child := range children {
+			if from := k.named(world, child); from == nil || from.GetName() != revision {
+				return false
+			}
+		}
+	}
+	return some
+}
+
+// asAsked is P4 for kinds without revisions: a child is made as its parent asks.
+func (s *step) asAsked() {
+	parent := s.made()
+	if parent == nil || s.k.hasRevisions() {
+		return
+	}
+	differs := ""
+	for _, version := range s.possible(parent) {
+		if differs = s.k.StraysNow(s.e.New, version); differs == "" {
+			return
+		}
+	}
+	if differs != "" {
+		s.violationf("P4", "it is made for %s, but %s", parent.GetName(), differs)
+	}
+}
+
+// claim is O4 for what the controllers make beside the children and do not own: they write only what has a name that a
+// parent of theirs gives.
+func (s *step) claim() {
+	if s.k.Claimed == nil || !s.of(s.k.Claims) || !s.h.Audited || !s.byManager() {
+		return
+	}
+	for _, uid := range s.before.uids(s.k) {
+		for _, version := range s.before.Generations(uid, 0) {
+			if version.GetNamespace() == s.e.Key.Namespace && s.k.Claimed(version, s.e.Object()) {
+				return
+			}
+		}
+	}
+	s.violationf("O4", "it is written, and no parent has a claim of that name")
+}
+
+// units is, at rest, P2: no more children than asked for; and S3: once all units come from the update revision and serve,
+// it is the current one, whatever the strategy.
+func (r *rest) units(parent client.Object) {
+	if r.k.Most != nil {
+		alive := r.k.alive(Unit{Children: r.s.Owned(r.k.Children, parent.GetUID())})
+		if most := r.k.Most(parent); len(alive) > most {
+			r.violationf("P2", r.k.Parents, parent, "it has %d children and asks for %d", len(alive), most)
+		}
+	}
+	if r.k.Current == nil || r.k.Current(parent) == r.k.Update(parent) || !r.k.allFrom(r.s, parent, r.k.Update(parent)) {
+		return
+	}
+	if _, down := r.k.wanted(r.k.Units(r.s, parent), parent, time.Time{}); down == 0 {
+		r.violationf("S3", r.k.Parents, parent, "all its children come from %s, and its status says that %s is current",
+			r.k.Update(parent), r.k.Current(parent))
+	}
+}

@@ -1,0 +1,156 @@
+package check
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file tells the rules what a StatefulSet is. Its pods have ordinals; below the partition only the current revision
+// may be.
+
+var (
+	statefulSets = appsv1.SchemeGroupVersion.WithResource("statefulsets")
+	claims       = corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
+)
+
+// StatefulSetResources are the resources that the rules for StatefulSets read.
+func StatefulSetResources() []Scope {
+	return []Scope{{Resource: statefulSets}, {Resource: pods}, {Resource: revisions}, {Resource: claims}}
+}
+
+// StatefulSet describes apps/v1 StatefulSets.
+func StatefulSet() Kind {
+	k := Kind{
+		Parent:  appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+		Parents: statefulSets, Children: pods, Revisions: revisions, Claims: claims,
+		Names: func(child, revision client.Object) bool {
+			return child.GetLabels()[appsv1.StatefulSetRevisionLabel] == revision.GetName()
+		},
+		Labelled: func(child client.Object) bool { return child.GetLabels()[appsv1.StatefulSetRevisionLabel] != "" },
+		Strays: func(child, revision client.Object) string {
+			template, err := templateIn(as[appsv1.ControllerRevision](revision))
+			if err != nil {
+				return "" // nobody knows what it asks for
+			}
+			return memberStrays(as[corev1.Pod](child), template)
+		},
+		StraysNow: func(child, parent client.Object) string {
+			return memberStrays(as[corev1.Pod](child), as[appsv1.StatefulSet](parent).Spec.Template)
+		},
+		Number: numberOf, Snapshot: snapshotOf,
+		Target: func(parent client.Object) string { return defaulted(as[appsv1.StatefulSet](parent).Spec.Template) },
+		Units:  statefulUnits,
+		Ended:  podEnded,
+		Available: func(child, parent client.Object, at time.Time) bool {
+			return podServes(child, as[appsv1.StatefulSet](parent).Spec.MinReadySeconds, at)
+		},
+		Budget: statefulBudget,
+		Limit: func(parent client.Object) int {
+			return limitOr10(as[appsv1.StatefulSet](parent).Spec.RevisionHistoryLimit)
+		},
+		Most: func(parent client.Object) int { return int(replicasOr1(as[appsv1.StatefulSet](parent).Spec.Replicas)) },
+		Ordered: func(parent client.Object) bool {
+			return as[appsv1.StatefulSet](parent).Spec.PodManagementPolicy != appsv1.ParallelPodManagement
+		},
+		Claimed: claimed,
+	}
+	return withStatefulStatus(k)
+}
+
+// ordinalOf returns the ordinal in the name of what a StatefulSet makes, "NAME-7".
+func ordinalOf(set *appsv1.StatefulSet, name string) (int, bool) {
+	text, ok := strings.CutPrefix(name, set.Name+"-")
+	n, err := strconv.Atoi(text)
+	return n, ok && err == nil && n >= 0
+}
+
+// ordinals are the first ordinal that a StatefulSet asks for, and the one after the last.
+func ordinals(set *appsv1.StatefulSet) (from, to int) {
+	if set.Spec.Ordinals != nil {
+		from = int(set.Spec.Ordinals.Start)
+	}
+	return from, from + int(replicasOr1(set.Spec.Replicas))
+}
+
+// statefulUnits are the ordinals that are asked for and those that have a pod, in their order.
+func statefulUnits(s *State, parent client.Object) []Unit {
+	set := as[appsv1.StatefulSet](parent)
+	from, to := ordinals(set)
+	there := map[int][]client.Object{}
+	for n := from; n < to; n++ {
+		there[n] = nil
+	}
+	for _, o := range s.Owned(pods, set.UID) {
+		if n, ok := ordinalOf(set, o.GetName()); ok {
+			there[n] = append(there[n], o)
+		}
+	}
+	guard := from + partitionOf(set)
+	var out []Unit
+	for _, n := range slices.Sorted(maps.Keys(there)) {
+		wanted := n >= from && n < to
+		out = append(out, Unit{
+			Name: set.Name + "-" + strconv.Itoa(n), Wanted: wanted, MayStay: wanted, Guarded: wanted && n < guard, Children: there[n],
+		})
+	}
+	return out
+}
+
+// partitionOf is how many pods, from the first ordinal on, stay at the current revision.
+func partitionOf(set *appsv1.StatefulSet) int {
+	u := set.Spec.UpdateStrategy
+	if u.Type == appsv1.OnDeleteStatefulSetStrategyType || u.RollingUpdate == nil || u.RollingUpdate.Partition == nil {
+		return 0
+	}
+	return int(*u.RollingUpdate.Partition)
+}
+
+// statefulBudget is one pod at a time, unless the spec says more. A percentage is rounded down, but not to none.
+func statefulBudget(parent client.Object, wanted int) Budget {
+	u := as[appsv1.StatefulSet](parent).Spec.UpdateStrategy
+	switch {
+	case u.Type == appsv1.OnDeleteStatefulSetStrategyType:
+		return Budget{}
+	case u.RollingUpdate == nil || u.RollingUpdate.MaxUnavailable == nil:
+		return Budget{MaxUnavailable: 1}
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(u.RollingUpdate.MaxUnavailable, wanted, false)
+	if err != nil {
+		return Budget{MaxUnavailable: 1}
+	}
+	return Budget{MaxUnavailable: max(1, n)}
+}
+
+// memberStrays compares a pod of a StatefulSet with a template. The controller gives it its name as host name, and puts
+// its claims in the place of volumes of the same name.
+func memberStrays(pod *corev1.Pod, template corev1.PodTemplateSpec) string {
+	template.Spec.Hostname, template.Spec.Subdomain = "", ""
+	own := map[string]bool{}
+	for _, v := range pod.Spec.Volumes {
+		own[v.Name] = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == v.Name+"-"+pod.Name
+	}
+	template.Spec.Volumes = slices.DeleteFunc(slices.Clone(template.Spec.Volumes), func(v corev1.Volume) bool { return own[v.Name] })
+	return strays(pod, tree(template.DeepCopy()))
+}
+
+// claimed reports whether a claim is called TEMPLATE-SET-ORDINAL.
+func claimed(parent, claim client.Object) bool {
+	set := as[appsv1.StatefulSet](parent)
+	return slices.ContainsFunc(set.Spec.VolumeClaimTemplates, func(template corev1.PersistentVolumeClaim) bool {
+		name, ok := strings.CutPrefix(claim.GetName(), template.Name+"-")
+		_, numbered := ordinalOf(set, name)
+		return ok && numbered
+	})
+}
+
+// replicasOr1 is a number of replicas, with the default of the API.
+func replicasOr1(replicas *int32) int32 { return *cmp.Or(replicas, new(int32(1))) }
