@@ -21,6 +21,9 @@ ARGS  ?=
 TESTFLAGS ?=
 BENCH     ?= .
 
+# make check CHECKFLAGS="-run TestSweep/daemonset"
+CHECKFLAGS ?=
+
 ##@ Use
 
 .PHONY: sandbox
@@ -39,6 +42,10 @@ build: ## build bin/cairn, bin/cairn-sandbox and bin/kubectl (4 to 5 minutes the
 .PHONY: test
 test: build $(TOOLS)/gotestsum ## run all tests of both modules (TESTFLAGS="-run Rollout")
 	@GOTESTSUM=$(CURDIR)/$(TOOLS)/gotestsum LDFLAGS='$(LDFLAGS)' TESTFLAGS='$(TESTFLAGS)' hack/test.sh
+
+.PHONY: check
+check: build ## look for broken promises: simulation, every fault, scenarios, mutants (under 10 minutes)
+	@LDFLAGS='$(LDFLAGS)' CHECKFLAGS='$(CHECKFLAGS)' hack/check.sh
 
 .PHONY: bench
 bench: build ## run the benchmarks, side by side with upstream (BENCH=regexp)

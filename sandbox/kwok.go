@@ -59,6 +59,11 @@ func (s *Sandbox) runKubelets(ctx context.Context) error {
 	binary := rest.CopyConfig(cfg)
 	binary.ContentType = runtime.ContentTypeProtobuf
 	binary.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	wrap, err := endedOnly(rest.CopyConfig(binary))
+	if err != nil {
+		return err
+	}
+	binary.Wrap(wrap)
 	client, err := kubernetes.NewForConfig(binary)
 	if err != nil {
 		return err

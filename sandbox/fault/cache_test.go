@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -18,7 +17,7 @@ import (
 	"github.com/cairn-dev/cairn/sandbox/sandboxtest"
 )
 
-// This file lets caches lag behind the real API server: an informer's, which one can look into, and the manager's.
+// This file lets an informer lag behind the real API server: one can look into its cache.
 
 // cached returns the names in an informer's store.
 func cached(store interface{ ListKeys() []string }) string {
@@ -92,52 +91,4 @@ func TestACacheBeginsInThePastAndListsAgain(t *testing.T) {
 	}
 	release()
 	eventually(t, "wait for a new list", func() bool { return cached(informer.GetStore()) == later })
-}
-
-func TestDaemonSetBehindCachesThatLag(t *testing.T) {
-	s := sandboxtest.Get(t)
-	for _, resource := range []schema.GroupResource{revisionResource, {Resource: "pods"}, {Group: "apps", Resource: "daemonsets"}} {
-		for _, cut := range []bool{false, true} {
-			scenario := editAndUndo()
-			scenario.Name = fmt.Sprintf("%s held, then cut %v", resource, cut)
-			drive := scenario.Drive
-			scenario.Drive = func(ctx context.Context, e *fault.Env) error {
-				if err := drive(ctx, e); err != nil {
-					return err
-				}
-				// The undo has to be over: an edit that takes it back before the controller saw it would change nothing,
-				// and there would be no event to hold.
-				if err := rolledOut(ctx, e, "app:1"); err != nil {
-					return err
-				}
-				release := e.Faults.Hold(resource)
-				defer release()
-				if err := patch(ctx, e, imagePatch("app:2")); err != nil {
-					return err
-				}
-				if err := e.Until(ctx, "an event that is held", func(context.Context) error {
-					if e.Faults.Held(resource) == 0 {
-						return fmt.Errorf("no event of %s", resource)
-					}
-					return nil
-				}); err != nil {
-					return err
-				}
-				if cut {
-					if n, err := e.Faults.Cut(resource); n == 0 || err != nil {
-						return fmt.Errorf("cut %d watches: %w", n, err)
-					}
-				}
-				release()
-				// How often the revisions are renumbered depends on how many of these edits the controller gets to see.
-				return patch(ctx, e, imagePatch("app:1"))
-			}
-			sweep := sweepOf(t, s)
-			sweep.Modes, sweep.Refusals = []fault.Mode{}, nil
-			sweep.Observe = observe("")
-			if _, err := sweep.Run(t.Context(), scenario); err != nil {
-				t.Error(err)
-			}
-		}
-	}
 }

@@ -4,6 +4,8 @@
 // It has two halves. An [Injector] sits in the transport of a manager (rest.Config.Wrap): it counts the requests that
 // change something, acts on those that its [Plan] names, and can hold, cut or rewind what the manager reads. A [Sweep]
 // runs a [Scenario] without faults to learn how many writes it takes, and then again for every write and every [Mode].
+// All runs are recorded by one clean client and judged by package check at every resource version, each in the
+// namespace that is its own.
 //
 //	in := fault.New(ctx, fault.Plan{Faults: []fault.Fault{{At: 3, Mode: fault.ResponseLost}}})
 //	process := in.Start(ctx)
@@ -16,6 +18,7 @@
 //
 // # What is not here
 //
-// No invariant is checked in this room: [Sweep.Observe] is where a checker plugs in. What needs a model instead of an
-// API server (events out of order, a clock that runs wild) belongs into the simulation.
+// No promise is written down in this room: package check knows them. What needs a model instead of an API server (events
+// out of order, a clock that runs wild) belongs into the simulation. No controller is named outside of the tests: a new
+// one gets a file beside daemonset_test.go with a scenario, its kinds and its refusals, and a line in subjects.
 package fault

@@ -2,9 +2,7 @@ package fault
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,104 +11,83 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/cairn-dev/cairn/sandbox/check"
 )
 
-// This file is what one run of a scenario has: a namespace of its own, and a manager that comes back when it is killed.
+// This file is what one run of a scenario has: a namespace of its own, and managers that come back when they are killed.
 
-// poll is the pause between two looks at a condition.
-const poll = 10 * time.Millisecond
+const (
+	// poll is the least pause between two looks at a condition, and look the longest one, if nothing happens meanwhile. A
+	// sweep does many runs at once, and what it asks the API server is time that the managers do not have.
+	poll = 80 * time.Millisecond
+	look = 400 * time.Millisecond
+)
 
 // cleanup bounds how long the end of a run may take.
 const cleanup = 10 * time.Second
 
 // Env is one run of a scenario.
 type Env struct {
-	// Namespace is fresh, and gone after the run.
+	// Namespace is fresh. Nothing else is ever in it.
 	Namespace string
 	// User is how the scenario reaches the API server: without faults.
 	User *rest.Config
-	// Faults is the injector of the run's manager.
+	// Faults is the injector of the run's manager; of several, the first one's. No fault touches the others.
 	Faults *Injector
 
-	manager *rest.Config
-	run     func(context.Context, *rest.Config) error
-	failed  context.CancelCauseFunc // ends the run
+	// Client is one for User.
+	Client kubernetes.Interface
 
-	mu      sync.Mutex
-	wanted  bool
-	stopped chan struct{} // closed when the last life is over; nil before the first
+	managers []*keeper
+	changed  func() <-chan struct{}
+	wire     *check.Wire // what all managers wrote
 }
 
-// Until polls f until it returns nil. When the run is over first, the error is the last one of f.
-func (*Env) Until(ctx context.Context, what string, f func(context.Context) error) error {
+// Until calls f, at the beginning and whenever something has changed in the namespace, until it returns nil. When the run
+// is over first, the error is the last one of f.
+func (e *Env) Until(ctx context.Context, what string, f func(context.Context) error) error {
 	var last error
-	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
+	for {
+		changed := e.changed()
 		err := f(ctx)
-		if err != nil && ctx.Err() == nil {
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil || last == nil {
 			last = err
 		}
-		return err == nil, nil
-	})
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w: %w", what, context.Cause(ctx), errors.Join(last))
-}
-
-// Start starts the manager with empty caches. From now on, whenever a fault kills it, it is started again. It does
-// nothing if the manager runs.
-func (e *Env) Start(ctx context.Context) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.wanted {
-		return
-	}
-	e.wanted = true
-	stopped := make(chan struct{})
-	e.stopped = stopped
-	go func() {
-		defer close(stopped)
-		for e.live(ctx) {
+		pause(ctx, poll) // several changes come at once
+		select {
+		case <-changed:
+		case <-time.After(look):
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w: %w", what, context.Cause(ctx), last)
 		}
-	}()
+	}
 }
 
-// live is one life of the manager. It returns whether there is to be another one.
-func (e *Env) live(ctx context.Context) bool {
-	process := e.begin(ctx)
-	if process == nil {
-		return false
+// pause waits, but not longer than ctx.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
-	err := e.run(process.Context(), process.Config(e.manager)) //nolint:contextcheck // the process ends with ctx, or earlier
-	if process.Killed() {
-		return ctx.Err() == nil
-	}
-	if ctx.Err() == nil {
-		e.failed(fmt.Errorf("the manager ended by itself: %w", errors.Join(err, errors.New("nobody killed it"))))
-	}
-	return false
 }
 
-// begin starts a process unless Stop came first.
-func (e *Env) begin(ctx context.Context) *Process {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.wanted || ctx.Err() != nil {
-		return nil
+// Start starts the managers with empty caches. From now on, whenever a fault kills one, it is started again. It does
+// nothing to one that runs.
+func (e *Env) Start(ctx context.Context) {
+	for _, k := range e.managers {
+		k.start(ctx)
 	}
-	return e.Faults.Start(ctx)
 }
 
-// Stop kills the manager and waits until it is gone. [Env.Start] starts it again, with empty caches; the count of its
+// Stop kills the managers and waits until they are gone. [Env.Start] starts them again, with empty caches; the count of
 // requests goes on.
 func (e *Env) Stop() {
-	e.mu.Lock()
-	e.wanted = false
-	stopped := e.stopped
-	e.mu.Unlock()
-	e.Faults.Kill()
-	if stopped != nil {
-		<-stopped
+	for _, k := range e.managers {
+		k.stop()
 	}
 }
 
@@ -136,16 +113,11 @@ func makeNamespace(ctx context.Context, c kubernetes.Interface, why string) (str
 	return ns.Name, nil
 }
 
-// dropNamespace deletes a namespace and does not wait for it. Its pods go at once, whatever keeps them.
-func dropNamespace(ctx context.Context, c kubernetes.Interface, name string) error {
-	if name == "" {
-		return nil
-	}
+// emptyNamespace deletes the pods of a namespace at once, whatever keeps them: nodes hold only so many. The namespace
+// itself stays. Its deletion asks for every resource that there is, which takes longer than the run did.
+func emptyNamespace(ctx context.Context, c kubernetes.Interface, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanup)
 	defer cancel()
-	if err := c.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-		return fmt.Errorf("delete namespace %s: %w", name, err)
-	}
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
 	if err := c.CoreV1().Pods(name).DeleteCollection(ctx, now, metav1.ListOptions{}); err != nil {
 		return fmt.Errorf("delete the pods of namespace %s: %w", name, err)

@@ -29,8 +29,17 @@ type Injector struct {
 	count   int
 	log     []*Request
 	hits    int
+	faults  []armed
 	refused []int // by refusal, how many requests matched
 	process *Process
+	blinds  []*blind
+}
+
+// armed is a fault and how many requests were its business so far.
+type armed struct {
+	Fault
+
+	seen int
 }
 
 // New returns an injector for a plan. Its first process lives until the first call of [Injector.Start], and no longer than
@@ -45,7 +54,13 @@ func New(ctx context.Context, plan Plan) *Injector {
 	if plan.RetryAfter == 0 {
 		plan.RetryAfter = defaultRetryAfter
 	}
+	if plan.HoldFor == 0 {
+		plan.HoldFor = defaultHold
+	}
 	in := &Injector{plan: plan, refused: make([]int, len(plan.Refusals))}
+	for _, f := range plan.Faults {
+		in.faults = append(in.faults, armed{Fault: f})
+	}
 	in.Start(ctx)
 	return in
 }
@@ -110,15 +125,13 @@ func (in *Injector) admit(r *Request) (Mode, int) {
 		in.count++
 		r.Index = in.count
 	}
-	for _, f := range in.plan.Faults {
-		if r.Index > 0 && f.At == r.Index {
-			r.Fault = f.Mode.String()
-			in.hits++
-			return f.Mode, 0
-		}
+	if mode := in.struck(*r); mode != 0 {
+		r.Fault = mode.String()
+		in.hits++
+		return mode, 0
 	}
 	for i, refusal := range in.plan.Refusals {
-		if !refusal.matches(*r) {
+		if refusal.Resource.Empty() || !refusal.target().matches(*r) {
 			continue
 		}
 		in.refused[i]++
@@ -133,6 +146,29 @@ func (in *Injector) admit(r *Request) (Mode, int) {
 	return 0, 0
 }
 
+// struck counts a request for each fault whose business it is, and returns the mode of the first that is due, 0 if none
+// is.
+func (in *Injector) struck(r Request) (mode Mode) {
+	for i := range in.faults {
+		f := &in.faults[i]
+		if f.Resource.Empty() && r.Index == 0 || !f.Resource.Empty() && !f.target().matches(r) {
+			continue
+		}
+		f.seen++
+		if mode == 0 && f.hits(f.seen) {
+			mode = f.Mode
+		}
+	}
+	return mode
+}
+
+// Inject adds a fault while the manager runs. Requests from now on are its business; those before do not count.
+func (in *Injector) Inject(f Fault) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.faults = append(in.faults, armed{Fault: f})
+}
+
 // answered notes what the server said.
 func (in *Injector) answered(r *Request, resp *http.Response, err error) {
 	in.mu.Lock()
@@ -143,6 +179,7 @@ func (in *Injector) answered(r *Request, resp *http.Response, err error) {
 	case resp != nil:
 		r.Answer = resp.Status
 	}
+	in.repeated(*r)
 }
 
 // Refuse adds a refusal while the manager runs, and returns the function that ends it.
@@ -156,7 +193,7 @@ func (in *Injector) Refuse(r Refusal) (allow func()) {
 	return func() {
 		in.mu.Lock()
 		defer in.mu.Unlock()
-		in.plan.Refusals[i] = Refusal{} // matches nothing: no request is about no resource
+		in.plan.Refusals[i] = Refusal{} // matches nothing
 	}
 }
 

@@ -28,6 +28,13 @@ const (
 	KillBefore
 	// KillAfter ends the process after the server has answered, before anybody has read the answer.
 	KillAfter
+	// Unseen is ResponseLost with caches that do not show what the request did: the events of its resource are held until
+	// the manager has sent such a request again, or for [Plan.HoldFor]. A create that is repeated finds that its name is
+	// taken.
+	Unseen
+	// KillStale is KillAfter with a next life that begins in the past: its caches list the state from before the request,
+	// and learn nothing newer until it has written something, or for [Plan.HoldFor].
+	KillStale
 )
 
 var modeNames = map[Mode]string{
@@ -40,12 +47,14 @@ var modeNames = map[Mode]string{
 	Hang:         "hang",
 	KillBefore:   "kill before",
 	KillAfter:    "kill after",
+	Unseen:       "response lost unseen",
+	KillStale:    "kill after and restart in the past",
 }
 
 // Modes returns all modes, in the order in which they are declared.
 func Modes() []Mode {
 	modes := make([]Mode, 0, len(modeNames))
-	for m := RequestLost; m <= KillAfter; m++ {
+	for m := RequestLost; m <= KillStale; m++ {
 		modes = append(modes, m)
 	}
 	return modes
@@ -60,7 +69,9 @@ func (m Mode) String() string {
 }
 
 // Kills reports whether the process ends.
-func (m Mode) Kills() bool { return m == KillBefore || m == KillAfter }
+func (m Mode) Kills() bool { return m == KillBefore || m == KillAfter || m == KillStale }
 
 // Sends reports whether the server sees the request, so that it takes effect.
-func (m Mode) Sends() bool { return m == ResponseLost || m == KillAfter }
+func (m Mode) Sends() bool {
+	return m == ResponseLost || m == KillAfter || m == Unseen || m == KillStale
+}

@@ -1,36 +1,49 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/cairn-dev/cairn/sandbox/check"
 )
 
-// This file runs a scenario once without faults, and then once for each fault.
+// This file runs scenarios once without faults, and then once for each fault.
 
-// patience is how long one run may take.
-const patience = time.Minute
+// patience is how long one run may take. On a machine that has nothing else to do it takes a few seconds; on one that
+// many share it can take as many minutes.
+const patience = 4 * time.Minute
 
 // Scenario is what a user does with a controller, and how one sees that the controller has done its part.
 type Scenario struct {
 	// Name is for reports.
 	Name string
-	// Drive acts as the user. It may wait for the controller in between, and stop and start the manager. It must use
-	// nothing that another run uses at the same time.
+	// Drive acts as the user. It may wait for the controller in between, stop and start the manager, and inject faults of
+	// its own. It must use nothing that another run uses at the same time.
 	Drive func(context.Context, *Env) error
 	// Ended returns nil once the end condition holds. It is called again and again after Drive.
 	Ended func(context.Context, *Env) error
+	// AtRest, if not nil, is called once, when the managers have come to rest after the end. Its error is a failure.
+	AtRest func(context.Context, *Env) error
+	// Managers is how many run at once; zero means one. The sweep's faults are for the first.
+	Managers int
+	// Points, if not nil, picks the requests that fail in this scenario, instead of the sweep's.
+	Points func(k int) []int
+	// Once leaves the scenario out of the sweep: it brings its own faults, and is run just as it is.
+	Once bool
 }
 
-// Sweep is what a scenario is run against.
+// Sweep is what scenarios are run against.
 type Sweep struct {
-	// User is the administrator's configuration: for the scenario, and to make namespaces.
+	// User is the administrator's configuration: for the scenario, to make namespaces, and to record.
 	User *rest.Config
 	// Config is what the manager runs with: its rights are those that are shipped.
 	Config *rest.Config
@@ -39,180 +52,174 @@ type Sweep struct {
 	Manager func(context.Context, *rest.Config) error
 	// Namespaced are the resources that the manager watches in all namespaces; in a run it sees those of the run only.
 	Namespaced []string
+	// Kinds say what the runs are judged by, and Scopes are the resources that these rules read.
+	Kinds  []check.Kind
+	Scopes []check.Scope
 
 	// Modes are the ways to fail; nil means all, an empty list none.
 	Modes []Mode
+	// Pairs are ways in which a request and the one after it fail. Each request that is picked gets one of them, in turn.
+	Pairs [][2]Mode
 	// Points picks which of k requests fail, from 1 to k; nil means all.
 	Points func(k int) []int
-	// Refusals make one run each.
+	// Aimed and Refusals make one run each.
+	Aimed    []Fault
 	Refusals []Refusal
-	// Parallel is how many runs there are at once; zero means one.
+	// Parallel is how many runs there are at once; zero means one. Runs mostly wait.
 	Parallel int
-	// Patience bounds one run. Zero means a minute.
+	// Patience bounds one run. Zero means four minutes.
 	Patience time.Duration
 
-	// Observe, if not nil, is called before the manager and the scenario start, so that it can watch the namespace from
-	// its beginning. The function that it returns is called once the end condition holds, with the manager still running,
-	// or when the run has failed; its error is a failure of the run.
-	Observe func(context.Context, *Env) (check func(context.Context) error, err error)
+	// Only, if not empty, is the name of the one run to do, as reports give it.
+	Only string
+	// Replay, if not nil, says by which command a run is done again.
+	Replay func(run string) string
 	// Progress, if not nil, gets a line after each run, from several goroutines if runs are parallel.
 	Progress func(line string)
 }
 
-// trial is one run: a fault, a refusal, or neither.
-type trial struct {
-	scenario string
-	fault    Fault
-	refusal  *Refusal
+// run is a sweep that is under way.
+type run struct {
+	*Sweep
+
+	client   kubernetes.Interface
+	recorder *check.Recorder
 }
 
-func (t trial) String() string {
-	switch {
-	case t.refusal != nil:
-		return fmt.Sprintf("%s, %s", t.scenario, t.refusal)
-	case t.fault.At > 0:
-		return fmt.Sprintf("%s, %s, k=%d", t.scenario, t.fault.Mode, t.fault.At)
+// Run runs each scenario without faults, then with each fault in turn, and has every run judged at every resource
+// version. What the runs find is in the report. An error means that there is no report: the recording has a gap, the
+// cluster does not answer, or the context ended.
+func (s *Sweep) Run(ctx context.Context, scenarios ...Scenario) (*Report, error) {
+	began := time.Now()
+	r := &run{Sweep: s}
+	var err error
+	if r.client, err = kubernetes.NewForConfig(s.User); err != nil {
+		return nil, err
 	}
-	return t.scenario + ", no fault"
-}
-
-// Few picks the first, the second, the middle and the last request.
-func Few(k int) []int {
-	var out []int
-	for _, at := range []int{1, 2, k / 2, k} {
-		if at > 0 && at <= k && !slices.Contains(out, at) {
-			out = append(out, at)
+	if r.recorder, err = s.record(ctx); err != nil {
+		return nil, fmt.Errorf("record the sweep: %w", err)
+	}
+	defer r.recorder.Stop()
+	var trials []trial
+	for i := range scenarios {
+		if s.Only == "" || strings.HasPrefix(s.Only, scenarios[i].Name+", ") {
+			trials = append(trials, trial{scenario: &scenarios[i]})
 		}
 	}
-	return out
-}
-
-// All picks every request.
-func All(k int) []int {
-	out := make([]int, k)
-	for i := range out {
-		out[i] = i + 1
-	}
-	return out
-}
-
-// Run runs the scenario without faults, then with each fault in turn. What the runs find is in the report. An error means
-// that there is no report: the clean run failed already, or the context ended.
-func (s *Sweep) Run(ctx context.Context, scenario Scenario) (*Report, error) {
-	clean, err := s.once(ctx, scenario, trial{scenario: scenario.Name})
+	clean, err := r.all(ctx, trials)
 	if err != nil {
 		return nil, err
 	}
-	if clean.failure != nil {
-		return nil, fmt.Errorf("the clean run of %s: %w\nall requests:\n%s", scenario.Name, clean.failure.Err, clean.failure.Log)
+	trials = nil
+	for _, o := range clean {
+		if !o.trial.scenario.Once && o.err == nil {
+			trials = append(trials, s.trials(o.trial.scenario, o.count)...)
+		}
 	}
-	report := &Report{Scenario: scenario.Name, Requests: clean.requests}
-	trials := s.trials(scenario.Name, clean.requests)
-	outcomes := make([]outcome, len(trials))
-	errs := make([]error, len(trials))
+	faulty, err := r.all(ctx, s.only(trials))
+	if err != nil {
+		return nil, err
+	}
+	outcomes := slices.Concat(clean, faulty)
+	if err := r.judge(ctx, outcomes); err != nil {
+		return nil, err
+	}
+	report := &Report{Requests: map[string]int{}}
+	for _, o := range outcomes {
+		report.add(o, s.Replay)
+	}
+	report.Took = time.Since(began)
+	return report, nil
+}
 
+// all runs trials, a few at once.
+func (r *run) all(ctx context.Context, trials []trial) ([]*outcome, error) {
+	outcomes := make([]*outcome, len(trials))
+	errs := make([]error, len(trials))
 	var running sync.WaitGroup
-	slots := make(chan struct{}, max(1, s.Parallel))
+	slots := make(chan struct{}, max(1, r.Parallel))
 	for i, t := range trials {
 		slots <- struct{}{}
 		running.Go(func() {
 			defer func() { <-slots }()
-			outcomes[i], errs[i] = s.once(ctx, scenario, t)
-			if s.Progress != nil {
-				s.Progress(fmt.Sprintf("%s: %s", t, outcomes[i]))
+			outcomes[i], errs[i] = r.once(ctx, t)
+			if r.Progress != nil {
+				r.Progress(fmt.Sprintf("%s: %s", t, outcomes[i]))
 			}
 		})
 	}
 	running.Wait()
-	for _, o := range outcomes {
-		report.add(o)
-	}
-	return report, errors.Join(errs...)
-}
-
-// trials lists the runs with faults. The request comes first, so that a sweep that is cut short has tried every mode.
-func (s *Sweep) trials(scenario string, k int) []trial {
-	modes, points := s.Modes, s.Points
-	if modes == nil {
-		modes = Modes()
-	}
-	if points == nil {
-		points = All
-	}
-	var out []trial
-	for _, at := range points(k) {
-		for _, mode := range modes {
-			out = append(out, trial{scenario: scenario, fault: Fault{At: at, Mode: mode}})
-		}
-	}
-	for i := range s.Refusals {
-		out = append(out, trial{scenario: scenario, refusal: &s.Refusals[i]})
-	}
-	return out
+	return outcomes, errors.Join(errs...)
 }
 
 // once is one run. Its error is about the surroundings, never about the manager.
-func (s *Sweep) once(ctx context.Context, scenario Scenario, t trial) (out outcome, err error) {
-	c, err := kubernetes.NewForConfig(s.User)
-	if err != nil {
-		return out, err
-	}
-	limit := s.Patience
-	if limit == 0 {
-		limit = patience
-	}
-	ctx, done := context.WithTimeout(ctx, limit)
+func (r *run) once(ctx context.Context, t trial) (o *outcome, err error) {
+	o = &outcome{trial: t}
+	ctx, done := context.WithTimeout(ctx, cmp.Or(r.Patience, patience))
 	defer done()
-	namespace, err := makeNamespace(ctx, c, t.String())
-	defer func() { err = errors.Join(err, dropNamespace(ctx, c, namespace)) }()
-	if err != nil {
-		return out, err
+	if o.namespace, err = makeNamespace(ctx, r.client, t.String()); err != nil {
+		return o, err
 	}
-
 	ctx, failed := context.WithCancelCause(ctx)
 	defer failed(nil)
-	e := &Env{
-		Namespace: namespace, User: s.User, Faults: New(ctx, t.plan(namespace)),
-		manager: s.config(namespace), run: s.Manager, failed: failed,
-	}
-	check := func(context.Context) error { return nil }
-	if s.Observe != nil {
-		if check, err = s.Observe(ctx, e); err != nil {
-			return out, fmt.Errorf("observe %s: %w", t, err)
+	e := r.env(ctx, t, o.namespace, failed)
+	e.Start(ctx)
+	o.err = o.drive(ctx, e)
+	e.Stop()
+	// A run that took too long is judged as well: what it did until then may say why.
+	ctx, enough := context.WithTimeout(context.WithoutCancel(ctx), cleanup)
+	defer enough()
+	if o.end == 0 {
+		if o.end, err = now(ctx, e); err != nil {
+			return o, err
 		}
 	}
-	e.Start(ctx)
-	defer e.Stop()
-	driven := drive(ctx, scenario, e)
-	// A run that took too long is checked as well: what it did until then may say why.
-	checking, enough := context.WithTimeout(context.WithoutCancel(ctx), cleanup)
-	defer enough()
-	return newOutcome(t, e.Faults, errors.Join(driven, check(checking))), nil
+	o.take(e)
+	return o, emptyNamespace(ctx, r.client, o.namespace)
 }
 
-// drive lets the user act and waits for the end.
-func drive(ctx context.Context, scenario Scenario, e *Env) error {
+// drive lets the user act and waits for the end, and for the rest after it.
+func (o *outcome) drive(ctx context.Context, e *Env) error {
+	scenario := o.trial.scenario
 	if err := scenario.Drive(ctx, e); err != nil {
 		return fmt.Errorf("drive: %w", err)
 	}
-	return e.Until(ctx, "the end condition", func(ctx context.Context) error { return scenario.Ended(ctx, e) })
+	end := func(ctx context.Context) error { return scenario.Ended(ctx, e) }
+	for {
+		if err := e.Until(ctx, "the end condition", end); err != nil {
+			return err
+		}
+		if err := o.settle(ctx, e); err != nil {
+			return err
+		}
+		if end(ctx) == nil { // or what looked like the end was the moment before something began
+			break
+		}
+	}
+	pause(ctx, still)
+	var err error
+	if o.end, err = now(ctx, e); err != nil || scenario.AtRest == nil {
+		return err
+	}
+	return scenario.AtRest(ctx, e)
 }
 
-// plan makes a plan of a trial. Only what happens in the run's namespace counts.
-func (t trial) plan(namespace string) Plan {
-	plan := Plan{Count: func(r Request) bool { return r.Namespace == namespace && Counted(r) }}
-	if t.fault.At > 0 {
-		plan.Faults = []Fault{t.fault}
+// env is what a run needs. The managers' requests pass the faults, then the narrowing to the namespace, then the log.
+func (r *run) env(ctx context.Context, t trial, namespace string, failed context.CancelCauseFunc) *Env {
+	e := &Env{
+		Namespace: namespace, User: r.User, Client: r.client, wire: &check.Wire{User: "manager"},
+		changed: func() <-chan struct{} { return r.recorder.Changed(namespace) },
 	}
-	if t.refusal != nil {
-		plan.Refusals = []Refusal{*t.refusal}
+	for i := range max(1, t.scenario.Managers) {
+		plan := trial{}.plan(namespace)
+		if i == 0 {
+			plan = t.plan(namespace)
+		}
+		cfg := rest.CopyConfig(r.Config)
+		cfg.Wrap(e.wire.Wrap)
+		cfg.Wrap(Within(namespace, r.Namespaced...))
+		e.managers = append(e.managers, &keeper{faults: New(ctx, plan), config: cfg, run: r.Manager, failed: failed})
 	}
-	return plan
-}
-
-// config is the manager's configuration, narrowed to a namespace.
-func (s *Sweep) config(namespace string) *rest.Config {
-	cfg := rest.CopyConfig(s.Config)
-	cfg.Wrap(Within(namespace, s.Namespaced...))
-	return cfg
+	e.Faults = e.managers[0].faults
+	return e
 }

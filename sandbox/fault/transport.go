@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -77,6 +78,19 @@ func (t *transport) fail(req *http.Request, r *Request, mode Mode) (*http.Respon
 		return nil, io.ErrUnexpectedEOF
 	case KillAfter:
 		err := t.applied(req, r)
+		t.process.Kill()
+		return nil, errors.Join(ErrDead, err)
+	case Unseen:
+		release := t.in.Hold(r.GroupResource)
+		err := t.applied(req, r)
+		t.in.blindfold(t.process.ctx, r, release) //nolint:contextcheck // it lasts as long as the process, not as the request
+		return nil, cmp.Or(err, io.ErrUnexpectedEOF)
+	case KillStale:
+		version, err := t.now(req, r)
+		if err == nil {
+			err = t.applied(req, r)
+		}
+		t.in.restartAt(r, version)
 		t.process.Kill()
 		return nil, errors.Join(ErrDead, err)
 	}

@@ -16,8 +16,13 @@ import (
 type streams struct {
 	mu      sync.Mutex
 	watches map[*stream]bool
-	held    map[schema.GroupResource]bool
+	held    map[schema.GroupResource]int // by how many
 	rewind  map[schema.GroupResource]string
+
+	// heldAll and rewindAll are about all resources, the latter about the first list of each.
+	heldAll   bool
+	rewindAll string
+	rewound   map[schema.GroupResource]bool
 }
 
 func (s *streams) add(st *stream) {
@@ -27,7 +32,7 @@ func (s *streams) add(st *stream) {
 		s.watches = map[*stream]bool{}
 	}
 	s.watches[st] = true
-	if s.held[st.resource] {
+	if s.held[st.resource] > 0 || s.heldAll {
 		st.update(func() { st.held = true })
 	}
 }
@@ -50,23 +55,24 @@ func (s *streams) of(resource schema.GroupResource) []*stream {
 }
 
 // Hold keeps the watch events of a resource from the manager until the returned function is called, which then gives all
-// of them, in order. It holds for watches that are opened meanwhile as well, their initial events included; a plain list
-// is answered. Once Hold has returned, no event passes that was not on its way into the manager before.
+// of them, in order; of several holds, the last release does. It holds for watches that are opened meanwhile as well, their
+// initial events included; a plain list is answered. Once Hold has returned, no event passes that was not on its way
+// into the manager before.
 func (in *Injector) Hold(resource schema.GroupResource) (release func()) {
-	set := func(held bool) {
+	add := func(n int) {
 		s := &in.streams
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.held == nil {
-			s.held = map[schema.GroupResource]bool{}
+			s.held = map[schema.GroupResource]int{}
 		}
-		s.held[resource] = held
+		s.held[resource] += n
 		for _, st := range s.of(resource) {
-			st.update(func() { st.held = held })
+			st.update(func() { st.held = s.held[resource] > 0 || s.heldAll })
 		}
 	}
-	set(true)
-	return sync.OnceFunc(func() { set(false) })
+	add(1)
+	return sync.OnceFunc(func() { add(-1) })
 }
 
 // Held returns how many events of a resource have come from the server and not been read by the manager yet. A scenario
@@ -110,15 +116,26 @@ func (in *Injector) Rewind(resource schema.GroupResource, resourceVersion string
 	s.rewind[resource] = resourceVersion
 }
 
-// rewound returns the version as of which to answer, if any, and whether that was the only time.
-func (s *streams) rewound(resource schema.GroupResource, once bool) string {
+// asOf returns the version as of which to answer, if any, and whether that was the only time.
+func (s *streams) asOf(resource schema.GroupResource, once bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	version := s.rewind[resource]
-	if once {
-		delete(s.rewind, resource)
+	if version, ok := s.rewind[resource]; ok {
+		if once {
+			delete(s.rewind, resource)
+		}
+		return version
 	}
-	return version
+	if s.rewindAll == "" || s.rewound[resource] {
+		return ""
+	}
+	if once {
+		if s.rewound == nil {
+			s.rewound = map[schema.GroupResource]bool{}
+		}
+		s.rewound[resource] = true
+	}
+	return s.rewindAll
 }
 
 // list sends a list, possibly as one of an older state.
@@ -127,7 +144,7 @@ func (t *transport) list(req *http.Request, r Request) (*http.Response, error) {
 	if query.Get("resourceVersion") != "0" {
 		return t.next.RoundTrip(req)
 	}
-	version := t.in.streams.rewound(r.GroupResource, true)
+	version := t.in.streams.asOf(r.GroupResource, true)
 	if version == "" {
 		return t.next.RoundTrip(req)
 	}
@@ -138,7 +155,7 @@ func (t *transport) list(req *http.Request, r Request) (*http.Response, error) {
 
 // watch sends a watch and stands between its events and the manager.
 func (t *transport) watch(req *http.Request, r Request) (*http.Response, error) {
-	if req.URL.Query().Get("sendInitialEvents") == "true" && t.in.streams.rewound(r.GroupResource, false) != "" {
+	if req.URL.Query().Get("sendInitialEvents") == "true" && t.in.streams.asOf(r.GroupResource, false) != "" {
 		return answer(req, statusOf(http.StatusUnprocessableEntity, r), nil)
 	}
 	resp, err := t.next.RoundTrip(req)
