@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/kubernetes/pkg/controller/daemon"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
@@ -71,11 +72,35 @@ func newReplicationControllers(ctx context.Context, c kubernetes.Interface, f in
 // Nothing prevents two controllers from serving one kind: a caller that hands a kind over stops one before it starts the
 // other, and names the kind in Options.Replaced, so that Start runs none itself.
 func (s *Sandbox) RunUpstream(ctx context.Context, kind string) (stop func(), err error) {
+	cfg, err := s.UpstreamConfig(kind)
+	if err != nil {
+		return nil, err
+	}
+	return s.RunUpstreamWith(ctx, kind, cfg)
+}
+
+// UpstreamConfig returns a configuration with the identity and the rights of the upstream controller of kind, one of
+// Kinds.
+func (s *Sandbox) UpstreamConfig(kind string) (*rest.Config, error) {
+	u, err := upstreamOf(kind)
+	if err != nil {
+		return nil, err
+	}
+	return s.controllerConfig(u.identity)
+}
+
+func upstreamOf(kind string) (upstreamController, error) {
 	u, ok := upstreamControllers[kind]
 	if !ok {
-		return nil, fmt.Errorf("no upstream controller for kind %q; want one of %s", kind, strings.Join(Kinds(), ", "))
+		return u, fmt.Errorf("no upstream controller for kind %q; want one of %s", kind, strings.Join(Kinds(), ", "))
 	}
-	cfg, err := s.controllerConfig(u.identity)
+	return u, nil
+}
+
+// RunUpstreamWith is RunUpstream with a configuration of the caller's, mostly that of UpstreamConfig with a transport that
+// listens or injects faults. All requests of the controller go through it.
+func (s *Sandbox) RunUpstreamWith(ctx context.Context, kind string, cfg *rest.Config) (stop func(), err error) {
+	u, err := upstreamOf(kind)
 	if err != nil {
 		return nil, err
 	}
