@@ -1,0 +1,172 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file makes what a controller would make, by somebody else's hand: orphans, duplicates, children of strangers.
+
+// planted is what a script asks to plant.
+type planted struct {
+	kind   kind
+	name   string
+	parent reference
+	node   string
+	image  string
+	// revision is the one that a revision is a copy of, or that a pod says it came from; -1 for none.
+	revision int
+	// number is that of a planted revision.
+	number int
+	// owner is "" for what is usual, "none", or KIND/NAME.
+	owner string
+}
+
+func readPlant(r *reader) action {
+	pl := planted{kind: r.kind(), name: r.word("a name")}
+	if r.err == nil && pl.kind.word != podWord && pl.kind.word != revisionWord {
+		r.failf("a %s cannot be planted", pl.kind.word)
+	}
+	r.must("of")
+	pl.parent = reference{kind: r.kind(), name: r.word("the name of the parent"), number: -1}
+	if r.is("on") {
+		pl.node = r.word("the name of a node")
+	}
+	pl.image, _ = r.option("image")
+	pl.revision, pl.number = r.numeric("revision", -1), r.numeric("number", -1)
+	if pl.owner, _ = r.option("owner"); pl.owner != "" && pl.owner != none && strings.Count(pl.owner, "/") != 1 {
+		r.failf("owner=%s is neither none nor KIND/NAME", pl.owner)
+	}
+	if r.err == nil && pl.kind.word == revisionWord && (pl.revision < 0 || pl.number < 0) {
+		r.failf("a planted revision needs revision=, which it copies, and number=")
+	}
+	return func(ctx context.Context, p *Player) error { return p.plant(ctx, pl) }
+}
+
+// none stands for no owner.
+const none = "none"
+
+func (p *Player) plant(ctx context.Context, pl planted) error {
+	parent, err := pl.parent.one(ctx, p.stage)
+	if err != nil {
+		return err
+	}
+	var source client.Object
+	if pl.revision >= 0 {
+		k, _ := kindNamed(revisionWord)
+		if source, err = (reference{kind: k, parent: pl.parent.name, number: pl.revision}).one(ctx, p.stage); err != nil {
+			return err
+		}
+	}
+	var tree map[string]any
+	image := imagePaths[pl.kind.word]
+	if pl.kind.word == revisionWord {
+		tree, err = pl.copyOf(source)
+	} else {
+		tree, err = pl.childOf(parent, source)
+	}
+	if err != nil {
+		return err
+	}
+	if pl.image != "" {
+		if err := setPath(tree, image, pl.image); err != nil {
+			return err
+		}
+	}
+	owners, err := p.owners(ctx, pl, parent)
+	if err != nil {
+		return err
+	}
+	if err := setPath(tree, "metadata.ownerReferences", owners); err != nil {
+		return err
+	}
+	return p.create(ctx, pl.kind, tree)
+}
+
+// copyOf is a revision with the content of another one, and a hash of its own.
+func (pl planted) copyOf(source client.Object) (map[string]any, error) {
+	tree, err := treeOf(source)
+	if err != nil {
+		return nil, err
+	}
+	labels := map[string]any{}
+	for key, value := range source.GetLabels() {
+		labels[key] = value
+		if key == appsv1.ControllerRevisionHashLabelKey || key == "controller.kubernetes.io/hash" {
+			labels[key] = pl.name
+		}
+	}
+	return map[string]any{
+		"metadata": map[string]any{"name": pl.name, "labels": labels},
+		"revision": int64(pl.number),
+		"data":     tree["data"],
+	}, nil
+}
+
+// childOf is a pod from a parent's template.
+func (pl planted) childOf(parent, revision client.Object) (map[string]any, error) {
+	tree, err := treeOf(parent)
+	if err != nil {
+		return nil, err
+	}
+	template, err := getPath(tree, "spec.template")
+	if err != nil {
+		return nil, err
+	}
+	out, ok := template.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s has no template", pl.parent)
+	}
+	out = maps.Clone(out)
+	if err := setPath(out, "metadata.name", pl.name); err != nil {
+		return nil, err
+	}
+	if pl.node != "" {
+		if err := setPath(out, "spec.nodeName", pl.node); err != nil {
+			return nil, err
+		}
+	}
+	if revision == nil {
+		return out, nil
+	}
+	hash := revision.GetLabels()[appsv1.ControllerRevisionHashLabelKey]
+	if hash == "" {
+		hash = revision.GetName()
+	}
+	return out, setPath(out, "metadata.labels["+appsv1.ControllerRevisionHashLabelKey+"]", hash)
+}
+
+// owners are the owner references of what is planted: an orphan pod, a revision of its parent, or a stranger's.
+func (p *Player) owners(ctx context.Context, pl planted, parent client.Object) (any, error) {
+	k := pl.parent.kind
+	switch {
+	case pl.owner == none || pl.owner == "" && pl.kind.word == podWord:
+		return nil, nil //nolint:nilnil // no references
+	case pl.owner != "":
+		word, name, _ := strings.Cut(pl.owner, "/")
+		var ok bool
+		if k, ok = kindNamed(word); !ok {
+			return nil, fmt.Errorf("%q is no kind", word)
+		}
+		owner, err := reference{kind: k, name: name, number: -1}.one(ctx, p.stage)
+		if err != nil {
+			return nil, err
+		}
+		parent = owner
+	}
+	k, err := k.full(p.stage.Client().RESTMapper())
+	if err != nil {
+		return nil, err
+	}
+	ref := metav1.NewControllerRef(parent, k.gvk)
+	return []any{map[string]any{
+		"apiVersion": ref.APIVersion, "kind": ref.Kind, "name": ref.Name, "uid": string(ref.UID),
+		"controller": true, "blockOwnerDeletion": true,
+	}}, nil
+}

@@ -1,0 +1,62 @@
+package scenario
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file goes back to an older revision, the way kubectl does.
+
+func readUndo(r *reader) action {
+	k := r.kind()
+	name := r.word("a name")
+	to := r.numeric("to", 0)
+	return func(ctx context.Context, p *Player) error {
+		data, err := p.snapshot(ctx, name, to)
+		if err != nil {
+			return err
+		}
+		o, err := reference{kind: k, name: name}.one(ctx, p.stage)
+		if err != nil {
+			return err
+		}
+		return p.stage.Client().Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, data))
+	}
+}
+
+// snapshot returns the data of the revision with that number, as kubectl rollout undo chooses it: 0 is the second newest.
+func (p *Player) snapshot(ctx context.Context, parent string, number int) ([]byte, error) {
+	k, _ := kindNamed(revisionWord)
+	revisions, err := reference{kind: k, parent: parent, number: -1}.find(ctx, p.stage)
+	if err != nil {
+		return nil, err
+	}
+	byNumber := map[int]client.Object{}
+	for _, r := range revisions {
+		n, err := strconv.Atoi(numberOf(r))
+		if err != nil {
+			return nil, fmt.Errorf("revision %s: %w", r.GetName(), err)
+		}
+		byNumber[n] = r
+	}
+	numbers := slices.Sorted(maps.Keys(byNumber))
+	if number == 0 && len(numbers) > 1 {
+		number = numbers[len(numbers)-2]
+	}
+	r, ok := byNumber[number]
+	if !ok {
+		return nil, fmt.Errorf("there is no revision to go back to: %s has %v", parent, numbers)
+	}
+	tree, err := treeOf(r)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(tree["data"])
+}
