@@ -1,0 +1,153 @@
+package mutants
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/txtar"
+)
+
+// This file reads a mutant and makes an overlay of it, with which the go command compiles the fault in.
+
+// Mutant is one deliberate fault.
+type Mutant struct {
+	// Name is that of its file, without the extension.
+	Name string
+	// Sentence says what is broken.
+	Sentence string
+	// Mode is the known failure mode that it imitates.
+	Mode string
+	// Expect are the invariants that it breaks; any of them will do.
+	Expect []string
+	// World is the kind of world in which it shows, empty if any will do.
+	World string
+	// Script is a scenario that shows it, for a fault that chance finds too seldom; empty if seeds do.
+	Script string
+	// Edits are done in this order.
+	Edits []Edit
+}
+
+// Edit replaces some lines of a file.
+type Edit struct {
+	// File is the path from the root of the repository, with slashes.
+	File string
+	// Before occurs exactly once.
+	Before, After string
+}
+
+// Parse reads a mutant. name is for messages and for [Mutant.Name].
+func Parse(name string, data []byte) (*Mutant, error) {
+	archive := txtar.Parse(data)
+	m := &Mutant{Name: name}
+	if err := m.parseComment(string(archive.Comment)); err != nil {
+		return nil, fmt.Errorf("mutant %s: %w", name, err)
+	}
+	if n := len(archive.Files) - 1; n > 0 && archive.Files[n].Name == "scenario" {
+		m.Script = string(archive.Files[n].Data)
+		archive.Files = archive.Files[:n]
+	}
+	for i := 0; i < len(archive.Files); i += 2 {
+		file, ok := strings.CutPrefix(archive.Files[i].Name, "before ")
+		if !ok || i+1 == len(archive.Files) || archive.Files[i+1].Name != "after" || len(archive.Files[i].Data) == 0 {
+			return nil, fmt.Errorf("mutant %s: section %q: want pairs of \"before <file>\", not empty, and \"after\"",
+				name, archive.Files[i].Name)
+		}
+		m.Edits = append(m.Edits, Edit{File: file, Before: string(archive.Files[i].Data), After: string(archive.Files[i+1].Data)})
+	}
+	if m.Sentence == "" || m.Mode == "" || len(m.Expect) == 0 || len(m.Edits) == 0 {
+		return nil, fmt.Errorf("mutant %s: want a sentence, \"mode:\", \"expect:\", and something to replace", name)
+	}
+	return m, nil
+}
+
+func (m *Mutant) parseComment(comment string) error {
+	var sentence []string
+	for line := range strings.Lines(comment) {
+		line = strings.TrimSpace(line)
+		key, value, ok := strings.Cut(line, ": ")
+		switch {
+		case line == "":
+		case ok && key == "mode":
+			m.Mode = value
+		case ok && key == "expect":
+			m.Expect = strings.Fields(value)
+		case ok && key == "world":
+			m.World = value
+		case m.Mode != "" || m.Expect != nil:
+			return fmt.Errorf("line %q: want \"mode: \", \"expect: \" or \"world: \"", line)
+		default:
+			sentence = append(sentence, line)
+		}
+	}
+	m.Sentence = strings.Join(sentence, " ")
+	return nil
+}
+
+// Apply returns the mutated files by their path. read returns the content of a file of the repository.
+func (m *Mutant) Apply(read func(file string) ([]byte, error)) (map[string]string, error) {
+	mutated := map[string]string{}
+	for _, e := range m.Edits {
+		content, ok := mutated[e.File]
+		if !ok {
+			data, err := read(e.File)
+			if err != nil {
+				return nil, fmt.Errorf("mutant %s: %w", m.Name, err)
+			}
+			content = string(data)
+		}
+		at := occurrences(content, e.Before)
+		if len(at) != 1 {
+			return nil, fmt.Errorf("mutant %s: %s has these lines %d times, not once; bring the mutant up to date:\n%s",
+				m.Name, e.File, len(at), e.Before)
+		}
+		mutated[e.File] = content[:at[0]] + e.After + content[at[0]+len(e.Before):]
+	}
+	return mutated, nil
+}
+
+// occurrences returns where whole lines occur.
+func occurrences(content, lines string) (at []int) {
+	for i := 0; i+len(lines) <= len(content); i++ {
+		if (i == 0 || content[i-1] == '\n') && strings.HasPrefix(content[i:], lines) {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// Overlay writes the mutated files of the repository at root, and the JSON file for the go command's flag -overlay that
+// puts them in place, below dir. It returns the path of that file. root and dir are absolute.
+func (m *Mutant) Overlay(root, dir string) (string, error) {
+	mutated, err := m.Apply(func(file string) ([]byte, error) { return os.ReadFile(filepath.Join(root, file)) })
+	if err != nil {
+		return "", err
+	}
+	var overlay struct {
+		Replace map[string]string `json:"Replace"`
+	}
+	overlay.Replace = map[string]string{}
+	for file, content := range mutated {
+		replacement := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		overlay.Replace[filepath.Join(root, file)] = replacement
+		err = errors.Join(err, os.WriteFile(replacement, []byte(content), 0o600))
+	}
+	encoded, encodeErr := json.Marshal(overlay)
+	path := filepath.Join(dir, "overlay.json")
+	return path, errors.Join(err, encodeErr, os.WriteFile(path, encoded, 0o600))
+}
+
+// Packages are the folders that the mutant changes, as the go command takes them from the root of the repository.
+func (m *Mutant) Packages() []string {
+	var out []string
+	for _, e := range m.Edits {
+		if dir := "./" + filepath.ToSlash(filepath.Dir(e.File)); !slices.Contains(out, dir) {
+			out = append(out, dir)
+		}
+	}
+	return out
+}

@@ -1,0 +1,15 @@
+// Package sim runs controllers in simulated clusters: a seed makes a world, a user who edits, undoes, deletes and breaks
+// things at random, and every choice of what happens next. Two runs of a seed have the same history, byte for byte.
+//
+// The controllers are real, with their real goroutines, work queues and controller-runtime, in a bubble of
+// testing/synctest, where time is simulated. They see a [ctrl.Manager] of ours (manager.go), caches that the scheduler
+// fills (informer.go, cache.go) and a client whose requests wait until the scheduler serves them (process.go, serve.go),
+// against the API server of package model. step.go is the scheduler, cluster.go the machines and kubelets, person.go the
+// user, calm.go how a world comes to rest. When it does, package check judges the history, and knowledge.go takes off what
+// no controller could know. stage.go lets a scenario direct a world instead of chance.
+//
+// A controller is added by describing its kind and what users do to it (kind.go): daemonset.go is an example.
+//
+// What may not come in: chance that does not come from the seed, a real clock, and anything about a kind outside its
+// description.
+package sim

@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// This file replays the seeds that once found something. Each is a file of testdata/seeds: comments that say why it is
+// kept, its seed, and the hash of its trace. After a change that alters what controllers do, -sim.update writes the hashes
+// anew; a seed that then no longer shows what it is kept for has to be replaced by one that does.
+
+var (
+	oneSeed   = flag.Int64("sim.seed", -1, "run this seed only, and print its trace")
+	firstSeed = flag.Uint64("sim.first", 0, "the first of the seeds to run")
+	seedCount = flag.Uint64("sim.seeds", 0, "how many seeds to run")
+	update    = flag.Bool("sim.update", false, "write the hashes of the kept seeds anew")
+)
+
+// kept is one file.
+type kept struct {
+	why  []string
+	seed uint64
+	hash string
+}
+
+func TestKeptSeeds(t *testing.T) {
+	names, err := filepath.Glob("testdata/seeds/*.txt")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no seeds are kept: %v", err)
+	}
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
+			k := readKept(t, name)
+			r := Run(t, k.seed, Options{Trace: true})
+			if len(r.Violations) > 0 {
+				t.Error(r)
+			}
+			sum := sha256.Sum256([]byte(r.Trace))
+			hash := hex.EncodeToString(sum[:])
+			if hash == k.hash {
+				return
+			}
+			if !*update {
+				t.Errorf("its history is another one than before: %s; if that is meant, run go test ./sim -run '^TestKeptSeeds$' -sim.update", hash)
+				return
+			}
+			k.hash = hash
+			if err := os.WriteFile(name, []byte(k.String()), 0o600); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func (k kept) String() string {
+	return fmt.Sprintf("%s\nseed %d\ntrace %s\n", strings.Join(k.why, "\n"), k.seed, k.hash)
+}
+
+func readKept(t *testing.T, name string) kept {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	var k kept
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		word, rest, _ := strings.Cut(lines.Text(), " ")
+		switch word {
+		case "#":
+			k.why = append(k.why, lines.Text())
+		case "seed":
+			if k.seed, err = strconv.ParseUint(rest, 10, 64); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		case "trace":
+			k.hash = rest
+		default:
+			t.Fatalf("%s: nobody knows what %q means", name, lines.Text())
+		}
+	}
+	if len(k.why) == 0 {
+		t.Fatalf("%s does not say why it is kept", name)
+	}
+	return k
+}
+
+// firstDifference shows the first line in which two traces differ.
+func firstDifference(a, b string) string {
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			return fmt.Sprintf("%s\n- %s\n+ %s", strings.Join(x[max(0, i-5):i], "\n"), x[i], y[i])
+		}
+	}
+	return "one goes on where the other one ends"
+}

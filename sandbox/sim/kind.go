@@ -1,0 +1,43 @@
+package sim
+
+import (
+	"math/rand/v2"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check"
+)
+
+// This file says what the simulation must know about a kind of parent. Adding a controller is filling in one of these.
+
+// Kind is one kind of parent, its controller, and what people do to it.
+type Kind struct {
+	// Controller is its name in the manager's registry.
+	Controller string
+	// Check tells the rules about the kind.
+	Check check.Kind
+	// Watches are the resources that the controller watches besides parents, children and revisions.
+	Watches []schema.GroupVersionResource
+	// New returns a parent as a user creates it. It selects its children by labels that no other name has.
+	New func(chance *rand.Rand, namespace, name string) client.Object
+	// Edits are what users change in a spec.
+	Edits []Edit
+	// Restore puts what a revision holds into a parent, as an undo does.
+	Restore func(parent, revision client.Object) error
+	// Child returns a child as somebody makes it by hand who has copied one: matching, and owned by nobody.
+	Child func(chance *rand.Rand, parent client.Object, nodes []string) client.Object
+}
+
+// Edit is one way to change a spec.
+type Edit struct {
+	Name string
+	// Weight is how often users do it, against the others.
+	Weight int
+	// Do changes parent, which is a copy.
+	Do func(chance *rand.Rand, parent client.Object)
+}
+
+func (k Kind) resources() []schema.GroupVersionResource {
+	return append([]schema.GroupVersionResource{k.Check.Parents, k.Check.Children, k.Check.Revisions}, k.Watches...)
+}

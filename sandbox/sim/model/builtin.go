@@ -1,0 +1,75 @@
+package model
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kubernetes/pkg/apis/apps"
+	_ "k8s.io/kubernetes/pkg/apis/apps/install" // defaults and conversions
+	"k8s.io/kubernetes/pkg/apis/core"
+	_ "k8s.io/kubernetes/pkg/apis/core/install" // defaults and conversions
+	"k8s.io/kubernetes/pkg/registry/apps/controllerrevision"
+	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
+	"k8s.io/kubernetes/pkg/registry/apps/replicaset"
+	"k8s.io/kubernetes/pkg/registry/apps/statefulset"
+	"k8s.io/kubernetes/pkg/registry/core/node"
+	"k8s.io/kubernetes/pkg/registry/core/persistentvolumeclaim"
+	"k8s.io/kubernetes/pkg/registry/core/pod"
+	"k8s.io/kubernetes/pkg/registry/core/replicationcontroller"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// BuiltIn returns the kinds of Kubernetes that cairn's controllers touch. Their defaults, conversions and rules are those
+// of the API server, from k8s.io/kubernetes.
+func BuiltIn() []Kind {
+	return []Kind{
+		upstream[appsv1.DaemonSet, apps.DaemonSet](appsV1, "DaemonSet", "daemonsets",
+			daemonset.Strategy, daemonset.StatusStrategy),
+		upstream[appsv1.StatefulSet, apps.StatefulSet](appsV1, "StatefulSet", "statefulsets",
+			statefulset.Strategy, statefulset.StatusStrategy),
+		upstream[appsv1.ReplicaSet, apps.ReplicaSet](appsV1, "ReplicaSet", "replicasets",
+			replicaset.Strategy, replicaset.StatusStrategy),
+		upstream[appsv1.ControllerRevision, apps.ControllerRevision](appsV1, "ControllerRevision", "controllerrevisions",
+			controllerrevision.Strategy, nil),
+		upstream[corev1.ReplicationController, core.ReplicationController](coreV1, "ReplicationController", "replicationcontrollers",
+			replicationcontroller.Strategy, replicationcontroller.StatusStrategy),
+		podKind(),
+		upstream[corev1.PersistentVolumeClaim, core.PersistentVolumeClaim](coreV1, "PersistentVolumeClaim", "persistentvolumeclaims",
+			persistentvolumeclaim.Strategy, persistentvolumeclaim.StatusStrategy),
+		upstream[corev1.Node, core.Node](coreV1, "Node", "nodes", node.Strategy, node.StatusStrategy),
+	}
+}
+
+var appsV1, coreV1 = appsv1.SchemeGroupVersion, corev1.SchemeGroupVersion
+
+// podKind is the entry of pods.
+func podKind() Kind {
+	k := upstream[corev1.Pod, core.Pod](coreV1, "Pod", "pods", pod.Strategy, pod.StatusStrategy)
+	k.selectable = func(hub runtime.Object) fields.Set {
+		return pod.ToSelectableFields(hub.(*core.Pod)) //nolint:forcetypeassert // the kind's internal version
+	}
+	return k
+}
+
+// upstream makes an entry of what k8s.io/kubernetes knows about a kind: V is its published type, H its internal one.
+func upstream[V, H any, PV interface {
+	*V
+	client.Object
+}, PH interface {
+	*H
+	runtime.Object
+}](version schema.GroupVersion, kind, resource string, r rules, status rest.RESTUpdateStrategy) Kind {
+	return Kind{
+		Resource:    version.WithResource(resource),
+		Kind:        version.WithKind(kind),
+		Namespaced:  r.NamespaceScoped(),
+		Status:      status != nil,
+		rules:       r,
+		statusRules: status,
+		newObject:   func() client.Object { return PV(new(V)) },
+		newHub:      func() runtime.Object { return PH(new(H)) },
+	}
+}

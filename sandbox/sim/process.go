@@ -1,0 +1,160 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/cairn-dev/cairn/sandbox/sim/model"
+)
+
+// This file is one run of a manager, from its start until it ends or is killed, and the requests that it makes. A request
+// waits until the scheduler serves it: nothing that a manager does is done before the scheduler says so.
+
+// process is one run of a manager.
+type process struct {
+	// name is the user that its requests come from: manager-1. run counts the starts of all managers.
+	name string
+	run  int
+	// born and ended are the server's resource versions at its start and end; ended is zero while it runs.
+	born, ended uint64
+
+	world   *world
+	manager *manager
+	cancel  context.CancelFunc
+
+	// mu guards what its goroutines and the scheduler share.
+	mu    sync.Mutex
+	dead  bool
+	calls []*call
+	said  []saying
+}
+
+// call is one request that waits.
+type call struct {
+	from    *process
+	request model.Request
+	answer  chan answer
+	// body orders requests that differ in nothing else. It is made when it is needed.
+	body string
+	// late marks a request that its manager has given up or died over. The server may still act on it.
+	late bool
+	// pass is the one that it belongs to, nil if it belongs to none; asked is the server's resource version when it was
+	// made.
+	pass  *pass
+	asked uint64
+}
+
+type answer struct {
+	response model.Response
+	err      error
+}
+
+// do is the manager's way to the server.
+func (p *process) do(ctx context.Context, r model.Request) (model.Response, error) {
+	r.User = p.name
+	c := &call{from: p, request: r, answer: make(chan answer, 1), asked: p.world.version.Load()}
+	c.pass, _ = ctx.Value(passKey{}).(*pass)
+	if !p.enqueue(c) {
+		return model.Response{}, errKilled
+	}
+	select {
+	case p.world.arrived <- struct{}{}:
+	default:
+	}
+	a := <-c.answer
+	return a.response, a.err
+}
+
+func (p *process) enqueue(c *call) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dead {
+		return false
+	}
+	p.calls = append(p.calls, c)
+	return true
+}
+
+// collect returns the requests that have arrived since the last time.
+func (p *process) collect() []*call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	calls := p.calls
+	p.calls = nil
+	return calls
+}
+
+// die makes the process's requests fail from now on, and ends its goroutines.
+func (p *process) die() {
+	p.mu.Lock()
+	p.dead = true
+	p.mu.Unlock()
+	p.cancel()
+}
+
+// reply answers a request. Nobody waits for a late one.
+func (c *call) reply(response model.Response, err error) {
+	if !c.late {
+		c.answer <- answer{response, err}
+	}
+}
+
+// writes reports whether the request changes anything.
+func (c *call) writes() bool {
+	return c.request.Verb != model.VerbGet && c.request.Verb != model.VerbList
+}
+
+func (c *call) String() string {
+	r := c.request
+	resource := r.Resource.Resource
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	name := r.Name
+	if name == "" && r.Object != nil {
+		name = r.Object.GetName()
+	}
+	s := fmt.Sprintf("%s %s %s %s", c.from.name, r.Verb, resource, strings.TrimSpace(r.Namespace+" "+name))
+	if r.DryRun {
+		s += " (dry run)"
+	}
+	return s
+}
+
+// compareCalls orders requests by what they ask for, never by when they came: two goroutines of a manager that ask at
+// once have no order.
+func compareCalls(a, b *call) int {
+	x, y := a.request, b.request
+	if order := cmp.Or(
+		cmp.Compare(a.from.name, b.from.name), cmp.Compare(a.from.run, b.from.run),
+		cmp.Compare(x.Verb, y.Verb), cmp.Compare(x.Resource.Resource, y.Resource.Resource),
+		cmp.Compare(x.Subresource, y.Subresource), cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name),
+	); order != 0 {
+		return order
+	}
+	return cmp.Compare(a.text(), b.text())
+}
+
+// text is the body of a request.
+func (c *call) text() string {
+	if c.body != "" {
+		return c.body
+	}
+	switch {
+	case c.request.Object != nil:
+		text, err := json.Marshal(c.request.Object)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		c.body = string(text)
+	case c.request.Patch != nil:
+		c.body = string(c.request.Patch)
+	case c.request.LabelSelector != nil:
+		c.body = c.request.LabelSelector.String()
+	}
+	return c.body
+}

@@ -1,0 +1,374 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	cairn "github.com/cairn-dev/cairn/manager"
+	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/sim/model"
+)
+
+// This file is the world: a server, its cluster, the managers that run, and what has happened so far. One goroutine owns
+// it, the scheduler's, and nothing else in it is shared with the managers but what process.go guards.
+
+// namespace is where everything happens.
+const namespace = "sim"
+
+// world is one simulated cluster.
+type world struct {
+	options  Options
+	kinds    []Kind
+	scheme   *runtime.Scheme
+	modelled []model.Kind
+	served   map[schema.GroupVersionResource]model.Kind
+	server   *model.Server
+	clock    clock.WithTicker
+	born     time.Time
+
+	// chance makes every choice that is not made by a person.
+	chance *rand.Rand
+	temper temper
+
+	processes []*process
+	runs      int
+	// doomed are those that gave up, and are still to be ended.
+	doomed  []*process
+	calls   []*call
+	arrived chan struct{}
+	outage  *outage
+	// staged is who directs the world, nil for a random one.
+	staged *Stage
+
+	// events are the changes of each resource, shelves what there is now.
+	events  map[schema.GroupVersionResource][]model.Event
+	shelves map[schema.GroupVersionResource]*shelf
+	seen    int
+
+	// version is the server's resource version, for the goroutines of managers.
+	version atomic.Uint64
+	// writers are the requests of managers that wrote, by the resource version of the write.
+	writers map[uint64]*call
+
+	history check.History
+	// prints are what the objects of the events were like when they were handed out.
+	prints []uint64
+	found  []check.Violation
+	stats  Stats
+	trace  trace
+	step   int
+	// complaints are the last errors of passes, with when they were returned.
+	complaints []complaint
+}
+
+type complaint struct {
+	at   time.Time
+	text string
+}
+
+// shelf is what there is of one resource, in the order of names.
+type shelf struct {
+	keys    []string
+	objects map[string]client.Object
+}
+
+func newWorld(seed uint64, o Options) *world {
+	w := &world{
+		options: o,
+		kinds:   o.kinds(),
+		scheme:  clientgoscheme.Scheme,
+		served:  map[schema.GroupVersionResource]model.Kind{},
+		clock:   clock.RealClock{}, // of the bubble
+		born:    clock.RealClock{}.Now(),
+		chance:  rand.New(rand.NewPCG(seed, 0x73696d)), //nolint:gosec // a simulation is repeatable on purpose
+		arrived: make(chan struct{}, 1),
+		events:  map[schema.GroupVersionResource][]model.Event{},
+		shelves: map[schema.GroupVersionResource]*shelf{},
+		stats:   Stats{},
+		writers: map[uint64]*call{},
+	}
+	// ConfigMaps are strangers: something that is neither parent nor child.
+	configMap := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	w.modelled = append(model.BuiltIn(), model.Custom(configMap, "configmaps", true, false, model.Schema{}))
+	for _, k := range w.modelled {
+		w.served[k.Resource] = k
+		w.shelves[k.Resource] = &shelf{objects: map[string]client.Object{}}
+	}
+	w.server = model.New(model.Options{Kinds: w.modelled, Seed: seed, Now: w.clock.Now})
+	w.history.Audited = true
+	w.history.Initial = map[check.Key]client.Object{}
+	w.history.Manager = isManager
+	w.trace.on = o.Trace
+	w.temper = newTemper(w.chance, o)
+	return w
+}
+
+// resources are those that the managers watch.
+func (w *world) resources() map[schema.GroupVersionResource]schema.GroupVersionKind {
+	out := map[schema.GroupVersionResource]schema.GroupVersionKind{}
+	for _, k := range w.kinds {
+		for _, r := range k.resources() {
+			out[r] = w.served[r].Kind
+		}
+	}
+	return out
+}
+
+// start starts a manager of that name. at says as of when each of its first lists is answered.
+func (w *world) start(name string, at func(schema.GroupVersionResource) uint64) {
+	w.runs++
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &process{name: name, run: w.runs, cancel: cancel, world: w, born: w.server.ResourceVersion()}
+	log := logr.New(sink{p})
+	direct := model.NewClient(p.do, w.scheme, w.modelled)
+	p.manager = &manager{
+		process:  p,
+		scheme:   w.scheme,
+		caches:   newCaches(w.scheme, mix(w.chance.Uint64()), w.resources()),
+		mapper:   direct.RESTMapper(),
+		live:     direct,
+		log:      log,
+		recorder: recorder{p, w.trace.on},
+	}
+	p.manager.client = cachedClient{direct, p.manager.caches}
+	for _, i := range p.manager.caches.order {
+		w.relist(i, at(i.resource))
+	}
+	w.processes = append(w.processes, p)
+	for _, k := range w.kinds {
+		if err := cairn.Add(ctx, p.manager, k.Controller, cairn.Options{Workers: w.options.Workers}); err != nil {
+			w.violationf("%s does not start: %v", name, err)
+		}
+	}
+	p.manager.start(ctx, func(err error) { p.say(saying{fatal: true, text: err.Error()}) })
+	w.wait()
+}
+
+// relist fills an informer's store with the resource as it was at a resource version.
+func (w *world) relist(i *informer, rv uint64) {
+	objects, err := w.server.ListAt(i.resource, "", rv)
+	if err != nil {
+		panic(fmt.Sprintf("sim: list %s at %d: %v", i.resource.Resource, rv, err))
+	}
+	i.list(objects, rv, w.events[i.resource])
+}
+
+// kill ends a manager as SIGKILL does. Of its requests that wait, the server has heard of some.
+func (w *world) kill(p *process) {
+	w.processes = slices.DeleteFunc(w.processes, func(other *process) bool { return other == p })
+	p.die()
+	p.ended = w.server.ResourceVersion()
+	w.wait()
+	var rest []*call
+	for _, c := range append(w.calls, p.collect()...) {
+		if c.from != p {
+			rest = append(rest, c)
+			continue
+		}
+		c.reply(model.Response{}, errKilled)
+		c.late = true
+		if w.temper.late && c.writes() {
+			rest = append(rest, c)
+		}
+	}
+	w.calls = rest
+	w.wait()
+}
+
+// wait waits until every goroutine of the managers waits for the server, for an event or for time to pass.
+func (w *world) wait() {
+	synctest.Wait()
+	select {
+	case <-w.arrived:
+	default:
+	}
+	for _, p := range w.processes {
+		w.calls = append(w.calls, p.collect()...)
+		for _, s := range p.heard() {
+			w.hear(p, s)
+		}
+	}
+	slices.SortStableFunc(w.calls, compareCalls)
+}
+
+// bury ends the managers that gave up.
+func (w *world) bury() {
+	for len(w.doomed) > 0 {
+		p := w.doomed[0]
+		w.doomed = w.doomed[1:]
+		w.kill(p)
+	}
+}
+
+// hear takes down what a controller said.
+func (w *world) hear(p *process, s saying) {
+	if s.fatal {
+		w.stats.count("managers that gave up")
+		w.tracef("%s gives up", p.name) // which of its caches it names first is chance
+		w.doomed = append(w.doomed, p)
+		return
+	}
+	if !s.failure {
+		w.stats.count("event " + s.what)
+		w.tracef("%s says %s: %s", p.name, s.what, s.text)
+		return
+	}
+	w.stats.count("errors of passes")
+	w.tracef("%s fails: %s: %s", p.name, s.what, s.text)
+	w.complaints = append(w.complaints, complaint{w.clock.Now(), s.text})
+	if isPanic(s.text) {
+		w.violationf("%s panics: %s", p.name, s.text)
+	}
+}
+
+// sleep lets time pass, until a request arrives at the latest.
+func (w *world) sleep(d time.Duration) {
+	timer := w.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-w.arrived:
+	case <-timer.C():
+	}
+	w.wait()
+}
+
+// ask does what somebody other than a manager asks of the server.
+func (w *world) ask(r model.Request) model.Response {
+	response := w.do(r)
+	if response.Err != nil {
+		w.tracef("%s %s %s %s: %v", r.User, r.Verb, r.Resource.Resource, r.Name, response.Err)
+	} else {
+		w.tracef("%s %s %s %s: %d", r.User, r.Verb, r.Resource.Resource, objectName(r, response), response.ResourceVersion)
+	}
+	return response
+}
+
+// do sends a request to the server, and takes down what it changed and who did it.
+func (w *world) do(r model.Request) model.Response {
+	response := w.server.Do(r)
+	entry := entryOf(r, response)
+	events := w.server.Events()
+	for _, e := range events[w.seen:] {
+		w.events[e.Resource] = append(w.events[e.Resource], e)
+		w.shelves[e.Resource].put(e)
+		w.history.Events = append(w.history.Events, eventOf(e, entry))
+		w.history.Complete = e.RV
+		w.prints = append(w.prints, fingerprint(e.Object))
+	}
+	w.seen = len(events)
+	w.version.Store(w.server.ResourceVersion())
+	return response
+}
+
+func entryOf(r model.Request, response model.Response) *check.Entry {
+	e := &check.Entry{
+		User: r.User, Verb: r.Verb, Group: r.Resource.Group, Resource: r.Resource.Resource,
+		Namespace: r.Namespace, Name: objectName(r, response), Subresource: r.Subresource, Code: http.StatusOK,
+	}
+	if response.Err != nil {
+		e.Code = int(statusOf(response.Err))
+	}
+	if response.Object != nil {
+		e.UID = response.Object.GetUID()
+		e.RV = response.ResourceVersion
+	}
+	if r.Preconditions != nil && r.Preconditions.UID != nil {
+		e.Precondition = *r.Preconditions.UID
+	}
+	if r.Preconditions != nil && r.Preconditions.ResourceVersion != nil {
+		e.PreconditionRV = *r.Preconditions.ResourceVersion
+	}
+	return e
+}
+
+func statusOf(err error) int32 {
+	if status, ok := err.(apierrors.APIStatus); ok {
+		return status.Status().Code
+	}
+	return http.StatusInternalServerError
+}
+
+func objectName(r model.Request, response model.Response) string {
+	switch {
+	case r.Name != "":
+		return r.Name
+	case response.Object != nil:
+		return response.Object.GetName()
+	case r.Object != nil:
+		return r.Object.GetName()
+	default:
+		return ""
+	}
+}
+
+func eventOf(e model.Event, by *check.Entry) check.Event {
+	out := check.Event{RV: e.RV, Type: check.Modified, Key: check.KeyOf(e.Resource, e.Object), Old: e.Old, New: e.Object, By: by}
+	switch e.Type {
+	case addedEvent:
+		out.Type, out.Old = check.Added, nil
+	case deletedEvent:
+		out.Type, out.New = check.Deleted, nil
+	default:
+	}
+	return out
+}
+
+func (s *shelf) put(e model.Event) {
+	key := storeKey(client.ObjectKeyFromObject(e.Object))
+	at, there := slices.BinarySearch(s.keys, key)
+	if e.Type == deletedEvent {
+		delete(s.objects, key)
+		if there {
+			s.keys = slices.Delete(s.keys, at, at+1)
+		}
+		return
+	}
+	s.objects[key] = e.Object
+	if !there {
+		s.keys = slices.Insert(s.keys, at, key)
+	}
+}
+
+// all returns what there is of a resource, by name.
+func (w *world) all(resource schema.GroupVersionResource) []client.Object {
+	s := w.shelves[resource]
+	out := make([]client.Object, 0, len(s.keys))
+	for _, key := range s.keys {
+		out = append(out, s.objects[key])
+	}
+	return out
+}
+
+// get returns an object, nil if there is none.
+func (w *world) get(resource schema.GroupVersionResource, ns, name string) client.Object {
+	key := name
+	if ns != "" {
+		key = ns + "/" + name
+	}
+	return w.shelves[resource].objects[key]
+}
+
+// violationf reports what no rule of package check can see: a world that does not come to its end as it should (C1).
+func (w *world) violationf(format string, args ...any) {
+	v := check.Violation{Invariant: "C1", RV: w.server.ResourceVersion(), Sentence: fmt.Sprintf(format, args...)}
+	w.found = append(w.found, v)
+	w.tracef("VIOLATION %s", v)
+}
+
+func compare(a, b string) int { return cmp.Compare(a, b) }
