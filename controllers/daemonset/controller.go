@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -53,8 +52,9 @@ type Reconciler struct {
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	backoff  *flowcontrol.Backoff
-	// confirmed holds the UIDs of DaemonSets whose cached pods were once checked against the API server.
-	confirmed sync.Map
+	// pods writes pods; fresh confirms the cached ones once a DaemonSet.
+	pods  ownership.Writer
+	fresh *ownership.Confirmer
 }
 
 // Reconcile runs one pass over one DaemonSet: gather, resolve, record, plan, act, report, truncate. A returned error is
@@ -131,7 +131,7 @@ func (r *Reconciler) roll(ctx context.Context, o *observed, rep *report, current
 	}
 	result := reconcile.Result{RequeueAfter: rep.plan.again}
 	if rep.plan.destructive() {
-		why, err := r.confirmFresh(ctx, o)
+		why, err := r.fresh.Confirm(ctx, o.ds, o.selector, o.children())
 		if err != nil {
 			return reconcile.Result{}, err
 		}
