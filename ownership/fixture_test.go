@@ -95,6 +95,8 @@ type server struct {
 	reads, writes atomic.Int32
 	readErr       error
 	hook          func(o client.Object, body string) error
+	// delete, if set, is asked before each delete.
+	delete func(client.DeleteOptions) error
 }
 
 func serve(t *testing.T, objects ...client.Object) *server {
@@ -109,6 +111,21 @@ func serve(t *testing.T, objects ...client.Object) *server {
 				return s.readErr
 			}
 			return c.Get(ctx, key, o, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			err := c.Create(ctx, o, opts...)
+			if err == nil {
+				o.SetResourceVersion("8") // the fake counts from 1, where a real one never is
+			}
+			return err
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if s.delete != nil {
+				if err := s.delete(*(&client.DeleteOptions{}).ApplyOptions(opts)); err != nil {
+					return err
+				}
+			}
+			return c.Delete(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			s.writes.Add(1)

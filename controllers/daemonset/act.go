@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -26,82 +26,38 @@ const burst = 250
 // maxNameProbes bounds the search for a free pod name.
 const maxNameProbes = 8
 
-// act carries a plan out: creates in batches that start small and double while they succeed, so that a quota or a
-// broken webhook costs few requests; then deletes, all at once. It returns all errors, joined.
+// act carries a plan out: creates, slowly at first, then deletes, all at once. It returns all errors, joined.
 func (r *Reconciler) act(ctx context.Context, f facts, p *plan) error {
-	creates, deletes := p.creates, p.deletes
-	creates, deletes = creates[:min(len(creates), burst)], deletes[:min(len(deletes), burst)]
-	var errs []error
-	for size := 1; len(creates) > 0; size *= 2 {
-		batch := creates[:min(size, len(creates))]
-		creates = creates[len(batch):]
-		if err := each(batch, func(c creation) error { return r.create(ctx, f, c) }); err != nil {
-			errs = append(errs, err)
-			break // the rest would most likely fail the same way
-		}
-	}
-	errs = append(errs, each(deletes, func(d deletion) error { return r.delete(ctx, f.ds, d) }))
-	return errors.Join(errs...)
+	creates, deletes := p.creates[:min(len(p.creates), burst)], p.deletes[:min(len(p.deletes), burst)]
+	created := ownership.SlowStart(creates, func(c creation) error { return r.create(ctx, f, c) })
+	return errors.Join(created, ownership.Each(deletes, func(d deletion) error { return r.delete(ctx, f.ds, d) }))
 }
 
-// each does f for all items at once and joins the errors.
-func each[T any](items []T, f func(T) error) error {
-	errs := make([]error, len(items))
-	var wg sync.WaitGroup
-	for i, item := range items {
-		wg.Go(func() { errs[i] = f(item) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-// create makes the pod of one node. A name that is taken is read back: a pod that is ours, alive and of this revision
-// was made by an earlier request whose response was lost, or by another manager, and is the one we want.
+// create makes the pod of one node. A name that something else has is skipped.
 func (r *Reconciler) create(ctx context.Context, f facts, c creation) error {
-	var err error
 	for probe := range maxNameProbes {
 		pod := podFor(f.ds, f.hash, c.node, probe)
-		err = r.client.Create(ctx, pod)
+		how, err := r.pods.Create(ctx, f.ds, pod, func(found client.Object) bool {
+			node, _ := nodeOf(asPod(found)) // a pod that is bound for no node is not ours
+			return node == c.node && found.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey] == f.hash
+		})
 		switch {
-		case err == nil:
-			r.ledger.Wrote(f.ds.UID, podResource, pod)
-			r.recorder.Eventf(f.ds, pod, corev1.EventTypeNormal, "SuccessfulCreate", "Create", "Created pod: %s (%s)", pod.Name, c.reason)
-			return nil
 		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 			return nil // nothing can be made here any more, and nobody wants to read so
-		case !apierrors.IsAlreadyExists(err):
+		case err != nil:
 			r.recorder.Eventf(f.ds, nil, corev1.EventTypeWarning, "FailedCreate", "Create", "Error creating a pod for node %s: %v", c.node, err)
 			return fmt.Errorf("create a pod for node %s: %w", c.node, err)
-		}
-		ours, err := r.readBack(ctx, f, c, pod)
-		if ours || err != nil {
-			return err
+		case how == ownership.Created:
+			r.recorder.Eventf(f.ds, pod, corev1.EventTypeNormal, "SuccessfulCreate", "Create", "Created pod: %s (%s)", pod.Name, c.reason)
+			return nil
+		case how == ownership.Existed:
+			return nil
 		}
 	}
-	return fmt.Errorf("create a pod for node %s: %d names in a row are taken: %w", c.node, maxNameProbes, err)
+	return fmt.Errorf("create a pod for node %s: %d names in a row are taken", c.node, maxNameProbes)
 }
 
-// readBack looks at the pod that has the name we want, and says whether it is the one we want.
-func (r *Reconciler) readBack(ctx context.Context, f facts, c creation, want *corev1.Pod) (bool, error) {
-	var pod corev1.Pod
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(want), &pod)
-	if apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("create pod %s: it existed and is gone again: %w", want.Name, err)
-	}
-	if err != nil {
-		return false, fmt.Errorf("read back pod %s: %w", want.Name, err)
-	}
-	node, _ := nodeOf(&pod) // a pod that is bound for no node is not ours
-	if !metav1.IsControlledBy(&pod, f.ds) || pod.DeletionTimestamp != nil || node != c.node ||
-		pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] != f.hash {
-		return false, nil
-	}
-	r.ledger.Wrote(f.ds.UID, podResource, &pod) // the cache has not shown it yet
-	return true, nil
-}
-
-// delete removes exactly the pod that the plan was made from: if it changed since, it may be the one that serves by now,
-// and the next pass decides anew.
+// delete removes the pod that the plan was made from, unless it changed since.
 func (r *Reconciler) delete(ctx context.Context, ds *appsv1.DaemonSet, d deletion) error {
 	if d.failed {
 		r.backoff.Next(backoffKey(ds, d.node), r.clock.Now())
@@ -112,17 +68,14 @@ func (r *Reconciler) delete(ctx context.Context, ds *appsv1.DaemonSet, d deletio
 		r.recorder.Eventf(ds, d.pod, corev1.EventTypeNormal, "SucceededDaemonPod", "Delete",
 			"Found succeeded daemon pod %s/%s on node %s, will try to delete it", d.pod.Namespace, d.pod.Name, d.node)
 	}
-	target := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.pod.Namespace, Name: d.pod.Name}}
-	err := r.client.Delete(ctx, target, client.Preconditions{UID: &d.pod.UID, ResourceVersion: &d.pod.ResourceVersion})
-	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return nil
-	case err != nil:
+	deleted, err := r.pods.Delete(ctx, ds, d.pod)
+	if err != nil {
 		r.recorder.Eventf(ds, d.pod, corev1.EventTypeWarning, "FailedDelete", "Delete", "Error deleting pod %s: %v", d.pod.Name, err)
 		return fmt.Errorf("delete pod %s: %w", d.pod.Name, err)
 	}
-	r.ledger.Deleted(ds.UID, podResource, d.pod)
-	r.recorder.Eventf(ds, d.pod, corev1.EventTypeNormal, "SuccessfulDelete", "Delete", "Deleted pod: %s (%s)", d.pod.Name, d.reason)
+	if deleted {
+		r.recorder.Eventf(ds, d.pod, corev1.EventTypeNormal, "SuccessfulDelete", "Delete", "Deleted pod: %s (%s)", d.pod.Name, d.reason)
+	}
 	return nil
 }
 
@@ -137,7 +90,7 @@ func (r *Reconciler) relabel(o *observed) history.Relabel {
 			}
 		}
 		o.relabelled = append(o.relabelled, to.Hash) // even if a response is lost
-		return each(mine, func(i int) error {
+		return ownership.Each(mine, func(i int) error {
 			pod := o.pods[i]
 			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 				"uid": pod.UID, "resourceVersion": pod.ResourceVersion,
@@ -159,3 +112,7 @@ func (r *Reconciler) relabel(o *observed) history.Relabel {
 
 // backoffKey names a node of one DaemonSet, by UID: a recreated one starts afresh.
 func backoffKey(ds *appsv1.DaemonSet, node string) string { return string(ds.UID) + "/" + node }
+
+func asPod(o client.Object) *corev1.Pod {
+	return o.(*corev1.Pod) //nolint:forcetypeassert // every caller asks for pods
+}

@@ -235,7 +235,7 @@ func TestCreateErrors(t *testing.T) {
 		"gone at read back": {nil, refuse("create", "Pod", exists), "it existed and is gone again", 1},
 		"no read back": {nil, func(c call) error {
 			return errors.Join(refuse("create", "Pod", exists)(c), refuse("get", "Pod", boom)(c))
-		}, "read back pod", 1},
+		}, "read back *v1.Pod", 1},
 		"all names taken": {foreign, nil, "create a pod for node n000: 8 names in a row are taken", 8},
 	} {
 		t.Run(name, func(t *testing.T) {

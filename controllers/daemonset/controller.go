@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"slices"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -55,8 +52,9 @@ type Reconciler struct {
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	backoff  *flowcontrol.Backoff
-	// confirmed holds the UIDs of DaemonSets whose cached pods were once checked against the API server.
-	confirmed sync.Map
+	// pods writes pods; fresh confirms the cached ones once a DaemonSet.
+	pods  ownership.Writer
+	fresh *ownership.Confirmer
 }
 
 // Reconcile runs one pass over one DaemonSet: gather, resolve, record, plan, act, report, truncate. A returned error is
@@ -140,7 +138,7 @@ func (r *Reconciler) roll(ctx context.Context, o *observed, rep *report, current
 	}
 	result := reconcile.Result{RequeueAfter: rep.plan.again}
 	if rep.plan.risky() {
-		why, err := r.confirmFresh(ctx, o)
+		why, err := r.fresh.Confirm(ctx, o.ds, o.selector, o.children())
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -149,8 +147,8 @@ func (r *Reconciler) roll(ctx context.Context, o *observed, rep *report, current
 		}
 	}
 	actErr, statusErr := r.act(ctx, f, rep.plan), r.writeStatus(ctx, o.ds, *rep)
-	if unknown(actErr) {
-		r.confirmed.Delete(o.ds.UID) // what was written nobody told us, so that the ledger cannot wait for it
+	if ownership.Unknown(actErr) {
+		r.fresh.Forget(o.ds.UID) // what was written nobody told us, so that the ledger cannot wait for it
 	}
 	if actErr != nil && errors.Is(statusErr, history.ErrStale) {
 		statusErr = nil // a lost race must not turn a failure into a quick retry
@@ -195,29 +193,11 @@ func (r *Reconciler) truncate(ctx context.Context, o *observed, entries []revisi
 		return nil
 	}
 	// A pod that the cache does not show may need one of them. It will be shown, and that wakes us.
-	if why, err := r.confirmFresh(ctx, o); err != nil || why != "" {
+	if why, err := r.fresh.Confirm(ctx, o.ds, o.selector, o.children()); err != nil || why != "" {
 		log.FromContext(ctx).V(1).Info("Not truncating the history", "reason", why)
 		return err
 	}
 	return r.log.Truncate(ctx, o.ds, entries, update, o.live(), limit)
-}
-
-// unknown reports whether an error leaves open what the API server has done: its answer was lost, or it failed itself. Of
-// several errors, one is enough.
-func unknown(err error) bool {
-	switch e := err.(type) { //nolint:errorlint // it looks at every error there is inside
-	case nil:
-		return false
-	case apierrors.APIStatus:
-		return e.Status().Code >= http.StatusInternalServerError
-	case interface{ Unwrap() []error }:
-		return slices.ContainsFunc(e.Unwrap(), unknown)
-	case interface{ Unwrap() error }:
-		if inner := e.Unwrap(); inner != nil {
-			return unknown(inner)
-		}
-	}
-	return true
 }
 
 func versionOf(r *revision.Revision) string {

@@ -8,10 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
@@ -91,41 +88,13 @@ func (o *observed) live() revision.Live {
 	return revision.NewLive(refs...)
 }
 
-// confirmFresh checks, before the first pod that this process creates or deletes for a DaemonSet, that the cache is not
-// behind the API server. An API server that lags may have filled the cache of a manager that just started with pods that
-// are gone, and without some that are there (kubernetes#59848); after that the ledger keeps the cache honest, until the
-// answer to a write is lost. It says why not, or returns an empty string.
-func (r *Reconciler) confirmFresh(ctx context.Context, o *observed) (string, error) {
-	if _, done := r.confirmed.Load(o.ds.UID); done {
-		return "", nil
+// children returns the claimed pods as what they are to the laws.
+func (o *observed) children() []client.Object {
+	out := make([]client.Object, len(o.pods))
+	for i, pod := range o.pods {
+		out[i] = pod
 	}
-	live := &metav1.PartialObjectMetadataList{}
-	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	err := r.live.List(ctx, live, client.InNamespace(o.ds.Namespace), client.MatchingLabelsSelector{Selector: o.selector})
-	if err != nil {
-		return "", fmt.Errorf("list the pods of DaemonSet %s/%s past the cache: %w", o.ds.Namespace, o.ds.Name, err)
-	}
-	cached := map[types.UID]string{}
-	for _, pod := range o.pods {
-		cached[pod.UID] = pod.ResourceVersion
-	}
-	for i := range live.Items {
-		item := &live.Items[i]
-		if ref := metav1.GetControllerOfNoCopy(item); ref == nil || ref.UID != o.ds.UID {
-			continue
-		}
-		version, known := cached[item.UID]
-		delete(cached, item.UID)
-		cmp, err := resourceversion.CompareResourceVersion(version, item.ResourceVersion)
-		if !known || err == nil && cmp < 0 {
-			return fmt.Sprintf("the cache does not show pod %s as it is", item.Name), nil
-		}
-	}
-	if len(cached) > 0 {
-		return fmt.Sprintf("the cache shows %d pods that are gone", len(cached)), nil
-	}
-	r.confirmed.Store(o.ds.UID, struct{}{})
-	return "", nil
+	return out
 }
 
 // facts are what the plan for o is made from, with the template of the revision that snapshot holds.

@@ -21,13 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/util/flowcontrol"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -236,15 +234,7 @@ func worldOf(s *server, cache client.Reader, stores map[schema.GroupResource]own
 	if cache != nil {
 		c = cached{Client: s, cache: cache}
 	}
-	w.r = &Reconciler{
-		client: c, live: s, ledger: ledger, recorder: w.events, clock: w.clock,
-		backoff: flowcontrol.NewFakeBackOff(shortestBackoff, longestBackoff, w.clock),
-	}
-	w.r.log = history.New(history.DaemonSet(), history.Options{
-		Client: c, Live: s, Indexed: true,
-		Wrote:   func(parent types.UID, o client.Object) { ledger.Wrote(parent, revisionResource, o) },
-		Deleted: func(parent types.UID, o client.Object) { ledger.Deleted(parent, revisionResource, o) },
-	})
+	w.r = newReconciler(c, s, ledger, w.events, Options{Clock: w.clock})
 	return w
 }
 

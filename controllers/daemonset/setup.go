@@ -2,7 +2,6 @@ package daemonset
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -41,8 +40,7 @@ type Options struct {
 	Clock clock.WithTicker
 }
 
-// Setup adds the DaemonSet controller to mgr. The manager's cache must hold pods and ControllerRevisions indexed by
-// [ownership.ControllerIndex]; Setup registers these indexes itself, so it must be the only one to do so for a manager.
+// Setup adds the DaemonSet controller to mgr.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Workers == 0 {
 		o.Workers = 4
@@ -50,27 +48,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	ledger, err := newLedger(ctx, mgr)
+	ledger, err := wire(ctx, mgr)
 	if err != nil {
 		return err
 	}
-	r := &Reconciler{
-		client:   mgr.GetClient(),
-		live:     mgr.GetAPIReader(),
-		ledger:   ledger,
-		recorder: mgr.GetEventRecorder("daemonset-controller"),
-		clock:    o.Clock,
-		backoff:  flowcontrol.NewBackOff(shortestBackoff, longestBackoff),
-	}
-	r.backoff.Clock = o.Clock
-	r.log = history.New(history.DaemonSet(), history.Options{
-		Client:    r.client,
-		Live:      r.live,
-		Indexed:   true,
-		AskServer: o.AskServer,
-		Wrote:     func(parent types.UID, c client.Object) { ledger.Wrote(parent, revisionResource, c) },
-		Deleted:   func(parent types.UID, c client.Object) { ledger.Deleted(parent, revisionResource, c) },
-	})
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), ledger, mgr.GetEventRecorder("daemonset-controller"), o)
 	// Forget the back-off of nodes and DaemonSets that are long gone.
 	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		wait.UntilWithContext(ctx, func(context.Context) { r.backoff.GC() }, time.Minute)
@@ -78,104 +60,75 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	})); err != nil {
 		return err
 	}
-	router := r.router().Handler()
+	router := r.parents().Router().Handler()
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("daemonset").
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
-		Watches(&appsv1.DaemonSet{}, r.ownEvents()).
+		Watches(&appsv1.DaemonSet{}, ownership.ParentEvents(r.forget)).
 		Watches(&corev1.Pod{}, router).
 		Watches(&appsv1.ControllerRevision{}, router).
 		Watches(&corev1.Node{}, r.nodeEvents()).
 		Complete(r)
 }
 
-// newLedger builds the ledger over the stores of everything this controller writes, and registers the indexes.
-func newLedger(ctx context.Context, mgr ctrl.Manager) (*ownership.Ledger, error) {
-	stores := map[schema.GroupResource]ownership.Store{}
-	for resource, o := range map[schema.GroupResource]client.Object{
-		podResource:       &corev1.Pod{},
-		revisionResource:  &appsv1.ControllerRevision{},
+// newReconciler returns a Reconciler that reads from c and, past its cache, from live.
+func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder, o Options) *Reconciler {
+	r := &Reconciler{
+		client: c,
+		live:   live,
+		ledger: ledger,
+		log: history.New(history.DaemonSet(), history.Options{
+			Client:    c,
+			Live:      live,
+			Indexed:   true,
+			AskServer: o.AskServer,
+			Wrote:     func(parent types.UID, o client.Object) { ledger.Wrote(parent, revisionResource, o) },
+			Deleted:   func(parent types.UID, o client.Object) { ledger.Deleted(parent, revisionResource, o) },
+		}),
+		pods:     ownership.Writer{Client: c, Live: live, Ledger: ledger, Resource: podResource},
+		fresh:    &ownership.Confirmer{Live: live, Children: corev1.SchemeGroupVersion.WithKind("Pod")},
+		recorder: recorder,
+		clock:    o.Clock,
+		backoff:  flowcontrol.NewBackOff(shortestBackoff, longestBackoff),
+	}
+	r.backoff.Clock = o.Clock
+	return r
+}
+
+// wire builds the ledger over the stores of everything this controller writes, and registers the indexes.
+func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.Ledger, error) {
+	return ownership.Wire(ctx, mgr, map[schema.GroupResource]client.Object{
+		podResource:      &corev1.Pod{},
+		revisionResource: &appsv1.ControllerRevision{},
+	}, map[schema.GroupResource]client.Object{
 		daemonSetResource: &appsv1.DaemonSet{},
-	} {
-		if resource != daemonSetResource {
-			if err := mgr.GetFieldIndexer().IndexField(ctx, o, ownership.ControllerIndex, ownership.IndexController); err != nil {
-				return nil, fmt.Errorf("index %s by controller: %w", resource, err)
-			}
-		}
-		informer, err := mgr.GetCache().GetInformer(ctx, o)
-		if err != nil {
-			return nil, fmt.Errorf("watch %s: %w", resource, err)
-		}
-		shared, ok := informer.(cache.SharedIndexInformer)
-		if !ok {
-			return nil, fmt.Errorf("the cache of %s is a %T, which has no store to read our own writes from", resource, informer)
-		}
-		stores[resource] = shared.GetStore()
-	}
-	return ownership.NewLedger(stores), nil
+	})
 }
 
-func (r *Reconciler) router() ownership.Router {
-	return ownership.Router{
-		Parent: kind.GroupKind(),
-		UID: func(ctx context.Context, key types.NamespacedName) (types.UID, bool) {
-			var ds appsv1.DaemonSet
-			if err := r.client.Get(ctx, key, &ds); err != nil {
-				return "", false
-			}
-			return ds.UID, true
-		},
-		Matching: func(ctx context.Context, orphan client.Object) []types.NamespacedName {
-			return r.selected(ctx, orphan.GetNamespace(), func(ds *appsv1.DaemonSet) bool {
-				selector, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
-				return err == nil && !selector.Empty() && selector.Matches(labels.Set(orphan.GetLabels()))
-			})
+// parents says how DaemonSets are found in the cache.
+func (r *Reconciler) parents() ownership.Parents {
+	return ownership.Parents{
+		Reader:  r.client,
+		Kind:    kind.GroupKind(),
+		New:     func() client.Object { return &appsv1.DaemonSet{} },
+		NewList: func() client.ObjectList { return &appsv1.DaemonSetList{} },
+		Selector: func(parent client.Object) (labels.Selector, error) {
+			return metav1.LabelSelectorAsSelector(asDaemonSet(parent).Spec.Selector)
 		},
 	}
 }
 
-// selected lists the DaemonSets of a namespace, or of all, that pass a test.
-func (r *Reconciler) selected(ctx context.Context, namespace string, test func(*appsv1.DaemonSet) bool) []types.NamespacedName {
-	var list appsv1.DaemonSetList
-	if err := r.client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return nil // the cache is not there yet; its first list wakes every DaemonSet
-	}
-	var out []types.NamespacedName
-	for i := range list.Items {
-		if test(&list.Items[i]) {
-			out = append(out, client.ObjectKeyFromObject(&list.Items[i]))
-		}
-	}
-	return out
-}
-
-// ownEvents wakes a DaemonSet for its own changes, and forgets one that is gone, so that one of the same name inherits
-// nothing.
-func (r *Reconciler) ownEvents() handler.EventHandler {
-	forget := func(o client.Object) {
-		r.ledger.Forget(o.GetUID())
-		r.confirmed.Delete(o.GetUID())
-	}
-	own := &handler.EnqueueRequestForObject{}
-	return handler.Funcs{
-		CreateFunc: own.Create,
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
-				forget(e.ObjectOld)
-			}
-			own.Update(ctx, e, q)
-		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			forget(e.Object)
-		},
-	}
+// forget drops what is remembered of a DaemonSet that is gone.
+func (r *Reconciler) forget(uid types.UID) {
+	r.ledger.Forget(uid)
+	r.fresh.Forget(uid)
 }
 
 // nodeEvents wakes the DaemonSets for which a change of a node makes a difference. Heartbeats make none.
 func (r *Reconciler) nodeEvents() handler.EventHandler {
 	wake := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], before, after *corev1.Node) {
-		keys := r.selected(ctx, metav1.NamespaceAll, func(ds *appsv1.DaemonSet) bool {
-			place := placementFor(ds)
+		keys := r.parents().Select(ctx, metav1.NamespaceAll, func(ds client.Object) bool {
+			place := placementFor(asDaemonSet(ds))
 			return placed(place, before) != placed(place, after)
 		})
 		for _, key := range keys {
@@ -210,4 +163,8 @@ func placed(p placement, node *corev1.Node) [2]bool {
 
 func asNode(o client.Object) *corev1.Node {
 	return o.(*corev1.Node) //nolint:forcetypeassert // the watch is for nodes
+}
+
+func asDaemonSet(o client.Object) *appsv1.DaemonSet {
+	return o.(*appsv1.DaemonSet) //nolint:forcetypeassert // every caller asks for DaemonSets
 }

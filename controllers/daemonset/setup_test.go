@@ -12,8 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -109,11 +109,20 @@ func TestOwnEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := worldOf(newServer(t), nil, map[schema.GroupResource]ownership.Store{podResource: &store{version: "1"}})
 			w.r.ledger.Wrote("agent-uid", podResource, pod("n1", hashNew, func(p *corev1.Pod) { p.ResourceVersion = "5" }))
-			w.r.confirmed.Store(types.UID("agent-uid"), struct{}{})
-			if diff := cmp.Diff(c.woken, woken(t, deliver(t, w.r.ownEvents(), c.before, c.after))); diff != "" {
+			confirm := func(cached ...client.Object) string {
+				why, err := w.r.fresh.Confirm(t.Context(), agent(), labels.SelectorFromSet(labels.Set{"app": "agent"}), cached)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return why
+			}
+			if why := confirm(); why != "" {
+				t.Fatal(why)
+			}
+			if diff := cmp.Diff(c.woken, woken(t, deliver(t, ownership.ParentEvents(w.r.forget), c.before, c.after))); diff != "" {
 				t.Errorf("woken (-want +got):\n%s", diff)
 			}
-			_, confirmed := w.r.confirmed.Load(types.UID("agent-uid"))
+			confirmed := confirm(pod("n1", hashNew)) == "" // there is no such pod, so only a memory says so
 			if unseen := w.r.ledger.Unseen("agent-uid") != ""; unseen == c.forgotten || confirmed == c.forgotten {
 				t.Errorf("unseen writes: %v, confirmed: %v", unseen, confirmed)
 			}
@@ -141,7 +150,7 @@ func TestChildEvents(t *testing.T) {
 		"another orphan":    {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}, []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, woken(t, deliver(t, w.r.router().Handler(), nil, c.child))); diff != "" {
+			if diff := cmp.Diff(c.want, woken(t, deliver(t, w.r.parents().Router().Handler(), nil, c.child))); diff != "" {
 				t.Errorf("woken (-want +got):\n%s", diff)
 			}
 		})

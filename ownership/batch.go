@@ -1,0 +1,33 @@
+package ownership
+
+import (
+	"errors"
+	"sync"
+)
+
+// This file carries out many writes of one pass at once.
+
+// SlowStart does f for all items in batches of 1, 2, 4 and so on, each batch at once, and stops after the first batch
+// that fails: under a full quota or a broken webhook the rest would most likely fail the same way, and a pass costs few
+// requests. It returns the errors of that batch, joined.
+func SlowStart[T any](items []T, f func(T) error) error {
+	for size := 1; len(items) > 0; size *= 2 {
+		batch := items[:min(size, len(items))]
+		items = items[len(batch):]
+		if err := Each(batch, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Each does f for all items at once and returns the errors, joined.
+func Each[T any](items []T, f func(T) error) error {
+	errs := make([]error, len(items))
+	var running sync.WaitGroup
+	for i, item := range items {
+		running.Go(func() { errs[i] = f(item) })
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,67 @@
+package ownership
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file makes sure that a process that just started does not act on the past.
+
+// Confirmer checks, once for each parent and process, that the cached children are those that the API server has. An API
+// server that lags may have filled the cache of a manager that just started with children that are gone
+// (kubernetes#59848, failure mode F12); after that a [Ledger] keeps the cache honest. It is safe for concurrent use.
+type Confirmer struct {
+	// Live lists past every cache; it needs list on the child kind.
+	Live client.Reader
+	// Children is the child kind.
+	Children schema.GroupVersionKind
+
+	done sync.Map // of types.UID
+}
+
+// Confirm compares cached, the children that parent controls, with the API server, before the first destructive step for
+// parent. It says in one clause how they differ, and returns an empty string if they do not: then it never asks again for
+// this parent. The caller drops the pass if it gets an answer, and retries it after an error.
+func (c *Confirmer) Confirm(ctx context.Context, parent client.Object, selector labels.Selector, cached []client.Object) (string, error) {
+	if _, done := c.done.Load(parent.GetUID()); done {
+		return "", nil
+	}
+	live := &metav1.PartialObjectMetadataList{}
+	live.SetGroupVersionKind(c.Children.GroupVersion().WithKind(c.Children.Kind + "List"))
+	err := c.Live.List(ctx, live, client.InNamespace(parent.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
+		return "", fmt.Errorf("list the children of %s past the cache: %w", describe(parent), err)
+	}
+	versions := map[types.UID]string{}
+	for _, child := range cached {
+		versions[child.GetUID()] = child.GetResourceVersion()
+	}
+	for i := range live.Items {
+		item := &live.Items[i]
+		if !metav1.IsControlledBy(item, parent) {
+			continue
+		}
+		version, known := versions[item.UID]
+		delete(versions, item.UID)
+		cmp, err := resourceversion.CompareResourceVersion(version, item.ResourceVersion)
+		if !known || err == nil && cmp < 0 {
+			return fmt.Sprintf("the cache does not show %s %s as it is", c.Children.Kind, item.Name), nil
+		}
+	}
+	if len(versions) > 0 {
+		return fmt.Sprintf("the cache shows %d children that are gone", len(versions)), nil
+	}
+	c.done.Store(parent.GetUID(), struct{}{})
+	return "", nil
+}
+
+// Forget drops what is known of a parent that is gone.
+func (c *Confirmer) Forget(parent types.UID) { c.done.Delete(parent) }

@@ -1,0 +1,90 @@
+package ownership_test
+
+// A process that just started, and a cache that an API server filled which lags behind (F12).
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+func TestConfirm(t *testing.T) {
+	web := parent("web")
+	mine := func(name, rv string) *corev1.Pod { return child(name, ownedBy(web), version(rv)) }
+	for name, c := range map[string]struct {
+		cached []client.Object
+		want   string
+	}{
+		"the same":                      {[]client.Object{mine("a", "7"), mine("b", "7")}, ""},
+		"the cache is newer":            {[]client.Object{mine("a", "9"), mine("b", "7")}, ""},
+		"one is older":                  {[]client.Object{mine("a", "6"), mine("b", "7")}, "does not show Pod a as it is"},
+		"one is missing":                {[]client.Object{mine("b", "7")}, "does not show Pod a as it is"},
+		"one is gone":                   {[]client.Object{mine("a", "7"), mine("b", "7"), mine("c", "7")}, "shows 1 children that are gone"},
+		"one was replaced by its twin":  {[]client.Object{child("a", ownedBy(web), withUID("before")), mine("b", "7")}, "does not show Pod a"},
+		"those of others do not matter": {[]client.Object{mine("a", "7"), mine("b", "7")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, mine("a", "7"), mine("b", "7"), child("theirs", ownedBy(parent("other"))), child("nobodys"))
+			confirmer := &ownership.Confirmer{Live: s, Children: corev1.SchemeGroupVersion.WithKind("Pod")}
+			why, err := confirmer.Confirm(t.Context(), web, appX, c.cached)
+			if err != nil || c.want == "" && why != "" || !strings.Contains(why, c.want) {
+				t.Errorf("got %q, %v; want %q", why, err, c.want)
+			}
+		})
+	}
+}
+
+// One list a parent and process: after a yes the ledger is enough, after a no it asks again, and another parent, or one
+// of the same name later, starts afresh (X1).
+func TestConfirmAsksOnce(t *testing.T) {
+	web := parent("web")
+	lists := 0
+	live := lister(func() error { lists++; return nil })
+	confirmer := &ownership.Confirmer{Live: live, Children: corev1.SchemeGroupVersion.WithKind("Pod")}
+	ask := func(p client.Object, cached ...client.Object) string {
+		why, err := confirmer.Confirm(t.Context(), p, appX, cached)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return why
+	}
+	steps := []struct {
+		why   bool
+		lists int
+		do    func() string
+	}{
+		{true, 1, func() string { return ask(web, child("gone", ownedBy(web))) }},
+		{false, 2, func() string { return ask(web) }},
+		{false, 2, func() string { return ask(web, child("gone", ownedBy(web))) }},
+		{true, 3, func() string { return ask(parent("other"), child("gone")) }},
+		{true, 4, func() string { confirmer.Forget(web.UID); return ask(web, child("gone")) }},
+	}
+	for i, step := range steps {
+		if why := step.do(); (why != "") != step.why || lists != step.lists {
+			t.Errorf("step %d: %q after %d lists", i, why, lists)
+		}
+	}
+}
+
+func TestConfirmThatFails(t *testing.T) {
+	boom := errors.New("boom")
+	confirmer := &ownership.Confirmer{Live: lister(func() error { return boom }), Children: corev1.SchemeGroupVersion.WithKind("Pod")}
+	if _, err := confirmer.Confirm(t.Context(), parent("web"), appX, nil); !errors.Is(err, boom) {
+		t.Error(err)
+	}
+}
+
+// lister is an API server without objects.
+type lister func() error
+
+func (lister) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	panic("nothing is read by name")
+}
+
+func (l lister) List(context.Context, client.ObjectList, ...client.ListOption) error { return l() }

@@ -1,0 +1,89 @@
+package ownership
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// This file finds parents in a cache, and wakes them for their own events.
+
+// Parents is how the parents of one kind are found. Build it once; nothing changes it.
+type Parents struct {
+	// Reader reads parents, from a cache.
+	Reader client.Reader
+	// Kind is their kind.
+	Kind schema.GroupKind
+	// New and NewList return empty objects of that kind, and empty lists.
+	New     func() client.Object
+	NewList func() client.ObjectList
+	// Selector returns the selector of a parent. A parent without a usable one, or with an empty one, matches nothing.
+	Selector func(parent client.Object) (labels.Selector, error)
+}
+
+// Router returns the router for the events of any child type of these parents.
+func (p Parents) Router() Router {
+	return Router{
+		Parent: p.Kind,
+		UID: func(ctx context.Context, key types.NamespacedName) (types.UID, bool) {
+			parent := p.New()
+			if err := p.Reader.Get(ctx, key, parent); err != nil {
+				return "", false
+			}
+			return parent.GetUID(), true
+		},
+		Matching: func(ctx context.Context, orphan client.Object) []types.NamespacedName {
+			return p.Select(ctx, orphan.GetNamespace(), func(parent client.Object) bool { return p.Matches(parent, orphan) })
+		},
+	}
+}
+
+// Matches reports whether the selector of parent matches the labels of o.
+func (p Parents) Matches(parent, o client.Object) bool {
+	selector, err := p.Selector(parent)
+	return err == nil && !selector.Empty() && selector.Matches(labels.Set(o.GetLabels()))
+}
+
+// Select returns the parents of a namespace, or of all if it is empty, that pass a test, which must not change them. If
+// the cache cannot be read yet, there are none: its first list wakes every parent anyway.
+func (p Parents) Select(ctx context.Context, namespace string, test func(parent client.Object) bool) []types.NamespacedName {
+	list := p.NewList()
+	if err := p.Reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil
+	}
+	var out []types.NamespacedName
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // fails on what is no list
+		if parent, ok := item.(client.Object); ok && test(parent) {
+			out = append(out, client.ObjectKeyFromObject(parent))
+		}
+		return nil
+	})
+	return out
+}
+
+// ParentEvents returns a handler that wakes a parent for its own changes, and calls forget for one that is gone, so that
+// one of the same name inherits nothing (invariant X1, kubernetes#69376).
+func ParentEvents(forget func(parent types.UID)) handler.EventHandler {
+	own := &handler.EnqueueRequestForObject{}
+	return handler.Funcs{
+		CreateFunc: own.Create,
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
+				forget(e.ObjectOld.GetUID())
+			}
+			own.Update(ctx, e, q)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			forget(e.Object.GetUID())
+		},
+	}
+}

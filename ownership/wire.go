@@ -1,0 +1,62 @@
+package ownership
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file prepares a manager's cache for a controller that claims and reads its own writes.
+
+// Cached is what [Wire] needs of a controller-runtime manager.
+type Cached interface {
+	GetFieldIndexer() client.FieldIndexer
+	GetCache() cache.Cache
+}
+
+// Wire indexes the cached children by [ControllerIndex], and returns a ledger over the stores of children and others.
+// Keys are the resources under which the ledger is told of writes; values are empty objects of their kinds. Several
+// controllers of one manager may wire the same kinds. Call it before the manager starts.
+//
+// It returns an error if the cache cannot watch a kind, or has no single store for it (a cache of several namespaces):
+// the controller cannot be set up then.
+func Wire(ctx context.Context, mgr Cached, children, others map[schema.GroupResource]client.Object) (*Ledger, error) {
+	stores := map[schema.GroupResource]Store{}
+	for resource, o := range children {
+		informer, err := informerOf(ctx, mgr, resource, o)
+		if err != nil {
+			return nil, err
+		}
+		// controller-runtime keeps the index of a field under this name. A second registration would be refused.
+		if _, there := informer.GetIndexer().GetIndexers()["field:"+ControllerIndex]; !there {
+			if err := mgr.GetFieldIndexer().IndexField(ctx, o, ControllerIndex, IndexController); err != nil {
+				return nil, fmt.Errorf("index %s by controller: %w", resource, err)
+			}
+		}
+		stores[resource] = informer.GetStore()
+	}
+	for resource, o := range others {
+		informer, err := informerOf(ctx, mgr, resource, o)
+		if err != nil {
+			return nil, err
+		}
+		stores[resource] = informer.GetStore()
+	}
+	return NewLedger(stores), nil
+}
+
+func informerOf(ctx context.Context, mgr Cached, resource schema.GroupResource, o client.Object) (toolscache.SharedIndexInformer, error) {
+	informer, err := mgr.GetCache().GetInformer(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", resource, err)
+	}
+	shared, ok := informer.(toolscache.SharedIndexInformer)
+	if !ok {
+		return nil, fmt.Errorf("the cache of %s is a %T, which has no store to read our own writes from", resource, informer)
+	}
+	return shared, nil
+}

@@ -1,0 +1,86 @@
+package ownership
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file creates and deletes children so that a lost response makes no second child, and so that nothing but the
+// object that was looked at is ever deleted.
+
+// Writer creates and deletes children of one kind on behalf of their parents, and tells a ledger of both. It is safe for
+// concurrent use.
+type Writer struct {
+	// Client writes. Live reads past every cache.
+	Client client.Writer
+	Live   client.Reader
+	// Ledger remembers the writes, under Resource.
+	Ledger   *Ledger
+	Resource schema.GroupResource
+}
+
+// Creation is how the creation of a child ended.
+type Creation int
+
+// The ways in which it ends without an error.
+const (
+	// Created: it exists now, and we made it.
+	Created Creation = iota + 1
+	// Existed: an object of this name is ours, alive, and what was wanted. An earlier request made it whose response was
+	// lost, or another manager did.
+	Existed
+	// Taken: another object has this name.
+	Taken
+)
+
+// Create creates child, which must carry parent's ControllerRef and a name that follows from what it is for. child is
+// filled with the object as the server has it, whether it is new or existed.
+//
+// A name that is taken is read back, past the cache (failure mode F4). wanted is asked about an object that parent
+// controls and that is not being deleted; anything else is [Taken]. An error is the API server's, wrapped only if the
+// read back failed: the caller retries the pass, and decides by apierrors whether the rest of a batch is worth trying.
+func (w Writer) Create(ctx context.Context, parent, child client.Object, wanted func(found client.Object) bool) (Creation, error) {
+	found := Blank(child)
+	err := w.Client.Create(ctx, child)
+	if err == nil {
+		w.Ledger.Wrote(parent.GetUID(), w.Resource, child)
+		return Created, nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return 0, err
+	}
+	err = w.Live.Get(ctx, client.ObjectKeyFromObject(child), found)
+	if apierrors.IsNotFound(err) {
+		return 0, fmt.Errorf("create %s: it existed and is gone again: %w", describe(child), err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read back %s: %w", describe(child), err)
+	}
+	if !metav1.IsControlledBy(found, parent) || found.GetDeletionTimestamp() != nil || !wanted(found) {
+		return Taken, nil
+	}
+	w.Ledger.Wrote(parent.GetUID(), w.Resource, found) // the cache has not shown it yet
+	return Existed, nil
+}
+
+// Delete deletes exactly the version of child that the caller decided about: if it changed since, it may be the one that
+// serves by now. It reports whether it did; a child that is gone, changed, or replaced is left to the next pass and is no
+// error. Any other error is the API server's (retry).
+func (w Writer) Delete(ctx context.Context, parent, child client.Object, opts ...client.DeleteOption) (bool, error) {
+	uid, version := child.GetUID(), child.GetResourceVersion()
+	opts = append([]client.DeleteOption{client.Preconditions{UID: &uid, ResourceVersion: &version}}, opts...)
+	err := w.Client.Delete(ctx, Blank(child), opts...)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	w.Ledger.Deleted(parent.GetUID(), w.Resource, child)
+	return true, nil
+}

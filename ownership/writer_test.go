@@ -1,0 +1,172 @@
+package ownership_test
+
+// Creating and deleting children: what a lost response, another manager or a stranger of the same name may not do.
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// behind is a store that has seen nothing yet.
+type behind struct{ known []*corev1.Pod }
+
+func (behind) LastStoreSyncResourceVersion() string { return "1" }
+
+func (b behind) GetByKey(key string) (any, bool, error) {
+	i := slices.IndexFunc(b.known, func(p *corev1.Pod) bool { return client.ObjectKeyFromObject(p).String() == key })
+	if i < 0 {
+		return nil, false, nil
+	}
+	return b.known[i], true, nil
+}
+
+func (s *server) writer(known ...*corev1.Pod) (ownership.Writer, *ownership.Ledger) {
+	ledger := ownership.NewLedger(map[schema.GroupResource]ownership.Store{pods: behind{known}})
+	return ownership.Writer{Client: s, Live: s, Ledger: ledger, Resource: pods}, ledger
+}
+
+func anything(client.Object) bool { return true }
+
+func TestCreate(t *testing.T) {
+	web := parent("web")
+	updated := func(o client.Object) bool { return o.GetLabels()["app"] == "x" }
+	for name, c := range map[string]struct {
+		there  *corev1.Pod
+		want   ownership.Creation
+		unseen bool
+	}{
+		"a free name":                          {nil, ownership.Created, true},
+		"ours and as wanted":                   {child("web-0", ownedBy(web)), ownership.Existed, true},
+		"ours and another":                     {child("web-0", ownedBy(web), labelled("y")), ownership.Taken, false},
+		"ours and going":                       {child("web-0", ownedBy(web), deleting), ownership.Taken, false},
+		"nobody's":                             {child("web-0"), ownership.Taken, false},
+		"another parent's":                     {child("web-0", ownedBy(parent("other"))), ownership.Taken, false},
+		"an earlier parent's of the same name": {child("web-0", ownedBy(parent("web", withUID("before")))), ownership.Taken, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t)
+			if c.there != nil {
+				s = serve(t, c.there)
+			}
+			w, ledger := s.writer()
+			how, err := w.Create(t.Context(), web, child("web-0", ownedBy(web), version(""), withUID("")), updated)
+			if err != nil || how != c.want {
+				t.Errorf("got %d, %v; want %d", how, err, c.want)
+			}
+			if why := ledger.Unseen(web.UID); (why != "") != c.unseen {
+				t.Errorf("the ledger waits for %q", why)
+			}
+		})
+	}
+}
+
+func TestCreateThatCannotBeReadBack(t *testing.T) {
+	web := parent("web")
+	s := serve(t, child("web-0", ownedBy(web)))
+	s.readErr = apierrors.NewInternalError(errors.New("boom"))
+	w, _ := s.writer()
+	how, err := w.Create(t.Context(), web, child("web-0", ownedBy(web), version("")), anything)
+	if how != 0 || !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "read back") {
+		t.Errorf("got %d, %v", how, err)
+	}
+	s.readErr = apierrors.NewNotFound(pods, "web-0")
+	if _, err = w.Create(t.Context(), web, child("web-0", ownedBy(web), version("")), anything); !strings.Contains(err.Error(), "gone again") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What is deleted is the version that was looked at: not one that changed, and not another one of its name.
+func TestDelete(t *testing.T) {
+	web := parent("web")
+	for name, c := range map[string]struct {
+		there *corev1.Pod
+		want  bool
+	}{
+		"as it was read": {child("web-0", ownedBy(web)), true},
+		"changed since":  {child("web-0", ownedBy(web), version("8")), false},
+		"another one":    {child("web-0", ownedBy(web), withUID("later")), false},
+		"gone":           {child("web-1"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			read := child("web-0", ownedBy(web))
+			s := serve(t, c.there)
+			s.delete = func(o client.DeleteOptions) error {
+				if o.Preconditions == nil || *o.Preconditions.UID != read.UID || *o.Preconditions.ResourceVersion != read.ResourceVersion {
+					t.Errorf("P6: preconditions %v", o.Preconditions)
+				}
+				if c.there.UID != read.UID || c.there.ResourceVersion != read.ResourceVersion {
+					return apierrors.NewConflict(pods, read.Name, errors.New("precondition"))
+				}
+				return nil
+			}
+			w, ledger := s.writer(read)
+			deleted, err := w.Delete(t.Context(), web, read)
+			if err != nil || deleted != c.want {
+				t.Errorf("got %v, %v; want %v", deleted, err, c.want)
+			}
+			if unseen := ledger.Unseen(web.UID) != ""; unseen != c.want {
+				t.Errorf("the ledger waits: %v", unseen)
+			}
+		})
+	}
+}
+
+func TestDeleteThatFails(t *testing.T) {
+	s := serve(t, child("web-0"))
+	s.delete = func(client.DeleteOptions) error { return apierrors.NewInternalError(errors.New("boom")) }
+	w, ledger := s.writer()
+	if deleted, err := w.Delete(t.Context(), parent("web"), child("web-0")); deleted || !apierrors.IsInternalError(err) {
+		t.Errorf("got %v, %v", deleted, err)
+	}
+	if why := ledger.Unseen("uid-web"); why != "" {
+		t.Error(why)
+	}
+}
+
+func TestSlowStart(t *testing.T) {
+	for name, c := range map[string]struct{ fails, done int }{
+		"the first fails":                      {1, 1},
+		"the second fails, the third is begun": {2, 3},
+		"one of the third batch fails":         {5, 7},
+		"none fails":                           {0, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var done atomic.Int32
+			items := make([]int, 20)
+			for i := range items {
+				items[i] = i + 1
+			}
+			err := ownership.SlowStart(items, func(i int) error {
+				done.Add(1)
+				if i == c.fails {
+					return context.Canceled
+				}
+				return nil
+			})
+			if int(done.Load()) != c.done || errors.Is(err, context.Canceled) != (c.fails > 0) {
+				t.Errorf("%d done, %v", done.Load(), err)
+			}
+		})
+	}
+}
+
+func TestEachJoinsErrors(t *testing.T) {
+	err := ownership.Each([]error{context.Canceled, nil, context.DeadlineExceeded}, func(err error) error { return err })
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if err := ownership.Each(nil, func(int) error { return context.Canceled }); err != nil {
+		t.Error(err)
+	}
+}
