@@ -25,6 +25,9 @@ const (
 	ParentGenerationAnnotation = "cairn.dev/parent-generation"
 )
 
+// statefulSetHashLabel is the hash label of the revisions of StatefulSets. No published package has a name for it.
+const statefulSetHashLabel = "controller.kubernetes.io/hash"
+
 // Format says how the revisions of one parent kind are stored as apps/v1 ControllerRevisions. Build it once and share
 // it; nothing changes it.
 type Format struct {
@@ -38,7 +41,8 @@ type Format struct {
 	HashLabel string
 	// Selector returns the selector by which a parent claims its children and its revisions.
 	Selector func(parent client.Object) (labels.Selector, error)
-	// Children is the kind of the objects made from a revision, and ChildLabel the label under which they carry its hash.
+	// Children is the kind of the objects made from a revision, and ChildLabel the label under which they point at it: by
+	// its hash, or by its name.
 	Children   schema.GroupVersionKind
 	ChildLabel string
 	// New returns an empty parent.
@@ -79,10 +83,40 @@ func DaemonSet() Format {
 	}
 }
 
+// StatefulSet is the format that Kubernetes 1.36 writes for StatefulSets. A revision carries its hash under a label of its
+// own, and pods name it by its object name. volumeClaimTemplates cannot change, so they are no part of it. All of the
+// parent's annotations are copied, as there.
+func StatefulSet() Format {
+	return Format{
+		Parent:       appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+		Target:       revision.StrategicMerge(revision.Typed[appsv1.StatefulSet](), revision.Path{"spec", "template"}),
+		Generational: true,
+		HashLabel:    statefulSetHashLabel,
+		Labels: func(parent client.Object) map[string]string {
+			set, ok := parent.(*appsv1.StatefulSet)
+			if !ok {
+				return nil
+			}
+			return set.Spec.Template.Labels
+		},
+		Annotations: client.Object.GetAnnotations,
+		Selector: func(parent client.Object) (labels.Selector, error) {
+			set, ok := parent.(*appsv1.StatefulSet)
+			if !ok {
+				return nil, fmt.Errorf("%T is no StatefulSet", parent)
+			}
+			return metav1.LabelSelectorAsSelector(set.Spec.Selector)
+		},
+		Children:   corev1.SchemeGroupVersion.WithKind("Pod"),
+		ChildLabel: appsv1.StatefulSetRevisionLabel,
+		New:        func() client.Object { return &appsv1.StatefulSet{} },
+	}
+}
+
 // FormatOf returns the format of a parent kind. ok is false for a kind that keeps no log in apps/v1 ControllerRevisions,
 // or one that cairn does not know yet; the caller says so to whoever asked.
 func FormatOf(parent schema.GroupKind) (f Format, ok bool) {
-	for _, f := range []Format{DaemonSet()} {
+	for _, f := range []Format{DaemonSet(), StatefulSet()} {
 		if f.Parent.GroupKind() == parent {
 			return f, true
 		}

@@ -1,6 +1,6 @@
 package history_test
 
-// The stored format of a DaemonSet's revision is a contract with kubectl and with the built-in controller: the whole
+// The stored format of a revision is a contract with kubectl and with the built-in controllers: the whole
 // object as a golden file, and what each part of it is taken from.
 
 import (
@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -42,6 +43,45 @@ func TestFormatOfADaemonSetRevision(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "daemonset-revision.yaml", got)
+}
+
+// A StatefulSet's revision carries its hash under a label of its own; everything else is as for DaemonSets.
+func TestFormatOfAStatefulSetRevision(t *testing.T) {
+	ds := annotated()
+	set := &appsv1.StatefulSet{ObjectMeta: ds.ObjectMeta, Spec: appsv1.StatefulSetSpec{
+		Selector: ds.Spec.Selector, Template: ds.Spec.Template, ServiceName: "not part of it", Replicas: new(int32(3)),
+		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "nor-this"}}},
+	}}
+	s := newServer(t, set)
+	l := history.New(history.StatefulSet(), history.Options{Client: s, Indexed: true})
+	v, err := l.Resolve(t.Context(), set, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := l.Record(t.Context(), set, v, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := s.stored()[recorded.Update.Name]
+	o.UID, o.ResourceVersion = "", ""
+	got, err := yaml.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "statefulset-revision.yaml", got)
+}
+
+// The revisions of two kinds are kept apart by their hash labels, also where their pods have the same labels.
+func TestKindsDoNotAdoptEachOthersRevisions(t *testing.T) {
+	ds := annotated()
+	orphan := revisionOf(t, ds, "agent:1", 1)
+	orphan.OwnerReferences = nil
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "agent", UID: "set-uid"}, Spec: appsv1.StatefulSetSpec{Selector: ds.Spec.Selector}}
+	s := newServer(t, set, orphan)
+	entries, err := history.New(history.StatefulSet(), history.Options{Client: s, Indexed: true}).Claim(t.Context(), set, matching)
+	if err != nil || len(entries) != 0 {
+		t.Errorf("adopted %v, %v", entries, err)
+	}
 }
 
 // The collision count goes into the hash, and the hash into name and label; into nothing else.
@@ -103,6 +143,10 @@ func TestFormatOf(t *testing.T) {
 	if _, ok := f.New().(*appsv1.DaemonSet); !ok {
 		t.Errorf("New returns a %T", f.New())
 	}
+	f, ok = history.FormatOf(schema.GroupKind{Group: "apps", Kind: "StatefulSet"})
+	if _, is := f.New().(*appsv1.StatefulSet); !ok || !is || f.HashLabel != "controller.kubernetes.io/hash" || f.ChildLabel != "controller-revision-hash" {
+		t.Errorf("%v, %+v", ok, f)
+	}
 	for _, unknown := range []schema.GroupKind{{Kind: "DaemonSet"}, {Group: "extensions", Kind: "DaemonSet"}, {Group: "apps", Kind: "Deployment"}} {
 		if _, ok := history.FormatOf(unknown); ok {
 			t.Errorf("%s has a format", unknown)
@@ -111,13 +155,16 @@ func TestFormatOf(t *testing.T) {
 }
 
 func TestFormatOfAnotherKindsObject(t *testing.T) {
-	f, other := history.DaemonSet(), &appsv1.Deployment{}
-	if _, err := f.Selector(other); err == nil || !strings.Contains(err.Error(), "Deployment is no DaemonSet") {
-		t.Errorf("selector: %v", err)
+	other := &appsv1.Deployment{}
+	for name, f := range map[string]history.Format{"DaemonSet": history.DaemonSet(), "StatefulSet": history.StatefulSet()} {
+		if _, err := f.Selector(other); err == nil || !strings.Contains(err.Error(), "Deployment is no "+name) {
+			t.Errorf("selector: %v", err)
+		}
+		if got := f.Labels(other); got != nil {
+			t.Errorf("labels: %v", got)
+		}
 	}
-	if got := f.Labels(other); got != nil {
-		t.Errorf("labels: %v", got)
-	}
+	f := history.DaemonSet()
 	ds := agent("agent:1")
 	selector, err := f.Selector(ds)
 	if err != nil || selector.String() != "app=agent" {

@@ -117,7 +117,7 @@ func (l *Log) adoptable(child client.Object) error {
 	if _, ours := child.GetLabels()[l.HashLabel]; ours {
 		return nil
 	}
-	for _, foreign := range []string{appsv1.ControllerRevisionHashLabelKey, "controller.kubernetes.io/hash"} {
+	for _, foreign := range []string{appsv1.ControllerRevisionHashLabelKey, statefulSetHashLabel} {
 		if _, ok := child.GetLabels()[foreign]; ok {
 			return fmt.Errorf("its hash label is %s, so it is the revision of another kind", foreign)
 		}

@@ -19,12 +19,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/cairn-dev/cairn/controllers/daemonset"
+	"github.com/cairn-dev/cairn/controllers/statefulset"
 )
 
 // registry holds every controller by the name under which --controllers starts it.
 var registry = map[string]func(context.Context, ctrl.Manager, Options) error{
 	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return daemonset.Setup(ctx, mgr, daemonset.Options{Workers: o.Workers, AskServer: o.AskServer})
+	},
+	"statefulset": func(ctx context.Context, mgr ctrl.Manager, o Options) error {
+		return statefulset.Setup(ctx, mgr, statefulset.Options{Workers: o.Workers, AskServer: o.AskServer})
 	},
 }
 

@@ -7,22 +7,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// This file tells failures that changed nothing from those that may have.
+// This file tells errors that say what the API server did from those that do not.
 
-// Unknown reports whether an error of a write leaves open what the API server has done: its answer was lost, or it failed
-// itself. Of several errors, one is enough. After it a [Ledger] does not know what to wait for: the caller drops what its
-// [Confirmer] knows of the parent, so that the next pass compares the cache with the API server before it acts.
-func Unknown(err error) bool {
+// OutcomeUnknown reports whether an error of a write leaves open what the API server has done: its answer was lost, or it
+// failed itself. Of several joined errors, one is enough. A [Ledger] cannot wait for such a write, so that the caller
+// tells its [Confirmer] to forget the parent, and the next step waits for a consistent list.
+func OutcomeUnknown(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // it looks at every error there is inside
 	case nil:
 		return false
 	case apierrors.APIStatus:
 		return e.Status().Code >= http.StatusInternalServerError
 	case interface{ Unwrap() []error }:
-		return slices.ContainsFunc(e.Unwrap(), Unknown)
+		return slices.ContainsFunc(e.Unwrap(), OutcomeUnknown)
 	case interface{ Unwrap() error }:
 		if inner := e.Unwrap(); inner != nil {
-			return Unknown(inner)
+			return OutcomeUnknown(inner)
 		}
 	}
 	return true

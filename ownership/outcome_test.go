@@ -1,36 +1,44 @@
-package ownership_test
+package ownership
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
+	"net/http"
+	"net/url"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/cairn-dev/cairn/ownership"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestUnknown(t *testing.T) {
-	conflict, timeout := apierrors.NewConflict(pods, "web-0", io.EOF), apierrors.NewTimeoutError("too slow", 1)
+func TestOutcomeUnknown(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	forbidden := apierrors.NewForbidden(pods, "web", errors.New("exceeded quota"))
+	failed := apierrors.NewInternalError(errors.New("etcd"))
 	for name, c := range map[string]struct {
 		err  error
 		want bool
 	}{
-		"no error":                   {nil, false},
-		"refused":                    {apierrors.NewForbidden(pods, "web-0", nil), false},
-		"a conflict, wrapped":        {fmt.Errorf("create: %w", conflict), false},
-		"the connection broke":       {io.ErrUnexpectedEOF, true},
-		"the same, wrapped":          {fmt.Errorf("create: %w", io.ErrUnexpectedEOF), true},
-		"the server failed":          {apierrors.NewInternalError(io.EOF), true},
-		"the server was too slow":    {timeout, true},
-		"one of several is unknown":  {errors.Join(conflict, fmt.Errorf("create: %w", timeout)), true},
-		"all of several are refused": {errors.Join(conflict, nil, apierrors.NewBadRequest("no")), false},
-		"of several, deep inside":    {fmt.Errorf("pass: %w", errors.Join(conflict, errors.Join(io.EOF))), true},
+		"no error":                      {nil, false},
+		"a refusal":                     {forbidden, false},
+		"a wrapped refusal":             {fmt.Errorf("create: %w", forbidden), false},
+		"a conflict":                    {apierrors.NewConflict(pods, "web", errors.New("changed")), false},
+		"too many requests":             {apierrors.NewTooManyRequestsError("later"), false},
+		"the server failed":             {failed, true},
+		"it took too long":              {apierrors.NewTimeoutError("slow", 1), true},
+		"a lost answer":                 {&url.Error{Op: "Post", URL: "/", Err: errors.New("EOF")}, true},
+		"we gave up":                    {fmt.Errorf("create: %w", context.DeadlineExceeded), true},
+		"one of several":                {errors.Join(forbidden, failed), true},
+		"several refusals":              {errors.Join(forbidden, forbidden), false},
+		"several, wrapped, one is open": {fmt.Errorf("act: %w", errors.Join(forbidden, fmt.Errorf("x: %w", failed))), true},
+		"a status without a code":       {&apierrors.StatusError{}, false},
+		"a proxy failed": {apierrors.NewGenericServerResponse(
+			http.StatusBadGateway, "post", pods, "web", "", 0, true), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ownership.Unknown(c.err); got != c.want {
-				t.Errorf("%v: got %v", c.err, got)
+			if got := OutcomeUnknown(c.err); got != c.want {
+				t.Errorf("OutcomeUnknown(%v) = %v", c.err, got)
 			}
 		})
 	}

@@ -82,6 +82,15 @@ func stories() []story {
 			stuck:  "n1 is held",
 		},
 		{
+			name: "ordered", about: "five ordinals from the top, one after the other, maxUnavailable 2; n4 is not ready, n2 has to stay for a while",
+			world: broken(mark(mark(func() *world {
+				w := newWorld(5, rollout.Strategy{MaxUnavailable: 2, Ordered: true})
+				slices.Reverse(w.places)
+				return w
+			}(), unready, 2), func(p *place) { p.stays = "it is busy" }, 4), "A"),
+			events: map[int]event{1: edit("B"), 6: {"it is not busy any more", func(w *world) { w.places[3].stays = "" }}},
+		},
+		{
 			name: "crowded", about: "three nodes, maxUnavailable 1; somebody made a second pod on n2",
 			world:  mark(newWorld(3, rollout.Strategy{MaxUnavailable: 1}), func(p *place) { p.pods = append(p.pods, &pod{name: "stray", rev: "A"}) }, 2),
 			events: toB,

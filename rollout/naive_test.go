@@ -21,7 +21,10 @@ func naive(units []rollout.Unit, s rollout.Strategy) []string {
 	var out []string
 	t := trial{now: slices.Clone(units), begin: units, s: s}
 	for i, u := range units {
-		if u.Old == nil || u.Crowded || s.Paused || u.Held && u.New == nil {
+		if u.Old == nil || u.Crowded || s.Paused || (u.Held || u.Stays != "") && u.New == nil {
+			continue
+		}
+		if s.Ordered && u.New == nil && !u.Leaving && (u.Old.Available || s.MaxSurge > 0 && u.Old.Ready) && waits(units[:i], out) {
 			continue
 		}
 		if deleted, fine := t.without(i); fine {
@@ -38,6 +41,14 @@ func naive(units []rollout.Unit, s rollout.Strategy) []string {
 		}
 	}
 	return out
+}
+
+// waits reports whether some unit has an old instance that is neither held nor in one of the steps.
+func waits(units []rollout.Unit, steps []string) bool {
+	return slices.ContainsFunc(units, func(u rollout.Unit) bool {
+		return (u.Old != nil || u.Crowded) && (!u.Held || u.New != nil) &&
+			!slices.Contains(steps, "Delete "+u.Key) && !slices.Contains(steps, "Create "+u.Key)
+	})
 }
 
 // without deletes the old instance of a unit, if the set stays as it was promised.

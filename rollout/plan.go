@@ -30,6 +30,9 @@ type Unit struct {
 	// Held units keep their old instance: they lie below the partition, or are replaced by hand only. A surge that has
 	// begun is finished all the same.
 	Held bool
+	// Stays, unless it is empty, says why the old instance must stay for now, in one clause that a person can read. Unlike
+	// a held unit, which is where it should be, it is reported as waiting. A surge that has begun is finished all the same.
+	Stays string
 	// Leaving places want no new instance, but may keep the one they have. They do not count as part of the set.
 	Leaving bool
 }
@@ -45,6 +48,10 @@ type Strategy struct {
 	MaxUnavailable int
 	// MaxSurge is how many units may hold an old and a new instance at once.
 	MaxSurge int
+	// Ordered says that units are updated strictly one after the other as they are given, as far as the budget lets them
+	// overlap: nothing that is available is touched after a unit that waits. What is not available anyway still costs
+	// nothing to replace, wherever it is; who wants it kept says so in [Unit.Stays].
+	Ordered bool
 	// Paused stops the rollout where it is.
 	Paused bool
 }
@@ -153,6 +160,8 @@ func (p *planner) visit(u Unit) {
 		p.wait(u, "it holds more instances than one of each revision; the surplus goes first")
 	case u.New != nil:
 		p.finishSurge(u)
+	case u.Stays != "":
+		p.wait(u, u.Stays)
 	case u.Leaving:
 		p.leave(u)
 	default:
@@ -192,6 +201,8 @@ func (p *planner) replace(u Unit) {
 			Verb: Delete, Unit: u.Key, Instance: old.Name,
 			Reason: fmt.Sprintf("it comes from revision %s and is not available anyway", old.Revision),
 		})
+	case p.Ordered && len(p.Waiting) > 0:
+		p.wait(u, fmt.Sprintf("%s comes first", p.Waiting[0].Unit))
 	case p.surging < p.MaxSurge:
 		p.surging++
 		p.step(Step{

@@ -37,6 +37,9 @@ func sets() *rapid.Generator[[]rollout.Unit] {
 			if rapid.Bool().Draw(t, "not begun") {
 				units[i].New = nil
 			}
+			if oneIn(t, 8, "stays") {
+				units[i].Stays = "the test wants it"
+			}
 		}
 		return units
 	})
@@ -47,6 +50,7 @@ func strategies() *rapid.Generator[rollout.Strategy] {
 		return rollout.Strategy{
 			MaxUnavailable: rapid.IntRange(0, 5).Draw(t, "maxUnavailable"),
 			MaxSurge:       max(0, rapid.IntRange(-3, 4).Draw(t, "maxSurge")),
+			Ordered:        rapid.Bool().Draw(t, "ordered"),
 			Paused:         oneIn(t, 10, "paused"),
 		}
 	})
@@ -127,7 +131,7 @@ func TestWhatDoesNotServeIsReplacedAtNoCost(t *testing.T) {
 		s.Paused = false
 		steps := rollout.New(units, s).Steps
 		for _, u := range units {
-			stopped := u.Crowded || u.Held && u.New == nil
+			stopped := u.Crowded || (u.Held || u.Stays != "") && u.New == nil
 			expendable := u.Old != nil && !u.Old.Available && (!u.Old.Ready || s.MaxSurge == 0 && u.New == nil)
 			deleted := slices.ContainsFunc(steps, func(step rollout.Step) bool {
 				return step.Verb == rollout.Delete && step.Unit == u.Key
@@ -149,7 +153,7 @@ func TestEveryUnitHasOneAnswerAndNewInstancesAreNeverTouched(t *testing.T) {
 		for _, step := range plan.Steps {
 			u := find(units, step.Unit)
 			answers[step.Unit]++
-			if u.Old == nil || s.Paused || u.Crowded || u.Held && u.New == nil || step.Reason == "" {
+			if u.Old == nil || s.Paused || u.Crowded || (u.Held || u.Stays != "") && u.New == nil || step.Reason == "" {
 				t.Errorf("a step where nothing may happen, or without a reason: %+v", step)
 			}
 			if step.Verb == rollout.Delete && step.Instance != u.Old.Name {
@@ -174,6 +178,26 @@ func TestEveryUnitHasOneAnswerAndNewInstancesAreNeverTouched(t *testing.T) {
 			}
 			if answers[u.Key] != want {
 				t.Errorf("%s has %d answers, want %d", u.Key, answers[u.Key], want)
+			}
+		}
+	})
+}
+
+// R3: in an ordered rollout, nothing that is available goes, and nothing is put beside it, after a unit that waits.
+func TestOrderedRolloutsSkipNobody(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		units, s := sets().Draw(t, "units"), strategies().Draw(t, "strategy")
+		s.Ordered = true
+		plan := rollout.New(units, s)
+		for _, step := range plan.Steps {
+			u := find(units, step.Unit)
+			if !available(u.Old) || u.New != nil || u.Leaving {
+				continue
+			}
+			for _, wait := range plan.Waiting {
+				if wait.Unit < step.Unit {
+					t.Errorf("%s goes before %s, which waits: %s", step.Unit, wait.Unit, wait.Reason)
+				}
 			}
 		}
 	})

@@ -25,6 +25,7 @@ type place struct {
 	going int
 	// dead places never make a pod ready.
 	dead, held, leaving bool
+	stays               string
 }
 
 func (p *place) available() bool {
@@ -70,7 +71,7 @@ func (w *world) create(p *place, rev string) {
 func (w *world) units() []rollout.Unit {
 	var units []rollout.Unit
 	for _, p := range w.places {
-		u := rollout.Unit{Key: p.key, Held: p.held, Leaving: p.leaving}
+		u := rollout.Unit{Key: p.key, Held: p.held, Leaving: p.leaving, Stays: p.stays}
 		for _, pod := range p.pods {
 			side := &u.Old
 			if pod.rev == w.target {

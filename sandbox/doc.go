@@ -27,7 +27,8 @@
 //
 // Nodes and pods are objects whose status is written by KWOK; no container runs, and logs, exec and port-forward fail.
 // Nodes send no heartbeats, and no lease expires: at rest, nothing but the API server's own identity lease is written.
-// There are no volumes to attach, no metrics API, no certificate signer, no cloud. Controllers for these do not run.
+// A claim of the default storage class, [StorageClass], is bound to a volume with nothing behind it. There are no volumes
+// to attach, no metrics API, no certificate signer, no cloud. Controllers for these do not run.
 //
 // # How a simulated pod behaves
 //

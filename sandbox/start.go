@@ -173,6 +173,9 @@ func (s *Sandbox) startClients(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	if err := createStorageClass(ctx, client); err != nil {
+		return err
+	}
 	s.options.progress("controllers, scheduler, nodes")
 	for _, c := range []struct {
 		name string
@@ -181,6 +184,7 @@ func (s *Sandbox) startClients(ctx context.Context) error {
 		{"kube-controller-manager", s.runControllers},
 		{"kube-scheduler", s.runScheduler},
 		{"the simulated kubelets", s.runKubelets},
+		{"the simulated volumes", s.runVolumes},
 	} {
 		if _, err := s.launch(context.WithoutCancel(ctx), c.name, c.run); err != nil {
 			return err

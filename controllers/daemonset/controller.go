@@ -147,7 +147,7 @@ func (r *Reconciler) roll(ctx context.Context, o *observed, rep *report, current
 		}
 	}
 	actErr, statusErr := r.act(ctx, f, rep.plan), r.writeStatus(ctx, o.ds, *rep)
-	if ownership.Unknown(actErr) {
+	if ownership.OutcomeUnknown(actErr) {
 		r.fresh.Forget(o.ds.UID) // what was written nobody told us, so that the ledger cannot wait for it
 	}
 	if actErr != nil && errors.Is(statusErr, history.ErrStale) {

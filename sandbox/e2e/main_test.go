@@ -33,10 +33,10 @@ import (
 
 const nodes = 5
 
-// The sandbox runs nobody for DaemonSets: each test starts cairn or upstream itself, one after the other.
+// The sandbox runs nobody for DaemonSets and StatefulSets: each test starts cairn or upstream itself, one after the other.
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(klog.Background())
-	os.Exit(sandboxtest.Main(m, sandbox.Options{Nodes: nodes, Replaced: []string{sandbox.DaemonSet}}))
+	os.Exit(sandboxtest.Main(m, sandbox.Options{Nodes: nodes, Replaced: []string{sandbox.DaemonSet, sandbox.StatefulSet}}))
 }
 
 // env is one test's view of the cluster.
@@ -69,7 +69,9 @@ func (e *env) cairn() (stop func()) {
 // cairnWith is cairn with changes to what the manager runs with.
 func (e *env) cairnWith(change func(*rest.Config), o manager.Options) (stop func()) {
 	e.Helper()
-	o.Controllers = []string{"daemonset"}
+	if o.Controllers == nil {
+		o.Controllers = []string{"daemonset"}
+	}
 	cfg, err := install.Roles(e.Context(), e.sandbox.Config(), o.Controllers, o.AskServer)
 	if err != nil {
 		e.Fatal(err)
@@ -99,7 +101,13 @@ func (e *env) run(f func(context.Context) error) (stop func()) {
 // upstream runs the upstream DaemonSet controller until the returned function is called or the test ends.
 func (e *env) upstream() (stop func()) {
 	e.Helper()
-	halt, err := e.sandbox.RunUpstream(context.WithoutCancel(e.Context()), sandbox.DaemonSet)
+	return e.upstreamOf(sandbox.DaemonSet)
+}
+
+// upstreamOf runs the upstream controller of a kind until the returned function is called or the test ends.
+func (e *env) upstreamOf(kind string) (stop func()) {
+	e.Helper()
+	halt, err := e.sandbox.RunUpstream(context.WithoutCancel(e.Context()), kind)
 	if err != nil {
 		e.Fatal(err)
 	}
@@ -202,8 +210,14 @@ func (e *env) settled(ds *appsv1.DaemonSet) {
 // pods returns the pods of ds by name, those that are going left out.
 func (e *env) pods(ds *appsv1.DaemonSet) map[string]corev1.Pod {
 	e.Helper()
+	return e.podsOf(ds.Namespace, ds.Spec.Selector)
+}
+
+// podsOf is pods for a parent of any kind.
+func (e *env) podsOf(namespace string, selector *metav1.LabelSelector) map[string]corev1.Pod {
+	e.Helper()
 	var list corev1.PodList
-	if err := e.List(e.Context(), &list, client.InNamespace(ds.Namespace), client.MatchingLabels(ds.Spec.Selector.MatchLabels)); err != nil {
+	if err := e.List(e.Context(), &list, client.InNamespace(namespace), client.MatchingLabels(selector.MatchLabels)); err != nil {
 		e.Fatal(err)
 	}
 	out := map[string]corev1.Pod{}
@@ -218,8 +232,14 @@ func (e *env) pods(ds *appsv1.DaemonSet) map[string]corev1.Pod {
 // revisions returns the revisions of the namespace, oldest first.
 func (e *env) revisions(ds *appsv1.DaemonSet) []appsv1.ControllerRevision {
 	e.Helper()
+	return e.revisionsOf(ds.Namespace, ds.Spec.Selector)
+}
+
+// revisionsOf is revisions for a parent of any kind.
+func (e *env) revisionsOf(namespace string, selector *metav1.LabelSelector) []appsv1.ControllerRevision {
+	e.Helper()
 	var list appsv1.ControllerRevisionList
-	if err := e.List(e.Context(), &list, client.InNamespace(ds.Namespace), client.MatchingLabels(ds.Spec.Selector.MatchLabels)); err != nil {
+	if err := e.List(e.Context(), &list, client.InNamespace(namespace), client.MatchingLabels(selector.MatchLabels)); err != nil {
 		e.Fatal(err)
 	}
 	slices.SortFunc(list.Items, func(a, b appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
@@ -274,9 +294,15 @@ func (e *env) images(ds *appsv1.DaemonSet, image string) {
 // ready, or more than maxPods were there that are not going. It sees every event, in the order of the store.
 func (e *env) budget(ds *appsv1.DaemonSet, minReady, maxPods int) {
 	e.Helper()
+	e.budgetOf(ds.Name, ds.Namespace, ds.Spec.Selector, nodes, minReady, maxPods)
+}
+
+// budgetOf is budget for a parent of any kind that has so many pods.
+func (e *env) budgetOf(name, namespace string, labels *metav1.LabelSelector, count, minReady, maxPods int) {
+	e.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(e.Context()))
 	var list corev1.PodList
-	selector := []client.ListOption{client.InNamespace(ds.Namespace), client.MatchingLabels(ds.Spec.Selector.MatchLabels)}
+	selector := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels(labels.MatchLabels)}
 	if err := e.List(ctx, &list, selector...); err != nil {
 		e.Fatal(err)
 	}
@@ -290,7 +316,7 @@ func (e *env) budget(ds *appsv1.DaemonSet, minReady, maxPods int) {
 			state[pod.Name] = serving(&pod)
 		}
 	}
-	least, most := nodes, 0
+	least, most := count, 0
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -317,10 +343,10 @@ func (e *env) budget(ds *appsv1.DaemonSet, minReady, maxPods int) {
 		w.Stop()
 		<-done
 		if least < minReady {
-			e.Errorf("%s: only %d pods were ready at some moment, want %d at least", ds.Name, least, minReady)
+			e.Errorf("%s: only %d pods were ready at some moment, want %d at least", name, least, minReady)
 		}
 		if most > maxPods {
-			e.Errorf("%s: %d pods were there at some moment, want %d at most", ds.Name, most, maxPods)
+			e.Errorf("%s: %d pods were there at some moment, want %d at most", name, most, maxPods)
 		}
 	})
 }

@@ -1,0 +1,180 @@
+package statefulset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file is one pass, from the request to the report. setup.go wires it to a manager.
+
+var (
+	kind        = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
+	podKind     = corev1.SchemeGroupVersion.WithKind("Pod")
+	podResource = schema.GroupResource{Resource: "pods"}
+	// Claims are children without a ControllerRef as long as they are to be kept.
+	claimResource       = schema.GroupResource{Resource: "persistentvolumeclaims"}
+	statefulSetResource = schema.GroupResource{Group: appsv1.GroupName, Resource: "statefulsets"}
+	revisionResource    = schema.GroupResource{Group: appsv1.GroupName, Resource: "controllerrevisions"}
+)
+
+const (
+	// unseenRetry is how long a pass waits for the caches to show our own writes if no event comes first.
+	unseenRetry = 100 * time.Millisecond
+	// staleRetry is how long a pass waits after it was found to rest on an old read.
+	staleRetry = 200 * time.Millisecond
+)
+
+// Reconciler runs passes over StatefulSets. [Setup] makes one.
+type Reconciler struct {
+	client   client.Client
+	live     client.Reader
+	log      *history.Log
+	ledger   *ownership.Ledger
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+	// pods writes pods; fresh confirms the cached ones once a StatefulSet.
+	pods  ownership.Writer
+	fresh *ownership.Confirmer
+}
+
+// Reconcile runs one pass over one StatefulSet: gather, resolve, record, plan, act, report, truncate. A returned error is
+// retried with a growing delay.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var set appsv1.StatefulSet
+	if err := r.client.Get(ctx, req.NamespacedName, &set); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	// What a parent that is being deleted owned may be orphaned or deleted at any moment, by the garbage collector.
+	if set.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	if why := r.ledger.Unseen(set.UID); why != "" {
+		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", why)
+		return reconcile.Result{RequeueAfter: unseenRetry}, nil
+	}
+	result, err := r.pass(ctx, &set)
+	if errors.Is(err, history.ErrStale) {
+		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
+		return reconcile.Result{RequeueAfter: staleRetry}, nil
+	}
+	return result, err
+}
+
+// pass is one pass over a StatefulSet that is there.
+func (r *Reconciler) pass(ctx context.Context, set *appsv1.StatefulSet) (reconcile.Result, error) {
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil || selector.Empty() {
+		return reconcile.Result{}, r.refuse(ctx, set, "SelectingAll",
+			"spec.selector selects all pods, or none that can be told; a selector that is not empty is required")
+	}
+	if _, _, err := strategyOf(set); err != nil {
+		return reconcile.Result{}, r.refuse(ctx, set, "InvalidStrategy", err.Error())
+	}
+	o, err := r.gather(ctx, set, selector)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	verdict, err := r.log.Resolve(ctx, set, o.entries)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	for _, refused := range verdict.Refused {
+		r.recorder.Eventf(set, nil, corev1.EventTypeWarning, "RestoreRefused", "Resolve", "%v", refused)
+	}
+	recorded, err := r.log.Record(ctx, set, verdict, set.Status.CollisionCount, r.relabel(o))
+	if err != nil {
+		return r.unrecorded(ctx, o, verdict, err)
+	}
+	if verdict.Update == nil || recorded.Update.ResourceVersion != verdict.Update.ResourceVersion {
+		log.FromContext(ctx).Info("Recorded", "revision", recorded.Update.Number, "name", recorded.Update.Name, "reason", verdict.Reason)
+	}
+	if verdict.Kind == revision.Rollback {
+		r.recorder.Eventf(set, nil, corev1.EventTypeNormal, "RolledBack", "Record", "%s", verdict.Reason)
+	}
+	o.entries = history.Without(o.entries, recorded.Deleted)
+	rep := report{update: &recorded.Update, collisions: recorded.CollisionCount, undecodable: verdict.Undecodable}
+	result, err := r.roll(ctx, o, &rep, verdict.Snapshot)
+	return result, errors.Join(err, r.truncate(ctx, o, recorded.Update))
+}
+
+// roll plans and acts with a recorded update revision, and reports.
+func (r *Reconciler) roll(ctx context.Context, o *observed, rep *report, asked *revision.Snapshot) (reconcile.Result, error) {
+	f, err := r.facts(o, *rep.update, asked)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if rep.plan, err = makePlan(f); err != nil {
+		return reconcile.Result{}, fmt.Errorf("plan StatefulSet %s/%s: %w", o.set.Namespace, o.set.Name, err)
+	}
+	rep.current = f.current.name
+	if rep.plan.promote {
+		rep.current, rep.plan.counts.current = f.update.name, rep.plan.counts.updated
+	}
+	result := reconcile.Result{RequeueAfter: rep.plan.again}
+	if rep.plan.destructive() {
+		why, err := r.fresh.Confirm(ctx, o.set, o.selector, o.children())
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if why != "" {
+			return reconcile.Result{}, fmt.Errorf("%w: %s", history.ErrStale, why)
+		}
+	}
+	if rep.actErr = r.act(ctx, f.set, rep.plan); errors.Is(rep.actErr, history.ErrStale) {
+		return reconcile.Result{}, rep.actErr
+	}
+	statusErr := r.report(ctx, o.set, *rep)
+	if rep.actErr != nil && errors.Is(statusErr, history.ErrStale) {
+		statusErr = nil // a lost race must not turn a failure into a quick retry
+	}
+	return result, errors.Join(rep.actErr, statusErr)
+}
+
+// unrecorded ends a pass whose revision could not be stored: no pod is touched, the counters are still reported, and the
+// log is still truncated, because a full log or quota may be the cause (kubernetes#85690).
+func (r *Reconciler) unrecorded(ctx context.Context, o *observed, verdict *history.Verdict, err error) (reconcile.Result, error) {
+	if errors.Is(err, history.ErrStale) || apierrors.IsConflict(err) {
+		return reconcile.Result{}, err // somebody was faster; the history is as healthy as before
+	}
+	r.recorder.Eventf(o.set, nil, corev1.EventTypeWarning, "RecordFailed", "Record", "%v", err)
+	rep := report{undecodable: verdict.Undecodable, recordErr: err, current: o.set.Status.CurrentRevision}
+	rep.plan = &plan{counts: countsOf(o.set, o.pods, rep.current, o.set.Status.UpdateRevision, r.clock.Now())}
+	if _, ok := errors.AsType[*history.TooLargeError](err); ok {
+		log.FromContext(ctx).Error(err, "No rollout: the snapshot cannot be stored")
+		err = nil // only an edit can mend it, and an edit wakes us; the rest may have to be retried
+	}
+	keep := revision.Revision{}
+	if verdict.Update != nil {
+		keep = *verdict.Update
+	}
+	return reconcile.Result{}, errors.Join(err, r.report(ctx, o.set, rep), r.truncate(ctx, o, keep))
+}
+
+// truncate forgets old revisions. A negative limit keeps them all: the API server says so when it accepts one.
+func (r *Reconciler) truncate(ctx context.Context, o *observed, update revision.Revision) error {
+	limit := 10 // of apps/v1; the API server fills it in
+	if o.set.Spec.RevisionHistoryLimit != nil {
+		limit = int(*o.set.Spec.RevisionHistoryLimit)
+	}
+	if limit < 0 {
+		return nil
+	}
+	return r.log.Truncate(ctx, o.set, o.entries, update, o.live(), limit)
+}

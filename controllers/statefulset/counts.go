@@ -1,0 +1,43 @@
+package statefulset
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// This file counts. Every counter is recomputed from the pods that are there: counters that were added to and subtracted
+// from went below zero (kubernetes#121397) and stood still after errors (kubernetes#108837). It is pure.
+
+// counts are the counters of apps/v1 StatefulSetStatus.
+type counts struct {
+	replicas, ready, available, current, updated int32
+}
+
+// countsOf counts pods as kubectl users know the counters: pods that are going still count as replicas, but belong to no
+// revision any more.
+func countsOf(set *appsv1.StatefulSet, pods []*corev1.Pod, current, update string, now time.Time) counts {
+	var c counts
+	for _, pod := range pods {
+		if _, ok := ordinalOf(set, pod.Name); !ok || pod.Status.Phase == "" {
+			continue
+		}
+		c.replicas++
+		if isReady(pod) {
+			c.ready++
+		}
+		if available, _ := availability(pod, minReady(set), now); available {
+			c.available++
+		}
+		if name := revisionOf(pod); !going(pod) && name != "" {
+			if name == current {
+				c.current++
+			}
+			if name == update {
+				c.updated++
+			}
+		}
+	}
+	return c
+}

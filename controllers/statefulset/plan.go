@@ -1,0 +1,295 @@
+package statefulset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cairn-dev/cairn/rollout"
+)
+
+// This file decides about scaling: which pods and claims come, which go, and in which order. It is pure: facts in, a plan
+// with reasons out.
+
+// facts is all that a plan is made from.
+type facts struct {
+	// set is the StatefulSet as it was read.
+	set *appsv1.StatefulSet
+	// update and current are what pods are made from (rule R4): the revision that the spec asks for, and the one from which
+	// the pods come that are not updated yet.
+	update, current source
+	// pods are the claimed pods, claims the claims of all ordinals that are asked for or that a pod has, by name.
+	pods   []*corev1.Pod
+	claims map[string]*corev1.PersistentVolumeClaim
+	// now is when the facts were gathered.
+	now time.Time
+}
+
+// plan is what one pass does, and what it knows by then.
+type plan struct {
+	creates []creation
+	deletes []deletion
+	// claims are to be created for pods that wait for them, owners are to be set on claims, identities on pods.
+	claims     []*corev1.PersistentVolumeClaim
+	owners     []ownerChange
+	identities []identityChange
+	// waits says what scaling waits for.
+	waits []rollout.Wait
+	// guarded are the pods that are not made because the current revision is gone.
+	guarded []string
+	// foreign are the claims that another controller has.
+	foreign []string
+	// rollout is the rolling update's part, its steps among the deletes already.
+	rollout rollout.Plan
+	counts  counts
+	// promote says that the update revision is the current one from now on.
+	promote bool
+	// again is when to look again although nothing happened; zero means never.
+	again time.Duration
+}
+
+type creation struct {
+	ordinal int
+	from    source
+	// claims are those of the pod that are missing.
+	claims []*corev1.PersistentVolumeClaim
+	reason string
+}
+
+type deletion struct {
+	pod    *corev1.Pod
+	reason string
+	// owners are to be set first, or the claims of a condemned pod would stay.
+	owners []ownerChange
+}
+
+type ownerChange struct {
+	claim  *corev1.PersistentVolumeClaim
+	owners []metav1.OwnerReference
+}
+
+type identityChange struct {
+	pod    *corev1.Pod
+	labels map[string]string
+}
+
+// slot is one ordinal that is asked for.
+type slot struct {
+	ordinal int
+	name    string
+	// pod is the pod that is there, nil if there is none.
+	pod *corev1.Pod
+	// alive says that the pod holds its place. Of such a pod, available says that it serves, and conforms that it comes from
+	// the update revision and has its storage.
+	alive, available, conforms bool
+}
+
+// planner is one run of makePlan.
+type planner struct {
+	facts
+	*plan
+
+	slots     []slot
+	condemned []*corev1.Pod // highest ordinal first
+	ordered   bool
+	partition int
+	budget    int
+	// blocked says why nothing may follow under OrderedReady: the first thing that is not as it should be.
+	blocked string
+}
+
+// makePlan plans one pass: every ordinal gets its pod, surplus pods go, and the rolling update takes its next steps.
+func makePlan(f facts) (*plan, error) {
+	p, err := newPlanner(f)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.slots {
+		p.visit(i)
+	}
+	p.scaleDown()
+	p.roll()
+	p.counts = countsOf(f.set, f.pods, f.current.name, f.update.name, f.now)
+	p.promote = p.conformed()
+	return p.plan, nil
+}
+
+// newPlanner sorts the pods into slots and surplus.
+func newPlanner(f facts) (*planner, error) {
+	p := &planner{facts: f, plan: &plan{}, ordered: f.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement}
+	start, count := ordinals(f.set)
+	for i := range count {
+		p.slots = append(p.slots, slot{ordinal: start + i, name: podName(f.set, start+i)})
+	}
+	for _, pod := range f.pods {
+		ordinal, ok := ordinalOf(f.set, pod.Name)
+		switch {
+		case !ok: // it has our reference and a name that we never give: somebody else's doing, nothing to build on
+		case inRange(f.set, ordinal):
+			p.place(&p.slots[ordinal-start], pod)
+		default:
+			p.condemned = append(p.condemned, pod)
+		}
+	}
+	slices.SortFunc(p.condemned, func(a, b *corev1.Pod) int {
+		x, _ := ordinalOf(f.set, a.Name)
+		y, _ := ordinalOf(f.set, b.Name)
+		return cmp.Compare(y, x)
+	})
+	var err error
+	p.partition, p.budget, err = strategyOf(f.set)
+	return p, err
+}
+
+// place puts a pod into its slot. Labels are believed: they are ours to write, and a pod's content is set when it is made.
+func (p *planner) place(s *slot, pod *corev1.Pod) {
+	s.pod = pod
+	if s.alive = alive(pod); !s.alive {
+		return
+	}
+	s.conforms = p.update.name != "" && revisionOf(pod) == p.update.name && hasStorage(p.set, s.ordinal, pod)
+	var left time.Duration
+	s.available, left = availability(pod, minReady(p.set), p.now)
+	if left > 0 && (p.again == 0 || left < p.again) {
+		p.again = left // no event marks the moment when it becomes available
+	}
+}
+
+// visit plans for one ordinal, lowest first.
+func (p *planner) visit(i int) {
+	s := p.slots[i]
+	switch {
+	case s.pod == nil:
+		p.fill(i)
+	case going(s.pod):
+		p.blockf("%s is going", s.name)
+	case ended(s.pod):
+		if !p.ordered || p.blocked == "" {
+			p.remove(deletion{pod: s.pod, reason: fmt.Sprintf("it ended (%s), and a pod that runs takes its place", s.pod.Status.Phase)})
+		}
+		p.blockf("%s ended and is replaced", s.name)
+	default:
+		p.keep(s)
+	}
+}
+
+// fill plans a pod for an ordinal that has none.
+func (p *planner) fill(i int) {
+	s := p.slots[i]
+	defer p.blockf("%s does not exist", s.name)
+	if p.ordered && p.blocked != "" {
+		return
+	}
+	from := p.sourceOf(i)
+	if from.template == nil {
+		p.guarded = append(p.guarded, s.name)
+		p.waitf(s.name, "it is to come from revision %s, and %s", from.name, from.lost)
+		return
+	}
+	for _, name := range claimNames(p.set, s.ordinal) {
+		if claim, ok := p.facts.claims[name]; ok {
+			if why := staleFor(p.set, s.name, claim); why != "" {
+				p.waitf(s.name, "%s", why)
+				return
+			}
+		}
+	}
+	p.creates = append(p.creates, creation{
+		ordinal: s.ordinal, from: from, claims: p.missingClaims(s.ordinal), reason: "revision " + from.name,
+	})
+}
+
+// keep plans for a pod that holds its place: what follows it, and what it lacks.
+func (p *planner) keep(s slot) {
+	if s.pod.Status.Phase == corev1.PodPending {
+		// Without its claims it waits for ever.
+		p.plan.claims = append(p.plan.claims, p.missingClaims(s.ordinal)...)
+	}
+	switch {
+	case s.available:
+	case isReady(s.pod):
+		p.blockf("%s is ready, but not available yet", s.name)
+	default:
+		p.blockf("%s is not ready", s.name)
+	}
+	if labels := misses(s.pod, identityLabels(p.set, s.ordinal)); labels != nil {
+		p.identities = append(p.identities, identityChange{s.pod, labels})
+	}
+	p.owners = append(p.owners, p.claimOwners(s.pod)...)
+}
+
+// scaleDown plans the end of the pods that are not asked for, highest ordinal first. Under OrderedReady one goes at a
+// time, and none before everything that stays is available.
+func (p *planner) scaleDown() {
+	for _, pod := range p.condemned {
+		owners := p.claimOwners(pod)
+		switch {
+		case going(pod):
+			p.owners = append(p.owners, owners...)
+			p.blockf("%s is going", pod.Name)
+		case p.ordered && p.blocked != "":
+			p.owners = append(p.owners, owners...)
+			p.waitf(pod.Name, "it is not asked for any more; %s", p.blocked)
+		default:
+			p.remove(deletion{pod: pod, owners: owners, reason: "it is not asked for any more"})
+			p.blockf("%s goes first", pod.Name)
+		}
+	}
+}
+
+// missingClaims builds the claims of an ordinal that do not exist.
+func (p *planner) missingClaims(ordinal int) []*corev1.PersistentVolumeClaim {
+	var out []*corev1.PersistentVolumeClaim
+	for i := range p.set.Spec.VolumeClaimTemplates {
+		template := &p.set.Spec.VolumeClaimTemplates[i]
+		if _, ok := p.facts.claims[claimName(p.set, template, ordinal)]; !ok {
+			out = append(out, claimFor(p.set, template, ordinal))
+		}
+	}
+	return out
+}
+
+// claimOwners plans who owns the claims of a pod from now on.
+func (p *planner) claimOwners(pod *corev1.Pod) []ownerChange {
+	var out []ownerChange
+	ordinal, _ := ordinalOf(p.set, pod.Name)
+	for _, name := range claimNames(p.set, ordinal) {
+		claim, ok := p.facts.claims[name]
+		if !ok || claim.DeletionTimestamp != nil {
+			continue
+		}
+		owners, differ, foreign := ownersOf(p.set, pod, claim)
+		if foreign {
+			p.foreign = append(p.foreign, name)
+		}
+		if differ {
+			out = append(out, ownerChange{claim, owners})
+		}
+	}
+	return out
+}
+
+func minReady(set *appsv1.StatefulSet) time.Duration {
+	return time.Duration(set.Spec.MinReadySeconds) * time.Second
+}
+
+// blockf remembers the first reason why nothing may follow. Where there is no order, nothing is ever in the way.
+func (p *planner) blockf(format string, args ...any) {
+	if p.blocked == "" && p.ordered {
+		p.blocked = fmt.Sprintf(format, args...)
+	}
+}
+
+func (p *planner) waitf(unit, format string, args ...any) {
+	p.waits = append(p.waits, rollout.Wait{Unit: unit, Reason: fmt.Sprintf(format, args...)})
+}
+
+func (p *planner) remove(d deletion) { p.deletes = append(p.deletes, d) }
+
+// destructive reports whether the plan deletes a pod.
+func (p *plan) destructive() bool { return len(p.deletes) > 0 }

@@ -1,0 +1,145 @@
+package statefulset
+
+// Scaling: which pods come and go before any rollout comes into it.
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// settled makes b both the update and the current revision.
+func settled(f facts) facts {
+	f.current = f.update
+	return f
+}
+
+func TestPlanScaling(t *testing.T) {
+	young := ready(time.Second)
+	for name, c := range map[string]struct {
+		set  []setOption
+		pods []*corev1.Pod
+		want []string
+	}{
+		"from nothing":               {nil, nil, []string{"create web-0 b"}},
+		"from nothing, Parallel":     {[]setOption{parallel}, nil, []string{"create web-0 b", "create web-1 b", "create web-2 b"}},
+		"the next one":               {nil, []*corev1.Pod{pod(0, "b")}, []string{"create web-1 b"}},
+		"the last one":               {nil, []*corev1.Pod{pod(0, "b"), pod(1, "b")}, []string{"create web-2 b"}},
+		"all is well":                {nil, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b")}, nil},
+		"none is asked for":          {[]setOption{replicas(0)}, nil, nil},
+		"other ordinals":             {[]setOption{startAt(5), replicas(2)}, []*corev1.Pod{pod(5, "b")}, []string{"create web-6 b"}},
+		"a hole":                     {nil, []*corev1.Pod{pod(0, "b"), pod(2, "b")}, []string{"create web-1 b"}},
+		"two holes, the lower first": {nil, []*corev1.Pod{pod(2, "b")}, []string{"create web-0 b"}},
+
+		"it waits for one that is not ready": {nil, []*corev1.Pod{pod(0, "b", stuck)}, nil},
+		"it waits for one that was ready":    {nil, []*corev1.Pod{pod(0, "b", unready)}, nil},
+		"it waits for one that is new":       {[]setOption{minReadyFor(60)}, []*corev1.Pod{pod(0, "b", young)}, nil},
+		"it waits for one that goes":         {nil, []*corev1.Pod{pod(0, "b", terminating)}, nil},
+		"it waits for a higher one":          {nil, []*corev1.Pod{pod(0, "b"), pod(1, "b", stuck)}, nil},
+		"a lower one comes all the same":     {nil, []*corev1.Pod{pod(1, "b", stuck)}, []string{"create web-0 b"}},
+		"Parallel waits for nobody":          {[]setOption{parallel}, []*corev1.Pod{pod(0, "b", stuck), pod(1, "b", terminating)}, []string{"create web-2 b"}},
+
+		"one that failed":              {nil, []*corev1.Pod{pod(0, "b", phase(corev1.PodFailed))}, []string{"delete web-0"}},
+		"one that ended":               {nil, []*corev1.Pod{pod(0, "b"), pod(1, "b", phase(corev1.PodSucceeded))}, []string{"delete web-1"}},
+		"one that failed and goes":     {nil, []*corev1.Pod{pod(0, "b", phase(corev1.PodFailed), terminating)}, nil},
+		"one that failed, behind":      {nil, []*corev1.Pod{pod(0, "b", stuck), pod(1, "b", phase(corev1.PodFailed))}, nil},
+		"two that failed, Parallel":    {[]setOption{parallel, replicas(2)}, []*corev1.Pod{pod(0, "b", phase(corev1.PodFailed)), pod(1, "b", phase(corev1.PodFailed))}, []string{"delete web-0", "delete web-1"}},
+		"one that failed, old, manual": {[]setOption{onDelete, replicas(1)}, []*corev1.Pod{pod(0, "z", phase(corev1.PodFailed))}, []string{"delete web-0"}},
+
+		"one too many":                  {[]setOption{replicas(1)}, []*corev1.Pod{pod(0, "b"), pod(1, "b")}, []string{"delete web-1"}},
+		"two too many, the highest":     {[]setOption{replicas(1)}, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b")}, []string{"delete web-2"}},
+		"two too many, one goes":        {[]setOption{replicas(1)}, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b", terminating)}, nil},
+		"one too many, not ready":       {[]setOption{replicas(1)}, []*corev1.Pod{pod(0, "b"), pod(1, "b", stuck)}, []string{"delete web-1"}},
+		"one too many, another waits":   {[]setOption{replicas(1)}, []*corev1.Pod{pod(0, "b", stuck), pod(1, "b")}, nil},
+		"one too many, another is gone": {[]setOption{replicas(1)}, []*corev1.Pod{pod(1, "b")}, []string{"create web-0 b"}},
+		"two too many, Parallel":        {[]setOption{replicas(1), parallel}, []*corev1.Pod{pod(0, "b", stuck), pod(1, "b"), pod(2, "b")}, []string{"delete web-1", "delete web-2"}},
+		"one goes already, Parallel":    {[]setOption{replicas(1), parallel}, []*corev1.Pod{pod(0, "b"), pod(1, "b", terminating)}, nil},
+		"too many below":                {[]setOption{startAt(2), replicas(1)}, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b")}, []string{"delete web-1"}},
+		"too many on both sides":        {[]setOption{startAt(1), replicas(1)}, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b")}, []string{"delete web-2"}},
+		"to nothing":                    {[]setOption{replicas(0)}, []*corev1.Pod{pod(0, "b"), pod(1, "b")}, []string{"delete web-1"}},
+
+		"names that are not ours": {[]setOption{replicas(1)}, []*corev1.Pod{pod(0, "b"), called(pod(7, "b"), "web-07"), called(pod(7, "b"), "web-x"), called(pod(7, "b"), "webs-7"), called(pod(7, "b"), "web--1")}, nil},
+		"it lost a label":         {nil, []*corev1.Pod{pod(0, "b", unlabelled), pod(1, "b"), pod(2, "b")}, []string{"label web-0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := mustPlan(t, settled(given(web(c.set...), c.pods...)))
+			wantSteps(t, p, c.want...)
+			for _, d := range p.deletes {
+				if d.reason == "" {
+					t.Errorf("delete of %s has no reason", d.pod.Name)
+				}
+			}
+		})
+	}
+}
+
+func called(p *corev1.Pod, name string) *corev1.Pod {
+	p.Name = name
+	return p
+}
+
+func unlabelled(p *corev1.Pod) { delete(p.Labels, appsv1.PodIndexLabel) }
+
+// A pass is repeated at the moment when a pod becomes available, whatever the clock of its kubelet says (bug 35).
+func TestPlanLooksAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		since time.Duration
+		want  time.Duration
+	}{
+		"a minute to go":      {0, time.Minute},
+		"ten seconds to go":   {50 * time.Second, 10 * time.Second},
+		"a clock is ahead":    {-10 * time.Minute, time.Minute},
+		"nothing to wait for": {time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := mustPlan(t, settled(given(web(minReadyFor(60)), pod(0, "b", ready(c.since)))))
+			if p.again != c.want {
+				t.Errorf("again in %s, want %s", p.again, c.want)
+			}
+		})
+	}
+}
+
+// What waits says for what.
+func TestPlanWaits(t *testing.T) {
+	p := mustPlan(t, settled(given(web(replicas(1)), pod(0, "b", stuck), pod(1, "b"))))
+	if diff := cmp.Diff("web-1: it is not asked for any more; web-0 is not ready", says(p)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// says is the first thing that scaling waits for.
+func says(p *plan) string {
+	if len(p.waits) == 0 {
+		return ""
+	}
+	return p.waits[0].Unit + ": " + p.waits[0].Reason
+}
+
+// A plan depends on what is there, not on the order in which a cache lists it, and changes none of it.
+func TestPlanIsStable(t *testing.T) {
+	pods := []*corev1.Pod{pod(0, "a"), pod(1, "a", stuck), pod(2, "b"), pod(3, "a"), pod(5, "b"), pod(6, "z", terminating)}
+	var before []*corev1.Pod
+	for _, p := range pods {
+		before = append(before, p.DeepCopy())
+	}
+	set := web(replicas(5), parallel)
+	first := mustPlan(t, given(set, pods...))
+	for range 7 {
+		pods = append(pods[1:], pods[0])
+		again := mustPlan(t, given(set, append([]*corev1.Pod{}, pods...)...))
+		if diff := cmp.Diff(steps(first), steps(again)); diff != "" {
+			t.Fatalf("another order gives another plan:\n%s", diff)
+		}
+	}
+	for _, want := range before {
+		for _, got := range pods {
+			if diff := cmp.Diff(want, got); got.Name == want.Name && diff != "" {
+				t.Errorf("pod %s changed:\n%s", got.Name, diff)
+			}
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package statefulset
+
+// What holds for every plan, whatever the pods look like: nothing is done twice, nothing conforming goes (P3), no ordinal
+// gets two pods (P1), the budget is kept over the whole set (R1), the order is kept (R3), a pod below the partition comes
+// from the current revision (P5), counters agree (S1), and the current revision is promoted for nothing less than all (S3).
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+)
+
+func situations() *rapid.Generator[facts] {
+	return rapid.Custom(func(t *rapid.T) facts {
+		options := []setOption{
+			replicas(rapid.Int32Range(0, 5).Draw(t, "replicas")), startAt(rapid.Int32Range(0, 2).Draw(t, "start")),
+			partition(rapid.SampledFrom([]int32{0, 0, 0, 1, 3}).Draw(t, "partition")), atOnce(rapid.IntRange(1, 3).Draw(t, "maxUnavailable")),
+			minReadyFor(10),
+		}
+		for _, option := range []setOption{parallel, keepsNeverReady, onDelete} {
+			if rapid.IntRange(0, 3).Draw(t, "option") == 0 {
+				options = append(options, option)
+			}
+		}
+		var pods []*corev1.Pod
+		for i := range 8 {
+			if rapid.IntRange(0, 3).Draw(t, "missing") == 0 {
+				continue
+			}
+			p := pod(i, rapid.SampledFrom([]string{"a", "a", "b", "b", "z", ""}).Draw(t, "revision"))
+			for _, option := range []podOption{unready, stuck, ready(5 * time.Second), terminating, phase(corev1.PodFailed), pending} {
+				if rapid.IntRange(0, 7).Draw(t, "option") == 0 {
+					option(p)
+				}
+			}
+			pods = append(pods, p)
+		}
+		f := given(web(options...), pods...)
+		if rapid.IntRange(0, 4).Draw(t, "settled") == 0 {
+			f.current = f.update
+		}
+		return f
+	})
+}
+
+// serves reports whether a pod is available, counted in another way than the plan does.
+func serves(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil && now.Sub(c.LastTransitionTime.Time) >= 10*time.Second
+		}
+	}
+	return false
+}
+
+func TestPlanProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := situations().Draw(t, "facts")
+		p, err := makePlan(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start, count := ordinals(f.set)
+		at := map[int]*corev1.Pod{}
+		up := 0
+		for _, pod := range f.pods {
+			ordinal, _ := ordinalOf(f.set, pod.Name)
+			at[ordinal] = pod
+			if inRange(f.set, ordinal) && serves(pod) {
+				up++
+			}
+		}
+		partition, budget, _ := strategyOf(f.set)
+		seen := map[string]bool{}
+		for _, c := range p.creates {
+			switch name := podName(f.set, c.ordinal); {
+			case seen[name], at[c.ordinal] != nil, !inRange(f.set, c.ordinal), c.reason == "":
+				t.Fatalf("%s is created beside another one, or not asked for", name)
+			case !onDeletes(f.set) && c.ordinal-start < partition && c.from.name != f.current.name:
+				t.Fatalf("%s is below the partition and comes from %s", name, c.from.name)
+			default:
+				seen[name] = true
+			}
+		}
+		taken, lowest := 0, start+count
+		for _, d := range p.deletes {
+			ordinal, _ := ordinalOf(f.set, d.pod.Name)
+			if seen[d.pod.Name] || d.pod.DeletionTimestamp != nil || d.reason == "" {
+				t.Fatalf("%s is deleted twice, or for no reason", d.pod.Name)
+			}
+			seen[d.pod.Name] = true
+			if !inRange(f.set, ordinal) || ended(d.pod) {
+				continue
+			}
+			if revisionOf(d.pod) == f.update.name || onDeletes(f.set) {
+				t.Fatalf("%s goes: %s", d.pod.Name, d.reason)
+			}
+			if serves(d.pod) {
+				taken++
+				lowest = min(lowest, ordinal)
+			}
+		}
+		if taken > 0 && count-up+taken > budget {
+			t.Fatalf("%d of %d serve, %d go, %d may: %v", up, count, taken, budget, steps(p))
+		}
+		for ordinal := lowest; ordinal < start+count && taken > 0; ordinal++ {
+			if other := at[ordinal]; alive(other) && revisionOf(other) != f.update.name && !seen[other.Name] {
+				t.Fatalf("%s goes before %s: %v", podName(f.set, lowest), other.Name, steps(p))
+			}
+		}
+		orderly(t, f, p, at, up)
+		consistent(t, f, p, at)
+	})
+}
+
+func onDeletes(set *appsv1.StatefulSet) bool {
+	return set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+}
+
+// orderly fails if OrderedReady is not kept: one thing at a time, and each only when all before it are available.
+func orderly(t *rapid.T, f facts, p *plan, at map[int]*corev1.Pod, up int) {
+	if f.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
+		return
+	}
+	start, count := ordinals(f.set)
+	var served, surplus []string
+	for _, d := range p.deletes {
+		switch ordinal, _ := ordinalOf(f.set, d.pod.Name); {
+		case !inRange(f.set, ordinal):
+			surplus = append(surplus, d.pod.Name)
+		case serves(d.pod):
+			served = append(served, d.pod.Name)
+		}
+	}
+	if len(p.creates)+len(surplus) > 1 || (len(served) > 0 || len(surplus) > 0) && up < count || len(served) > 0 && condemned(f) > 0 {
+		t.Fatalf("%d of %d serve, and all at once: %v", up, count, steps(p))
+	}
+	for _, c := range p.creates {
+		for ordinal := start; ordinal < c.ordinal; ordinal++ {
+			if at[ordinal] == nil || !serves(at[ordinal]) {
+				t.Fatalf("web-%d is created before web-%d is available", c.ordinal, ordinal)
+			}
+		}
+	}
+}
+
+// condemned counts the pods of f that are not asked for.
+func condemned(f facts) (n int) {
+	for _, pod := range f.pods {
+		if ordinal, _ := ordinalOf(f.set, pod.Name); !inRange(f.set, ordinal) {
+			n++
+		}
+	}
+	return n
+}
+
+func consistent(t *rapid.T, f facts, p *plan, at map[int]*corev1.Pod) {
+	c := p.counts
+	if c.available < 0 || c.available > c.ready || c.ready > c.replicas || c.current > c.replicas || c.updated > c.replicas || int(c.replicas) != len(f.pods) {
+		t.Fatalf("counters %+v of %d pods", c, len(f.pods))
+	}
+	all := condemned(f) == 0
+	start, count := ordinals(f.set)
+	for ordinal := start; ordinal < start+count; ordinal++ {
+		all = all && alive(at[ordinal]) && revisionOf(at[ordinal]) == f.update.name
+	}
+	if p.promote && (!all || count == 0) {
+		t.Fatal("the current revision is promoted for less than all")
+	}
+}
+
+// TestLost: whichever single pod is lost while all others are as a rollout leaves them, it comes back at the revision that
+// it had, unless the rollout was about to take it, or had not begun and waits for it.
+func TestLost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 7).Draw(t, "replicas")
+		done := rapid.IntRange(0, n-1).Draw(t, "updated")
+		lost := rapid.IntRange(0, n-1).Draw(t, "lost")
+		options := []setOption{replicas(int32(n))}
+		if rapid.Bool().Draw(t, "parallel") {
+			options = append(options, parallel)
+		}
+		f := given(web(options...))
+		want := "web-a"
+		for i := range n {
+			rev := "a"
+			if i >= n-done {
+				rev = "b"
+			}
+			if i == lost {
+				if rev == "b" || i == n-done-1 || done == 0 {
+					want = "web-b"
+				}
+				continue
+			}
+			f.pods = append(f.pods, pod(i, rev))
+		}
+		if done == 1 && lost == n-1 {
+			want = "web-b"
+		}
+		p := mustPlanOf(t, f)
+		i := slices.IndexFunc(p.creates, func(c creation) bool { return c.ordinal == lost })
+		if i < 0 || p.creates[i].from.name != want {
+			t.Fatalf("%d of %d updated, web-%d was lost: %v, want it from %s", done, n, lost, steps(p), want)
+		}
+	})
+}
+
+// TestEveryRolloutEnds guards docs/design/2026-11-21-statefulset-differences.md: from wherever it begins, a template that
+// works reaches every pod, and no pod is made from one revision twice. Pods that were ready recover some time; those of
+// another template that never were do not, and neither do new ones of a template that is older than the current one.
+func TestEveryRolloutEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := situations().Draw(t, "facts")
+		f.set.Annotations = nil
+		if f.set.Spec.UpdateStrategy.RollingUpdate == nil {
+			rolling := web().Spec.UpdateStrategy
+			f.set.Spec.UpdateStrategy = rolling
+		}
+		f.set.Spec.UpdateStrategy.RollingUpdate.Partition = nil
+		s := &simulation{set: f.set, pods: f.pods, target: "b", current: f.current.name[len("web-"):], broken: map[string]bool{"z": true, "": true}}
+		_, count := ordinals(f.set)
+		made := map[string]int{}
+		for range 100 {
+			p := mustPlanOf(t, s.facts())
+			s.out.WriteString(s.line(p))
+			if len(p.creates)+len(p.deletes) == 0 && (p.promote || count == 0) && len(s.pods) == count {
+				return
+			}
+			for _, c := range p.creates {
+				if made[podName(f.set, c.ordinal)+c.from.name]++; made[podName(f.set, c.ordinal)+c.from.name] > 1 {
+					t.Fatalf("web-%d is made from %s a second time:\n%s", c.ordinal, c.from.name, s.out.String())
+				}
+			}
+			s.tick(p)
+			for _, pod := range s.pods {
+				if !neverReady(pod) && alive(pod) {
+					ready(time.Minute)(pod)
+				}
+			}
+		}
+		t.Fatalf("no end:\n%s", s.out.String())
+	})
+}
+
+func mustPlanOf(t *rapid.T, f facts) *plan {
+	p, err := makePlan(f)
+	if err != nil {
+		t.Fatal(fmt.Errorf("plan: %w", err))
+	}
+	return p
+}

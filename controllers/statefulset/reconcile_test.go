@@ -1,0 +1,354 @@
+package statefulset
+
+// Whole passes against the fake API server: what is read, what is recorded before any pod is touched, what is done, and
+// when nothing is.
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
+)
+
+func TestFirstPass(t *testing.T) {
+	w := newWorld(t, web(data(retain, retain)))
+	w.mustReconcile()
+	var got []string
+	for _, c := range w.Writes() {
+		got = append(got, c.Verb+" "+c.Kind)
+	}
+	want := []string{"create ControllerRevision", "create PersistentVolumeClaim", "create Pod", "patch status StatefulSet"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("intent is durable first, and a claim before its pod (-want +got):\n%s", diff)
+	}
+	p := w.pod(0)
+	if p.Spec.Hostname != "web-0" || p.Spec.Subdomain != "nginx" || p.Labels["apps.kubernetes.io/pod-index"] != "0" ||
+		p.Labels["statefulset.kubernetes.io/pod-name"] != "web-0" || !metav1.IsControlledBy(p, w.set()) {
+		t.Errorf("pod %+v", p)
+	}
+	s := w.set().Status
+	if s.CurrentRevision != s.UpdateRevision || s.UpdateRevision != p.Labels["controller-revision-hash"] || s.ObservedGeneration != 1 ||
+		s.CollisionCount != nil {
+		t.Errorf("status %+v, pod %v", s, p.Labels)
+	}
+}
+
+// TestRolloutAndUndo follows a new image and the way back. Once the end is reached nothing is written any more (C1, H8).
+func TestRolloutAndUndo(t *testing.T) {
+	for name, options := range map[string][]setOption{"OrderedReady": nil, "Parallel": {parallel}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, web(options...))
+			roll := func(img string) {
+				t.Helper()
+				w.edit(image(img))
+				w.rounds(14)
+				if w.images() != thrice(img) {
+					t.Fatalf("pods %s, want %s", w.images(), img)
+				}
+				s := w.set().Status
+				if s.Replicas != 3 || s.ReadyReplicas != 3 || s.AvailableReplicas != 3 || s.CurrentReplicas != 3 || s.UpdatedReplicas != 3 ||
+					s.CurrentRevision != s.UpdateRevision || s.ObservedGeneration != w.set().Generation {
+					t.Errorf("status %+v", s)
+				}
+				if got := w.condition(ConditionUpdated); !strings.HasPrefix(got, "True OnLatestRevision") {
+					t.Error(got)
+				}
+				w.Forget()
+				w.mustReconcile()
+				if len(w.Writes()) != 0 {
+					t.Errorf("a pass without news wrote %v", w.Writes())
+				}
+			}
+			roll("web:1")
+			roll("web:2")
+			roll("web:1")
+			if diff := cmp.Diff(map[string]int64{"web:1": 3, "web:2": 2}, w.revisions()); diff != "" {
+				t.Errorf("revisions (-want +got):\n%s", diff)
+			}
+			if got := w.events.Events("RolledBack"); len(got) != 1 {
+				t.Errorf("events %v", got)
+			}
+		})
+	}
+}
+
+// TestBrokenAndBack: a broken template, and the way back, under OrderedReady (36). Status says which pod goes and why.
+func TestBrokenAndBack(t *testing.T) {
+	w := newWorld(t, web())
+	w.rounds(5)
+	w.edit(image("broken:1"))
+	w.rounds(4)
+	if got := w.images(); got != "web:1 "+"web:1 broken:1" {
+		t.Fatal(got)
+	}
+	w.edit(image("web:1"))
+	w.mustReconcile()
+	want := "False RolloutProgressing: 2 of 3 pods updated; web-2: it comes from revision " + w.revisionOf("broken:1") + " and is not available anyway, and never was"
+	if diff := cmp.Diff(want, w.condition(ConditionUpdated)); diff != "" {
+		t.Errorf("condition (-want +got):\n%s", diff)
+	}
+	if got := w.events.Events("SuccessfulDelete"); !strings.Contains(got[len(got)-1], "never was") {
+		t.Errorf("events %v", got)
+	}
+	w.settle()
+	w.rounds(3)
+	if got := w.images(); got != thrice("web:1") {
+		t.Error(got)
+	}
+}
+
+// revisionOf returns the name of the revision that holds an image.
+func (w *world) revisionOf(img string) string {
+	w.t.Helper()
+	var list appsv1.ControllerRevisionList
+	w.list(&list)
+	for i := range list.Items {
+		if imageOf(w.t, &list.Items[i]) == img {
+			return list.Items[i].Name
+		}
+	}
+	w.t.Fatalf("no revision holds %s", img)
+	return ""
+}
+
+// TestLostPods: what is lost on the way comes back as it was, restored from the stored revision and not from the set.
+func TestLostPods(t *testing.T) {
+	for name, c := range map[string]struct {
+		options []setOption
+		pods    []*corev1.Pod
+		want    string
+	}{
+		"below the partition": {[]setOption{partition(2)}, []*corev1.Pod{pod(1, "a"), pod(2, "b")}, "web:a"},
+		"not reached":         {nil, []*corev1.Pod{pod(1, "a"), pod(2, "b")}, "web:a"},
+		"reached":             {nil, []*corev1.Pod{pod(1, "b"), pod(2, "b")}, "web:b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, between(t, c.options, c.pods...)...)
+			w.mustReconcile()
+			if got := w.pod(0); got.Spec.Containers[0].Image != c.want || got.Labels["controller-revision-hash"] != strings.Replace(c.want, ":", "-", 1) {
+				t.Errorf("%s with %v, want %s", got.Spec.Containers[0].Image, got.Labels, c.want)
+			}
+		})
+	}
+}
+
+// TestLostRevision: without the current revision, the pods that it is for are not made, and a condition says so (F15).
+func TestLostRevision(t *testing.T) {
+	objects := between(t, []setOption{partition(1)}, pod(1, "b"), pod(2, "b"))
+	unreadable := stored(t, "a", "web:a", 1)
+	unreadable.Data.Raw = []byte(`{"spec":{"template":"no"}}`)
+	for name, c := range map[string]struct {
+		objects []client.Object
+		want    string
+	}{
+		"gone":       {append([]client.Object{objects[0]}, objects[2:]...), "that revision is gone"},
+		"unreadable": {append([]client.Object{objects[0], unreadable}, objects[2:]...), "that revision cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.objects...)
+			w.mustReconcile()
+			want := "False CurrentRevisionLost: 2 of 3 pods updated; web-0: it is to come from revision web-a, and " + c.want
+			if diff := cmp.Diff(want, w.condition(ConditionUpdated)); diff != "" {
+				t.Errorf("condition (-want +got):\n%s", diff)
+			}
+			if s := w.set().Status; s.CurrentRevision != "web-a" || len(w.WritesTo("Pod")) != 0 {
+				t.Errorf("current revision %s, wrote %v", s.CurrentRevision, w.WritesTo("Pod"))
+			}
+			// Once there is nothing to guard, all goes on, and the name of the lost one is forgotten at the end.
+			w.edit(partition(0))
+			w.rounds(3)
+			if s := w.set().Status; s.CurrentRevision != "web-b" || w.images() != thrice("web:b") {
+				t.Errorf("current revision %s, pods %s", s.CurrentRevision, w.images())
+			}
+		})
+	}
+}
+
+// TestPromotionKeepsWhatStatusNames: until status names the new revision, the old one stays, also with limit 0 (H3).
+func TestPromotionKeepsWhatStatusNames(t *testing.T) {
+	limit := func(set *appsv1.StatefulSet) { set.Spec.RevisionHistoryLimit = new(int32) }
+	w := newWorld(t, between(t, []setOption{limit}, pod(0, "b"), pod(1, "b"), pod(2, "b"))...)
+	w.mustReconcile()
+	if s := w.set().Status; s.CurrentRevision != "web-b" || s.CurrentReplicas != 3 || len(w.revisions()) != 2 {
+		t.Errorf("status %+v, revisions %v", s, w.revisions())
+	}
+	w.mustReconcile()
+	if diff := cmp.Diff(map[string]int64{"web:b": 2}, w.revisions()); diff != "" {
+		t.Errorf("revisions (-want +got):\n%s", diff)
+	}
+}
+
+func TestNothingToDo(t *testing.T) {
+	for name, c := range map[string]struct {
+		objects []client.Object
+		event   string
+		reason  string
+	}{
+		"it is gone": {nil, "", ""},
+		"it is being deleted": {[]client.Object{web(func(set *appsv1.StatefulSet) {
+			at := metav1.NewTime(now)
+			set.DeletionTimestamp, set.Finalizers = &at, []string{"orphan"}
+		})}, "", ""},
+		"it selects everything": {[]client.Object{web(func(set *appsv1.StatefulSet) { set.Spec.Selector = &metav1.LabelSelector{} })}, "Warning SelectingAll", "False SelectingAll"},
+		"its selector is no such": {[]client.Object{web(func(set *appsv1.StatefulSet) {
+			set.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Like"}}
+		})}, "Warning SelectingAll", "False SelectingAll"},
+		"its strategy is no such": {[]client.Object{web(atOnce("many"))}, "Warning InvalidStrategy", "False InvalidStrategy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// An orphan that an adopter would take, and a pod that would be released.
+			orphan, stranger := pod(0, "a"), pod(1, "a", func(p *corev1.Pod) { p.Labels["app"] = "other" })
+			orphan.OwnerReferences = nil
+			w := newWorld(t, append(c.objects, orphan, stranger)...)
+			for range 2 {
+				if result := w.mustReconcile(); result != (reconcile.Result{}) {
+					t.Errorf("result %+v", result)
+				}
+			}
+			if got := w.WritesTo("Pod"); len(got) != 0 || len(w.Calls("list")) != 0 {
+				t.Errorf("requests %v", w.Calls())
+			}
+			if got := strings.Join(w.events.Events(), "\n"); !strings.HasPrefix(got, c.event) || (got == "") != (c.event == "") {
+				t.Errorf("events %q", got)
+			}
+			if c.reason == "" {
+				return
+			}
+			if got := w.condition(ConditionUpdated); !strings.HasPrefix(got, c.reason) || len(w.Calls("patch status")) != 1 {
+				t.Errorf("condition %s, %v", got, w.Writes())
+			}
+		})
+	}
+}
+
+// TestAdoption: after an orphaning delete, a new StatefulSet of the same content takes over pods and history and restarts
+// nothing (kubernetes#84982). Pods are adopted by their names only.
+func TestAdoption(t *testing.T) {
+	w := newWorld(t, web())
+	w.rounds(5)
+	w.must(w.Raw.Delete(t.Context(), w.set()))
+	var revisions appsv1.ControllerRevisionList
+	w.list(&revisions)
+	orphans := []client.Object{&revisions.Items[0]}
+	for _, p := range w.pods() {
+		orphans = append(orphans, p)
+	}
+	for _, o := range orphans {
+		o.SetOwnerReferences(nil)
+		w.must(w.Raw.Update(t.Context(), o))
+	}
+	other := called(pod(0, "a"), "web-other")
+	other.OwnerReferences = nil
+	w.must(w.Raw.Create(t.Context(), func() client.Object { other.ResourceVersion = ""; return other }()))
+	w.must(w.Raw.Create(t.Context(), web(func(set *appsv1.StatefulSet) { set.UID = "new-uid" })))
+	w.Forget()
+	w.mustReconcile()
+	if len(w.Calls("create", "delete")) != 0 || len(w.revisions()) != 1 {
+		t.Errorf("wrote %v", w.Writes())
+	}
+	for _, p := range w.pods() {
+		ref := metav1.GetControllerOf(p)
+		if p.Name == "web-other" && ref != nil {
+			t.Errorf("%s is adopted", p.Name)
+		}
+		if p.Name != "web-other" && (ref == nil || ref.UID != types.UID("new-uid")) {
+			t.Errorf("%s belongs to %v", p.Name, ref)
+		}
+	}
+}
+
+// TestRefusedPods: a template that the API server refuses has an event and a condition, and counters all the same (43).
+func TestRefusedPods(t *testing.T) {
+	w := newWorld(t, between(t, nil, pod(0, "b"), pod(1, "b"))...)
+	invalid := apierrors.NewInvalid(podKind.GroupKind(), "web-2", nil)
+	w.Before = fakeserver.Refuse("create", "Pod", invalid)
+	if _, err := w.r.Reconcile(t.Context(), request); !apierrors.IsInvalid(err) {
+		t.Error(err)
+	}
+	if got := w.condition(ConditionUpdated); !strings.HasPrefix(got, "False RolloutFailing: 2 of 3 pods updated; create pod web-2: ") {
+		t.Error(got)
+	}
+	if got := w.events.Events("FailedCreate"); len(got) != 1 || !strings.Contains(got[0], "web-2") {
+		t.Errorf("events %v", got)
+	}
+	if s := w.set().Status; s.Replicas != 2 || s.ReadyReplicas != 2 || s.UpdatedReplicas != 2 || s.ObservedGeneration != 1 {
+		t.Errorf("status %+v", s)
+	}
+	w.Before = nil
+	w.mustReconcile()
+	if got := w.condition(ConditionUpdated); strings.Contains(got, "RolloutFailing") {
+		t.Error(got)
+	}
+}
+
+// TestTakenNames: a pod that is somebody else's keeps its name; ours waits and says so (O4).
+func TestTakenNames(t *testing.T) {
+	stranger := pod(0, "a", func(p *corev1.Pod) { p.Labels = nil })
+	stranger.OwnerReferences = nil
+	w := newWorld(t, web(), stranger)
+	if _, err := w.r.Reconcile(t.Context(), request); err == nil || !strings.Contains(err.Error(), "belongs to nobody") {
+		t.Error(err)
+	}
+	if got := w.events.Events("FailedCreate"); len(got) != 1 {
+		t.Errorf("events %v", got)
+	}
+	if got := w.WritesTo("Pod"); len(got) != 1 || got[0] != "create web-0" || w.pod(0).Labels != nil {
+		t.Errorf("wrote %v", got)
+	}
+}
+
+// A pass that waits for minReadySeconds is repeated when they are over.
+func TestLooksAgain(t *testing.T) {
+	w := newWorld(t, between(t, []setOption{minReadyFor(60)}, pod(0, "b"), pod(1, "b"), pod(2, "b", ready(20*time.Second)))...)
+	if result := w.mustReconcile(); result.RequeueAfter != 40*time.Second || w.set().Status.AvailableReplicas != 2 {
+		t.Errorf("result %+v, status %+v", result, w.set().Status)
+	}
+}
+
+var errBoom = apierrors.NewInternalError(errors.New("boom"))
+
+// TestLostResponses: whatever write is answered by an error although it was carried out, the end is the same, and nothing
+// is there twice (F2, H5).
+func TestLostResponses(t *testing.T) {
+	for _, lost := range []string{"create ControllerRevision", "create PersistentVolumeClaim", "create Pod", "patch status StatefulSet", "delete Pod"} {
+		t.Run(lost, func(t *testing.T) {
+			w := newWorld(t, web(data(remove, remove)))
+			w.After = func(c fakeserver.Call) error {
+				if c.Verb+" "+c.Kind == lost {
+					return errBoom
+				}
+				return nil
+			}
+			try := func(n int) {
+				for range n {
+					if _, err := w.r.Reconcile(t.Context(), request); err != nil && !errors.Is(err, errBoom) {
+						t.Fatal(err)
+					}
+					w.settle()
+				}
+			}
+			try(8)
+			w.edit(image("web:2"))
+			try(20)
+			w.After = nil
+			w.rounds(8)
+			if w.images() != thrice("web:2") || len(w.revisions()) != 2 {
+				t.Errorf("pods %s, revisions %v", w.images(), w.revisions())
+			}
+			if s := w.set().Status; s.CollisionCount != nil || s.CurrentRevision != s.UpdateRevision {
+				t.Errorf("status %+v", s)
+			}
+		})
+	}
+}

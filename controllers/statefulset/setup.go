@@ -1,0 +1,157 @@
+package statefulset
+
+import (
+	"context"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file wires the controller: indexes, read-your-writes, watches, and which event wakes which StatefulSet.
+
+// Options tune the controller.
+type Options struct {
+	// Workers is how many StatefulSets are worked on at once. Zero means 4.
+	Workers int
+	// AskServer allows dry-run patches of StatefulSets to find out whether a stored snapshot is equivalent (rule R3).
+	AskServer bool
+	// Clock is for tests; nil means the system's.
+	Clock clock.PassiveClock
+}
+
+// Setup adds the StatefulSet controller to mgr.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if o.Workers == 0 {
+		o.Workers = 4
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	ledger, err := wire(ctx, mgr)
+	if err != nil {
+		return err
+	}
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), ledger, mgr.GetEventRecorder("statefulset-controller"), o)
+	router := r.parents().Router().Handler()
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("statefulset").
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
+		Watches(&appsv1.StatefulSet{}, ownership.ParentEvents(r.forget)).
+		Watches(&corev1.Pod{}, router).
+		Watches(&appsv1.ControllerRevision{}, router).
+		Watches(&corev1.PersistentVolumeClaim{}, r.claimEvents()).
+		Complete(r)
+}
+
+// newReconciler returns a Reconciler that reads from c and, past its cache, from live.
+func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder, o Options) *Reconciler {
+	return &Reconciler{
+		client: c,
+		live:   live,
+		ledger: ledger,
+		log: history.New(history.StatefulSet(), history.Options{
+			Client:    c,
+			Live:      live,
+			Indexed:   true,
+			AskServer: o.AskServer,
+			Wrote:     func(parent types.UID, o client.Object) { ledger.Wrote(parent, revisionResource, o) },
+			Deleted:   func(parent types.UID, o client.Object) { ledger.Deleted(parent, revisionResource, o) },
+		}),
+		pods:     ownership.Writer{Client: c, Live: live, Ledger: ledger, Resource: podResource},
+		fresh:    &ownership.Confirmer{Live: live, Children: podKind},
+		recorder: recorder,
+		clock:    o.Clock,
+	}
+}
+
+// wire builds the ledger over the stores of everything this controller writes, and registers the indexes. Claims need
+// none: they are found by their names.
+func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.Ledger, error) {
+	return ownership.Wire(ctx, mgr, map[schema.GroupResource]client.Object{
+		podResource:      &corev1.Pod{},
+		revisionResource: &appsv1.ControllerRevision{},
+	}, map[schema.GroupResource]client.Object{
+		claimResource:       &corev1.PersistentVolumeClaim{},
+		statefulSetResource: &appsv1.StatefulSet{},
+	})
+}
+
+// parents says how StatefulSets are found in the cache.
+func (r *Reconciler) parents() ownership.Parents {
+	return ownership.Parents{
+		Reader:  r.client,
+		Kind:    kind.GroupKind(),
+		New:     func() client.Object { return &appsv1.StatefulSet{} },
+		NewList: func() client.ObjectList { return &appsv1.StatefulSetList{} },
+		Selector: func(parent client.Object) (labels.Selector, error) {
+			return metav1.LabelSelectorAsSelector(asStatefulSet(parent).Spec.Selector)
+		},
+	}
+}
+
+// forget drops what is remembered of a StatefulSet that is gone.
+func (r *Reconciler) forget(uid types.UID) {
+	r.ledger.Forget(uid)
+	r.fresh.Forget(uid)
+}
+
+// claimEvents wakes the StatefulSets that a claim belongs to by its name: one that is gone may be made again, and one that
+// comes, goes, or changes its owners makes a difference to the next pass.
+func (r *Reconciler) claimEvents() handler.EventHandler {
+	wake := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], claim client.Object) {
+		keys := r.parents().Select(ctx, claim.GetNamespace(), func(parent client.Object) bool {
+			return claims(asStatefulSet(parent), claim.GetName())
+		})
+		for _, key := range keys {
+			q.Add(reconcile.Request{NamespacedName: key})
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(ctx, q, e.Object)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			owners := apiequality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
+			if same := e.ObjectOld.GetUID() == e.ObjectNew.GetUID(); !same || !owners ||
+				(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) {
+				wake(ctx, q, e.ObjectNew)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(ctx, q, e.Object)
+		},
+	}
+}
+
+// claims reports whether a claim of that name would belong to a pod of set.
+func claims(set *appsv1.StatefulSet, name string) bool {
+	for i := range set.Spec.VolumeClaimTemplates {
+		pod, ok := strings.CutPrefix(name, set.Spec.VolumeClaimTemplates[i].Name+"-")
+		if _, ours := ordinalOf(set, pod); ok && ours {
+			return true
+		}
+	}
+	return false
+}
+
+func asStatefulSet(o client.Object) *appsv1.StatefulSet {
+	return o.(*appsv1.StatefulSet) //nolint:forcetypeassert // every caller asks for StatefulSets
+}

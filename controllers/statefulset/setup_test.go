@@ -1,0 +1,164 @@
+package statefulset
+
+// Which event wakes which StatefulSet. The routing of child events is tested in ownership; here is what this controller
+// adds: claims, by their names; and what is forgotten of a set that is gone.
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
+)
+
+// woken delivers an event and returns the names of those that it wakes.
+func woken(t *testing.T, h handler.EventHandler, before, after client.Object) []string {
+	t.Helper()
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	switch {
+	case before == nil:
+		h.Create(t.Context(), event.CreateEvent{Object: after}, q)
+	case after == nil:
+		h.Delete(t.Context(), event.DeleteEvent{Object: before}, q)
+	default:
+		h.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
+	}
+	out := []string{}
+	for q.Len() > 0 {
+		item, _ := q.Get()
+		out = append(out, item.Name)
+		q.Done(item)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestClaimEvents(t *testing.T) {
+	sets := []client.Object{
+		web(data(retain, retain)),
+		web(data(retain, retain), func(set *appsv1.StatefulSet) { set.Name = "web-0" }),
+		web(func(set *appsv1.StatefulSet) { set.Name = "plain" }),
+		web(data(retain, retain), func(set *appsv1.StatefulSet) { set.Namespace = "other" }),
+	}
+	w := newWorld(t, sets...)
+	named := func(name string) claimOption { return func(c *corev1.PersistentVolumeClaim) { c.Name = name } }
+	for name, c := range map[string]struct {
+		before, after client.Object
+		want          []string
+	}{
+		"it comes":               {nil, claim(7), []string{"web"}},
+		"it goes":                {claim(7), nil, []string{"web"}},
+		"it is to go":            {claim(7), claim(7, claimGoing), []string{"web"}},
+		"its owners change":      {claim(7), claim(7, ownedBy(setRef)), []string{"web"}},
+		"it is bound":            {claim(7), claim(7, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "v" }), []string{}},
+		"it is another one":      {claim(7), claim(7, func(c *corev1.PersistentVolumeClaim) { c.UID = "again" }), []string{"web"}},
+		"of a set with a number": {nil, claim(7, named("data-web-0-3")), []string{"web-0"}},
+		"of no pod":              {nil, claim(7, named("data-web-x")), []string{}},
+		"of no template":         {nil, claim(7, named("logs-web-0")), []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, woken(t, w.r.claimEvents(), c.before, c.after)); diff != "" {
+				t.Errorf("woken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOrphansWakeWhoMayAdopt(t *testing.T) {
+	w := newWorld(t, web(), web(func(set *appsv1.StatefulSet) {
+		set.Name = "other"
+		set.Spec.Selector.MatchLabels = map[string]string{"app": "other"}
+	}))
+	orphan := pod(0, "a")
+	orphan.OwnerReferences = nil
+	if diff := cmp.Diff([]string{"web"}, woken(t, w.r.parents().Router().Handler(), nil, orphan)); diff != "" {
+		t.Errorf("woken (-want +got):\n%s", diff)
+	}
+}
+
+// store is an informer's store as far as the ledger looks at it.
+type store struct{ version string }
+
+func (s *store) LastStoreSyncResourceVersion() string { return s.version }
+
+func (*store) GetByKey(string) (any, bool, error) { return nil, false, nil }
+
+// TestOwnWrites: a pass waits until the caches show what the last one wrote (kubernetes#129795), and reads nothing else;
+// a set of the same name inherits nothing (X1).
+func TestOwnWrites(t *testing.T) {
+	for _, behind := range []schema.GroupResource{podResource, claimResource, revisionResource, statefulSetResource} {
+		t.Run(behind.String(), func(t *testing.T) {
+			stores := map[schema.GroupResource]ownership.Store{}
+			for _, r := range []schema.GroupResource{podResource, claimResource, revisionResource, statefulSetResource} {
+				stores[r] = &store{version: "99999"}
+			}
+			late := &store{version: "1"}
+			stores[behind] = late
+			w := worldOf(t, fakeserver.New(t, web(data(remove, remove))), nil, stores)
+			w.mustReconcile()
+			w.Forget()
+			if result := w.mustReconcile(); result.RequeueAfter != unseenRetry || len(w.Calls()) != 1 {
+				t.Errorf("result %+v with %v", result, w.Calls())
+			}
+			late.version = "99999"
+			if w.mustReconcile(); len(w.Calls("list")) == 0 {
+				t.Error("the pass is still waiting")
+			}
+			late.version = "1"
+			w.edit(replicas(2))
+			w.edit(image("web:2"))
+			w.settle()
+			w.mustReconcile()
+			w.r.forget(w.set().UID)
+			w.Forget()
+			if w.mustReconcile(); len(w.Calls("list")) == 0 {
+				t.Error("what was forgotten is waited for")
+			}
+		})
+	}
+}
+
+// TestOldReads: a pass that rests on an old read writes nothing but what it can prove, and is repeated soon.
+func TestOldReads(t *testing.T) {
+	t.Run("of the set (F9)", func(t *testing.T) {
+		s, old := fakeserver.New(t, web()), fakeserver.New(t, web())
+		w := worldOf(t, s, old.Raw, nil)
+		w.edit(image("web:2"))
+		if result := w.mustReconcile(); result.RequeueAfter != staleRetry || len(w.Writes()) != 0 || len(w.events.Events()) != 0 {
+			t.Errorf("result %+v, wrote %v", result, w.Writes())
+		}
+	})
+	t.Run("of the pods, before the first delete (F12)", func(t *testing.T) {
+		s := fakeserver.New(t, between(t, nil, pod(0, "a"), pod(1, "a"), pod(2, "a", stuck))...)
+		w := worldOf(t, s, fakeserver.New(t, between(t, nil, pod(0, "a"), pod(1, "a"), pod(2, "a"), pod(3, "a"))...).Raw, nil)
+		if result := w.mustReconcile(); result.RequeueAfter != staleRetry || len(w.WritesTo("Pod")) != 0 {
+			t.Errorf("result %+v, wrote %v", result, w.WritesTo("Pod"))
+		}
+	})
+	t.Run("of a pod that is there", func(t *testing.T) {
+		s := fakeserver.New(t, between(t, nil, pod(0, "b"))...)
+		w := worldOf(t, s, fakeserver.New(t, between(t, nil)...).Raw, nil)
+		w.mustReconcile()
+		if got := w.events.Events("SuccessfulCreate"); len(got) != 0 || len(w.pods()) != 1 {
+			t.Errorf("events %v", got)
+		}
+	})
+	t.Run("of a pod that goes", func(t *testing.T) {
+		s := fakeserver.New(t, between(t, nil, pod(0, "b", terminating))...)
+		w := worldOf(t, s, fakeserver.New(t, between(t, nil)...).Raw, nil)
+		if result := w.mustReconcile(); result.RequeueAfter != staleRetry || len(w.events.Events()) != 0 {
+			t.Errorf("result %+v, events %v", result, w.events.Events())
+		}
+	})
+}

@@ -1,0 +1,109 @@
+package statefulset
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// This file says which revision a pod comes from. It is pure, and asks the pods that are there and the partition: the
+// counters of status speak of another moment (kubernetes#119685).
+
+// source is a revision as pods are made from it.
+type source struct {
+	// name is the name of the revision, which pods carry.
+	name string
+	// template is the pod template restored from it. It is nil if the revision cannot be had; lost says why, in one clause.
+	template *corev1.PodTemplateSpec
+	lost     string
+}
+
+// sourceOf says from which revision the pod of a slot would be made now. The answer does not depend on the pod that is
+// there, so that a pod which is replaced comes back from the revision that it was replaced for.
+//
+//   - Below the partition: the current revision.
+//   - With OnDelete: the update revision, because whoever deletes a pod asks for it.
+//   - Where the rollout is: the update revision.
+//   - Before the rollout gets there: the current revision. A pod that is lost comes back as it was.
+//   - Unless the rollout has not begun and this is the pod that it waits for: then the update revision. Making it again
+//     from the current one would hold up the very change that is meant to repair it, for good.
+func (p *planner) sourceOf(i int) source {
+	switch {
+	case p.current.name == p.update.name, p.onDelete():
+		return p.update
+	case i < p.partition:
+		return p.current
+	case p.reached(i), p.holdsUp(i):
+		return p.update
+	default:
+		return p.current
+	}
+}
+
+// reached reports whether the rolling update is done with everything above a slot: nothing old is alive there, and fewer
+// places of what it did so far are down than may be.
+//
+// Places above the highest pod are no obstacle: they were never filled, and under OrderedReady they wait for this one. A
+// pod up there that is going was most likely taken by the rollout, and counts as down as long as there are old pods to be
+// careful about; under OrderedReady this one would come first all the same, so that it would only be made twice.
+func (p *planner) reached(i int) bool {
+	down, gone := 0, 0
+	careful := !p.ordered && p.someOld()
+	for _, s := range p.slots[i+1:] {
+		switch {
+		case !s.alive:
+			gone++
+			if s.pod != nil && going(s.pod) && careful {
+				down, gone = down+gone, 0
+			}
+			continue
+		case !s.conforms:
+			return false
+		case !s.available:
+			down++
+		}
+		down, gone = down+gone, 0
+	}
+	return down < p.budget
+}
+
+// holdsUp reports whether the rollout waits for just this slot before it begins: no other pod is updated, all those that
+// come before it are there and old, and without it the budget is used up.
+func (p *planner) holdsUp(i int) bool {
+	down := 1
+	for j, s := range p.slots {
+		switch {
+		case j == i:
+		case s.conforms, j > i && !s.alive:
+			return false
+		case !s.available:
+			down++
+		}
+	}
+	return p.ordered || down >= p.budget // under OrderedReady a single one that is down holds up everything
+}
+
+// someOld reports whether some pod that holds its place is not updated.
+func (p *planner) someOld() bool {
+	return slices.ContainsFunc(p.slots, func(s slot) bool { return s.alive && !s.conforms })
+}
+
+// conformed reports whether the update revision is what the whole set runs: there is a pod for every ordinal and at least
+// one, each of them conforms and is ready, and no other pod is left. It holds whatever the strategy is (kubernetes#73492),
+// and never for a set without pods (kubernetes#121534).
+func (p *planner) conformed() bool {
+	for _, s := range p.slots {
+		if !s.conforms || !isReady(s.pod) {
+			return false
+		}
+	}
+	return len(p.slots) > 0 && len(p.condemned) == 0
+}
+
+func (p *planner) onDelete() bool {
+	return p.set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+}
+
+// revisionOf returns the name of the revision that a pod was made from, empty if it does not say.
+func revisionOf(pod *corev1.Pod) string { return pod.Labels[appsv1.StatefulSetRevisionLabel] }

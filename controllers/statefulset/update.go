@@ -1,0 +1,128 @@
+package statefulset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/cairn-dev/cairn/rollout"
+)
+
+// This file decides about the rolling update: highest ordinal first, within maxUnavailable over the whole set. It is pure.
+
+// ReplaceNeverReadyAnnotation on a StatefulSet, with value "false", keeps the controller from replacing pods that are not
+// ready under OrderedReady, as the built-in controller does: a rollout, or the way back, then waits until somebody deletes
+// such a pod.
+const ReplaceNeverReadyAnnotation = "cairn.dev/replace-never-ready"
+
+// strategyOf returns the number of ordinals that are held back, and how many pods may be unavailable. maxUnavailable is
+// behind a feature gate of the API server (MaxUnavailableStatefulSet, off in 1.36): where it is not served it is absent,
+// and one pod goes at a time.
+func strategyOf(set *appsv1.StatefulSet) (partition, unavailable int, err error) {
+	update := set.Spec.UpdateStrategy.RollingUpdate
+	if update == nil {
+		return 0, 1, nil
+	}
+	if update.Partition != nil {
+		partition = int(*update.Partition)
+	}
+	_, replicas := ordinals(set)
+	value := intstr.ValueOrDefault(update.MaxUnavailable, intstr.FromInt32(1))
+	unavailable, err = intstr.GetScaledValueFromIntOrPercent(value, replicas, false)
+	if err != nil {
+		return 0, 0, fmt.Errorf("spec.updateStrategy.rollingUpdate.maxUnavailable: %w", err)
+	}
+	return partition, max(1, unavailable), nil
+}
+
+// roll plans the next steps of the rolling update.
+func (p *planner) roll() {
+	units := make([]rollout.Unit, 0, len(p.slots))
+	for i := range slices.Backward(p.slots) {
+		units = append(units, p.unit(i))
+	}
+	p.rollout = rollout.New(units, rollout.Strategy{MaxUnavailable: p.budget, Ordered: true})
+	for i, step := range p.rollout.Steps {
+		s := p.slots[slices.IndexFunc(p.slots, func(s slot) bool { return s.name == step.Unit })]
+		if !s.available && neverReady(s.pod) {
+			p.rollout.Steps[i].Reason += ", and never was"
+		}
+		p.remove(deletion{pod: s.pod, reason: p.rollout.Steps[i].Reason})
+	}
+}
+
+// unit makes the rollout's picture of one slot. A pod that is being replaced for other reasons is not in it.
+func (p *planner) unit(i int) rollout.Unit {
+	s := p.slots[i]
+	u := rollout.Unit{Key: s.name, Held: p.onDelete() || i < p.partition}
+	if !s.alive {
+		return u
+	}
+	instance := &rollout.Instance{
+		Name:      s.name,
+		Revision:  cmp.Or(revisionOf(s.pod), "unknown"),
+		Ready:     isReady(s.pod),
+		Available: s.available,
+	}
+	switch {
+	case s.conforms:
+		u.New = instance
+	case p.misguided(i):
+		p.remove(deletion{pod: s.pod, reason: fmt.Sprintf("it comes from revision %s, was never ready, and would come from %s now",
+			instance.Revision, p.sourceOf(i).name)})
+	default:
+		u.Old = instance
+		u.Stays = p.stays(i)
+	}
+	return u
+}
+
+// misguided reports whether an old pod that was never ready would come from another revision now, and the rolling update
+// will not see to that: it is below the partition, or would come from the current revision.
+func (p *planner) misguided(i int) bool {
+	s := p.slots[i]
+	from := p.sourceOf(i)
+	return !p.onDelete() && p.replacesNeverReady() && neverReady(s.pod) && from.template != nil &&
+		from.name != revisionOf(s.pod) && (i < p.partition || from.name != p.update.name)
+}
+
+// stays says why the old pod of a slot must not be replaced now, whatever the budget is; an empty string means that it may.
+func (p *planner) stays(i int) string {
+	s := p.slots[i]
+	switch {
+	case s.available:
+		if p.blocked != "" {
+			return "scaling comes first: " + p.blocked
+		}
+		return ""
+	case p.sourceOf(i).name != p.update.name:
+		return "it is not available, and the rollout has not reached it"
+	case !p.ordered:
+		return p.gapAbove(i)
+	case !p.replacesNeverReady():
+		return fmt.Sprintf("it is not available, and the annotation %s keeps it; delete it to go on", ReplaceNeverReadyAnnotation)
+	case neverReady(s.pod), p.reached(i):
+		return ""
+	default:
+		return "it was ready before and may be so again; it waits for its turn, and the rollout for it"
+	}
+}
+
+// gapAbove says which place above a slot has no pod: until it is filled one cannot tell whether this pod's turn has come.
+// Under OrderedReady that would be for ever.
+func (p *planner) gapAbove(i int) string {
+	for _, s := range p.slots[i+1:] {
+		if !s.alive {
+			return s.name + " comes first"
+		}
+	}
+	return ""
+}
+
+// replacesNeverReady reports whether pods that are not ready may be replaced under OrderedReady.
+func (p *planner) replacesNeverReady() bool {
+	return p.set.Annotations[ReplaceNeverReadyAnnotation] != "false"
+}

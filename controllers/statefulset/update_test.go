@@ -1,0 +1,116 @@
+package statefulset
+
+// The rolling update, one plan at a time: whose turn it is, and which pods are replaced out of turn because they serve
+// nobody. The update revision is b, the current one a.
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestPlanRollout(t *testing.T) {
+	four := replicas(4)
+	for name, c := range map[string]struct {
+		set  []setOption
+		pods []*corev1.Pod
+		want []string
+		says string // what the rollout says first, if it matters
+	}{
+		"the highest goes first": {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a")}, []string{"delete web-2"}, "it comes from revision web-a (unavailable 1 of 1)"},
+		"the next one":           {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "b")}, []string{"delete web-1"}, ""},
+		"it is being made":       {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a")}, []string{"create web-2 b"}, "scaling comes first: web-2 does not exist"},
+		"it starts":              {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "b", stuck)}, nil, "scaling comes first: web-2 is not ready"},
+		"it starts, Parallel":    {[]setOption{parallel}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "b", stuck)}, nil, "1 of 3 may be unavailable, and 1 are"},
+		"it goes, Parallel":      {[]setOption{parallel}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a", terminating)}, nil, ""},
+		"done":                   {nil, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b")}, nil, ""},
+		"scaling comes first":    {[]setOption{replicas(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a")}, []string{"delete web-2"}, "scaling comes first: web-2 goes first"},
+		"scaling, Parallel":      {[]setOption{replicas(2), parallel}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a")}, []string{"delete web-1", "delete web-2"}, ""},
+
+		"two at once":                      {[]setOption{four, atOnce(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a"), pod(3, "a")}, []string{"delete web-2", "delete web-3"}, ""},
+		"two at once, one is down":         {[]setOption{four, atOnce(2), parallel}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a"), pod(3, "b", stuck)}, []string{"delete web-2"}, ""},
+		"two at once, one below (38)":      {[]setOption{four, atOnce(2), parallel}, []*corev1.Pod{pod(0, "b", stuck), pod(1, "a"), pod(2, "a"), pod(3, "a")}, []string{"delete web-3"}, ""},
+		"half of four":                     {[]setOption{four, atOnce("50%")}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a"), pod(3, "a")}, []string{"delete web-2", "delete web-3"}, ""},
+		"a tenth of four is one":           {[]setOption{four, atOnce("10%")}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a"), pod(3, "a")}, []string{"delete web-3"}, ""},
+		"two at once, in order":            {[]setOption{four, atOnce(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a"), pod(3, "b")}, []string{"delete web-1", "delete web-2"}, ""},
+		"the partition holds":              {[]setOption{partition(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "b")}, nil, ""},
+		"the partition holds, lost":        {[]setOption{partition(2)}, []*corev1.Pod{pod(0, "a"), pod(2, "b")}, []string{"create web-1 a"}, ""},
+		"the partition is raised (44)":     {[]setOption{partition(3)}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "b")}, nil, ""},
+		"lost below the partition, raised": {[]setOption{partition(3)}, []*corev1.Pod{pod(0, "a"), pod(1, "a")}, []string{"create web-2 a"}, ""},
+		"partition from the start":         {[]setOption{startAt(5), partition(2)}, []*corev1.Pod{pod(5, "a"), pod(6, "a"), pod(7, "a")}, []string{"delete web-7"}, ""},
+		"by hand only":                     {[]setOption{onDelete}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a")}, nil, ""},
+		"by hand only, however broken":     {[]setOption{onDelete}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a", unready), pod(2, "a")}, nil, ""},
+
+		// 36: under OrderedReady a pod that was never ready blocks nothing if it would not be made like that again.
+		"36: the first template is broken":        {nil, []*corev1.Pod{pod(0, "a", stuck)}, []string{"delete web-0"}, "it comes from revision web-a and is not available anyway, and never was"},
+		"36: it is broken on the second ordinal":  {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a", stuck)}, []string{"delete web-1"}, ""},
+		"36: it waits for a node":                 {nil, []*corev1.Pod{pod(0, "a", pending)}, []string{"delete web-0"}, ""},
+		"36: it holds up what has not begun":      {nil, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a"), pod(2, "a")}, []string{"delete web-0"}, ""},
+		"36: another edit":                        {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "z", stuck)}, []string{"delete web-2"}, ""},
+		"36: in the middle of another edit":       {nil, []*corev1.Pod{pod(0, "a"), pod(1, "z", stuck), pod(2, "b")}, []string{"delete web-1"}, ""},
+		"36: an old edit, not reached":            {[]setOption{four}, []*corev1.Pod{pod(0, "a"), pod(1, "z", stuck), pod(2, "a"), pod(3, "b")}, []string{"delete web-1"}, ""},
+		"36: below the partition":                 {[]setOption{partition(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "z", stuck), pod(2, "b")}, []string{"delete web-1"}, ""},
+		"36: below the partition, as it is to be": {[]setOption{partition(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "a", stuck), pod(2, "b")}, nil, ""},
+		"36: it conforms, so it stays":            {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "b", stuck)}, nil, ""},
+		"36: one that was lost comes back":        {[]setOption{four}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a"), pod(2, "a"), pod(3, "b")}, nil, "scaling comes first: web-0 is not ready"},
+		"36: one that was ready waits":            {nil, []*corev1.Pod{pod(0, "a", unready), pod(1, "a"), pod(2, "a")}, nil, "scaling comes first: web-0 is not ready"},
+		"36: one that was ready, at its turn":     {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a", unready)}, []string{"delete web-2"}, ""},
+		"36: switched off":                        {[]setOption{keepsNeverReady}, []*corev1.Pod{pod(0, "a", stuck)}, nil, "it is not available, and the annotation cairn.dev/replace-never-ready keeps it; delete it to go on"},
+		"36: switched off, below the partition":   {[]setOption{keepsNeverReady, partition(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "z", stuck), pod(2, "b")}, nil, ""},
+
+		// 37: without an order, what is down anyway uses up no budget.
+		"37: all are broken":                      {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a", stuck), pod(2, "a", stuck)}, []string{"delete web-0", "delete web-1", "delete web-2"}, ""},
+		"37: all crashed":                         {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", unready), pod(1, "a", unready), pod(2, "a", unready)}, []string{"delete web-0", "delete web-1", "delete web-2"}, ""},
+		"37: one crashed, the others serve":       {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", unready), pod(1, "a"), pod(2, "a")}, []string{"delete web-0"}, ""},
+		"37: one crashed, and the rollout waits":  {[]setOption{parallel, four}, []*corev1.Pod{pod(0, "a", unready), pod(1, "a"), pod(2, "a"), pod(3, "b", stuck)}, nil, "1 of 4 may be unavailable, and 2 are"},
+		"37: it crashed at its turn":              {[]setOption{parallel}, []*corev1.Pod{pod(0, "a"), pod(1, "a", unready), pod(2, "b")}, []string{"delete web-1"}, ""},
+		"37: the annotation is about order only":  {[]setOption{parallel, keepsNeverReady}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a", stuck), pod(2, "a", stuck)}, []string{"delete web-0", "delete web-1", "delete web-2"}, ""},
+		"37: it has to wait, and so do others":    {[]setOption{parallel, four, atOnce(3)}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a", unready)}, []string{"create web-3 b"}, "web-3 comes first"},
+		"37: the mended one is down as well":      {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a", stuck), pod(2, "b", stuck)}, nil, ""},
+		"an adopted pod without its storage goes": {[]setOption{replicas(1), data(retain, retain)}, []*corev1.Pod{pod(0, "b")}, []string{"delete web-0"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := given(web(c.set...), c.pods...)
+			for _, p := range c.pods {
+				for _, claim := range claimNames(f.set, 0) {
+					f.claims[strings.Replace(claim, "-0", p.Name[len("web"):], 1)] = &corev1.PersistentVolumeClaim{}
+				}
+			}
+			p := mustPlan(t, f)
+			wantSteps(t, p, c.want...)
+			var first string
+			switch {
+			case len(p.rollout.Steps) > 0:
+				first = p.rollout.Steps[0].Reason
+			case len(p.rollout.Waiting) > 0:
+				first = p.rollout.Waiting[0].Reason
+			}
+			if c.says != "" {
+				if diff := cmp.Diff(c.says, first); diff != "" {
+					t.Errorf("says (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+func TestPlanOfABadStrategy(t *testing.T) {
+	if _, err := makePlan(given(web(atOnce("many")))); err == nil || !strings.Contains(err.Error(), "rollingUpdate.maxUnavailable") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestGoingBack: the way back of a rollout that broke ends at the revision that served all the time (bug 36, and B64).
+func TestGoingBack(t *testing.T) {
+	f := given(web(), pod(0, "a"), pod(1, "a"), pod(2, "b", stuck))
+	f.update = f.current
+	wantSteps(t, mustPlan(t, f), "delete web-2")
+	f.pods = f.pods[:2]
+	wantSteps(t, mustPlan(t, f), "create web-2 a")
+	// Raising the partition as well keeps nobody at a template that never worked.
+	f = given(web(partition(3)), pod(0, "a"), pod(1, "a"), pod(2, "b", stuck))
+	f.update = f.current
+	wantSteps(t, mustPlan(t, f), "delete web-2")
+}
