@@ -46,7 +46,8 @@ func (r *Reconciler) create(ctx context.Context, set *appsv1.StatefulSet, c crea
 		}
 	}
 	pod := podFor(set, c.from, c.ordinal)
-	// A pod of ours that is there already is looked at in the next pass, whatever it was made from.
+	// A pod of ours that is there already is looked at in the next pass, whatever it was made from: this one rests on a
+	// cache that does not show it.
 	how, err := r.pods.Create(ctx, set, pod, func(client.Object) bool { return true })
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -61,8 +62,12 @@ func (r *Reconciler) create(ctx context.Context, set *appsv1.StatefulSet, c crea
 		r.recorder.Eventf(set, nil, corev1.EventTypeWarning, "FailedCreate", "Create", "Error creating pod %s: %v", pod.Name, err)
 		return fmt.Errorf("create pod %s: %w", pod.Name, err)
 	}
-	if how == ownership.Created {
+	switch how {
+	case ownership.Existed:
+		return fmt.Errorf("%w: pod %s is there, and the cache does not show it", history.ErrStale, pod.Name)
+	case ownership.Created:
 		r.recorder.Eventf(set, pod, corev1.EventTypeNormal, "SuccessfulCreate", "Create", "Created pod: %s (%s)", pod.Name, c.reason)
+	case ownership.Taken: // handled above
 	}
 	return nil
 }
@@ -73,14 +78,18 @@ func (r *Reconciler) taken(ctx context.Context, set *appsv1.StatefulSet, pod *co
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(pod), found); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	owner := "nobody"
-	if ref := metav1.GetControllerOfNoCopy(found); ref != nil {
-		owner = ref.Kind + " " + ref.Name
-		if ref.UID == set.UID {
-			return fmt.Errorf("%w: pod %s is there, and the cache does not show it", history.ErrStale, pod.Name)
-		}
+	if metav1.IsControlledBy(found, set) {
+		return fmt.Errorf("%w: pod %s is there, and the cache does not show it", history.ErrStale, pod.Name)
 	}
-	return fmt.Errorf("another pod has the name, and belongs to %s; it is left alone", owner)
+	return fmt.Errorf("another pod has the name, and belongs to %s; it is left alone", ownerName(found))
+}
+
+// ownerName says whose an object is.
+func ownerName(o client.Object) string {
+	if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
+		return ref.Kind + " " + ref.Name
+	}
+	return "nobody"
 }
 
 // createClaim makes a claim. One that exists is used, whoever made it, once the cache shows in which state it is.

@@ -111,6 +111,9 @@ func (r *Reconciler) pass(ctx context.Context, set *appsv1.StatefulSet) (reconci
 	o.entries = history.Without(o.entries, recorded.Deleted)
 	rep := report{update: &recorded.Update, collisions: recorded.CollisionCount, undecodable: verdict.Undecodable}
 	result, err := r.roll(ctx, o, &rep, verdict.Snapshot)
+	if errors.Is(err, history.ErrStale) {
+		return result, err // there are pods that this pass has not seen, and the revisions of those live, too (H3)
+	}
 	return result, errors.Join(err, r.truncate(ctx, o, recorded.Update))
 }
 

@@ -25,6 +25,8 @@ type observed struct {
 	pods     []*corev1.Pod
 	claims   map[string]*corev1.PersistentVolumeClaim
 	entries  []revision.Revision
+	// strangers are pods of others under names that the set asks for.
+	strangers map[string]*corev1.Pod
 	// relabelled holds the names that pods were pointed at in this pass.
 	relabelled []string
 }
@@ -34,6 +36,9 @@ func (r *Reconciler) gather(ctx context.Context, set *appsv1.StatefulSet, select
 	o := &observed{set: set, selector: selector}
 	var err error
 	if o.pods, err = r.claimPods(ctx, set, selector); err != nil {
+		return nil, err
+	}
+	if o.strangers, err = r.readStrangers(ctx, set, o.pods); err != nil {
 		return nil, err
 	}
 	if o.claims, err = r.readClaims(ctx, set, o.pods); err != nil {
@@ -67,6 +72,32 @@ func (r *Reconciler) claimPods(ctx context.Context, set *appsv1.StatefulSet, sel
 		return nil, fmt.Errorf("claim the pods of StatefulSet %s/%s: %w", set.Namespace, set.Name, err)
 	}
 	return pods, nil
+}
+
+// readStrangers reads who has the names of the pods that are missing.
+func (r *Reconciler) readStrangers(ctx context.Context, set *appsv1.StatefulSet, pods []*corev1.Pod) (map[string]*corev1.Pod, error) {
+	ours := map[string]bool{}
+	for _, pod := range pods {
+		ours[pod.Name] = true
+	}
+	out := map[string]*corev1.Pod{}
+	start, count := ordinals(set)
+	for ordinal := start; ordinal < start+count; ordinal++ {
+		name := podName(set, ordinal)
+		if ours[name] {
+			continue
+		}
+		pod := &corev1.Pod{}
+		err := r.client.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: name}, pod)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("read pod %s/%s: %w", set.Namespace, name, err)
+		default:
+			out[name] = pod
+		}
+	}
+	return out, nil
 }
 
 // readClaims reads the claims of every ordinal that is asked for, and of every pod that there is, by their names.
@@ -125,7 +156,7 @@ func (o *observed) children() []client.Object {
 // facts are what the plan for o is made from. asked is the snapshot of the set itself, for an update revision that cannot
 // be read, but whose stamp proves that the set has not changed since.
 func (r *Reconciler) facts(o *observed, update revision.Revision, asked *revision.Snapshot) (facts, error) {
-	f := facts{set: o.set, pods: o.pods, claims: o.claims, now: r.clock.Now()}
+	f := facts{set: o.set, pods: o.pods, strangers: o.strangers, claims: o.claims, now: r.clock.Now()}
 	snapshot := update.Snapshot
 	if snapshot == nil {
 		snapshot = asked

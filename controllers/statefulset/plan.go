@@ -26,6 +26,8 @@ type facts struct {
 	// pods are the claimed pods, claims the claims of all ordinals that are asked for or that a pod has, by name.
 	pods   []*corev1.Pod
 	claims map[string]*corev1.PersistentVolumeClaim
+	// strangers are pods of others under names that the set asks for.
+	strangers map[string]*corev1.Pod
 	// now is when the facts were gathered.
 	now time.Time
 }
@@ -88,6 +90,9 @@ type slot struct {
 	// the update revision and has its storage.
 	alive, available, conforms bool
 }
+
+// strangerRetry is how often a pass looks whether a name is free again: what happens to other people's pods wakes nobody.
+const strangerRetry = 10 * time.Second
 
 // planner is one run of makePlan.
 type planner struct {
@@ -155,9 +160,7 @@ func (p *planner) place(s *slot, pod *corev1.Pod) {
 	s.conforms = p.update.name != "" && revisionOf(pod) == p.update.name && hasStorage(p.set, s.ordinal, pod)
 	var left time.Duration
 	s.available, left = availability(pod, minReady(p.set), p.now)
-	if left > 0 && (p.again == 0 || left < p.again) {
-		p.again = left // no event marks the moment when it becomes available
-	}
+	p.lookAgain(left) // no event marks the moment when it becomes available
 }
 
 // visit plans for one ordinal, lowest first.
@@ -183,6 +186,11 @@ func (p *planner) fill(i int) {
 	s := p.slots[i]
 	defer p.blockf("%s does not exist", s.name)
 	if p.ordered && p.blocked != "" {
+		return
+	}
+	if pod := p.strangers[s.name]; pod != nil {
+		p.waitf(s.name, "another pod has the name, and belongs to %s; it is left alone", ownerName(pod))
+		p.lookAgain(strangerRetry)
 		return
 	}
 	from := p.sourceOf(i)
@@ -287,6 +295,13 @@ func (p *planner) blockf(format string, args ...any) {
 
 func (p *planner) waitf(unit, format string, args ...any) {
 	p.waits = append(p.waits, rollout.Wait{Unit: unit, Reason: fmt.Sprintf(format, args...)})
+}
+
+// lookAgain asks for another pass after a time, unless there is one earlier. Zero asks for nothing.
+func (p *planner) lookAgain(after time.Duration) {
+	if after > 0 && (p.again == 0 || after < p.again) {
+		p.again = after
+	}
 }
 
 func (p *planner) remove(d deletion) { p.deletes = append(p.deletes, d) }

@@ -292,19 +292,53 @@ func TestRefusedPods(t *testing.T) {
 	}
 }
 
-// TestTakenNames: a pod that is somebody else's keeps its name; ours waits and says so (O4).
+// TestTakenNames: a pod that is somebody else's keeps its name. Ours waits and says so (O4), and looks again whether the
+// name is free; it asks the API server for nothing that it knows to be impossible.
 func TestTakenNames(t *testing.T) {
 	stranger := pod(0, "a", func(p *corev1.Pod) { p.Labels = nil })
 	stranger.OwnerReferences = nil
 	w := newWorld(t, web(), stranger)
+	if result := w.mustReconcile(); result.RequeueAfter != strangerRetry {
+		t.Errorf("it looks again after %v", result.RequeueAfter)
+	}
+	c := findCondition(w.set().Status.Conditions, ConditionUpdated)
+	if c == nil || c.Reason != "RolloutWaiting" || !strings.Contains(c.Message, "web-0: another pod has the name, and belongs to nobody") {
+		t.Errorf("the condition is %+v", c)
+	}
+	if got := w.WritesTo("Pod"); len(got) != 0 || w.pod(0).Labels != nil {
+		t.Errorf("wrote %v", got)
+	}
+	w.must(w.Raw.Delete(t.Context(), stranger))
+	w.mustReconcile()
+	if got := w.WritesTo("Pod"); len(got) != 1 || got[0] != "create web-0" {
+		t.Errorf("wrote %v", got)
+	}
+}
+
+// TestTakenUnseen: the same where the cache does not show who has the name.
+func TestTakenUnseen(t *testing.T) {
+	stranger := pod(0, "a", func(p *corev1.Pod) { p.Labels = nil })
+	stranger.OwnerReferences = nil
+	w := worldOf(t, fakeserver.New(t, web(), stranger), fakeserver.New(t, web()), nil)
 	if _, err := w.r.Reconcile(t.Context(), request); err == nil || !strings.Contains(err.Error(), "belongs to nobody") {
 		t.Error(err)
 	}
 	if got := w.events.Events("FailedCreate"); len(got) != 1 {
 		t.Errorf("events %v", got)
 	}
-	if got := w.WritesTo("Pod"); len(got) != 1 || got[0] != "create web-0" || w.pod(0).Labels != nil {
-		t.Errorf("wrote %v", got)
+}
+
+// TestStaleForgetsNothing: a pass that finds out that it has not seen a pod does not know which revisions live (H3).
+func TestStaleForgetsNothing(t *testing.T) {
+	objects := func(pods ...*corev1.Pod) []client.Object {
+		out := between(t, []setOption{limit(0)}, append(pods, pod(1, "b"), pod(2, "b"))...)
+		asStatefulSet(out[0]).Status.CurrentRevision = "web-b"
+		return out
+	}
+	w := worldOf(t, fakeserver.New(t, objects(pod(0, "a"))...), fakeserver.New(t, objects()...), nil)
+	w.mustReconcile()
+	if got := w.Calls("delete"); len(got) != 0 {
+		t.Errorf("it did %v", got)
 	}
 }
 

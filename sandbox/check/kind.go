@@ -79,6 +79,8 @@ type Unit struct {
 	Wanted, MayStay bool
 	// Guarded is true if a child that is made here comes from the current revision, whatever the spec asks for.
 	Guarded bool
+	// Taken is true if what somebody did here stands in the way, so that a controller can only wait.
+	Taken bool
 	// Children are those of the parent that are there, the ones that are going included.
 	Children []client.Object
 }

@@ -59,6 +59,7 @@ func (r *rest) enough(parent client.Object) {
 func (r *rest) left(parent client.Object) left {
 	var l left
 	for _, u := range r.k.Units(r.s, parent) {
+		l.waiting = u.obstacle(l.waiting)
 		alive := r.k.alive(u)
 		if u.Wanted {
 			l.wanted++
@@ -83,6 +84,14 @@ func (r *rest) left(parent client.Object) left {
 		}
 	}
 	return l
+}
+
+// obstacle is the name of a unit that is taken, or what was waited for already.
+func (u Unit) obstacle(already string) string {
+	if u.Taken {
+		return u.Name
+	}
+	return already
 }
 
 // explains reports whether a condition says that something is not as it should be. A status without conditions speaks by

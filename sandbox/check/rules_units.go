@@ -140,13 +140,28 @@ func (s *step) promoted() {
 	if now == was {
 		return
 	}
-	if was == "" || !s.byManager() || s.conforms(now) {
+	if was == "" || !s.byManager() || s.conforms(now) || s.equals(was, now) {
 		s.memory.current[uid] = now
 		return
 	}
 	if s.e.Old == nil || s.k.Current(s.e.Old) != now { // it is said once
 		s.violationf("S3", "its status says that %s is current instead of %s, and not all children come from it, or there are none", now, was)
 	}
+}
+
+// equals reports whether both names are of revisions with the same content: when one takes the place of its duplicate,
+// nothing is promoted.
+func (s *step) equals(one, other string) bool {
+	var found []string
+	for _, o := range s.before.Owned(s.k.Revisions, s.e.New.GetUID()) {
+		if o.GetName() != one && o.GetName() != other {
+			continue
+		}
+		if snapshot, err := s.k.Snapshot(o); err == nil {
+			found = append(found, snapshot)
+		}
+	}
+	return len(found) == 2 && found[0] == found[1]
 }
 
 // conforms reports whether all units of the parent that was written come from a revision, as its controllers may have
@@ -217,12 +232,21 @@ func (s *step) claim() {
 	s.violationf("O4", "it is written, and no parent has a claim of that name")
 }
 
+// held reports whether the order of its children keeps a parent from taking one away: a child that stays does not serve.
+func (r *rest) held(parent client.Object) bool {
+	if r.k.Ordered == nil || !r.k.Ordered(parent) {
+		return false
+	}
+	_, down := r.k.wanted(r.k.Units(r.s, parent), parent, time.Time{})
+	return down > 0
+}
+
 // units is, at rest, P2: no more children than asked for; and S3: once all units come from the update revision and serve,
 // it is the current one, whatever the strategy.
 func (r *rest) units(parent client.Object) {
 	if r.k.Most != nil {
 		alive := r.k.alive(Unit{Children: r.s.Owned(r.k.Children, parent.GetUID())})
-		if most := r.k.Most(parent); len(alive) > most {
+		if most := r.k.Most(parent); len(alive) > most && !r.held(parent) {
 			r.violationf("P2", r.k.Parents, parent, "it has %d children and asks for %d", len(alive), most)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -98,11 +100,25 @@ func statefulUnits(s *State, parent client.Object) []Unit {
 	var out []Unit
 	for _, n := range slices.Sorted(maps.Keys(there)) {
 		wanted := n >= from && n < to
+		name := set.Name + "-" + strconv.Itoa(n)
 		out = append(out, Unit{
-			Name: set.Name + "-" + strconv.Itoa(n), Wanted: wanted, MayStay: wanted, Guarded: wanted && n < guard, Children: there[n],
+			Name: name, Wanted: wanted, MayStay: wanted, Guarded: wanted && n < guard, Children: there[n],
+			Taken: wanted && len(there[n]) == 0 && obstructed(s, set, name),
 		})
 	}
 	return out
+}
+
+// obstructed reports whether the name of a pod is that of one which the set does not own and may not adopt, or the revision
+// that is to be the current one is gone: nothing else may take its place.
+func obstructed(s *State, set *appsv1.StatefulSet, name string) bool {
+	pod := s.Get(Key{Resource: pods, Namespace: set.Namespace, Name: name})
+	if pod == nil {
+		current := set.Status.CurrentRevision
+		return current != "" && s.Get(Key{Resource: revisions, Namespace: set.Namespace, Name: current}) == nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	return metav1.GetControllerOfNoCopy(pod) != nil || err != nil || !selector.Matches(labels.Set(pod.GetLabels()))
 }
 
 // partitionOf is how many pods, from the first ordinal on, stay at the current revision.

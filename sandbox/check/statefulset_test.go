@@ -355,6 +355,15 @@ var statefulPromises = []promise{
 		}
 		w.report("db-r1", "db-r2")
 	}},
+	{"S3", "promoted what is not equal", func(w stateful) {
+		w.second()
+		w.put(snapshot(3, "app:2"))
+		w.report("db-r3", "db-r2")
+	}, func(w stateful) {
+		w.second()
+		w.as("user", func() { w.put(snapshot(3, "app:1")) }) // the duplicate takes the place of the first
+		w.report("db-r3", "db-r2")
+	}},
 	{"S3", "promoted once it is so", func(w stateful) {
 		w.second()
 		w.update(2, 2)

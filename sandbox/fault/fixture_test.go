@@ -35,7 +35,7 @@ const nodes = 3
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(klog.Background())
-	os.Exit(sandboxtest.Main(m, sandbox.Options{Nodes: nodes, Replaced: []string{sandbox.DaemonSet}}))
+	os.Exit(sandboxtest.Main(m, sandbox.Options{Nodes: nodes, Replaced: []string{sandbox.DaemonSet, sandbox.StatefulSet}}))
 }
 
 var (

@@ -48,7 +48,7 @@ type subject struct {
 }
 
 // subjects are all controllers.
-func subjects() []subject { return []subject{daemonSets()} }
+func subjects() []subject { return []subject{daemonSets(), statefulSets()} }
 
 func TestEveryControllerIsSwept(t *testing.T) {
 	for _, name := range manager.Names() {

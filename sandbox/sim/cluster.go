@@ -81,7 +81,7 @@ func (w *world) due(pod *corev1.Pod) func() {
 	case pod.DeletionTimestamp != nil || ended:
 		return nil
 	case pod.Spec.NodeName == "":
-		if node := target(pod); node != "" && w.get(nodes, "", node) != nil {
+		if node := w.nodeFor(pod); node != "" && w.get(nodes, "", node) != nil {
 			return func() { w.bind(pod, node) }
 		}
 		return nil
@@ -94,6 +94,19 @@ func (w *world) due(pod *corev1.Pod) func() {
 
 // healthy reports whether a pod is to become ready.
 func (w *world) healthy(pod *corev1.Pod) bool { return !broken(pod) && !w.staged.unready(pod) }
+
+// nodeFor is the node that the scheduler picks for a pod, empty if it picks none.
+func (w *world) nodeFor(pod *corev1.Pod) string {
+	if node := target(pod); node != "" {
+		return node
+	}
+	there := w.shelves[nodes].keys // the keys of what has no namespace are names
+	scheduled := slices.ContainsFunc(w.kinds, func(k Kind) bool { return k.Scheduled })
+	if !scheduled || len(there) == 0 {
+		return ""
+	}
+	return there[int(pod.UID[len(pod.UID)-1])%len(there)]
+}
 
 // target is the node that a pod which is not scheduled asks for by name.
 func target(pod *corev1.Pod) string {
@@ -140,6 +153,9 @@ func (w *world) setPhase(pod *corev1.Pod, phase corev1.PodPhase, isReady bool) {
 	now := metav1.NewTime(w.clock.Now().Truncate(1e9))
 	out := pod.DeepCopy()
 	out.Status.Phase = phase
+	if out.Status.StartTime == nil {
+		out.Status.StartTime = &now
+	}
 	status := corev1.ConditionFalse
 	if isReady {
 		status = corev1.ConditionTrue

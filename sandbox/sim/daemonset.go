@@ -114,6 +114,15 @@ func newDaemonSet(chance *rand.Rand, namespace, name string) client.Object {
 }
 
 func restoreDaemonSet(parent, revision client.Object) error {
+	template, err := templateIn(revision)
+	if err == nil {
+		parent.(*appsv1.DaemonSet).Spec.Template = *template //nolint:forcetypeassert // the kind's own
+	}
+	return err
+}
+
+// templateIn is the pod template that a revision of a workload holds.
+func templateIn(revision client.Object) (*corev1.PodTemplateSpec, error) {
 	var data struct {
 		Spec struct {
 			Template corev1.PodTemplateSpec `json:"template"`
@@ -121,13 +130,12 @@ func restoreDaemonSet(parent, revision client.Object) error {
 	}
 	stored, ok := revision.(*appsv1.ControllerRevision)
 	if !ok {
-		return fmt.Errorf("a %T is no revision of a DaemonSet", revision)
+		return nil, fmt.Errorf("a %T is no revision of a workload", revision)
 	}
 	if err := json.Unmarshal(stored.Data.Raw, &data); err != nil {
-		return err
+		return nil, err
 	}
-	parent.(*appsv1.DaemonSet).Spec.Template = data.Spec.Template //nolint:forcetypeassert // the kind's own
-	return nil
+	return &data.Spec.Template, nil
 }
 
 // plantedPod is a pod with the labels of a DaemonSet's pods, sometimes with its template, sometimes with another one.

@@ -19,6 +19,8 @@ type Kind struct {
 	Check check.Kind
 	// Watches are the resources that the controller watches besides parents, children and revisions.
 	Watches []schema.GroupVersionResource
+	// Scheduled is true if children say nothing about the node that they are for, so that any will do.
+	Scheduled bool
 	// New returns a parent as a user creates it. It selects its children by labels that no other name has.
 	New func(chance *rand.Rand, namespace, name string) client.Object
 	// Edits are what users change in a spec.
