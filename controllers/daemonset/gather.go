@@ -91,10 +91,10 @@ func (o *observed) live() revision.Live {
 	return revision.NewLive(refs...)
 }
 
-// confirmFresh checks, before the first pod that this process creates or deletes for a DaemonSet, that the cache is not
-// behind the API server. An API server that lags may have filled the cache of a manager that just started with pods that
-// are gone, and without some that are there (kubernetes#59848); after that the ledger keeps the cache honest, until the
-// answer to a write is lost. It says why not, or returns an empty string.
+// confirmFresh checks that the cache is not behind the API server, before this process creates or deletes the first pod for
+// a DaemonSet, or deletes a revision that one could name. An API server that lags may have filled the cache of a manager
+// that just started with pods that are gone, and without some that are there (kubernetes#59848); after that the ledger
+// keeps the cache honest, until the answer to a write is lost. It says why not, or returns an empty string.
 func (r *Reconciler) confirmFresh(ctx context.Context, o *observed) (string, error) {
 	if _, done := r.confirmed.Load(o.ds.UID); done {
 		return "", nil
