@@ -67,9 +67,11 @@ func (m *manager) Add(r ctrlmanager.Runnable) error {
 	if !is[newQueue](queue) || !is[reconcile.Reconciler](reconciler) {
 		return fmt.Errorf("sim: a %T is not the controller that the simulation knows", r)
 	}
-	queue.Set(reflect.ValueOf(newQueue(unmeasuredQueue)))
+	queue.Set(reflect.ValueOf(unmeasuredQueue))
 	inner := reconciler.Interface().(reconcile.Reconciler) //nolint:forcetypeassert // looked at above
-	reconciler.Set(reflect.ValueOf(knowing{inner, m.process}))
+	reconciler.Set(reflect.ValueOf(&knowing{
+		Reconciler: inner, process: m.process, number: len(m.runnables), passes: map[reconcile.Request]int{},
+	}))
 	return nil
 }
 

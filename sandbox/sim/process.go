@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
 )
 
@@ -19,8 +20,8 @@ type process struct {
 	// name is the user that its requests come from: manager-1. run counts the starts of all managers.
 	name string
 	run  int
-	// born and ended are the server's resource versions at its start and end; ended is zero while it runs.
-	born, ended uint64
+	// born is the server's resource version at its start.
+	born uint64
 
 	world   *world
 	manager *manager
@@ -42,10 +43,8 @@ type call struct {
 	body string
 	// late marks a request that its manager has given up or died over. The server may still act on it.
 	late bool
-	// pass is the one that it belongs to, nil if it belongs to none; asked is the server's resource version when it was
-	// made.
-	pass  *pass
-	asked uint64
+	// pass is the one that it belongs to, nil if it belongs to none.
+	pass *check.Pass
 }
 
 type answer struct {
@@ -56,8 +55,7 @@ type answer struct {
 // do is the manager's way to the server.
 func (p *process) do(ctx context.Context, r model.Request) (model.Response, error) {
 	r.User = p.name
-	c := &call{from: p, request: r, answer: make(chan answer, 1), asked: p.world.version.Load()}
-	c.pass, _ = ctx.Value(passKey{}).(*pass)
+	c := &call{from: p, request: r, answer: make(chan answer, 1), pass: passOf(ctx)}
 	if !p.enqueue(c) {
 		return model.Response{}, errKilled
 	}
