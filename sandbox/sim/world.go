@@ -124,7 +124,7 @@ func (w *world) resources() map[schema.GroupVersionResource]schema.GroupVersionK
 }
 
 // start starts a manager of that name. at says as of when each of its first lists is answered.
-func (w *world) start(name string, at func(schema.GroupVersionResource) uint64) { //nolint:contextcheck // it outlives who starts it
+func (w *world) start(name string, at func(schema.GroupVersionResource) uint64) {
 	w.runs++
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &process{name: name, run: w.runs, cancel: cancel, world: w, born: w.server.ResourceVersion()}
@@ -252,7 +252,7 @@ func (w *world) ask(r model.Request) model.Response {
 }
 
 // do sends a request to the server, and takes down what it changed, who did it, and in which pass.
-func (w *world) do(r model.Request, pass *check.Pass) model.Response { //nolint:contextcheck // nothing waits in a model
+func (w *world) do(r model.Request, pass *check.Pass) model.Response {
 	response := w.server.Do(r)
 	entry := entryOf(r, response)
 	entry.Pass = pass
