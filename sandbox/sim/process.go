@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -32,6 +33,8 @@ type process struct {
 	dead  bool
 	calls []*call
 	said  []saying
+	// queues are those of its controllers.
+	queues []queue
 }
 
 // call is one request that waits.
@@ -84,6 +87,18 @@ func (p *process) collect() []*call {
 	calls := p.calls
 	p.calls = nil
 	return calls
+}
+
+// endQueues lets no pass begin any more. It comes before die, and while everything waits: controller-runtime's queue hands
+// an item to a worker that is leaving if it is shut down while one gets ready, and the goroutine that does so never ends.
+// A real process that exits does not mind; a bubble does.
+func (p *process) endQueues() {
+	p.mu.Lock()
+	queues := slices.Clone(p.queues)
+	p.mu.Unlock()
+	for _, q := range queues {
+		q.ShutDown()
+	}
 }
 
 // die makes the process's requests fail from now on, and ends its goroutines.

@@ -165,6 +165,9 @@ func (w *world) relist(i *informer, rv uint64) {
 // kill ends a manager as SIGKILL does. Of its requests that wait, the server has heard of some.
 func (w *world) kill(p *process) {
 	w.processes = slices.DeleteFunc(w.processes, func(other *process) bool { return other == p })
+	synctest.Wait()
+	p.endQueues()
+	synctest.Wait()
 	p.die()
 	w.wait()
 	var rest []*call
