@@ -201,25 +201,27 @@ func TestMissingLabels(t *testing.T) {
 	}
 }
 
+// withDuplicate has agent:1 recorded twice (kubernetes#111280).
+func withDuplicate(t *testing.T) (*server, *history.Log, *revision.Duplicate, *history.Verdict) {
+	t.Helper()
+	ds := agent("agent:2")
+	older, newer := revisionOf(t, ds, "agent:1", 1), revisionOf(t, ds, "agent:1", 2)
+	older.Name, older.UID, older.Labels["controller-revision-hash"] = "agent-twin", "twin", "twin"
+	s := newServer(t, ds, older, newer, revisionOf(t, ds, "agent:2", 3))
+	log := newLog(s)
+	v := resolve(t, log, s.parent())
+	if v.Kind != revision.NoChange || len(v.Duplicates) != 1 {
+		t.Fatalf("%s with %d duplicates", v.Kind, len(v.Duplicates))
+	}
+	s.forget()
+	return s, log, &v.Duplicates[0], v
+}
+
 // TestDuplicates has agent:1 recorded twice (kubernetes#111280). Its children are pointed at the one that stays before
 // the other one goes.
 func TestDuplicates(t *testing.T) {
-	setup := func(t *testing.T) (*server, *history.Log, *revision.Duplicate, *history.Verdict) {
-		t.Helper()
-		ds := agent("agent:2")
-		older, newer := revisionOf(t, ds, "agent:1", 1), revisionOf(t, ds, "agent:1", 2)
-		older.Name, older.UID, older.Labels["controller-revision-hash"] = "agent-twin", "twin", "twin"
-		s := newServer(t, ds, older, newer, revisionOf(t, ds, "agent:2", 3))
-		log := newLog(s)
-		v := resolve(t, log, s.parent())
-		if v.Kind != revision.NoChange || len(v.Duplicates) != 1 {
-			t.Fatalf("%s with %d duplicates", v.Kind, len(v.Duplicates))
-		}
-		s.forget()
-		return s, log, &v.Duplicates[0], v
-	}
 	t.Run("relabelled, then deleted", func(t *testing.T) {
-		s, log, d, v := setup(t)
+		s, log, d, v := withDuplicate(t)
 		var asked []string
 		recorded, err := log.Record(t.Context(), s.parent(), v, nil, func(_ context.Context, from, to revision.Revision) error {
 			if len(s.writes()) != 0 {
@@ -244,7 +246,7 @@ func TestDuplicates(t *testing.T) {
 		}
 	})
 	t.Run("not relabelled, kept", func(t *testing.T) {
-		s, log, _, v := setup(t)
+		s, log, _, v := withDuplicate(t)
 		boom := errors.New("boom")
 		recorded, err := log.Record(t.Context(), s.parent(), v, nil, func(context.Context, revision.Revision, revision.Revision) error { return boom })
 		if recorded != nil || !errors.Is(err, boom) || !strings.Contains(err.Error(), "point the children of revision agent-twin") {
@@ -255,11 +257,54 @@ func TestDuplicates(t *testing.T) {
 		}
 	})
 	t.Run("not deleted", func(t *testing.T) {
-		s, log, _, v := setup(t)
+		s, log, _, v := withDuplicate(t)
 		s.before = fail("delete", apierrors.NewInternalError(errors.New("boom")))
 		recorded, err := log.Record(t.Context(), s.parent(), v, nil, func(context.Context, revision.Revision, revision.Revision) error { return nil })
 		if recorded != nil || !apierrors.IsInternalError(err) {
 			t.Errorf("%+v, %v", recorded, err)
+		}
+	})
+}
+
+// TestDuplicateOfWhatIsGone: past the cache, the revision that was to stay is not the parent's any more. Both are kept,
+// and no child is pointed at it: with both gone, what the children came from would be lost (H3).
+func TestDuplicateOfWhatIsGone(t *testing.T) {
+	for name, change := range map[string]func(*server, *appsv1.ControllerRevision) error{
+		"gone": func(s *server, o *appsv1.ControllerRevision) error { return s.raw.Delete(context.Background(), o) },
+		"made again": func(s *server, o *appsv1.ControllerRevision) error {
+			again := o.DeepCopy()
+			again.UID, again.ResourceVersion = "again", ""
+			return errors.Join(s.raw.Delete(context.Background(), o), s.raw.Create(context.Background(), again))
+		},
+		"going": func(s *server, o *appsv1.ControllerRevision) error {
+			o.Finalizers = []string{"example.com/wait"}
+			return errors.Join(s.raw.Update(context.Background(), o), s.raw.Delete(context.Background(), o))
+		},
+		"let go": func(s *server, o *appsv1.ControllerRevision) error {
+			o.OwnerReferences = nil
+			return s.raw.Update(context.Background(), o)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, log, d, v := withDuplicate(t)
+			if err := change(s, s.stored()[d.Of.Name]); err != nil {
+				t.Fatal(err)
+			}
+			recorded, err := log.Record(t.Context(), s.parent(), v, nil, func(context.Context, revision.Revision, revision.Revision) error {
+				t.Error("children were pointed at it")
+				return nil
+			})
+			if recorded != nil || !errors.Is(err, history.ErrStale) || len(s.writes()) != 0 || s.stored()["agent-twin"] == nil {
+				t.Errorf("%+v, %v, wrote %v", recorded, err, s.writes())
+			}
+		})
+	}
+	t.Run("no answer", func(t *testing.T) {
+		s, log, _, v := withDuplicate(t)
+		s.before = failRevision("get", apierrors.NewInternalError(errors.New("boom")))
+		recorded, err := log.Record(t.Context(), s.parent(), v, nil, nil)
+		if recorded != nil || !apierrors.IsInternalError(err) || errors.Is(err, history.ErrStale) || len(s.writes()) != 0 {
+			t.Errorf("%+v, %v, wrote %v", recorded, err, s.writes())
 		}
 	})
 }

@@ -70,19 +70,15 @@ type Relabel func(ctx context.Context, from, to revision.Revision) error
 // an API error (retry). After an error no child may be written.
 func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, collisionCount *int32, relabel Relabel) (*Recorded, error) {
 	out := &Recorded{CollisionCount: collisionCount}
+	hidden := ""
 	if v.Update == nil || v.Renumber() {
-		if err := l.fence(ctx, parent, v, collisionCount); err != nil {
+		var err error
+		if hidden, err = l.fence(ctx, parent, v, collisionCount); err != nil {
 			return nil, err
 		}
 	}
-	for _, r := range v.Relabel {
-		if _, err := l.patch(ctx, parent, r, change{label: revision.LabelValue(r.Name)}); err != nil {
-			return nil, err
-		}
-	}
-	if len(v.Relabel) > 0 {
-		// The versions that the verdict knows are outdated by our own writes. The next pass has the rest to do, if any.
-		return nil, fmt.Errorf("%w: %d of its revisions were labelled just now", ErrStale, len(v.Relabel))
+	if err := l.label(ctx, parent, v.Relabel); err != nil {
+		return nil, err
 	}
 	for _, d := range v.Duplicates {
 		if err := l.stays(ctx, parent, d.Of); err != nil {
@@ -99,7 +95,7 @@ func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, coll
 	var err error
 	switch {
 	case v.Update == nil:
-		out.Update, out.CollisionCount, err = l.create(ctx, parent, v, collisionCount)
+		out.Update, out.CollisionCount, err = l.create(ctx, parent, v, collisionCount, hidden)
 	case v.Renumber() || v.Restamp():
 		out.Update, err = l.patch(ctx, parent, *v.Update, change{number: v.Number, stamp: v.Stamp})
 	default:
@@ -111,21 +107,35 @@ func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, coll
 	return out, nil
 }
 
+// label gives a hash label to revisions that have none, and ends the pass if there were any: the versions that the verdict
+// knows are outdated by our own writes, and the next pass has the rest to do.
+func (l *Log) label(ctx context.Context, parent client.Object, unlabelled []revision.Revision) error {
+	for _, r := range unlabelled {
+		if _, err := l.patch(ctx, parent, r, change{label: revision.LabelValue(r.Name)}); err != nil {
+			return err
+		}
+	}
+	if len(unlabelled) > 0 {
+		return fmt.Errorf("%w: %d of its revisions were labelled just now", ErrStale, len(unlabelled))
+	}
+	return nil
+}
+
 // fence checks past every cache what a new number rests on: that the parent is still as it was read (H7), and that the
 // number is new, because one that was counted from an old list would be given twice (H2, kubernetes#80698). The revision
-// that is to be written is left to readBack: it may be there because a response was lost.
-func (l *Log) fence(ctx context.Context, parent client.Object, v *Verdict, collisionCount *int32) error {
+// that is to be written is left to readBack, and its name returned: it may be there because a response was lost.
+func (l *Log) fence(ctx context.Context, parent client.Object, v *Verdict, collisionCount *int32) (hidden string, err error) {
 	if err := l.confirm(ctx, parent); err != nil {
-		return err
+		return "", err
 	}
 	selector, err := l.Selector(parent)
 	if err != nil {
-		return err
+		return "", err
 	}
 	var list appsv1.ControllerRevisionList
 	err = l.opts.Live.List(ctx, &list, client.InNamespace(parent.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
-		return fmt.Errorf("list the revisions of %s %s/%s past the cache: %w", l.Parent.Kind, parent.GetNamespace(), parent.GetName(), err)
+		return "", fmt.Errorf("list the revisions of %s %s/%s past the cache: %w", l.Parent.Kind, parent.GetNamespace(), parent.GetName(), err)
 	}
 	wanted := l.object(parent, v, collisionCount).Name
 	if v.Update != nil {
@@ -137,10 +147,11 @@ func (l *Log) fence(ctx context.Context, parent client.Object, v *Verdict, colli
 			continue
 		}
 		if r := l.revision(o); o.Name != wanted || r.Deleting || r.Err != nil || revision.Compare(v.Snapshot, r.Snapshot) == revision.RuleNone {
-			return fmt.Errorf("%w: revision %s has number %d already, and the cache does not show it", ErrStale, o.Name, o.Revision)
+			return "", fmt.Errorf("%w: revision %s has number %d already, and the cache does not show it", ErrStale, o.Name, o.Revision)
 		}
+		hidden = o.Name
 	}
-	return nil
+	return hidden, nil
 }
 
 // stays checks past the cache that a revision is still there whose duplicate is about to go: with both, what the children
@@ -158,8 +169,11 @@ func (l *Log) stays(ctx context.Context, parent client.Object, r revision.Revisi
 }
 
 // create stores the parent's snapshot under the first free name. A name that is taken is read back: if it is this very
-// snapshot of this very parent, then an earlier response was lost, and the collision count stays (H5).
-func (l *Log) create(ctx context.Context, parent client.Object, v *Verdict, count *int32) (revision.Revision, *int32, error) {
+// snapshot of this very parent, then an earlier response was lost, and the collision count stays (H5). hidden is the name
+// that the fence found so; if it is somebody else's by now, its number counts all the same.
+func (l *Log) create(
+	ctx context.Context, parent client.Object, v *Verdict, count *int32, hidden string,
+) (revision.Revision, *int32, error) {
 	data := v.Snapshot.Data()
 	if len(data) > MaxData {
 		return revision.Revision{}, nil, &TooLargeError{Bytes: len(data)}
@@ -182,6 +196,9 @@ func (l *Log) create(ctx context.Context, parent client.Object, v *Verdict, coun
 		}
 		if mine != nil {
 			return *mine, count, nil
+		}
+		if o.Name == hidden {
+			return revision.Revision{}, nil, fmt.Errorf("%w: revision %s is not ours any more", ErrStale, o.Name)
 		}
 		next := int32(1)
 		if count != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,6 +62,65 @@ func TestLaggingLog(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What the cache does not show has the name that is wanted, and the number. It is the revision that is wanted only if a
+// lost response hides it: one that is going, or holds something else, takes the number (H2).
+func TestTakenNameWithTheNumber(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*appsv1.ControllerRevision)
+		stale  bool
+	}{
+		"the very same": {func(*appsv1.ControllerRevision) {}, false},
+		"going": {func(o *appsv1.ControllerRevision) {
+			now := metav1.Now()
+			o.DeletionTimestamp, o.Finalizers = &now, []string{"example.com/wait"}
+		}, true},
+		"something else":    {func(o *appsv1.ControllerRevision) { o.Data = revisionOf(t, agent(""), "agent:0", 1).Data }, true},
+		"not to be read":    {func(o *appsv1.ControllerRevision) { o.Data.Raw = []byte(`{"spec":7}`) }, true},
+		"of another parent": {func(o *appsv1.ControllerRevision) { o.OwnerReferences[0].UID = "other" }, false},
+		"a number below it": {func(o *appsv1.ControllerRevision) { o.Revision = 1 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ds := agent("agent:2")
+			hidden := revisionOf(t, ds, "agent:2", 2)
+			c.change(hidden)
+			s := newServer(t, ds, revisionOf(t, ds, "agent:1", 1), hidden)
+			log := history.New(history.DaemonSet(), history.Options{
+				Client: hiding{s, func(o client.Object) bool { return o.GetName() == hidden.Name }}, Live: s, Indexed: true,
+			})
+			_, recorded, err := pass(t.Context(), log, s.parent())
+			if errors.Is(err, history.ErrStale) != c.stale || (recorded == nil) != c.stale {
+				t.Errorf("%+v, %v", recorded, err)
+			}
+			if c.stale && len(s.writes()) != 0 {
+				t.Errorf("wrote %v", s.writes())
+			}
+		})
+	}
+}
+
+// The revision that a lost response hides is taken from the parent between the list of numbers and the look at it. Its number
+// may come back with it, so that nothing else gets that number.
+func TestTakenNameIsLetGo(t *testing.T) {
+	ds := agent("agent:1")
+	hidden := revisionOf(t, ds, "agent:1", 1)
+	s := newServer(t, ds, hidden)
+	log := history.New(history.DaemonSet(), history.Options{
+		Client: hiding{s, func(client.Object) bool { return true }}, Live: s, Indexed: true,
+	})
+	s.before = func(c call) error {
+		if c.verb != "get" || c.kind != "ControllerRevision" {
+			return nil
+		}
+		o := s.stored()[hidden.Name]
+		o.OwnerReferences = nil
+		return s.raw.Update(t.Context(), o)
+	}
+	_, recorded, err := pass(t.Context(), log, s.parent())
+	if recorded != nil || !errors.Is(err, history.ErrStale) || len(s.stored()) != 1 {
+		t.Errorf("%+v, %v, stored %v", recorded, err, s.numbers())
 	}
 }
 

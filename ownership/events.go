@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"context"
+	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,7 +76,8 @@ type Router struct {
 }
 
 // Requests returns the parents that a change from before to after concerns. A reference of another kind, or to a UID
-// that is not the parent's of that name, concerns nobody.
+// that is not the parent's of that name, concerns nobody. No parent is named twice: a queue whose worker takes the first
+// mention at once would make a second pass of the other.
 func (r Router) Requests(ctx context.Context, before, after client.Object) []reconcile.Request {
 	route := RouteEvent(before, after)
 	child := after
@@ -83,18 +85,23 @@ func (r Router) Requests(ctx context.Context, before, after client.Object) []rec
 		child = before
 	}
 	var out []reconcile.Request
+	add := func(key types.NamespacedName) {
+		if request := (reconcile.Request{NamespacedName: key}); !slices.Contains(out, request) {
+			out = append(out, request)
+		}
+	}
 	for _, ref := range route.Owners {
 		if schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() != r.Parent {
 			continue
 		}
 		key := types.NamespacedName{Namespace: child.GetNamespace(), Name: ref.Name}
 		if uid, ok := r.UID(ctx, key); ok && uid == ref.UID {
-			out = append(out, reconcile.Request{NamespacedName: key})
+			add(key)
 		}
 	}
 	if route.Orphan {
 		for _, key := range r.Matching(ctx, child) {
-			out = append(out, reconcile.Request{NamespacedName: key})
+			add(key)
 		}
 	}
 	return out

@@ -122,6 +122,17 @@ func TestAnUpdateThatRemovesTheControllerRefWakesMatchingParentsAndTheOldOne(t *
 	}), "ns/one", "ns/three", "ns/two")
 }
 
+// The old owner that still matches is both the owner that was and one that may adopt. One event is one pass.
+func TestAnEventNamesNoParentTwice(t *testing.T) {
+	requests := router().Requests(t.Context(), child("c", ownedBy(one)), child("c", version("8")))
+	got := make([]string, 0, len(requests))
+	for _, request := range requests {
+		got = append(got, request.String())
+	}
+	slices.Sort(got)
+	want(t, "named", got, "ns/one", "ns/two")
+}
+
 // Whoever has the name now is not whose child this is (X1).
 func TestAnEventWithAForeignUIDWakesNobody(t *testing.T) {
 	old := parent("one", withUID("uid-old"))

@@ -58,6 +58,8 @@ func ofPod(req *http.Request, uid types.UID) *http.Request {
 	body := fmt.Sprintf(`{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":0,"preconditions":{"uid":%q}}`, uid)
 	out := req.Clone(req.Context())
 	out.Header.Set("Content-Type", runtime.ContentTypeJSON)
+	// A connection that breaks has the request sent again, with a fresh copy of the body.
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(body)), nil }
 	out.Body, out.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 	return out
 }

@@ -83,6 +83,12 @@ func (r *Reconciler) delete(ctx context.Context, ds *appsv1.DaemonSet, d deletio
 // duplicate's label are touched: relabelling the others was kubernetes#111280.
 func (r *Reconciler) relabel(o *observed) history.Relabel {
 	return func(ctx context.Context, from, to revision.Revision) error {
+		// A pod that the cache does not show would keep the label of a revision that is about to go.
+		if why, err := r.fresh.Confirm(ctx, o.ds, o.selector, o.children()); err != nil {
+			return err
+		} else if why != "" {
+			return fmt.Errorf("%w: %s", history.ErrStale, why)
+		}
 		var mine []int
 		for i, pod := range o.pods {
 			if hash := pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]; hash != "" && hash == from.Hash && hash != to.Hash {
@@ -90,24 +96,31 @@ func (r *Reconciler) relabel(o *observed) history.Relabel {
 			}
 		}
 		o.relabelled = append(o.relabelled, to.Hash) // even if a response is lost
-		return ownership.Each(mine, func(i int) error {
-			pod := o.pods[i]
-			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-				"uid": pod.UID, "resourceVersion": pod.ResourceVersion,
-				"labels": map[string]string{appsv1.DefaultDaemonSetUniqueLabelKey: to.Hash},
-			}})
-			if err != nil {
-				return err
-			}
-			out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-			if err := r.client.Patch(ctx, out, client.RawPatch(types.MergePatchType, patch)); err != nil {
-				return client.IgnoreNotFound(err)
-			}
-			r.ledger.Wrote(o.ds.UID, podResource, out)
-			o.pods[i] = out // what follows in this pass must not take it for one of the duplicate
-			return nil
-		})
+		err := ownership.Each(mine, func(i int) error { return r.point(ctx, o, i, to) })
+		if ownership.OutcomeUnknown(err) {
+			r.fresh.Forget(o.ds.UID) // as after any other write whose answer was lost
+		}
+		return err
 	}
+}
+
+// point writes the hash of a revision into the label of the i-th pod.
+func (r *Reconciler) point(ctx context.Context, o *observed, i int, to revision.Revision) error {
+	pod := o.pods[i]
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": pod.UID, "resourceVersion": pod.ResourceVersion,
+		"labels": map[string]string{appsv1.DefaultDaemonSetUniqueLabelKey: to.Hash},
+	}})
+	if err != nil {
+		return err
+	}
+	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	if err := r.client.Patch(ctx, out, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.ledger.Wrote(o.ds.UID, podResource, out)
+	o.pods[i] = out // what follows in this pass must not take it for one of the duplicate
+	return nil
 }
 
 // backoffKey names a node of one DaemonSet, by UID: a recreated one starts afresh.

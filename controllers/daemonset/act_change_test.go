@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cairn-dev/cairn/revision"
@@ -98,7 +99,7 @@ func TestBackOff(t *testing.T) {
 // TestRelabel touches the pods of the duplicate and no others (kubernetes#111280).
 func TestRelabel(t *testing.T) {
 	w := newWorld(t, pod("n1", "twin"), pod("n2", "older"), pod("n3", hashNew), pod("n4", "", named("n4-none")), pod("n5", "twin", terminating))
-	o := &observed{ds: agent(), pods: w.pods()}
+	o := &observed{ds: agent(), selector: labels.Everything(), pods: w.pods()}
 	relabel := w.r.relabel(o)
 	if err := relabel(t.Context(), revision.Revision{Name: "agent-twin", Hash: "twin"}, revision.Revision{Name: "agent-old", Hash: hashOld}); err != nil {
 		t.Fatal(err)
@@ -149,7 +150,7 @@ func TestRelabelErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, pod("n1", "twin"))
-			o := &observed{ds: agent(), pods: w.pods()}
+			o := &observed{ds: agent(), selector: labels.Everything(), pods: w.pods()}
 			w.before, w.after = c.before, c.after
 			err := w.r.relabel(o)(t.Context(), revision.Revision{Hash: "twin"}, revision.Revision{Hash: hashOld})
 			if (err != nil) != c.err {

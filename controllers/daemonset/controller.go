@@ -162,6 +162,9 @@ func (r *Reconciler) unrecorded(ctx context.Context, o *observed, verdict *histo
 	if errors.Is(err, history.ErrStale) || apierrors.IsConflict(err) {
 		return reconcile.Result{}, err // somebody was faster; the history is as healthy as before
 	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return reconcile.Result{}, nil // nothing can be made here any more, and nobody wants to read so
+	}
 	r.recorder.Eventf(o.ds, nil, corev1.EventTypeWarning, "RecordFailed", "Record", "%v", err)
 	rep := report{update: verdict.Update, undecodable: verdict.Undecodable, recordErr: err}
 	hash, keep := "", revision.Revision{}

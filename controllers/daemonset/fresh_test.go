@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -98,6 +99,41 @@ func TestFreshnessIsCheckedOnce(t *testing.T) {
 		if got := checks(); got != want-1 {
 			t.Errorf("after %v: checked %d times", lost, got)
 		}
+	}
+}
+
+// TestStaleCacheAndTheLimit: the cache does not show a pod that came from an old revision, there is nothing else to do, and
+// the limit asks for that revision's end. It stays until the cache shows the pod (H3).
+func TestStaleCacheAndTheLimit(t *testing.T) {
+	objects := func(pods ...*corev1.Pod) []client.Object {
+		out := append(three(limit(0), onDelete), stored(t, "agent:0", "zero", 1), stored(t, "agent:1", "one", 2),
+			pod("n1", "one"), pod("n2", "one"), pod("n3", "one"))
+		for _, p := range pods {
+			out = append(out, p)
+		}
+		return out
+	}
+	hidden := pod("n3", "zero", named("hidden"), age(time.Minute), terminating)
+	s := newServer(t, objects(hidden)...)
+	w := worldOf(s, newServer(t, objects()...).raw, nil)
+	w.mustReconcile()
+	if diff := cmp.Diff([]string{"agent-one", "agent-zero"}, w.revisionNames()); diff != "" || len(w.calls("delete")) != 0 {
+		t.Errorf("deleted %v; revisions (-want +got):\n%s", w.calls("delete"), diff)
+	}
+	w = newWorld(t, objects()...) // nothing is hidden
+	w.mustReconcile()
+	if diff := cmp.Diff([]string{"agent-one"}, w.revisionNames()); diff != "" {
+		t.Errorf("revisions (-want +got):\n%s", diff)
+	}
+}
+
+// TestTruncatingUnchecked: if the API server does not say what pods there are, no revision goes.
+func TestTruncatingUnchecked(t *testing.T) {
+	w := newWorld(t, append(three(limit(0), onDelete), stored(t, "agent:0", "zero", 1), stored(t, "agent:1", "one", 2),
+		pod("n1", "one"), pod("n2", "one"), pod("n3", "one"))...)
+	w.before = refuse("list", "PartialObjectMetadataList", apierrors.NewInternalError(errors.New("boom")))
+	if _, err := w.reconcile(); !apierrors.IsInternalError(err) || len(w.calls("delete")) != 0 {
+		t.Errorf("deleted %v, %v", w.calls("delete"), err)
 	}
 }
 

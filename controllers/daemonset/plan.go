@@ -256,8 +256,9 @@ func (p *planner) tally(pods []*corev1.Pod, start bool) {
 	if p.available(oldest) {
 		p.counts.available++
 	}
-	// A node is up to date when nothing else runs there: a count that is complete says that the rollout is over.
-	other := func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !p.conforms(pod) }
+	// A node is up to date when there is nothing else, running or about to: a count that is complete says that the rollout
+	// is over (R4).
+	other := func(pod *corev1.Pod) bool { return !p.conforms(pod) }
 	if p.conforms(oldest) && !slices.ContainsFunc(alive(pods), other) {
 		p.counts.updated++
 	}

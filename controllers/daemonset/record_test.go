@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/revision"
@@ -52,6 +53,33 @@ func TestDuplicateOfALiveRevision(t *testing.T) {
 				t.Errorf("revisions in the end (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestDuplicateAndAStaleCache: after a restart the cache does not show a pod of the duplicate. Neither is any pod pointed
+// elsewhere, nor does the duplicate go, until it does (H3, F12).
+func TestDuplicateAndAStaleCache(t *testing.T) {
+	objects := func(pods ...client.Object) []client.Object {
+		return append(append(three(limit(0), onDelete, dsOption(image("agent:3"))),
+			stored(t, "agent:1", "twin", 1), stored(t, "agent:1", "one", 2), stored(t, "agent:3", "three", 3),
+			pod("n1", "twin"), pod("n3", "three")), pods...)
+	}
+	s := newServer(t, objects(pod("n2", "twin"))...)
+	w := worldOf(s, newServer(t, objects()...).raw, nil)
+	if result := w.mustReconcile(); result.RequeueAfter != staleRetry || len(w.writes()) != 0 {
+		t.Errorf("result %+v, wrote %v", result, w.writes())
+	}
+	w = worldOf(s, nil, nil)
+	w.mustReconcile()
+	if diff := cmp.Diff([]string{"patch n1-twin", "patch n2-twin"}, w.podWrites()); diff != "" {
+		t.Errorf("pod writes (-want +got):\n%s", diff)
+	}
+	// Nobody says what pods there are.
+	s = newServer(t, objects(pod("n2", "twin"))...)
+	w = worldOf(s, nil, nil)
+	w.before = refuse("list", "PartialObjectMetadataList", apierrors.NewInternalError(errors.New("boom")))
+	if _, err := w.reconcile(); !apierrors.IsInternalError(err) || len(w.podWrites()) != 0 || len(w.calls("delete")) != 0 {
+		t.Errorf("%v, wrote %v", err, w.writes())
 	}
 }
 

@@ -136,8 +136,11 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			wake(ctx, q, nil, asNode(e.Object))
+		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			// A pod that was left alone because its node was not known may have to go, or counts as misscheduled.
+			for _, key := range r.parents().Select(ctx, metav1.NamespaceAll, func(client.Object) bool { return true }) {
+				q.Add(reconcile.Request{NamespacedName: key})
+			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			before, after := asNode(e.ObjectOld), asNode(e.ObjectNew)

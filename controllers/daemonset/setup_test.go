@@ -72,7 +72,7 @@ func TestNodeEvents(t *testing.T) {
 		before, after client.Object
 		want          []string
 	}{
-		"a node comes":                 {nil, zone("b"), []string{"default/anywhere"}},
+		"a node comes":                 {nil, zone("b"), []string{"default/anywhere", "other/in-a"}},
 		"a node comes that both want":  {nil, zone("a"), []string{"default/anywhere", "other/in-a"}},
 		"a node goes":                  {zone("a"), nil, []string{"default/anywhere", "other/in-a"}},
 		"a heartbeat":                  {zone("a"), zone("a", heartbeat), []string{}},

@@ -147,3 +147,17 @@ func TestRecordLosesARace(t *testing.T) {
 		t.Errorf("condition %+v, events %q, wrote %v", c, w.events.events, w.podWrites())
 	}
 }
+
+// In a namespace that is going nothing can be recorded, and nobody wants to read so.
+func TestRecordInANamespaceThatGoes(t *testing.T) {
+	w := newWorld(t, agent(), node("n1"))
+	going := apierrors.NewForbidden(revisionResource, "agent", errors.New("the namespace is being terminated"))
+	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	w.before = refuse("create", "ControllerRevision", going)
+	if _, err := w.reconcile(); err != nil {
+		t.Error(err)
+	}
+	if len(w.events.events) > 0 || len(w.podWrites()) > 0 {
+		t.Errorf("events %q, wrote %v", w.events.events, w.podWrites())
+	}
+}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -55,7 +56,7 @@ func daemonImplausible(parent client.Object) []string {
 // counts of what their pods are like.
 func daemonMiscounted(state *State, parent client.Object) []string {
 	ds := as[appsv1.DaemonSet](parent)
-	var desired, current, misscheduled, ready, updated, unlabelled int32
+	var desired, current, misscheduled, ready, updated, byContent int32
 	crowded := false
 	for _, u := range daemonUnits(state, parent) {
 		switch {
@@ -76,9 +77,10 @@ func daemonMiscounted(state *State, parent client.Object) []string {
 		}
 		if podStrays(pod, ds.Spec.Template) == "" {
 			updated++
-			// Somebody else made it. It may count or not: nothing but its content says that it is up to date.
-			if pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == "" {
-				unlabelled++
+			// It may count or not: nothing but its content says that it is up to date. Somebody else made it, or it has
+			// all that is asked for and more: a toleration, say.
+			if !daemonConforms(state, ds, pod) {
+				byContent++
 			}
 		}
 	}
@@ -94,7 +96,16 @@ func daemonMiscounted(state *State, parent client.Object) []string {
 	compare("numberMisscheduled", s.NumberMisscheduled, misscheduled)
 	if !crowded {
 		compare("numberReady", s.NumberReady, ready)
-		compare("updatedNumberScheduled", s.UpdatedNumberScheduled, max(updated-unlabelled, min(s.UpdatedNumberScheduled, updated)))
+		compare("updatedNumberScheduled", s.UpdatedNumberScheduled, max(updated-byContent, min(s.UpdatedNumberScheduled, updated)))
 	}
 	return out
+}
+
+// daemonConforms reports whether a pod says that it comes from a revision that holds what the DaemonSet asks for.
+func daemonConforms(state *State, ds *appsv1.DaemonSet, pod *corev1.Pod) bool {
+	hash := pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
+	return hash != "" && slices.ContainsFunc(state.Owned(revisions, ds.UID), func(r client.Object) bool {
+		snapshot, err := snapshotOf(r)
+		return err == nil && snapshot == defaulted(ds.Spec.Template) && r.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey] == hash
+	})
 }

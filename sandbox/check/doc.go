@@ -29,14 +29,22 @@
 //   - Entry.Pass says which pass of which process made a request. Its Views are how far the caches were when it began:
 //     the author has seen all up to there. Without Views, it has seen its own writes to that resource by earlier passes,
 //     because a pass waits for those. A delete that insists on a version has seen that version, unless it wrote it itself.
+//     What a list past the caches told the pass it has seen; of children it has seen all up to the start of its process,
+//     however old the first lists were, because before it acts it must look (Pass.Born).
 //   - What others wrote after that may or may not be in the world. What the same process wrote is in all of them, even if
 //     the response was lost: the deterministic names and orders of the design must make up for that.
 //   - Without passes, the author must know all up to the last write for that parent, and, of anything but children, all.
 //     That is strict, and right for controllers that nobody disturbs.
 //
-// Two managers promise less, because nothing joins their caches: P1 for one place and one revision, by names; H1, H5 and
-// H2 at rest; and of R1, R2 and P3 what each of them could see. A budget may be spent twice if both look at different
-// generations at the same moment. A name under which something was made twice for one revision is wrong in any case.
+// Two managers promise less, because nothing joins their caches: P1 for one place and one revision, by names, and for one
+// place at rest; H1, H5 and H2 at rest; and of R1, R2 and P3 what each of them could see. A budget may be spent twice if both
+// look at different generations at the same moment. Two names for one place and revision are wrong, unless the one that is
+// made was held before by a child that is gone.
+//
+// H2 at rest is about what the parent asks for: its number is its own. Nothing else is ever renumbered, so that a tie stays
+// between two others if one brought its number (an orphan that was adopted, a revision by somebody else), or if both were
+// numbered at the same moment, each by a pass that had listed the revisions past its cache, and the spec changed before the
+// next pass. Two managers, or a create that arrives after its controller gave it up, can do that.
 //
 // # Which rule checks what
 //
@@ -44,7 +52,7 @@
 //
 //	H1  rest         (*rest).log           one revision for each snapshot; on the way a twin may exist until it is merged
 //	H2  every write  (*step).numbers       above all numbers that its author must know; never falls
-//	    rest         (*rest).log           unique
+//	    rest         (*rest).log           unique, but for what is nobody's fault: (*rest).excused
 //	H3  every write  (*step).liveRevision  none that a child came from, status names, or the spec asks for; error paths too
 //	H4  every write  (*step).revisionData  data is what it was, whoever writes
 //	H5  every write  (*step).collision     every name that the count passed over was held by somebody else. Needs names that
@@ -62,7 +70,7 @@
 //	O4  every write  (*step).foreign       nothing that is no parent's; (*step).claim for claims. Needs to know who wrote
 //	O5  every write  (*step).controllerRef
 //	P1  every write  (*step).onePerUnit
-//	    rest         (*rest).reached       no place holds two
+//	    rest         (*rest).reached       no place holds two; never two of one revision, whatever else is waited for
 //	P2  every write  (*step).most, rest    (*rest).units
 //	P3  every write  (*step).conformingStays, (*step).guardedStays. Need to know who wrote
 //	P4  every write  (*step).content       as the revision asks that it names; (*step).asAsked without revisions

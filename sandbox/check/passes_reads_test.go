@@ -47,6 +47,35 @@ func TestWhoNumbersKnows(t *testing.T) {
 				third(w)
 			})
 		}},
+		{"", "its own number that arrived after a list in that pass", func(w *world) {
+			late, p := seeing("1", w.rv), seeing("2", w.rv)
+			w.edit("app:2")
+			w.in(late, func() { w.read("web-uid", w.rv) })
+			w.edit("app:3")
+			w.in(p, func() {
+				w.read("web-uid", w.rv)
+				w.read("", w.rv)
+			})
+			w.in(late, func() { w.put(revision("web", "web-uid", 2, "h2", "app:2")) })
+			w.in(p, func() { third(w) })
+		}},
+		{"", "an orphan's number, and it was adopted after a list in that pass", func(w *world) {
+			orphan := revision("web", "web-uid", 7, "h7", "app:7")
+			refs := orphan.OwnerReferences
+			orphan.OwnerReferences = nil
+			w.as("user", func() { w.put(orphan) })
+			w.edit("app:3")
+			p := seeing("2", w.rv)
+			w.in(p, func() {
+				w.read("web-uid", w.rv)
+				w.read("", w.rv)
+			})
+			w.in(pass("b", "1"), func() {
+				w.read("web-uid", w.rv)
+				w.revision("web-h7", func(r *appsv1.ControllerRevision) { r.OwnerReferences = refs })
+			})
+			w.in(p, func() { third(w) })
+		}},
 		{"", "the user's number", func(w *world) {
 			w.as("user", func() { w.put(revision("web", "web-uid", 1, "h2", "app:2")) })
 		}},

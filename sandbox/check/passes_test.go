@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,57 @@ func TestWhatTheAuthorMayHaveSeen(t *testing.T) {
 			second(w)
 			w.breaks("web-n1-h1")
 			w.in(seeing("1", w.rv), func() { w.mark("web-n2-h1") })
+		}},
+		{"R1", "a pod broke before its process began", func(w *world) {
+			second(w)
+			view := w.rv
+			w.breaks("web-n1-h1")
+			p := seeing("1", view)
+			p.Born = w.rv
+			w.in(p, func() { w.mark("web-n2-h1") })
+		}},
+		{"", "a pod broke after its process began", func(w *world) {
+			second(w)
+			p := seeing("1", w.rv)
+			p.Born = w.rv
+			w.breaks("web-n1-h1")
+			w.in(p, func() { w.mark("web-n2-h1") })
+		}},
+		{"R1", "a pod broke before the pass listed pods past the cache", func(w *world) {
+			second(w)
+			view := w.rv
+			w.breaks("web-n1-h1")
+			w.in(seeing("1", view), func() {
+				w.log = append(w.log, &check.Entry{
+					User: w.actor, Verb: "list", Resource: "pods", Namespace: namespace, Code: 200, RV: w.rv, Pass: w.pass,
+				})
+				w.mark("web-n2-h1")
+			})
+		}},
+		{"", "a list of pods past the cache failed", func(w *world) {
+			second(w)
+			view := w.rv
+			w.breaks("web-n1-h1")
+			w.in(seeing("1", view), func() {
+				w.log = append(w.log, &check.Entry{
+					User: w.actor, Verb: "list", Resource: "pods", Namespace: namespace, Code: 500, RV: w.rv, Pass: w.pass,
+				})
+				w.mark("web-n2-h1")
+			})
+		}},
+		{"", "a pod began to serve while the pass went on", func(w *world) {
+			servingFor(w, 10*time.Minute)
+			w.breaks("web-n2-h1")
+			p := seeing("1", w.rv)
+			p.At = start.Add(time.Hour - time.Second)
+			w.in(p, func() { w.mark("web-n1-h1") })
+		}},
+		{"R1", "a pod served when the pass began", func(w *world) {
+			servingFor(w, 10*time.Minute)
+			w.breaks("web-n2-h1")
+			p := seeing("1", w.rv)
+			p.At = start.Add(time.Hour)
+			w.in(p, func() { w.mark("web-n1-h1") })
 		}},
 		{"R1", "a pod broke before the version that the delete insisted on", func(w *world) {
 			second(w)
@@ -155,6 +207,32 @@ func TestWhatTheAuthorMayHaveSeen(t *testing.T) {
 			view := w.rv
 			w.in(pass("b", "1"), func() { w.put(pod("web", "web-uid", "n1", "h2", "app:2")) })
 			w.in(seeing("2", view), func() { w.put(pod("web", "web-uid", "n2", "h2", "app:2")) })
+		}},
+		{"", "a surge beside two pods where none may be by now", func(w *world) {
+			w.as("user", func() { w.ds(surging(1)) })
+			second(w)
+			w.in(seeing("1", w.rv), func() { w.put(pod("web", "web-uid", "n1", "h2", "app:2")) })
+			w.taint(corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoExecute})
+			w.in(seeing("2", w.rv), func() { w.put(pod("web", "web-uid", "n2", "h2", "app:2")) })
+		}},
+		{"R2", "a surge beside two pods where none may start by now", func(w *world) {
+			w.as("user", func() { w.ds(surging(1)) })
+			second(w)
+			w.in(seeing("1", w.rv), func() { w.put(pod("web", "web-uid", "n1", "h2", "app:2")) })
+			w.taint(corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoSchedule})
+			w.in(seeing("2", w.rv), func() { w.put(pod("web", "web-uid", "n2", "h2", "app:2")) })
+		}},
+		{"", "a surge beside a place that holds three", func(w *world) {
+			w.as("user", func() { w.ds(surging(2)) })
+			second(w)
+			w.as("user", func() {
+				for _, name := range []string{"one", "two"} {
+					p := pod("web", "web-uid", "n1", "h1", "app:1")
+					p.Name = name
+					w.put(p)
+				}
+			})
+			w.in(seeing("1", w.rv), func() { w.put(pod("web", "web-uid", "n2", "h2", "app:2")) })
 		}},
 		{"R2", "one manager surges twice", func(w *world) {
 			w.as("user", func() { w.ds(surging(1)) })

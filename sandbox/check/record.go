@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -126,4 +127,16 @@ func (r *record) reads(by *Entry) []*Entry {
 		}
 	}
 	return out
+}
+
+// listed returns as of when the pass of a write has listed a resource past the caches, the last time before that write;
+// zero if it has not.
+func (r *record) listed(by *Entry, resource schema.GroupVersionResource, namespace string) uint64 {
+	last := uint64(0)
+	for _, read := range r.reads(by) {
+		if read.Verb == "list" && read.of(resource, namespace) && read.succeeded() {
+			last = max(last, read.RV)
+		}
+	}
+	return last
 }

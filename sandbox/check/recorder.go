@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,7 +53,10 @@ func Record(ctx context.Context, c dynamic.Interface, namespaces []string, scope
 	if len(namespaces) == 0 {
 		return nil, errors.New("record: no namespaces")
 	}
-	r := &Recorder{client: c, marker: cmp.Or(namespaces[0], metav1.NamespaceDefault), progress: make(chan struct{}), changed: map[string]chan struct{}{}}
+	r := &Recorder{
+		client: c, marker: cmp.Or(namespaces[0], metav1.NamespaceDefault),
+		progress: make(chan struct{}), changed: map[string]chan struct{}{},
+	}
 	for _, scope := range scopes {
 		in := namespaces
 		if scope.Cluster {
@@ -79,7 +81,7 @@ func Record(ctx context.Context, c dynamic.Interface, namespaces []string, scope
 
 // Sync waits until everything that was written before the call is in the history, and returns the resource version up
 // to which that is so. It takes about two seconds, because the API server tells how far a watch is no more often than
-// that. It fails if a watch has a gap: then the history is worth nothing.
+// that, and more on a machine that is busy. It fails if a watch has a gap: then the history is worth nothing.
 func (r *Recorder) Sync(ctx context.Context) (uint64, error) {
 	now, err := r.mark(ctx)
 	if err != nil {
@@ -90,7 +92,7 @@ func (r *Recorder) Sync(ctx context.Context) (uint64, error) {
 		if _, err := s.client().List(ctx, metav1.ListOptions{}); err != nil {
 			return 0, fmt.Errorf("list %s: %w", s.resource, err)
 		}
-		s.ask()
+		s.ask(now)
 	}
 	for {
 		r.mu.Lock()
@@ -108,21 +110,8 @@ func (r *Recorder) Sync(ctx context.Context) (uint64, error) {
 		}
 		select {
 		case <-progress:
-		case <-time.After(askSeconds * time.Second):
-			r.askAgain(now)
 		case <-ctx.Done():
 			return 0, fmt.Errorf("wait until the watches have passed %d: %w", now, ctx.Err())
-		}
-	}
-}
-
-// askAgain asks the streams that are behind: the watch that should have told may have ended before it did.
-func (r *Recorder) askAgain(now uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range r.streams {
-		if s.seen < now {
-			s.ask()
 		}
 	}
 }

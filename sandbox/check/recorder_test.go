@@ -32,6 +32,12 @@ type recording struct {
 // record starts a recorder of pods, listed at 10, and claims, listed at 12. The mark of Sync gets 20.
 func record(t *testing.T) recording {
 	t.Helper()
+	return recordWith(t, nil)
+}
+
+// recordWith is record with watches of pods, of a lifetime in seconds, that the test makes.
+func recordWith(t *testing.T, watchPods func(seconds int64) watch.Interface) recording {
+	t.Helper()
 	claims := corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
@@ -51,6 +57,9 @@ func record(t *testing.T) recording {
 	client.PrependReactor("delete", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
 	watches := map[string]chan watch.Event{"pods": r.pods, "persistentvolumeclaims": r.claims}
 	client.PrependWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
+		if watchPods != nil && a.GetResource() == pods {
+			return true, watchPods(*a.(clienttesting.WatchActionImpl).ListOptions.TimeoutSeconds), nil
+		}
 		return true, watch.NewProxyWatcher(watches[a.GetResource().Resource]), nil
 	})
 	var err error
@@ -112,6 +121,48 @@ func TestRecorderMergesWhatItsWatchesTell(t *testing.T) {
 	}
 	if h.Origin != 12 || h.Complete != 20 || len(h.Initial) != 1 {
 		t.Errorf("from %d to %d, with %d objects", h.Origin, h.Complete, len(h.Initial))
+	}
+}
+
+// A watch that should tell how far it is may end before it has done so, and others may never be silent meanwhile.
+func TestRecorderAsksUntilItIsTold(t *testing.T) {
+	type podWatch struct {
+		*watch.FakeWatcher
+
+		seconds int64
+	}
+	watches := make(chan podWatch, 8)
+	r := recordWith(t, func(seconds int64) watch.Interface {
+		w := podWatch{watch.NewFake(), seconds}
+		watches <- w
+		return w
+	})
+	rest := <-watches
+	synced := make(chan error, 1)
+	go func() {
+		_, err := syncOf(t, r, 30*time.Second)
+		synced <- err
+	}()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		for rv := 21; ; rv++ {
+			select {
+			case r.claims <- watch.Event{Type: watch.Modified, Object: object("PersistentVolumeClaim", "c", rv)}:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	first := <-watches
+	first.Stop()
+	second := <-watches
+	if first.seconds <= 2 || second.seconds <= first.seconds || second.seconds >= rest.seconds {
+		t.Errorf("watches live %d s, when asked %d s, when asked again %d s", rest.seconds, first.seconds, second.seconds)
+	}
+	second.Action(watch.Bookmark, object("Pod", "", 20))
+	if err := <-synced; err != nil {
+		t.Error(err)
 	}
 }
 

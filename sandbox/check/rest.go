@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,13 +56,15 @@ func (r *rest) violationf(invariant string, resource schema.GroupVersionResource
 
 // log is H1 and H2: one revision for each snapshot, and one for each number.
 func (r *rest) log(parent client.Object) {
-	snapshots, numbers := map[string]string{}, map[int64]string{}
+	snapshots, numbers := map[string]string{}, map[int64][]client.Object{}
 	for _, revision := range r.s.Owned(r.k.Revisions, parent.GetUID()) {
 		number := r.k.Number(revision)
-		if twin, taken := numbers[number]; taken {
-			r.violationf("H2", r.k.Revisions, revision, "its number %d is that of %s as well", number, twin)
+		for _, twin := range numbers[number] {
+			if !r.excused(parent, revision, twin) {
+				r.violationf("H2", r.k.Revisions, revision, "its number %d is that of %s as well", number, twin.GetName())
+			}
 		}
-		numbers[number] = revision.GetName()
+		numbers[number] = append(numbers[number], revision)
 		snapshot, err := r.k.Snapshot(revision)
 		if err != nil {
 			continue // what cannot be read is kept
@@ -71,6 +74,45 @@ func (r *rest) log(parent client.Object) {
 		}
 		snapshots[snapshot] = revision.GetName()
 	}
+}
+
+// excused reports whether it is nobody's fault that two revisions have the same number. What the parent asks for has a
+// number of its own in any case. Nothing else is ever renumbered, so that a tie stays if one of the two came into the log
+// with its number, or if both were numbered at the same moment: each by a pass that had looked past its cache for numbers.
+func (r *rest) excused(parent, a, b client.Object) bool {
+	if r.k.asked(parent, a) || r.k.asked(parent, b) {
+		return false
+	}
+	first, second := r.numbered(a), r.numbered(b)
+	if first == nil || second == nil {
+		return true
+	}
+	if first.RV > second.RV {
+		first, second = second, first
+	}
+	if second.By == nil || second.By.Pass == nil {
+		return false
+	}
+	listed := newRecord(r.h).listed(second.By, r.k.Revisions, second.Key.Namespace)
+	return listed > 0 && listed < first.RV
+}
+
+// numbered returns the write by which the controllers gave a revision its number, for the parent that it belongs to. It is
+// nil if the revision brought the number: it was adopted with it, or somebody else wrote it.
+func (r *rest) numbered(revision client.Object) *Event {
+	for i, e := range slices.Backward(r.h.Events) {
+		switch {
+		case e.RV > r.s.RV || e.New == nil || e.New.GetUID() != revision.GetUID():
+		case e.Old == nil || r.k.Number(e.Old) != r.k.Number(e.New):
+			if !r.h.byManager(e) {
+				return nil
+			}
+			return &r.h.Events[i]
+		case ownerUID(e.Old) != ownerUID(e.New):
+			return nil
+		}
+	}
+	return nil // it was there from the start
 }
 
 // limit is H9: of revisions that nothing came from, not more than the limit are kept.

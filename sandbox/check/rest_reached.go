@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -16,7 +17,9 @@ type left struct {
 	waiting string
 	// missing and surplus name places that hold too few or too many, stray says of what child in what it differs.
 	missing, surplus, stray string
-	wanted                  int
+	// twins names a place that holds two children of one revision. Nothing is a reason for that.
+	twins  string
+	wanted int
 }
 
 // reached compares what there is with what the spec asks for.
@@ -29,6 +32,8 @@ func (r *rest) reached(parent client.Object) {
 	}
 	l := r.left(parent)
 	switch budget := r.k.Budget(parent, l.wanted); {
+	case l.twins != "" && r.k.Most == nil:
+		r.violationf("P1", r.k.Parents, parent, "two children of one revision are at %s", l.twins)
 	case l.waiting != "":
 		// A unit that has a child may be waited for; which of the others wait for that, only the kind could say.
 	case l.missing != "":
@@ -59,16 +64,11 @@ func (r *rest) enough(parent client.Object) {
 func (r *rest) left(parent client.Object) left {
 	var l left
 	for _, u := range r.k.Units(r.s, parent) {
-		l.waiting = u.obstacle(l.waiting)
 		alive := r.k.alive(u)
 		if u.Wanted {
 			l.wanted++
 		}
-		for _, child := range u.Children {
-			if child.GetDeletionTimestamp() != nil || !r.k.Available(child, parent, time.Time{}) {
-				l.waiting = child.GetName()
-			}
-		}
+		l.waiting = cmp.Or(r.waiting(u, parent), l.waiting)
 		switch {
 		case u.Wanted && len(u.Children) == 0:
 			l.missing = u.Name
@@ -76,6 +76,9 @@ func (r *rest) left(parent client.Object) left {
 			l.surplus = fmt.Sprintf("%s is at %s, where none may be", alive[0].GetName(), u.Name)
 		case len(alive) > 1:
 			l.surplus = fmt.Sprintf("%d children are at %s", len(alive), u.Name)
+		}
+		if r.twins(alive) {
+			l.twins = u.Name
 		}
 		for _, child := range alive {
 			if strays := r.k.StraysNow(child, parent); u.Wanted && !u.Guarded && strays != "" {
@@ -86,12 +89,30 @@ func (r *rest) left(parent client.Object) left {
 	return l
 }
 
-// obstacle is the name of a unit that is taken, or what was waited for already.
-func (u Unit) obstacle(already string) string {
+// waiting names a child of a place that a controller can only wait for, or the place if it is taken; "" if there is none.
+func (r *rest) waiting(u Unit, parent client.Object) string {
 	if u.Taken {
 		return u.Name
 	}
-	return already
+	for _, child := range u.Children {
+		if child.GetDeletionTimestamp() != nil || !r.k.Available(child, parent, time.Time{}) {
+			return child.GetName()
+		}
+	}
+	return ""
+}
+
+// twins reports whether two children of a place come from one revision.
+func (r *rest) twins(children []client.Object) bool {
+	seen := map[client.Object]bool{}
+	for _, child := range children {
+		from := r.k.named(r.s, child)
+		if from != nil && seen[from] {
+			return true
+		}
+		seen[from] = true
+	}
+	return false
 }
 
 // explains reports whether a condition says that something is not as it should be. A status without conditions speaks by

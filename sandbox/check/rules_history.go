@@ -46,24 +46,22 @@ func (s *step) numbers() {
 	}
 }
 
-// knewNumber reports whether the author must have known the number of another revision: it wrote it itself, its cache had
-// shown it, or it listed the revisions in the same pass.
+// knewNumber reports whether the author must have known the number of another revision: it wrote it itself, unless that
+// arrived so late that a list past the cache in this pass did not show it; its cache had shown it; or it listed the
+// revisions in the same pass, when that one was the parent's already.
 func (s *step) knewNumber(other client.Object) bool {
 	if s.pass() == nil {
 		return true
 	}
 	owner := ownerUID(s.e.New)
-	from := s.since(s.k.Revisions, owner)
-	for _, read := range s.record.reads(s.e.By) {
-		if read.Verb == "list" && read.of(s.k.Revisions, s.e.Key.Namespace) && read.succeeded() {
-			from = max(from, read.RV)
-		}
-	}
-	if then := s.record.at(other.GetUID(), from); then != nil && s.k.Number(then) == s.k.Number(other) {
+	listed := s.record.listed(s.e.By, s.k.Revisions, s.e.Key.Namespace)
+	from := max(s.since(s.k.Revisions, owner), listed)
+	if then := s.record.at(other.GetUID(), from); then != nil && s.k.Number(then) == s.k.Number(other) && ownerUID(then) == owner {
 		return true
 	}
+	wrote := func(e Event) bool { return s.own(e) && (listed == 0 || e.By.Pass.ID == s.pass().ID) }
 	for e := range s.record.before(owner, s.e.RV) {
-		if e.New != nil && e.New.GetUID() == other.GetUID() && s.k.Number(e.New) == s.k.Number(other) && s.own(e) {
+		if e.New != nil && e.New.GetUID() == other.GetUID() && s.k.Number(e.New) == s.k.Number(other) && wrote(e) {
 			return true
 		}
 	}

@@ -56,7 +56,7 @@ func (s *step) emptied() {
 	for _, version := range s.possible(parent) {
 		u, ok := unitOf(s.k.Units(s.before, version), s.e.Old)
 		switch {
-		case !ok || !s.k.Ordered(version) || u.Wanted && !s.k.Available(s.e.Old, version, deletedAt(s.e)):
+		case !ok || !s.k.Ordered(version) || u.Wanted && !s.k.Available(s.e.Old, version, s.decidedAt()):
 			return
 		case u.Wanted && !s.k.lags(s.before, version, u):
 			continue // this is P3

@@ -37,7 +37,7 @@ func (s *step) costs(world *State, parent client.Object) string {
 	when := deletedAt(s.e)
 	units := s.k.Units(world, parent)
 	u, ok := unitOf(units, s.e.Old)
-	if !ok || !u.Wanted || !s.k.Available(s.e.Old, parent, when) || s.k.serves(u, parent, s.e.Old, when) {
+	if !ok || !u.Wanted || !s.k.Available(s.e.Old, parent, s.decidedAt()) || s.k.serves(u, parent, s.e.Old, when) {
 		return ""
 	}
 	wanted, down := s.k.wanted(units, parent, when)
@@ -48,8 +48,20 @@ func (s *step) costs(world *State, parent client.Object) string {
 	return fmt.Sprintf("%d of %d are unavailable already, and %d may be", down, wanted, allowed)
 }
 
-// deletedAt is when the server took a delete: the deletion timestamp says when the grace period will be over. Objects
-// without one are deleted at an unknown time.
+// decidedAt is the earliest time at which the author of a delete may have looked at what it deletes: some children serve
+// only after a while.
+func (s *step) decidedAt() time.Time {
+	if p := s.pass(); p != nil && !p.At.IsZero() {
+		return p.At
+	}
+	if at := deletedAt(s.e); !at.IsZero() {
+		return at.Add(-time.Second)
+	}
+	return time.Time{}
+}
+
+// deletedAt is when the server took a delete, and the latest time at which its author may have looked at what else there
+// is. The deletion timestamp says when the grace period will be over. Objects without one are deleted at an unknown time.
 func deletedAt(e Event) time.Time {
 	if e.New == nil || e.New.GetDeletionTimestamp() == nil {
 		return time.Time{}
@@ -61,7 +73,7 @@ func deletedAt(e Event) time.Time {
 	return at.Add(time.Second) // timestamps are cut to seconds: up to one may have passed
 }
 
-// surge is R2: not more units than allowed hold a child more than they need.
+// surge is R2: not more of the units where children may be than allowed hold one more than they need.
 func (s *step) surge() {
 	parent := s.made()
 	if parent == nil {
@@ -88,8 +100,9 @@ func (s *step) exceeds(world *State, parent client.Object) string {
 	wanted, _ := s.k.wanted(units, parent, time.Time{})
 	allowed, extra := s.k.Budget(parent, wanted).MaxSurge, 0
 	for _, u := range units {
-		if n := len(s.k.alive(u)); n > 1 {
-			extra += n - 1
+		// Where none may be all are to go, and that is no part of a rollout.
+		if n := len(s.k.alive(u)); u.MayStay && n > 1 {
+			extra++
 		}
 	}
 	u, ok := unitOf(units, s.e.New)

@@ -20,8 +20,10 @@ import (
 
 const (
 	// askSeconds is the lifetime of a watch that should tell soon how far it is. The API server does so two seconds before
-	// the end of a watch.
+	// the end of a watch, if it comes to it: a busy one may not, so each further attempt gets twice the time.
 	askSeconds = 3
+	// mostSeconds bounds that.
+	mostSeconds = 24
 	// restSeconds is the lifetime of any other watch.
 	restSeconds = 1800
 )
@@ -31,10 +33,11 @@ type stream struct {
 	recorder  *Recorder
 	resource  schema.GroupVersionResource
 	namespace string
-	// poke asks the stream to tell soon how far it is.
+	// poke wakes a stream that is at rest, because wanted was raised.
 	poke chan struct{}
-	// seen is the resource version up to which everything was seen; the recorder's mutex guards it.
-	seen uint64
+	// seen is the resource version up to which everything was seen, wanted is up to where somebody waits for it. The
+	// recorder's mutex guards both.
+	seen, wanted uint64
 }
 
 func (s *stream) String() string { return s.resource.Resource + " in " + strconv.Quote(s.namespace) }
@@ -46,8 +49,11 @@ func (s *stream) client() dynamic.ResourceInterface {
 	return s.recorder.client.Resource(s.resource).Namespace(s.namespace)
 }
 
-// ask makes the stream tell soon how far it is. Asking twice is asking once.
-func (s *stream) ask() {
+// ask makes the stream tell soon how far it is, again and again until it has passed a resource version.
+func (s *stream) ask(until uint64) {
+	s.recorder.mu.Lock()
+	s.wanted = max(s.wanted, until)
+	s.recorder.mu.Unlock()
 	select {
 	case s.poke <- struct{}{}:
 	default:
@@ -75,53 +81,60 @@ func (s *stream) list(ctx context.Context) error {
 
 // run watches until ctx is done or something is missing. An answer of 410 is the end: what lies between is unknown.
 func (s *stream) run(ctx context.Context) {
-	seconds := int64(restSeconds)
+	asking := int64(askSeconds)
 	for ctx.Err() == nil {
-		w, err := s.client().Watch(ctx, metav1.ListOptions{
-			ResourceVersion: strconv.FormatUint(s.position(), 10), AllowWatchBookmarks: true, TimeoutSeconds: &seconds,
-		})
-		if err != nil {
+		seen, wanted := s.position()
+		seconds := int64(restSeconds)
+		if seen < wanted {
+			seconds = asking
+		}
+		if err := s.watch(ctx, seen, wanted, seconds); err != nil {
 			if ctx.Err() == nil {
 				s.recorder.fail(fmt.Errorf("watch %s: %w", s, err))
 			}
 			return
 		}
-		asked, err := s.follow(ctx, w)
-		w.Stop()
-		if err != nil {
-			if ctx.Err() == nil {
-				s.recorder.fail(fmt.Errorf("watch %s: %w", s, err))
-			}
-			return
-		}
-		seconds = restSeconds
-		if asked {
-			seconds = askSeconds
+		asking = askSeconds
+		if seen, _ := s.position(); seen < wanted {
+			asking = min(2*seconds, mostSeconds)
 		}
 	}
 }
 
-func (s *stream) position() uint64 {
+// position is up to where the stream is, and where somebody waits for it.
+func (s *stream) position() (seen, wanted uint64) {
 	s.recorder.mu.Lock()
 	defer s.recorder.mu.Unlock()
-	return s.seen
+	return s.seen, s.wanted
 }
 
-// follow takes what one watch tells, until it ends or the stream is asked how far it is.
-func (s *stream) follow(ctx context.Context, w watch.Interface) (asked bool, err error) {
+// watch takes what one watch tells, until it ends. Who asks ends it earlier, but not while it has to answer who asked
+// before: a watch that begins anew each time never comes to its answer.
+func (s *stream) watch(ctx context.Context, from, wanted uint64, seconds int64) error {
+	w, err := s.client().Watch(ctx, metav1.ListOptions{
+		ResourceVersion: strconv.FormatUint(from, 10), AllowWatchBookmarks: true, TimeoutSeconds: &seconds,
+	})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
 	for {
+		var poke chan struct{}
+		if seen, _ := s.position(); seen >= wanted {
+			poke = s.poke
+		}
 		select {
 		case event, ok := <-w.ResultChan():
 			if !ok {
-				return false, nil
+				return nil
 			}
 			if err := s.take(event); err != nil {
-				return false, err
+				return err
 			}
-		case <-s.poke:
-			return true, nil
+		case <-poke:
+			return nil
 		case <-ctx.Done():
-			return false, nil
+			return nil
 		}
 	}
 }

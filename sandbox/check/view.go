@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +24,12 @@ type Pass struct {
 	// Views are the resource versions that the caches of the process had reached when the pass began, by resource. Nil
 	// means that nobody knows.
 	Views map[schema.GroupVersionResource]uint64
+	// Born is the resource version at which the process began, zero if nobody knows. Its first lists may be older. Before
+	// it acts for a parent the first time it must look past them (F12 of the failure modes), so that of children it knows
+	// all up to there.
+	Born uint64
+	// At is when the pass began, zero if nobody knows. What serves only because time has passed since, it could not know.
+	At time.Time
 }
 
 // mostSurroundings bounds how many states of a parent's surroundings, nodes say, are tried.
@@ -72,7 +79,20 @@ func (s *step) look(resource schema.GroupVersionResource, parent types.UID) uint
 	if s.of(resource) && s.e.Old != nil && s.e.By != nil {
 		from = max(from, s.insistedOn(parent))
 	}
+	if p != nil && resource == s.k.Children {
+		from = max(from, s.lookedPast(p))
+	}
 	return min(from, s.e.RV-1)
+}
+
+// lookedPast returns up to where a pass must have seen children although its caches may not show them: a list past the
+// caches told it, or, before it writes a child or a revision, its process had to ask for one.
+func (s *step) lookedPast(p *Pass) uint64 {
+	from := uint64(0)
+	if s.dependent() {
+		from = p.Born
+	}
+	return max(from, s.record.listed(s.e.By, s.k.Children, s.e.Key.Namespace))
 }
 
 // insistedOn returns the version of the object that a delete insisted on, zero if none, or if its author has that from the

@@ -102,7 +102,7 @@ func (t wired) RoundTrip(request *http.Request) (*http.Response, error) {
 	)
 	go func() {
 		defer t.wire.answered(done)
-		response, err = t.send(request, entry)
+		response, err = t.send(request, entry) //nolint:bodyclose // it is in memory, and the caller closes it
 	}()
 	select {
 	case <-done:

@@ -36,7 +36,7 @@ func daemonSets() subject {
 		kinds:      []check.Kind{check.DaemonSet()},
 		scopes:     check.DaemonSetResources(),
 		namespaced: []string{"daemonsets", "pods", "controllerrevisions"},
-		scenarios:  slices.Concat([]fault.Scenario{editAndUndo(), twoManagers()}, behindCaches(), takenNames(), refusedPods()),
+		scenarios:  slices.Concat([]fault.Scenario{editAndUndo(), twoManagers()}, behindCaches(), oldPods(), takenNames(), refusedPods()),
 		aimed: []fault.Fault{
 			{Mode: fault.Unseen, At: 2, Resource: revisionResource, Verb: "create", Times: 2},
 			{Mode: fault.Unseen, At: 1, Resource: podResource, Verb: "create", Times: nodes},
@@ -82,7 +82,9 @@ func editAndUndo() fault.Scenario {
 	}
 }
 
-// twoManagers is the same with two managers that both believe to be the leader. The sweep's faults are for one of them.
+// twoManagers is the same with two managers that both believe to be the leader. The sweep's faults are for one of them, and
+// for each eighth of its requests: who of the two writes what is another matter in every run, so that a request has no
+// fixed number anyway.
 func twoManagers() fault.Scenario {
 	s := editAndUndo()
 	s.Name, s.Managers = "daemonset edit and undo by two managers", 2

@@ -14,7 +14,8 @@
 // # What is counted
 //
 // Creates, updates, patches and deletes. Dry runs, events, leases and reviews of tokens and access are not counted and
-// never fail by count: they change nothing that a controller's promises are about. A [Plan] may count fewer.
+// never fail by count: they change nothing that a controller's promises are about. A [Plan] may count fewer. In a sweep
+// events do not even reach the API server (see [WithoutEvents]).
 //
 // # What is not here
 //

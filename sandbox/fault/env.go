@@ -20,8 +20,8 @@ import (
 const (
 	// poll is the least pause between two looks at a condition, and look the longest one, if nothing happens meanwhile. A
 	// sweep does many runs at once, and what it asks the API server is time that the managers do not have.
-	poll = 80 * time.Millisecond
-	look = 400 * time.Millisecond
+	poll = 150 * time.Millisecond
+	look = 450 * time.Millisecond
 )
 
 // cleanup bounds how long the end of a run may take.
@@ -39,7 +39,7 @@ type Env struct {
 	// Client is one for User.
 	Client kubernetes.Interface
 
-	managers []*keeper
+	managers []*Keeper
 	changed  func() <-chan struct{}
 	wire     *check.Wire // what all managers wrote
 }
@@ -79,7 +79,7 @@ func pause(ctx context.Context, d time.Duration) {
 // nothing to one that runs.
 func (e *Env) Start(ctx context.Context) {
 	for _, k := range e.managers {
-		k.start(ctx)
+		k.Start(ctx)
 	}
 }
 
@@ -87,7 +87,7 @@ func (e *Env) Start(ctx context.Context) {
 // requests goes on.
 func (e *Env) Stop() {
 	for _, k := range e.managers {
-		k.stop()
+		k.Stop()
 	}
 }
 

@@ -63,7 +63,7 @@ func (o *outcome) settle(ctx context.Context, e *Env) error {
 // asked is how many writes the managers have asked for so far.
 func (e *Env) asked() (n int) {
 	for _, k := range e.managers {
-		n += k.faults.Count()
+		n += k.Faults.Count()
 	}
 	return n
 }

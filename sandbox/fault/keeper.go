@@ -11,19 +11,24 @@ import (
 
 // This file keeps a manager running: whoever is killed is started again, as a kubelet would.
 
-// keeper starts one manager, again and again.
-type keeper struct {
-	faults *Injector
-	config *rest.Config
-	run    func(context.Context, *rest.Config) error
-	failed context.CancelCauseFunc // ends the run of the scenario
+// Keeper starts one manager, again and again.
+type Keeper struct {
+	// Faults is what kills it, and what all of its lives have in common.
+	Faults *Injector
+	// Config is what it runs with, without the faults.
+	Config *rest.Config
+	// Run runs the manager until its context ends, and builds everything afresh each time, caches included.
+	Run func(context.Context, *rest.Config) error
+	// Failed is told of a manager that ended although nobody killed it. It is not started again.
+	Failed func(error)
 
 	mu      sync.Mutex
 	wanted  bool
 	stopped chan struct{} // closed when the last life is over; nil before the first
 }
 
-func (k *keeper) start(ctx context.Context) {
+// Start starts the manager unless it is to run already. Its last life ends with ctx at the latest.
+func (k *Keeper) Start(ctx context.Context) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.wanted {
@@ -40,37 +45,38 @@ func (k *keeper) start(ctx context.Context) {
 }
 
 // live is one life of the manager. It returns whether there is to be another one.
-func (k *keeper) live(ctx context.Context) bool {
+func (k *Keeper) live(ctx context.Context) bool {
 	process := k.begin(ctx)
 	if process == nil {
 		return false
 	}
-	err := k.run(process.Context(), process.Config(k.config)) //nolint:contextcheck // the process ends with ctx, or earlier
+	err := k.Run(process.Context(), process.Config(k.Config)) //nolint:contextcheck // the process ends with ctx, or earlier
 	if process.Killed() {
 		return ctx.Err() == nil
 	}
 	if ctx.Err() == nil {
-		k.failed(fmt.Errorf("the manager ended by itself: %w", errors.Join(err, errors.New("nobody killed it"))))
+		k.Failed(fmt.Errorf("the manager ended by itself: %w", errors.Join(err, errors.New("nobody killed it"))))
 	}
 	return false
 }
 
 // begin starts a process unless stop came first.
-func (k *keeper) begin(ctx context.Context) *Process {
+func (k *Keeper) begin(ctx context.Context) *Process {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.wanted || ctx.Err() != nil {
 		return nil
 	}
-	return k.faults.Start(ctx)
+	return k.Faults.Start(ctx)
 }
 
-func (k *keeper) stop() {
+// Stop kills the manager and waits until it is gone. Start starts it again.
+func (k *Keeper) Stop() {
 	k.mu.Lock()
 	k.wanted = false
 	stopped := k.stopped
 	k.mu.Unlock()
-	k.faults.Kill()
+	k.Faults.Kill()
 	if stopped != nil {
 		<-stopped
 	}

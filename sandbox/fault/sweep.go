@@ -204,7 +204,8 @@ func (o *outcome) drive(ctx context.Context, e *Env) error {
 	return scenario.AtRest(ctx, e)
 }
 
-// env is what a run needs. The managers' requests pass the faults, then the narrowing to the namespace, then the log.
+// env is what a run needs. The managers' requests pass the faults; then events are answered, and what is left is narrowed to
+// the namespace and logged.
 func (r *run) env(ctx context.Context, t trial, namespace string, failed context.CancelCauseFunc) *Env {
 	e := &Env{
 		Namespace: namespace, User: r.User, Client: r.client, wire: &check.Wire{User: "manager"},
@@ -218,8 +219,9 @@ func (r *run) env(ctx context.Context, t trial, namespace string, failed context
 		cfg := rest.CopyConfig(r.Config)
 		cfg.Wrap(e.wire.Wrap)
 		cfg.Wrap(Within(namespace, r.Namespaced...))
-		e.managers = append(e.managers, &keeper{faults: New(ctx, plan), config: cfg, run: r.Manager, failed: failed})
+		cfg.Wrap(WithoutEvents)
+		e.managers = append(e.managers, &Keeper{Faults: New(ctx, plan), Config: cfg, Run: r.Manager, Failed: failed})
 	}
-	e.Faults = e.managers[0].faults
+	e.Faults = e.managers[0].Faults
 	return e
 }

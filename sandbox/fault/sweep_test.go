@@ -29,7 +29,7 @@ import (
 // that a report gives it, to be done again.
 
 // parallel is how many runs there are at once. They mostly wait.
-const parallel = 24
+const parallel = 32
 
 // full is true if every request is to fail in every way.
 var full = os.Getenv("CAIRN_CHECK") == "full"

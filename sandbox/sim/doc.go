@@ -5,8 +5,8 @@
 // testing/synctest, where time is simulated. They see a [ctrl.Manager] of ours (manager.go), caches that the scheduler
 // fills (informer.go, cache.go) and a client whose requests wait until the scheduler serves them (process.go, serve.go),
 // against the API server of package model. step.go is the scheduler, cluster.go the machines and kubelets, person.go the
-// user, calm.go how a world comes to rest. When it does, package check judges the history, and knowledge.go takes off what
-// no controller could know. stage.go lets a scenario direct a world instead of chance.
+// user, calm.go how a world comes to rest. When it does, package check judges the history, by what each pass could know:
+// knowledge.go takes that down. stage.go lets a scenario direct a world instead of chance.
 //
 // A controller is added by describing its kind and what users do to it (kind.go): daemonset.go is an example.
 //

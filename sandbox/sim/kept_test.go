@@ -14,8 +14,9 @@ import (
 )
 
 // This file replays the seeds that once found something. Each is a file of testdata/seeds: comments that say why it is
-// kept, its seed, and the hash of its trace. After a change that alters what controllers do, -sim.update writes the hashes
-// anew; a seed that then no longer shows what it is kept for has to be replaced by one that does.
+// kept, its seed, what its trace shows, in that order, and the hash of the trace. After a change that alters what controllers
+// do, -sim.update writes the hashes anew; a seed that then no longer shows what it is kept for has to be replaced by one
+// that does.
 
 var (
 	oneSeed   = flag.Int64("sim.seed", -1, "run this seed only, and print its trace")
@@ -26,9 +27,10 @@ var (
 
 // kept is one file.
 type kept struct {
-	why  []string
-	seed uint64
-	hash string
+	why   []string
+	seed  uint64
+	shows []string
+	hash  string
 }
 
 func TestKeptSeeds(t *testing.T) {
@@ -43,6 +45,7 @@ func TestKeptSeeds(t *testing.T) {
 			if len(r.Violations) > 0 {
 				t.Error(r)
 			}
+			k.check(t, r.Trace)
 			sum := sha256.Sum256([]byte(r.Trace))
 			hash := hex.EncodeToString(sum[:])
 			if hash == k.hash {
@@ -60,8 +63,25 @@ func TestKeptSeeds(t *testing.T) {
 	}
 }
 
+// check looks for what the seed is kept for, each after the one before.
+func (k kept) check(t *testing.T, trace string) {
+	t.Helper()
+	for _, what := range k.shows {
+		_, after, found := strings.Cut(trace, what)
+		if !found {
+			t.Errorf("it does not show this, or not in this order: %q", what)
+			return
+		}
+		trace = after
+	}
+}
+
 func (k kept) String() string {
-	return fmt.Sprintf("%s\nseed %d\ntrace %s\n", strings.Join(k.why, "\n"), k.seed, k.hash)
+	var shows strings.Builder
+	for _, what := range k.shows {
+		fmt.Fprintf(&shows, "shows %s\n", what)
+	}
+	return fmt.Sprintf("%s\nseed %d\n%strace %s\n", strings.Join(k.why, "\n"), k.seed, shows.String(), k.hash)
 }
 
 func readKept(t *testing.T, name string) kept {
@@ -82,14 +102,16 @@ func readKept(t *testing.T, name string) kept {
 			if k.seed, err = strconv.ParseUint(rest, 10, 64); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
+		case "shows":
+			k.shows = append(k.shows, rest)
 		case "trace":
 			k.hash = rest
 		default:
 			t.Fatalf("%s: nobody knows what %q means", name, lines.Text())
 		}
 	}
-	if len(k.why) == 0 {
-		t.Fatalf("%s does not say why it is kept", name)
+	if len(k.why) == 0 || len(k.shows) == 0 {
+		t.Fatalf("%s does not say why it is kept, or what it shows", name)
 	}
 	return k
 }

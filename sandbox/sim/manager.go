@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -67,9 +68,11 @@ func (m *manager) Add(r ctrlmanager.Runnable) error {
 	if !is[newQueue](queue) || !is[reconcile.Reconciler](reconciler) {
 		return fmt.Errorf("sim: a %T is not the controller that the simulation knows", r)
 	}
-	queue.Set(reflect.ValueOf(newQueue(unmeasuredQueue)))
+	queue.Set(reflect.ValueOf(m.process.newQueue))
 	inner := reconciler.Interface().(reconcile.Reconciler) //nolint:forcetypeassert // looked at above
-	reconciler.Set(reflect.ValueOf(knowing{inner, m.process}))
+	reconciler.Set(reflect.ValueOf(&knowing{
+		Reconciler: inner, process: m.process, number: len(m.runnables), passes: map[reconcile.Request]int{},
+	}))
 	return nil
 }
 
@@ -83,10 +86,23 @@ func is[T any](field reflect.Value) bool {
 	return field.IsValid() && field.Type() == reflect.TypeFor[T]()
 }
 
-// unmeasuredQueue is controller-runtime's default queue. One without a name has no metrics.
-func unmeasuredQueue(_ string, l limiter) queue {
-	return priorityqueue.New("", func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = l })
+// newQueue makes controller-runtime's default queue. One without a name has no metrics.
+func (p *process) newQueue(_ string, l limiter) queue {
+	q := &endedOnce{PriorityQueue: priorityqueue.New("", func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = l })}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queues = append(p.queues, q)
+	return q
 }
+
+// endedOnce is a queue that we shut down before its controller does.
+type endedOnce struct {
+	priorityqueue.PriorityQueue[reconcile.Request]
+
+	once sync.Once
+}
+
+func (q *endedOnce) ShutDown() { q.once.Do(q.PriorityQueue.ShutDown) }
 
 // start runs everything, each until ctx ends.
 func (m *manager) start(ctx context.Context, failed func(error)) {

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
+	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
 )
 
@@ -19,8 +21,8 @@ type process struct {
 	// name is the user that its requests come from: manager-1. run counts the starts of all managers.
 	name string
 	run  int
-	// born and ended are the server's resource versions at its start and end; ended is zero while it runs.
-	born, ended uint64
+	// born is the server's resource version at its start.
+	born uint64
 
 	world   *world
 	manager *manager
@@ -31,6 +33,8 @@ type process struct {
 	dead  bool
 	calls []*call
 	said  []saying
+	// queues are those of its controllers.
+	queues []queue
 }
 
 // call is one request that waits.
@@ -42,10 +46,8 @@ type call struct {
 	body string
 	// late marks a request that its manager has given up or died over. The server may still act on it.
 	late bool
-	// pass is the one that it belongs to, nil if it belongs to none; asked is the server's resource version when it was
-	// made.
-	pass  *pass
-	asked uint64
+	// pass is the one that it belongs to, nil if it belongs to none.
+	pass *check.Pass
 }
 
 type answer struct {
@@ -56,8 +58,7 @@ type answer struct {
 // do is the manager's way to the server.
 func (p *process) do(ctx context.Context, r model.Request) (model.Response, error) {
 	r.User = p.name
-	c := &call{from: p, request: r, answer: make(chan answer, 1), asked: p.world.version.Load()}
-	c.pass, _ = ctx.Value(passKey{}).(*pass)
+	c := &call{from: p, request: r, answer: make(chan answer, 1), pass: passOf(ctx)}
 	if !p.enqueue(c) {
 		return model.Response{}, errKilled
 	}
@@ -86,6 +87,18 @@ func (p *process) collect() []*call {
 	calls := p.calls
 	p.calls = nil
 	return calls
+}
+
+// endQueues lets no pass begin any more. It comes before die, and while everything waits: controller-runtime's queue hands
+// an item to a worker that is leaving if it is shut down while one gets ready, and the goroutine that does so never ends.
+// A real process that exits does not mind; a bubble does.
+func (p *process) endQueues() {
+	p.mu.Lock()
+	queues := slices.Clone(p.queues)
+	p.mu.Unlock()
+	for _, q := range queues {
+		q.ShutDown()
+	}
 }
 
 // die makes the process's requests fail from now on, and ends its goroutines.

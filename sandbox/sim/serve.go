@@ -99,14 +99,9 @@ func (w *world) refuses(c *call) int {
 	return w.staged.refuses(c)
 }
 
-// act lets the server do what a manager asks, and takes down that it did.
+// act lets the server do what a manager asks.
 func (w *world) act(c *call) model.Response {
-	before := w.seen
-	response := w.do(c.request)
-	for _, e := range w.history.Events[before:] {
-		w.writers[e.RV] = c
-	}
-	c.pass.looked(c.request, response.ResourceVersion)
+	response := w.do(c.request, c.pass)
 	if apierrors.IsAlreadyExists(response.Err) {
 		w.stats.count("AlreadyExists")
 	}
@@ -162,7 +157,7 @@ func refusal(code int, r model.Request) error {
 		return apierrors.NewInternalError(reason)
 	default:
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: int32(code), Message: reason.Error(), //nolint:gosec // a status
+			Status: metav1.StatusFailure, Code: int32(code), Message: reason.Error(),
 		}}
 	}
 }

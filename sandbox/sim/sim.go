@@ -114,7 +114,7 @@ func (w *world) report() (*check.History, []check.Violation) {
 		w.found = append(w.found, check.Rest(h, from, kinds...)...)
 		w.found = append(w.found, check.Quiet(h, from, to, kinds...)...)
 	}
-	w.found = append(w.found, w.blamed(check.Check(h, kinds...), kinds)...)
+	w.found = append(w.found, check.Check(h, kinds...)...)
 	w.unchanged()
 	w.stats["writes"] += len(h.Events)
 	w.stats["steps"] += w.step

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 )
 
 // This file runs many seeds. CAIRN_CHECK=full runs all of them, -sim.seed=N one, with its trace.
@@ -54,6 +55,7 @@ func TestSeeds(t *testing.T) {
 		return
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // worlds are small, and there are many
+	start := time.Now()
 	var mu sync.Mutex
 	stats, broken := Stats{}, []Result{}
 	t.Run("seeds", func(t *testing.T) {
@@ -74,6 +76,13 @@ func TestSeeds(t *testing.T) {
 			})
 		}
 	})
+	found := 0
+	for _, r := range broken {
+		found += len(r.Violations)
+	}
+	// hack/check.sh makes a table of lines like this one.
+	_, _ = fmt.Fprintf(os.Stdout, "check: L0 daemonset, %d seeds: %d faults injected, %d states checked, %d violations, %.0f s\n",
+		stats["seeds"], stats.faults(), stats["writes"], found, time.Since(start).Seconds())
 	t.Logf("what was reached:\n%s", stats)
 	slices.SortFunc(broken, func(a, b Result) int { return compare(fmt.Sprintf("%020d", a.Seed), fmt.Sprintf("%020d", b.Seed)) })
 	for i, r := range broken {

@@ -65,7 +65,7 @@ func Open(kinds ...Kind) *Stage {
 	w.staged = s
 	s.client = model.NewClient(func(_ context.Context, r model.Request) (model.Response, error) {
 		r.User = userPerson
-		response := w.do(r)
+		response := w.do(r, nil)
 		return response, response.Err
 	}, w.scheme, w.modelled)
 	return s

@@ -41,12 +41,17 @@ func (s *Stage) Fault(_ context.Context, f scenario.FaultSpec) error {
 	default:
 		return fmt.Errorf("nobody knows how to %q", f.Do)
 	}
+	s.hold()
+	return nil
+}
+
+// hold lets the watches of all managers know whether they are held.
+func (s *Stage) hold() {
 	for _, p := range s.w.processes {
 		for _, i := range p.manager.caches.order {
 			i.held = s.held(p.name, i.resource.GroupResource())
 		}
 	}
-	return nil
 }
 
 // cut lets managers list again.

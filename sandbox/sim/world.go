@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -61,11 +60,6 @@ type world struct {
 	shelves map[schema.GroupVersionResource]*shelf
 	seen    int
 
-	// version is the server's resource version, for the goroutines of managers.
-	version atomic.Uint64
-	// writers are the requests of managers that wrote, by the resource version of the write.
-	writers map[uint64]*call
-
 	history check.History
 	// prints are what the objects of the events were like when they were handed out.
 	prints []uint64
@@ -101,7 +95,6 @@ func newWorld(seed uint64, o Options) *world {
 		events:  map[schema.GroupVersionResource][]model.Event{},
 		shelves: map[schema.GroupVersionResource]*shelf{},
 		stats:   Stats{},
-		writers: map[uint64]*call{},
 	}
 	// ConfigMaps are strangers: something that is neither parent nor child.
 	configMap := corev1.SchemeGroupVersion.WithKind("ConfigMap")
@@ -111,7 +104,7 @@ func newWorld(seed uint64, o Options) *world {
 		w.shelves[k.Resource] = &shelf{objects: map[string]client.Object{}}
 	}
 	w.server = model.New(model.Options{Kinds: w.modelled, Seed: seed, Now: w.clock.Now})
-	w.history.Audited = true
+	w.history.Audited, w.history.Reads = true, true
 	w.history.Initial = map[check.Key]client.Object{}
 	w.history.Manager = isManager
 	w.trace.on = o.Trace
@@ -172,8 +165,10 @@ func (w *world) relist(i *informer, rv uint64) {
 // kill ends a manager as SIGKILL does. Of its requests that wait, the server has heard of some.
 func (w *world) kill(p *process) {
 	w.processes = slices.DeleteFunc(w.processes, func(other *process) bool { return other == p })
+	synctest.Wait()
+	p.endQueues()
+	synctest.Wait()
 	p.die()
-	p.ended = w.server.ResourceVersion()
 	w.wait()
 	var rest []*call
 	for _, c := range append(w.calls, p.collect()...) {
@@ -250,7 +245,7 @@ func (w *world) sleep(d time.Duration) {
 
 // ask does what somebody other than a manager asks of the server.
 func (w *world) ask(r model.Request) model.Response {
-	response := w.do(r)
+	response := w.do(r, nil)
 	if response.Err != nil {
 		w.tracef("%s %s %s %s: %v", r.User, r.Verb, r.Resource.Resource, r.Name, response.Err)
 	} else {
@@ -259,10 +254,14 @@ func (w *world) ask(r model.Request) model.Response {
 	return response
 }
 
-// do sends a request to the server, and takes down what it changed and who did it.
-func (w *world) do(r model.Request) model.Response {
+// do sends a request to the server, and takes down what it changed, who did it, and in which pass.
+func (w *world) do(r model.Request, pass *check.Pass) model.Response {
 	response := w.server.Do(r)
 	entry := entryOf(r, response)
+	entry.Pass = pass
+	if isManager(entry) {
+		w.history.Requests = append(w.history.Requests, entry)
+	}
 	events := w.server.Events()
 	for _, e := range events[w.seen:] {
 		w.events[e.Resource] = append(w.events[e.Resource], e)
@@ -272,7 +271,6 @@ func (w *world) do(r model.Request) model.Response {
 		w.prints = append(w.prints, fingerprint(e.Object))
 	}
 	w.seen = len(events)
-	w.version.Store(w.server.ResourceVersion())
 	return response
 }
 
@@ -284,9 +282,11 @@ func entryOf(r model.Request, response model.Response) *check.Entry {
 	if response.Err != nil {
 		e.Code = int(statusOf(response.Err))
 	}
+	if response.Err == nil {
+		e.RV = response.ResourceVersion
+	}
 	if response.Object != nil {
 		e.UID = response.Object.GetUID()
-		e.RV = response.ResourceVersion
 	}
 	if r.Preconditions != nil && r.Preconditions.UID != nil {
 		e.Precondition = *r.Preconditions.UID

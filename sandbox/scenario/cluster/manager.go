@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -20,19 +19,12 @@ import (
 // managers is how many there may be at once.
 const managers = 2
 
-// manager is one manager: many lives, one injector.
+// manager is one manager, and how to take back what is done to it.
 type manager struct {
-	faults      *fault.Injector
-	config      *rest.Config
-	controllers []string
-	failed      func(error)
+	fault.Keeper
 
 	releases map[schema.GroupResource]func()
 	allows   map[string][]func()
-
-	mu      sync.Mutex
-	wanted  bool
-	stopped chan struct{} // closed when the last life is over; nil before the first
 }
 
 // addManagers prepares managers that are not started yet. They see only the stage's namespace.
@@ -50,12 +42,20 @@ func (s *Stage) addManagers(ctx context.Context, controllers []string) error {
 		cfg := rest.CopyConfig(cfg)
 		cfg.UserAgent = fmt.Sprintf("manager-%d", n)
 		s.managers = append(s.managers, &manager{
-			faults: fault.New(context.WithoutCancel(ctx), fault.Plan{}), config: cfg, controllers: controllers,
-			releases: map[schema.GroupResource]func(){}, allows: map[string][]func(){},
-			failed: func(err error) {
-				err = fmt.Errorf("manager %d ended by itself: %w", n, err)
-				s.failed.CompareAndSwap(nil, &err)
+			Keeper: fault.Keeper{
+				Faults: fault.New(context.WithoutCancel(ctx), fault.Plan{}), Config: cfg,
+				Run: func(ctx context.Context, cfg *rest.Config) error {
+					return cairn.Run(ctx, cairn.Options{
+						Config: cfg, Controllers: controllers, AskServer: true, Logger: klog.Background(),
+						MetricsBindAddress: cairn.Off, HealthProbeBindAddress: cairn.Off,
+					})
+				},
+				Failed: func(err error) {
+					err = fmt.Errorf("manager %d: %w", n, err)
+					s.failed.CompareAndSwap(nil, &err)
+				},
 			},
+			releases: map[schema.GroupResource]func(){}, allows: map[string][]func(){},
 		})
 	}
 	return nil
@@ -72,68 +72,14 @@ func (s *Stage) resources() []string {
 
 // StartManager implements [scenario.Stage].
 func (s *Stage) StartManager(ctx context.Context, n int) error {
-	s.managers[n-1].start(context.WithoutCancel(ctx))
+	s.managers[n-1].Start(context.WithoutCancel(ctx))
 	return nil
 }
 
 // KillManager implements [scenario.Stage].
 func (s *Stage) KillManager(_ context.Context, n int) error {
-	s.managers[n-1].stop()
+	s.managers[n-1].Stop()
 	return nil
-}
-
-func (m *manager) start(ctx context.Context) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.wanted {
-		return
-	}
-	m.wanted = true
-	stopped := make(chan struct{})
-	m.stopped = stopped
-	go func() {
-		defer close(stopped)
-		for m.live(ctx) {
-		}
-	}()
-}
-
-// live is one life of the manager. It returns whether there is to be another one.
-func (m *manager) live(ctx context.Context) bool {
-	process := m.begin(ctx)
-	if process == nil {
-		return false
-	}
-	err := cairn.Run(process.Context(), cairn.Options{ //nolint:contextcheck // the process ends with ctx, or earlier
-		Config: process.Config(m.config), Controllers: m.controllers, AskServer: true, Logger: klog.Background(),
-		MetricsBindAddress: cairn.Off, HealthProbeBindAddress: cairn.Off,
-	})
-	if !process.Killed() {
-		m.failed(errors.Join(err, errors.New("nobody killed it")))
-	}
-	return process.Killed()
-}
-
-// begin starts a process unless stop came first.
-func (m *manager) begin(ctx context.Context) *fault.Process {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.wanted {
-		return nil
-	}
-	return m.faults.Start(ctx)
-}
-
-// stop kills the manager and waits until it is gone.
-func (m *manager) stop() {
-	m.mu.Lock()
-	m.wanted = false
-	stopped := m.stopped
-	m.mu.Unlock()
-	m.faults.Kill()
-	if stopped != nil {
-		<-stopped
-	}
 }
 
 // Fault implements [scenario.Stage].
@@ -151,11 +97,11 @@ func (m *manager) fault(f scenario.FaultSpec) error {
 	key := fmt.Sprint(f.Verb, " ", f.Resource, "/", f.Subresource)
 	switch f.Do {
 	case scenario.Fail:
-		m.faults.Inject(fault.Fault{
+		m.Faults.Inject(fault.Fault{
 			At: f.Nth, Mode: f.Mode, Times: f.Times, Verb: f.Verb, Resource: f.Resource, Subresource: f.Subresource,
 		})
 	case scenario.Refuse:
-		m.allows[key] = append(m.allows[key], m.faults.Refuse(fault.Refusal{
+		m.allows[key] = append(m.allows[key], m.Faults.Refuse(fault.Refusal{
 			Verb: f.Verb, Resource: f.Resource, Subresource: f.Subresource, Status: f.Status, After: f.Nth - 1, Times: f.Times,
 		}))
 	case scenario.Allow:
@@ -165,7 +111,7 @@ func (m *manager) fault(f scenario.FaultSpec) error {
 		delete(m.allows, key)
 	case scenario.Hold:
 		if m.releases[f.Resource] == nil {
-			m.releases[f.Resource] = m.faults.Hold(f.Resource)
+			m.releases[f.Resource] = m.Faults.Hold(f.Resource)
 		}
 	case scenario.Release:
 		if release := m.releases[f.Resource]; release != nil {
@@ -173,10 +119,10 @@ func (m *manager) fault(f scenario.FaultSpec) error {
 		}
 		delete(m.releases, f.Resource)
 	case scenario.Cut:
-		_, err := m.faults.Cut(f.Resource)
+		_, err := m.Faults.Cut(f.Resource)
 		return err
 	case scenario.Rewind:
-		m.faults.Rewind(f.Resource, f.ResourceVersion)
+		m.Faults.Rewind(f.Resource, f.ResourceVersion)
 	default:
 		return fmt.Errorf("the sandbox knows no fault %q", f.Do)
 	}

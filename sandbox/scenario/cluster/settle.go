@@ -63,7 +63,7 @@ func (s *Stage) lastRequests() string {
 	const enough = 6
 	var b strings.Builder
 	for i, m := range s.managers {
-		all := m.faults.Requests()
+		all := m.Faults.Requests()
 		for _, r := range all[max(0, len(all)-enough):] {
 			fmt.Fprintf(&b, "manager %d: %s\n", i+1, r)
 		}
@@ -75,7 +75,7 @@ func (s *Stage) lastRequests() string {
 func (s *Stage) asked() int {
 	n := 0
 	for _, m := range s.managers {
-		n += m.faults.Count()
+		n += m.Faults.Count()
 	}
 	return n
 }

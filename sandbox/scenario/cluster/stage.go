@@ -105,7 +105,7 @@ func (s *Stage) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for _, m := range s.managers {
-		m.stop()
+		m.Stop()
 	}
 	var errs []error
 	if s.namespace != "" {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -171,16 +172,34 @@ func (p *program) patch(r *model.Request, k model.Kind, name string, current cli
 	case r.PatchType == types.JSONPatchType:
 		patch = p.operations(content, current)
 	case r.PatchType == types.StrategicMergePatchType && p.chance(5):
-		merge(content, pick(p.random,
+		directive := pick(p.random,
 			m{"spec": m{"template": m{"$patch": "replace", "metadata": m{"labels": m{"app": "web"}}, "spec": m{"containers": []any{m{"name": "web", "image": "web:9"}}}}}},
 			m{"metadata": m{"finalizers": []any{"cairn.dev/other"}}},
 			m{"metadata": m{"$deleteFromPrimitiveList/finalizers": []any{"cairn.dev/hold"}}},
 			m{"metadata": m{"labels": m{"$patch": "replace", "app": "web"}}},
-		))
+		)
+		forgetAdded(content, directive)
+		merge(content, directive)
 	}
 	var err error
 	if r.Patch, err = json.Marshal(patch); err != nil {
 		panic(err)
+	}
+}
+
+// forgetAdded takes out of a patch the lists from which its directive takes entries away. What becomes of an entry that
+// one patch both adds and takes away is not defined: apimachinery's strategic merge does it in the order of a Go map, so
+// that the same request has two answers, from the real server too.
+func forgetAdded(content, directive m) {
+	from, ok := directive["metadata"].(m)
+	if !ok {
+		return
+	}
+	for name := range from {
+		list, deletes := strings.CutPrefix(name, "$deleteFromPrimitiveList/")
+		if to, ok := content["metadata"].(m); ok && deletes {
+			delete(to, list)
+		}
 	}
 }
 

@@ -1,0 +1,4 @@
+package sandbox
+
+// EndedOnly is for kwok_delete_test.go.
+var EndedOnly = endedOnly
