@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -26,8 +27,8 @@ const (
 func Identity() string { return must(read("manager/identity.yaml")) }
 
 // Roles returns the manifests of the roles that a controller needs, bound to the manager's service account, as one YAML
-// stream. With askServer they include the right to ask the API server about equivalence (rule R3). It returns an error
-// for a controller that ships no roles.
+// stream. With askServer they include the right to ask the API server about equivalence (rule R3), for controllers that
+// ask. It returns an error for a controller that ships no roles.
 func Roles(controller string, askServer bool) (string, error) {
 	out, err := read("roles/" + controller + ".yaml")
 	if err != nil {
@@ -35,10 +36,13 @@ func Roles(controller string, askServer bool) (string, error) {
 	}
 	if askServer {
 		ask, err := read("roles/" + controller + "-ask-server.yaml")
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it keeps no history, so that there is nothing to ask
+		case err != nil:
 			return "", err
+		default:
+			out += "---\n" + ask
 		}
-		out += "---\n" + ask
 	}
 	return out, nil
 }

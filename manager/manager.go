@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/cairn-dev/cairn/controllers/daemonset"
+	"github.com/cairn-dev/cairn/controllers/replicaset"
 	"github.com/cairn-dev/cairn/controllers/statefulset"
 )
 
@@ -26,6 +27,12 @@ import (
 var registry = map[string]func(context.Context, ctrl.Manager, Options) error{
 	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return daemonset.Setup(ctx, mgr, daemonset.Options{Workers: o.Workers, AskServer: o.AskServer})
+	},
+	"replicaset": func(ctx context.Context, mgr ctrl.Manager, o Options) error {
+		return replicaset.Setup(ctx, mgr, replicaset.Options{Workers: o.Workers})
+	},
+	"replicationcontroller": func(ctx context.Context, mgr ctrl.Manager, o Options) error {
+		return replicaset.SetupReplicationControllers(ctx, mgr, replicaset.Options{Workers: o.Workers})
 	},
 	"statefulset": func(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return statefulset.Setup(ctx, mgr, statefulset.Options{Workers: o.Workers, AskServer: o.AskServer})

@@ -33,10 +33,10 @@ import (
 
 const nodes = 5
 
-// The sandbox runs nobody for DaemonSets and StatefulSets: each test starts cairn or upstream itself, one after the other.
+// The sandbox runs nobody for the kinds that cairn serves: each test starts cairn or upstream itself, one after the other.
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(klog.Background())
-	os.Exit(sandboxtest.Main(m, sandbox.Options{Nodes: nodes, Replaced: []string{sandbox.DaemonSet, sandbox.StatefulSet}}))
+	os.Exit(sandboxtest.Main(m, sandbox.Options{Nodes: nodes, Replaced: sandbox.Kinds()}))
 }
 
 // env is one test's view of the cluster.

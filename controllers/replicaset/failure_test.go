@@ -1,0 +1,236 @@
+package replicaset
+
+// What goes wrong: refusals, lost answers, caches that are behind, names that are taken, and parents that cannot work.
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
+)
+
+var podsResource = schema.GroupResource{Resource: "pods"}
+
+func firstNames(n int) []string {
+	return names("web", "web-uid", n, func(string) bool { return false })
+}
+
+// TestQuota: a refusal ends the batch, is an event and a condition, is retried, and the condition goes with its cause.
+func TestQuota(t *testing.T) {
+	for name, c := range kinds(8) {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.flavor, c.parent)
+			created := 0
+			w.Before = func(call fakeserver.Call) error {
+				if call.Verb != "create" {
+					return nil
+				}
+				if created++; created > 2 {
+					return apierrors.NewForbidden(podsResource, call.Name, errors.New("exceeded quota: pods=2"))
+				}
+				return nil
+			}
+			if _, err := w.reconcile(); !apierrors.IsForbidden(err) {
+				t.Fatalf("error %v", err)
+			}
+			// One pod, then two of which one is refused, then no more.
+			if got := len(w.Calls("create")); got != 3 {
+				t.Errorf("%d creates", got)
+			}
+			if got := w.failure(); !strings.HasPrefix(got, "True FailedCreate: create pod web-") || !strings.Contains(got, "exceeded quota") {
+				t.Errorf("condition %q", got)
+			}
+			if got := w.events.Events("FailedCreate"); len(got) != 1 || !strings.Contains(got[0], "exceeded quota") {
+				t.Errorf("events %v", got)
+			}
+			w.Before = nil
+			w.mustReconcile()
+			if got := w.failure(); got != "" || len(w.pods()) != 8 {
+				t.Errorf("condition %q, %d pods", got, len(w.pods()))
+			}
+		})
+	}
+}
+
+func TestDeleteRefused(t *testing.T) {
+	w := newWorld(t, replicaSets, web(0), pod("a"))
+	w.Before = fakeserver.Refuse("delete", "Pod", apierrors.NewForbidden(podsResource, "a", errors.New("no")))
+	if _, err := w.reconcile(); err == nil {
+		t.Fatal("no error")
+	}
+	if got := w.failure(); !strings.HasPrefix(got, "True FailedDelete") || len(w.events.Events("FailedDelete")) != 1 {
+		t.Errorf("condition %q, events %v", got, w.events.Events())
+	}
+}
+
+// TestInvalidTemplate: a template that the API server refuses is said, with its words.
+func TestInvalidTemplate(t *testing.T) {
+	w := newWorld(t, replicaSets, web(2))
+	w.Before = fakeserver.Refuse("create", "Pod", apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), "web-x", nil))
+	if _, err := w.reconcile(); !apierrors.IsInvalid(err) {
+		t.Fatalf("error %v", err)
+	}
+	if got := w.failure(); !strings.Contains(got, "is invalid") || len(w.Calls("create")) != 1 {
+		t.Errorf("condition %q", got)
+	}
+}
+
+// TestNamespaceGoing: what cannot succeed is not tried again, and nobody is told.
+func TestNamespaceGoing(t *testing.T) {
+	w := newWorld(t, replicaSets, web(5))
+	err := apierrors.NewForbidden(podsResource, "web-x", errors.New("the namespace is going"))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	w.Before = fakeserver.Refuse("create", "Pod", err)
+	w.mustReconcile()
+	if len(w.Calls("create")) != 1 || len(w.events.Events()) != 0 || w.failure() != "" {
+		t.Errorf("%v, events %v, condition %q", w.Calls("create"), w.events.Events(), w.failure())
+	}
+}
+
+// TestLostResponses: a create or delete that was carried out and whose answer was lost is not done twice, whether the
+// cache shows it by then or not; and the next step waits for a consistent list.
+func TestLostResponses(t *testing.T) {
+	lost := apierrors.NewGenericServerResponse(http.StatusBadGateway, "", podsResource, "", "lost", 0, true)
+	t.Run("create", func(t *testing.T) {
+		before := fakeserver.New(t, web(1)) // a cache that shows nothing
+		w := worldOf(t, replicaSets, fakeserver.New(t, web(1)), before)
+		w.After = fakeserver.Refuse("create", "Pod", lost)
+		if _, err := w.reconcile(); err == nil {
+			t.Fatal("no error")
+		}
+		w.After = nil
+		w.Forget()
+		if result := w.mustReconcile(); result.RequeueAfter != staleRetry {
+			t.Errorf("again in %v", result.RequeueAfter)
+		}
+		if got := len(w.Calls("list")); got != 1 {
+			t.Errorf("%d lists past the cache", got)
+		}
+		w.r.client = w.Server // the cache caught up
+		w.mustReconcile()
+		if diff := cmp.Diff(firstNames(1)[0], w.pods()[0].Name); diff != "" || len(w.pods()) != 1 {
+			t.Errorf("pods %v", w.pods())
+		}
+	})
+	t.Run("delete", func(t *testing.T) {
+		w := newWorld(t, replicaSets, web(1), pod("a"), pod("b"))
+		w.After = fakeserver.Refuse("delete", "Pod", lost)
+		if _, err := w.reconcile(); err == nil {
+			t.Fatal("no error")
+		}
+		w.After = nil
+		w.mustReconcile()
+		if len(w.pods()) != 1 {
+			t.Errorf("%d pods", len(w.pods()))
+		}
+	})
+}
+
+// TestAnotherManagersPods: what another manager made meanwhile is what we wanted, and no second pod is made.
+func TestAnotherManagersPods(t *testing.T) {
+	first := firstNames(2)
+	cache := fakeserver.New(t, web(2))
+	w := worldOf(t, replicaSets, fakeserver.New(t, web(2), pod(first[0]), pod(first[1])), cache)
+	w.r.fresh.Live = cache // the other one is faster than our list
+	w.mustReconcile()
+	if len(w.pods()) != 2 || len(w.events.Events()) != 0 {
+		t.Errorf("%d pods, events %v", len(w.pods()), w.events.Events())
+	}
+}
+
+// TestNameTaken: a name that somebody has whom the cache does not show ends the pass; once it does, the next name is used.
+func TestNameTaken(t *testing.T) {
+	first := firstNames(2)
+	for name, holder := range map[string]*corev1.Pod{
+		"ours, going": pod(first[0], going),
+		"ours, ended": pod(first[0], phase(corev1.PodFailed)),
+		"somebody's":  pod(first[0], owned(nil), labelled(nil)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			cache := fakeserver.New(t, web(1))
+			w := worldOf(t, replicaSets, fakeserver.New(t, web(1), holder), cache)
+			w.r.fresh.Live = cache
+			if result := w.mustReconcile(); result.RequeueAfter != staleRetry || w.failure() != "" {
+				t.Errorf("again in %v, condition %q", result.RequeueAfter, w.failure())
+			}
+			w.r.client, w.r.fresh.Live = w.Server, w.Server
+			w.Forget()
+			w.mustReconcile()
+			if got := w.WritesTo("Pod"); len(got) != 1 || got[0] != "create "+first[1] {
+				t.Errorf("writes %v", got)
+			}
+		})
+	}
+}
+
+// TestStaleCache: a process that just started makes and deletes nothing by a cache that is behind (F12).
+func TestStaleCache(t *testing.T) {
+	for name, c := range map[string]struct{ cached, live []client.Object }{
+		"before creating": {[]client.Object{web(1)}, []client.Object{web(1), pod("a")}},
+		"before deleting": {[]client.Object{web(1), pod("a"), pod("b")}, []client.Object{web(1), pod("a")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldOf(t, replicaSets, fakeserver.New(t, c.live...), fakeserver.New(t, c.cached...))
+			if result := w.mustReconcile(); result.RequeueAfter != staleRetry || len(w.Writes()) != 0 {
+				t.Errorf("again in %v, writes %v", result.RequeueAfter, w.Writes())
+			}
+		})
+	}
+}
+
+// TestSelector: a parent whose selector cannot be used touches nothing, and says so. One that does not match its own
+// template would make pods for ever, and let each go.
+func TestSelector(t *testing.T) {
+	empty := webController(3)
+	empty.Spec.Selector = nil
+	for name, c := range map[string]struct {
+		flavor flavor
+		parent client.Object
+	}{
+		"none":  {replicaSets, web(3, func(s *appsv1.ReplicaSet) { s.Spec.Selector = nil })},
+		"empty": {replicaSets, web(3, func(s *appsv1.ReplicaSet) { s.Spec.Selector = &metav1.LabelSelector{} })},
+		"malformed": {replicaSets, web(3, func(s *appsv1.ReplicaSet) {
+			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Operator: "?"}}
+		})},
+		"v1": {replicationControllers, empty},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.flavor, c.parent, pod("orphan", owned(nil)))
+			w.mustReconcile()
+			want := "True SelectingAll: spec.selector is empty"
+			switch name {
+			case "mismatch":
+				want = "True InvalidSelector: spec.selector does not match"
+			case "malformed":
+				want = "True InvalidSelector: spec.selector cannot be read: "
+			}
+			if got := w.failure(); !strings.HasPrefix(got, want) || len(w.WritesTo("Pod")) != 0 || len(w.events.Events()) != 1 {
+				t.Errorf("condition %q, writes %v, events %v", got, w.WritesTo("Pod"), w.events.Events())
+			}
+		})
+	}
+}
+
+// TestStatusRace: a status that rests on an old read is dropped, and the pass is made again (S2).
+func TestStatusRace(t *testing.T) {
+	w := newWorld(t, replicaSets, web(1), pod("a"))
+	w.Before = fakeserver.Refuse("patch status", "ReplicaSet", apierrors.NewConflict(replicaSets.resource, "web", errors.New("changed")))
+	if result := w.mustReconcile(); result.RequeueAfter != staleRetry {
+		t.Errorf("again in %v", result.RequeueAfter)
+	}
+	for _, call := range w.Calls("patch status") {
+		if call.Version == "" {
+			t.Errorf("a status without a version: %s", call.Body)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package replicaset
+
+import (
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// This file decides what one pass does. It is pure.
+
+// burst bounds what one pass creates, and what it deletes: the rest waits for the cache to show the first part.
+const burst = 500
+
+// facts are what a plan is made from.
+type facts struct {
+	set *appsv1.ReplicaSet
+	// pods are those that set owns and that match its selector, in any state.
+	pods []*corev1.Pod
+	// taken says whether a pod of that name is in the namespace, whoever owns it.
+	taken func(name string) bool
+	// neighbours says how many active pods of this parent, and of those with the same controller, a node has.
+	neighbours map[string]int
+	now        time.Time
+}
+
+// plan is what is to be done, and what was seen. At most one of creates and deletes is not empty.
+type plan struct {
+	creates []creation
+	deletes []deletion
+	counts  counts
+	// missing and surplus are how many pods are to be made or to go in all, in this pass and later ones.
+	missing, surplus int
+	// again is when a pod becomes available by the passing of time, zero if none does.
+	again time.Duration
+}
+
+type creation struct {
+	name   string
+	reason string
+}
+
+type deletion struct {
+	pod    *corev1.Pod
+	reason string
+}
+
+// writes reports whether the plan makes or deletes anything.
+func (p *plan) writes() bool { return len(p.creates)+len(p.deletes) > 0 }
+
+// counts are the counters of ReplicaSetStatus.
+type counts struct {
+	replicas, fullyLabeled, ready, available, terminating int32
+}
+
+func makePlan(f facts) *plan {
+	p := &plan{}
+	var alive []*corev1.Pod
+	for _, pod := range f.pods {
+		if active(pod) {
+			alive = append(alive, pod)
+		}
+	}
+	p.count(f, alive)
+	want, have := replicas(f.set), len(alive)
+	p.missing, p.surplus = max(want-have, 0), max(have-want, 0)
+	for _, name := range names(f.set.Name, f.set.UID, min(p.missing, burst), f.taken) {
+		p.creates = append(p.creates, creation{name, fmt.Sprintf("%d of %d pods are there", have, want)})
+	}
+	if p.surplus > 0 {
+		p.deletes = surplus(rank(alive, f.neighbours, f.now), want)
+	}
+	return p
+}
+
+// surplus chooses the pods that go, of all that count in the order in which they go.
+func surplus(order []*ranked, want int) []deletion {
+	count := len(order) - want
+	var out []deletion
+	for _, r := range order[:min(count, burst)] {
+		reason := fmt.Sprintf("%d pods are there, %d wanted", len(order), want)
+		if want > 0 {
+			_, why := compare(r, order[count])
+			reason += "; " + why
+		}
+		out = append(out, deletion{r.pod, reason})
+	}
+	return out
+}
+
+// count recomputes every counter from the pods that are there.
+func (p *plan) count(f facts, alive []*corev1.Pod) {
+	template := labels.SelectorFromSet(f.set.Spec.Template.Labels)
+	minReady := time.Duration(f.set.Spec.MinReadySeconds) * time.Second
+	p.counts.replicas = int32(len(alive))
+	for _, pod := range f.pods {
+		// One that has ended and is being deleted is going as well, but nothing waits for it.
+		if pod.DeletionTimestamp != nil && !ended(pod) {
+			p.counts.terminating++
+		}
+	}
+	for _, pod := range alive {
+		if template.Matches(labels.Set(pod.Labels)) {
+			p.counts.fullyLabeled++
+		}
+		if isReady(pod) {
+			p.counts.ready++
+		}
+		available, left := availability(pod, minReady, f.now)
+		if available {
+			p.counts.available++
+		}
+		if left > 0 && (p.again == 0 || left < p.again) {
+			p.again = left
+		}
+	}
+}
+
+// replicas is how many pods are wanted. The API server fills the field in.
+func replicas(set *appsv1.ReplicaSet) int {
+	if set.Spec.Replicas == nil {
+		return 1
+	}
+	return int(*set.Spec.Replicas)
+}

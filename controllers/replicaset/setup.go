@@ -1,0 +1,94 @@
+package replicaset
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file wires the controller: indexes, read-your-writes, watches, and which event wakes which parent.
+
+// Options tune the controller.
+type Options struct {
+	// Workers is how many parents are worked on at once. Zero means 5.
+	Workers int
+	// Clock is for tests; nil means the system's.
+	Clock clock.PassiveClock
+}
+
+// Setup adds the controller of ReplicaSets to mgr.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	return setup(ctx, mgr, replicaSets, o)
+}
+
+// SetupReplicationControllers adds the controller of ReplicationControllers to mgr.
+func SetupReplicationControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	return setup(ctx, mgr, replicationControllers, o)
+}
+
+func setup(ctx context.Context, mgr ctrl.Manager, f flavor, o Options) error {
+	if o.Workers == 0 {
+		o.Workers = 5
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	// Parents are children too: ReplicaSets of a Deployment are found by its UID.
+	ledger, err := ownership.Wire(ctx, mgr, map[schema.GroupResource]client.Object{podResource: &corev1.Pod{}, f.resource: f.new()}, nil)
+	if err != nil {
+		return err
+	}
+	r := newReconciler(f, mgr.GetClient(), mgr.GetAPIReader(), ledger, mgr.GetEventRecorder(f.name+"-controller"), o)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(f.name).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
+		Watches(f.new(), ownership.ParentEvents(r.forget)).
+		Watches(&corev1.Pod{}, r.parents().Router().Handler()).
+		Complete(r)
+}
+
+// newReconciler returns a Reconciler that reads from c and, past its cache, from live.
+func newReconciler(
+	f flavor, c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder, o Options,
+) *Reconciler {
+	return &Reconciler{
+		flavor:   f,
+		client:   c,
+		live:     live,
+		ledger:   ledger,
+		recorder: recorder,
+		clock:    o.Clock,
+		pods:     ownership.Writer{Client: c, Live: live, Ledger: ledger, Resource: podResource},
+		fresh:    &ownership.Confirmer{Live: live, Children: podKind},
+	}
+}
+
+// parents says how the parents of this kind are found in the cache.
+func (r *Reconciler) parents() ownership.Parents {
+	return ownership.Parents{
+		Reader:  r.client,
+		Kind:    r.flavor.kind.GroupKind(),
+		New:     r.flavor.new,
+		NewList: r.flavor.newList,
+		Selector: func(parent client.Object) (labels.Selector, error) {
+			return metav1.LabelSelectorAsSelector(r.flavor.read(parent).Spec.Selector)
+		},
+	}
+}
+
+// forget drops what is remembered of a parent that is gone.
+func (r *Reconciler) forget(uid types.UID) {
+	r.ledger.Forget(uid)
+	r.fresh.Forget(uid)
+}
