@@ -198,11 +198,24 @@ func (s *step) twin(parent client.Object) bool {
 	return s.other(parent.GetUID(), func(other client.Object) bool { return s.k.asked(parent, other) })
 }
 
-// other reports whether something holds for another revision of the parent than the one that went, as it is or as the
-// author may have read it.
+// other reports whether something holds for another revision of the parent than the one that went, as it is or as a read
+// past the cache showed it in the same pass: with both gone nobody knows what the children came from, so that no cache is
+// believed. Where reads are not known, the author may have read it as it was.
 func (s *step) other(parent types.UID, holds func(client.Object) bool) bool {
 	test := func(r client.Object) bool { return r.GetUID() != s.e.Old.GetUID() && holds(r) }
-	return slices.ContainsFunc(s.after.Owned(s.k.Revisions, parent), test) || slices.ContainsFunc(s.left(parent), test)
+	if slices.ContainsFunc(s.after.Owned(s.k.Revisions, parent), test) {
+		return true
+	}
+	if !s.h.Reads || s.pass() == nil {
+		return slices.ContainsFunc(s.left(parent), test)
+	}
+	return slices.ContainsFunc(s.record.reads(s.e.By), func(read *Entry) bool {
+		if read.Verb != "get" || !read.succeeded() || !read.of(s.k.Revisions, s.e.Key.Namespace) {
+			return false
+		}
+		then := s.record.at(read.UID, read.RV)
+		return then != nil && ownerUID(then) == parent && test(then)
+	})
 }
 
 // revisionData is H4: what a revision holds never changes.

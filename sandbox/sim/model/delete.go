@@ -8,13 +8,27 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// validDeletion refuses options that make no sense. The API server looks at them before it looks for an object.
+func validDeletion(r Request) error {
+	options := &metav1.DeleteOptions{Preconditions: r.Preconditions, PropagationPolicy: r.Propagation, GracePeriodSeconds: r.GracePeriodSeconds}
+	if errs := validation.ValidateDeleteOptions(options); len(errs) > 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
+	}
+	return nil
+}
+
 // remove serves a delete.
 func (s *Server) remove(t *table, r Request) (client.Object, error) {
+	if err := validDeletion(r); err != nil {
+		return nil, err
+	}
 	stored, err := t.find(r)
 	if err != nil {
 		return nil, err
@@ -147,6 +161,9 @@ func collectorFinalizer(name string) bool {
 
 // removeAll serves a deletecollection: a list, then a delete of each object in turn.
 func (s *Server) removeAll(t *table, r Request) ([]client.Object, error) {
+	if err := validDeletion(r); err != nil {
+		return nil, err // also if there is nothing to delete
+	}
 	items, err := s.list(t, r)
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ var onlySeed = flag.Uint64("seed", 0, "play only the sequence of this seed")
 
 const (
 	sequences     = 200
-	fullSequences = 600 // with CAIRN_CHECK=full
+	fullSequences = 300 // with CAIRN_CHECK=full
 	steps         = 14
 	workers       = 4
 	kindsTogether = 3
