@@ -38,8 +38,8 @@ const (
 	Taken
 )
 
-// Create creates child, which must carry parent's ControllerRef and a name that follows from what it is for. child is
-// filled with the object as the server has it, whether it is new or existed.
+// Create creates child, which must carry parent's ControllerRef and a name that follows from what it is for. If it was
+// [Created], child is filled with the object as the server has it.
 //
 // A name that is taken is read back, past the cache (failure mode F4). wanted is asked about an object that parent
 // controls and that is not being deleted; anything else is [Taken]. An error is the API server's, wrapped only if the

@@ -72,6 +72,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
 		return reconcile.Result{RequeueAfter: staleRetry}, nil
 	}
+	if errors.Is(err, ownership.ErrGone) {
+		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
+		return reconcile.Result{}, nil // the cache will show it, and that wakes us if there is a new one
+	}
 	return result, err
 }
 

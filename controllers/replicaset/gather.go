@@ -38,7 +38,7 @@ func (r *Reconciler) gather(ctx context.Context, parent client.Object, selector 
 	if err != nil {
 		return nil, err
 	}
-	o.pods, err = ownership.Claim(ctx, &ownership.Claimer{
+	claimer := &ownership.Claimer{
 		Parent:    parent,
 		Kind:      r.flavor.kind,
 		Selector:  selector,
@@ -46,9 +46,14 @@ func (r *Reconciler) gather(ctx context.Context, parent client.Object, selector 
 		Live:      r.live,
 		Adoptable: adoptable,
 		Wrote:     func(child client.Object) { r.ledger.Wrote(o.set.UID, podResource, child) },
-	}, candidates)
-	if err != nil {
+	}
+	if o.pods, err = ownership.Claim(ctx, claimer, candidates); err != nil {
 		return nil, fmt.Errorf("claim the pods of %s: %w", r.describe(o.set), err)
+	}
+	if claimer.Lost {
+		// An orphan may be ours by now, if the response to an earlier adoption was lost; what matched no longer may match
+		// again. A pod beside it would be one too many.
+		return nil, fmt.Errorf("%w: a pod changed while it was being adopted or released", errStale)
 	}
 	return o, nil
 }

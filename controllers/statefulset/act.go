@@ -161,6 +161,10 @@ func (r *Reconciler) identify(ctx context.Context, set *appsv1.StatefulSet, c id
 // duplicate goes in a later pass (H3).
 func (r *Reconciler) relabel(o *observed) history.Relabel {
 	return func(ctx context.Context, from, to revision.Revision) error {
+		// A pod that the cache does not show would keep the label of a revision that is about to go.
+		if err := r.confirm(ctx, o); err != nil {
+			return err
+		}
 		if err := r.rename(ctx, o.set, from.Name, to.Name); err != nil {
 			return err
 		}
@@ -171,18 +175,25 @@ func (r *Reconciler) relabel(o *observed) history.Relabel {
 				mine = append(mine, i)
 			}
 		}
-		return ownership.Each(mine, func(i int) error {
-			pod := o.pods[i]
-			out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-			err := r.patch(ctx, pod, out, map[string]any{"labels": map[string]string{appsv1.StatefulSetRevisionLabel: to.Name}})
-			if err != nil {
-				return client.IgnoreNotFound(err)
-			}
-			r.ledger.Wrote(o.set.UID, podResource, out)
-			o.pods[i] = out // what follows in this pass must not take it for one of the duplicate
-			return nil
-		})
+		err := ownership.Each(mine, func(i int) error { return r.point(ctx, o, i, to) })
+		if ownership.OutcomeUnknown(err) {
+			r.fresh.Forget(o.set.UID) // as after any other write whose answer was lost
+		}
+		return err
 	}
+}
+
+// point writes the name of a revision into the label of the i-th pod.
+func (r *Reconciler) point(ctx context.Context, o *observed, i int, to revision.Revision) error {
+	pod := o.pods[i]
+	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	err := r.patch(ctx, pod, out, map[string]any{"labels": map[string]string{appsv1.StatefulSetRevisionLabel: to.Name}})
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.ledger.Wrote(o.set.UID, podResource, out)
+	o.pods[i] = out // what follows in this pass must not take it for one of the duplicate
+	return nil
 }
 
 // patch changes the metadata of exactly the object that was read, and fails with a conflict if it changed since.

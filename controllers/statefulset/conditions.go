@@ -17,8 +17,8 @@ import (
 
 // Condition types of a StatefulSet that cairn runs.
 const (
-	// ConditionUpdated is True once every pod comes from the revision that the spec asks for, and says until then what
-	// the rollout does or waits for, or what keeps it from anything. Its reasons are those of composite controllers.
+	// ConditionUpdated is True once every pod comes from the revision that the spec asks for and no other is left, and
+	// says until then what the rollout does or waits for, or what keeps it from anything. Its reasons are those of composite controllers.
 	ConditionUpdated appsv1.StatefulSetConditionType = "Updated"
 	// ConditionHistoryHealthy is False while the revision history cannot be kept or read, and says why. It is absent
 	// where that never happened.
@@ -85,13 +85,15 @@ func (rep report) updated(set *appsv1.StatefulSet) appsv1.StatefulSetCondition {
 		c.Reason, c.Message = "RolloutFailing", fmt.Sprintf("%s; %v", progress, rep.actErr)
 	case len(rep.plan.guarded) > 0:
 		c.Reason, c.Message = "CurrentRevisionLost", fmt.Sprintf("%s; %s: %s", progress, rep.plan.waits[0].Unit, rep.plan.waits[0].Reason)
-	case p.Complete():
+	case p.Complete() && rep.plan.surplus == 0:
 		c.Status, c.Reason = corev1.ConditionTrue, "OnLatestRevision"
 		c.Message = "latest ControllerRevision: " + rep.update.Name
 	case len(rep.plan.deletes) > 0:
 		d := rep.plan.deletes[0]
 		c.Reason, c.Message = "RolloutProgressing", fmt.Sprintf("%s; %s: %s", progress, d.pod.Name, d.reason)
-	case set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType && len(rep.plan.creates) == 0:
+	case p.Complete() && len(waits) == 0:
+		c.Reason, c.Message = "RolloutProgressing", fmt.Sprintf("%s; %d more are going", progress, rep.plan.surplus)
+	case !p.Complete() && set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType && len(rep.plan.creates) == 0:
 		c.Reason, c.Message = "RolloutWaiting", progress+"; the strategy is OnDelete, so the others are updated when somebody deletes them"
 	case len(waits) > 0:
 		c.Reason, c.Message = "RolloutWaiting", fmt.Sprintf("%s; %s: %s", progress, waits[0].Unit, waits[0].Reason)

@@ -74,6 +74,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
 		return reconcile.Result{RequeueAfter: staleRetry}, nil
 	}
+	if errors.Is(err, ownership.ErrGone) {
+		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
+		return reconcile.Result{}, nil // the cache will show it, and that wakes us if there is a new one
+	}
 	return result, err
 }
 
@@ -131,16 +135,16 @@ func (r *Reconciler) roll(ctx context.Context, o *observed, rep *report, asked *
 		rep.current, rep.plan.counts.current = f.update.name, rep.plan.counts.updated
 	}
 	result := reconcile.Result{RequeueAfter: rep.plan.again}
-	if rep.plan.destructive() {
-		why, err := r.fresh.Confirm(ctx, o.set, o.selector, o.children())
-		if err != nil {
+	if rep.plan.risky() {
+		if err := r.confirm(ctx, o); err != nil {
 			return reconcile.Result{}, err
 		}
-		if why != "" {
-			return reconcile.Result{}, fmt.Errorf("%w: %s", history.ErrStale, why)
-		}
 	}
-	if rep.actErr = r.act(ctx, f.set, rep.plan); errors.Is(rep.actErr, history.ErrStale) {
+	rep.actErr = r.act(ctx, f.set, rep.plan)
+	if ownership.OutcomeUnknown(rep.actErr) {
+		r.fresh.Forget(o.set.UID) // nobody told us what was written, so that the ledger cannot wait for it
+	}
+	if errors.Is(rep.actErr, history.ErrStale) {
 		return reconcile.Result{}, rep.actErr
 	}
 	statusErr := r.report(ctx, o.set, *rep)
@@ -151,10 +155,14 @@ func (r *Reconciler) roll(ctx context.Context, o *observed, rep *report, asked *
 }
 
 // unrecorded ends a pass whose revision could not be stored: no pod is touched, the counters are still reported, and the
-// log is still truncated, because a full log or quota may be the cause (kubernetes#85690).
+// log is still truncated, because a full log or quota may be the cause (kubernetes#85690). But not while it has duplicates:
+// which of them is still there nobody has looked at, and the one that stays must not be taken for old (H3).
 func (r *Reconciler) unrecorded(ctx context.Context, o *observed, verdict *history.Verdict, err error) (reconcile.Result, error) {
 	if errors.Is(err, history.ErrStale) || apierrors.IsConflict(err) {
 		return reconcile.Result{}, err // somebody was faster; the history is as healthy as before
+	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return reconcile.Result{}, nil // nothing can be made here any more, and nobody wants to read so
 	}
 	r.recorder.Eventf(o.set, nil, corev1.EventTypeWarning, "RecordFailed", "Record", "%v", err)
 	rep := report{undecodable: verdict.Undecodable, recordErr: err, current: o.set.Status.CurrentRevision}
@@ -167,7 +175,11 @@ func (r *Reconciler) unrecorded(ctx context.Context, o *observed, verdict *histo
 	if verdict.Update != nil {
 		keep = *verdict.Update
 	}
-	return reconcile.Result{}, errors.Join(err, r.report(ctx, o.set, rep), r.truncate(ctx, o, keep))
+	err = errors.Join(err, r.report(ctx, o.set, rep))
+	if len(verdict.Duplicates) == 0 {
+		err = errors.Join(err, r.truncate(ctx, o, keep))
+	}
+	return reconcile.Result{}, err
 }
 
 // truncate forgets old revisions. A negative limit keeps them all: the API server says so when it accepts one.
@@ -176,8 +188,16 @@ func (r *Reconciler) truncate(ctx context.Context, o *observed, update revision.
 	if o.set.Spec.RevisionHistoryLimit != nil {
 		limit = int(*o.set.Spec.RevisionHistoryLimit)
 	}
-	if limit < 0 {
+	if limit < 0 || len(revision.Prune(o.entries, update, o.live(), limit)) == 0 {
 		return nil
+	}
+	// A pod that the cache does not show may need one of them. It will be shown, and that wakes us.
+	if err := r.confirm(ctx, o); err != nil {
+		log.FromContext(ctx).V(1).Info("Not truncating the history", "reason", err.Error())
+		if errors.Is(err, history.ErrStale) {
+			return nil
+		}
+		return err
 	}
 	return r.log.Truncate(ctx, o.set, o.entries, update, o.live(), limit)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -59,7 +60,7 @@ func (r *Reconciler) claimPods(ctx context.Context, set *appsv1.StatefulSet, sel
 	if err != nil {
 		return nil, err
 	}
-	pods, err := ownership.Claim(ctx, &ownership.Claimer{
+	claimer := &ownership.Claimer{
 		Parent:    set,
 		Kind:      kind,
 		Selector:  selector,
@@ -67,9 +68,15 @@ func (r *Reconciler) claimPods(ctx context.Context, set *appsv1.StatefulSet, sel
 		Live:      r.live,
 		Adoptable: func(child client.Object) error { return adoptable(set, child.GetName()) },
 		Wrote:     func(o client.Object) { r.ledger.Wrote(set.UID, podResource, o) },
-	}, candidates)
+	}
+	pods, err := ownership.Claim(ctx, claimer, candidates)
 	if err != nil {
 		return nil, fmt.Errorf("claim the pods of StatefulSet %s/%s: %w", set.Namespace, set.Name, err)
+	}
+	if claimer.Lost {
+		// An orphan may be ours by now, if the response to an earlier adoption was lost; what matched no longer may match
+		// again. What is decided without it is wrong.
+		return nil, fmt.Errorf("%w: a pod changed while it was being adopted or released", history.ErrStale)
 	}
 	return pods, nil
 }
@@ -151,6 +158,16 @@ func (o *observed) children() []client.Object {
 		out[i] = pod
 	}
 	return out
+}
+
+// confirm checks, before this process creates or deletes something for a StatefulSet for the first time, and after an answer was lost,
+// that the cache is not behind the API server. It returns an error that wraps [history.ErrStale] if it is.
+func (r *Reconciler) confirm(ctx context.Context, o *observed) error {
+	why, err := r.fresh.Confirm(ctx, o.set, o.selector, o.children())
+	if err == nil && why != "" {
+		err = fmt.Errorf("%w: %s", history.ErrStale, why)
+	}
+	return err
 }
 
 // facts are what the plan for o is made from. asked is the snapshot of the set itself, for an update revision that cannot

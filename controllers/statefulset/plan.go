@@ -42,6 +42,8 @@ type plan struct {
 	identities []identityChange
 	// waits says what scaling waits for.
 	waits []rollout.Wait
+	// surplus is how many pods there are that are not asked for.
+	surplus int
 	// guarded are the pods that are not made because the current revision is gone.
 	guarded []string
 	// foreign are the claims that another controller has.
@@ -132,6 +134,8 @@ func newPlanner(f facts) (*planner, error) {
 		p.slots = append(p.slots, slot{ordinal: start + i, name: podName(f.set, start+i)})
 	}
 	for _, pod := range f.pods {
+		_, left := availability(pod, minReady(f.set), f.now)
+		p.lookAgain(left) // no event marks the moment when it becomes available
 		ordinal, ok := ordinalOf(f.set, pod.Name)
 		switch {
 		case !ok: // it has our reference and a name that we never give: somebody else's doing, nothing to build on
@@ -147,6 +151,7 @@ func newPlanner(f facts) (*planner, error) {
 		return cmp.Compare(y, x)
 	})
 	var err error
+	p.surplus = len(p.condemned)
 	p.partition, p.budget, err = strategyOf(f.set)
 	return p, err
 }
@@ -158,9 +163,7 @@ func (p *planner) place(s *slot, pod *corev1.Pod) {
 		return
 	}
 	s.conforms = p.update.name != "" && revisionOf(pod) == p.update.name && hasStorage(p.set, s.ordinal, pod)
-	var left time.Duration
-	s.available, left = availability(pod, minReady(p.set), p.now)
-	p.lookAgain(left) // no event marks the moment when it becomes available
+	s.available, _ = availability(pod, minReady(p.set), p.now)
 }
 
 // visit plans for one ordinal, lowest first.
@@ -306,5 +309,6 @@ func (p *planner) lookAgain(after time.Duration) {
 
 func (p *planner) remove(d deletion) { p.deletes = append(p.deletes, d) }
 
-// destructive reports whether the plan deletes a pod.
-func (p *plan) destructive() bool { return len(p.deletes) > 0 }
+// risky reports whether the plan does what is wrong if the cache is behind: what goes is missed, and what comes is one too
+// early.
+func (p *plan) risky() bool { return len(p.creates)+len(p.deletes) > 0 }

@@ -149,19 +149,22 @@ func (s *step) promoted() {
 	}
 }
 
-// equals reports whether both names are of revisions with the same content: when one takes the place of its duplicate,
-// nothing is promoted.
+// equals reports whether both names are of revisions with the same content, whoever has them: when one takes the place of
+// its duplicate, nothing is promoted.
 func (s *step) equals(one, other string) bool {
 	var found []string
-	for _, o := range s.before.Owned(s.k.Revisions, s.e.New.GetUID()) {
-		if o.GetName() != one && o.GetName() != other {
-			continue
+	for _, name := range []string{one, other} {
+		o := s.before.Get(Key{Resource: s.k.Revisions, Namespace: s.e.Key.Namespace, Name: name})
+		if o == nil {
+			return false
 		}
-		if snapshot, err := s.k.Snapshot(o); err == nil {
-			found = append(found, snapshot)
+		snapshot, err := s.k.Snapshot(o)
+		if err != nil {
+			return false
 		}
+		found = append(found, snapshot)
 	}
-	return len(found) == 2 && found[0] == found[1]
+	return found[0] == found[1]
 }
 
 // conforms reports whether all units of the parent that was written come from a revision, as its controllers may have
