@@ -159,7 +159,8 @@ func (r *Reconciler) roll(ctx context.Context, o *observed, rep *report, current
 }
 
 // unrecorded ends a pass whose revision could not be stored: no pod is touched, the counters are still reported, and the
-// log is still truncated, because a full log or quota may be the cause (kubernetes#85690).
+// log is still truncated, because a full log or quota may be the cause (kubernetes#85690). But not while it has duplicates:
+// which of them is still there nobody has looked at, and the one that stays must not be taken for old (H3).
 func (r *Reconciler) unrecorded(ctx context.Context, o *observed, verdict *history.Verdict, err error) (reconcile.Result, error) {
 	if errors.Is(err, history.ErrStale) || apierrors.IsConflict(err) {
 		return reconcile.Result{}, err // somebody was faster; the history is as healthy as before
@@ -185,7 +186,11 @@ func (r *Reconciler) unrecorded(ctx context.Context, o *observed, verdict *histo
 		log.FromContext(ctx).Error(err, "No rollout: the snapshot cannot be stored")
 		err = nil // only an edit can mend it, and an edit wakes us; the rest may have to be retried
 	}
-	return reconcile.Result{}, errors.Join(err, r.writeStatus(ctx, o.ds, rep), r.truncate(ctx, o, o.entries, keep))
+	err = errors.Join(err, r.writeStatus(ctx, o.ds, rep))
+	if len(verdict.Duplicates) == 0 {
+		err = errors.Join(err, r.truncate(ctx, o, o.entries, keep))
+	}
+	return reconcile.Result{}, err
 }
 
 func (r *Reconciler) truncate(ctx context.Context, o *observed, entries []revision.Revision, update revision.Revision) error {
