@@ -1,0 +1,73 @@
+package composite
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// This file says whether a child serves: the status checks of its kind, and for how long it has passed them. It is pure.
+
+// health is what a rollout knows of a child.
+type health struct {
+	// failing says what the child lacks, in Metacontroller's words; empty if it passes every check.
+	failing string
+	// left is how long it still has to pass them; zero if that is over, or if it fails.
+	left time.Duration
+}
+
+// available reports whether the child counts.
+func (h health) available() bool { return h.failing == "" && h.left == 0 }
+
+// healthOf looks at one child that is there and is not going.
+func healthOf(key Key, child *unstructured.Unstructured, s Strategy, now time.Time) health {
+	since := child.GetCreationTimestamp().Time
+	for _, check := range s.Checks {
+		condition, failing := check.find(child)
+		if failing != "" {
+			return health{failing: fmt.Sprintf("child %s failed status check: %s", key, failing)}
+		}
+		if at, err := time.Parse(time.RFC3339, text(condition, "lastTransitionTime")); err == nil && at.After(since) {
+			since = at
+		}
+	}
+	if s.Method == RollingInPlace && lags(child) {
+		return health{failing: fmt.Sprintf("child %s with RollingInPlace update strategy hasn't observed latest spec", key)}
+	}
+	// A clock that is ahead of ours makes it no longer than the whole period (kubernetes#77203).
+	if left := since.Add(s.MinReady).Sub(now); s.MinReady > 0 && left > 0 {
+		return health{left: min(left, s.MinReady)}
+	}
+	return health{}
+}
+
+// find returns the condition that a check asks for, or what is wrong.
+func (c ConditionCheck) find(child *unstructured.Unstructured) (condition map[string]any, failing string) {
+	list, _, _ := unstructured.NestedSlice(child.Object, "status", "conditions")
+	for _, item := range list {
+		m, ok := item.(map[string]any)
+		if !ok || text(m, "type") != c.Type {
+			continue
+		}
+		if got := text(m, "status"); c.Status != nil && got != *c.Status {
+			return nil, fmt.Sprintf("%q condition status is %q (want %q)", c.Type, got, *c.Status)
+		}
+		if got := text(m, "reason"); c.Reason != nil && got != *c.Reason {
+			return nil, fmt.Sprintf("%q condition reason is %q (want %q)", c.Type, got, *c.Reason)
+		}
+		return m, ""
+	}
+	return nil, fmt.Sprintf("required condition type missing: %q", c.Type)
+}
+
+// lags reports whether whoever runs the child has not looked at its spec yet. Kinds that do not say are believed.
+func lags(child *unstructured.Unstructured) bool {
+	observed, found, err := unstructured.NestedInt64(child.Object, "status", "observedGeneration")
+	return err == nil && found && observed > 0 && observed < child.GetGeneration()
+}
+
+func text(m map[string]any, key string) string {
+	s, _ := m[key].(string)
+	return s
+}

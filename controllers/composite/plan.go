@@ -1,0 +1,185 @@
+package composite
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/cairn-dev/cairn/rollout"
+)
+
+// This file decides what happens to each child: those that are missing come, those that nobody wants go, and the others
+// become what their revision asks for, at once or by the rollout (units.go). It is pure.
+
+// plan is what one pass does, and what it knows by then.
+type plan struct {
+	// claims says which revision each child of a rolling kind belongs to from now on. It is stored before any child is
+	// touched.
+	claims  map[Key]string
+	creates []creation
+	updates []update
+	deletes []deletion
+	// waits says what the rollout waits for, in the order of the hook's answer.
+	waits []rollout.Wait
+	// total counts the children that are wanted, updated those that are what the newest revision asks for, and serving
+	// those that pass their checks.
+	total, updated, serving int
+	// again is when to look again although nothing happened; zero means never.
+	again time.Duration
+}
+
+type creation struct {
+	key      Key
+	object   *unstructured.Unstructured
+	revision string
+	reason   string
+}
+
+type update struct {
+	key              Key
+	observed, object *unstructured.Unstructured
+	reason           string
+}
+
+type deletion struct {
+	key      Key
+	observed *unstructured.Unstructured
+	reason   string
+}
+
+// complete reports whether every child is what the newest revision asks for and passes its checks, and nothing else is
+// left (R4).
+func (p *plan) complete() bool {
+	return p.updated == p.total && p.serving == p.total && len(p.creates)+len(p.updates)+len(p.deletes) == 0
+}
+
+// planner is one run of makePlan.
+type planner struct {
+	facts
+	*plan
+
+	sets sets
+}
+
+// makePlan plans one pass.
+func makePlan(f facts) (*plan, error) {
+	p := &planner{facts: f, plan: &plan{claims: map[Key]string{}}, sets: sets{}}
+	for _, key := range p.newestAnswer().order {
+		p.total++
+		if p.strategies[key.GroupKind].Method.rolling() {
+			p.claims[key] = p.belongs(key)
+		}
+		p.visit(key)
+	}
+	p.surplus()
+	if err := p.roll(); err != nil {
+		return nil, err
+	}
+	return p.plan, nil
+}
+
+func (p *planner) newestAnswer() wanted { return p.answers[p.newest] }
+
+// belongs returns the revision of a child of a rolling kind: the one that claims it. A child that none claims, or that its
+// revision does not want, belongs to the newest; one that is already what the newest asks for moves there at once.
+func (p *planner) belongs(key Key) string {
+	name, ok := p.claimed[key]
+	if !ok || name == p.newest {
+		return p.newest
+	}
+	if _, wants := p.answers[name].objects[key]; !wants {
+		return p.newest
+	}
+	if child := p.observed[key]; child != nil && p.same(child, p.newestAnswer().objects[key]) {
+		return p.newest
+	}
+	return name
+}
+
+// source is the revision that a child is made from, and what that asks of it.
+func (p *planner) source(key Key) (revision string, object *unstructured.Unstructured) {
+	revision = p.newest
+	if name, ok := p.claims[key]; ok {
+		revision = name
+	}
+	return revision, p.answers[revision].objects[key]
+}
+
+// visit plans for one child that is wanted.
+func (p *planner) visit(key Key) {
+	s, child := p.strategies[key.GroupKind], p.observed[key]
+	switch {
+	case child == nil:
+		revision, object := p.source(key)
+		p.creates = append(p.creates, creation{key, object, revision, "revision " + revision})
+	case s.Method.rolling():
+	default:
+		p.settle(key, s, child)
+		return
+	}
+	if s.Method.rolling() {
+		p.sets.add(key, s)
+	}
+}
+
+// settle plans for a child of a kind that is not rolled out: whatever is to be done is done at once.
+func (p *planner) settle(key Key, s Strategy, child *unstructured.Unstructured) {
+	object := p.newestAnswer().objects[key]
+	h := healthOf(key, child, s, p.now)
+	p.lookAgain(h.left)
+	if h.available() && child.GetDeletionTimestamp() == nil {
+		p.serving++
+	}
+	if p.same(child, object) {
+		p.updated++
+		return
+	}
+	const differs = "it is not what is wanted"
+	switch {
+	case child.GetDeletionTimestamp() != nil: // it is replaced once it is gone
+	case s.Method.inPlace():
+		p.updates = append(p.updates, update{key, child, object, differs})
+	case s.Method == Recreate:
+		p.deletes = append(p.deletes, deletion{key, child, differs})
+	default:
+		p.waits = append(p.waits, rollout.Wait{Unit: key.String(), Reason: "the method is OnDelete, so it is updated when somebody deletes it"})
+	}
+}
+
+// surplus plans the end of the children that nobody wants any more.
+func (p *planner) surplus() {
+	for _, key := range slices.SortedFunc(maps.Keys(p.observed), compareKeys) {
+		if _, wants := p.newestAnswer().objects[key]; wants || p.observed[key].GetDeletionTimestamp() != nil {
+			continue
+		}
+		p.deletes = append(p.deletes, deletion{key, p.observed[key], "it is not wanted any more"})
+	}
+}
+
+// lookAgain asks for another pass after a time, unless there is one earlier. Zero asks for nothing.
+func (p *planner) lookAgain(after time.Duration) {
+	if after > 0 && (p.again == 0 || after < p.again) {
+		p.again = after
+	}
+}
+
+// condition is what a plan means for the parent's condition Updated: its status, and reason and message in Metacontroller's
+// words.
+func (p *plan) condition(newest string) (status, reason, message string) {
+	switch {
+	case p.complete():
+		return "True", "OnLatestRevision", "latest ControllerRevision: " + newest
+	case len(p.updates) > 0:
+		return "False", "RolloutProgressing", fmt.Sprintf("updating %s", p.updates[0].key)
+	case len(p.deletes) > 0:
+		return "False", "RolloutProgressing", fmt.Sprintf("updating %s", p.deletes[0].key)
+	case len(p.creates) > 0:
+		return "False", "RolloutProgressing", fmt.Sprintf("creating %s", p.creates[0].key)
+	case len(p.waits) > 0:
+		return "False", "RolloutWaiting", p.waits[0].Unit + ": " + p.waits[0].Reason
+	}
+	return "False", "RolloutWaiting", fmt.Sprintf("%d of %d children are updated, %d pass their checks", p.updated, p.total, p.serving)
+}

@@ -1,0 +1,243 @@
+package composite
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"pgregory.net/rapid"
+)
+
+func TestOneAtATimeInTheOrderOfTheHook(t *testing.T) {
+	w := newWorld(t, Strategy{Method: RollingRecreate}, 4)
+	w.are("aaaa")
+	w.edit("b")
+	w.pass()
+	if got := w.String(); got != "x-0:a- x-1:a+ x-2:a+ x-3:a+" {
+		t.Error(got)
+	}
+	status, reason, message := w.last.condition("b")
+	if status != "False" || reason != "RolloutProgressing" || message != "updating Pod x-0" {
+		t.Error(status, reason, message)
+	}
+	w.settle()
+	w.are("bbbb")
+	if w.low != 3 {
+		t.Errorf("only %d served at a time", w.low)
+	}
+	if status, reason, message := w.last.condition("b"); status != "True" || reason != "OnLatestRevision" || message != "latest ControllerRevision: b" {
+		t.Error(status, reason, message)
+	}
+}
+
+func TestSeveralMoveInOnePassWhenTheBudgetAllows(t *testing.T) {
+	for value, want := range map[string]int{"3": 3, "50%": 5, "1%": 1, "100%": 10} {
+		budget := intstr.Parse(value)
+		w := newWorld(t, Strategy{Method: RollingRecreate, MaxUnavailable: &budget}, 10)
+		w.edit("b")
+		if p := w.pass(); len(p.deletes) != want {
+			t.Errorf("maxUnavailable %s deletes %d at once", value, len(p.deletes))
+		}
+		w.settle()
+		w.are("bbbbbbbbbb")
+		if w.low != 10-want {
+			t.Errorf("with maxUnavailable %s only %d served at a time", value, w.low)
+		}
+	}
+}
+
+func TestAWrongBudgetIsAnError(t *testing.T) {
+	budget := intstr.FromString("many")
+	w := newWorld(t, Strategy{Method: RollingRecreate}, 1)
+	w.strategy.MaxUnavailable = &budget
+	if _, err := makePlan(w.facts()); err == nil || !strings.Contains(err.Error(), "updateStrategy.maxUnavailable of Pod") {
+		t.Error(err)
+	}
+}
+
+// A third template in mid-rollout, and the way back: Metacontroller took two children down at once here.
+func TestEditedAgainAndTakenBackInMidRollout(t *testing.T) {
+	for _, last := range []string{"a", "c"} {
+		for _, method := range []Method{RollingRecreate, RollingInPlace} {
+			w := newWorld(t, Strategy{Method: method}, 6)
+			w.edit("b")
+			for range 5 {
+				w.pass()
+				w.tick()
+			}
+			w.edit(last)
+			w.settle()
+			w.are(strings.Repeat(last, 6))
+			if w.low < 5 {
+				t.Errorf("%s, then %s: only %d served at a time", method, last, w.low)
+			}
+		}
+	}
+}
+
+func TestAChildLostInMidRolloutComesBackAtItsRevision(t *testing.T) {
+	w := newWorld(t, Strategy{Method: RollingRecreate}, 4)
+	w.broken["b"] = true
+	w.edit("b")
+	w.settle()
+	delete(w.children, key("x-2"))
+	w.settle()
+	if got := w.String(); got != "x-0:b x-1:a+ x-2:a+ x-3:a+" {
+		t.Error(got)
+	}
+	status, reason, message := w.last.condition("b")
+	if status != "False" || reason != "RolloutWaiting" || !strings.Contains(message, `child Pod x-0 failed status check: required condition type missing: "Ready"`) {
+		t.Error(status, reason, message)
+	}
+	// The way back repairs it at no cost.
+	w.edit("a")
+	w.settle()
+	w.are("aaaa")
+}
+
+func TestScaleDownInMidRollout(t *testing.T) {
+	w := newWorld(t, Strategy{Method: RollingRecreate}, 6)
+	w.edit("b")
+	for range 4 {
+		w.pass()
+		w.tick()
+	}
+	w.scale(1)
+	w.settle()
+	w.are("b")
+	if len(w.children) != 1 || len(w.claims) != 1 {
+		t.Errorf("children %s, claims %v", w, w.claims)
+	}
+	w.scale(3)
+	w.settle()
+	w.are("bbb")
+}
+
+func TestPartitionAndPauseKeepTheLastOnes(t *testing.T) {
+	w := newWorld(t, Strategy{Method: RollingRecreate, Partition: 2}, 4)
+	w.edit("b")
+	w.settle()
+	w.are("bbaa")
+	delete(w.children, key("x-3"))
+	w.settle()
+	w.are("bbaa")
+	w.strategy.Partition = 0
+	w.strategy.Paused = true
+	w.settle()
+	w.are("bbaa")
+	w.strategy.Paused = false
+	w.settle()
+	w.are("bbbb")
+}
+
+// A change of what no revision covers, and somebody's edits, are no reason to replace everything at once.
+func TestDriftKeepsTheBudget(t *testing.T) {
+	w := newWorld(t, Strategy{Method: RollingRecreate, Partition: 1}, 5)
+	w.edit("b")
+	w.settle()
+	w.are("bbbba")
+	w.fixed = "other"
+	w.settle()
+	w.are("bbbba")
+	if w.low < 4 {
+		t.Errorf("only %d served at a time", w.low)
+	}
+	for name, child := range w.children {
+		if child.Object["spec"].(map[string]any)["fixed"] != "other" { //nolint:forcetypeassert // as the world makes it
+			t.Errorf("%s is as it was", name)
+		}
+	}
+}
+
+// A child that is already what the newest revision asks for moves there without being touched.
+func TestAChildThatMatchesMovesAtOnce(t *testing.T) {
+	w := newWorld(t, Strategy{Method: RollingRecreate}, 3)
+	w.newest, w.images["b"] = "b", "a"
+	p := w.pass()
+	if len(p.deletes)+len(p.updates)+len(p.creates) != 0 || p.claims[key("x-2")] != "b" || !p.complete() {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestMinReadySeconds(t *testing.T) {
+	w := newWorld(t, Strategy{Method: RollingRecreate, MinReady: 10 * time.Second}, 2)
+	w.now = w.now.Add(time.Minute)
+	w.edit("b")
+	began := w.now
+	for w.last.claims[key("x-1")] != "b" {
+		w.pass()
+		w.tick()
+		if w.now.Sub(began) > time.Minute {
+			t.Fatal("it waits for ever")
+		}
+	}
+	if waited := w.now.Sub(began); waited < 11*time.Second {
+		t.Errorf("the second one went after %s", waited)
+	}
+	if w.last.again != 0 && w.last.again > 10*time.Second {
+		t.Errorf("again in %s", w.last.again)
+	}
+}
+
+func TestWhatIsNotRolledOutIsDoneAtOnce(t *testing.T) {
+	for method, want := range map[Method]string{
+		Recreate: "x-0:a- x-1:a- x-2:a-",
+		InPlace:  "x-0:b x-1:b x-2:b",
+		OnDelete: "x-0:a+ x-1:a+ x-2:a+",
+	} {
+		w := newWorld(t, Strategy{Method: method}, 3)
+		w.edit("b")
+		w.pass()
+		if got := w.String(); got != want {
+			t.Errorf("%s: %s", method, got)
+		}
+		if len(w.claims) != 0 {
+			t.Errorf("%s: claims %v", method, w.claims)
+		}
+		if method == OnDelete {
+			delete(w.children, key("x-1"))
+			w.settle()
+			w.are("aba")
+			if status, reason, _ := w.last.condition("b"); status != "False" || reason != "RolloutWaiting" {
+				t.Error(status, reason)
+			}
+		}
+	}
+}
+
+// Whatever happens to a parent, no more than one child is taken down at a time, and the end is reached.
+func TestPropertyBudgetAndEnd(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		chance := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)) //nolint:gosec // a test's chance
+		method := []Method{RollingRecreate, RollingInPlace}[chance.IntN(2)]
+		w := newWorld(t, Strategy{Method: method}, 1+chance.IntN(6))
+		for range chance.IntN(12) {
+			switch chance.IntN(5) {
+			case 0:
+				w.edit(string(rune('a' + chance.IntN(4))))
+			case 1:
+				w.scale(1 + chance.IntN(6))
+			case 2:
+				w.fixed = string(rune('p' + chance.IntN(3)))
+			case 3:
+				delete(w.children, key(w.order[chance.IntN(len(w.order))]))
+			default:
+			}
+			for range chance.IntN(4) {
+				before := w.serving()
+				p := w.pass()
+				if taken := before - w.serving(); taken > 1 {
+					rt.Fatalf("%d were taken down at once: %+v", taken, p)
+				}
+				w.tick()
+			}
+		}
+		w.settle()
+		w.are(strings.Repeat(w.newest, len(w.order)))
+		if !w.last.complete() {
+			rt.Fatalf("%s: %+v", w, w.last)
+		}
+	})
+}
