@@ -1,0 +1,47 @@
+package composite
+
+import (
+	"maps"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// This file makes the parent's status of what the hook said and what the plan found out. It is pure.
+
+// conditionUpdated is the type of the condition that says how far the rollout is (Metacontroller).
+const conditionUpdated = "Updated"
+
+// statusOf returns the status that a parent is to have: that of the hook, which may be nil, with the generation that was
+// acted on, and with the condition Updated for parents that have revisions. said is not changed.
+//
+// As in Metacontroller the condition has no times: schemas of parents need not know them, and what a schema drops would
+// be written again in every pass.
+func statusOf(said map[string]any, generation int64, rolled bool, status, reason, message string) map[string]any {
+	out := maps.Clone(runtime.DeepCopyJSON(said))
+	if out == nil {
+		out = map[string]any{}
+	}
+	out["observedGeneration"] = generation
+	if !rolled {
+		return out
+	}
+	updated := map[string]any{"type": conditionUpdated, "status": status, "reason": reason, "message": message}
+	conditions, _ := out["conditions"].([]any) // what is no list the hook has to mend; the condition comes first
+	for i, item := range conditions {
+		if m, ok := item.(map[string]any); ok && m["type"] == conditionUpdated {
+			conditions[i] = updated
+			out["conditions"] = conditions
+			return out
+		}
+	}
+	out["conditions"] = append(conditions, updated)
+	return out
+}
+
+// differs reports whether a parent has another status than it is to have.
+func differs(parent *unstructured.Unstructured, status map[string]any) bool {
+	current, _, err := unstructured.NestedMap(parent.Object, "status")
+	return err != nil || !apiequality.Semantic.DeepEqual(current, status)
+}
