@@ -32,6 +32,7 @@ var law = map[string][]string{
 	"deploy":        {},
 	"cli":           {"inspect", "manager", "deploy"},
 	"cmd":           {"cli"},
+	"examples":      {}, // hooks that people copy: they know nothing of us
 	// The nested module drives all of it, but starts no main package of ours.
 	"sandbox": {"revision", "rollout", "ownership", "history", "api", "controllers/*", "inspect", "manager", "deploy", "cli"},
 }
