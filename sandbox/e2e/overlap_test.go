@@ -112,12 +112,12 @@ func selecting(app, tier string) *metav1.LabelSelector {
 // interfere does one thing, to whatever is there at the moment. What is gone or changed by then is left alone.
 func (w *crowd) interfere() {
 	w.Helper()
-	labels := overlapLabels[w.chance.IntN(len(overlapLabels))]
+	as := overlapLabels[w.chance.IntN(len(overlapLabels))]
 	what := []string{"create", "create", "relabel", "relabel", "orphan", "delete", "scale"}[w.chance.IntN(7)]
 	var err error
 	switch what {
 	case "create":
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "stray-", Labels: labels}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "stray-", Labels: as}}
 		pod.Spec = appTemplate("", "app:1").Spec
 		err = w.Create(w.Context(), pod)
 	case "scale":
@@ -132,7 +132,7 @@ func (w *crowd) interfere() {
 		pod := &pods[w.chance.IntN(len(pods))]
 		switch what {
 		case "relabel":
-			err = w.merge(pod, fmt.Sprintf(`{"metadata":{"labels":{"app":%q,"tier":%q}}}`, labels["app"], labels["tier"]))
+			err = w.merge(pod, fmt.Sprintf(`{"metadata":{"labels":{"app":%q,"tier":%q}}}`, as["app"], as["tier"]))
 		case "orphan":
 			err = w.merge(pod, fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"ownerReferences":[]}}`, pod.ResourceVersion))
 		case "delete":
@@ -167,7 +167,7 @@ func (w *crowd) calm() {
 		for _, pod := range w.all() {
 			ref := metav1.GetControllerOf(&pod)
 			if strings.HasPrefix(pod.Name, "db-") && (ref == nil || ref.Name != "db") {
-				if err := w.Delete(w.Context(), &pod); client.IgnoreNotFound(err) != nil {
+				if err := client.IgnoreNotFound(w.Delete(w.Context(), &pod)); err != nil {
 					return err
 				}
 				return errorf("%s was somebody else's", pod.Name)
