@@ -5,6 +5,7 @@ package daemonset
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -179,6 +180,9 @@ func TestUnreadableUpdateRevision(t *testing.T) {
 	}
 	if c := findCondition(w.ds().Status.Conditions, ConditionHistoryHealthy); c == nil || c.Reason != "RevisionUnreadable" {
 		t.Errorf("condition %+v", c)
+	}
+	if got := strings.Join(w.events.events, "\n"); strings.Count(got, "Warning RevisionUnreadable ") != 1 {
+		t.Errorf("events %s", got)
 	}
 }
 
