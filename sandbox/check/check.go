@@ -38,7 +38,7 @@ var rules = []func(*step){
 	(*step).controllerRef, (*step).looked, (*step).afterTheEnd, (*step).foreign,
 	(*step).onePerUnit, (*step).conformingStays, (*step).content, (*step).precondition,
 	(*step).unavailable, (*step).surge,
-	(*step).completeMeans, (*step).plausible, (*step).observed,
+	(*step).completeMeans, (*step).updateMeans, (*step).plausible, (*step).observed,
 	(*step).afterAFailure, (*step).hooked,
 	(*step).most, (*step).guarded, (*step).guardedStays, (*step).filled, (*step).emptied, (*step).promoted,
 	(*step).claim, (*step).asAsked,

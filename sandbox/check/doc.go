@@ -78,7 +78,7 @@
 //	P6  every write  (*step).precondition  UID and version, of children and revisions. Needs to know who wrote
 //	R1  every write  (*step).unavailable   of the whole set; R2 (*step).surge
 //	R3  every write  (*step).filled, (*step).emptied
-//	R4  every write  (*step).completeMeans when it is first said
+//	R4  every write  (*step).completeMeans when it is first said, (*step).updateMeans
 //	    rest         (*rest).status        whenever it is said
 //	S1  every write  (*step).plausible     no counter negative or against another; refusals for statuses that were refused
 //	    rest         (*rest).status        counters are what one counts; on the way they may be of another moment
