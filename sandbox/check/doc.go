@@ -89,6 +89,7 @@
 //	C1  rest         (*rest).status        the last edit was observed
 //	    rest         (*rest).reached       nothing is missing or old, unless a child is going or does not serve, or the
 //	                                       budget is none; and no status denies it
+//	    every write  (*step).claimsFollow  claims that are to go with a child are told first. Needs to know who wrote
 //	X1  every write  (*step).stamp         rest (*rest).leftovers
 //	F6  every write  hasty                 fifty failures with one object in a second are no back-off. Needs times
 //

@@ -73,6 +73,9 @@ type Kind struct {
 	// whether one is a parent's, by its name.
 	Claims  schema.GroupVersionResource
 	Claimed func(parent, claim client.Object) bool
+	// Outlives reports whether a claim is a child's and would outlive it, although the parent says that it goes with a child
+	// that is not asked for any more.
+	Outlives func(claim, child, parent client.Object) bool
 }
 
 // Unit is one place for a child.

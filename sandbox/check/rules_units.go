@@ -10,7 +10,7 @@ import (
 )
 
 // This file holds the rules about places for children, for kinds whose children have an order, a number, or a partition:
-// P2, P3 and P5 below the partition, R3, S3, O4 for claims, and P4 for kinds without revisions.
+// P2, P3 and P5 below the partition, R3, S3, and P4 for kinds without revisions.
 
 // memory is what the rules know of parents from the whole history so far.
 type memory struct {
@@ -225,22 +225,6 @@ func (s *step) asAsked() {
 	if differs != "" {
 		s.violationf("P4", "it is made for %s, but %s", parent.GetName(), differs)
 	}
-}
-
-// claim is O4 for what the controllers make beside the children and do not own: they write only what has a name that a
-// parent of theirs gives.
-func (s *step) claim() {
-	if s.k.Claimed == nil || !s.of(s.k.Claims) || !s.h.Audited || !s.byManager() {
-		return
-	}
-	for _, uid := range s.before.uids(s.k) {
-		for _, version := range s.before.Generations(uid, 0) {
-			if version.GetNamespace() == s.e.Key.Namespace && s.k.Claimed(version, s.e.Object()) {
-				return
-			}
-		}
-	}
-	s.violationf("O4", "it is written, and no parent has a claim of that name")
 }
 
 // held reports whether the order of its children keeps a parent from taking one away: a child that stays does not serve.

@@ -64,7 +64,7 @@ func StatefulSet() Kind {
 			return as[appsv1.StatefulSet](parent).Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 		},
 		Lacks:   lacksStorage,
-		Claimed: claimed,
+		Claimed: claimed, Outlives: outlives,
 	}
 	return withStatefulStatus(k)
 }
@@ -186,30 +186,6 @@ func memberStrays(pod *corev1.Pod, template corev1.PodTemplateSpec) string {
 	}
 	template.Spec.Volumes = slices.DeleteFunc(slices.Clone(template.Spec.Volumes), func(v corev1.Volume) bool { return own[v.Name] })
 	return strays(pod, tree(template.DeepCopy()))
-}
-
-// lacksStorage says which claim of its ordinal a pod does not mount: one that was adopted may mount none, and volumes cannot
-// change.
-func lacksStorage(child, parent client.Object) string {
-	pod := as[corev1.Pod](child)
-	for _, template := range as[appsv1.StatefulSet](parent).Spec.VolumeClaimTemplates {
-		if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-			return v.Name == template.Name && v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == v.Name+"-"+pod.Name
-		}) {
-			return "it does not mount its claim " + template.Name
-		}
-	}
-	return ""
-}
-
-// claimed reports whether a claim is called TEMPLATE-SET-ORDINAL.
-func claimed(parent, claim client.Object) bool {
-	set := as[appsv1.StatefulSet](parent)
-	return slices.ContainsFunc(set.Spec.VolumeClaimTemplates, func(template corev1.PersistentVolumeClaim) bool {
-		name, ok := strings.CutPrefix(claim.GetName(), template.Name+"-")
-		_, numbered := ordinalOf(set, name)
-		return ok && numbered
-	})
 }
 
 // replicasOr1 is a number of replicas, with the default of the API.
