@@ -66,11 +66,7 @@ func (r *rest) left(parent client.Object) left {
 	var l left
 	ordered, blocked := r.k.Ordered != nil && r.k.Ordered(parent), false
 	for _, u := range r.k.Units(r.s, parent) {
-		alive := r.k.alive(u)
-		if u.Wanted {
-			l.wanted++
-		}
-		waiting := r.waiting(u, parent)
+		alive, waiting := r.k.alive(u), r.waiting(u, parent)
 		l.waiting = cmp.Or(waiting, l.waiting)
 		switch {
 		case u.Wanted && len(u.Children) == 0:
@@ -83,17 +79,29 @@ func (r *rest) left(parent client.Object) left {
 		if r.twins(alive) {
 			l.twins = u.Name
 		}
-		blocked = blocked || u.Wanted && (waiting != "" || len(alive) == 0)
-		for _, child := range alive {
-			if strays := cmp.Or(r.k.StraysNow(child, parent), r.k.lacks(child, parent)); u.Wanted && !u.Guarded && strays != "" {
-				l.stray = child.GetName() + ", " + strays
-			}
+		if u.Wanted {
+			l.wanted++
+			blocked = blocked || waiting != "" || len(alive) == 0
+			l.stray = cmp.Or(r.stray(u, parent), l.stray)
 		}
 	}
 	if r.k.Ordered == nil && l.waiting != "" {
 		l.held, l.missing = l.missing, "" // whether one waits for the other, only the kind could say
 	}
 	return l
+}
+
+// stray says of which child of a wanted place in what it differs from what the parent asks for, "" if none does.
+func (r *rest) stray(u Unit, parent client.Object) (stray string) {
+	if u.Guarded {
+		return ""
+	}
+	for _, child := range r.k.alive(u) {
+		if strays := cmp.Or(r.k.StraysNow(child, parent), r.k.lacks(child, parent)); strays != "" {
+			stray = child.GetName() + ", " + strays
+		}
+	}
+	return stray
 }
 
 // lacks notes that a place holds no child. A place that is taken may stay so, and where there is an order, one may wait for

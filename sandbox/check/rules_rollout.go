@@ -161,7 +161,7 @@ func (s *step) updateMeans() {
 			return // of what cannot be read, the author may know by its stamp
 		}
 	}
-	s.violationf("R4", "its status says that %s is what generation %d asks for, and that holds something else, or is not there", name, observed)
+	s.violationf("R4", "its status says that %s is what generation %d asks for, and it holds something else or is not there", name, observed)
 }
 
 // stray returns a child that is not as the parent asks, and in what, "" if there is none.
