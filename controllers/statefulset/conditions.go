@@ -11,6 +11,7 @@ import (
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/revision"
+	"github.com/cairn-dev/cairn/rollout"
 )
 
 // This file says in words what a pass found out.
@@ -84,7 +85,8 @@ func (rep report) updated(set *appsv1.StatefulSet) appsv1.StatefulSetCondition {
 	case rep.actErr != nil:
 		c.Reason, c.Message = "RolloutFailing", fmt.Sprintf("%s; %v", progress, rep.actErr)
 	case len(rep.plan.guarded) > 0:
-		c.Reason, c.Message = "CurrentRevisionLost", fmt.Sprintf("%s; %s: %s", progress, rep.plan.waits[0].Unit, rep.plan.waits[0].Reason)
+		lost := slices.IndexFunc(rep.plan.waits, func(w rollout.Wait) bool { return w.Unit == rep.plan.guarded[0] })
+		c.Reason, c.Message = "CurrentRevisionLost", fmt.Sprintf("%s; %s: %s", progress, rep.plan.waits[lost].Unit, rep.plan.waits[lost].Reason)
 	case p.Complete() && rep.plan.surplus == 0:
 		c.Status, c.Reason = corev1.ConditionTrue, "OnLatestRevision"
 		c.Message = "latest ControllerRevision: " + rep.update.Name
