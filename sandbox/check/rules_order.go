@@ -58,7 +58,7 @@ func (s *step) emptied() {
 		switch {
 		case !ok || !s.k.Ordered(version) || u.Wanted && !s.k.Available(s.e.Old, version, s.decidedAt()):
 			return
-		case u.Wanted && !s.k.lags(s.before, version, u):
+		case u.Wanted && !s.k.lags(s.before, version, u) && s.k.lacks(s.e.Old, version) == "":
 			continue // this is P3
 		}
 		if s.ever(parent, func(world *State) bool {

@@ -38,6 +38,7 @@ var (
 var worlds = map[string]sim.Options{
 	"":            {},
 	"overlapping": {Kinds: []sim.Kind{overlapping()}},
+	"statefulset": {Kinds: []sim.Kind{sim.StatefulSet()}},
 }
 
 // overlapping are DaemonSets that all select the same pods, against all advice: two parents want one orphan.
