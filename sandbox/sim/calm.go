@@ -18,9 +18,6 @@ const (
 	hour = time.Hour
 	// patience bounds the calm, in things done.
 	patience = 5000
-	// starving is how many changes a cache may be behind until it comes first: two managers that see different parents
-	// keep each other busy for as long as that lasts.
-	starving = 40
 )
 
 // calm ends everything that disturbs, and lets the world go on until it rests. It returns false if it never does.
@@ -68,13 +65,6 @@ func (w *world) settle(quiet time.Duration) bool {
 // fair does the next thing that can be done, and returns false if only time can pass.
 func (w *world) fair() bool {
 	defer w.wait()
-	for _, p := range w.processes {
-		for _, i := range p.manager.caches.order {
-			if len(w.events[i.resource])-i.next > starving && w.catchUp(i) {
-				return true
-			}
-		}
-	}
 	if len(w.calls) > 0 {
 		c := w.calls[0]
 		w.calls = slices.Delete(w.calls, 0, 1)
