@@ -181,7 +181,7 @@ func TestUnreadableUpdateRevision(t *testing.T) {
 	if c := findCondition(w.ds().Status.Conditions, ConditionHistoryHealthy); c == nil || c.Reason != "RevisionUnreadable" {
 		t.Errorf("condition %+v", c)
 	}
-	if got := strings.Join(w.events.events, "\n"); strings.Count(got, "Warning RevisionUnreadable ") != 1 {
+	if got := strings.Join(w.events.Events(), "\n"); strings.Count(got, "Warning RevisionUnreadable ") != 1 {
 		t.Errorf("events %s", got)
 	}
 }

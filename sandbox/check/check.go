@@ -41,7 +41,7 @@ var rules = []func(*step){
 	(*step).completeMeans, (*step).updateMeans, (*step).plausible, (*step).observed,
 	(*step).afterAFailure, (*step).hooked,
 	(*step).most, (*step).guarded, (*step).guardedStays, (*step).filled, (*step).emptied, (*step).promoted,
-	(*step).claim, (*step).asAsked,
+	(*step).claim, (*step).asAsked, (*step).worstFirst,
 }
 
 // Check evaluates every rule at every resource version of a history, for parents of the given kinds.

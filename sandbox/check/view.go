@@ -82,6 +82,9 @@ func (s *step) look(resource schema.GroupVersionResource, parent types.UID) uint
 	if p != nil && resource == s.k.Children {
 		from = max(from, s.lookedPast(p))
 	}
+	if p != nil && resource == s.k.Parents && s.of(s.k.Children) && !s.k.hasRevisions() {
+		from = max(from, p.Born) // scaling is all there is to these, and a process that just began must not do so by the past
+	}
 	return min(from, s.e.RV-1)
 }
 
