@@ -315,6 +315,10 @@ func (w *crowd) judge() {
 		case !ours && e.Old != nil && !labels.Equals(e.Old.GetLabels(), e.New.GetLabels()):
 			m.relabelled++
 		}
+		// Both insist on the version that was read, so that the labels are those that were judged.
+		if e.By != nil && was != is && e.Old != nil && (is != "" && !w.selects(is, e.New) || was != "" && w.selects(was, e.New)) {
+			w.Errorf("its labels say otherwise: %s", e)
+		}
 		if m.adopted > m.born+m.orphaned+m.relabelled || m.released > m.relabelled {
 			w.Errorf("it changes its owner, and nobody asked: %+v: %s", *m, e)
 		}
@@ -329,6 +333,30 @@ func (w *crowd) judge() {
 	if len(adopters) < 2 || released < 5 || len(w.done) < 5 {
 		w.Errorf("people did %v, adopted were %v, released %d: that is too little to tell", w.done, adopters, released)
 	}
+}
+
+// selects reports whether the selector of the parent of that kind and name matches a pod.
+func (w *crowd) selects(name string, pod client.Object) bool {
+	w.Helper()
+	for _, o := range w.parents {
+		var selector *metav1.LabelSelector
+		var kind string
+		switch o := o.(type) {
+		case *appsv1.ReplicaSet:
+			kind, selector = "ReplicaSet", o.Spec.Selector
+		case *corev1.ReplicationController:
+			kind, selector = "ReplicationController", &metav1.LabelSelector{MatchLabels: o.Spec.Selector}
+		case *appsv1.StatefulSet:
+			kind, selector = "StatefulSet", o.Spec.Selector
+		case *appsv1.DaemonSet:
+			kind, selector = "DaemonSet", o.Spec.Selector
+		}
+		if kind+" "+o.GetName() == name {
+			return labels.SelectorFromSet(selector.MatchLabels).Matches(labels.Set(pod.GetLabels()))
+		}
+	}
+	w.Errorf("%s is controlled by %s, which is none of the parents", pod.GetName(), name)
+	return false
 }
 
 // controller returns the name of the one controller of a pod, empty if there is none.
