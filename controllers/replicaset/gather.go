@@ -156,7 +156,8 @@ func (r *Reconciler) fence(ctx context.Context, o *observed) error {
 	}
 	fresh, err := ownership.Reread(ctx, r.live, o.parent)
 	if err == nil && fresh.GetGeneration() != o.set.Generation {
-		err = fmt.Errorf("%w: the cache shows generation %d of %s, and there is %d", errStale, o.set.Generation, r.describe(o.set), fresh.GetGeneration())
+		err = fmt.Errorf("%w: it shows generation %d of %s, and there is %d",
+			errStale, o.set.Generation, r.describe(o.set), fresh.GetGeneration())
 	}
 	return err
 }
