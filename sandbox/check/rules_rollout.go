@@ -137,7 +137,7 @@ func (s *step) misled() bool {
 	if s.k.Update == nil {
 		return false
 	}
-	named := s.readable(s.k.Update(s.e.New))
+	named := s.readable(s.e.New.GetUID(), s.k.Update(s.e.New))
 	return len(named) > 0 && !slices.ContainsFunc(named, func(r client.Object) bool { return s.k.asked(s.e.New, r) })
 }
 
@@ -156,7 +156,7 @@ func (s *step) updateMeans() {
 	if len(versions) == 0 {
 		return // this is S1
 	}
-	for _, r := range s.readable(name) {
+	for _, r := range s.readable(s.e.New.GetUID(), name) {
 		if _, err := s.k.Snapshot(r); err != nil || s.k.asked(versions[0], r) {
 			return // of what cannot be read, the author may know by its stamp
 		}

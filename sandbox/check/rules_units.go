@@ -85,8 +85,8 @@ func (s *step) guarded() {
 		return
 	}
 	from, current := s.k.named(s.after, s.e.New), s.memory.currentOf(s.k, parent)
-	if from == nil || current == "" || from.GetName() == current || s.hadBefore(from) {
-		return
+	if from == nil || current == "" || from.GetName() == current || s.hadBefore(from) || s.holds(parent.GetUID(), current, from) {
+		return // its duplicate is as good, if another manager has put that in its place
 	}
 	for _, version := range s.possible(parent) {
 		if u, ok := unitOf(s.k.Units(s.after, version), s.e.New); !ok || u.Wanted && !u.Guarded {
@@ -152,25 +152,23 @@ func (s *step) promoted() {
 // equals reports whether both names are of revisions of the parent that was written with the same content: when one takes
 // the place of its duplicate, nothing is promoted.
 func (s *step) equals(one, other string) bool {
-	for _, a := range s.readable(one) {
-		holds, err := s.k.Snapshot(a)
-		if err != nil {
-			continue
-		}
-		for _, b := range s.readable(other) {
-			if same, err := s.k.Snapshot(b); err == nil && same == holds {
-				return true
-			}
-		}
-	}
-	return false
+	uid := s.e.New.GetUID()
+	return slices.ContainsFunc(s.readable(uid, one), func(r client.Object) bool { return s.holds(uid, other, r) })
 }
 
-// readable returns the revision of that name that the parent which was written has, and those that it had as far as the
-// author may have read so: somebody else may have deleted one, or let it go, since.
-func (s *step) readable(name string) []client.Object {
-	uid := s.e.New.GetUID()
-	candidates := slices.Concat(s.before.Owned(s.k.Revisions, uid), s.left(uid))
+// holds reports whether the parent's revision of that name has the same content as another one.
+func (s *step) holds(parent types.UID, name string, other client.Object) bool {
+	content, err := s.k.Snapshot(other)
+	return err == nil && slices.ContainsFunc(s.readable(parent, name), func(r client.Object) bool {
+		same, err := s.k.Snapshot(r)
+		return err == nil && same == content
+	})
+}
+
+// readable returns the revision of that name that a parent has, and those that it had as far as the author may have read
+// so: somebody else may have deleted one, or let it go, since.
+func (s *step) readable(parent types.UID, name string) []client.Object {
+	candidates := slices.Concat(s.before.Owned(s.k.Revisions, parent), s.left(parent))
 	return slices.DeleteFunc(candidates, func(r client.Object) bool { return r.GetName() != name })
 }
 
@@ -184,7 +182,7 @@ func (s *step) conforms(revision string) bool {
 	if len(versions) == 0 {
 		return false
 	}
-	from := s.readable(revision)
+	from := s.readable(s.e.New.GetUID(), revision)
 	return s.ever(s.e.New, func(world *State) bool { return s.k.allFrom(world, versions[0], from) })
 }
 

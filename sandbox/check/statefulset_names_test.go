@@ -1,6 +1,8 @@
 package check_test
 
 import (
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +23,12 @@ func knowing(rv uint64) *check.Pass {
 // copied is a user who makes revision db-rN with the content of another one.
 func (w stateful) copied(number int64, image string) {
 	w.as("user", func() { w.put(snapshot(number, image)) })
+}
+
+// named is a pod that says that it comes from revision db-rN.
+func named(p *corev1.Pod, revision int) *corev1.Pod {
+	p.Labels[appsv1.StatefulSetRevisionLabel] = fmt.Sprintf("db-r%d", revision)
+	return p
 }
 
 // nameplates are promises, like the others.
@@ -113,6 +121,31 @@ var nameplates = []promise{
 		})
 		w.unready("db-1")
 		w.report("db-r1", "db-r1")
+	}},
+	{"P5", "a duplicate of the current revision", func(w stateful) {
+		w.partition(2)
+		w.second()
+		w.copied(3, "app:2")
+		w.gone("user", "db-0")
+		w.put(named(member(0, 2), 3))
+	}, func(w stateful) {
+		w.partition(2)
+		w.second()
+		w.copied(3, "app:1")
+		w.gone("user", "db-0")
+		w.put(named(member(0, 1), 3))
+	}},
+	{"R3", "before one whose revision is gone", func(w stateful) {
+		w.second()
+		w.forget("db-r1")
+		w.in(knowing(w.rv), func() { w.mark("db-0") })
+	}, func(w stateful) {
+		w.second()
+		w.update(2, 2)
+		w.update(1, 2)
+		view := w.rv
+		w.forget("db-r2") // nobody can have seen this
+		w.in(knowing(view), func() { w.mark("db-0") })
 	}},
 	{"P4", "told that it comes from another revision", func(w stateful) {
 		w.second()
