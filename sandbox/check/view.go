@@ -79,10 +79,22 @@ func (s *step) look(resource schema.GroupVersionResource, parent types.UID) uint
 	if s.of(resource) && s.e.Old != nil && s.e.By != nil {
 		from = max(from, s.insistedOn(parent))
 	}
-	if p != nil && resource == s.k.Children {
-		from = max(from, s.lookedPast(p))
+	if p != nil {
+		from = max(from, s.insistedAtBirth(p, resource))
 	}
 	return min(from, s.e.RV-1)
+}
+
+// insistedAtBirth returns up to where a pass must have seen children, and parents that do nothing but scale, although its
+// caches may not show them: a process that just began must not act by the past.
+func (s *step) insistedAtBirth(p *Pass, resource schema.GroupVersionResource) uint64 {
+	switch {
+	case resource == s.k.Children:
+		return s.lookedPast(p)
+	case resource == s.k.Parents && s.of(s.k.Children) && !s.k.hasRevisions():
+		return p.Born
+	}
+	return 0
 }
 
 // lookedPast returns up to where a pass must have seen children although its caches may not show them: a list past the

@@ -37,6 +37,9 @@ type Scenario struct {
 	Managers int
 	// Points, if not nil, picks the requests that fail in this scenario, instead of the sweep's.
 	Points func(k int) []int
+	// Share spreads the ways to fail over the requests of a long scenario: each request that is picked fails in every
+	// Share-th way, the next one in those after them. Zero means that each fails in all.
+	Share int
 	// Once leaves the scenario out of the sweep: it brings its own faults, and is run just as it is.
 	Once bool
 }
