@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log" //nolint:depguard // net/http takes no other logger
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -24,6 +25,9 @@ var (
 	podKind       = hook.ChildKind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespaced: true}
 	setKind       = hook.ChildKind{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}, Namespaced: true}
 	namespaceKind = hook.ChildKind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}}
+
+	// quiet is for servers that are attacked.
+	quiet = log.New(io.Discard, "", 0)
 
 	now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	// here is where test servers listen. No hook may be there unless somebody says so.
