@@ -64,8 +64,11 @@ func TestChild(t *testing.T) {
 	}{
 		{name: "nothing to do", reapplied: true},
 		{
-			name:      "what the API server and others wrote stays",
-			change:    func(o, _ map[string]any) { set(o, "node-1", "spec", "nodeName"); set(o, "sidecar", "metadata", "labels", "mesh") },
+			name: "what the API server and others wrote stays",
+			change: func(o, _ map[string]any) {
+				set(o, "node-1", "spec", "nodeName")
+				set(o, "sidecar", "metadata", "labels", "mesh")
+			},
 			reapplied: true,
 		},
 		{
@@ -82,8 +85,10 @@ func TestChild(t *testing.T) {
 			changed: true, // they are in the annotation
 		},
 		{
-			name:    "a changed image",
-			change:  func(_, d map[string]any) { set(d, []any{map[string]any{"name": "main", "image": "nginx:2"}}, "spec", "containers") },
+			name: "a changed image",
+			change: func(_, d map[string]any) {
+				set(d, []any{map[string]any{"name": "main", "image": "nginx:2"}}, "spec", "containers")
+			},
 			changed: true, inside: true,
 		},
 		{

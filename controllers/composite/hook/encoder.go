@@ -16,10 +16,10 @@ type Encoder struct {
 	encoded *bounded[encodedKey, encodedObject]
 }
 
-// An object may be read in two versions of its API, and a parent is told as each revision would have it.
+// An object may be read in two versions of its API.
 type encodedKey struct {
-	uid                 types.UID
-	apiVersion, variant string
+	uid        types.UID
+	apiVersion string
 }
 
 type encodedObject struct {
@@ -33,8 +33,9 @@ func NewEncoder(limit int) *Encoder {
 }
 
 // encode returns o as JSON, which nobody may write to. Objects that the API server did not number are encoded every time.
-func (e *Encoder) encode(o *unstructured.Unstructured, variant string) (json.RawMessage, error) {
-	key := encodedKey{o.GetUID(), o.GetAPIVersion(), variant}
+// So has to be, by who calls, a parent that was restored: it is not what its resourceVersion says.
+func (e *Encoder) encode(o *unstructured.Unstructured) (json.RawMessage, error) {
+	key := encodedKey{o.GetUID(), o.GetAPIVersion()}
 	version := o.GetResourceVersion()
 	if known, ok := e.encoded.get(key); ok && known.resourceVersion == version {
 		return known.raw, nil

@@ -3,6 +3,7 @@ package hook
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,7 +55,7 @@ func (m *Memory) forget(h *Hook) {
 // digest returns what a question says, in few bytes. Objects are what their UID and resourceVersion say they are; objects
 // that the API server did not number are taken as they are.
 func (h *Hook) digest(q *Question) ([sha256.Size]byte, error) {
-	d := digester{encoder: h.encoder}
+	d := digester{}
 	d.add("parent", q.Parent, q.Revision)
 	for _, part := range []struct {
 		name   string
@@ -75,7 +76,7 @@ func (h *Hook) digest(q *Question) ([sha256.Size]byte, error) {
 // what people write into a parent, not at its status: that changes with every step of a rollout, and a hook that chose
 // related objects by it would chase itself.
 func (h *Hook) digestCustomize(q *Question) ([sha256.Size]byte, error) {
-	d := digester{encoder: h.encoder}
+	d := digester{}
 	p := q.Parent
 	if p.GetGeneration() == 0 {
 		d.add("parent", p, q.Revision)
@@ -93,9 +94,8 @@ func (h *Hook) digestCustomize(q *Question) ([sha256.Size]byte, error) {
 
 // digester collects parts. Their order does not count: the hook gets maps.
 type digester struct {
-	encoder *Encoder
-	parts   []string
-	err     error
+	parts []string
+	err   error
 }
 
 func (d *digester) add(kind string, o *unstructured.Unstructured, revision string) {
@@ -104,7 +104,7 @@ func (d *digester) add(kind string, o *unstructured.Unstructured, revision strin
 		d.parts = append(d.parts, join(kind, uid, version, revision))
 		return
 	}
-	raw, err := d.encoder.encode(o, revision)
+	raw, err := json.Marshal(o.Object)
 	if err != nil {
 		d.err = err
 	}

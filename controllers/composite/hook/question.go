@@ -48,7 +48,7 @@ func (h *Hook) write(q *Question) ([]byte, error) {
 	w := &writer{encoder: h.encoder, version: h.version, parent: q.Parent}
 	t := h.controller.Type
 	w.begin(h.controller.Object, t.parentField())
-	if err := w.object(q.Parent, q.Revision); err != nil {
+	if err := w.asked(q); err != nil {
 		return nil, err
 	}
 	w.key(",", t.childrenField())
@@ -72,7 +72,7 @@ func (h *Hook) write(q *Question) ([]byte, error) {
 func (h *Hook) writeCustomize(q *Question) ([]byte, error) {
 	w := &writer{encoder: h.encoder, version: h.version, parent: q.Parent}
 	w.begin(h.controller.Object, "parent")
-	if err := w.object(q.Parent, q.Revision); err != nil {
+	if err := w.asked(q); err != nil {
 		return nil, err
 	}
 	w.WriteByte('}')
@@ -106,8 +106,18 @@ func (w *writer) key(before, name string) {
 	w.WriteString(`":`)
 }
 
-func (w *writer) object(o *unstructured.Unstructured, variant string) error {
-	raw, err := w.encoder.encode(o, variant)
+// asked writes the parent.
+func (w *writer) asked(q *Question) error {
+	if q.Revision == "" {
+		return w.object(q.Parent)
+	}
+	raw, err := json.Marshal(q.Parent.Object)
+	w.Write(raw)
+	return err
+}
+
+func (w *writer) object(o *unstructured.Unstructured) error {
+	raw, err := w.encoder.encode(o)
 	w.Write(raw)
 	return err
 }
@@ -129,7 +139,7 @@ func (w *writer) groups(groups []Group, related bool) error {
 		}
 	}
 	return writeMap(w, byKind, func(objects map[string]*unstructured.Unstructured) error {
-		return writeMap(w, objects, func(o *unstructured.Unstructured) error { return w.object(o, "") })
+		return writeMap(w, objects, w.object)
 	})
 }
 
