@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -27,15 +28,13 @@ func stored(t *testing.T, desired string) map[string]any {
 	}
 	observed := parse(t, text(t, created))
 	metadata := observed["metadata"].(map[string]any)
-	for field, value := range map[string]any{
+	maps.Copy(metadata, map[string]any{
 		"uid": "u-1", "resourceVersion": "7", "generation": int64(1), "creationTimestamp": "2026-11-21T00:00:00Z",
 		"managedFields": []any{map[string]any{"manager": "cairn"}},
 		"ownerReferences": []any{map[string]any{
 			"apiVersion": "ctl.example/v1", "kind": "CatSet", "name": "x", "uid": "p-1", "controller": true,
 		}},
-	} {
-		metadata[field] = value
-	}
+	})
 	observed["status"] = map[string]any{"phase": "Running"}
 	return observed
 }
@@ -226,7 +225,8 @@ func TestMemoRemembersUntilSomethingChanges(t *testing.T) {
 func sameMap(a, b map[string]any) bool {
 	a["probe"] = true
 	defer delete(a, "probe")
-	return b["probe"] == true
+	_, shared := b["probe"]
+	return shared
 }
 
 func annotationOf(child map[string]any) string {

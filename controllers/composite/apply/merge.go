@@ -3,6 +3,8 @@ package apply
 // This file is the three-way merge on decoded JSON. A result shares what it did not change with its arguments, so
 // nobody may write into it.
 
+import "maps"
+
 // Merge returns observed, with what last and desired say about it brought in, and whether that differs from observed:
 //
 //   - objects: keys that last has and desired has not are dropped; keys of desired are merged one by one; all others stay
@@ -123,8 +125,6 @@ func list(v any) []any {
 // shallow copies one level of an object, with room for more keys.
 func shallow(o map[string]any, more int) map[string]any {
 	c := make(map[string]any, len(o)+more)
-	for key, value := range o {
-		c[key] = value
-	}
+	maps.Copy(c, o)
 	return c
 }

@@ -58,7 +58,7 @@ type Form struct {
 	Kinds []ChildKind
 }
 
-// Decode reads the body of an answer. Errors are a *[Failure] without a URL.
+// Decode reads the body of an answer. Errors are a *[Error] without a URL.
 func (f Form) Decode(body []byte) (*Answer, error) {
 	fields, err := f.fields(body)
 	if err != nil {
@@ -76,8 +76,8 @@ func (f Form) Decode(body []byte) (*Answer, error) {
 	return answer, nil
 }
 
-func (f Form) failure(reason Reason, err error) *Failure {
-	return &Failure{Hook: f.Hook, Reason: reason, Err: err}
+func (f Form) failure(reason Reason, err error) *Error {
+	return &Error{Hook: f.Hook, Reason: reason, Err: err}
 }
 
 // fields decodes the outer object, and checks its keys.

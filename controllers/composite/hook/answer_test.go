@@ -129,17 +129,20 @@ func TestAnswers(t *testing.T) {
 			"children keep their order and get their namespace",
 			`{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"b"}},{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"b","namespace":"ns"}},{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":null,"labels":null}}]}`,
 			strict(composite),
-			hook.Answer{StatusPresence: hook.Absent, ChildrenPresence: hook.Given}, `Pod ns/b StatefulSet ns/b Pod ns/a `,
+			hook.Answer{StatusPresence: hook.Absent, ChildrenPresence: hook.Given},
+			`Pod ns/b StatefulSet ns/b Pod ns/a `,
 		},
 		{
 			"children of a cluster-scoped parent",
 			`{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"x"}},{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"y"}},{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}]}`,
 			strict(clusterwide),
-			hook.Answer{StatusPresence: hook.Absent, ChildrenPresence: hook.Given}, `Pod x/a Pod y/a Namespace /a `,
+			hook.Answer{StatusPresence: hook.Absent, ChildrenPresence: hook.Given},
+			`Pod x/a Pod y/a Namespace /a `,
 		},
 		{
 			"a decorator", `{"attachments":[],"labels":{"a":"1","b":null,"c":""},"annotations":null}`, strict(decorator),
-			hook.Answer{Labels: map[string]*string{"a": text("1"), "b": nil, "c": text("")}, StatusPresence: hook.Absent, ChildrenPresence: hook.Given}, ``,
+			hook.Answer{Labels: map[string]*string{"a": text("1"), "b": nil, "c": text("")}, StatusPresence: hook.Absent, ChildrenPresence: hook.Given},
+			``,
 		},
 		{"a decorator that only decorates", `{"annotations":{"a":"1"}}`, strict(childless(decorator)), hook.Answer{Annotations: map[string]*string{"a": text("1")}, StatusPresence: hook.Absent, ChildrenPresence: hook.Absent}, ``},
 	} {

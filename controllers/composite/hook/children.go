@@ -15,7 +15,7 @@ import (
 // or leaving out, the one that was meant.
 
 // readChildren reads the list of children into the answer.
-func (f Form) readChildren(fields map[string]any, a *Answer) *Failure {
+func (f Form) readChildren(fields map[string]any, a *Answer) *Error {
 	field := f.Type.childrenField()
 	value, there := fields[field]
 	a.ChildrenPresence = Given

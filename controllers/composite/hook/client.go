@@ -39,9 +39,9 @@ type caller struct {
 
 // session is the connections that one set of certificates is good for.
 type session struct {
-	print  [32]byte
-	wire   *wire
-	client *http.Client
+	fingerprint [32]byte
+	wire        *wire
+	client      *http.Client
 }
 
 // said is a hook's answer to one call.
@@ -52,7 +52,7 @@ type said struct {
 	same bool
 }
 
-// call posts body and returns the answer. etag, if there is one, makes it conditional. Errors are a *[Failure].
+// call posts body and returns the answer. etag, if there is one, makes it conditional. Errors are a *[Error].
 func (c *caller) call(ctx context.Context, body []byte, etag string) (said, error) {
 	within, cancel := context.WithTimeout(ctx, c.webhook.timeout())
 	defer cancel()
@@ -60,9 +60,9 @@ func (c *caller) call(ctx context.Context, body []byte, etag string) (said, erro
 	if err == nil {
 		return answer, nil
 	}
-	var failure *Failure
+	var failure *Error
 	if !errors.As(err, &failure) {
-		failure = &Failure{Reason: Unreachable, Err: bare(err)}
+		failure = &Error{Reason: Unreachable, Err: bare(err)}
 		var no *refusedError
 		switch {
 		case errors.As(err, &no):
@@ -77,8 +77,7 @@ func (c *caller) call(ctx context.Context, body []byte, etag string) (said, erro
 
 // bare takes the URL off an error of net/http: a failure says it already.
 func bare(err error) error {
-	var at *url.Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*url.Error](err); ok {
 		return at.Err
 	}
 	return err
@@ -87,11 +86,11 @@ func bare(err error) error {
 func (c *caller) post(ctx context.Context, body []byte, etag string) (said, error) {
 	credentials, err := c.vault.read(ctx, c.endpoint)
 	if err != nil {
-		return said{}, &Failure{Reason: Misconfigured, Err: err}
+		return said{}, &Error{Reason: Misconfigured, Err: err}
 	}
 	s, err := c.session(credentials)
 	if err != nil {
-		return said{}, &Failure{Reason: Misconfigured, Err: err}
+		return said{}, &Error{Reason: Misconfigured, Err: err}
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url.String(), bytes.NewReader(body))
 	if err != nil {
@@ -123,19 +122,19 @@ func (c *caller) read(response *http.Response, conditional bool) (said, error) {
 			return said{}, fmt.Errorf("its answer broke off: %w", err)
 		}
 		if int64(len(body)) > c.limit {
-			return said{}, &Failure{Reason: TooLarge, Err: fmt.Errorf("its answer is larger than %d bytes", c.limit)}
+			return said{}, &Error{Reason: TooLarge, Err: fmt.Errorf("its answer is larger than %d bytes", c.limit)}
 		}
 		return said{body: body, etag: response.Header.Get("ETag")}, nil
 	case conditional && (status == http.StatusNotModified || status == http.StatusPreconditionFailed):
 		return said{same: true}, nil
 	case status == http.StatusTooManyRequests:
 		after := retryAfter(response.Header.Get("Retry-After"), c.now())
-		return said{}, &Failure{Reason: Busy, Err: &TooManyRequestsError{After: after}}
+		return said{}, &Error{Reason: Busy, Err: &TooManyRequestsError{After: after}}
 	case status >= 300 && status < 400 && status != http.StatusNotModified:
-		return said{}, &Failure{Reason: Redirected, Err: fmt.Errorf("it answered %s, and redirects are not followed", c.status(response))}
+		return said{}, &Error{Reason: Redirected, Err: fmt.Errorf("it answered %s, and redirects are not followed", c.status(response))}
 	default:
 		sample, _ := io.ReadAll(io.LimitReader(response.Body, 512))
-		return said{}, &Failure{Reason: BadStatus, Err: fmt.Errorf("it answered %s, not 200", c.status(response)), Sample: sample}
+		return said{}, &Error{Reason: BadStatus, Err: fmt.Errorf("it answered %s, not 200", c.status(response)), Sample: sample}
 	}
 }
 
@@ -166,7 +165,7 @@ func retryAfter(text string, now time.Time) time.Duration {
 func (c *caller) session(credentials credentials) (*session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.current != nil && c.current.print == credentials.print {
+	if c.current != nil && c.current.fingerprint == credentials.fingerprint {
 		return c.current, nil
 	}
 	config, err := credentials.tls()
@@ -174,7 +173,7 @@ func (c *caller) session(credentials credentials) (*session, error) {
 		return nil, err
 	}
 	w := newWire(c.guard, c.proxy, config)
-	s := &session{print: credentials.print, wire: w, client: &http.Client{
+	s := &session{fingerprint: credentials.fingerprint, wire: w, client: &http.Client{
 		Transport:     c.wrap(w),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

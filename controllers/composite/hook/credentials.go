@@ -62,11 +62,11 @@ type BasicAuth struct {
 	UsernameKey, PasswordKey string
 }
 
-// credentials are an endpoint's contents. print tells apart those that need another connection.
+// credentials are an endpoint's contents. fingerprint tells apart those that need another connection.
 type credentials struct {
 	ca, cert, key []byte
 	authorization string
-	print         [sha256.Size]byte
+	fingerprint   [sha256.Size]byte
 }
 
 // vault reads endpoints.
@@ -102,7 +102,7 @@ func (v vault) read(ctx context.Context, e Endpoint) (c credentials, err error) 
 		fmt.Fprintf(h, "%d ", len(part))
 		h.Write(part)
 	}
-	h.Sum(c.print[:0])
+	h.Sum(c.fingerprint[:0])
 	return c, nil
 }
 

@@ -24,7 +24,7 @@ type Rule struct {
 }
 
 // DecodeRules reads the body of a customize hook's answer. No relatedResources at all is no rules: that is how a Go
-// program writes it. Errors are a *[Failure] without a URL.
+// program writes it. Errors are a *[Error] without a URL.
 func (f Form) DecodeRules(v Version, body []byte) ([]Rule, error) {
 	var answer *struct {
 		RelatedResources []*Rule `json:"relatedResources"`

@@ -4,7 +4,7 @@
 //
 // [Hook] is one hook of one controller. [Hook.Ask] tells it about a parent and returns its [Answer]; [Hook.AskRelated]
 // returns which other objects it wants to know. A question whose content did not change is not asked again.
-// [Form] judges an answer: whatever a hook sends, the result is an answer that can be acted on or a [Failure] that says
+// [Form] judges an answer: whatever a hook sends, the result is an answer that can be acted on or a [Error] that says
 // what is wrong with it, never a guess. An answer without children is a failure, not the wish to have none.
 //
 // A hook is somebody else's program at an address that somebody else wrote down: redirects are not followed, answers are

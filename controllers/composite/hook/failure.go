@@ -39,12 +39,12 @@ const (
 	Contradictory Reason = "HookAnswerContradictory"
 )
 
-// Failure is the error of every call that brought no answer to act on.
-type Failure struct {
+// Error is the error of every call that brought no answer to act on.
+type Error struct {
 	Hook Kind
 	// URL is where it was called, without a password; empty if there is none.
-	URL string
-	Reason
+	URL    string
+	Reason Reason
 	// Err says what happened, for people.
 	Err error
 	// Sample is the beginning of the body that came with a bad status. It is not part of the text of the error: whoever
@@ -52,14 +52,14 @@ type Failure struct {
 	Sample []byte
 }
 
-func (f *Failure) Error() string {
+func (f *Error) Error() string {
 	if f.URL == "" {
 		return fmt.Sprintf("%s hook: %v", f.Hook, f.Err)
 	}
 	return fmt.Sprintf("%s hook %s: %v", f.Hook, f.URL, f.Err)
 }
 
-func (f *Failure) Unwrap() error { return f.Err }
+func (f *Error) Unwrap() error { return f.Err }
 
 // TooManyRequestsError is the answer of a hook that wants to be asked later. It is no fault: no event, no back-off.
 type TooManyRequestsError struct {

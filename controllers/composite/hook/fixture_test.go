@@ -150,9 +150,9 @@ func newHook(t testing.TB, o hook.Options) *hook.Hook {
 	return h
 }
 
-func failure(t testing.TB, err error) *hook.Failure {
+func failure(t testing.TB, err error) *hook.Error {
 	t.Helper()
-	var f *hook.Failure
+	var f *hook.Error
 	if !errors.As(err, &f) {
 		t.Fatalf("the error is %v", err)
 	}

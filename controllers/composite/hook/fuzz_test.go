@@ -27,7 +27,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, form := range forms {
 			answer, err := form.Decode(body)
-			var failed *hook.Failure
+			var failed *hook.Error
 			switch {
 			case (answer == nil) != (err != nil):
 				t.Fatalf("%v and %v", answer, err)

@@ -46,12 +46,12 @@ type Hook struct {
 	memory     *Memory
 }
 
-// New returns a hook. The error is a *[Failure] with reason [Misconfigured] if the webhook has no address. Nothing is
+// New returns a hook. The error is a *[Error] with reason [Misconfigured] if the webhook has no address. Nothing is
 // called yet, and no Secret is read.
 func New(o Options) (*Hook, error) {
 	u, err := o.Webhook.address()
 	if err != nil {
-		return nil, &Failure{Hook: o.Kind, Reason: Misconfigured, Err: err}
+		return nil, &Error{Hook: o.Kind, Reason: Misconfigured, Err: err}
 	}
 	o.setDefaults()
 	h := &Hook{
@@ -90,7 +90,7 @@ func (o *Options) setDefaults() {
 }
 
 // Ask returns what the hook says about a parent. It calls the hook unless the last answer for this parent and revision
-// was to the very same question. Errors are a *[Failure], unless the question cannot be encoded; the answer before it
+// was to the very same question. Errors are a *[Error], unless the question cannot be encoded; the answer before it
 // stays remembered, and the next Ask calls again.
 func (h *Hook) Ask(ctx context.Context, q *Question) (*Answer, error) {
 	question, err := h.digest(q)
@@ -149,7 +149,7 @@ func ask[A any](
 		return answer, nil
 	}
 	if answer, err = decode(said.body); err != nil {
-		if f, ok := err.(*Failure); ok { //nolint:errorlint // decode makes it, and this completes it
+		if f, ok := err.(*Error); ok { //nolint:errorlint // decode makes it, and this completes it
 			f.URL = h.caller.url.Redacted()
 		}
 		return answer, err

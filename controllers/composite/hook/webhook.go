@@ -100,9 +100,9 @@ func (w *Webhook) strict(v Version) bool {
 
 // EndpointConfig is what a controller says about all hooks at a host.
 type EndpointConfig struct {
+	Endpoint
 	// Host is a name or address, with a port unless it is that of the URL's scheme. Case does not matter.
 	Host string
-	Endpoint
 }
 
 // endpoint returns what holds for a call to u: what the webhook says itself, and if it says nothing at all, the first
