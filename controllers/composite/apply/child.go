@@ -55,11 +55,9 @@ func Child(observed, desired, served map[string]any) (Result, error) {
 	}
 	merged, _ := Merge(observed, last, want)
 	merged = resetSystemFields(merged, observed)
-	if written != "" {
-		merged = annotated(merged, written) // it may have gone with all annotations
-	}
 
-	r := Result{Object: merged, Content: !equal(merged, observed)}
+	r := Result{Object: merged}
+	r.Content = len(r.Differences(observed, 1)) > 0
 	r.Reapplied = written == string(text) || last != nil && equal(last, desired)
 	if r.Reapplied {
 		// Equal in content, if not in bytes: no reason to write, and keep says so.

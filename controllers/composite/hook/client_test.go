@@ -163,6 +163,19 @@ func TestAHookThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
+func TestAnAnswerWithoutEnd(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ []call) {
+		for {
+			if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+				return
+			}
+		}
+	})
+	if _, err := ask(t, options(s.URL)); failure(t, err).Reason != hook.TooLarge {
+		t.Error(err)
+	}
+}
+
 func TestACallEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
