@@ -41,16 +41,14 @@ func (b *bounded[K, V]) get(key K) (value V, ok bool) {
 func (b *bounded[K, V]) put(key K, value V, size int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if element, ok := b.items[key]; ok {
-		b.remove(element)
-	}
+	b.cut(b.items[key])
 	if size > b.limit {
 		return
 	}
 	b.items[key] = b.order.PushFront(&boundedItem[K, V]{key, value, size})
 	b.size += size
 	for b.size > b.limit {
-		b.remove(b.order.Back())
+		b.cut(b.order.Back())
 	}
 }
 
@@ -60,12 +58,23 @@ func (b *bounded[K, V]) drop(gone func(K) bool) {
 	defer b.mu.Unlock()
 	for key, element := range b.items {
 		if gone(key) {
-			b.remove(element)
+			b.cut(element)
 		}
 	}
 }
 
-func (b *bounded[K, V]) remove(element *list.Element) {
+// remove removes what is under key, if there is anything.
+func (b *bounded[K, V]) remove(key K) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.cut(b.items[key])
+}
+
+// cut removes an element. It may be nil.
+func (b *bounded[K, V]) cut(element *list.Element) {
+	if element == nil {
+		return
+	}
 	item := b.item(element)
 	b.order.Remove(element)
 	delete(b.items, item.key)

@@ -12,6 +12,9 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -160,6 +163,42 @@ func TestCABundleReplacesTheSystemsRoots(t *testing.T) {
 	}
 }
 
+// TestTheSystemsRoots asks in a process of its own, whose system trusts the server.
+func TestTheSystemsRoots(t *testing.T) {
+	const inside = "CAIRN_TEST_ASKS_AT"
+	if address := os.Getenv(inside); address != "" {
+		o := options(address)
+		if _, err := ask(t, o); err != nil {
+			t.Errorf("the system trusts it: %v", err)
+		}
+		o.Webhook.Endpoint.CABundle = &hook.CABundle{Inline: newAuthority(t).pem}
+		if _, err := ask(t, o); err == nil {
+			t.Error("the bundle does not hold the server's authority, and the server is trusted")
+		}
+		return
+	}
+	a := newAuthority(t)
+	s := secure(t, a, always(noChildren), nil)
+	roots := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(roots, a.pem, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestTheSystemsRoots$")
+	again.Env = append(os.Environ(), inside+"="+s.URL, "SSL_CERT_FILE="+roots)
+	if out, err := again.CombinedOutput(); err != nil || s.count() != 1 {
+		t.Errorf("%v, %d calls\n%s", err, s.count(), out)
+	}
+}
+
+func TestOldTLSIsRefused(t *testing.T) {
+	a := newAuthority(t)
+	s := secure(t, a, always(noChildren), func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 })
+	o := options(s.URL)
+	o.Webhook.Endpoint.CABundle = &hook.CABundle{Inline: a.pem}
+	_, err := ask(t, o)
+	checkError(t, err, "protocol version")
+}
+
 func checkError(t *testing.T, err error, want string) {
 	t.Helper()
 	if want == "" {
@@ -204,14 +243,14 @@ func TestClientTLSAndItsRotation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := <-who; got != "first" || len(who) > 0 {
+	if got := seen(who); got != "first" || len(who) > 0 {
 		t.Fatalf("%s, and %d more connections", got, len(who))
 	}
 	rotate("second")
 	if err := call(); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-who; got != "second" {
+	if got := seen(who); got != "second" {
 		t.Errorf("the old certificate is still in use")
 	}
 	secrets["client"]["tls.key"] = []byte("x")
@@ -222,6 +261,16 @@ func TestClientTLSAndItsRotation(t *testing.T) {
 	o.Webhook.Endpoint.ClientTLS = nil
 	if _, err := ask(t, o); err == nil {
 		t.Error("the server asks for no certificate: this is no test of anything")
+	}
+}
+
+// seen returns what has been seen by now.
+func seen(who <-chan string) string {
+	select {
+	case name := <-who:
+		return name
+	default:
+		return "nobody"
 	}
 }
 

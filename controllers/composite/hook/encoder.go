@@ -48,6 +48,6 @@ func (e *Encoder) encode(o *unstructured.Unstructured) (json.RawMessage, error) 
 }
 
 // Forget drops what is kept of an object that is gone. Without it, that is dropped when room is needed.
-func (e *Encoder) Forget(uid types.UID) {
-	e.encoded.drop(func(k encodedKey) bool { return k.uid == uid })
+func (e *Encoder) Forget(o *unstructured.Unstructured) {
+	e.encoded.remove(encodedKey{o.GetUID(), o.GetAPIVersion()})
 }

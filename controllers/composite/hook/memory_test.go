@@ -3,6 +3,7 @@ package hook_test
 import (
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -52,7 +53,8 @@ func TestWhatDidNotChangeIsNotAskedAgain(t *testing.T) {
 		{"a related object", func(q *hook.Question) { q.Related = related("2") }, true},
 		{"no related object", func(q *hook.Question) { q.Related[0].Objects = nil }, true},
 		{"no related kind", func(q *hook.Question) { q.Related = nil }, true},
-		{"a child that is related as well", func(q *hook.Question) { q.Related[0].Objects = append(q.Related[0].Objects, pod("a", "1")) }, true},
+		{"a related kind more, without objects", func(q *hook.Question) { q.Related = append(q.Related, pods()...) }, true},
+		{"a child that is related as well", func(q *hook.Question) { q.Related = append(q.Related, pods(pod("a", "1"))...) }, true},
 		{"a parent that nobody numbered", func(q *hook.Question) { q.Parent.SetResourceVersion("") }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -102,7 +104,7 @@ func TestParentsAndHooksShareNoAnswer(t *testing.T) {
 		t.Errorf("closed: answers %d and %d", a, b)
 	}
 	o.Memory.Forget("parent-uid")
-	o.Encoder.Forget("parent-uid")
+	o.Encoder.Forget(catset("1"))
 	if a, b := statusCall(t, two, q), statusCall(t, one, q); a != 5 || b != 6 {
 		t.Errorf("forgotten: answers %d and %d", a, b)
 	}
@@ -230,8 +232,8 @@ func TestCustomizeIsAskedByWhatPeopleWrite(t *testing.T) {
 			q.Parent.SetGeneration(2)
 			q.Parent.SetAnnotations(map[string]string{"a": "b"})
 		}, 5},
-		{"no generation", func(*hook.Question) {}, 6},
-		{"no generation, status", func(q *hook.Question) { q.Parent.SetResourceVersion("2") }, 7},
+		{"no generation", func(*hook.Question) {}, 7},
+		{"no generation, status", func(q *hook.Question) { q.Parent.SetResourceVersion("2") }, 8},
 	} {
 		q := &hook.Question{Parent: catset("1")}
 		c.edit(q)
@@ -243,4 +245,28 @@ func TestCustomizeIsAskedByWhatPeopleWrite(t *testing.T) {
 			t.Errorf("%s: %d calls, want %d", c.name, s.count(), c.calls)
 		}
 	}
+}
+
+func TestManyAskAtOnce(t *testing.T) {
+	s := serve(t, always(noChildren))
+	secrets := fakeSecrets{"s": {"token": []byte("t")}}
+	o := options(s.URL)
+	o.Secrets, o.Webhook.ETag = secrets, true
+	o.Webhook.Endpoint.Authorization = &hook.Authorization{Secret: *from("s", "token")}
+	o.Memory, o.Encoder = hook.NewMemory(300), hook.NewEncoder(300) // less than there is
+	h := newHook(t, o)
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			for n := range 20 {
+				p := catset(fmt.Sprint(n))
+				p.SetUID(types.UID(fmt.Sprint(i % 4)))
+				q := &hook.Question{Parent: p, Revision: fmt.Sprint("r", i%2), Children: pods(pod("a", fmt.Sprint(n)))}
+				if _, err := h.Ask(t.Context(), q); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
 }
