@@ -228,10 +228,11 @@ func TestCustomizeIsAskedByWhatPeopleWrite(t *testing.T) {
 		{"another revision", func(q *hook.Question) { q.Parent.SetGeneration(2); q.Revision = "r1" }, 3},
 		{"and back", func(q *hook.Question) { q.Parent.SetGeneration(2) }, 3},
 		{"a label", func(q *hook.Question) { q.Parent.SetGeneration(2); q.Parent.SetLabels(map[string]string{"a": "b"}) }, 4},
+		{"no label", func(q *hook.Question) { q.Parent.SetGeneration(2) }, 5},
 		{"an annotation", func(q *hook.Question) {
 			q.Parent.SetGeneration(2)
 			q.Parent.SetAnnotations(map[string]string{"a": "b"})
-		}, 5},
+		}, 6},
 		{"no generation", func(*hook.Question) {}, 7},
 		{"no generation, status", func(q *hook.Question) { q.Parent.SetResourceVersion("2") }, 8},
 	} {
