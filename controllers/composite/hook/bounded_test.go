@@ -3,6 +3,7 @@ package hook
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 )
 
@@ -71,4 +72,19 @@ func TestBounded(t *testing.T) {
 			},
 		})
 	})
+}
+
+func TestEncoderForgets(t *testing.T) {
+	e := NewEncoder(1 << 20)
+	a, b := bigPod("a"), bigPod("b")
+	for range 2 {
+		for _, o := range []*unstructured.Unstructured{a, b} {
+			if _, err := e.encode(o); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if e.Forget(a); len(e.encoded.items) != 1 {
+		t.Errorf("%d objects are kept", len(e.encoded.items))
+	}
 }
