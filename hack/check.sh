@@ -44,7 +44,7 @@ stage() {
 	name=${name%/...}
 	log=$logs/${name//\//-}.log
 	# Little garbage collection while memory lasts: two of these run side by side, also on a machine with 8 GB.
-	local -a vars=("$run" CAIRN_CHECK=full GOGC="${GOGC:-300}" GOMEMLIMIT="${GOMEMLIMIT:-4500MiB}")
+	local -a vars=("$run" CAIRN_CHECK=full GOGC="${GOGC:-500}" GOMEMLIMIT="${GOMEMLIMIT:-4500MiB}")
 	# client-go panics if a cached object was changed by anybody. To find out it compares every version of the last
 	# minutes, each second: with hundreds of managers in one process that would be all it does. The cut of the sweep that
 	# "make test" runs has it on.
