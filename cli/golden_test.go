@@ -3,7 +3,6 @@ package cli_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -54,6 +53,7 @@ var worlds = map[string]func() []client.Object{
 		}
 	},
 	"empty": func() []client.Object { return []client.Object{daemonSet("web:1")} },
+	"kinds": kinds,
 }
 
 var now = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
@@ -112,11 +112,12 @@ func execute(c client.Client, args []string, stdout, stderr *bytes.Buffer) error
 	e.Clock = testingclock.NewFakePassiveClock(now)
 	e.Open = func(args []string) (*inspect.Inspector, client.Object, error) {
 		kind, name, _ := strings.Cut(strings.Join(args, "/"), "/")
-		if kind != "ds" {
-			return nil, nil, errors.New("this world has nothing but DaemonSets")
+		o, ok := shortNames[kind]
+		if !ok {
+			return nil, nil, fmt.Errorf("this world has no %s", kind)
 		}
-		ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
-		return inspect.New(c), ds, c.Get(context.Background(), client.ObjectKeyFromObject(ds), ds)
+		o = o.DeepCopyObject().(client.Object)
+		return inspect.New(c), o, c.Get(context.Background(), client.ObjectKey{Namespace: "shop", Name: name}, o)
 	}
 	root := cli.NewRoot(e)
 	root.SetArgs(args)

@@ -41,8 +41,8 @@ func TestAskEqual(t *testing.T) {
 		t.Errorf("%s by rule %s: %+v", v.Kind, v.Rule, recorded)
 	}
 	// The question is about this very version of the parent, and replaces the template as a whole.
-	asked := s.calls("dry-run")
-	if len(asked) != 1 || asked[0].kind != "DaemonSet" || asked[0].name != "agent" {
+	asked := s.Calls("dry-run")
+	if len(asked) != 1 || asked[0].Kind != "DaemonSet" || asked[0].Name != "agent" {
 		t.Fatalf("asked %v", asked)
 	}
 	for _, part := range []string{
@@ -50,26 +50,26 @@ func TestAskEqual(t *testing.T) {
 		`{"op":"replace","path":"/metadata/resourceVersion","value":"` + before.ResourceVersion + `"}`,
 		`{"op":"add","path":"/spec/template","value":{`,
 	} {
-		if !strings.Contains(asked[0].body, part) {
-			t.Errorf("the question %s lacks %s", asked[0].body, part)
+		if !strings.Contains(asked[0].Body, part) {
+			t.Errorf("the question %s lacks %s", asked[0].Body, part)
 		}
 	}
 	if diff := cmp.Diff(before, s.parent()); diff != "" {
 		t.Errorf("asking changed the parent:\n%s", diff)
 	}
 	// The answer is stamped on the revision, whose data stays (R4).
-	if writes := s.writes(); len(writes) != 1 || writes[0].verb != "patch" || !strings.Contains(writes[0].body, history.ParentGenerationAnnotation) {
+	if writes := s.Writes(); len(writes) != 1 || writes[0].Verb != "patch" || !strings.Contains(writes[0].Body, history.ParentGenerationAnnotation) {
 		t.Errorf("wrote %v", writes)
 	}
 	if diff := cmp.Diff(old.Data, s.stored()[old.Name].Data); diff != "" {
 		t.Errorf("data changed:\n%s", diff)
 	}
-	s.forget()
+	s.Forget()
 	// Another process believes the stamp where the server cannot be asked, and asks once where it can: anybody who may
 	// write revisions can write a stamp.
 	v, _ = mustPass(t, asking(s), s.parent())
-	if v.Rule != revision.RuleServer || len(s.calls("dry-run")) != 1 || len(s.writes()) != 0 {
-		t.Errorf("by rule %s with %v", v.Rule, s.calls())
+	if v.Rule != revision.RuleServer || len(s.Calls("dry-run")) != 1 || len(s.Writes()) != 0 {
+		t.Errorf("by rule %s with %v", v.Rule, s.Calls())
 	}
 }
 
@@ -87,7 +87,7 @@ func TestAnswersAreCached(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, agent("agent:1"), undefaulted(t, "agent:1", 1))
 			if c.answer != nil {
-				s.before = fail("dry-run", c.answer)
+				s.Before = fail("dry-run", c.answer)
 			}
 			log := asking(s)
 			for range 3 {
@@ -95,22 +95,22 @@ func TestAnswersAreCached(t *testing.T) {
 					t.Errorf("%s: %s", v.Kind, v.Reason)
 				}
 			}
-			if got := s.calls("dry-run"); len(got) != 1 {
+			if got := s.Calls("dry-run"); len(got) != 1 {
 				t.Errorf("asked %d times", len(got))
 			}
 			// A new generation, and a new version of the revision, are new questions.
 			resolve(t, log, s.edit(func(ds *appsv1.DaemonSet) { ds.Spec.MinReadySeconds = 1 }))
-			if got := s.calls("dry-run"); len(got) != 2 {
+			if got := s.Calls("dry-run"); len(got) != 2 {
 				t.Errorf("asked %d times after a change of the parent", len(got))
 			}
 			for _, o := range s.stored() {
 				o.Annotations = map[string]string{"touched": "yes"}
-				if err := s.raw.Update(t.Context(), o); err != nil {
+				if err := s.Raw.Update(t.Context(), o); err != nil {
 					t.Fatal(err)
 				}
 			}
 			resolve(t, log, s.parent())
-			if got := s.calls("dry-run"); len(got) != 3 {
+			if got := s.Calls("dry-run"); len(got) != 3 {
 				t.Errorf("asked %d times after a change of the revision", len(got))
 			}
 		})
@@ -120,7 +120,7 @@ func TestAnswersAreCached(t *testing.T) {
 func TestAskRefused(t *testing.T) {
 	s := newServer(t, agent("agent:1"), undefaulted(t, "agent:1", 1))
 	refusal := apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, "agent", nil)
-	s.before = fail("dry-run", refusal)
+	s.Before = fail("dry-run", refusal)
 	v, recorded := mustPass(t, asking(s), s.parent())
 	if v.Kind != revision.RollForward || recorded.Update.Number != 2 {
 		t.Errorf("%s to revision %d", v.Kind, recorded.Update.Number)
@@ -140,10 +140,10 @@ func TestAskRefusedAboutAStamp(t *testing.T) {
 		history.ParentGenerationAnnotation: strconv.FormatInt(parent.Generation, 10),
 	}
 	s := newServer(t, parent, old)
-	s.before = fail("dry-run", apierrors.NewForbidden(schema.GroupResource{}, "agent", errors.New("no dry runs")))
+	s.Before = fail("dry-run", apierrors.NewForbidden(schema.GroupResource{}, "agent", errors.New("no dry runs")))
 	v, _ := mustPass(t, asking(s), s.parent())
-	if v.Kind != revision.NoChange || len(v.Refused) != 1 || len(s.writes()) != 0 {
-		t.Errorf("%s (%s), refused %v, wrote %v", v.Kind, v.Reason, v.Refused, s.writes())
+	if v.Kind != revision.NoChange || len(v.Refused) != 1 || len(s.Writes()) != 0 {
+		t.Errorf("%s (%s), refused %v, wrote %v", v.Kind, v.Reason, v.Refused, s.Writes())
 	}
 }
 
@@ -160,15 +160,15 @@ func TestAskUnanswered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, agent("agent:1"), undefaulted(t, "agent:1", 1))
-			s.before = fail("dry-run", c.err)
+			s.Before = fail("dry-run", c.err)
 			log := asking(s)
 			if v, _, err := pass(t.Context(), log, s.parent()); v != nil || err == nil || errors.Is(err, history.ErrStale) != c.stale {
 				t.Errorf("%v, %v", v, err)
 			}
-			if len(s.writes()) != 0 {
-				t.Errorf("wrote %v", s.writes())
+			if len(s.Writes()) != 0 {
+				t.Errorf("wrote %v", s.Writes())
 			}
-			s.before = nil
+			s.Before = nil
 			if v := resolve(t, log, s.parent()); v.Kind != revision.NoChange {
 				t.Errorf("later %s: %s", v.Kind, v.Reason)
 			}
@@ -181,8 +181,8 @@ func TestAskOlderRead(t *testing.T) {
 	s := newServer(t, agent("agent:1"), undefaulted(t, "agent:1", 1))
 	old := s.parent()
 	s.edit(func(ds *appsv1.DaemonSet) { ds.Spec.MinReadySeconds = 1 })
-	if _, _, err := pass(t.Context(), asking(s), old); !errors.Is(err, history.ErrStale) || len(s.writes()) != 0 {
-		t.Errorf("wrote %v, %v", s.writes(), err)
+	if _, _, err := pass(t.Context(), asking(s), old); !errors.Is(err, history.ErrStale) || len(s.Writes()) != 0 {
+		t.Errorf("wrote %v, %v", s.Writes(), err)
 	}
 }
 
@@ -207,8 +207,8 @@ func TestNotAsked(t *testing.T) {
 			}
 			s := newServer(t, c.parent, o)
 			v, recorded := mustPass(t, c.log(s), s.parent())
-			if v.Kind != revision.RollForward || recorded.Update.Number != 2 || len(s.calls("dry-run")) != 0 {
-				t.Errorf("%s to revision %d with %v", v.Kind, recorded.Update.Number, s.calls("dry-run"))
+			if v.Kind != revision.RollForward || recorded.Update.Number != 2 || len(s.Calls("dry-run")) != 0 {
+				t.Errorf("%s to revision %d with %v", v.Kind, recorded.Update.Number, s.Calls("dry-run"))
 			}
 		})
 	}
@@ -227,8 +227,8 @@ func TestAskDifferent(t *testing.T) {
 	if v.Kind != revision.Rollback || v.Update.Name != "agent-other" {
 		t.Errorf("%s: %s", v.Kind, v.Reason)
 	}
-	asked := s.calls("dry-run")
-	if len(asked) != 2 || strings.Contains(asked[0].body, "hostPID") || !strings.Contains(asked[1].body, "hostPID") {
+	asked := s.Calls("dry-run")
+	if len(asked) != 2 || strings.Contains(asked[0].Body, "hostPID") || !strings.Contains(asked[1].Body, "hostPID") {
 		t.Errorf("asked %v", asked)
 	}
 }

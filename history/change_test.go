@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -33,19 +34,19 @@ func TestRenumber(t *testing.T) {
 	s := twoRevisions(t)
 	ds := s.image("agent:1")
 	before := s.stored()
-	s.forget()
+	s.Forget()
 	v, recorded := mustPass(t, newLog(s), ds)
 	if v.Kind != revision.Rollback || recorded.Update.Number != 3 || recorded.Update.Hash == "" || recorded.Update.Stamp.Generation != 3 {
 		t.Errorf("%s to %+v", v.Kind, recorded.Update)
 	}
-	writes := s.writes()
+	writes := s.Writes()
 	if len(writes) != 1 {
 		t.Fatalf("wrote %v", writes)
 	}
 	// Exactly the number and the stamp, of exactly the object that was read.
 	o := before[recorded.Update.Name]
 	var got map[string]any
-	if err := json.Unmarshal([]byte(writes[0].body), &got); err != nil {
+	if err := json.Unmarshal([]byte(writes[0].Body), &got); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{"revision": 3.0, "metadata": map[string]any{
@@ -65,14 +66,14 @@ func TestRenumberConflicts(t *testing.T) {
 	for name, meanwhile := range map[string]func(*server, *appsv1.ControllerRevision) error{
 		"changed": func(s *server, o *appsv1.ControllerRevision) error {
 			o.Annotations["seen"] = "yes"
-			return s.raw.Update(context.Background(), o)
+			return s.Raw.Update(context.Background(), o)
 		},
 		"replaced": func(s *server, o *appsv1.ControllerRevision) error {
 			twin := o.DeepCopy()
 			twin.UID, twin.ResourceVersion = "twin", ""
-			return errors.Join(s.raw.Delete(context.Background(), o), s.raw.Create(context.Background(), twin))
+			return errors.Join(s.Raw.Delete(context.Background(), o), s.Raw.Create(context.Background(), twin))
 		},
-		"deleted": func(s *server, o *appsv1.ControllerRevision) error { return s.raw.Delete(context.Background(), o) },
+		"deleted": func(s *server, o *appsv1.ControllerRevision) error { return s.Raw.Delete(context.Background(), o) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := twoRevisions(t)
@@ -82,13 +83,13 @@ func TestRenumberConflicts(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := s.stored()
-			s.forget()
+			s.Forget()
 			recorded, err := log.Record(t.Context(), ds, v, nil, nil)
 			if recorded != nil || !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 				t.Errorf("recorded %v, %v", recorded, err)
 			}
-			if diff := cmp.Diff(before, s.stored()); diff != "" || len(s.writes()) != 1 {
-				t.Errorf("wrote %v:\n%s", s.writes(), diff)
+			if diff := cmp.Diff(before, s.stored()); diff != "" || len(s.Writes()) != 1 {
+				t.Errorf("wrote %v:\n%s", s.Writes(), diff)
 			}
 		})
 	}
@@ -109,7 +110,7 @@ func TestStaleParent(t *testing.T) {
 		"being deleted": func(s *server) {
 			ds := s.parent()
 			ds.Finalizers = []string{"example.com/wait"}
-			if err := s.raw.Update(context.Background(), ds); err != nil {
+			if err := s.Raw.Update(context.Background(), ds); err != nil {
 				s.t.Fatal(err)
 			}
 			s.drop(ds)
@@ -124,12 +125,12 @@ func TestStaleParent(t *testing.T) {
 					t.Fatalf("%s: %s", v.Kind, v.Reason)
 				}
 				change(s)
-				s.forget()
+				s.Forget()
 				if recorded, err := log.Record(t.Context(), ds, v, nil, nil); recorded != nil || !errors.Is(err, history.ErrStale) {
 					t.Errorf("recorded %v, %v", recorded, err)
 				}
-				if len(s.writes()) != 0 {
-					t.Errorf("wrote %v", s.writes())
+				if len(s.Writes()) != 0 {
+					t.Errorf("wrote %v", s.Writes())
 				}
 			})
 		}
@@ -139,15 +140,15 @@ func TestStaleParent(t *testing.T) {
 func TestParentThatCannotBeRead(t *testing.T) {
 	s := twoRevisions(t)
 	ds := s.image("agent:1")
-	s.forget()
-	s.before = func(c call) error {
-		if c.kind == "DaemonSet" {
+	s.Forget()
+	s.Before = func(c fakeserver.Call) error {
+		if c.Kind == "DaemonSet" {
 			return apierrors.NewInternalError(errors.New("boom"))
 		}
 		return nil
 	}
-	if _, _, err := pass(t.Context(), newLog(s), ds); !apierrors.IsInternalError(err) || errors.Is(err, history.ErrStale) || len(s.writes()) != 0 {
-		t.Errorf("wrote %v, %v", s.writes(), err)
+	if _, _, err := pass(t.Context(), newLog(s), ds); !apierrors.IsInternalError(err) || errors.Is(err, history.ErrStale) || len(s.Writes()) != 0 {
+		t.Errorf("wrote %v, %v", s.Writes(), err)
 	}
 }
 
@@ -156,14 +157,14 @@ func TestFence(t *testing.T) {
 	s := twoRevisions(t)
 	old := s.parent()
 	mustPass(t, newLog(s), s.image("agent:3"))
-	s.forget()
-	if v, _, err := pass(t.Context(), newLog(s), old); v != nil || !errors.Is(err, history.ErrStale) || len(s.writes()) != 0 {
-		t.Errorf("%v, wrote %v, %v", v, s.writes(), err)
+	s.Forget()
+	if v, _, err := pass(t.Context(), newLog(s), old); v != nil || !errors.Is(err, history.ErrStale) || len(s.Writes()) != 0 {
+		t.Errorf("%v, wrote %v, %v", v, s.Writes(), err)
 	}
 	// A stamp that the API server itself contradicts was forged, or comes from a backup, and blocks nobody.
 	for _, o := range s.stored() {
 		o.Annotations[history.ParentGenerationAnnotation] = "99"
-		if err := s.raw.Update(t.Context(), o); err != nil {
+		if err := s.Raw.Update(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -185,9 +186,9 @@ func TestMissingLabels(t *testing.T) {
 	if _, _, err := pass(t.Context(), log, s.parent()); !errors.Is(err, history.ErrStale) {
 		t.Errorf("%v, want a fresh pass", err)
 	}
-	for _, w := range s.writes() {
-		if w.uid == "" || w.version == "" {
-			t.Errorf("no precondition in %s", w.body)
+	for _, w := range s.Writes() {
+		if w.UID == "" || w.Version == "" {
+			t.Errorf("no precondition in %s", w.Body)
 		}
 	}
 	for name, want := range map[string]string{first.Name: "agent-old", second.Name: strings.Repeat("long", 16)[1:]} {
@@ -213,7 +214,7 @@ func withDuplicate(t *testing.T) (*server, *history.Log, *revision.Duplicate, *h
 	if v.Kind != revision.NoChange || len(v.Duplicates) != 1 {
 		t.Fatalf("%s with %d duplicates", v.Kind, len(v.Duplicates))
 	}
-	s.forget()
+	s.Forget()
 	return s, log, &v.Duplicates[0], v
 }
 
@@ -224,8 +225,8 @@ func TestDuplicates(t *testing.T) {
 		s, log, d, v := withDuplicate(t)
 		var asked []string
 		recorded, err := log.Record(t.Context(), s.parent(), v, nil, func(_ context.Context, from, to revision.Revision) error {
-			if len(s.writes()) != 0 {
-				t.Errorf("relabelled after %v", s.writes())
+			if len(s.Writes()) != 0 {
+				t.Errorf("relabelled after %v", s.Writes())
 			}
 			asked = append(asked, from.Hash+" to "+to.Hash)
 			return nil
@@ -236,9 +237,9 @@ func TestDuplicates(t *testing.T) {
 		if diff := cmp.Diff([]string{"twin to " + d.Of.Hash}, asked); diff != "" {
 			t.Errorf("asked to relabel (-want +got):\n%s", diff)
 		}
-		writes := s.writes()
-		if len(writes) != 2 || writes[1].verb != "patch" || writes[0].verb != "delete" || // the patch stamps agent:2
-			writes[0].uid != "twin" || writes[0].version != d.Revision.ResourceVersion {
+		writes := s.Writes()
+		if len(writes) != 2 || writes[1].Verb != "patch" || writes[0].Verb != "delete" || // the patch stamps agent:2
+			writes[0].UID != "twin" || writes[0].Version != d.Revision.ResourceVersion {
 			t.Errorf("wrote %+v", writes)
 		}
 		if diff := cmp.Diff(map[string]int64{"agent:1": 2, "agent:2": 3}, s.numbers()); diff != "" {
@@ -252,13 +253,13 @@ func TestDuplicates(t *testing.T) {
 		if recorded != nil || !errors.Is(err, boom) || !strings.Contains(err.Error(), "point the children of revision agent-twin") {
 			t.Errorf("%+v, %v", recorded, err)
 		}
-		if len(s.writes()) != 0 || len(s.stored()) != 3 {
-			t.Errorf("wrote %v", s.writes())
+		if len(s.Writes()) != 0 || len(s.stored()) != 3 {
+			t.Errorf("wrote %v", s.Writes())
 		}
 	})
 	t.Run("not deleted", func(t *testing.T) {
 		s, log, _, v := withDuplicate(t)
-		s.before = fail("delete", apierrors.NewInternalError(errors.New("boom")))
+		s.Before = fail("delete", apierrors.NewInternalError(errors.New("boom")))
 		recorded, err := log.Record(t.Context(), s.parent(), v, nil, func(context.Context, revision.Revision, revision.Revision) error { return nil })
 		if recorded != nil || !apierrors.IsInternalError(err) {
 			t.Errorf("%+v, %v", recorded, err)
@@ -270,19 +271,19 @@ func TestDuplicates(t *testing.T) {
 // and no child is pointed at it: with both gone, what the children came from would be lost (H3).
 func TestDuplicateOfWhatIsGone(t *testing.T) {
 	for name, change := range map[string]func(*server, *appsv1.ControllerRevision) error{
-		"gone": func(s *server, o *appsv1.ControllerRevision) error { return s.raw.Delete(context.Background(), o) },
+		"gone": func(s *server, o *appsv1.ControllerRevision) error { return s.Raw.Delete(context.Background(), o) },
 		"made again": func(s *server, o *appsv1.ControllerRevision) error {
 			again := o.DeepCopy()
 			again.UID, again.ResourceVersion = "again", ""
-			return errors.Join(s.raw.Delete(context.Background(), o), s.raw.Create(context.Background(), again))
+			return errors.Join(s.Raw.Delete(context.Background(), o), s.Raw.Create(context.Background(), again))
 		},
 		"going": func(s *server, o *appsv1.ControllerRevision) error {
 			o.Finalizers = []string{"example.com/wait"}
-			return errors.Join(s.raw.Update(context.Background(), o), s.raw.Delete(context.Background(), o))
+			return errors.Join(s.Raw.Update(context.Background(), o), s.Raw.Delete(context.Background(), o))
 		},
 		"let go": func(s *server, o *appsv1.ControllerRevision) error {
 			o.OwnerReferences = nil
-			return s.raw.Update(context.Background(), o)
+			return s.Raw.Update(context.Background(), o)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -294,24 +295,24 @@ func TestDuplicateOfWhatIsGone(t *testing.T) {
 				t.Error("children were pointed at it")
 				return nil
 			})
-			if recorded != nil || !errors.Is(err, history.ErrStale) || len(s.writes()) != 0 || s.stored()["agent-twin"] == nil {
-				t.Errorf("%+v, %v, wrote %v", recorded, err, s.writes())
+			if recorded != nil || !errors.Is(err, history.ErrStale) || len(s.Writes()) != 0 || s.stored()["agent-twin"] == nil {
+				t.Errorf("%+v, %v, wrote %v", recorded, err, s.Writes())
 			}
 		})
 	}
 	t.Run("no answer", func(t *testing.T) {
 		s, log, _, v := withDuplicate(t)
-		s.before = failRevision("get", apierrors.NewInternalError(errors.New("boom")))
+		s.Before = failRevision("get", apierrors.NewInternalError(errors.New("boom")))
 		recorded, err := log.Record(t.Context(), s.parent(), v, nil, nil)
-		if recorded != nil || !apierrors.IsInternalError(err) || errors.Is(err, history.ErrStale) || len(s.writes()) != 0 {
-			t.Errorf("%+v, %v, wrote %v", recorded, err, s.writes())
+		if recorded != nil || !apierrors.IsInternalError(err) || errors.Is(err, history.ErrStale) || len(s.Writes()) != 0 {
+			t.Errorf("%+v, %v, wrote %v", recorded, err, s.Writes())
 		}
 	})
 }
 
 func (s *server) drop(ds *appsv1.DaemonSet) {
 	s.t.Helper()
-	if err := s.raw.Delete(context.Background(), ds); err != nil {
+	if err := s.Raw.Delete(context.Background(), ds); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -319,7 +320,7 @@ func (s *server) drop(ds *appsv1.DaemonSet) {
 func (s *server) add(ds *appsv1.DaemonSet) {
 	s.t.Helper()
 	ds.DeletionTimestamp = (*metav1.Time)(nil)
-	if err := s.raw.Create(context.Background(), ds); err != nil {
+	if err := s.Raw.Create(context.Background(), ds); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -75,7 +76,7 @@ func TestClaim(t *testing.T) {
 					t.Errorf("claimed %d, %v", len(entries), err)
 				}
 				var after appsv1.ControllerRevision
-				if err := s.raw.Get(t.Context(), client.ObjectKeyFromObject(o), &after); err != nil {
+				if err := s.Raw.Get(t.Context(), client.ObjectKeyFromObject(o), &after); err != nil {
 					t.Fatal(err)
 				}
 				var owner types.UID
@@ -89,12 +90,12 @@ func TestClaim(t *testing.T) {
 				if before := metav1.GetControllerOf(o); (before == nil) != (owner == "") {
 					changed = 1
 				}
-				if len(s.writes()) != changed || wrote != changed {
-					t.Errorf("%d changes wanted, wrote %v, told of %d", changed, s.writes(), wrote)
+				if len(s.Writes()) != changed || wrote != changed {
+					t.Errorf("%d changes wanted, wrote %v, told of %d", changed, s.Writes(), wrote)
 				}
-				for _, w := range s.writes() {
-					if w.uid != string(o.UID) || w.version == "" {
-						t.Errorf("no precondition in %s", w.body)
+				for _, w := range s.Writes() {
+					if w.UID != string(o.UID) || w.Version == "" {
+						t.Errorf("no precondition in %s", w.Body)
 					}
 				}
 			})
@@ -107,7 +108,7 @@ func TestAdoptedHistoryIsUsed(t *testing.T) {
 	orphan := one(t, func(o *appsv1.ControllerRevision) { o.OwnerReferences = nil; o.Revision = 5 })
 	s := newServer(t, agent("agent:1"), orphan)
 	v, recorded := mustPass(t, newLog(s), s.parent())
-	if v.Kind != revision.NoChange || recorded.Update.Name != orphan.Name || recorded.Update.Number != 5 || len(s.calls("create")) != 0 {
+	if v.Kind != revision.NoChange || recorded.Update.Name != orphan.Name || recorded.Update.Number != 5 || len(s.Calls("create")) != 0 {
 		t.Errorf("%s: %s", v.Kind, v.Reason)
 	}
 }
@@ -116,7 +117,7 @@ func TestAdoptedHistoryIsUsed(t *testing.T) {
 func TestClaimErrors(t *testing.T) {
 	boom := apierrors.NewInternalError(errors.New("boom"))
 	for name, c := range map[string]struct {
-		before func(call) error
+		before func(fakeserver.Call) error
 		want   string
 	}{
 		"list":  {fail("list", boom), "boom"},
@@ -126,7 +127,7 @@ func TestClaimErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, agent("agent:1"), one(t, func(o *appsv1.ControllerRevision) { o.OwnerReferences = nil }))
-			s.before = c.before
+			s.Before = c.before
 			entries, err := newLog(s).Claim(t.Context(), s.parent(), matching)
 			if len(entries) != 0 || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("claimed %d, %v", len(entries), err)
@@ -137,7 +138,7 @@ func TestClaimErrors(t *testing.T) {
 	if _, err := newLog(s).Claim(t.Context(), s.parent(), labels.Everything()); err == nil || !strings.Contains(err.Error(), "empty selector") {
 		t.Errorf("an empty selector: %v", err)
 	}
-	s.before = fail("list", boom)
+	s.Before = fail("list", boom)
 	if _, err := newLog(s).List(t.Context(), s.parent()); !apierrors.IsInternalError(err) {
 		t.Errorf("list: %v", err)
 	}
@@ -210,8 +211,8 @@ func TestCachedObjectsAreOnlyRead(t *testing.T) {
 	if _, _, err := pass(t.Context(), log, parent); !errors.Is(err, history.ErrStale) {
 		t.Errorf("%v, want a fresh pass after the label", err)
 	}
-	if len(s.writes()) != 3 { // adopted, released, labelled
-		t.Errorf("wrote %v", s.writes())
+	if len(s.Writes()) != 3 { // adopted, released, labelled
+		t.Errorf("wrote %v", s.Writes())
 	}
 	if diff := cmp.Diff(before, cache.items); diff != "" {
 		t.Errorf("the cache's objects changed:\n%s", diff)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -86,8 +87,8 @@ func TestTakenName(t *testing.T) {
 				if diff := cmp.Diff(before, s.stored()[taken.Name]); diff != "" {
 					t.Errorf("the stranger was changed:\n%s", diff)
 				}
-				if len(s.writes()) != 2 || len(s.stored()) != 2 { // the second create succeeded
-					t.Errorf("wrote %v", s.writes())
+				if len(s.Writes()) != 2 || len(s.stored()) != 2 { // the second create succeeded
+					t.Errorf("wrote %v", s.Writes())
 				}
 			})
 		}
@@ -123,11 +124,11 @@ func TestLostResponse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, agent("agent:1"))
-			s.after = fail("create", apierrors.NewTimeoutError("the response got lost", 0))
+			s.After = fail("create", apierrors.NewTimeoutError("the response got lost", 0))
 			if _, _, err := pass(t.Context(), lagging(s), s.parent()); !apierrors.IsTimeout(err) {
 				t.Fatalf("the first try: %v", err)
 			}
-			s.after = nil
+			s.After = nil
 			_, recorded := mustPass(t, again(s), s.parent())
 			if recorded.CollisionCount != nil || recorded.Update.Number != 1 || len(s.stored()) != 1 {
 				t.Errorf("revision %d, count %v, %d stored", recorded.Update.Number, recorded.CollisionCount, len(s.stored()))
@@ -140,34 +141,34 @@ func TestLostResponse(t *testing.T) {
 func TestRefusedCreate(t *testing.T) {
 	exists := apierrors.NewAlreadyExists(revisions, "x")
 	for name, c := range map[string]struct {
-		before func(call) error
+		before func(fakeserver.Call) error
 		want   string
 	}{
 		"forbidden":         {fail("create", apierrors.NewForbidden(revisions, "x", errors.New("no"))), "forbidden"},
 		"invalid":           {fail("create", apierrors.NewInvalid(schema.GroupKind{}, "x", nil)), "invalid"},
 		"internal":          {fail("create", apierrors.NewInternalError(errors.New("boom"))), "boom"},
 		"gone at read back": {fail("create", exists), "it existed and is gone again"},
-		"no read back": {func(c call) error {
+		"no read back": {func(c fakeserver.Call) error {
 			return errors.Join(fail("create", exists)(c), failRevision("get", apierrors.NewInternalError(errors.New("boom")))(c))
 		}, "read back revision"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, agent("agent:1"))
-			s.before = c.before
+			s.Before = c.before
 			_, recorded, err := pass(t.Context(), newLog(s), s.parent())
 			if recorded != nil || err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, history.ErrStale) {
 				t.Errorf("recorded %v, %v", recorded, err)
 			}
-			if len(s.stored()) != 0 || len(s.writes()) != 1 {
-				t.Errorf("wrote %v", s.writes())
+			if len(s.stored()) != 0 || len(s.Writes()) != 1 {
+				t.Errorf("wrote %v", s.Writes())
 			}
 		})
 	}
 }
 
-func failRevision(verb string, err error) func(call) error {
-	return func(c call) error {
-		if c.kind == "ControllerRevision" {
+func failRevision(verb string, err error) func(fakeserver.Call) error {
+	return func(c fakeserver.Call) error {
+		if c.Kind == "ControllerRevision" {
 			return fail(verb, err)(c)
 		}
 		return nil
@@ -188,7 +189,7 @@ func TestAllNamesTaken(t *testing.T) {
 		}
 		o := stranger.DeepCopy()
 		o.Name = revision.Name("agent", revision.Hash(data, count))
-		if err := s.raw.Create(t.Context(), o); err != nil {
+		if err := s.Raw.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -230,7 +231,7 @@ func TestTooLarge(t *testing.T) {
 			ds := sized(c.size)
 			s := newServer(t, ds.DeepCopy())
 			if c.answer != nil {
-				s.before = fail("create", c.answer)
+				s.Before = fail("create", c.answer)
 			}
 			_, _, err := pass(t.Context(), newLog(s), ds)
 			var large *history.TooLargeError
@@ -243,7 +244,7 @@ func TestTooLarge(t *testing.T) {
 			if large != nil && (large.Bytes != c.bytes || !errors.Is(large.Err, c.answer)) {
 				t.Errorf("%d bytes, %v", large.Bytes, large.Err)
 			}
-			if got := s.calls("create"); len(got) != c.creates {
+			if got := s.Calls("create"); len(got) != c.creates {
 				t.Errorf("creates %v", got)
 			}
 		})

@@ -68,7 +68,7 @@ func (s *server) edit(change func(*appsv1.DaemonSet)) *appsv1.DaemonSet {
 	ds := s.parent()
 	change(ds)
 	ds.Generation++
-	if err := s.raw.Update(context.Background(), ds); err != nil {
+	if err := s.Raw.Update(context.Background(), ds); err != nil {
 		s.t.Fatal(err)
 	}
 	return s.parent()
@@ -82,7 +82,7 @@ func (s *server) image(image string) *appsv1.DaemonSet {
 func (s *server) parent() *appsv1.DaemonSet {
 	s.t.Helper()
 	var ds appsv1.DaemonSet
-	if err := s.raw.Get(context.Background(), types.NamespacedName{Namespace: "default", Name: "agent"}, &ds); err != nil {
+	if err := s.Raw.Get(context.Background(), types.NamespacedName{Namespace: "default", Name: "agent"}, &ds); err != nil {
 		s.t.Fatal(err)
 	}
 	return &ds
@@ -96,7 +96,7 @@ func newLog(c client.Client) *history.Log {
 func (s *server) stored() map[string]*appsv1.ControllerRevision {
 	s.t.Helper()
 	var list appsv1.ControllerRevisionList
-	if err := s.raw.List(context.Background(), &list, client.InNamespace("default")); err != nil {
+	if err := s.Raw.List(context.Background(), &list, client.InNamespace("default")); err != nil {
 		s.t.Fatal(err)
 	}
 	out := map[string]*appsv1.ControllerRevision{}

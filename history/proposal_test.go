@@ -45,7 +45,7 @@ func TestCreateARevision(t *testing.T) {
 
 	// A change of the template makes the next revision; one of anything else makes none.
 	mustPass(t, log, s.image("agent:2"))
-	s.forget()
+	s.Forget()
 	mustPass(t, log, s.edit(func(ds *appsv1.DaemonSet) {
 		one, limit := intstr.FromInt32(1), int32(3)
 		ds.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &one}
@@ -56,8 +56,8 @@ func TestCreateARevision(t *testing.T) {
 	if diff := cmp.Diff(map[string]int64{"agent:1": 1, "agent:2": 2}, s.numbers()); diff != "" {
 		t.Errorf("numbers (-want +got):\n%s", diff)
 	}
-	if len(s.writes()) != 0 {
-		t.Errorf("a change outside the template wrote %v", s.writes())
+	if len(s.Writes()) != 0 {
+		t.Errorf("a change outside the template wrote %v", s.Writes())
 	}
 }
 
@@ -74,7 +74,7 @@ func TestReconstructTheHistory(t *testing.T) {
 		"Claim": func(l *history.Log) ([]revision.Revision, error) { return l.Claim(t.Context(), s.parent(), matching) },
 		"List":  func(l *history.Log) ([]revision.Revision, error) { return l.List(t.Context(), s.parent()) },
 	} {
-		s.forget()
+		s.Forget()
 		entries, err := read(newLog(s))
 		if err != nil || len(entries) != 3 {
 			t.Fatalf("%s: %d revisions, %v", name, len(entries), err)
@@ -91,8 +91,8 @@ func TestReconstructTheHistory(t *testing.T) {
 				t.Errorf("%s: template of revision %d (-want +got):\n%s", name, i+1, diff)
 			}
 		}
-		if len(s.writes()) != 0 {
-			t.Errorf("%s wrote %v", name, s.writes())
+		if len(s.Writes()) != 0 {
+			t.Errorf("%s wrote %v", name, s.Writes())
 		}
 	}
 

@@ -31,7 +31,7 @@ func TestSecondPassIsQuiet(t *testing.T) {
 			prepare(s)
 			mustPass(t, newLog(s), s.parent())
 			versions := fmt.Sprint(s.versions())
-			s.forget()
+			s.Forget()
 			for _, ds := range []*appsv1.DaemonSet{
 				s.parent(),
 				s.edit(func(ds *appsv1.DaemonSet) { ds.Spec.MinReadySeconds++ }), // the generation rises
@@ -41,8 +41,8 @@ func TestSecondPassIsQuiet(t *testing.T) {
 					t.Errorf("%s: %s", v.Kind, v.Reason)
 				}
 			}
-			if fmt.Sprint(s.versions()) != versions || len(s.calls("create", "patch", "delete", "dry-run", "get")) != 0 {
-				t.Errorf("requests: %v", s.calls())
+			if fmt.Sprint(s.versions()) != versions || len(s.Calls("create", "patch", "delete", "dry-run", "get")) != 0 {
+				t.Errorf("requests: %v", s.Calls())
 			}
 		})
 	}
@@ -53,15 +53,15 @@ func TestHandover(t *testing.T) {
 	ds := agent("agent:3")
 	s := newServer(t, ds, revisionOf(t, ds, "agent:1", 1), revisionOf(t, ds, "agent:2", 2), revisionOf(t, ds, "agent:3", 3))
 	v, recorded := mustPass(t, newLog(s), s.parent())
-	writes := s.writes()
-	if v.Kind != revision.NoChange || recorded.CollisionCount != nil || len(writes) != 1 || strings.Contains(writes[0].body, `"revision"`) {
+	writes := s.Writes()
+	if v.Kind != revision.NoChange || recorded.CollisionCount != nil || len(writes) != 1 || strings.Contains(writes[0].Body, `"revision"`) {
 		t.Errorf("%s, wrote %v", v.Kind, writes)
 	}
 }
 
 func (s *server) mustCreate(o *appsv1.ControllerRevision) {
 	s.t.Helper()
-	if err := s.raw.Create(s.t.Context(), o); err != nil {
+	if err := s.Raw.Create(s.t.Context(), o); err != nil {
 		s.t.Fatal(err)
 	}
 }

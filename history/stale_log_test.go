@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -94,8 +95,8 @@ func TestTakenNameWithTheNumber(t *testing.T) {
 			if errors.Is(err, history.ErrStale) != c.stale || (recorded == nil) != c.stale {
 				t.Errorf("%+v, %v", recorded, err)
 			}
-			if c.stale && len(s.writes()) != 0 {
-				t.Errorf("wrote %v", s.writes())
+			if c.stale && len(s.Writes()) != 0 {
+				t.Errorf("wrote %v", s.Writes())
 			}
 		})
 	}
@@ -110,13 +111,13 @@ func TestTakenNameIsLetGo(t *testing.T) {
 	log := history.New(history.DaemonSet(), history.Options{
 		Client: hiding{s, func(client.Object) bool { return true }}, Live: s, Indexed: true,
 	})
-	s.before = func(c call) error {
-		if c.verb != "get" || c.kind != "ControllerRevision" {
+	s.Before = func(c fakeserver.Call) error {
+		if c.Verb != "get" || c.Kind != "ControllerRevision" {
 			return nil
 		}
 		o := s.stored()[hidden.Name]
 		o.OwnerReferences = nil
-		return s.raw.Update(t.Context(), o)
+		return s.Raw.Update(t.Context(), o)
 	}
 	_, recorded, err := pass(t.Context(), log, s.parent())
 	if recorded != nil || !errors.Is(err, history.ErrStale) || len(s.stored()) != 1 {
@@ -140,8 +141,8 @@ func TestUncheckedNumber(t *testing.T) {
 	s, _ := recordedTo(t, 1)
 	ds := s.image("agent:2")
 	lists := 0
-	s.before = func(c call) error {
-		if c.verb != "list" {
+	s.Before = func(c fakeserver.Call) error {
+		if c.Verb != "list" {
 			return nil
 		}
 		if lists++; lists <= 2 { // Claim's
@@ -149,7 +150,7 @@ func TestUncheckedNumber(t *testing.T) {
 		}
 		return apierrors.NewInternalError(errors.New("boom"))
 	}
-	if _, recorded, err := pass(t.Context(), newLog(s), ds); recorded != nil || !apierrors.IsInternalError(err) || len(s.writes()) != 0 {
+	if _, recorded, err := pass(t.Context(), newLog(s), ds); recorded != nil || !apierrors.IsInternalError(err) || len(s.Writes()) != 0 {
 		t.Errorf("%+v, %v", recorded, err)
 	}
 }

@@ -9,6 +9,6 @@
 //	plan, err := i.PlanUndo(ctx, who, 0)      // 0: back to the newest revision that differs
 //	done, err := i.Apply(ctx, plan, false)
 //
-// What may not come in: printing, flags, a clock, a switch over kinds (package history knows the formats), any decision
-// of a controller.
+// What may not come in: printing, flags, a clock, a switch over kinds (package history knows the formats; unknown.go has
+// only words for some that have none), any decision of a controller.
 package inspect

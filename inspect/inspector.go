@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,24 +44,6 @@ func kindName(gk schema.GroupKind) string {
 	return strings.ToLower(gk.Kind) + "." + gk.Group
 }
 
-// UnknownKindError says that cairn cannot read the history of a kind. There is no point in asking again; show the
-// message to whoever asked.
-type UnknownKindError struct {
-	// Kind is what was asked for.
-	Kind schema.GroupKind
-	// Known are the kinds that can be read, sorted.
-	Known []schema.GroupKind
-}
-
-// Error names the kind, and those whose history can be read.
-func (e *UnknownKindError) Error() string {
-	known := make([]string, 0, len(e.Known))
-	for _, gk := range e.Known {
-		known = append(known, kindName(gk))
-	}
-	return fmt.Sprintf("%s keeps no history that cairn reads yet; cairn reads: %s", kindName(e.Kind), strings.Join(known, ", "))
-}
-
 // Get reads the object called name. Errors: [*UnknownKindError], or what the API server says.
 func (i *Inspector) Get(ctx context.Context, kind schema.GroupKind, namespace, name string) (client.Object, error) {
 	format, err := i.format(kind)
@@ -80,14 +61,7 @@ func (i *Inspector) format(kind schema.GroupKind) (history.Format, error) {
 	if format, ok := history.FormatOf(kind); ok {
 		return format, nil
 	}
-	unknown := &UnknownKindError{Kind: kind}
-	for gvk := range i.client.Scheme().AllKnownTypes() {
-		if _, ok := history.FormatOf(gvk.GroupKind()); ok && !slices.Contains(unknown.Known, gvk.GroupKind()) {
-			unknown.Known = append(unknown.Known, gvk.GroupKind())
-		}
-	}
-	slices.SortFunc(unknown.Known, func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
-	return history.Format{}, unknown
+	return history.Format{}, i.unknown(kind, nil)
 }
 
 // typed returns parent as the Go type of its kind, with its format. Objects that were read without a type are decoded.
@@ -96,9 +70,9 @@ func (i *Inspector) typed(ctx context.Context, parent client.Object) (history.Fo
 	if err != nil {
 		return history.Format{}, nil, fmt.Errorf("tell the kind of %T %s/%s: %w", parent, parent.GetNamespace(), parent.GetName(), err)
 	}
-	format, err := i.format(gvk.GroupKind())
-	if err != nil {
-		return history.Format{}, nil, err
+	format, ok := history.FormatOf(gvk.GroupKind())
+	if !ok {
+		return history.Format{}, nil, i.unknown(gvk.GroupKind(), parent)
 	}
 	into := format.New()
 	if reflect.TypeOf(into) == reflect.TypeOf(parent) {

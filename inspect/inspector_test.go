@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -63,15 +64,45 @@ func TestReadHistory(t *testing.T) {
 	}
 }
 
+// TestUnknownKind: who asks for a history that cairn does not read hears where it is, or why there is none.
 func TestUnknownKind(t *testing.T) {
-	_, err := New(server(interceptor.Funcs{})).Get(t.Context(), schema.GroupKind{Kind: "Service"}, "shop", "web")
-	var unknown *UnknownKindError
-	if !errors.As(err, &unknown) || !strings.HasPrefix(err.Error(), "service keeps no history that cairn reads yet; cairn reads: ") ||
-		!strings.Contains(err.Error(), "daemonset.apps") {
-		t.Errorf("got %v", err)
+	controller := func(kind, name string) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, Controller: new(true)}}
 	}
-	_, err = New(server(interceptor.Funcs{})).History(t.Context(), &corev1.Pod{})
-	if !errors.As(err, &unknown) {
+	i := New(server(interceptor.Funcs{}))
+	for name, c := range map[string]struct {
+		of   client.Object
+		want string
+	}{
+		"a kind without a history": {&corev1.Service{}, "service keeps no history that cairn reads yet; cairn reads: daemonset.apps, statefulset.apps"},
+		"a Deployment": {
+			&appsv1.Deployment{},
+			"deployment.apps keeps its revisions as ReplicaSets, which kubectl rollout reads and cairn does not yet",
+		},
+		"a ReplicaSet of a Deployment": {
+			&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{OwnerReferences: controller("Deployment", "api")}},
+			"replicaset.apps keeps no revisions: an edit of its template concerns only pods that are made later; " +
+				"ask for the history of deployment.apps/api, which controls this one",
+		},
+		"a ReplicaSet of nobody":  {&appsv1.ReplicaSet{}, "replicaset.apps keeps no revisions: an edit of its template concerns only pods that are made later"},
+		"a ReplicationController": {&corev1.ReplicationController{}, "replicationcontroller keeps no revisions: "},
+		"a pod of a DaemonSet": {
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: controller("DaemonSet", "web")}},
+			"pod keeps no revisions; ask for the history of daemonset.apps/web, which controls this one",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var unknown *UnknownKindError
+			if _, err := i.History(t.Context(), c.of); !errors.As(err, &unknown) || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("got %v", err)
+			}
+			if _, err := i.PlanUndo(t.Context(), c.of, 0); !errors.As(err, &unknown) {
+				t.Errorf("an undo: %v", err)
+			}
+		})
+	}
+	var unknown *UnknownKindError
+	if _, err := i.Get(t.Context(), schema.GroupKind{Kind: "Service"}, "shop", "web"); !errors.As(err, &unknown) {
 		t.Errorf("got %v", err)
 	}
 }

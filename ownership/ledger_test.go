@@ -78,6 +78,16 @@ func TestAWriteIsPendingUntilTheCacheHasSeenIt(t *testing.T) {
 	unseen(t, l, "p", "")
 }
 
+// What an orphan does says nothing about our own writes: only a cache that has reached them settles them.
+func TestAnOrphanAddSettlesNothing(t *testing.T) {
+	l, podStore, _ := ledger()
+	l.Wrote(one.UID, pods, child("c", version("12"), ownedBy(one)))
+	orphan := child("orphan", version("11"))
+	podStore.show("11", orphan)
+	wakes(t, nil, orphan, "ns/one", "ns/two")
+	unseen(t, l, one.UID, "the cache of pods has not reached resource version 12")
+}
+
 func TestVersionsAreComparedAsNumbers(t *testing.T) {
 	l, podStore, _ := ledger()
 	podStore.show("9")

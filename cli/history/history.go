@@ -23,8 +23,8 @@ pods made from a revision, terminating ones included. With --revision the record
 		Example: `  # All revisions of a DaemonSet
   cairn history ds/web
 
-  # What revision 2 holds
-  cairn history ds/web --revision 2`,
+  # What revision 2 of a StatefulSet holds
+  cairn history sts/db --revision 2`,
 		Args: func(_ *cobra.Command, args []string) error { return env.OneObject(args) },
 	}
 	cmd.Flags().StringVar(&which, "revision", "", "print the content of the revision with this number, or object name")

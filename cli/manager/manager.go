@@ -28,13 +28,13 @@ func New(e *env.Env) *cobra.Command {
 		Long: `Run controllers against the cluster that --kubeconfig, KUBECONFIG or the pod says, until SIGTERM or SIGINT, which end it
 within a second.
 
-Stop the built-in controller of a kind first (kube-controller-manager --controllers=*,-daemonset-controller): a kind has
-one controller. The manifests in deploy/ have the rights that each controller needs.`,
+Stop the built-in controllers of the same names first (kube-controller-manager --controllers=*,-daemonset-controller): a
+kind has one controller. The manifests in deploy/ have the rights that each controller needs.`,
 		Example: `  # On a laptop, against a cluster whose built-in controller is off
   cairn manager --controllers=daemonset --leader-elect=false
 
   # In a pod, scraped by Prometheus
-  cairn manager --controllers=daemonset --metrics-bind-address=:8080 --log-format=json`,
+  cairn manager --controllers=daemonset,statefulset --metrics-bind-address=:8080 --log-format=json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), e, f) },
 	}

@@ -38,8 +38,8 @@ this command runs, nothing is done. If the undo would change nothing, that is sa
   # Back to the revision before
   cairn undo ds/web
 
-  # Back to revision 2
-  cairn undo ds/web --to-revision 2`,
+  # A StatefulSet, back to revision 2
+  cairn undo sts/db --to-revision 2`,
 		Args: func(_ *cobra.Command, args []string) error { return env.OneObject(args) },
 	}
 	cmd.Flags().StringVar(&to, "to-revision", "",

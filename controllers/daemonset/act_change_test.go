@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -28,8 +29,8 @@ func TestDelete(t *testing.T) {
 		"as planned":   {func(*deletion, *world) {}, true, false, "Normal SuccessfulDelete Deleted pod: n1-old (why)"},
 		"changed":      {func(d *deletion, _ *world) { d.pod.ResourceVersion = "1" }, false, false, ""},
 		"replaced":     {func(d *deletion, _ *world) { d.pod.UID = "before" }, false, false, ""},
-		"gone already": {func(d *deletion, w *world) { _ = w.raw.Delete(t.Context(), d.pod.DeepCopy()) }, true, false, ""},
-		"refused":      {func(_ *deletion, w *world) { w.before = refuse("delete", "Pod", errors.New("boom")) }, false, true, "Warning FailedDelete Error deleting pod n1-old: boom"},
+		"gone already": {func(d *deletion, w *world) { _ = w.Raw.Delete(t.Context(), d.pod.DeepCopy()) }, true, false, ""},
+		"refused":      {func(_ *deletion, w *world) { w.Before = fakeserver.Refuse("delete", "Pod", errors.New("boom")) }, false, true, "Warning FailedDelete Error deleting pod n1-old: boom"},
 		"it failed":    {func(d *deletion, _ *world) { d.failed = true }, true, false, "Warning FailedDaemonPod Found failed daemon pod default/n1-old on node n1, will try to kill it"},
 		"it ended":     {func(d *deletion, _ *world) { d.succeeded = true }, true, false, "Normal SucceededDaemonPod Found succeeded daemon pod default/n1-old on node n1, will try to delete it"},
 	} {
@@ -42,12 +43,12 @@ func TestDelete(t *testing.T) {
 			if (err != nil) != c.err || (len(w.pods()) == 0) != c.gone {
 				t.Errorf("%d pods, %v", len(w.pods()), err)
 			}
-			deletes := w.calls("delete")
-			if len(deletes) != 1 || deletes[0].uid != string(d.pod.UID) || deletes[0].version != d.pod.ResourceVersion || version == "" {
+			deletes := w.Calls("delete")
+			if len(deletes) != 1 || deletes[0].UID != string(d.pod.UID) || deletes[0].Version != d.pod.ResourceVersion || version == "" {
 				t.Errorf("requests %+v", deletes)
 			}
-			if c.event == "" != (len(w.events.events) == 0) || c.event != "" && !slices.Contains(w.events.events, c.event) {
-				t.Errorf("events %q", w.events.events)
+			if c.event == "" != (len(w.events.Events()) == 0) || c.event != "" && !slices.Contains(w.events.Events(), c.event) {
+				t.Errorf("events %q", w.events.Events())
 			}
 		})
 	}
@@ -104,12 +105,12 @@ func TestRelabel(t *testing.T) {
 	if err := relabel(t.Context(), revision.Revision{Name: "agent-twin", Hash: "twin"}, revision.Revision{Name: "agent-old", Hash: hashOld}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"patch n1-twin", "patch n5-twin"}, w.podWrites()); diff != "" {
+	if diff := cmp.Diff([]string{"patch n1-twin", "patch n5-twin"}, w.WritesTo("Pod")); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	for _, c := range w.writes() {
-		if c.uid == "" || c.version == "" {
-			t.Errorf("no precondition in %s", c.body)
+	for _, c := range w.Writes() {
+		if c.UID == "" || c.Version == "" {
+			t.Errorf("no precondition in %s", c.Body)
 		}
 	}
 	want := map[string]string{"n1-twin": hashOld, "n2-older": "older", "n3-new": hashNew, "n4-none": "", "n5-twin": hashOld}
@@ -129,10 +130,10 @@ func TestRelabel(t *testing.T) {
 	}
 
 	// Nothing to do for twins that share a label, or that have none.
-	w.forget()
+	w.Forget()
 	for _, from := range []string{hashNew, ""} {
-		if err := relabel(t.Context(), revision.Revision{Hash: from}, revision.Revision{Hash: hashNew}); err != nil || len(w.podWrites()) != 0 {
-			t.Errorf("wrote %v, %v", w.podWrites(), err)
+		if err := relabel(t.Context(), revision.Revision{Hash: from}, revision.Revision{Hash: hashNew}); err != nil || len(w.WritesTo("Pod")) != 0 {
+			t.Errorf("wrote %v, %v", w.WritesTo("Pod"), err)
 		}
 	}
 }
@@ -141,17 +142,17 @@ func TestRelabel(t *testing.T) {
 // carry the new label by now, so the revision behind it is live.
 func TestRelabelErrors(t *testing.T) {
 	for name, c := range map[string]struct {
-		before, after func(call) error
+		before, after func(fakeserver.Call) error
 		err           bool
 	}{
-		"gone":     {refuse("patch", "Pod", apierrors.NewNotFound(schema.GroupResource{}, "x")), nil, false},
-		"conflict": {refuse("patch", "Pod", apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("changed"))), nil, true},
-		"lost":     {nil, refuse("patch", "Pod", apierrors.NewTimeoutError("the response got lost", 0)), true},
+		"gone":     {fakeserver.Refuse("patch", "Pod", apierrors.NewNotFound(schema.GroupResource{}, "x")), nil, false},
+		"conflict": {fakeserver.Refuse("patch", "Pod", apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("changed"))), nil, true},
+		"lost":     {nil, fakeserver.Refuse("patch", "Pod", apierrors.NewTimeoutError("the response got lost", 0)), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, pod("n1", "twin"))
 			o := &observed{ds: agent(), selector: labels.Everything(), pods: w.pods()}
-			w.before, w.after = c.before, c.after
+			w.Before, w.After = c.before, c.after
 			err := w.r.relabel(o)(t.Context(), revision.Revision{Hash: "twin"}, revision.Revision{Hash: hashOld})
 			if (err != nil) != c.err {
 				t.Error(err)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
 )
 
 // creating is a plan of n creates.
@@ -37,8 +38,8 @@ func TestSlowStart(t *testing.T) {
 		// Each batch is let go when as many requests are waiting as it should have.
 		sizes, waiting := []int{1, 2, 4, 8, 5}, []chan struct{}(nil)
 		var mu sync.Mutex
-		w.before = func(c call) error {
-			if c.verb != "create" {
+		w.Before = func(c fakeserver.Call) error {
+			if c.Verb != "create" {
 				return nil
 			}
 			mine := make(chan struct{})
@@ -55,8 +56,8 @@ func TestSlowStart(t *testing.T) {
 			return nil
 		}
 		f, p := creating(20)
-		if err := w.r.act(t.Context(), f, p); err != nil || len(sizes) != 0 || len(w.calls("create")) != 20 {
-			t.Errorf("%d creates, batches left: %v, %v", len(w.calls("create")), sizes, err)
+		if err := w.r.act(t.Context(), f, p); err != nil || len(sizes) != 0 || len(w.Calls("create")) != 20 {
+			t.Errorf("%d creates, batches left: %v, %v", len(w.Calls("create")), sizes, err)
 		}
 	})
 	for failing, want := range map[int]int{1: 1, 2: 3, 3: 3, 5: 7, 12: 15, 16: 20, 21: 20} {
@@ -64,21 +65,21 @@ func TestSlowStart(t *testing.T) {
 			w := newWorld(t)
 			f, p := creating(20)
 			node := fmt.Sprintf("n%03d", failing-1)
-			w.before = func(c call) error {
-				if pod, ok := c.object.(*corev1.Pod); ok && bound(pod) == node {
-					return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, c.name, errors.New("exceeded quota"))
+			w.Before = func(c fakeserver.Call) error {
+				if pod, ok := c.Object.(*corev1.Pod); ok && bound(pod) == node {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, c.Name, errors.New("exceeded quota"))
 				}
 				return nil
 			}
 			p.deletes = []deletion{{pod: pod("gone", hashOld), node: "gone", reason: "test"}}
 			err := w.r.act(t.Context(), f, p)
-			if got := len(w.calls("create")); got != want || (err == nil) != (failing > 20) {
+			if got := len(w.Calls("create")); got != want || (err == nil) != (failing > 20) {
 				t.Errorf("%d creates, want %d; %v", got, want, err)
 			}
-			if err != nil && (!apierrors.IsForbidden(errors.Unwrap(unjoin(err)[0])) || len(w.events.with("FailedCreate")) != 1) {
-				t.Errorf("%v, events %v", err, w.events.events)
+			if err != nil && (!apierrors.IsForbidden(errors.Unwrap(unjoin(err)[0])) || len(w.events.Events("FailedCreate")) != 1) {
+				t.Errorf("%v, events %v", err, w.events.Events())
 			}
-			if len(w.calls("delete")) != 1 {
+			if len(w.Calls("delete")) != 1 {
 				t.Error("the deletes were left out")
 			}
 		})
@@ -105,29 +106,29 @@ func unjoin(err error) []error {
 
 func TestBurst(t *testing.T) {
 	w := newWorld(t)
-	w.before = func(c call) error {
-		return apierrors.NewConflict(schema.GroupResource{}, c.name, errors.New("never mind"))
+	w.Before = func(c fakeserver.Call) error {
+		return apierrors.NewConflict(schema.GroupResource{}, c.Name, errors.New("never mind"))
 	}
 	f, p := creating(0)
 	for i := range 300 {
 		p.deletes = append(p.deletes, deletion{pod: pod(fmt.Sprintf("n%03d", i), hashOld)})
 	}
-	if err := w.r.act(t.Context(), f, p); err != nil || len(w.calls("delete")) != 250 {
-		t.Errorf("%d deletes, %v", len(w.calls("delete")), err)
+	if err := w.r.act(t.Context(), f, p); err != nil || len(w.Calls("delete")) != 250 {
+		t.Errorf("%d deletes, %v", len(w.Calls("delete")), err)
 	}
-	w.forget()
-	w.before = func(call) error {
+	w.Forget()
+	w.Before = func(fakeserver.Call) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
 			Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
 		}}
 	}
 	// A namespace that goes is no error, so all batches are tried.
 	f, p = creating(300)
-	if err := w.r.act(t.Context(), f, p); err != nil || len(w.calls("create")) != 250 {
-		t.Errorf("%d creates, %v", len(w.calls("create")), err)
+	if err := w.r.act(t.Context(), f, p); err != nil || len(w.Calls("create")) != 250 {
+		t.Errorf("%d creates, %v", len(w.Calls("create")), err)
 	}
-	if len(w.events.events) != 0 {
-		t.Errorf("events %v", w.events.events[:1])
+	if len(w.events.Events()) != 0 {
+		t.Errorf("events %v", w.events.Events()[:1])
 	}
 }
 
@@ -139,14 +140,14 @@ func TestCreate(t *testing.T) {
 	}
 	want := podFor(f.ds, hashNew, "n000", 0)
 	var got corev1.Pod
-	if err := w.raw.Get(t.Context(), client.ObjectKeyFromObject(want), &got); err != nil {
+	if err := w.Raw.Get(t.Context(), client.ObjectKeyFromObject(want), &got); err != nil {
 		t.Fatal(err)
 	}
 	want.UID, want.ResourceVersion = "uid-1", "2"
 	if diff := cmp.Diff(want, &got); diff != "" {
 		t.Errorf("pod (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"Normal SuccessfulCreate Created pod: " + want.Name + " (it has none)"}, w.events.events); diff != "" {
+	if diff := cmp.Diff([]string{"Normal SuccessfulCreate Created pod: " + want.Name + " (it has none)"}, w.events.Events()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
@@ -194,7 +195,7 @@ func TestTakenPodName(t *testing.T) {
 			if w.r.ledger.Unseen(f.ds.UID) == "" {
 				t.Error("nothing waits for the cache to show the pod")
 			}
-			if diff := cmp.Diff(before, w.pod(taken.Name)); diff != "" || len(w.calls("patch", "delete")) != 0 {
+			if diff := cmp.Diff(before, w.pod(taken.Name)); diff != "" || len(w.Calls("patch", "delete")) != 0 {
 				t.Errorf("what was there changed:\n%s", diff)
 			}
 		})
@@ -205,11 +206,11 @@ func TestTakenPodName(t *testing.T) {
 func TestCreateLostResponse(t *testing.T) {
 	w := newWorld(t)
 	f, p := creating(1)
-	w.after = refuse("create", "Pod", apierrors.NewTimeoutError("the response got lost", 0))
+	w.After = fakeserver.Refuse("create", "Pod", apierrors.NewTimeoutError("the response got lost", 0))
 	if err := w.r.act(t.Context(), f, p); err == nil {
 		t.Error("the unknown outcome was swallowed")
 	}
-	w.after = nil
+	w.After = nil
 	if err := w.r.act(t.Context(), f, p); err != nil || len(w.pods()) != 1 {
 		t.Errorf("%d pods, %v", len(w.pods()), err)
 	}
@@ -221,20 +222,20 @@ func TestCreateErrors(t *testing.T) {
 		for probe := range maxNameProbes {
 			stranger := podFor(agent(), hashNew, "n000", probe)
 			stranger.OwnerReferences = nil
-			if err := w.raw.Create(ctx, stranger); err != nil {
+			if err := w.Raw.Create(ctx, stranger); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for name, c := range map[string]struct {
 		prepare func(context.Context, *world)
-		before  func(call) error
+		before  func(fakeserver.Call) error
 		want    string
 		creates int
 	}{
-		"gone at read back": {nil, refuse("create", "Pod", exists), "it existed and is gone again", 1},
-		"no read back": {nil, func(c call) error {
-			return errors.Join(refuse("create", "Pod", exists)(c), refuse("get", "Pod", boom)(c))
+		"gone at read back": {nil, fakeserver.Refuse("create", "Pod", exists), "it existed and is gone again", 1},
+		"no read back": {nil, func(c fakeserver.Call) error {
+			return errors.Join(fakeserver.Refuse("create", "Pod", exists)(c), fakeserver.Refuse("get", "Pod", boom)(c))
 		}, "read back *v1.Pod", 1},
 		"all names taken": {foreign, nil, "create a pod for node n000: 8 names in a row are taken", 8},
 	} {
@@ -243,11 +244,11 @@ func TestCreateErrors(t *testing.T) {
 			if c.prepare != nil {
 				c.prepare(t.Context(), w)
 			}
-			w.before = c.before
+			w.Before = c.before
 			f, p := creating(1)
 			err := w.r.act(t.Context(), f, p)
-			if err == nil || !strings.Contains(err.Error(), c.want) || len(w.calls("create")) != c.creates {
-				t.Errorf("%d creates, %v", len(w.calls("create")), err)
+			if err == nil || !strings.Contains(err.Error(), c.want) || len(w.Calls("create")) != c.creates {
+				t.Errorf("%d creates, %v", len(w.Calls("create")), err)
 			}
 		})
 	}
@@ -257,7 +258,7 @@ func TestCreateErrors(t *testing.T) {
 func (s *server) pods() []*corev1.Pod {
 	s.t.Helper()
 	var list corev1.PodList
-	if err := s.raw.List(context.Background(), &list, client.InNamespace("default")); err != nil {
+	if err := s.Raw.List(context.Background(), &list, client.InNamespace("default")); err != nil {
 		s.t.Fatal(err)
 	}
 	var out []*corev1.Pod
@@ -270,7 +271,7 @@ func (s *server) pods() []*corev1.Pod {
 func (s *server) pod(name string) *corev1.Pod {
 	s.t.Helper()
 	var p corev1.Pod
-	if err := s.raw.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: name}, &p); err != nil {
+	if err := s.Raw.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: name}, &p); err != nil {
 		s.t.Fatal(err)
 	}
 	return &p

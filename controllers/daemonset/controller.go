@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
@@ -72,13 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", why)
 		return reconcile.Result{RequeueAfter: unseenRetry}, nil
 	}
-	selector, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
-	if err != nil || selector.Empty() {
-		r.recorder.Eventf(&ds, nil, corev1.EventTypeWarning, "SelectingAll", "Reconcile",
-			"This daemon set is selecting all pods. A non-empty selector is required.")
-		return reconcile.Result{}, nil //nolint:nilerr // only an edit can mend it, and an edit wakes us
-	}
-	result, err := r.pass(ctx, &ds, selector)
+	result, err := r.pass(ctx, &ds)
 	if errors.Is(err, history.ErrStale) {
 		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
 		return reconcile.Result{RequeueAfter: staleRetry}, nil
@@ -90,8 +83,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, err
 }
 
-// pass is one pass over a DaemonSet that is in order.
-func (r *Reconciler) pass(ctx context.Context, ds *appsv1.DaemonSet, selector labels.Selector) (reconcile.Result, error) {
+// pass is one pass over a DaemonSet that is there.
+func (r *Reconciler) pass(ctx context.Context, ds *appsv1.DaemonSet) (reconcile.Result, error) {
+	selector, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
+	if err != nil || selector.Empty() {
+		return reconcile.Result{}, r.refuse(ctx, ds, "SelectingAll",
+			"spec.selector selects all pods, or none that can be told; a selector that is not empty is required")
+	}
 	o, err := r.gather(ctx, ds, selector)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -146,7 +144,9 @@ func (r *Reconciler) roll(ctx context.Context, o *observed, rep *report, current
 			return reconcile.Result{}, fmt.Errorf("%w: %s", history.ErrStale, why)
 		}
 	}
-	actErr, statusErr := r.act(ctx, f, rep.plan), r.writeStatus(ctx, o.ds, *rep)
+	actErr := r.act(ctx, f, rep.plan)
+	rep.actErr = actErr
+	statusErr := r.report(ctx, o.ds, *rep)
 	if ownership.OutcomeUnknown(actErr) {
 		r.fresh.Forget(o.ds.UID) // what was written nobody told us, so that the ledger cannot wait for it
 	}
@@ -184,7 +184,7 @@ func (r *Reconciler) unrecorded(ctx context.Context, o *observed, verdict *histo
 		log.FromContext(ctx).Error(err, "No rollout: the snapshot cannot be stored")
 		err = nil // only an edit can mend it, and an edit wakes us; the rest may have to be retried
 	}
-	err = errors.Join(err, r.writeStatus(ctx, o.ds, rep))
+	err = errors.Join(err, r.report(ctx, o.ds, rep))
 	if len(verdict.Duplicates) == 0 {
 		err = errors.Join(err, r.truncate(ctx, o, o.entries, keep))
 	}

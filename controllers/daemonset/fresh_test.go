@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
 )
 
 // TestStaleCacheAfterAStart has a cache that was filled by an API server that lags (kubernetes#59848), and an old pod
@@ -43,14 +44,14 @@ func TestStaleCacheAfterAStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, append(three(), c.live...)...)
-			w := worldOf(s, newServer(t, append(three(), c.cached...)...).raw, nil)
+			w := worldOf(s, newServer(t, append(three(), c.cached...)...).Raw, nil)
 			result := w.mustReconcile()
-			deletes := len(w.calls("delete"))
+			deletes := len(w.Calls("delete"))
 			if (deletes > 0) != c.deletes || (result.RequeueAfter == staleRetry) == c.deletes {
 				t.Errorf("%d deletes, result %+v", deletes, result)
 			}
-			if !c.deletes && len(w.podWrites()) != 0 {
-				t.Errorf("wrote %v", w.podWrites())
+			if !c.deletes && len(w.WritesTo("Pod")) != 0 {
+				t.Errorf("wrote %v", w.WritesTo("Pod"))
 			}
 		})
 	}
@@ -62,19 +63,19 @@ func TestFreshnessIsCheckedOnce(t *testing.T) {
 	w := newWorld(t, three()...)
 	checks := func() int {
 		n := 0
-		for _, c := range w.calls("list") {
-			if strings.HasPrefix(c.kind, "PartialObjectMetadata") {
+		for _, c := range w.Calls("list") {
+			if strings.HasPrefix(c.Kind, "PartialObjectMetadata") {
 				n++
 			}
 		}
 		return n
 	}
-	w.before = refuse("list", "PartialObjectMetadataList", apierrors.NewInternalError(errors.New("boom")))
-	if _, err := w.reconcile(); !apierrors.IsInternalError(err) || len(w.podWrites()) != 0 {
-		t.Errorf("%v, wrote %v", err, w.podWrites())
+	w.Before = fakeserver.Refuse("list", "PartialObjectMetadataList", apierrors.NewInternalError(errors.New("boom")))
+	if _, err := w.reconcile(); !apierrors.IsInternalError(err) || len(w.WritesTo("Pod")) != 0 {
+		t.Errorf("%v, wrote %v", err, w.WritesTo("Pod"))
 	}
-	w.before = nil
-	w.forget()
+	w.Before = nil
+	w.Forget()
 	roll := func() {
 		for range 10 {
 			w.mustReconcile()
@@ -84,17 +85,17 @@ func TestFreshnessIsCheckedOnce(t *testing.T) {
 	roll()
 	w.edit(image("agent:2"))
 	roll()
-	if checks() != 1 || len(w.calls("delete")) != 3 {
-		t.Errorf("checked %d times for %d deletes", checks(), len(w.calls("delete")))
+	if checks() != 1 || len(w.Calls("delete")) != 3 {
+		t.Errorf("checked %d times for %d deletes", checks(), len(w.Calls("delete")))
 	}
 	for want, lost := range map[int]error{1: apierrors.NewForbidden(podResource, "", nil), 2: io.ErrUnexpectedEOF} {
 		w.edit(image(fmt.Sprint("agent:", 2+want)))
-		w.before = refuse("delete", "Pod", lost)
+		w.Before = fakeserver.Refuse("delete", "Pod", lost)
 		if _, err := w.reconcile(); !errors.Is(err, lost) {
 			t.Errorf("error %v", err)
 		}
-		w.before = nil
-		w.forget()
+		w.Before = nil
+		w.Forget()
 		roll()
 		if got := checks(); got != want-1 {
 			t.Errorf("after %v: checked %d times", lost, got)
@@ -115,10 +116,10 @@ func TestStaleCacheAndTheLimit(t *testing.T) {
 	}
 	hidden := pod("n3", "zero", named("hidden"), age(time.Minute), terminating)
 	s := newServer(t, objects(hidden)...)
-	w := worldOf(s, newServer(t, objects()...).raw, nil)
+	w := worldOf(s, newServer(t, objects()...).Raw, nil)
 	w.mustReconcile()
-	if diff := cmp.Diff([]string{"agent-one", "agent-zero"}, w.revisionNames()); diff != "" || len(w.calls("delete")) != 0 {
-		t.Errorf("deleted %v; revisions (-want +got):\n%s", w.calls("delete"), diff)
+	if diff := cmp.Diff([]string{"agent-one", "agent-zero"}, w.revisionNames()); diff != "" || len(w.Calls("delete")) != 0 {
+		t.Errorf("deleted %v; revisions (-want +got):\n%s", w.Calls("delete"), diff)
 	}
 	w = newWorld(t, objects()...) // nothing is hidden
 	w.mustReconcile()
@@ -131,9 +132,9 @@ func TestStaleCacheAndTheLimit(t *testing.T) {
 func TestTruncatingUnchecked(t *testing.T) {
 	w := newWorld(t, append(three(limit(0), onDelete), stored(t, "agent:0", "zero", 1), stored(t, "agent:1", "one", 2),
 		pod("n1", "one"), pod("n2", "one"), pod("n3", "one"))...)
-	w.before = refuse("list", "PartialObjectMetadataList", apierrors.NewInternalError(errors.New("boom")))
-	if _, err := w.reconcile(); !apierrors.IsInternalError(err) || len(w.calls("delete")) != 0 {
-		t.Errorf("deleted %v, %v", w.calls("delete"), err)
+	w.Before = fakeserver.Refuse("list", "PartialObjectMetadataList", apierrors.NewInternalError(errors.New("boom")))
+	if _, err := w.reconcile(); !apierrors.IsInternalError(err) || len(w.Calls("delete")) != 0 {
+		t.Errorf("deleted %v, %v", w.Calls("delete"), err)
 	}
 }
 
@@ -213,7 +214,7 @@ func TestCachedObjectsAreOnlyRead(t *testing.T) {
 		pod("n1", "twin", notReady), orphan, released, pod("n9", "zero", unscheduled))...)
 	cache := &sharing{ds: s.ds()}
 	for _, list := range []client.ObjectList{&corev1.NodeList{}, &corev1.PodList{}, &appsv1.ControllerRevisionList{}} {
-		if err := s.raw.List(t.Context(), list); err != nil {
+		if err := s.Raw.List(t.Context(), list); err != nil {
 			t.Fatal(err)
 		}
 		switch list := list.(type) {
@@ -231,8 +232,8 @@ func TestCachedObjectsAreOnlyRead(t *testing.T) {
 	if _, err := w.reconcile(); err != nil && !errors.Is(err, history.ErrStale) {
 		t.Log(err) // the cache never catches up, so not all of it can succeed
 	}
-	if got := len(w.writes()); got < 5 {
-		t.Errorf("the pass had little to do: %v", w.writes())
+	if got := len(w.Writes()); got < 5 {
+		t.Errorf("the pass had little to do: %v", w.Writes())
 	}
 	if diff := cmp.Diff(before, cache, cmp.AllowUnexported(sharing{})); diff != "" {
 		t.Errorf("the cache's objects changed:\n%s", diff)
@@ -245,7 +246,7 @@ func TestCachedObjectsAreOnlyRead(t *testing.T) {
 // A broken strategy is reported, and nothing is done.
 func TestInvalidStrategy(t *testing.T) {
 	w := newWorld(t, three(rolling("many", 0))...)
-	if result, err := w.reconcile(); err == nil || result != (reconcile.Result{}) || len(w.podWrites()) != 0 || len(w.events.with("InvalidStrategy")) != 1 {
-		t.Errorf("%+v, %v, events %q", result, err, w.events.events)
+	if result, err := w.reconcile(); err == nil || result != (reconcile.Result{}) || len(w.WritesTo("Pod")) != 0 || len(w.events.Events("InvalidStrategy")) != 1 {
+		t.Errorf("%+v, %v, events %q", result, err, w.events.Events())
 	}
 }

@@ -6,6 +6,7 @@ package daemonset
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
 )
 
 var request = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "agent"}}
@@ -40,7 +43,7 @@ func (w *world) mustReconcile() reconcile.Result {
 func (s *server) ds() *appsv1.DaemonSet {
 	s.t.Helper()
 	var ds appsv1.DaemonSet
-	if err := s.raw.Get(context.Background(), request.NamespacedName, &ds); err != nil {
+	if err := s.Raw.Get(context.Background(), request.NamespacedName, &ds); err != nil {
 		s.t.Fatal(err)
 	}
 	return &ds
@@ -52,7 +55,7 @@ func (s *server) edit(change func(*appsv1.DaemonSet)) {
 	ds := s.ds()
 	change(ds)
 	ds.Generation++
-	if err := s.raw.Update(context.Background(), ds); err != nil {
+	if err := s.Raw.Update(context.Background(), ds); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -66,12 +69,12 @@ func (s *server) settle() {
 	s.t.Helper()
 	for _, p := range s.pods() {
 		p.Spec.NodeName = bound(p)
-		if err := s.raw.Update(context.Background(), p); err != nil {
+		if err := s.Raw.Update(context.Background(), p); err != nil {
 			s.t.Fatal(err)
 		}
 		phase(corev1.PodRunning)(p)
 		ready(time.Hour)(p)
-		if err := s.raw.Status().Update(context.Background(), p); err != nil {
+		if err := s.Raw.Status().Update(context.Background(), p); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -90,7 +93,7 @@ func (s *server) images() map[string]string {
 func (s *server) revisions() map[string]int64 {
 	s.t.Helper()
 	var list appsv1.ControllerRevisionList
-	if err := s.raw.List(context.Background(), &list, client.InNamespace("default")); err != nil {
+	if err := s.Raw.List(context.Background(), &list, client.InNamespace("default")); err != nil {
 		s.t.Fatal(err)
 	}
 	out := map[string]int64{}
@@ -112,11 +115,11 @@ func three(options ...dsOption) []client.Object {
 func TestFirstPass(t *testing.T) {
 	w := newWorld(t, three()...)
 	w.mustReconcile()
-	writes := w.writes()
+	writes := w.Writes()
 	if len(writes) != 5 || writes[0].String()[:len("create ControllerRevision")] != "create ControllerRevision" {
 		t.Fatalf("intent is durable first, but the writes are %v", writes)
 	}
-	if last := writes[4]; last.verb != "patch status" || last.version == "" {
+	if last := writes[4]; last.Verb != "patch status" || last.Version == "" {
 		t.Errorf("the last write is %s without a version", last)
 	}
 	if diff := cmp.Diff(map[string]string{"n1": "agent:1", "n2": "agent:1", "n3": "agent:1"}, w.images()); diff != "" {
@@ -168,10 +171,10 @@ func TestRolloutAndUndo(t *testing.T) {
 		if c := findCondition(s.Conditions, ConditionUpdated); c == nil || c.Status != corev1.ConditionTrue {
 			t.Errorf("condition %+v", c)
 		}
-		w.forget()
+		w.Forget()
 		w.mustReconcile()
-		if len(w.writes()) != 0 {
-			t.Errorf("a pass without news wrote %v", w.writes())
+		if len(w.Writes()) != 0 {
+			t.Errorf("a pass without news wrote %v", w.Writes())
 		}
 	}
 	w.mustReconcile()
@@ -189,7 +192,7 @@ func TestRolloutAndUndo(t *testing.T) {
 	if diff := cmp.Diff([]int64{2, 3}, numbers); diff != "" {
 		t.Errorf("numbers (-want +got):\n%s", diff)
 	}
-	if got := w.events.with("RolledBack"); len(got) != 1 {
+	if got := w.events.Events("RolledBack"); len(got) != 1 {
 		t.Errorf("events %v", got)
 	}
 	// A change that is no change of the template reports the generation, and does nothing else.
@@ -197,9 +200,9 @@ func TestRolloutAndUndo(t *testing.T) {
 		ds.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = nil
 		rolling(2, 0)(ds)
 	})
-	w.forget()
+	w.Forget()
 	w.mustReconcile()
-	if writes := w.writes(); len(writes) != 1 || writes[0].verb != "patch status" || w.ds().Status.ObservedGeneration != 4 {
+	if writes := w.Writes(); len(writes) != 1 || writes[0].Verb != "patch status" || w.ds().Status.ObservedGeneration != 4 {
 		t.Errorf("wrote %v", writes)
 	}
 }
@@ -214,10 +217,10 @@ func TestNothingToDo(t *testing.T) {
 			at := metav1.NewTime(now)
 			ds.DeletionTimestamp, ds.Finalizers = &at, []string{"orphan"}
 		}), ""},
-		"it selects everything": {three(func(ds *appsv1.DaemonSet) { ds.Spec.Selector = &metav1.LabelSelector{} }), "Warning SelectingAll This daemon set is selecting all pods. A non-empty selector is required."},
+		"it selects everything": {three(func(ds *appsv1.DaemonSet) { ds.Spec.Selector = &metav1.LabelSelector{} }), "Warning SelectingAll spec.selector selects all pods, or none that can be told; a selector that is not empty is required"},
 		"its selector is no such": {three(func(ds *appsv1.DaemonSet) {
 			ds.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Like"}}
-		}), "Warning SelectingAll This daemon set is selecting all pods. A non-empty selector is required."},
+		}), "Warning SelectingAll spec.selector selects all pods, or none that can be told; a selector that is not empty is required"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// An orphan that an adopter would take, and a pod that would be released.
@@ -227,10 +230,14 @@ func TestNothingToDo(t *testing.T) {
 			if result := w.mustReconcile(); result != (reconcile.Result{}) {
 				t.Errorf("result %+v", result)
 			}
-			if got := w.calls(); len(got) != 1 {
-				t.Errorf("requests %v", got)
+			want := "get DaemonSet agent"
+			if c.event != "" {
+				want += " patch status DaemonSet agent" // the condition that says the same
 			}
-			if diff := cmp.Diff(c.event, strings.Join(w.events.events, "")); diff != "" {
+			if got := strings.Trim(fmt.Sprint(w.Calls()), "[]"); got != want {
+				t.Errorf("requests %s, want %s", got, want)
+			}
+			if diff := cmp.Diff(c.event, strings.Join(w.events.Events(), "")); diff != "" {
 				t.Errorf("event (-want +got):\n%s", diff)
 			}
 		})
@@ -249,7 +256,7 @@ func TestTwoNamespaces(t *testing.T) {
 		var revisions appsv1.ControllerRevisionList
 		var pods corev1.PodList
 		for _, list := range []client.ObjectList{&revisions, &pods} {
-			if err := w.raw.List(t.Context(), list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: labels.Everything()}); err != nil {
+			if err := w.Raw.List(t.Context(), list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: labels.Everything()}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -271,11 +278,11 @@ func TestAdoption(t *testing.T) {
 	w.mustReconcile()
 	w.settle()
 	w.mustReconcile()
-	if err := w.raw.Delete(t.Context(), w.ds()); err != nil {
+	if err := w.Raw.Delete(t.Context(), w.ds()); err != nil {
 		t.Fatal(err)
 	}
 	var revisions appsv1.ControllerRevisionList
-	if err := w.raw.List(t.Context(), &revisions); err != nil {
+	if err := w.Raw.List(t.Context(), &revisions); err != nil {
 		t.Fatal(err)
 	}
 	orphans := []client.Object{&revisions.Items[0]}
@@ -284,17 +291,17 @@ func TestAdoption(t *testing.T) {
 	}
 	for _, o := range orphans {
 		o.SetOwnerReferences(nil)
-		if err := w.raw.Update(t.Context(), o); err != nil {
+		if err := w.Raw.Update(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.raw.Create(t.Context(), agent(func(ds *appsv1.DaemonSet) { ds.UID = "new-uid" })); err != nil {
+	if err := w.Raw.Create(t.Context(), agent(func(ds *appsv1.DaemonSet) { ds.UID = "new-uid" })); err != nil {
 		t.Fatal(err)
 	}
-	w.forget()
+	w.Forget()
 	w.mustReconcile()
-	if len(w.calls("create", "delete")) != 0 || len(w.revisions()) != 1 {
-		t.Errorf("wrote %v", w.writes())
+	if len(w.Calls("create", "delete")) != 0 || len(w.revisions()) != 1 {
+		t.Errorf("wrote %v", w.Writes())
 	}
 	for _, p := range w.pods() {
 		if ref := metav1.GetControllerOf(p); ref == nil || ref.UID != "new-uid" {
@@ -312,14 +319,14 @@ func TestALostAdoptionIsRepeated(t *testing.T) {
 	w.mustReconcile()
 	orphan := w.pods()[0]
 	orphan.SetOwnerReferences(nil)
-	if err := w.raw.Update(t.Context(), orphan); err != nil {
+	if err := w.Raw.Update(t.Context(), orphan); err != nil {
 		t.Fatal(err)
 	}
 	lost := false
-	w.before = func(c call) error {
-		if c.verb == "patch" && c.name == orphan.Name && !lost {
+	w.Before = func(c fakeserver.Call) error {
+		if c.Verb == "patch" && c.Name == orphan.Name && !lost {
 			lost = true
-			return apierrors.NewConflict(podResource, c.name, errors.New("the kubelet was faster"))
+			return apierrors.NewConflict(podResource, c.Name, errors.New("the kubelet was faster"))
 		}
 		return nil
 	}

@@ -5,6 +5,7 @@ package daemonset
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -21,23 +23,23 @@ import (
 // at the one that stays, which from then on is live, at any limit (H3); and no other pod is (kubernetes#111280).
 func TestDuplicateOfALiveRevision(t *testing.T) {
 	for name, c := range map[string]struct {
-		before, after func(call) error
+		before, after func(fakeserver.Call) error
 		err           bool
 		want          []string
 	}{
 		"all goes well":         {nil, nil, false, []string{"agent-one", "agent-three"}},
-		"a response is lost":    {nil, refuse("patch", "Pod", apierrors.NewTimeoutError("lost", 0)), true, []string{"agent-one", "agent-three", "agent-twin", "agent-two"}},
-		"the delete is refused": {refuse("delete", "ControllerRevision", errors.New("boom")), nil, true, []string{"agent-one", "agent-three", "agent-twin", "agent-two"}},
+		"a response is lost":    {nil, fakeserver.Refuse("patch", "Pod", apierrors.NewTimeoutError("lost", 0)), true, []string{"agent-one", "agent-three", "agent-twin", "agent-two"}},
+		"the delete is refused": {fakeserver.Refuse("delete", "ControllerRevision", errors.New("boom")), nil, true, []string{"agent-one", "agent-three", "agent-twin", "agent-two"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, append(three(limit(0), onDelete, func(ds *appsv1.DaemonSet) { image("agent:3")(ds) }),
 				stored(t, "agent:1", "twin", 1), stored(t, "agent:1", "one", 2), stored(t, "agent:2", "two", 3), stored(t, "agent:3", "three", 4),
 				pod("n1", "twin"), pod("n2", "three"), pod("n3", "three"))...)
-			w.before, w.after = c.before, c.after
+			w.Before, w.After = c.before, c.after
 			if _, err := w.reconcile(); (err != nil) != c.err {
 				t.Error(err)
 			}
-			if diff := cmp.Diff([]string{"patch n1-twin"}, w.podWrites()); diff != "" {
+			if diff := cmp.Diff([]string{"patch n1-twin"}, w.WritesTo("Pod")); diff != "" {
 				t.Errorf("pod writes (-want +got):\n%s", diff)
 			}
 			if got := w.pod("n1-twin").Labels["controller-revision-hash"]; got != "one" {
@@ -47,7 +49,7 @@ func TestDuplicateOfALiveRevision(t *testing.T) {
 				t.Errorf("revisions (-want +got):\n%s", diff)
 			}
 			// The next pass needs nothing but the end of it.
-			w.before, w.after = nil, nil
+			w.Before, w.After = nil, nil
 			w.mustReconcile()
 			if diff := cmp.Diff([]string{"agent-one", "agent-three"}, w.revisionNames()); diff != "" {
 				t.Errorf("revisions in the end (-want +got):\n%s", diff)
@@ -65,21 +67,21 @@ func TestDuplicateAndAStaleCache(t *testing.T) {
 			pod("n1", "twin"), pod("n3", "three")), pods...)
 	}
 	s := newServer(t, objects(pod("n2", "twin"))...)
-	w := worldOf(s, newServer(t, objects()...).raw, nil)
-	if result := w.mustReconcile(); result.RequeueAfter != staleRetry || len(w.writes()) != 0 {
-		t.Errorf("result %+v, wrote %v", result, w.writes())
+	w := worldOf(s, newServer(t, objects()...).Raw, nil)
+	if result := w.mustReconcile(); result.RequeueAfter != staleRetry || len(w.Writes()) != 0 {
+		t.Errorf("result %+v, wrote %v", result, w.Writes())
 	}
 	w = worldOf(s, nil, nil)
 	w.mustReconcile()
-	if diff := cmp.Diff([]string{"patch n1-twin", "patch n2-twin"}, w.podWrites()); diff != "" {
+	if diff := cmp.Diff([]string{"patch n1-twin", "patch n2-twin"}, w.WritesTo("Pod")); diff != "" {
 		t.Errorf("pod writes (-want +got):\n%s", diff)
 	}
 	// Nobody says what pods there are.
 	s = newServer(t, objects(pod("n2", "twin"))...)
 	w = worldOf(s, nil, nil)
-	w.before = refuse("list", "PartialObjectMetadataList", apierrors.NewInternalError(errors.New("boom")))
-	if _, err := w.reconcile(); !apierrors.IsInternalError(err) || len(w.podWrites()) != 0 || len(w.calls("delete")) != 0 {
-		t.Errorf("%v, wrote %v", err, w.writes())
+	w.Before = fakeserver.Refuse("list", "PartialObjectMetadataList", apierrors.NewInternalError(errors.New("boom")))
+	if _, err := w.reconcile(); !apierrors.IsInternalError(err) || len(w.WritesTo("Pod")) != 0 || len(w.Calls("delete")) != 0 {
+		t.Errorf("%v, wrote %v", err, w.Writes())
 	}
 }
 
@@ -89,14 +91,14 @@ func TestDuplicateOfTheUpdateRevision(t *testing.T) {
 	w := newWorld(t, append(three(limit(0)), stored(t, "agent:1", "twin", 1), stored(t, "agent:1", "one", 2),
 		pod("n1", "twin"), pod("n2", "one"), pod("n3", "twin"))...)
 	w.mustReconcile()
-	if diff := cmp.Diff([]string{"patch n1-twin", "patch n3-twin"}, w.podWrites()); diff != "" {
+	if diff := cmp.Diff([]string{"patch n1-twin", "patch n3-twin"}, w.WritesTo("Pod")); diff != "" {
 		t.Errorf("pod writes (-want +got):\n%s", diff)
 	}
 	if s := w.ds().Status; s.UpdatedNumberScheduled != 3 {
 		t.Errorf("status %+v", s)
 	}
-	if len(w.events.with("SuccessfulDelete")) != 0 {
-		t.Errorf("events %q", w.events.events)
+	if len(w.events.Events("SuccessfulDelete")) != 0 {
+		t.Errorf("events %q", w.events.Events())
 	}
 }
 
@@ -107,7 +109,7 @@ func TestReturnToADuplicate(t *testing.T) {
 	for _, n := range []string{"n1", "n2", "n3"} {
 		p := pod(n, "two", func(p *corev1.Pod) { p.Spec.Containers = []corev1.Container{{Name: "agent", Image: "agent:2"}} })
 		p.ResourceVersion = ""
-		if err := w.raw.Create(context.Background(), p); err != nil {
+		if err := w.Raw.Create(context.Background(), p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -168,8 +170,8 @@ func TestUnreadableUpdateRevision(t *testing.T) {
 	old.Data.Raw = []byte(`{"spec":{"template":"none"}}`)
 	w := newWorld(t, append(three(), old, pod("n1", "one"), pod("n2", "one"))...)
 	w.mustReconcile()
-	if len(w.revisions()) != 1 || len(w.calls("delete")) != 0 || len(w.podWrites()) != 1 {
-		t.Errorf("wrote %v", w.writes())
+	if len(w.revisions()) != 1 || len(w.Calls("delete")) != 0 || len(w.WritesTo("Pod")) != 1 {
+		t.Errorf("wrote %v", w.Writes())
 	}
 	for _, p := range w.pods() {
 		if p.Labels["controller-revision-hash"] != "one" || bound(p) == "n3" && p.Spec.Containers[0].Image != "agent:1" {
@@ -178,6 +180,9 @@ func TestUnreadableUpdateRevision(t *testing.T) {
 	}
 	if c := findCondition(w.ds().Status.Conditions, ConditionHistoryHealthy); c == nil || c.Reason != "RevisionUnreadable" {
 		t.Errorf("condition %+v", c)
+	}
+	if got := strings.Join(w.events.Events(), "\n"); strings.Count(got, "Warning RevisionUnreadable ") != 1 {
+		t.Errorf("events %s", got)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,14 +37,15 @@ type report struct {
 	update *revision.Revision
 	// collisions is the count to store.
 	collisions *int32
-	// undecodable are the revisions that cannot be read; recordErr is why the update revision could not be stored.
-	undecodable []revision.Revision
-	recordErr   error
+	// undecodable are the revisions that cannot be read; recordErr is why the update revision could not be stored, actErr
+	// what went wrong with pods.
+	undecodable       []revision.Revision
+	recordErr, actErr error
 }
 
-// writeStatus stores what rep says, if it differs. It is fenced by the resource version: counters from an older read of
-// the DaemonSet never replace newer ones (S2).
-func (r *Reconciler) writeStatus(ctx context.Context, ds *appsv1.DaemonSet, rep report) error {
+// report stores what rep says, and tells in an event when the history is found not to be healthy. Where a revision could
+// not be stored, the caller has told already.
+func (r *Reconciler) report(ctx context.Context, ds *appsv1.DaemonSet, rep report) error {
 	status := ds.Status.DeepCopy()
 	c := rep.plan.counts
 	status.DesiredNumberScheduled = c.desired
@@ -61,6 +63,28 @@ func (r *Reconciler) writeStatus(ctx context.Context, ds *appsv1.DaemonSet, rep 
 	for _, condition := range rep.conditions(ds) {
 		setCondition(status, condition, now)
 	}
+	if err := r.writeStatus(ctx, ds, status); err != nil {
+		return err
+	}
+	was, is := findCondition(ds.Status.Conditions, ConditionHistoryHealthy), findCondition(status.Conditions, ConditionHistoryHealthy)
+	if is != nil && is.Status == corev1.ConditionFalse && rep.recordErr == nil && (was == nil || was.Reason != is.Reason) {
+		r.recorder.Eventf(ds, nil, corev1.EventTypeWarning, is.Reason, "Report", "%s", is.Message)
+	}
+	return nil
+}
+
+// refuse reports a DaemonSet that nothing can be done for before somebody edits it.
+func (r *Reconciler) refuse(ctx context.Context, ds *appsv1.DaemonSet, reason, message string) error {
+	status := ds.Status.DeepCopy()
+	c := appsv1.DaemonSetCondition{Type: ConditionUpdated, Status: corev1.ConditionFalse, Reason: reason, Message: message}
+	setCondition(status, c, metav1.NewTime(r.clock.Now()))
+	r.recorder.Eventf(ds, nil, corev1.EventTypeWarning, reason, "Reconcile", "%s", message)
+	return r.writeStatus(ctx, ds, status)
+}
+
+// writeStatus stores status, if it differs. It is fenced by the resource version: counters from an older read of the
+// DaemonSet never replace newer ones (S2).
+func (r *Reconciler) writeStatus(ctx context.Context, ds *appsv1.DaemonSet, status *appsv1.DaemonSetStatus) error {
 	if apiequality.Semantic.DeepEqual(&ds.Status, status) {
 		return nil
 	}
@@ -83,23 +107,29 @@ func (r *Reconciler) writeStatus(ctx context.Context, ds *appsv1.DaemonSet, rep 
 // conditions says what the report means in words.
 func (rep report) conditions(ds *appsv1.DaemonSet) []appsv1.DaemonSetCondition {
 	out := []appsv1.DaemonSetCondition{rep.updated(ds)}
-	healthy := appsv1.DaemonSetCondition{
-		Type: ConditionHistoryHealthy, Status: corev1.ConditionTrue,
-		Reason: "Recorded", Message: "the revision history is recorded and readable",
-	}
-	var tooLarge *history.TooLargeError
-	switch {
-	case errors.As(rep.recordErr, &tooLarge):
-		healthy.Status, healthy.Reason, healthy.Message = corev1.ConditionFalse, "SnapshotTooLarge", rep.recordErr.Error()
-	case rep.recordErr != nil:
-		healthy.Status, healthy.Reason, healthy.Message = corev1.ConditionFalse, "RecordFailed", rep.recordErr.Error()
-	case len(rep.undecodable) > 0:
-		healthy.Status, healthy.Reason = corev1.ConditionFalse, "RevisionUnreadable"
-		healthy.Message = fmt.Sprintf("%v; it is kept and ignored; delete it if nobody needs it", rep.undecodable[0].Err)
-	case findCondition(ds.Status.Conditions, ConditionHistoryHealthy) == nil:
+	healthy := rep.healthy()
+	if healthy.Status == corev1.ConditionTrue && findCondition(ds.Status.Conditions, ConditionHistoryHealthy) == nil {
 		return out // it never was otherwise
 	}
 	return append(out, healthy)
+}
+
+// healthy says whether the history is kept, and can be read.
+func (rep report) healthy() appsv1.DaemonSetCondition {
+	c := appsv1.DaemonSetCondition{Type: ConditionHistoryHealthy, Status: corev1.ConditionFalse}
+	var tooLarge *history.TooLargeError
+	switch {
+	case errors.As(rep.recordErr, &tooLarge):
+		c.Reason, c.Message = "SnapshotTooLarge", rep.recordErr.Error()
+	case rep.recordErr != nil:
+		c.Reason, c.Message = "RecordFailed", rep.recordErr.Error()
+	case len(rep.undecodable) > 0:
+		c.Reason = "RevisionUnreadable"
+		c.Message = fmt.Sprintf("%v; it is kept and ignored; delete it if nobody needs it", rep.undecodable[0].Err)
+	default:
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "Recorded", "the revision history is recorded and readable"
+	}
+	return c
 }
 
 // updated says how far the rollout is.
@@ -110,6 +140,9 @@ func (rep report) updated(ds *appsv1.DaemonSet) appsv1.DaemonSetCondition {
 	switch {
 	case rep.update == nil:
 		c.Reason, c.Message = "RevisionNotRecorded", "no pod is touched before the revision that the spec asks for is recorded"
+	case rep.actErr != nil:
+		first, _, _ := strings.Cut(rep.actErr.Error(), "\n") // the others are most likely the same
+		c.Reason, c.Message = "RolloutFailing", progress+"; "+first
 	case p.Complete():
 		c.Status, c.Reason = corev1.ConditionTrue, "OnLatestRevision"
 		c.Message = fmt.Sprintf("latest ControllerRevision: %s", rep.update.Name)

@@ -47,6 +47,7 @@ func TestConditions(t *testing.T) {
 		{"too large", nil, 1, nil, report{recordErr: tooLarge}},
 		{"unreadable", nil, 0, nil, report{update: recorded, undecodable: unreadable}},
 		{"unreadable and not recorded", nil, 0, nil, report{undecodable: unreadable, recordErr: errors.New("boom")}},
+		{"pods that are refused", nil, 2, nil, report{update: recorded, actErr: errors.Join(errors.New("create a pod for node n1: no"), errors.New("the next"))}},
 		{"well again", []dsOption{healthyBefore}, 0, nil, report{update: recorded}},
 	} {
 		ds := agent(c.ds...)

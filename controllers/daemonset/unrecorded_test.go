@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
 )
 
 // stored is a revision of agent with an image, under a hash that says which one it is.
@@ -68,23 +69,23 @@ func changed(t testing.TB) []client.Object {
 
 func TestUnrecorded(t *testing.T) {
 	for name, c := range map[string]struct {
-		before  func(call) error
+		before  func(fakeserver.Call) error
 		err     bool
 		reason  string
 		message string
 	}{
-		"forbidden": {refuse("create", "ControllerRevision", apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("exceeded quota"))), true, "RecordFailed", "exceeded quota"},
-		"no answer": {refuse("create", "ControllerRevision", apierrors.NewTimeoutError("boom", 0)), true, "RecordFailed", "boom"},
-		"too large": {refuse("create", "ControllerRevision", errTooLarge), false, "SnapshotTooLarge", "cannot be stored"},
+		"forbidden": {fakeserver.Refuse("create", "ControllerRevision", apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("exceeded quota"))), true, "RecordFailed", "exceeded quota"},
+		"no answer": {fakeserver.Refuse("create", "ControllerRevision", apierrors.NewTimeoutError("boom", 0)), true, "RecordFailed", "boom"},
+		"too large": {fakeserver.Refuse("create", "ControllerRevision", errTooLarge), false, "SnapshotTooLarge", "cannot be stored"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, changed(t)...)
-			w.before = c.before
+			w.Before = c.before
 			if _, err := w.reconcile(); (err != nil) != c.err {
 				t.Error(err)
 			}
-			if len(w.podWrites()) != 0 {
-				t.Errorf("wrote %v", w.podWrites())
+			if len(w.WritesTo("Pod")) != 0 {
+				t.Errorf("wrote %v", w.WritesTo("Pod"))
 			}
 			// The log is truncated: of what no pod names, the one that goes included.
 			if diff := cmp.Diff([]string{"agent-one", "agent-three"}, w.revisionNames()); diff != "" {
@@ -101,16 +102,16 @@ func TestUnrecorded(t *testing.T) {
 			if updated == nil || updated.Status != corev1.ConditionFalse || updated.Reason != "RevisionNotRecorded" {
 				t.Errorf("condition %+v", updated)
 			}
-			if got := w.events.with("RecordFailed"); len(got) != 1 || !strings.Contains(got[0], c.message) {
-				t.Errorf("events %q", w.events.events)
+			if got := w.events.Events("RecordFailed"); len(got) != 1 || !strings.Contains(got[0], c.message) {
+				t.Errorf("events %q", w.events.Events())
 			}
 
 			// Once it can be stored, all goes on, and the status says so.
-			w.before = nil
+			w.Before = nil
 			w.mustReconcile()
 			healthy = findCondition(w.ds().Status.Conditions, ConditionHistoryHealthy)
-			if healthy == nil || healthy.Status != corev1.ConditionTrue || len(w.podWrites()) == 0 {
-				t.Errorf("condition %+v, wrote %v", healthy, w.podWrites())
+			if healthy == nil || healthy.Status != corev1.ConditionTrue || len(w.WritesTo("Pod")) == 0 {
+				t.Errorf("condition %+v, wrote %v", healthy, w.WritesTo("Pod"))
 			}
 		})
 	}
@@ -119,18 +120,18 @@ func TestUnrecorded(t *testing.T) {
 // What could not be reported has to be tried again, whatever else there is no point in trying again.
 func TestUnrecordedAndUnreported(t *testing.T) {
 	boom := apierrors.NewInternalError(errors.New("boom"))
-	both := func(verb, kind string) func(call) error {
-		return func(c call) error {
-			return errors.Join(refuse("create", "ControllerRevision", errTooLarge)(c), refuse(verb, kind, boom)(c))
+	both := func(verb, kind string) func(fakeserver.Call) error {
+		return func(c fakeserver.Call) error {
+			return errors.Join(fakeserver.Refuse("create", "ControllerRevision", errTooLarge)(c), fakeserver.Refuse(verb, kind, boom)(c))
 		}
 	}
 	w := newWorld(t, changed(t)...)
-	w.before = both("patch status", "DaemonSet")
+	w.Before = both("patch status", "DaemonSet")
 	if _, err := w.reconcile(); !errors.Is(err, boom) || errors.Is(err, errTooLarge) {
 		t.Errorf("the status was not written, and the error is %v", err)
 	}
 	w = newWorld(t, changed(t)...)
-	w.before = both("delete", "ControllerRevision")
+	w.Before = both("delete", "ControllerRevision")
 	if _, err := w.reconcile(); err == nil || !strings.Contains(err.Error(), "delete revision agent-two") {
 		t.Errorf("the log was not truncated, and the error is %v", err)
 	}
@@ -139,12 +140,12 @@ func TestUnrecordedAndUnreported(t *testing.T) {
 // A race that was lost is nothing to tell anybody about: the history is as healthy as before.
 func TestRecordLosesARace(t *testing.T) {
 	w := newWorld(t, append(three(), stored(t, "agent:1", "one", 1), stored(t, "agent:2", "two", 2), pod("n1", "two"))...)
-	w.before = refuse("patch", "ControllerRevision", apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("changed")))
+	w.Before = fakeserver.Refuse("patch", "ControllerRevision", apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("changed")))
 	if _, err := w.reconcile(); !apierrors.IsConflict(err) {
 		t.Error(err)
 	}
-	if c := findCondition(w.ds().Status.Conditions, ConditionHistoryHealthy); c != nil || len(w.events.events) != 0 || len(w.podWrites()) != 0 {
-		t.Errorf("condition %+v, events %q, wrote %v", c, w.events.events, w.podWrites())
+	if c := findCondition(w.ds().Status.Conditions, ConditionHistoryHealthy); c != nil || len(w.events.Events()) != 0 || len(w.WritesTo("Pod")) != 0 {
+		t.Errorf("condition %+v, events %q, wrote %v", c, w.events.Events(), w.WritesTo("Pod"))
 	}
 }
 
@@ -153,12 +154,12 @@ func TestRecordInANamespaceThatGoes(t *testing.T) {
 	w := newWorld(t, agent(), node("n1"))
 	going := apierrors.NewForbidden(revisionResource, "agent", errors.New("the namespace is being terminated"))
 	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-	w.before = refuse("create", "ControllerRevision", going)
+	w.Before = fakeserver.Refuse("create", "ControllerRevision", going)
 	if _, err := w.reconcile(); err != nil {
 		t.Error(err)
 	}
-	if len(w.events.events) > 0 || len(w.podWrites()) > 0 {
-		t.Errorf("events %q, wrote %v", w.events.events, w.podWrites())
+	if len(w.events.Events()) > 0 || len(w.WritesTo("Pod")) > 0 {
+		t.Errorf("events %q, wrote %v", w.events.Events(), w.WritesTo("Pod"))
 	}
 }
 
@@ -167,14 +168,14 @@ func TestRecordInANamespaceThatGoes(t *testing.T) {
 func TestADuplicateIsNotTruncatedUnseen(t *testing.T) {
 	w := newWorld(t, append(three(limit(0), dsOption(image("agent:9"))),
 		stored(t, "agent:9", "nine", 2), stored(t, "agent:9", "copy", 1), stored(t, "agent:1", "one", 3))...)
-	w.before = refuse("get", "ControllerRevision", apierrors.NewInternalError(errors.New("boom")))
+	w.Before = fakeserver.Refuse("get", "ControllerRevision", apierrors.NewInternalError(errors.New("boom")))
 	if _, err := w.reconcile(); err == nil {
 		t.Error("the pass succeeded")
 	}
 	if diff := cmp.Diff([]string{"agent-copy", "agent-nine", "agent-one"}, w.revisionNames()); diff != "" {
 		t.Errorf("revisions (-want +got):\n%s", diff)
 	}
-	w.before = nil
+	w.Before = nil
 	w.mustReconcile()
 	w.mustReconcile()
 	if diff := cmp.Diff([]string{"agent-nine"}, w.revisionNames()); diff != "" {

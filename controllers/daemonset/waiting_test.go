@@ -34,12 +34,12 @@ func (s *store) GetByKey(key string) (any, bool, error) {
 func TestOwnWrites(t *testing.T) {
 	waits := func(t *testing.T, w *world, catchUp func()) {
 		t.Helper()
-		w.forget()
-		if result := w.mustReconcile(); result.RequeueAfter != unseenRetry || len(w.calls()) != 1 {
-			t.Errorf("result %+v with %v", result, w.calls())
+		w.Forget()
+		if result := w.mustReconcile(); result.RequeueAfter != unseenRetry || len(w.Calls()) != 1 {
+			t.Errorf("result %+v with %v", result, w.Calls())
 		}
 		catchUp()
-		if w.mustReconcile(); len(w.calls("list")) == 0 {
+		if w.mustReconcile(); len(w.Calls("list")) == 0 {
 			t.Error("the pass is still waiting")
 		}
 	}
@@ -89,10 +89,10 @@ func TestOwnWrites(t *testing.T) {
 func TestStaleRead(t *testing.T) {
 	s := newServer(t, three()...)
 	old := newServer(t, three()...)
-	w := worldOf(s, old.raw, nil)
+	w := worldOf(s, old.Raw, nil)
 	s.edit(image("agent:2"))
-	if result := w.mustReconcile(); result.RequeueAfter != staleRetry || len(w.writes()) != 0 || len(w.events.events) != 0 {
-		t.Errorf("result %+v, wrote %v, events %v", result, w.writes(), w.events.events)
+	if result := w.mustReconcile(); result.RequeueAfter != staleRetry || len(w.Writes()) != 0 || len(w.events.Events()) != 0 {
+		t.Errorf("result %+v, wrote %v, events %v", result, w.Writes(), w.events.Events())
 	}
 }
 
@@ -104,24 +104,24 @@ func TestGoneParent(t *testing.T) {
 		return append(three(), append(more, pod("n1", "one", orphan))...)
 	}
 	for name, change := range map[string]func(*appsv1.DaemonSet, *server) error{
-		"gone": func(ds *appsv1.DaemonSet, s *server) error { return s.raw.Delete(t.Context(), ds) },
+		"gone": func(ds *appsv1.DaemonSet, s *server) error { return s.Raw.Delete(t.Context(), ds) },
 		"going": func(ds *appsv1.DaemonSet, s *server) error {
 			ds.Finalizers = []string{"example.com/wait"}
-			return errors.Join(s.raw.Update(t.Context(), ds), s.raw.Delete(t.Context(), ds))
+			return errors.Join(s.Raw.Update(t.Context(), ds), s.Raw.Delete(t.Context(), ds))
 		},
 		"another one": func(ds *appsv1.DaemonSet, s *server) error {
 			again := agent(func(ds *appsv1.DaemonSet) { ds.UID = "new-uid" })
-			return errors.Join(s.raw.Delete(t.Context(), ds), s.raw.Create(t.Context(), again))
+			return errors.Join(s.Raw.Delete(t.Context(), ds), s.Raw.Create(t.Context(), again))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, objects(stored(t, "agent:1", "one", 1))...)
-			w := worldOf(s, newServer(t, objects(stored(t, "agent:1", "one", 1))...).raw, nil)
+			w := worldOf(s, newServer(t, objects(stored(t, "agent:1", "one", 1))...).Raw, nil)
 			if err := change(s.ds(), s); err != nil {
 				t.Fatal(err)
 			}
-			if result := w.mustReconcile(); result != (reconcile.Result{}) || len(w.writes()) != 0 || len(w.events.events) != 0 {
-				t.Errorf("result %+v, wrote %v, events %v", result, w.writes(), w.events.events)
+			if result := w.mustReconcile(); result != (reconcile.Result{}) || len(w.Writes()) != 0 || len(w.events.Events()) != 0 {
+				t.Errorf("result %+v, wrote %v, events %v", result, w.Writes(), w.events.Events())
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -49,6 +50,8 @@ type Reconciler struct {
 	// pods writes pods; fresh confirms the cached ones.
 	pods  ownership.Writer
 	fresh *ownership.Confirmer
+	// generations are those of the parents that passes have looked at last, by UID, once the API server has confirmed one.
+	generations sync.Map
 	// unserved is set once the API server has dropped status.terminatingReplicas.
 	unserved atomic.Bool
 }
@@ -99,6 +102,9 @@ func (r *Reconciler) pass(ctx context.Context, parent client.Object) (reconcile.
 		if err := r.confirm(ctx, o); err != nil {
 			return reconcile.Result{}, err
 		}
+	}
+	if _, known := r.generations.Load(o.set.UID); known || p.writes() {
+		r.generations.Store(o.set.UID, o.set.Generation)
 	}
 	actErr := r.act(ctx, o, p)
 	if ownership.OutcomeUnknown(actErr) {

@@ -17,10 +17,13 @@
 // two managers that see the same pods make the same pods, and for the second of them they exist already. A manager that
 // has not yet seen pods of another one asks for their names too, and finds them made. With that, what is there beyond
 // spec.replicas is bounded: it is at most the number of pods whose names became free, because they vanished, since the
-// oldest view that somebody acted on and whose effects somebody else who acts has not seen. Without such a pod it is zero.
-// A single manager sees its own writes before it acts again, so that its bound is always zero. Once the views are
-// even, pods that are too many go, by a ranking that does not depend on who ranks. TestTwoManagers holds all this against
-// views of any age.
+// oldest view that somebody acted on and whose effects somebody else who acts has not seen, and of orphans that were
+// adopted since. Without such a pod it is zero. A single manager sees its own writes before it acts again, so that its
+// bound is always zero. Once the views are even, pods that are too many go, by a ranking that does not depend on who
+// ranks. TestTwoManagers holds all this against views of any age.
+//
+// Managers whose caches show different generations of the parent do not work against each other: one that finds undone
+// what it did before asks for the parent past its cache, and waits if there is a later generation. TestStaleParent shows it.
 //
 // A name can come back once its pod is gone, as those of StatefulSets do.
 package replicaset

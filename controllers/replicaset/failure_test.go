@@ -188,6 +188,42 @@ func TestStaleCache(t *testing.T) {
 	}
 }
 
+// TestStaleParent: a process that finds undone what it did before, or that just started, makes and deletes nothing by a
+// parent that was edited since (F9, F13): somebody else may have done that who knows of the edit. An edit that the cache
+// has just shown is followed without asking.
+func TestStaleParent(t *testing.T) {
+	edited := func(replicas int32) *appsv1.ReplicaSet {
+		return web(replicas, func(set *appsv1.ReplicaSet) { set.Generation = 2 })
+	}
+	for name, c := range map[string]struct {
+		cached *appsv1.ReplicaSet
+		known  int64
+		wait   bool
+	}{
+		"after a start, edited since":       {web(1), 0, true},
+		"looked at before, edited since":    {web(1), 1, true},
+		"looked at before, scaled up since": {web(4), 1, true},
+		"from before what was looked at":    {web(1), 2, true},
+		"looked at before, and as it is":    {edited(1), 2, false},
+		"edited just now":                   {edited(1), 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pods := []client.Object{pod("a"), pod("b")}
+			w := worldOf(t, replicaSets, fakeserver.New(t, append(pods, edited(1))...), fakeserver.New(t, append(pods, c.cached)...))
+			if c.known > 0 {
+				w.r.generations.Store(c.cached.UID, c.known)
+			}
+			result := w.mustReconcile()
+			if waits := result.RequeueAfter == staleRetry && len(w.Writes()) == 0; waits != c.wait {
+				t.Errorf("again in %v, writes %v", result.RequeueAfter, w.Writes())
+			}
+			if asked := len(w.Calls("get")); (asked == 0) != (name == "edited just now") {
+				t.Errorf("the parent was read %d times past the cache", asked)
+			}
+		})
+	}
+}
+
 // TestSelector: a parent whose selector cannot be used touches nothing, and says so. One that does not match its own
 // template would make pods for ever, and let each go.
 func TestSelector(t *testing.T) {

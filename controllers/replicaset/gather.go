@@ -128,9 +128,13 @@ func controlledBy(namespace string, uid types.UID) []client.ListOption {
 	return []client.ListOption{client.InNamespace(namespace), client.MatchingFields{ownership.ControllerIndex: string(uid)}}
 }
 
-// confirm checks, before the first pod that this process creates or deletes for a parent, and after an answer was lost,
-// that the cache is not behind the API server. It returns an error that wraps errStale if it is.
+// confirm checks, before pods are created or deleted, that the cache is not behind the API server: of pods before the
+// first write of this process for a parent, and after an answer was lost, of the parent whenever that may be. It returns an
+// error that wraps errStale if it is.
 func (r *Reconciler) confirm(ctx context.Context, o *observed) error {
+	if err := r.fence(ctx, o); err != nil {
+		return err
+	}
 	children := make([]client.Object, len(o.pods))
 	for i, pod := range o.pods {
 		children[i] = pod
@@ -138,6 +142,22 @@ func (r *Reconciler) confirm(ctx context.Context, o *observed) error {
 	why, err := r.fresh.Confirm(ctx, o.parent, o.selector, children)
 	if err == nil && why != "" {
 		err = fmt.Errorf("%w: %s", errStale, why)
+	}
+	return err
+}
+
+// fence checks that there is no later generation of the parent than the cached one. It asks unless the cache has just
+// shown an edit of one that was confirmed: after a restart the cache may be old, and what this process found done before
+// and finds undone now another manager may have done that knows of a later edit. Without the question the two would undo
+// each other's work for as long as one of the caches is behind.
+func (r *Reconciler) fence(ctx context.Context, o *observed) error {
+	if known, ok := r.generations.Load(o.set.UID); ok && known.(int64) < o.set.Generation { //nolint:forcetypeassert // pass stores it
+		return nil
+	}
+	fresh, err := ownership.Reread(ctx, r.live, o.parent)
+	if err == nil && fresh.GetGeneration() != o.set.Generation {
+		err = fmt.Errorf("%w: it shows generation %d of %s, and there is %d",
+			errStale, o.set.Generation, r.describe(o.set), fresh.GetGeneration())
 	}
 	return err
 }

@@ -18,7 +18,7 @@ import (
 type store struct {
 	history  []map[string]*corev1.Pod
 	replicas []int32 // of the parent, another history
-	freed    []int   // when names became free
+	freed    []int   // when names became free, and when orphans were adopted
 	creates  []struct{ at, view int }
 	uids     int
 }
@@ -113,6 +113,15 @@ func (s *store) vanish(name string) {
 	s.freed = append(s.freed, s.at())
 }
 
+// adopt is a manager that gives a parent an orphan, under a name that is not of its sequence.
+func (s *store) adopt() {
+	s.uids++
+	name := fmt.Sprint("orphan-", s.uids)
+	orphan := pod(name, func(p *corev1.Pod) { p.UID = types.UID(fmt.Sprintf("%06d", s.uids)) })
+	s.write(func(pods map[string]*corev1.Pod) { pods[name] = orphan })
+	s.freed = append(s.freed, s.at())
+}
+
 // oldest is the oldest view of which an effect is not in view.
 func (s *store) oldest(view int) int {
 	for changed := true; changed; {
@@ -169,6 +178,11 @@ func TestTwoManagers(t *testing.T) {
 			"kill": func(t *rapid.T) {
 				if alive := s.alive(); len(alive) > 0 {
 					s.remove(rapid.SampledFrom(alive).Draw(t, "pod"))
+				}
+			},
+			"adopt": func(*rapid.T) {
+				if len(team) > 1 { // by one of the others
+					s.adopt()
 				}
 			},
 			"vanish": func(t *rapid.T) {

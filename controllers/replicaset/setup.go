@@ -91,4 +91,5 @@ func (r *Reconciler) parents() ownership.Parents {
 func (r *Reconciler) forget(uid types.UID) {
 	r.ledger.Forget(uid)
 	r.fresh.Forget(uid)
+	r.generations.Delete(uid)
 }

@@ -165,7 +165,7 @@ func (r *Reconciler) relabel(o *observed) history.Relabel {
 		if err := r.confirm(ctx, o); err != nil {
 			return err
 		}
-		if err := r.rename(ctx, o.set, from.Name, to.Name); err != nil {
+		if err := r.rename(ctx, o, from.Name, to.Name); err != nil {
 			return err
 		}
 		o.relabelled = append(o.relabelled, to.Name) // even if a response is lost

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/revision"
+	"github.com/cairn-dev/cairn/rollout"
 )
 
 // This file says in words what a pass found out.
@@ -80,29 +81,40 @@ func (rep report) updated(set *appsv1.StatefulSet) appsv1.StatefulSetCondition {
 	}
 	p := rep.plan.rollout
 	progress := fmt.Sprintf("%d of %d pods updated", p.Updated, p.Total)
-	switch waits := slices.Concat(p.Waiting, rep.plan.waits); {
+	switch {
 	case rep.actErr != nil:
 		c.Reason, c.Message = "RolloutFailing", fmt.Sprintf("%s; %v", progress, rep.actErr)
 	case len(rep.plan.guarded) > 0:
-		c.Reason, c.Message = "CurrentRevisionLost", fmt.Sprintf("%s; %s: %s", progress, rep.plan.waits[0].Unit, rep.plan.waits[0].Reason)
+		lost := slices.IndexFunc(rep.plan.waits, func(w rollout.Wait) bool { return w.Unit == rep.plan.guarded[0] })
+		c.Reason, c.Message = "CurrentRevisionLost", fmt.Sprintf("%s; %s: %s", progress, rep.plan.waits[lost].Unit, rep.plan.waits[lost].Reason)
 	case p.Complete() && rep.plan.surplus == 0:
 		c.Status, c.Reason = corev1.ConditionTrue, "OnLatestRevision"
 		c.Message = "latest ControllerRevision: " + rep.update.Name
-	case len(rep.plan.deletes) > 0:
-		d := rep.plan.deletes[0]
-		c.Reason, c.Message = "RolloutProgressing", fmt.Sprintf("%s; %s: %s", progress, d.pod.Name, d.reason)
-	case p.Complete() && len(waits) == 0:
-		c.Reason, c.Message = "RolloutProgressing", fmt.Sprintf("%s; %d more are going", progress, rep.plan.surplus)
-	case !p.Complete() && set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType && len(rep.plan.creates) == 0:
-		c.Reason, c.Message = "RolloutWaiting", progress+"; the strategy is OnDelete, so the others are updated when somebody deletes them"
-	case len(waits) > 0:
-		c.Reason, c.Message = "RolloutWaiting", fmt.Sprintf("%s; %s: %s", progress, waits[0].Unit, waits[0].Reason)
-	case len(rep.plan.creates) == 0 && p.Unavailable == 0:
-		c.Reason, c.Message = "RolloutWaiting", progress+"; the others are below the partition"
 	default:
-		c.Reason, c.Message = "RolloutProgressing", progress+"; waiting for new pods to start"
+		var why string
+		c.Reason, why = rep.plan.underWay(set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType)
+		c.Message = progress + "; " + why
 	}
 	return c
+}
+
+// underWay says what a plan that is not at its end does, or waits for.
+func (p *plan) underWay(onDelete bool) (reason, why string) {
+	complete := p.rollout.Complete()
+	switch waits := slices.Concat(p.rollout.Waiting, p.waits); {
+	case len(p.deletes) > 0:
+		return "RolloutProgressing", fmt.Sprintf("%s: %s", p.deletes[0].pod.Name, p.deletes[0].reason)
+	case complete && len(waits) == 0:
+		return "RolloutProgressing", fmt.Sprintf("%d more are going", p.surplus)
+	case !complete && onDelete && len(p.creates) == 0:
+		return "RolloutWaiting", "the strategy is OnDelete, so the others are updated when somebody deletes them"
+	case len(waits) > 0:
+		return "RolloutWaiting", fmt.Sprintf("%s: %s", waits[0].Unit, waits[0].Reason)
+	case len(p.creates) == 0 && p.rollout.Unavailable == 0:
+		return "RolloutWaiting", "the others are below the partition"
+	default:
+		return "RolloutProgressing", "waiting for new pods to start"
+	}
 }
 
 func setCondition(status *appsv1.StatefulSetStatus, c appsv1.StatefulSetCondition, now metav1.Time) {

@@ -41,3 +41,9 @@ func countsOf(set *appsv1.StatefulSet, pods []*corev1.Pod, current, update strin
 	}
 	return c
 }
+
+// store writes the counters into a status.
+func (c counts) store(status *appsv1.StatefulSetStatus) {
+	status.Replicas, status.ReadyReplicas, status.AvailableReplicas = c.replicas, c.ready, c.available
+	status.CurrentReplicas, status.UpdatedReplicas = c.current, c.updated
+}

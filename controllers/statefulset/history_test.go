@@ -138,6 +138,23 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
+// TestDuplicatesAreCounted: when status names the revision that stays instead of its duplicate, both counters are of that
+// revision, although the pods do not name it yet (S1).
+func TestDuplicatesAreCounted(t *testing.T) {
+	objects := between(t, nil, pod(0, "twin"), pod(1, "twin"), pod(2, "b"))
+	objects = append(objects, stored(t, "twin", "web:b", 0))
+	set := objects[0].(*appsv1.StatefulSet)
+	set.Status.CurrentRevision, set.Status.CurrentReplicas, set.Status.UpdatedReplicas = "web-twin", 2, 1
+	w := newWorld(t, objects...)
+	w.mustReconcile()
+	if got := w.WritesTo("Pod"); len(got) != 0 {
+		t.Errorf("wrote %v before status said so", got)
+	}
+	if s := w.set().Status; s.CurrentRevision != "web-b" || s.CurrentReplicas != 3 || s.UpdatedReplicas != 3 || s.Replicas != 3 {
+		t.Errorf("status %+v", s)
+	}
+}
+
 // TestRelabelledPods: a pod that was pointed at another revision is of that revision from then on, in the same pass too,
 // and even if the answer was lost (H3).
 func TestRelabelledPods(t *testing.T) {

@@ -175,6 +175,19 @@ func TestLostRevision(t *testing.T) {
 	}
 }
 
+// The condition says why of the pod that the lost revision is for, whatever else is waited for.
+func TestLostRevisionAndATakenName(t *testing.T) {
+	stranger := pod(0, "a", func(p *corev1.Pod) { p.Labels = nil })
+	stranger.OwnerReferences = nil
+	objects := between(t, []setOption{partition(2), parallel}, stranger, pod(2, "b"))
+	w := newWorld(t, append([]client.Object{objects[0]}, objects[2:]...)...)
+	w.mustReconcile()
+	want := "False CurrentRevisionLost: 1 of 3 pods updated; web-1: it is to come from revision web-a, and that revision is gone"
+	if diff := cmp.Diff(want, w.condition(ConditionUpdated)); diff != "" {
+		t.Errorf("condition (-want +got):\n%s", diff)
+	}
+}
+
 // TestPromotionKeepsWhatStatusNames: until status names the new revision, the old one stays, also with limit 0 (H3).
 func TestPromotionKeepsWhatStatusNames(t *testing.T) {
 	limit := func(set *appsv1.StatefulSet) { set.Spec.RevisionHistoryLimit = new(int32) }

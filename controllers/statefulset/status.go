@@ -21,9 +21,7 @@ import (
 // generation stay as they are: kubectl would take the counters of the old revision for the end of the new rollout.
 func (r *Reconciler) report(ctx context.Context, set *appsv1.StatefulSet, rep report) error {
 	status := set.Status.DeepCopy()
-	c := rep.plan.counts
-	status.Replicas, status.ReadyReplicas, status.AvailableReplicas = c.replicas, c.ready, c.available
-	status.CurrentReplicas, status.UpdatedReplicas = c.current, c.updated
+	rep.plan.counts.store(status)
 	if rep.update != nil {
 		status.CurrentRevision, status.UpdateRevision = rep.current, rep.update.Name
 		status.ObservedGeneration = max(status.ObservedGeneration, set.Generation)
@@ -54,19 +52,29 @@ func (r *Reconciler) refuse(ctx context.Context, set *appsv1.StatefulSet, reason
 	return r.writeStatus(ctx, set, status)
 }
 
-// rename replaces the name of a revision that is about to go in status. It returns an error that wraps [history.ErrStale]
-// if it wrote, because the set as it was read is outdated by that.
-func (r *Reconciler) rename(ctx context.Context, set *appsv1.StatefulSet, from, to string) error {
-	status := set.Status.DeepCopy()
+// rename replaces the name of a revision that is about to go in status, and counts again: the pods that name it are about
+// to name the other one. It returns an error that wraps [history.ErrStale] if it wrote, because the set as it was read is
+// outdated by that.
+func (r *Reconciler) rename(ctx context.Context, o *observed, from, to string) error {
+	status := o.set.Status.DeepCopy()
 	for _, name := range []*string{&status.CurrentRevision, &status.UpdateRevision} {
 		if *name == from {
 			*name = to
 		}
 	}
-	if status.CurrentRevision == set.Status.CurrentRevision && status.UpdateRevision == set.Status.UpdateRevision {
+	if status.CurrentRevision == o.set.Status.CurrentRevision && status.UpdateRevision == o.set.Status.UpdateRevision {
 		return nil
 	}
-	if err := r.writeStatus(ctx, set, status); err != nil {
+	now := r.clock.Now()
+	c, moving := countsOf(o.set, o.pods, status.CurrentRevision, status.UpdateRevision, now), countsOf(o.set, o.pods, from, from, now)
+	if status.CurrentRevision == to {
+		c.current += moving.current
+	}
+	if status.UpdateRevision == to {
+		c.updated += moving.updated
+	}
+	c.store(status)
+	if err := r.writeStatus(ctx, o.set, status); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: its status named revision %s, which equals %s", history.ErrStale, from, to)

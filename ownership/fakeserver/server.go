@@ -72,10 +72,10 @@ func New(t testing.TB, objects ...client.Object) *Server {
 		WithObjects(objects...).Build()
 	s.Client = interceptor.NewClient(s.Raw, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			return s.serve(Call{Verb: "get", Kind: typeOf(o), Name: key.Name}, func() error { return c.Get(ctx, key, o, opts...) })
+			return s.Serve(Call{Verb: "get", Kind: TypeOf(o), Name: key.Name}, func() error { return c.Get(ctx, key, o, opts...) })
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			return s.serve(Call{Verb: "list", Kind: typeOf(list)}, func() error { return c.List(ctx, list, opts...) })
+			return s.Serve(Call{Verb: "list", Kind: TypeOf(list)}, func() error { return c.List(ctx, list, opts...) })
 		},
 		Create: s.create,
 		Delete: s.delete,
@@ -92,7 +92,7 @@ func New(t testing.TB, objects ...client.Object) *Server {
 }
 
 func (s *Server) create(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-	return s.serve(Call{Verb: "create", Kind: typeOf(o), Name: o.GetName(), Object: o}, func() error {
+	return s.Serve(Call{Verb: "create", Kind: TypeOf(o), Name: o.GetName(), Object: o}, func() error {
 		s.uids++
 		o.SetUID(types.UID(fmt.Sprintf("uid-%d", s.uids)))
 		if err := c.Create(ctx, o, opts...); err != nil {
@@ -105,14 +105,14 @@ func (s *Server) create(ctx context.Context, c client.WithWatch, o client.Object
 func (s *Server) delete(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 	var options client.DeleteOptions
 	options.ApplyOptions(opts)
-	request := Call{Verb: "delete", Kind: typeOf(o), Name: o.GetName()}
+	request := Call{Verb: "delete", Kind: TypeOf(o), Name: o.GetName()}
 	if p := options.Preconditions; p != nil && p.UID != nil {
 		request.UID = string(*p.UID)
 	}
 	if p := options.Preconditions; p != nil && p.ResourceVersion != nil {
 		request.Version = *p.ResourceVersion
 	}
-	return s.serve(request, func() error {
+	return s.Serve(request, func() error {
 		if err := s.sameUID(ctx, o, request.UID); err != nil {
 			return err
 		}
@@ -129,8 +129,8 @@ func (s *Server) patch(ctx context.Context, verb string, o client.Object, patch 
 	if err := json.Unmarshal(body, &p); err != nil {
 		return err
 	}
-	request := Call{Verb: verb, Kind: typeOf(o), Name: o.GetName(), Body: string(body), UID: string(p.UID), Version: p.ResourceVersion}
-	return s.serve(request, func() error {
+	request := Call{Verb: verb, Kind: TypeOf(o), Name: o.GetName(), Body: string(body), UID: string(p.UID), Version: p.ResourceVersion}
+	return s.Serve(request, func() error {
 		if err := s.sameUID(ctx, o, request.UID); err != nil {
 			return err
 		}
@@ -138,7 +138,9 @@ func (s *Server) patch(ctx context.Context, verb string, o client.Object, patch 
 	})
 }
 
-func (s *Server) serve(c Call, do func() error) error {
+// Serve writes a request down and carries it out, unless it is to fail. Tests that need an answer which the fake client
+// cannot give, to a dry run say, override a method of the client and serve the request themselves.
+func (s *Server) Serve(c Call, do func() error) error {
 	s.mu.Lock()
 	s.log = append(s.log, c)
 	before := s.Before
@@ -167,7 +169,8 @@ func (s *Server) sameUID(ctx context.Context, o client.Object, uid string) error
 	return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("it has another UID"))
 }
 
-func typeOf(o any) string {
+// TypeOf returns the name of an object's Go type, which is what [Call.Kind] holds.
+func TypeOf(o any) string {
 	name := fmt.Sprintf("%T", o)
 	return name[strings.LastIndex(name, ".")+1:]
 }

@@ -37,11 +37,11 @@ var rules = []func(*step){
 	(*step).fenced, (*step).collision,
 	(*step).controllerRef, (*step).looked, (*step).afterTheEnd, (*step).foreign,
 	(*step).onePerUnit, (*step).conformingStays, (*step).content, (*step).precondition,
-	(*step).unavailable, (*step).surge,
-	(*step).completeMeans, (*step).plausible, (*step).observed,
+	(*step).unavailable, (*step).surge, (*step).claimsFollow,
+	(*step).completeMeans, (*step).updateMeans, (*step).plausible, (*step).observed,
 	(*step).afterAFailure, (*step).hooked,
 	(*step).most, (*step).guarded, (*step).guardedStays, (*step).filled, (*step).emptied, (*step).promoted,
-	(*step).claim, (*step).asAsked,
+	(*step).claim, (*step).asAsked, (*step).worstFirst,
 }
 
 // Check evaluates every rule at every resource version of a history, for parents of the given kinds.

@@ -78,7 +78,7 @@
 //	P6  every write  (*step).precondition  UID and version, of children and revisions. Needs to know who wrote
 //	R1  every write  (*step).unavailable   of the whole set; R2 (*step).surge
 //	R3  every write  (*step).filled, (*step).emptied
-//	R4  every write  (*step).completeMeans when it is first said
+//	R4  every write  (*step).completeMeans when it is first said, (*step).updateMeans
 //	    rest         (*rest).status        whenever it is said
 //	S1  every write  (*step).plausible     no counter negative or against another; refusals for statuses that were refused
 //	    rest         (*rest).status        counters are what one counts; on the way they may be of another moment
@@ -89,6 +89,7 @@
 //	C1  rest         (*rest).status        the last edit was observed
 //	    rest         (*rest).reached       nothing is missing or old, unless a child is going or does not serve, or the
 //	                                       budget is none; and no status denies it
+//	    every write  (*step).claimsFollow  claims that are to go with a child are told first. Needs to know who wrote
 //	X1  every write  (*step).stamp         rest (*rest).leftovers
 //	F6  every write  hasty                 fifty failures with one object in a second are no back-off. Needs times
 //

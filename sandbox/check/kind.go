@@ -63,6 +63,9 @@ type Kind struct {
 	// Ordered reports whether units are filled in their order, each when all before it serve, and updated and emptied in
 	// the opposite one.
 	Ordered func(parent client.Object) bool
+	// Lacks says what a child that was adopted lacks, "" if nothing: no revision says anything about it, and only another
+	// child in its place has it.
+	Lacks func(child, parent client.Object) string
 	// Current and Update are the revisions that the status names: the one that children come from until they are updated,
 	// and the one to which they are. Empty if it names none.
 	Current, Update func(parent client.Object) string
@@ -70,6 +73,9 @@ type Kind struct {
 	// whether one is a parent's, by its name.
 	Claims  schema.GroupVersionResource
 	Claimed func(parent, claim client.Object) bool
+	// Outlives reports whether a claim is a child's and would outlive it, although the parent says that it goes with a child
+	// that is not asked for any more.
+	Outlives func(claim, child, parent client.Object) bool
 }
 
 // Unit is one place for a child.
@@ -138,6 +144,14 @@ func unitOf(units []Unit, child client.Object) (Unit, bool) {
 		}
 	}
 	return Unit{}, false
+}
+
+// lacks says what a child lacks, "" if nothing.
+func (k Kind) lacks(child, parent client.Object) string {
+	if k.Lacks == nil {
+		return ""
+	}
+	return k.Lacks(child, parent)
 }
 
 // asked reports whether a revision holds what a parent asks for now. One that cannot be read does not.

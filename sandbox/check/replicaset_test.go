@@ -116,9 +116,26 @@ func TestReplicaSetPromises(t *testing.T) {
 			w.seen()
 		}},
 		{"P6", "deletes carry the UID", func(w replicated) {
+			w.scale(2)
 			w.byName = true
 			w.mark("rs-a")
-		}, func(w replicated) { w.mark("rs-a") }},
+		}, func(w replicated) {
+			w.scale(2)
+			w.mark("rs-a")
+		}},
+		{"P3", "only what is too much goes", func(w replicated) { w.mark("rs-a") }, func(w replicated) {
+			w.scale(2)
+			w.mark("rs-a")
+		}},
+		{"P3", "what is not ready goes first", func(w replicated) {
+			w.scale(2)
+			w.breaks("rs-b")
+			w.in(seeing("1", w.rv), func() { w.mark("rs-a") })
+		}, func(w replicated) {
+			w.scale(1)
+			w.breaks("rs-b")
+			w.in(seeing("1", w.rv), func() { w.mark("rs-a") }) // rs-b is on its way to go as well
+		}},
 	} {
 		t.Run(p.want+" "+p.name, func(t *testing.T) {
 			broken := newReplicated(t)
@@ -132,6 +149,99 @@ func TestReplicaSetPromises(t *testing.T) {
 				t.Errorf("want none, got %d:\n%s", len(got), story(got))
 			}
 		})
+	}
+}
+
+// Of two managers, none need know what the other one does. That excuses the adoption of an orphan and a name that became
+// free, and not a name that nobody ever had.
+func TestReplicaSetOfTwoManagers(t *testing.T) {
+	seen := func(instance string, rv uint64) *check.Pass {
+		p := seeing(instance, rv)
+		p.Instance = instance
+		return p
+	}
+	adopt := func(w replicated) {
+		orphan := replica("o")
+		orphan.OwnerReferences = nil
+		w.as("user", func() { w.put(orphan) })
+		w.in(seen("b", w.rv), func() {
+			w.read("rs-uid", w.rv)
+			w.pod("rs-o", func(p *corev1.Pod) { p.OwnerReferences = replica("o").OwnerReferences })
+		})
+	}
+	end := func(w replicated, name string) {
+		w.as("user", func() { w.mark(name) })
+		w.as("kubelet", func() { w.remove(&corev1.Pod{}, name) })
+	}
+	for _, test := range []struct {
+		want, name string
+		do         func(w replicated)
+	}{
+		{"", "the other one adopted", func(w replicated) {
+			w.scale(4)
+			view := w.rv
+			adopt(w)
+			w.in(seen("a", view), func() { w.put(replica("d")) })
+		}},
+		{"P2", "the other one adopted before the view", func(w replicated) {
+			w.scale(4)
+			adopt(w)
+			w.in(seen("a", w.rv), func() { w.put(replica("d")) })
+		}},
+		{"P2", "the other one made one under another name", func(w replicated) {
+			w.scale(4)
+			view := w.rv
+			w.in(seen("b", view), func() { w.put(replica("e")) })
+			w.in(seen("a", view), func() { w.put(replica("d")) })
+		}},
+		{"", "a name became free, and was given again", func(w replicated) {
+			w.as("user", func() { w.mark("rs-a") })
+			view := w.rv
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "rs-a") })
+			w.in(seen("b", w.rv), func() { w.put(replica("a")) })
+			w.in(seen("a", view), func() { w.put(replica("d")) })
+		}},
+		{"", "its own name became free", func(w replicated) {
+			w.as("user", func() { w.mark("rs-a") })
+			view := w.rv
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "rs-a") })
+			late := w.rv
+			w.in(seen("b", view), func() { w.put(replica("d")) })
+			w.in(seen("a", late), func() { w.put(replica("a")) })
+		}},
+		{"P2", "a manager alone gives a name again", func(w replicated) {
+			end(w, "rs-a")
+			view := w.rv
+			w.in(seen("a", view), func() { w.put(replica("d")) })
+			w.in(seen("a", view), func() { w.put(replica("a")) })
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newReplicated(t)
+			test.do(w)
+			var found []string
+			for _, v := range check.Check(w.history(), check.ReplicaSet()) {
+				found = append(found, v.Invariant)
+			}
+			if got := strings.Join(found, " "); got != test.want {
+				t.Errorf("got %q, want %q:\n%s", got, test.want, story(check.Check(w.history(), check.ReplicaSet())))
+			}
+		})
+	}
+}
+
+// Where passes are not known, two managers are told by their user agents: one need not know what the other one deleted.
+func TestManagersAreToldByTheirUserAgents(t *testing.T) {
+	for agent, want := range map[string]int{"": 1, "manager-2": 0} {
+		w := newReplicated(t)
+		w.scale(2)
+		w.mark("rs-a")
+		w.mark("rs-b")
+		h := w.history()
+		h.Events[len(h.Events)-1].By.UserAgent = agent
+		if got := check.Check(h, check.ReplicaSet()); len(got) != want || want > 0 && got[0].Invariant != "P3" {
+			t.Errorf("the second one by %q: want %d violations of P3, got:\n%s", agent, want, story(got))
+		}
 	}
 }
 

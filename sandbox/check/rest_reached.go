@@ -13,8 +13,9 @@ import (
 
 // left is what a parent lacks.
 type left struct {
-	// waiting names a child that a controller can only wait for: it is going, or does not serve yet.
-	waiting string
+	// waiting names a child that a controller can only wait for: it is going, or does not serve yet. held names a place
+	// that holds too few because of such a child, or because the place is taken.
+	waiting, held string
 	// missing and surplus name places that hold too few or too many, stray says of what child in what it differs.
 	missing, surplus, stray string
 	// twins names a place that holds two children of one revision. Nothing is a reason for that.
@@ -34,16 +35,16 @@ func (r *rest) reached(parent client.Object) {
 	switch budget := r.k.Budget(parent, l.wanted); {
 	case l.twins != "" && r.k.Most == nil:
 		r.violationf("P1", r.k.Parents, parent, "two children of one revision are at %s", l.twins)
-	case l.waiting != "":
-		// A unit that has a child may be waited for; which of the others wait for that, only the kind could say.
 	case l.missing != "":
 		r.violationf("C1", r.k.Parents, parent, "nothing is at %s, and nothing stands in the way", l.missing)
+	case l.waiting != "" || l.held != "":
+		// What is old may have to wait for that.
 	case l.surplus != "" && r.k.Most == nil: // otherwise it is P2
 		r.violationf("P1", r.k.Parents, parent, "%s, and nothing stands in the way", l.surplus)
 	case l.stray != "" && budget != (Budget{}):
 		r.violationf("C1", r.k.Parents, parent, "the rollout has stopped, and nothing stands in the way: of %s", l.stray)
 	}
-	if unsaid := l.missing + l.surplus + l.stray; unsaid != "" && !explains(parent) {
+	if unsaid := l.missing + l.held + l.surplus + l.stray; unsaid != "" && !explains(parent) {
 		r.violationf("C1", r.k.Parents, parent, "the spec is not reached, and no condition of the status says why")
 	}
 }
@@ -63,15 +64,13 @@ func (r *rest) enough(parent client.Object) {
 
 func (r *rest) left(parent client.Object) left {
 	var l left
+	ordered, blocked := r.k.Ordered != nil && r.k.Ordered(parent), false
 	for _, u := range r.k.Units(r.s, parent) {
-		alive := r.k.alive(u)
-		if u.Wanted {
-			l.wanted++
-		}
-		l.waiting = cmp.Or(r.waiting(u, parent), l.waiting)
+		alive, waiting := r.k.alive(u), r.waiting(u, parent)
+		l.waiting = cmp.Or(waiting, l.waiting)
 		switch {
 		case u.Wanted && len(u.Children) == 0:
-			l.missing = u.Name
+			l.lacks(u, ordered && blocked)
 		case !u.MayStay && len(alive) > 0:
 			l.surplus = fmt.Sprintf("%s is at %s, where none may be", alive[0].GetName(), u.Name)
 		case len(alive) > 1:
@@ -80,20 +79,43 @@ func (r *rest) left(parent client.Object) left {
 		if r.twins(alive) {
 			l.twins = u.Name
 		}
-		for _, child := range alive {
-			if strays := r.k.StraysNow(child, parent); u.Wanted && !u.Guarded && strays != "" {
-				l.stray = child.GetName() + ", " + strays
-			}
+		if u.Wanted {
+			l.wanted++
+			blocked = blocked || waiting != "" || len(alive) == 0
+			l.stray = cmp.Or(r.stray(u, parent), l.stray)
 		}
+	}
+	if r.k.Ordered == nil && l.waiting != "" {
+		l.held, l.missing = l.missing, "" // whether one waits for the other, only the kind could say
 	}
 	return l
 }
 
-// waiting names a child of a place that a controller can only wait for, or the place if it is taken; "" if there is none.
-func (r *rest) waiting(u Unit, parent client.Object) string {
-	if u.Taken {
-		return u.Name
+// stray says of which child of a wanted place in what it differs from what the parent asks for, "" if none does.
+func (r *rest) stray(u Unit, parent client.Object) (stray string) {
+	if u.Guarded {
+		return ""
 	}
+	for _, child := range r.k.alive(u) {
+		if strays := cmp.Or(r.k.StraysNow(child, parent), r.k.lacks(child, parent)); strays != "" {
+			stray = child.GetName() + ", " + strays
+		}
+	}
+	return stray
+}
+
+// lacks notes that a place holds no child. A place that is taken may stay so, and where there is an order, one may wait for
+// those before it.
+func (l *left) lacks(u Unit, waits bool) {
+	if u.Taken || waits {
+		l.held = u.Name
+	} else {
+		l.missing = u.Name
+	}
+}
+
+// waiting names a child of a place that a controller can only wait for, "" if there is none.
+func (r *rest) waiting(u Unit, parent client.Object) string {
 	for _, child := range u.Children {
 		if child.GetDeletionTimestamp() != nil || !r.k.Available(child, parent, time.Time{}) {
 			return child.GetName()

@@ -58,7 +58,7 @@ func (s *step) emptied() {
 		switch {
 		case !ok || !s.k.Ordered(version) || u.Wanted && !s.k.Available(s.e.Old, version, s.decidedAt()):
 			return
-		case u.Wanted && !s.k.lags(s.before, version, u):
+		case u.Wanted && !s.lags(s.before, version, u) && s.k.lacks(s.e.Old, version) == "":
 			continue // this is P3
 		}
 		if s.ever(parent, func(world *State) bool {
@@ -82,7 +82,7 @@ func (s *step) obstacle(world *State, parent client.Object, u Unit) string {
 			return ""
 		case !u.Wanted && !other.Wanted && len(other.Children) > 0:
 			return other.Name
-		case u.Wanted && other.Wanted && !other.Guarded && s.k.lags(world, parent, other):
+		case u.Wanted && other.Wanted && !other.Guarded && s.lags(world, parent, other):
 			return other.Name
 		}
 	}
@@ -90,10 +90,14 @@ func (s *step) obstacle(world *State, parent client.Object, u Unit) string {
 }
 
 // lags reports whether a unit still has a child that does not come from what the parent asks for and is not going: how many
-// may be gone at once is R1.
-func (k Kind) lags(world *State, parent client.Object, u Unit) bool {
-	return slices.ContainsFunc(k.alive(u), func(child client.Object) bool {
-		from := k.named(world, child)
-		return from == nil || !k.asked(parent, from)
+// may be gone at once is R1. That somebody has just deleted the revision of a child its author need not know.
+func (s *step) lags(world *State, parent client.Object, u Unit) bool {
+	return slices.ContainsFunc(s.k.alive(u), func(child client.Object) bool {
+		if from := s.k.named(world, child); from != nil {
+			return !s.k.asked(parent, from)
+		}
+		return !slices.ContainsFunc(s.left(parent.GetUID()), func(r client.Object) bool {
+			return s.k.Names(child, r) && s.k.asked(parent, r)
+		})
 	})
 }

@@ -66,8 +66,8 @@ func (s *step) double(parent client.Object) bool {
 	})
 }
 
-// conformingStays is P3: the controllers delete no child that is as the spec asks, unless it has ended, is surplus, or
-// is where none may be. Only an audited history tells whose delete it was.
+// conformingStays is P3: the controllers delete no child that is as the spec asks, unless it has ended, is surplus, is
+// where none may be, or lacks what no child that exists can be given. Only an audited history tells whose delete it was.
 func (s *step) conformingStays() {
 	parent := s.dismissed()
 	if parent == nil || !s.h.Audited || !s.k.hasRevisions() {
@@ -80,7 +80,7 @@ func (s *step) conformingStays() {
 	for world := range s.worlds(parent.GetUID(), false) {
 		for _, version := range s.possible(parent) {
 			u, ok := unitOf(s.k.Units(world, version), s.e.Old)
-			if !s.k.asked(version, from) || !ok || !u.MayStay || s.surplus(u, from) {
+			if !s.k.asked(version, from) || !ok || !u.MayStay || s.surplus(u, from) || s.k.lacks(s.e.Old, version) != "" {
 				return
 			}
 		}
@@ -102,7 +102,7 @@ func (s *step) content() {
 	}
 	from := s.k.named(s.after, s.e.New)
 	if s.e.Old != nil {
-		if from == nil || s.k.Names(s.e.Old, from) && sameTree(s.e.Old, s.e.New, "spec") {
+		if from == nil || (s.k.Names(s.e.Old, from) || s.renamed(from)) && sameTree(s.e.Old, s.e.New, "spec") {
 			return
 		}
 	}
@@ -116,6 +116,18 @@ func (s *step) content() {
 	if strays := s.k.Strays(s.e.New, from); strays != "" {
 		s.violationf("P4", "it says that it comes from %s, but %s", from.GetName(), strays)
 	}
+}
+
+// renamed reports whether the child said that it came from another revision that holds the same, as far as the author may
+// have read it: whatever was wrong about that is not the fault of this write. Somebody may have made that revision under a
+// name that one with other content had before, and what the child was made from is gone then.
+func (s *step) renamed(from client.Object) bool {
+	uid := ownerUID(s.e.New)
+	holds, err := s.k.Snapshot(from)
+	return err == nil && slices.ContainsFunc(slices.Concat(s.before.Owned(s.k.Revisions, uid), s.left(uid)), func(r client.Object) bool {
+		same, err := s.k.Snapshot(r)
+		return err == nil && same == holds && s.k.Names(s.e.Old, r)
+	})
 }
 
 // lost returns the revision that the child which was written names, if it is gone, or was let go, only since the author

@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -115,7 +116,7 @@ func (s *step) exceeds(world *State, parent client.Object) string {
 
 // completeMeans is R4: a status that says that the rollout is over says so of the content of every child.
 func (s *step) completeMeans() {
-	if !s.statusWritten() || !s.k.Complete(s.e.New) || s.e.Old != nil && s.k.Complete(s.e.Old) {
+	if !s.statusWritten() || !s.k.Complete(s.e.New) || s.e.Old != nil && s.k.Complete(s.e.Old) || s.misled() {
 		return
 	}
 	first := ""
@@ -127,6 +128,40 @@ func (s *step) completeMeans() {
 		first = cmp.Or(first, stray)
 	}
 	s.violationf("R4", "its status says that the rollout is over, but of %s", first)
+}
+
+// misled reports whether the update revision that the status names holds something else than the parent asks for. When its
+// name was written it did not, that is updateMeans; somebody has made another one under that name since, and until the next
+// pass finds out it is what children are compared with.
+func (s *step) misled() bool {
+	if s.k.Update == nil {
+		return false
+	}
+	named := s.readable(s.e.New.GetUID(), s.k.Update(s.e.New))
+	return len(named) > 0 && !slices.ContainsFunc(named, func(r client.Object) bool { return s.k.asked(s.e.New, r) })
+}
+
+// updateMeans is R4 for the name of the update revision: when it is written, or said to go for another generation, it is
+// that of a revision which holds what the parent asks for in that generation. What takes the place of its duplicate is as
+// right or wrong as that was.
+func (s *step) updateMeans() {
+	if s.k.Update == nil || !s.statusWritten() || s.k.Update(s.e.New) == "" {
+		return
+	}
+	name, observed := s.k.Update(s.e.New), s.k.ObservedGeneration(s.e.New)
+	if old := s.e.Old; old != nil && observed == s.k.ObservedGeneration(old) && (s.k.Update(old) == name || s.equals(s.k.Update(old), name)) {
+		return
+	}
+	versions := s.after.Generations(s.e.New.GetUID(), observed)
+	if len(versions) == 0 {
+		return // this is S1
+	}
+	for _, r := range s.readable(s.e.New.GetUID(), name) {
+		if _, err := s.k.Snapshot(r); err != nil || s.k.asked(versions[0], r) {
+			return // of what cannot be read, the author may know by its stamp
+		}
+	}
+	s.violationf("R4", "its status says that %s is what generation %d asks for, and it holds something else or is not there", name, observed)
 }
 
 // stray returns a child that is not as the parent asks, and in what, "" if there is none.

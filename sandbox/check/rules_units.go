@@ -10,7 +10,7 @@ import (
 )
 
 // This file holds the rules about places for children, for kinds whose children have an order, a number, or a partition:
-// P2, P3 and P5 below the partition, R3, S3, O4 for claims, and P4 for kinds without revisions.
+// P2, P3 and P5 below the partition, R3, S3, and P4 for kinds without revisions.
 
 // memory is what the rules know of parents from the whole history so far.
 type memory struct {
@@ -64,7 +64,7 @@ func (s *step) most() {
 		most, units := s.k.Most(version), s.k.Units(s.after, version)
 		u, placed := unitOf(units, s.e.New)
 		switch {
-		case len(units) == 0 && alive <= most, placed && u.Wanted:
+		case len(units) == 0 && (alive <= most || alive-s.unforeseen(parent) <= most), placed && u.Wanted:
 			return
 		case len(units) == 0:
 			sentence = fmt.Sprintf("it is one of %d, and %s asks for %d", alive, parent.GetName(), most)
@@ -85,8 +85,8 @@ func (s *step) guarded() {
 		return
 	}
 	from, current := s.k.named(s.after, s.e.New), s.memory.currentOf(s.k, parent)
-	if from == nil || current == "" || from.GetName() == current || s.hadBefore(from) {
-		return
+	if from == nil || current == "" || from.GetName() == current || s.hadBefore(from) || s.holds(parent.GetUID(), current, from) {
+		return // its duplicate is as good, if another manager has put that in its place
 	}
 	for _, version := range s.possible(parent) {
 		if u, ok := unitOf(s.k.Units(s.after, version), s.e.New); !ok || u.Wanted && !u.Guarded {
@@ -149,22 +149,27 @@ func (s *step) promoted() {
 	}
 }
 
-// equals reports whether both names are of revisions with the same content, whoever has them: when one takes the place of
-// its duplicate, nothing is promoted.
+// equals reports whether both names are of revisions of the parent that was written with the same content: when one takes
+// the place of its duplicate, nothing is promoted.
 func (s *step) equals(one, other string) bool {
-	var found []string
-	for _, name := range []string{one, other} {
-		o := s.before.Get(Key{Resource: s.k.Revisions, Namespace: s.e.Key.Namespace, Name: name})
-		if o == nil {
-			return false
-		}
-		snapshot, err := s.k.Snapshot(o)
-		if err != nil {
-			return false
-		}
-		found = append(found, snapshot)
-	}
-	return found[0] == found[1]
+	uid := s.e.New.GetUID()
+	return slices.ContainsFunc(s.readable(uid, one), func(r client.Object) bool { return s.holds(uid, other, r) })
+}
+
+// holds reports whether the parent's revision of that name has the same content as another one.
+func (s *step) holds(parent types.UID, name string, other client.Object) bool {
+	content, err := s.k.Snapshot(other)
+	return err == nil && slices.ContainsFunc(s.readable(parent, name), func(r client.Object) bool {
+		same, err := s.k.Snapshot(r)
+		return err == nil && same == content
+	})
+}
+
+// readable returns the revision of that name that a parent has, and those that it had as far as the author may have read
+// so: somebody else may have deleted one, or let it go, since.
+func (s *step) readable(parent types.UID, name string) []client.Object {
+	candidates := slices.Concat(s.before.Owned(s.k.Revisions, parent), s.left(parent))
+	return slices.DeleteFunc(candidates, func(r client.Object) bool { return r.GetName() != name })
 }
 
 // conforms reports whether all units of the parent that was written come from a revision, as its controllers may have
@@ -177,12 +182,13 @@ func (s *step) conforms(revision string) bool {
 	if len(versions) == 0 {
 		return false
 	}
-	return s.ever(s.e.New, func(world *State) bool { return s.k.allFrom(world, versions[0], revision) })
+	from := s.readable(s.e.New.GetUID(), revision)
+	return s.ever(s.e.New, func(world *State) bool { return s.k.allFrom(world, versions[0], from) })
 }
 
-// allFrom reports whether every wanted unit has a child, all of them come from the revision of that name, and there is at
-// least one.
-func (k Kind) allFrom(world *State, parent client.Object, revision string) bool {
+// allFrom reports whether every wanted unit has a child, all of them come from one of those revisions, which have one name,
+// and lack nothing, and there is at least one unit.
+func (k Kind) allFrom(world *State, parent client.Object, revisions []client.Object) bool {
 	some := false
 	for _, u := range k.Units(world, parent) {
 		if !u.Wanted {
@@ -194,7 +200,7 @@ func (k Kind) allFrom(world *State, parent client.Object, revision string) bool 
 			return false
 		}
 		for _, child := range children {
-			if from := k.named(world, child); from == nil || from.GetName() != revision {
+			if k.lacks(child, parent) != "" || !slices.ContainsFunc(revisions, func(r client.Object) bool { return k.Names(child, r) }) {
 				return false
 			}
 		}
@@ -219,22 +225,6 @@ func (s *step) asAsked() {
 	}
 }
 
-// claim is O4 for what the controllers make beside the children and do not own: they write only what has a name that a
-// parent of theirs gives.
-func (s *step) claim() {
-	if s.k.Claimed == nil || !s.of(s.k.Claims) || !s.h.Audited || !s.byManager() {
-		return
-	}
-	for _, uid := range s.before.uids(s.k) {
-		for _, version := range s.before.Generations(uid, 0) {
-			if version.GetNamespace() == s.e.Key.Namespace && s.k.Claimed(version, s.e.Object()) {
-				return
-			}
-		}
-	}
-	s.violationf("O4", "it is written, and no parent has a claim of that name")
-}
-
 // held reports whether the order of its children keeps a parent from taking one away: a child that stays does not serve.
 func (r *rest) held(parent client.Object) bool {
 	if r.k.Ordered == nil || !r.k.Ordered(parent) {
@@ -253,7 +243,13 @@ func (r *rest) units(parent client.Object) {
 			r.violationf("P2", r.k.Parents, parent, "it has %d children and asks for %d", len(alive), most)
 		}
 	}
-	if r.k.Current == nil || r.k.Current(parent) == r.k.Update(parent) || !r.k.allFrom(r.s, parent, r.k.Update(parent)) {
+	if r.k.Current == nil || r.k.Current(parent) == r.k.Update(parent) {
+		return
+	}
+	updated := slices.DeleteFunc(slices.Clone(r.s.Owned(r.k.Revisions, parent.GetUID())), func(o client.Object) bool {
+		return o.GetName() != r.k.Update(parent)
+	})
+	if !r.k.allFrom(r.s, parent, updated) {
 		return
 	}
 	if _, down := r.k.wanted(r.k.Units(r.s, parent), parent, time.Time{}); down == 0 {

@@ -63,7 +63,8 @@ func StatefulSet() Kind {
 		Ordered: func(parent client.Object) bool {
 			return as[appsv1.StatefulSet](parent).Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 		},
-		Claimed: claimed,
+		Lacks:   lacksStorage,
+		Claimed: claimed, Outlives: outlives,
 	}
 	return withStatefulStatus(k)
 }
@@ -97,28 +98,57 @@ func statefulUnits(s *State, parent client.Object) []Unit {
 		}
 	}
 	guard := from + partitionOf(set)
+	lost := currentIsLost(s, set)
 	var out []Unit
 	for _, n := range slices.Sorted(maps.Keys(there)) {
 		wanted := n >= from && n < to
-		name := set.Name + "-" + strconv.Itoa(n)
-		out = append(out, Unit{
-			Name: name, Wanted: wanted, MayStay: wanted, Guarded: wanted && n < guard, Children: there[n],
-			Taken: wanted && len(there[n]) == 0 && obstructed(s, set, name),
-		})
+		u := Unit{
+			Name: set.Name + "-" + strconv.Itoa(n), Wanted: wanted, MayStay: wanted, Guarded: wanted && n < guard, Children: there[n],
+		}
+		u.Taken = wanted && len(u.Children) == 0 && (strange(s, set, u.Name) || lost && (u.Guarded || behind(set, there, n+1, to)))
+		out = append(out, u)
 	}
 	return out
 }
 
-// obstructed reports whether the name of a pod is that of one which the set does not own and may not adopt, or the revision
-// that is to be the current one is gone: nothing else may take its place.
-func obstructed(s *State, set *appsv1.StatefulSet, name string) bool {
+// strange reports whether a pod that the set does not own, and may not adopt, has the name.
+func strange(s *State, set *appsv1.StatefulSet, name string) bool {
 	pod := s.Get(Key{Resource: pods, Namespace: set.Namespace, Name: name})
 	if pod == nil {
-		current := set.Status.CurrentRevision
-		return current != "" && s.Get(Key{Resource: revisions, Namespace: set.Namespace, Name: current}) == nil
+		return false
 	}
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	return metav1.GetControllerOfNoCopy(pod) != nil || err != nil || !selector.Matches(labels.Set(pod.GetLabels()))
+}
+
+// currentIsLost reports whether the pods that are not updated yet come from a revision that the set does not have any more.
+// What is to be made from it cannot be made: nothing else may take its place (F15).
+func currentIsLost(s *State, set *appsv1.StatefulSet) bool {
+	name := set.Status.CurrentRevision
+	return name != "" && name != set.Status.UpdateRevision && !slices.ContainsFunc(s.Owned(revisions, set.UID), func(r client.Object) bool {
+		return r.GetName() == name
+	})
+}
+
+// behind reports whether the rolling update has something left to do from one ordinal on, so that a pod before it is made
+// from the current revision: an old pod is there, one that does not serve, or none although there is one behind it.
+func behind(set *appsv1.StatefulSet, there map[int][]client.Object, from, to int) bool {
+	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+		return false // whoever deletes a pod asks for the update revision
+	}
+	gap := false
+	for n := from; n < to; n++ {
+		alive := slices.DeleteFunc(slices.Clone(there[n]), func(o client.Object) bool { return o.GetDeletionTimestamp() != nil || podEnded(o) })
+		if len(alive) == 0 {
+			gap = true
+			continue
+		}
+		updated := alive[0].GetLabels()[appsv1.StatefulSetRevisionLabel] == set.Status.UpdateRevision
+		if gap || !updated || !podServes(alive[0], set.Spec.MinReadySeconds, time.Time{}) {
+			return true
+		}
+	}
+	return false
 }
 
 // partitionOf is how many pods, from the first ordinal on, stay at the current revision.
@@ -156,16 +186,6 @@ func memberStrays(pod *corev1.Pod, template corev1.PodTemplateSpec) string {
 	}
 	template.Spec.Volumes = slices.DeleteFunc(slices.Clone(template.Spec.Volumes), func(v corev1.Volume) bool { return own[v.Name] })
 	return strays(pod, tree(template.DeepCopy()))
-}
-
-// claimed reports whether a claim is called TEMPLATE-SET-ORDINAL.
-func claimed(parent, claim client.Object) bool {
-	set := as[appsv1.StatefulSet](parent)
-	return slices.ContainsFunc(set.Spec.VolumeClaimTemplates, func(template corev1.PersistentVolumeClaim) bool {
-		name, ok := strings.CutPrefix(claim.GetName(), template.Name+"-")
-		_, numbered := ordinalOf(set, name)
-		return ok && numbered
-	})
 }
 
 // replicasOr1 is a number of replicas, with the default of the API.

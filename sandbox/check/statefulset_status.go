@@ -23,7 +23,8 @@ func withStatefulStatus(k Kind) Kind {
 	k.Complete = func(o client.Object) bool {
 		s, replicas := status(o), replicasOr1(as[appsv1.StatefulSet](o).Spec.Replicas)
 		return s.ObservedGeneration == o.GetGeneration() && s.CurrentRevision == s.UpdateRevision && s.CurrentRevision != "" &&
-			s.UpdatedReplicas == replicas && s.AvailableReplicas == replicas
+			s.UpdatedReplicas == replicas && s.AvailableReplicas == replicas &&
+			s.Replicas == replicas // pods that are not asked for are among those that are updated
 	}
 	k.Implausible, k.Miscounted = statefulImplausible, statefulMiscounted
 	return k

@@ -2,12 +2,12 @@ package check_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
@@ -43,12 +43,15 @@ func snapshot(number int64, image string) *appsv1.ControllerRevision {
 	return r
 }
 
-// member is pod db-N of revision db-rM, with image app:M, ready.
+// member is pod db-N of revision db-rM, with image app:M and its claim, ready.
 func member(ordinal, revision int) *corev1.Pod {
 	p := pod("db", "db-uid", "n1", "", fmt.Sprintf("app:%d", revision))
 	p.Name = fmt.Sprintf("db-%d", ordinal)
 	p.OwnerReferences[0].Kind = "StatefulSet"
 	p.Labels[appsv1.StatefulSetRevisionLabel] = fmt.Sprintf("db-r%d", revision)
+	p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-" + p.Name},
+	}}}
 	return p
 }
 
@@ -171,6 +174,10 @@ var statefulPromises = []promise{
 		w.spec(func(spec *appsv1.StatefulSetSpec) { spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: 1} })
 		w.put(member(3, 1))
 		w.gone(manager, "db-0")
+	}},
+	{"P3", "as asked", func(w stateful) { w.mark("db-2") }, func(w stateful) {
+		w.adopted("db-2")
+		w.mark("db-2") // no volume can be given to it
 	}},
 	{"P3", "below the partition, from the current revision", func(w stateful) {
 		w.partition(2)
@@ -355,14 +362,21 @@ var statefulPromises = []promise{
 		}
 		w.report("db-r1", "db-r2")
 	}},
-	{"S3", "promoted what is not equal", func(w stateful) {
+	{"S3", "promoted when none lacks its claim", func(w stateful) {
 		w.second()
-		w.put(snapshot(3, "app:2"))
-		w.report("db-r3", "db-r2")
+		for _, n := range []int{2, 1, 0} {
+			w.gone(manager, fmt.Sprintf("db-%d", n))
+			p := member(n, 2)
+			p.Spec.Volumes = nil
+			w.put(p)
+		}
+		w.report("db-r2", "db-r2")
 	}, func(w stateful) {
 		w.second()
-		w.as("user", func() { w.put(snapshot(3, "app:1")) }) // the duplicate takes the place of the first
-		w.report("db-r3", "db-r2")
+		for _, n := range []int{2, 1, 0} {
+			w.update(n, 2)
+		}
+		w.report("db-r2", "db-r2")
 	}},
 	{"S3", "promoted once it is so", func(w stateful) {
 		w.second()
@@ -388,18 +402,10 @@ var statefulPromises = []promise{
 		w.put(snapshot(2, "app:2"))
 		w.remove(&appsv1.ControllerRevision{}, "db-r2")
 	}},
-	{"O4", "a claim of the set", func(w stateful) { w.put(claim("data-other-0")) }, func(w stateful) { w.put(claim("data-db-0")) }},
-	{"O4", "a claim of an ordinal", func(w stateful) { w.put(claim("data-db-x")) }, func(w stateful) {
-		w.as("user", func() { w.put(claim("data-db-x")) })
-	}},
-}
-
-func claim(name string) *corev1.PersistentVolumeClaim {
-	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}}
 }
 
 func TestStatefulSetPromises(t *testing.T) {
-	for _, p := range statefulPromises {
+	for _, p := range slices.Concat(statefulPromises, nameplates, storage) {
 		t.Run(p.want+" "+p.name, func(t *testing.T) {
 			broken := newStateful(t)
 			p.bad(broken)
@@ -426,51 +432,5 @@ func TestAWrongPromotionChangesNothing(t *testing.T) {
 	got := check.Check(w.history(), check.StatefulSet())
 	if len(got) != 2 || got[0].Invariant != "S3" || got[1].Invariant != "P5" {
 		t.Errorf("want S3 and P5, got:\n%s", story(got))
-	}
-}
-
-func TestStatefulSetAtRest(t *testing.T) {
-	for _, test := range []struct {
-		want, name string
-		do         func(w stateful)
-	}{
-		{"", "nothing", func(stateful) {}},
-		{"", "half of it waits behind the partition", func(w stateful) {
-			w.partition(2)
-			w.second()
-			w.update(2, 2)
-			w.report("db-r1", "db-r2")
-		}},
-		{"S3", "all are updated and nobody says so", func(w stateful) {
-			w.onDelete()
-			w.second()
-			for _, n := range []int{0, 1, 2} {
-				w.gone("user", fmt.Sprintf("db-%d", n))
-				w.put(member(n, 2))
-			}
-			w.report("db-r1", "db-r2")
-		}},
-		{"P2", "one too many", func(w stateful) {
-			w.as("user", func() { w.put(member(7, 1)) })
-			w.report("db-r1", "db-r1")
-		}},
-		{"S1", "a wrong counter", func(w stateful) {
-			w.gone("user", "db-2")
-			w.put(member(2, 1))
-			w.unready("db-2")
-			w.set(func(set *appsv1.StatefulSet) { set.Status.AvailableReplicas = 2 })
-		}},
-	} {
-		t.Run(test.want+" "+test.name, func(t *testing.T) {
-			w := newStateful(t)
-			test.do(w)
-			got := check.Rest(w.history(), w.rv, check.StatefulSet())
-			if test.want == "" && len(got) == 0 {
-				return
-			}
-			if len(got) != 1 || got[0].Invariant != test.want {
-				t.Errorf("want one violation of %q, got %d:\n%s", test.want, len(got), story(got))
-			}
-		})
 	}
 }

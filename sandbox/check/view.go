@@ -42,12 +42,13 @@ func (s *step) pass() *Pass {
 	return s.e.By.Pass
 }
 
-// own reports whether another event was written by the process that wrote this one; without passes, by any manager.
+// own reports whether another event was written by the process that wrote this one; without passes, by a manager of the same
+// user and user agent. Two that act at once have two.
 func (s *step) own(e Event) bool {
 	if p := s.pass(); p != nil {
 		return e.By != nil && e.By.Pass != nil && e.By.Pass.Instance == p.Instance
 	}
-	return e.By != nil && s.h.byManager(e)
+	return e.By != nil && s.h.byManager(e) && (s.e.By == nil || e.By.User == s.e.By.User && e.By.UserAgent == s.e.By.UserAgent)
 }
 
 // since returns the resource version from which on the author may have read a resource: what was written up to there it
@@ -79,10 +80,22 @@ func (s *step) look(resource schema.GroupVersionResource, parent types.UID) uint
 	if s.of(resource) && s.e.Old != nil && s.e.By != nil {
 		from = max(from, s.insistedOn(parent))
 	}
-	if p != nil && resource == s.k.Children {
-		from = max(from, s.lookedPast(p))
+	if p != nil {
+		from = max(from, s.insistedAtBirth(p, resource))
 	}
 	return min(from, s.e.RV-1)
+}
+
+// insistedAtBirth returns up to where a pass must have seen children, and parents that do nothing but scale, although its
+// caches may not show them: a process that just began must not act by the past.
+func (s *step) insistedAtBirth(p *Pass, resource schema.GroupVersionResource) uint64 {
+	switch {
+	case resource == s.k.Children:
+		return s.lookedPast(p)
+	case resource == s.k.Parents && s.of(s.k.Children) && !s.k.hasRevisions():
+		return p.Born
+	}
+	return 0
 }
 
 // lookedPast returns up to where a pass must have seen children although its caches may not show them: a list past the

@@ -388,31 +388,6 @@ func (e *env) failing(o client.Object, reason, words string) error {
 	return nil
 }
 
-// TestReplicasMalformed: a template that the API server refuses is an event and a condition, and nothing else is affected.
-func TestReplicasMalformed(t *testing.T) {
-	e := newEnv(t)
-	e.replicaCairn()
-	for kind, o := range e.parents("web", 2) {
-		switch o := o.(type) {
-		case *appsv1.ReplicaSet:
-			o.Spec.Template.Spec.ServiceAccountName = "nobody"
-		case *corev1.ReplicationController:
-			o.Spec.Template.Spec.ServiceAccountName = "nobody"
-		}
-		e.create(o)
-		e.eventually("wait for the condition and the event of the "+kind, func() error {
-			if err := e.failing(o, "FailedCreate", "nobody"); err != nil {
-				return err
-			}
-			return e.hasEvent(o, "FailedCreate")
-		})
-	}
-	for _, o := range e.parents("healthy", 2) {
-		e.create(o)
-		e.replicasReady(o, 2)
-	}
-}
-
 // TestTwoManagersOfReplicas: two managers at once make no pod too many on the way up, and end with as many as are asked
 // for on any way.
 func TestTwoManagersOfReplicas(t *testing.T) {

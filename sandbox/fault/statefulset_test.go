@@ -60,7 +60,8 @@ func statefulSets() subject {
 // the way kubectl rollout undo does.
 func canaryAndUndo() fault.Scenario {
 	return fault.Scenario{
-		Name: "statefulset canary and undo",
+		Name:  "statefulset canary and undo",
+		Share: 4,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createSet(ctx, e, func(spec *appsv1.StatefulSetSpec) { partitioned(spec, 1) }); err != nil {
 				return err
@@ -88,7 +89,8 @@ func canaryAndUndo() fault.Scenario {
 // parallelWithClaims edits, adds and takes away pods without order. Their claims go with them.
 func parallelWithClaims() fault.Scenario {
 	return fault.Scenario{
-		Name: "statefulset scaled with its claims",
+		Name:  "statefulset scaled with its claims",
+		Share: 3,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createSet(ctx, e, func(spec *appsv1.StatefulSetSpec) {
 				spec.PodManagementPolicy = appsv1.ParallelPodManagement
@@ -116,7 +118,8 @@ func parallelWithClaims() fault.Scenario {
 // partition is made from must survive that.
 func editedWhileAway() fault.Scenario {
 	return fault.Scenario{
-		Name: "statefulset edited while the manager is away",
+		Name:  "statefulset edited while the manager is away",
+		Share: 3,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createSet(ctx, e, func(spec *appsv1.StatefulSetSpec) {
 				spec.RevisionHistoryLimit = new(int32(1))
@@ -148,7 +151,7 @@ func editedWhileAway() fault.Scenario {
 func twoManagersOfSets() fault.Scenario {
 	s := canaryAndUndo()
 	s.Name, s.Managers = "statefulset canary and undo by two managers", 2
-	s.Points = fault.Every(8)
+	s.Points, s.Share = fault.Every(4), 4
 	if !full {
 		s.Once = true
 	}

@@ -37,6 +37,9 @@ type Scenario struct {
 	Managers int
 	// Points, if not nil, picks the requests that fail in this scenario, instead of the sweep's.
 	Points func(k int) []int
+	// Share spreads the ways to fail over the requests of a long scenario: each request that is picked fails in every
+	// Share-th way, the next one in those after them. Zero means that each fails in all.
+	Share int
 	// Once leaves the scenario out of the sweep: it brings its own faults, and is run just as it is.
 	Once bool
 }
@@ -217,6 +220,7 @@ func (r *run) env(ctx context.Context, t trial, namespace string, failed context
 			plan = t.plan(namespace)
 		}
 		cfg := rest.CopyConfig(r.Config)
+		cfg.UserAgent = fmt.Sprintf("manager-%d", i+1) // the checker tells them by that
 		cfg.Wrap(e.wire.Wrap)
 		cfg.Wrap(Within(namespace, r.Namespaced...))
 		cfg.Wrap(WithoutEvents)

@@ -48,7 +48,9 @@ type subject struct {
 }
 
 // subjects are all controllers.
-func subjects() []subject { return []subject{daemonSets(), statefulSets()} }
+func subjects() []subject {
+	return []subject{daemonSets(), replicaSets(), replicationControllers(), statefulSets()}
+}
 
 func TestEveryControllerIsSwept(t *testing.T) {
 	for _, name := range manager.Names() {

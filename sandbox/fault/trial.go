@@ -41,13 +41,17 @@ func (s *Sweep) trials(scenario *Scenario, k int) []trial {
 		points = All
 	}
 	var out []trial
+	share := max(1, scenario.Share)
 	for i, at := range points(k) {
-		for _, mode := range modes {
+		for j, mode := range modes {
+			if (i+j)%share != 0 {
+				continue // it is the turn of another request
+			}
 			f := Fault{At: at, Mode: mode}
 			out = append(out, trial{scenario: scenario, what: f.String(), faults: []Fault{f}})
 		}
-		if len(s.Pairs) > 0 {
-			pair := s.Pairs[i%len(s.Pairs)]
+		if len(s.Pairs) > 0 && i%share == 0 {
+			pair := s.Pairs[i/share%len(s.Pairs)]
 			first, then := Fault{At: at, Mode: pair[0]}, Fault{At: at + 1, Mode: pair[1]}
 			out = append(out, trial{scenario: scenario, what: first.String() + ", then " + pair[1].String(), faults: []Fault{first, then}})
 		}

@@ -6,15 +6,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
-
-	appsv1 "k8s.io/api/apps/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/scenario"
@@ -34,22 +30,14 @@ var (
 	script = flag.String("script", "", "play this scenario instead")
 )
 
-// worlds are the kinds of worlds. The one without a name is what make check runs.
-var worlds = map[string]sim.Options{
-	"":            {},
-	"overlapping": {Kinds: []sim.Kind{overlapping()}},
-}
-
-// overlapping are DaemonSets that all select the same pods, against all advice: two parents want one orphan.
-func overlapping() sim.Kind {
-	k := sim.DaemonSet()
-	apart := k.New
-	k.New = func(chance *rand.Rand, namespace, name string) client.Object {
-		ds := apart(chance, namespace, name).(*appsv1.DaemonSet)
-		ds.Spec.Selector.MatchLabels["app"], ds.Spec.Template.Labels["app"] = "shared", "shared"
-		return ds
+// worlds are the kinds of worlds: those that make check runs, of which the one without a name is the first, and one of
+// DaemonSets that all select the same pods, against all advice: two parents want one orphan.
+func worlds() map[string]sim.Options {
+	out := map[string]sim.Options{"": {}, "overlapping": {Kinds: []sim.Kind{sim.Shared(sim.DaemonSet())}}}
+	for _, w := range sim.Worlds() {
+		out[w.Name] = sim.Options{Kinds: w.Kinds}
 	}
-	return k
+	return out
 }
 
 // find is what the seeds found, as one process tells another.
@@ -67,7 +55,7 @@ type find struct {
 const found = "found: "
 
 func TestSeeds(t *testing.T) {
-	options, ok := worlds[*world]
+	options, ok := worlds()[*world]
 	if !ok {
 		t.Fatalf("there is no world %q", *world)
 	}
@@ -130,7 +118,7 @@ func play(t *testing.T, file string) (violations []check.Violation) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		stage := sim.Open()
+		stage := sim.Open(sim.KindsOf(s.Controllers...)...)
 		t.Cleanup(stage.Close)
 		p, err := s.Play(t.Context(), stage)
 		if err != nil {

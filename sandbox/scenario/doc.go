@@ -53,12 +53,13 @@
 //	relabel OBJECT LABEL=VALUE...
 //	scale OBJECT to NUMBER
 //	undo KIND NAME [to=NUMBER]
-//	delete OBJECT [cascade=background|foreground|orphan] [grace=SECONDS]
+//	delete OBJECT [cascade=background|foreground|orphan|unsaid] [grace=SECONDS]
 //	plant pod|revision NAME of KIND PARENT [on NODE] [image=IMAGE] [revision=NUMBER] [number=NUMBER] [owner=none|KIND/NAME]
 //
-// Patch is a JSON merge patch. Undo does what kubectl rollout undo does. Plant makes what the controller would have made,
-// by somebody else's hand: an orphan pod of the parent's template, with the hash of a revision if one is given; or a copy of
-// that revision with another number, which belongs to the parent unless owner says otherwise.
+// Patch is a JSON merge patch. A cascade that is unsaid leaves it to the API server. Undo does what kubectl rollout undo
+// does. Plant makes what the controller would have made, by somebody else's hand: an orphan pod of the parent's template,
+// with the hash of a revision if one is given; or a copy of that revision with another number, which belongs to the parent
+// unless owner says otherwise.
 //
 // # What the cluster does
 //

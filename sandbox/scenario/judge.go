@@ -23,11 +23,9 @@ type judged struct {
 var controllers = map[string]judged{
 	"daemonset":   {func() []check.Kind { return []check.Kind{check.DaemonSet()} }, check.DaemonSetResources},
 	"statefulset": {func() []check.Kind { return []check.Kind{check.StatefulSet()} }, check.StatefulSetResources},
-	"replicaset": {
-		func() []check.Kind { return []check.Kind{check.ReplicaSet(), check.ReplicationController()} },
-		func() []check.Scope {
-			return append(check.ReplicaSetResources(), check.ReplicationControllerResources()...)
-		},
+	"replicaset":  {func() []check.Kind { return []check.Kind{check.ReplicaSet()} }, check.ReplicaSetResources},
+	"replicationcontroller": {
+		func() []check.Kind { return []check.Kind{check.ReplicationController()} }, check.ReplicationControllerResources,
 	},
 }
 

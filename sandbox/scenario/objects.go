@@ -26,7 +26,7 @@ var objectVerbs = map[string]verb{
 	"relabel": {"relabel OBJECT LABEL=VALUE...", readRelabel},
 	"scale":   {"scale OBJECT to NUMBER", readScale},
 	"undo":    {"undo KIND NAME [to=NUMBER]", readUndo},
-	"delete":  {"delete OBJECT [cascade=background|foreground|orphan] [grace=SECONDS]", readDelete},
+	"delete":  {"delete OBJECT [cascade=background|foreground|orphan|unsaid] [grace=SECONDS]", readDelete},
 }
 
 func readCreate(r *reader) action {
@@ -233,10 +233,11 @@ func readScale(r *reader) action {
 	}
 }
 
-// propagation are the ways to delete, as kubectl calls them.
+// propagation are the ways to delete, as kubectl calls them, and the one that the API server chooses if nobody says.
 var propagation = map[string]metav1.DeletionPropagation{
 	"": metav1.DeletePropagationBackground, "background": metav1.DeletePropagationBackground,
 	"foreground": metav1.DeletePropagationForeground, "orphan": metav1.DeletePropagationOrphan,
+	"unsaid": "",
 }
 
 func readDelete(r *reader) action {
@@ -252,7 +253,10 @@ func readDelete(r *reader) action {
 		if err != nil {
 			return err
 		}
-		options := []client.DeleteOption{client.PropagationPolicy(policy)}
+		var options []client.DeleteOption
+		if policy != "" {
+			options = append(options, client.PropagationPolicy(policy))
+		}
 		if grace >= 0 {
 			options = append(options, client.GracePeriodSeconds(grace))
 		}

@@ -25,6 +25,9 @@ func DaemonSet() Kind {
 		Check:      check.DaemonSet(),
 		Watches:    []schema.GroupVersionResource{nodes},
 		New:        newDaemonSet,
+		Select: func(parent client.Object, app string) {
+			selectFromDaemonSet(parent.(*appsv1.DaemonSet), app) //nolint:forcetypeassert // the kind's own
+		},
 		Edits: []Edit{
 			{"the image", 10, editDaemonSet(func(chance *rand.Rand, ds *appsv1.DaemonSet) {
 				ds.Spec.Template.Spec.Containers[0].Image = anyImage(chance)
@@ -103,14 +106,18 @@ func anyDaemonSetStrategy(chance *rand.Rand) appsv1.DaemonSetUpdateStrategy {
 
 func newDaemonSet(chance *rand.Rand, namespace, name string) client.Object {
 	ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	ds.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
-	ds.Spec.Template.Labels = map[string]string{"app": name}
+	selectFromDaemonSet(ds, name)
 	ds.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: anyImage(chance)}}
 	ds.Spec.UpdateStrategy = anyDaemonSetStrategy(chance)
 	if chance.IntN(2) == 0 {
 		ds.Spec.RevisionHistoryLimit = new(int32(chance.IntN(3)))
 	}
 	return ds
+}
+
+func selectFromDaemonSet(ds *appsv1.DaemonSet, app string) {
+	ds.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+	metav1.SetMetaDataLabel(&ds.Spec.Template.ObjectMeta, "app", app)
 }
 
 func restoreDaemonSet(parent, revision client.Object) error {

@@ -23,12 +23,16 @@ type Kind struct {
 	Scheduled bool
 	// New returns a parent as a user creates it. It selects its children by labels that no other name has.
 	New func(chance *rand.Rand, namespace, name string) client.Object
+	// Select lets a parent select what has this value of the label app, and gives that to its children.
+	Select func(parent client.Object, app string)
 	// Edits are what users change in a spec.
 	Edits []Edit
-	// Restore puts what a revision holds into a parent, as an undo does.
+	// Restore puts what a revision holds into a parent, as an undo does. Nil if there are no revisions.
 	Restore func(parent, revision client.Object) error
 	// Child returns a child as somebody makes it by hand who has copied one: matching, and owned by nobody.
 	Child func(chance *rand.Rand, parent client.Object, nodes []string) client.Object
+	// Tend changes what users write on a child for its controller to read. Nil if it reads nothing.
+	Tend func(chance *rand.Rand, child client.Object)
 }
 
 // Edit is one way to change a spec.
@@ -41,5 +45,11 @@ type Edit struct {
 }
 
 func (k Kind) resources() []schema.GroupVersionResource {
-	return append([]schema.GroupVersionResource{k.Check.Parents, k.Check.Children, k.Check.Revisions}, k.Watches...)
+	out := []schema.GroupVersionResource{k.Check.Parents, k.Check.Children}
+	if k.hasRevisions() {
+		out = append(out, k.Check.Revisions)
+	}
+	return append(out, k.Watches...)
 }
+
+func (k Kind) hasRevisions() bool { return !k.Check.Revisions.Empty() }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"testing/synctest"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -104,7 +105,8 @@ type endedOnce struct {
 
 func (q *endedOnce) ShutDown() { q.once.Do(q.PriorityQueue.ShutDown) }
 
-// start runs everything, each until ctx ends.
+// start runs everything, each until ctx ends. It starts one after the other: which controller hears of a pod first is else
+// chance.
 func (m *manager) start(ctx context.Context, failed func(error)) {
 	for _, r := range m.runnables {
 		go func() {
@@ -112,6 +114,7 @@ func (m *manager) start(ctx context.Context, failed func(error)) {
 				failed(err)
 			}
 		}()
+		synctest.Wait()
 	}
 }
 

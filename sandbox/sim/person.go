@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,23 +23,27 @@ var parentNames = [2]string{"a", "b"}
 type move struct {
 	weight int
 	do     func(k Kind, parent client.Object) bool
+	// to says to which kinds; nil means to all.
+	to func(Kind) bool
 }
 
-// userMoves are what a user can do to a parent that exists. A move returns false if there was nothing to do it to.
-func (w *world) userMoves() []move {
-	return []move{
-		{16, w.edit},
-		{5, w.undo},
-		{2, w.deleteParent},
-		{2, w.recreate},
-		{2, w.deleteChild},
-		{2, w.deleteRevision},
-		{2, w.relabelChild},
-		{1, w.disownChild},
-		{1, w.disownRevision},
-		{2, w.plantChild},
-		{2, w.copyRevision},
-	}
+// userMoves are what a user can do to a parent of a kind that exists. A move returns false if there was nothing to do it
+// to.
+func (w *world) userMoves(k Kind) []move {
+	return slices.DeleteFunc([]move{
+		{16, w.edit, nil},
+		{5, w.undo, Kind.hasRevisions},
+		{2, w.deleteParent, nil},
+		{2, w.recreate, nil},
+		{2, w.deleteChild, nil},
+		{2, w.deleteRevision, Kind.hasRevisions},
+		{2, w.relabelChild, nil},
+		{1, w.disownChild, nil},
+		{1, w.disownRevision, Kind.hasRevisions},
+		{2, w.plantChild, nil},
+		{2, w.copyRevision, Kind.hasRevisions},
+		{2, w.tendChild, func(k Kind) bool { return k.Tend != nil }},
+	}, func(m move) bool { return m.to != nil && !m.to(k) })
 }
 
 // user does one thing.
@@ -49,7 +54,7 @@ func (w *world) user() {
 		w.create(k)
 		return
 	}
-	moves := w.userMoves()
+	moves := w.userMoves(k)
 	total := 0
 	for _, m := range moves {
 		total += m.weight
@@ -224,6 +229,17 @@ func (w *world) disown(what string, resource schema.GroupVersionResource, o clie
 func (w *world) plantChild(k Kind, parent client.Object) bool {
 	child := k.Child(w.chance, parent, w.shelves[nodes].keys) // the keys of what has no namespace are names
 	return w.person("plant a child", model.Request{Verb: model.VerbCreate, Resource: k.Check.Children, Object: child})
+}
+
+// tendChild tells the controller something about a child.
+func (w *world) tendChild(k Kind, parent client.Object) bool {
+	child := w.oneOf(k.Check.Children, parent)
+	if child == nil {
+		return false
+	}
+	out := deepCopy(child)
+	k.Tend(w.chance, out)
+	return w.update("tend a child", k.Check.Children, out)
 }
 
 // copyRevision makes a copy of a revision under another name: owned by the same parent or by nobody, with the same number

@@ -149,7 +149,15 @@ func compareCalls(a, b *call) int {
 	); order != 0 {
 		return order
 	}
-	return cmp.Compare(a.text(), b.text())
+	return cmp.Or(cmp.Compare(a.text(), b.text()), cmp.Compare(a.passID(), b.passID()))
+}
+
+// passID tells apart what two passes ask for in the same words.
+func (c *call) passID() string {
+	if c.pass == nil {
+		return ""
+	}
+	return c.pass.ID
 }
 
 // text is the body of a request.

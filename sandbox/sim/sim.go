@@ -13,7 +13,7 @@ import (
 
 // Options say what a world is like. The zero value is what make check runs.
 type Options struct {
-	// Kinds are what the managers run and the user works with. Empty means all.
+	// Kinds are what the managers run and the user works with. Empty means DaemonSets.
 	Kinds []Kind
 	// Parents is how many parents of a kind there can be: 1 or 2. Zero means 2.
 	Parents int
@@ -37,7 +37,9 @@ func (o Options) kinds() []Kind {
 
 // Result is what came of one seed.
 type Result struct {
-	Seed    uint64
+	Seed uint64
+	// World is its name, empty for one that has none.
+	World   string
 	History *check.History
 	// Trace is empty unless it was asked for.
 	Trace string
@@ -53,7 +55,7 @@ func (r Result) String() string {
 	for _, v := range r.Violations {
 		fmt.Fprintf(&b, "%s\n", v)
 	}
-	fmt.Fprintf(&b, "replay: cd sandbox && go test -count=1 -run '^TestSeeds$' ./sim -sim.seed=%d\n", r.Seed)
+	fmt.Fprintf(&b, "replay: cd sandbox && go test -count=1 -run '^TestSeeds$' ./sim -sim.world=%s -sim.seed=%d\n", r.World, r.Seed)
 	return b.String()
 }
 

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -11,60 +13,105 @@ import (
 	"time"
 )
 
-// This file runs many seeds. CAIRN_CHECK=full runs all of them, -sim.seed=N one, with its trace.
+// This file runs many seeds. CAIRN_CHECK=full runs all of them, -sim.seed=N one, with its trace. Both are about all worlds,
+// or about the one that -sim.world names; a single seed is of the first one, if none is named.
 
 const (
 	fewSeeds  = 400
 	fullSeeds = 20_000
-	// shown is how many seeds that found something are told in full.
+	// shown is how many seeds of a world that found something are told in full.
 	shown = 3
 )
+
+var oneWorld = flag.String("sim.world", "", "run this world only; -sim.seed without it means "+Worlds()[0].Name)
 
 // full reports whether this is make check.
 func full() bool { return os.Getenv("CAIRN_CHECK") == "full" }
 
-func seedsToRun() uint64 {
-	switch {
-	case *seedCount > 0:
-		return *seedCount
-	case full():
-		return fullSeeds
-	default:
-		return fewSeeds
+// seedsToRun is how many seeds of a world are to be run: its share, or, if it is the only one, as many as are asked for.
+func (w World) seedsToRun() uint64 {
+	all := uint64(fewSeeds)
+	if full() {
+		all = fullSeeds
 	}
+	if *seedCount > 0 {
+		all = *seedCount
+		if *oneWorld != "" {
+			return all
+		}
+	}
+	return all * w.Share / 100
 }
 
-// reached are the situations that every run of many seeds must have come to. A fault that is never injected is a defect
-// of the simulation.
-var reached = []string{
-	"AlreadyExists", "bookmarks", "conflicts", "errors of passes", "events", "garbage collected", "kills between requests",
-	"late requests", "managers that gave up", "nodes change", "nodes come", "nodes go", "notices", "old lists", "outages",
-	"relists", "resyncs", "starts", "two managers",
-	"event FailedDaemonPod", "event RecordFailed", "event RolledBack", "event SuccessfulCreate", "event SuccessfulDelete",
-	"fault 409 conflict", "fault 429 without Retry-After", "fault 500", "fault hang", "fault kill after", "fault kill before",
-	"fault request lost", "fault response lost", "fault outage 403", "fault outage 422", "fault outage 429", "fault outage 500",
-	"user: copy a revision", "user: copy a revision with its owner", "user: create", "user: delete Background",
-	"user: delete Foreground", "user: delete Orphan", "user: delete a child", "user: delete a revision", "user: disown a child",
-	"user: disown a revision", "user: plant a child", "user: relabel a child", "user: undo",
+// worldsToRun are those that the flags ask for.
+func worldsToRun(t *testing.T) []World {
+	t.Helper()
+	all := Worlds()
+	if *oneWorld == "" {
+		return all
+	}
+	i := slices.IndexFunc(all, func(w World) bool { return w.Name == *oneWorld })
+	if i < 0 {
+		t.Fatalf("there is no world %q", *oneWorld)
+	}
+	return all[i : i+1]
 }
 
 // TestSeeds runs random worlds, as many at once as there are processors. No promise may be broken in any.
 func TestSeeds(t *testing.T) {
+	worlds := worldsToRun(t)
 	if *oneSeed >= 0 {
-		replay(t, uint64(*oneSeed))
+		replay(t, uint64(*oneSeed), worlds[0])
 		return
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // worlds are small, and there are many
+	for _, w := range worlds {
+		t.Run(w.Name, func(t *testing.T) { w.test(t) })
+	}
+}
+
+// test runs the seeds of one world.
+func (w World) test(t *testing.T) {
+	t.Helper()
 	start := time.Now()
+	seeds := w.seedsToRun()
+	stats, broken := w.runAll(t, seeds)
+	found := 0
+	for _, r := range broken {
+		found += len(r.Violations)
+	}
+	// hack/check.sh makes a table of lines like this one.
+	_, _ = fmt.Fprintf(os.Stdout, "check: L0 %s, %d seeds: %d faults injected, %d states checked, %d violations, %.0f s\n",
+		w.Name, stats["seeds"], stats.faults(), stats["writes"], found, time.Since(start).Seconds())
+	t.Logf("what was reached:\n%s", stats)
+	for i, r := range broken {
+		if i < shown {
+			t.Error(r)
+		} else {
+			v := r.Violations[0]
+			t.Errorf("seed %d: %s at %d: %s: %s", r.Seed, v.Invariant, v.RV, v.Object, v.Sentence)
+		}
+	}
+	for _, what := range w.reached(seeds) {
+		if stats[what] == 0 {
+			t.Errorf("none of %d seeds came to this: %s", seeds, what)
+		}
+	}
+}
+
+// runAll runs seeds and returns what happened in all, and those that broke a promise, in their order.
+func (w World) runAll(t *testing.T, seeds uint64) (stats Stats, broken []Result) {
+	t.Helper()
 	var mu sync.Mutex
-	stats, broken := Stats{}, []Result{}
+	stats = Stats{}
 	t.Run("seeds", func(t *testing.T) {
 		shards := uint64(runtime.GOMAXPROCS(0))
 		for shard := range shards {
 			t.Run(fmt.Sprint("shard ", shard), func(t *testing.T) {
 				t.Parallel()
-				for seed := *firstSeed + shard; seed < *firstSeed+seedsToRun(); seed += shards {
-					r := Run(t, seed, Options{})
+				for seed := *firstSeed + shard; seed < *firstSeed+seeds; seed += shards {
+					r := Run(t, seed, Options{Kinds: w.Kinds})
+					r.World = w.Name
 					mu.Lock()
 					stats.Add(r.Stats)
 					if len(r.Violations) > 0 {
@@ -76,36 +123,14 @@ func TestSeeds(t *testing.T) {
 			})
 		}
 	})
-	found := 0
-	for _, r := range broken {
-		found += len(r.Violations)
-	}
-	// hack/check.sh makes a table of lines like this one.
-	_, _ = fmt.Fprintf(os.Stdout, "check: L0 daemonset, %d seeds: %d faults injected, %d states checked, %d violations, %.0f s\n",
-		stats["seeds"], stats.faults(), stats["writes"], found, time.Since(start).Seconds())
-	t.Logf("what was reached:\n%s", stats)
-	slices.SortFunc(broken, func(a, b Result) int { return compare(fmt.Sprintf("%020d", a.Seed), fmt.Sprintf("%020d", b.Seed)) })
-	for i, r := range broken {
-		if i < shown {
-			t.Error(r)
-		} else {
-			v := r.Violations[0]
-			t.Errorf("seed %d: %s at %d: %s: %s", r.Seed, v.Invariant, v.RV, v.Object, v.Sentence)
-		}
-	}
-	if seedsToRun() < fewSeeds {
-		return
-	}
-	for _, what := range reached {
-		if stats[what] == 0 {
-			t.Errorf("none of %d seeds came to this: %s", seedsToRun(), what)
-		}
-	}
+	slices.SortFunc(broken, func(a, b Result) int { return cmp.Compare(a.Seed, b.Seed) })
+	return stats, broken
 }
 
-func replay(t *testing.T, seed uint64) {
+func replay(t *testing.T, seed uint64, w World) {
 	t.Helper()
-	r := Run(t, seed, Options{Trace: true})
+	r := Run(t, seed, Options{Kinds: w.Kinds, Trace: true})
+	r.World = w.Name
 	t.Logf("\n%s\n%s", r.Trace, r.Stats)
 	if len(r.Violations) > 0 {
 		t.Error(r)
@@ -125,14 +150,22 @@ func TestCalm(t *testing.T) {
 
 // TestOneSeedOneHistory: chance comes from the seed only, not from goroutines, maps or select.
 func TestOneSeedOneHistory(t *testing.T) {
-	seeds := uint64(40)
+	for _, w := range Worlds() {
+		t.Run(w.Name, func(t *testing.T) { w.repeat(t) })
+	}
+}
+
+func (w World) repeat(t *testing.T) {
+	t.Helper()
+	seeds := 40 * w.Share / 100
 	if full() {
-		seeds = 400
+		seeds *= 10
 	}
 	differ := 0
 	var last string
 	for seed := range seeds {
-		first, second := Run(t, seed, Options{Trace: true}), Run(t, seed, Options{Trace: true})
+		options := Options{Kinds: w.Kinds, Trace: true}
+		first, second := Run(t, seed, options), Run(t, seed, options)
 		if first.Trace != second.Trace {
 			t.Errorf("seed %d: two runs are different\n%s", seed, firstDifference(first.Trace, second.Trace))
 		}

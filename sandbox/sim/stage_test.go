@@ -20,9 +20,9 @@ func TestScenarios(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				scenariotest.One(t, s, scenariotest.Stage{
 					Name: StageName, Form: scenario.Linear, Remember: true,
-					Open: func(t *testing.T, _ *scenario.Script) scenario.Stage {
+					Open: func(t *testing.T, s *scenario.Script) scenario.Stage {
 						t.Helper()
-						stage := Open()
+						stage := Open(KindsOf(s.Controllers...)...)
 						t.Cleanup(stage.Close)
 						return stage
 					},

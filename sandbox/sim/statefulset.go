@@ -27,6 +27,9 @@ func StatefulSet() Kind {
 		Watches:    []schema.GroupVersionResource{claims},
 		Scheduled:  true,
 		New:        newStatefulSet,
+		Select: func(parent client.Object, app string) {
+			selectFromStatefulSet(parent.(*appsv1.StatefulSet), app) //nolint:forcetypeassert // the kind's own
+		},
 		Edits: []Edit{
 			{"the image", 10, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
 				set.Spec.Template.Spec.Containers[0].Image = anyImage(chance)
@@ -90,9 +93,7 @@ func anyRetention(chance *rand.Rand) *appsv1.StatefulSetPersistentVolumeClaimRet
 
 func newStatefulSet(chance *rand.Rand, namespace, name string) client.Object {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	labels := map[string]string{"app": name + "-set"}
-	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
-	set.Spec.Template.Labels = map[string]string{"app": name + "-set"}
+	selectFromStatefulSet(set, name+"-set")
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: anyImage(chance)}}
 	set.Spec.Replicas = new(int32(chance.IntN(4)))
 	set.Spec.UpdateStrategy = anyStatefulSetStrategy(chance)
@@ -113,6 +114,11 @@ func newStatefulSet(chance *rand.Rand, namespace, name string) client.Object {
 		}}
 	}
 	return set
+}
+
+func selectFromStatefulSet(set *appsv1.StatefulSet, app string) {
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+	metav1.SetMetaDataLabel(&set.Spec.Template.ObjectMeta, "app", app)
 }
 
 func restoreStatefulSet(parent, revision client.Object) error {

@@ -231,6 +231,9 @@ var managerNames = [2]string{"manager-1", "manager-2"}
 func (w *world) startOutage() {
 	k := w.kinds[w.chance.IntN(len(w.kinds))].Check
 	resources := []schema.GroupVersionResource{k.Revisions, k.Revisions, k.Children, k.Parents}
+	if k.Revisions.Empty() {
+		resources = []schema.GroupVersionResource{k.Children, k.Children, k.Parents}
+	}
 	codes := []int{http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusTooManyRequests}
 	verbs := []string{"", model.VerbCreate, model.VerbPatch, model.VerbDelete}
 	w.outage = &outage{

@@ -4,10 +4,11 @@ package main
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -26,8 +27,11 @@ import (
 // started is when the process began, but for the tenth of a second that the packages' variables take.
 var started = time.Now()
 
-//go:embed example.yaml
-var example []byte
+// examples are what the greeting says to apply. They are copies of those in the folder examples of the repository, so
+// that the binary works from anywhere.
+//
+//go:embed examples/*.yaml
+var examples embed.FS
 
 func main() {
 	// A second signal, while the first one is being served, ends the process at once.
@@ -98,30 +102,54 @@ func report(out io.Writer, what string) {
 	fmt.Fprintf(out, "%5.1fs  %s\n", time.Since(started).Seconds(), what)
 }
 
-// greet tells how to use the sandbox.
+// greet tells who serves what, and how to use the sandbox.
 func greet(out io.Writer, s *sandbox.Sandbox, o sandbox.Options) error {
-	manifest := filepath.Join(s.DataDir(), "example.yaml")
-	if err := os.WriteFile(manifest, example, 0o600); err != nil {
-		return fmt.Errorf("write the example: %w", err)
+	dir := filepath.Join(s.DataDir(), "examples")
+	if err := os.RemoveAll(dir); err != nil { // those of an earlier run
+		return fmt.Errorf("write the examples: %w", err)
 	}
-	by := "upstream"
-	if slices.Contains(o.Replaced, sandbox.DaemonSet) && !slices.Contains(o.Upstream, sandbox.DaemonSet) {
-		by = "cairn"
+	of, err := fs.Sub(examples, "examples")
+	if err == nil {
+		err = os.CopyFS(dir, of)
 	}
-	_, err := fmt.Fprintf(out, `
-Kubernetes %[1]s on %[2]s. DaemonSets are served by %[3]s.
+	if err != nil {
+		return fmt.Errorf("write the examples: %w", err)
+	}
+	_, err = fmt.Fprintf(out, `
+Kubernetes %[1]s on %[2]s
+%[3]s
 Ctrl-C stops it. In another terminal (bin/kubectl serves where there is no kubectl):
 
   export KUBECONFIG=%[4]s
-  kubectl get nodes
-  kubectl apply -f %[5]s
+  kubectl create -f %[5]s
   kubectl rollout status daemonset/web
   kubectl set image daemonset/web web=nginx:1.29
   kubectl rollout status daemonset/web
-  kubectl rollout history daemonset/web
   cairn history ds/web
-  kubectl rollout undo daemonset/web
+  cairn undo ds/web
+  kubectl set image statefulset/db db=postgres:19
+  cairn history sts/db
+  kubectl set image deployment/api api=nginx:1.29
+  kubectl rollout undo deployment/api
 
-`, sandbox.KubernetesVersion, s.Config().Host, by, s.Kubeconfig(), manifest)
+`, sandbox.KubernetesVersion, s.Config().Host, served(o), s.Kubeconfig(), dir)
 	return err
+}
+
+// served says which controllers are whose.
+func served(o sandbox.Options) string {
+	theirs := slices.DeleteFunc(sandbox.Kinds(), func(kind string) bool {
+		return slices.Contains(o.Replaced, kind) && !slices.Contains(o.Upstream, kind)
+	})
+	ours := slices.DeleteFunc(sandbox.Kinds(), func(kind string) bool { return slices.Contains(theirs, kind) })
+	var out []string
+	for _, of := range []struct {
+		who   string
+		kinds []string
+	}{{"cairn", ours}, {"the upstream controllers", theirs}} {
+		if len(of.kinds) > 0 {
+			out = append(out, "Served by "+of.who+": "+strings.Join(of.kinds, ", "))
+		}
+	}
+	return strings.Join(out, "\n")
 }

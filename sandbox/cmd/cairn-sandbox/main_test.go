@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -175,13 +176,24 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The binary carries its own copy of the example, so that it works from anywhere.
-func TestExampleIsTheDocumentedOne(t *testing.T) {
-	documented, err := os.ReadFile("../../../examples/daemonset.yaml")
-	if err != nil {
-		t.Fatal(err)
+// The binary carries its own copies of the examples, so that it works from anywhere.
+func TestExamplesAreTheDocumentedOnes(t *testing.T) {
+	documented := os.DirFS("../../../examples")
+	names, err := fs.Glob(documented, "*.yaml")
+	if err != nil || len(names) < 3 {
+		t.Fatalf("examples %v, %v", names, err)
 	}
-	if !bytes.Equal(documented, example) {
-		t.Error("example.yaml differs from examples/daemonset.yaml; copy it")
+	ours, err := fs.Glob(examples, "examples/*.yaml")
+	if err != nil || len(ours) != len(names) {
+		t.Errorf("the binary has %v, documented are %v (%v)", ours, names, err)
+	}
+	for _, name := range names {
+		want, err := fs.ReadFile(documented, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := examples.ReadFile("examples/" + name); !bytes.Equal(got, want) {
+			t.Errorf("examples/%s here differs from that of the repository (%v); copy it", name, err)
+		}
 	}
 }

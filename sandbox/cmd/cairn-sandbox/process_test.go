@@ -32,6 +32,8 @@ const (
 	readyBudget = time.Minute
 	// stopBudget is what users are promised.
 	stopBudget = 5 * time.Second
+	// pollInterval is the pause between two looks.
+	pollInterval = 20 * time.Millisecond
 )
 
 // process is a cairn-sandbox that runs.
@@ -112,11 +114,16 @@ func (p *process) stop(t *testing.T, sig os.Signal) string {
 
 func (p *process) client(t *testing.T) kubernetes.Interface {
 	t.Helper()
+	return clientFor(t, p.config(t))
+}
+
+func (p *process) config(t *testing.T) *rest.Config {
+	t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", p.kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return clientFor(t, cfg)
+	return cfg
 }
 
 func clientFor(t *testing.T, cfg *rest.Config) kubernetes.Interface {

@@ -65,7 +65,10 @@ func (s *Stage) addManagers(ctx context.Context, controllers []string) error {
 func (s *Stage) resources() []string {
 	var out []string
 	for _, k := range s.kinds {
-		out = append(out, k.Parents.Resource, k.Children.Resource, k.Revisions.Resource)
+		out = append(out, k.Parents.Resource, k.Children.Resource)
+		if !k.Revisions.Empty() {
+			out = append(out, k.Revisions.Resource)
+		}
 	}
 	return append(out, "persistentvolumeclaims")
 }

@@ -1,0 +1,57 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file tells the rules which claims are a StatefulSet's, and what becomes of them.
+
+// lacksStorage says which claim of its ordinal a pod does not mount: one that was adopted may mount none, and volumes cannot
+// change.
+func lacksStorage(child, parent client.Object) string {
+	pod := as[corev1.Pod](child)
+	for _, template := range as[appsv1.StatefulSet](parent).Spec.VolumeClaimTemplates {
+		if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.Name == template.Name && v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == v.Name+"-"+pod.Name
+		}) {
+			return "it does not mount its claim " + template.Name
+		}
+	}
+	return ""
+}
+
+// claimed reports whether a claim is called TEMPLATE-SET-ORDINAL.
+func claimed(parent, claim client.Object) bool {
+	set := as[appsv1.StatefulSet](parent)
+	return slices.ContainsFunc(set.Spec.VolumeClaimTemplates, func(template corev1.PersistentVolumeClaim) bool {
+		name, ok := strings.CutPrefix(claim.GetName(), template.Name+"-")
+		_, numbered := ordinalOf(set, name)
+		return ok && numbered
+	})
+}
+
+// outlives reports whether a claim of a pod's ordinal is not owned by that pod, although the policy is to delete it on a
+// scale down. One that another controller has is left to that, and one that refers to a set or a pod of another UID
+// belonged to a predecessor.
+func outlives(claim, child, parent client.Object) bool {
+	set, remove := as[appsv1.StatefulSet](parent), appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+	policy := set.Spec.PersistentVolumeClaimRetentionPolicy
+	if policy == nil || policy.WhenScaled != remove || claim.GetDeletionTimestamp() != nil {
+		return false
+	}
+	if !slices.ContainsFunc(set.Spec.VolumeClaimTemplates, func(template corev1.PersistentVolumeClaim) bool {
+		return claim.GetName() == template.Name+"-"+child.GetName()
+	}) {
+		return false
+	}
+	return !slices.ContainsFunc(claim.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		family := ref.Kind == "StatefulSet" && ref.Name == set.Name || ref.Kind == "Pod" && ref.Name == child.GetName()
+		return family && ref.UID != set.UID || !family && ref.Controller != nil && *ref.Controller
+	})
+}

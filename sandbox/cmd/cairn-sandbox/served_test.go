@@ -1,0 +1,89 @@
+package main
+
+// This file checks who serves what.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/cairn-dev/cairn/sandbox"
+	"github.com/cairn-dev/cairn/sandbox/install"
+)
+
+func TestServed(t *testing.T) {
+	for want, upstream := range map[string][]string{
+		"Served by cairn: daemonset, replicaset, replicationcontroller, statefulset":                                     nil,
+		"Served by cairn: daemonset, replicaset, replicationcontroller\nServed by the upstream controllers: statefulset": {sandbox.StatefulSet},
+		"Served by the upstream controllers: daemonset, replicaset, replicationcontroller, statefulset":                  sandbox.Kinds(),
+	} {
+		o := sandbox.Options{Upstream: upstream}
+		useManager(&o)
+		if got := served(o); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+		if (o.Manager == nil) != (len(upstream) == len(sandbox.Kinds())) {
+			t.Errorf("%v: whether a manager runs is wrong", upstream)
+		}
+	}
+}
+
+// TestEveryKindIsServedByCairn: the examples, and a ReplicationController, get their pods from cairn. Its events say why a
+// pod was made, which upstream's do not.
+func TestEveryKindIsServedByCairn(t *testing.T) {
+	cmd, _ := testCommand(t, "--nodes=2")
+	p := start(t, cmd)
+	cfg := p.config(t)
+	manifests := []string{"apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n", `
+apiVersion: v1
+kind: ReplicationController
+metadata: {name: old, namespace: shop}
+spec:
+  template:
+    metadata: {labels: {app: old}}
+    spec: {containers: [{name: old, image: old}]}
+`}
+	for _, name := range []string{"daemonset", "statefulset", "deployment"} {
+		b, err := os.ReadFile("examples/" + name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		manifests = append(manifests, strings.Replace(string(b), "metadata:\n", "metadata:\n  namespace: shop\n", 1))
+	}
+	if err := install.Apply(t.Context(), cfg, manifests...); err != nil {
+		t.Fatal(err)
+	}
+	client := clientFor(t, cfg)
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, readyBudget, true, func(ctx context.Context) (bool, error) {
+		list, err := client.CoreV1().Events("shop").List(ctx, metav1.ListOptions{})
+		last = errors.Join(err, lacks(list.Items))
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Error(last)
+	}
+	p.stop(t, syscall.SIGTERM)
+}
+
+// lacks returns an error unless there is an event of cairn's about a pod that was made for a parent of each kind.
+func lacks(events []corev1.Event) error {
+	kinds := map[string]bool{}
+	for _, e := range events {
+		if e.Reason == "SuccessfulCreate" && strings.HasPrefix(e.Message, "Created pod: ") && strings.HasSuffix(e.Message, ")") {
+			kinds[e.InvolvedObject.Kind] = true
+		}
+	}
+	if len(kinds) != len(sandbox.Kinds()) {
+		return fmt.Errorf("events about pods that cairn made are of %v", kinds)
+	}
+	return nil
+}

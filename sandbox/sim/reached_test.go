@@ -1,0 +1,55 @@
+package sim
+
+import "slices"
+
+// This file says which situations the seeds of a world must have come to. A fault that is never injected, or a user who
+// never does something, is a defect of the simulation.
+
+// many is from how many seeds on a world must have come to what is seldom.
+const many = 1000
+
+var (
+	// often is what the cut of make test comes to, in every world.
+	often = []string{
+		"bookmarks", "conflicts", "errors of passes", "events", "garbage collected", "kills between requests", "late requests",
+		"nodes change", "nodes come", "nodes go", "notices", "old lists", "outages", "relists", "resyncs", "starts", "two managers",
+		"event SuccessfulCreate", "event SuccessfulDelete",
+		"fault 409 conflict", "fault 429 without Retry-After", "fault 500", "fault hang", "fault kill after", "fault kill before",
+		"fault request lost", "fault response lost",
+		"user: create", "user: delete Background", "user: delete Foreground", "user: delete Orphan", "user: delete a child",
+		"user: plant a child", "user: relabel a child",
+	}
+	// seldom is what many seeds come to, in every world.
+	seldom = []string{
+		"AlreadyExists", "managers that gave up",
+		"fault outage 403", "fault outage 422", "fault outage 429", "fault outage 500", "user: disown a child",
+	}
+	// revised and seldomRevised are the same for worlds with kinds that have revisions, and inEach for single worlds.
+	revised       = []string{"event RolledBack", "user: delete a revision", "user: disown a revision", "user: undo"}
+	seldomRevised = []string{"event RecordFailed", "user: copy a revision", "user: copy a revision with its owner"}
+	inEach        = map[string][]string{
+		"daemonset":   {"event FailedDaemonPod", "user: edit where it runs"},
+		"statefulset": {"event FailedCreate", "user: edit the first ordinal", "user: edit the scale", "user: edit what becomes of claims"},
+		"replicaset":  {"event FailedCreate", "user: edit the scale", "user: tend a child"},
+		"mixed":       {"event FailedDaemonPod", "user: edit the scale", "user: tend a child"},
+	}
+)
+
+// reached are the situations that so many seeds of the world must have come to. Fewer than the cut say nothing.
+func (w World) reached(seeds uint64) []string {
+	if seeds < fewSeeds*w.Share/100 {
+		return nil
+	}
+	out := slices.Concat(often, inEach[w.Name])
+	history := slices.ContainsFunc(w.Kinds, Kind.hasRevisions)
+	if history {
+		out = append(out, revised...)
+	}
+	if seeds >= many {
+		out = append(out, seldom...)
+	}
+	if seeds >= many && history {
+		out = append(out, seldomRevised...)
+	}
+	return out
+}

@@ -1,0 +1,52 @@
+package sim
+
+import (
+	"math/rand/v2"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file lists the worlds that are run: every controller lives in one of its own, and some share one.
+
+// World is one sort of world, of which every seed makes another.
+type World struct {
+	Name  string
+	Kinds []Kind
+	// Share is how many of a hundred seeds are for it.
+	Share uint64
+}
+
+// Worlds are all there are. Their shares are a hundred.
+func Worlds() []World {
+	return []World{
+		{Name: "daemonset", Kinds: []Kind{DaemonSet()}, Share: 45},
+		{Name: "statefulset", Kinds: []Kind{StatefulSet()}, Share: 25},
+		{Name: "replicaset", Kinds: []Kind{ReplicaSet(), ReplicationController()}, Share: 20},
+		{Name: "mixed", Kinds: []Kind{Shared(DaemonSet()), Shared(ReplicaSet()), Shared(StatefulSet())}, Share: 10},
+	}
+}
+
+// Shared is a kind whose parents all select the same children, against all advice: several want one orphan, and none may
+// fight over it.
+func Shared(k Kind) Kind {
+	apart := k.New
+	k.New = func(chance *rand.Rand, namespace, name string) client.Object {
+		parent := apart(chance, namespace, name)
+		k.Select(parent, "shared")
+		return parent
+	}
+	return k
+}
+
+// KindsOf returns the kinds of the controllers with these names, those that nobody knows left out.
+func KindsOf(controllers ...string) []Kind {
+	var out []Kind
+	for _, name := range controllers {
+		for _, k := range []Kind{DaemonSet(), StatefulSet(), ReplicaSet(), ReplicationController()} {
+			if k.Controller == name {
+				out = append(out, k)
+			}
+		}
+	}
+	return out
+}
