@@ -316,7 +316,7 @@ func TestMetacontrollerObjectsAreRefused(t *testing.T) {
 			"CompositeController", "spec: {parentResource: {apiVersion: v1, resource: pods/status}}", "is no object",
 		},
 		"a budget of nothing":          {"CompositeController", child("updateStrategy: {method: RollingInPlace, maxUnavailable: 0}"), "to stop a rollout set paused"},
-		"a budget below nothing":        {"CompositeController", child("updateStrategy: {method: RollingInPlace, maxUnavailable: -1}"), "to stop a rollout set paused"},
+		"a budget below nothing":       {"CompositeController", child("updateStrategy: {method: RollingInPlace, maxUnavailable: -1}"), "to stop a rollout set paused"},
 		"a budget of no percent":       {"CompositeController", child("updateStrategy: {method: RollingInPlace, maxUnavailable: 0%}"), "maxUnavailable"},
 		"a budget of too many percent": {"CompositeController", child("updateStrategy: {method: RollingInPlace, maxUnavailable: 101%}"), "maxUnavailable"},
 		"a budget that is text":        {"CompositeController", child("updateStrategy: {method: RollingInPlace, maxUnavailable: some}"), "maxUnavailable"},
@@ -359,6 +359,7 @@ func TestParentPatchCannotBeEdited(t *testing.T) {
 	const why, whyNumber = "children are made from it again when they are lost: it cannot be changed", "so it can only rise"
 	o, err := e.make("ControllerRevision", `
 parentPatch: {spec: {template: {image: "app:1", weight: 1, share: 0.5, list: [1, "two", null], empty: {}}}}
+fieldPaths: [spec.template]
 revision: 2
 children: [{apiGroup: "", kind: Pod, names: [cat-0]}]
 `)
@@ -374,6 +375,7 @@ children: [{apiGroup: "", kind: Pod, names: [cat-0]}]
 		"another order":   {`{"parentPatch":{"spec":{"template":{"list":["two",1,null]}}}}`, why},
 		"another type":    {`{"parentPatch":{"spec":{"template":{"weight":"1"}}}}`, why},
 		"a field outside": {`{"parentPatch":{"metadata":{"labels":{"a":"b"}}}}`, why},
+		"other paths":     {`{"fieldPaths":["spec"]}`, "they cannot be changed"},
 		"a lower number":  {`{"revision":1}`, whyNumber},
 		"the same":        {`{"parentPatch":{"spec":{"template":{"image":"app:1"}}}}`, ""},
 		"other children":  {`{"children":[{"apiGroup":"","kind":"Pod","names":["cat-0","cat-1"]}]}`, ""},
@@ -389,6 +391,13 @@ children: [{apiGroup: "", kind: Pod, names: [cat-0]}]
 	}
 	if out, ok := e.kubectl("patch", resource, "--type=merge", `--patch={"revision":3}`); !ok {
 		t.Errorf("a higher number is refused: %s", out)
+	}
+	// Metacontroller writes whole objects without the fields that it does not know.
+	if out, ok := e.kubectl("patch", resource, "--type=merge", `--patch={"fieldPaths":null,"revision":null}`); !ok {
+		t.Errorf("Metacontroller could not write the revision: %s", out)
+	}
+	if out, ok := e.kubectl("patch", resource, "--type=merge", `--patch={"fieldPaths":["spec"]}`); ok || !strings.Contains(out, "cannot be added afterwards") {
+		t.Errorf("fieldPaths of another time: kubectl succeeded: %t, and said: %s", ok, out)
 	}
 
 	// The same with an editor. kubectl shows the answer in what was edited, and keeps that.

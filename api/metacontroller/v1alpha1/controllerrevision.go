@@ -19,6 +19,7 @@ const (
 // ControllerRevision is what the versioned fields of a parent were at one moment, and which children were made from
 // that. Its parentPatch never changes; its children and its number do.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.fieldPaths) || has(oldSelf.fieldPaths)",message="fieldPaths say how parentPatch is read, and are written with it: they cannot be added afterwards"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=controllerrevisions,scope=Namespaced
@@ -37,6 +38,15 @@ type ControllerRevision struct {
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="parentPatch is what the parent was, and children are made from it again when they are lost: it cannot be changed. To change the children edit the parent; to go back to this revision use cairn undo"
 	ParentPatch runtime.RawExtension `json:"parentPatch"`
+	// FieldPaths are the fieldPaths that parentPatch was taken with. The controller's own may be others by now, and to
+	// restore a field that was not looked at would remove it. When they are absent those of the controller count. They
+	// cannot be changed. Cairn only.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="fieldPaths say how parentPatch is read, and children are made from it again when they are lost: they cannot be changed"
+	FieldPaths []string `json:"fieldPaths,omitempty"`
 	// Children are those that belong to this revision. A child is written down here before it is touched.
 	// +optional
 	Children []ControllerRevisionChildren `json:"children,omitempty"`

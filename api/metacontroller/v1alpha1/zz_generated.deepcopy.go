@@ -427,6 +427,11 @@ func (in *ControllerRevision) DeepCopyInto(out *ControllerRevision) {
 	out.TypeMeta = in.TypeMeta
 	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	in.ParentPatch.DeepCopyInto(&out.ParentPatch)
+	if in.FieldPaths != nil {
+		in, out := &in.FieldPaths, &out.FieldPaths
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Children != nil {
 		in, out := &in.Children, &out.Children
 		*out = make([]ControllerRevisionChildren, len(*in))
