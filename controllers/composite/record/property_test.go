@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
