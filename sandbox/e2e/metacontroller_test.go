@@ -20,11 +20,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/controllers/composite/record"
+	"github.com/cairn-dev/cairn/revision"
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
 // This file asks the real API server what it makes of Metacontroller's objects under the shipped CRDs: which it takes,
-// what it fills in, what it refuses and with which sentence.
+// what it fills in, what it refuses and with which sentence. The decision behind it is in
+// docs/design/2026-11-21-composite-revisions.md.
 
 // metacontrollerEnv is an env whose API server serves the shipped CRDs, and whose client knows them.
 func metacontrollerEnv(t *testing.T) *env {
@@ -447,5 +450,64 @@ func TestRevisionsAreListed(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"configmaps.core-1", "nineteen-cats", "ConfigMap", "19"}, strings.Fields(lines[1])[:4]); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestARevisionComesBackAsItWas: what the API server stores has the name and the content of what was taken, so that no
+// pass takes it for another revision.
+func TestARevisionComesBackAsItWas(t *testing.T) {
+	e := metacontrollerEnv(t)
+	parent := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "ctl.enisoc.com/v1", "kind": "CatSet",
+		"spec": map[string]any{
+			"replicas": int64(3),
+			"selector": map[string]any{"matchLabels": map[string]any{"app": "nap"}},
+			"template": map[string]any{
+				"text": "<cats> & \u2028", "whole": 1.0, "half": 0.5, "large": int64(9007199254740993), "tiny": 1e-7, "huge": 1e21,
+				"null": nil, "none": []any{}, "empty": map[string]any{}, "list": []any{int64(1), nil, "two"}, "creationTimestamp": nil,
+			},
+		},
+	}}
+	parent.SetNamespace(e.namespace)
+	parent.SetName("nap")
+	parent.SetUID("3f0e8d1c-9a2b-4c5d-8e6f-0a1b2c3d4e5f")
+	f, err := record.NewFormat(&v1alpha1.CompositeControllerSpec{ParentResource: v1alpha1.ParentResource{
+		ResourceRule:    v1alpha1.ResourceRule{APIVersion: "ctl.enisoc.com/v1", Resource: "catsets"},
+		RevisionHistory: &v1alpha1.RevisionHistory{FieldPaths: []string{"spec.template"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, err := f.Snapshot(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := f.New(parent, taken, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored.OwnerReferences = nil // the parent does not exist, and the garbage collector would see that
+	e.create(stored)
+	stored = &v1alpha1.ControllerRevision{}
+	if err := e.Get(t.Context(), client.ObjectKey{Namespace: e.namespace, Name: f.Name(parent.GetUID(), taken, 0)}, stored); err != nil {
+		t.Fatal(err)
+	}
+	read := f.Read(stored)
+	if read.Err != nil {
+		t.Fatal(read.Err)
+	}
+	if rule := revision.Compare(taken, read.Snapshot); rule != revision.RuleBytes {
+		t.Errorf("it is another one (rule %q):\ntaken  %s\nstored %s", rule, taken.Data(), read.Snapshot.Data())
+	}
+	again, err := record.Restore(parent, read.Snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored, err := f.Snapshot(again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if was, is := f.Name(parent.GetUID(), taken, 0), f.Name(parent.GetUID(), restored, 0); was != is {
+		t.Errorf("the restored parent is recorded as %s, and was as %s:\n%s", is, was, restored.Data())
 	}
 }

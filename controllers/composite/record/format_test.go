@@ -120,7 +120,13 @@ func TestFreeName(t *testing.T) {
 	s := snapshot(t, f, cat(t, spotted))
 	taken := map[string]bool{}
 	for want := range 3 {
-		name, probe := f.FreeName(parentUID, s, func(name string) bool { return taken[name] })
+		asked := 0
+		name, probe := f.FreeName(parentUID, s, func(name string) bool {
+			if asked++; asked > 10 {
+				t.Fatalf("asked %d times, now for %s", asked, name)
+			}
+			return taken[name]
+		})
 		if taken[name] || probe != want || name != f.Name(parentUID, s, probe) {
 			t.Errorf("%d names are taken: got %s with probe %d", want, name, probe)
 		}

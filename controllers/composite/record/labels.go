@@ -75,12 +75,10 @@ func (f *Format) Labels(parent *unstructured.Unstructured) (map[string]string, e
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]string{}
-	if !f.generateSelector {
-		out = templateLabels(parent)
+	if f.generateSelector {
+		return satisfy(nil, selector)
 	}
-	maps.Copy(out, f.resourceLabels())
-	return satisfy(out, selector)
+	return satisfy(templateLabels(parent), selector)
 }
 
 func (f *Format) resourceLabels() map[string]string {
@@ -124,7 +122,8 @@ func satisfy(set map[string]string, selector labels.Selector) (map[string]string
 	for _, r := range requirements {
 		byKey[r.Key()] = append(byKey[r.Key()], r)
 	}
-	out := maps.Clone(set)
+	out := map[string]string{}
+	maps.Copy(out, set)
 	for _, key := range slices.Sorted(maps.Keys(byKey)) {
 		all := choices(out, key, byKey[key])
 		i := slices.IndexFunc(all, func(choice labels.Set) bool { return matches(byKey[key], choice) })
@@ -141,8 +140,8 @@ func matches(requirements labels.Requirements, set labels.Set) bool {
 	return !slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return !r.Matches(set) })
 }
 
-// choices returns what a label could be, the best first: as it is, one of the values that are asked for, absent, empty,
-// or a value that nobody speaks of. If none of these matches the requirements, nothing does.
+// choices returns what a label could be, the best first: as it is, one of the values that are asked for, absent, or a
+// value that nobody speaks of. If none of these matches the requirements, nothing does.
 func choices(set labels.Set, key string, requirements labels.Requirements) []labels.Set {
 	var out []labels.Set
 	add := func(value string) { out = append(out, labels.Set{key: value}) }
@@ -157,7 +156,6 @@ func choices(set labels.Set, key string, requirements labels.Requirements) []lab
 		}
 	}
 	out = append(out, labels.Set{})
-	add("")
 	for i := range len(spoken) + 1 {
 		if value := "x" + strconv.Itoa(i); !spoken[value] {
 			add(value)
