@@ -1,0 +1,53 @@
+package hook
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// This file keeps encoded objects. A parent with a hundred children tells its hook about all of them on every change of
+// one; encoding the others again is most of the work that Metacontroller does.
+
+// Encoder remembers objects as JSON by UID and resourceVersion. It is safe for concurrent use, and one is enough for all
+// hooks. Make one with [NewEncoder].
+type Encoder struct {
+	encoded *bounded[encodedKey, encodedObject]
+}
+
+// An object may be read in two versions of its API.
+type encodedKey struct {
+	uid        types.UID
+	apiVersion string
+}
+
+type encodedObject struct {
+	resourceVersion string
+	raw             json.RawMessage
+}
+
+// NewEncoder returns an encoder that keeps at most limit bytes of JSON.
+func NewEncoder(limit int) *Encoder {
+	return &Encoder{encoded: newBounded[encodedKey, encodedObject](limit)}
+}
+
+// encode returns o as JSON, which nobody may write to. Objects that the API server did not number are encoded every time.
+// So has to be, by who calls, a parent that was restored: it is not what its resourceVersion says.
+func (e *Encoder) encode(o *unstructured.Unstructured) (json.RawMessage, error) {
+	key := encodedKey{o.GetUID(), o.GetAPIVersion()}
+	version := o.GetResourceVersion()
+	if known, ok := e.encoded.get(key); ok && known.resourceVersion == version {
+		return known.raw, nil
+	}
+	raw, err := json.Marshal(o.Object)
+	if err == nil && key.uid != "" && version != "" {
+		e.encoded.put(key, encodedObject{version, raw}, len(raw))
+	}
+	return raw, err
+}
+
+// Forget drops what is kept of an object that is gone. Without it, that is dropped when room is needed.
+func (e *Encoder) Forget(o *unstructured.Unstructured) {
+	e.encoded.remove(encodedKey{o.GetUID(), o.GetAPIVersion()})
+}

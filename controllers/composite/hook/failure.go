@@ -1,0 +1,119 @@
+package hook
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// This file says how a hook can fail. A failure never stands for "no children": who gets one changes no child.
+
+// Reason says in one word what is wrong with a hook, as conditions do.
+type Reason string
+
+// The reasons.
+const (
+	// Misconfigured: the webhook's URL, certificates or credentials cannot be used. Calling again is no use until one of
+	// them, or a Secret, changes.
+	Misconfigured Reason = "HookMisconfigured"
+	// AddressRefused: it is at an address that [Guard] keeps hooks away from.
+	AddressRefused Reason = "HookAddressRefused"
+	// Unreachable: no connection, or one that broke.
+	Unreachable Reason = "HookUnreachable"
+	// TimedOut: no complete answer in time.
+	TimedOut Reason = "HookTimedOut"
+	// Redirected: it answered with another address. Redirects are not followed.
+	Redirected Reason = "HookRedirected"
+	// BadStatus: it answered with a status other than 200.
+	BadStatus Reason = "HookBadStatus"
+	// Busy: it answered 429; the error holds a [TooManyRequestsError].
+	Busy Reason = "HookBusy"
+	// TooLarge: the answer is larger than the limit.
+	TooLarge Reason = "HookAnswerTooLarge"
+	// Malformed: the answer is no JSON, or not of the form that the protocol asks for.
+	Malformed Reason = "HookAnswerMalformed"
+	// Incomplete: the answer does not say which children there should be.
+	Incomplete Reason = "HookAnswerIncomplete"
+	// Contradictory: the answer has children that cannot all be, or that this parent cannot have; the error holds a
+	// [ChildrenError].
+	Contradictory Reason = "HookAnswerContradictory"
+)
+
+// Error is the error of every call that brought no answer to act on.
+type Error struct {
+	Hook Kind
+	// URL is where it was called, without a password; empty if there is none.
+	URL    string
+	Reason Reason
+	// Err says what happened, for people.
+	Err error
+	// Sample is the beginning of the body that came with a bad status. It is not part of the text of the error: whoever
+	// may read events need not be somebody who may read what the webhook's host says.
+	Sample []byte
+}
+
+func (f *Error) Error() string {
+	if f.URL == "" {
+		return fmt.Sprintf("%s hook: %v", f.Hook, f.Err)
+	}
+	return fmt.Sprintf("%s hook %s: %v", f.Hook, f.URL, f.Err)
+}
+
+func (f *Error) Unwrap() error { return f.Err }
+
+// TooManyRequestsError is the answer of a hook that wants to be asked later. It is no fault: no event, no back-off.
+type TooManyRequestsError struct {
+	// After is how long to wait, 0 if the hook did not say, a day at most.
+	After time.Duration
+}
+
+func (e *TooManyRequestsError) Error() string {
+	return fmt.Sprintf("it has too many requests and wants to be asked again after %s", e.After)
+}
+
+// ChildError says what is wrong with one child of an answer.
+type ChildError struct {
+	// Field and Index are where it stands in the answer.
+	Field string
+	Index int
+	// Child is kind and name, as far as it has them.
+	Child string
+	// Problem is one clause.
+	Problem string
+}
+
+func (e ChildError) Error() string {
+	where := fmt.Sprintf("%s[%d]", e.Field, e.Index)
+	if e.Child != "" {
+		where += " " + e.Child
+	}
+	return where + ": " + e.Problem
+}
+
+// ChildrenError is everything that is wrong with the children of an answer, in their order. There is at least one.
+type ChildrenError []ChildError
+
+func (e ChildrenError) Error() string {
+	const shown = 3
+	parts := make([]string, 0, shown+1)
+	for _, c := range e[:min(shown, len(e))] {
+		parts = append(parts, c.Error())
+	}
+	if more := len(e) - shown; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// short quotes text of a hook, and cuts it: conditions and events have room for a line.
+func short(s string) string { return fmt.Sprintf("%q", cut(s, 100)) }
+
+// brief is the text of an error that repeats what a hook said, at whatever length.
+func brief(err error) string { return cut(err.Error(), 200) }
+
+func cut(s string, room int) string {
+	if len(s) <= room {
+		return s
+	}
+	return strings.ToValidUTF8(s[:room], "") + "…"
+}

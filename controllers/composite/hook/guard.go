@@ -1,0 +1,155 @@
+package hook
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"syscall"
+)
+
+// This file keeps hooks away from what only we can reach. Whoever may write a controller may write any URL, and the
+// manager stands where the cloud's metadata service, the node and the API server trust it (threat T10).
+
+// Guard says which addresses hooks may have. The zero value refuses what is link-local, loopback, multicast or
+// unspecified. It looks at the address that is dialled, so it does not matter what a name meant when it was looked up
+// before.
+type Guard struct {
+	// Allow lists addresses that hooks may have all the same, such as those of a sidecar.
+	Allow []netip.Prefix
+	// APIServers are host:port of the API server, under every name that the manager knows. They are refused, Allow or not,
+	// unless AllowAPIServers is set.
+	APIServers      []string
+	AllowAPIServers bool
+	// Resolver looks up names. Nil is Go's own.
+	Resolver *net.Resolver
+}
+
+// refusedError is why an address was not dialled.
+type refusedError struct {
+	addr netip.AddrPort
+	why  string
+}
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("%s is %s, which a hook may not have", e.addr, e.why)
+}
+
+// metadata holds addresses of clouds' metadata services that no other rule covers.
+var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254")}
+
+// nat64 is the prefix under which an IPv6-only network reaches IPv4 addresses.
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// control is called with each address before it is dialled.
+func (g *Guard) control(ctx context.Context, _, address string, _ syscall.RawConn) error {
+	addr, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("dial %s: %w", address, err)
+	}
+	return g.check(ctx, addr)
+}
+
+// check returns a *refusedError if a hook may not be at addr.
+func (g *Guard) check(ctx context.Context, addr netip.AddrPort) error {
+	ip := plain(addr.Addr())
+	if !g.AllowAPIServers {
+		for _, server := range g.APIServers {
+			is, err := g.at(ctx, server, netip.AddrPortFrom(ip, addr.Port()))
+			if err != nil {
+				return err
+			}
+			if is {
+				return &refusedError{addr, "the API server"}
+			}
+		}
+	}
+	why := refused(ip)
+	if why == "" || slices.ContainsFunc(g.Allow, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+		return nil
+	}
+	return &refusedError{addr, why}
+}
+
+// refused says what is special about an address, nothing if it is an ordinary one.
+func refused(ip netip.Addr) string {
+	switch {
+	case ip.IsLoopback():
+		return "a loopback address"
+	case ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast() || ip.IsInterfaceLocalMulticast():
+		return "a link-local address"
+	case ip.IsMulticast():
+		return "a multicast address"
+	case ip.IsUnspecified():
+		return "no address at all" // the kernel takes it for loopback
+	case slices.Contains(metadata, ip):
+		return "a metadata service"
+	default:
+		return ""
+	}
+}
+
+// plain returns the address that packets to ip end up at, as one that can be compared.
+func plain(ip netip.Addr) netip.Addr {
+	ip = ip.Unmap().WithZone("")
+	if nat64.Contains(ip) {
+		b := ip.As16()
+		return netip.AddrFrom4([4]byte(b[12:]))
+	}
+	return ip
+}
+
+// at reports whether addr is one of the addresses of server, a host:port. It cannot be left open: a name that cannot be
+// looked up might be it.
+func (g *Guard) at(ctx context.Context, server string, addr netip.AddrPort) (bool, error) {
+	host, port, err := net.SplitHostPort(server)
+	if err != nil {
+		return false, fmt.Errorf("the API server's address: %w", err)
+	}
+	if port != strconv.Itoa(int(addr.Port())) {
+		return false, nil
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return plain(ip) == addr.Addr(), nil
+	}
+	ips, err := g.resolver().LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return false, fmt.Errorf("tell it from the API server: %w", err)
+	}
+	return slices.ContainsFunc(ips, func(ip netip.Addr) bool { return plain(ip) == addr.Addr() }), nil
+}
+
+// checkProxied looks at a URL that a proxy will dial. The proxy looks up names itself and is the one who decides in the
+// end, so a name that we cannot look up is left to it.
+func (g *Guard) checkProxied(ctx context.Context, u *url.URL) error {
+	host, port, err := net.SplitHostPort(withPort(u.Host, u.Scheme))
+	if err != nil {
+		return err
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return fmt.Errorf("port %s: %w", port, err)
+	}
+	ips := []netip.Addr{}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		ips = append(ips, ip)
+	} else if found, err := g.resolver().LookupNetIP(ctx, "ip", host); err == nil {
+		ips = found
+	}
+	for _, ip := range ips {
+		if err := g.check(ctx, netip.AddrPortFrom(ip, uint16(number))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Guard) resolver() *net.Resolver {
+	if g.Resolver == nil {
+		return net.DefaultResolver
+	}
+	return g.Resolver
+}

@@ -1,0 +1,170 @@
+package hook
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// This file puts the parts together: what to ask, whether to ask at all, what came back.
+
+// Options make a hook. Controller, Webhook and Now are needed; the rest has a default.
+type Options struct {
+	Controller Controller
+	Kind       Kind
+	Version    Version
+	Webhook    Webhook
+	// EndpointConfigs are those of the controller.
+	EndpointConfigs []EndpointConfig
+	// Secrets reads what Webhook and EndpointConfigs refer to. Nil reads nothing.
+	Secrets Secrets
+	// Guard says where hooks may be. Nil is its zero value.
+	Guard *Guard
+	// Proxy says through which proxy to go. Nil is what the environment says (HTTP_PROXY and its kin).
+	Proxy func(*http.Request) (*url.URL, error)
+	// Limit is how large an answer may be, in bytes. 0 is [DefaultLimit].
+	Limit int64
+	// Encoder and Memory are shared by hooks. Nil makes small ones.
+	Encoder *Encoder
+	Memory  *Memory
+	// Metrics may be nil.
+	Metrics *Metrics
+	// Now is the clock that a date in Retry-After is compared with.
+	Now func() time.Time
+}
+
+// Hook is one hook of one controller. It is safe for concurrent use. A change of the controller's spec needs a new one;
+// a change of a Secret does not.
+type Hook struct {
+	controller Controller
+	kind       Kind
+	version    Version
+	strict     bool
+	caller     *caller
+	encoder    *Encoder
+	memory     *Memory
+}
+
+// New returns a hook. The error is a *[Error] with reason [Misconfigured] if the webhook has no address. Nothing is
+// called yet, and no Secret is read.
+func New(o Options) (*Hook, error) {
+	u, err := o.Webhook.address()
+	if err != nil {
+		return nil, &Error{Hook: o.Kind, Reason: Misconfigured, Err: err}
+	}
+	o.setDefaults()
+	h := &Hook{
+		controller: o.Controller, kind: o.Kind, version: o.Version, strict: o.Webhook.strict(o.Version),
+		encoder: o.Encoder, memory: o.Memory,
+	}
+	h.caller = &caller{
+		hook: o.Kind, webhook: o.Webhook, url: u, endpoint: o.Webhook.endpoint(u, o.EndpointConfigs),
+		vault: vault{o.Secrets}, guard: o.Guard, proxy: o.Proxy, now: o.Now, limit: o.Limit,
+		wrap: func(next http.RoundTripper) http.RoundTripper {
+			return o.Metrics.wrap(o.Kind, o.Controller, u, next)
+		},
+	}
+	return h, nil
+}
+
+func (o *Options) setDefaults() {
+	if o.Version == "" {
+		o.Version = V1
+	}
+	if o.Guard == nil {
+		o.Guard = &Guard{}
+	}
+	if o.Proxy == nil {
+		o.Proxy = http.ProxyFromEnvironment
+	}
+	if o.Limit == 0 {
+		o.Limit = DefaultLimit
+	}
+	if o.Encoder == nil {
+		o.Encoder = NewEncoder(DefaultLimit)
+	}
+	if o.Memory == nil {
+		o.Memory = NewMemory(DefaultLimit)
+	}
+}
+
+// Ask returns what the hook says about a parent. It calls the hook unless the last answer for this parent and revision
+// was to the very same question. Errors are a *[Error], unless the question cannot be encoded; the answer before it
+// stays remembered, and the next Ask calls again.
+func (h *Hook) Ask(ctx context.Context, q *Question) (*Answer, error) {
+	question, err := h.digest(q)
+	if err != nil {
+		return nil, err
+	}
+	form := h.form(q)
+	return ask(ctx, h, q, question, h.write, form.Decode)
+}
+
+// AskRelated returns which related objects a customize hook wants to know. It is asked again when generation, labels or
+// annotations of the parent change, or its deletion begins.
+func (h *Hook) AskRelated(ctx context.Context, q *Question) ([]Rule, error) {
+	question, err := h.digestCustomize(q)
+	if err != nil {
+		return nil, err
+	}
+	form := h.form(q)
+	return ask(ctx, h, q, question, h.writeCustomize, func(body []byte) ([]Rule, error) {
+		return form.DecodeRules(h.version, body)
+	})
+}
+
+func (h *Hook) form(q *Question) Form {
+	return Form{
+		Hook: h.kind, Type: h.controller.Type, Strict: h.strict,
+		Namespace: q.Parent.GetNamespace(), Kinds: h.controller.Children,
+	}
+}
+
+// ask answers from memory, or calls. A is the type of the answer.
+func ask[A any](
+	ctx context.Context, h *Hook, q *Question, question [32]byte,
+	write func(*Question) ([]byte, error), decode func([]byte) (A, error),
+) (answer A, err error) {
+	key := memoryKey{h, q.Parent.GetUID(), q.Revision}
+	known, ok := h.memory.answers.get(key)
+	var last A
+	if ok { // a hook that is asked in two ways forgets the other one
+		last, ok = known.answer.(A)
+	}
+	if ok && known.question == question && !q.Again {
+		return last, nil
+	}
+	body, err := write(q)
+	if err != nil {
+		return answer, err
+	}
+	etag := ""
+	if ok && h.caller.webhook.ETag {
+		etag = known.etag
+	}
+	said, err := h.caller.call(ctx, body, etag)
+	if err != nil {
+		return answer, err
+	}
+	if said.same {
+		h.memory.answers.put(key, &memory{question, known.etag, last, known.size}, known.size)
+		return last, nil
+	}
+	if answer, err = decode(said.body); err != nil {
+		if f, ok := err.(*Error); ok { //nolint:errorlint // decode makes it, and this completes it
+			f.URL = h.caller.url.Redacted()
+		}
+		return answer, err
+	}
+	h.memory.answers.put(key, &memory{question, said.etag, answer, len(said.body)}, len(said.body))
+	return answer, nil
+}
+
+// Close ends idle connections and forgets what the hook said. Calls under way end as they would have.
+func (h *Hook) Close() {
+	h.caller.mu.Lock()
+	defer h.caller.mu.Unlock()
+	h.caller.closeIdle()
+	h.memory.forget(h)
+}

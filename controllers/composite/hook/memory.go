@@ -1,0 +1,136 @@
+package hook
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// This file remembers answers. An answer is as old as the question, never as old as a clock says: it is used again if
+// and only if the hook would be told the same.
+
+// Memory keeps the last answer of each hook for each parent and revision. It is safe for concurrent use, and one is
+// enough for all hooks. Make one with [NewMemory].
+type Memory struct {
+	answers *bounded[memoryKey, *memory]
+}
+
+// Answers of two revisions of one parent have nothing to do with each other, not even their etags; nor have those of two
+// hooks, which is what controller is for: no two [Hook]s have the same.
+type memoryKey struct {
+	controller *Hook
+	parent     types.UID
+	revision   string
+}
+
+// memory is one answer, decoded, and what it answered.
+type memory struct {
+	question [sha256.Size]byte
+	etag     string
+	answer   any // *Answer or []Rule
+	size     int // of the body
+}
+
+// NewMemory returns a memory that keeps answers that were at most limit bytes of JSON together.
+func NewMemory(limit int) *Memory {
+	return &Memory{answers: newBounded[memoryKey, *memory](limit)}
+}
+
+// Forget drops what is remembered of a parent that is gone. Without it, that is dropped when room is needed.
+func (m *Memory) Forget(parent types.UID) {
+	m.answers.drop(func(k memoryKey) bool { return k.parent == parent })
+}
+
+// forget drops what a hook said.
+func (m *Memory) forget(h *Hook) {
+	m.answers.drop(func(k memoryKey) bool { return k.controller == h })
+}
+
+// digest returns what a question says, in few bytes. Objects are what their UID and resourceVersion say they are; objects
+// that the API server did not number are taken as they are.
+func (h *Hook) digest(q *Question) ([sha256.Size]byte, error) {
+	d := digester{}
+	d.add("parent", q.Parent, q.Revision)
+	for _, part := range []struct {
+		name   string
+		groups []Group
+	}{{"child", h.withDeclared(q.Children)}, {"related", q.Related}} {
+		for _, g := range part.groups {
+			kind := part.name + " " + kindKey(g.GroupVersionKind)
+			d.parts = append(d.parts, kind) // a kind without objects is something that the hook is told as well
+			for _, o := range g.Objects {
+				d.add(kind, o, "")
+			}
+		}
+	}
+	return d.sum(), d.err
+}
+
+// digestCustomize is digest for customize hooks, which are told about the parent only. Like Metacontroller it looks at
+// what people write into a parent, not at its status: that changes with every step of a rollout, and a hook that chose
+// related objects by it would chase itself.
+func (h *Hook) digestCustomize(q *Question) ([sha256.Size]byte, error) {
+	d := digester{}
+	p := q.Parent
+	if p.GetGeneration() == 0 {
+		d.add("parent", p, q.Revision)
+		return d.sum(), d.err
+	}
+	d.parts = append(d.parts, "parent "+join(string(p.GetUID()), strconv.FormatInt(p.GetGeneration(), 10), q.Revision,
+		strconv.FormatBool(p.GetDeletionTimestamp() != nil)))
+	for name, values := range map[string]map[string]string{"label": p.GetLabels(), "annotation": p.GetAnnotations()} {
+		for key, value := range values {
+			d.parts = append(d.parts, join(name, key, value))
+		}
+	}
+	return d.sum(), nil
+}
+
+// digester collects parts. Their order does not count: the hook gets maps.
+type digester struct {
+	parts []string
+	err   error
+}
+
+func (d *digester) add(kind string, o *unstructured.Unstructured, revision string) {
+	uid, version := string(o.GetUID()), o.GetResourceVersion()
+	if uid != "" && version != "" {
+		d.parts = append(d.parts, join(kind, uid, version, revision))
+		return
+	}
+	raw, err := json.Marshal(o.Object)
+	if err != nil {
+		d.err = err
+	}
+	d.parts = append(d.parts, join(kind, string(raw), revision))
+}
+
+func (d *digester) sum() [sha256.Size]byte {
+	slices.Sort(d.parts)
+	d.parts = slices.Compact(d.parts) // the same kind, declared and observed
+	hash := sha256.New()
+	var length [8]byte
+	for _, part := range d.parts {
+		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+		hash.Write(length[:])
+		hash.Write([]byte(part))
+	}
+	return [sha256.Size]byte(hash.Sum(nil))
+}
+
+// join makes one string of several, so that no two lists make the same.
+func join(parts ...string) string {
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString(strconv.Itoa(len(p)))
+		b.WriteByte(' ')
+		b.WriteString(p)
+	}
+	return b.String()
+}

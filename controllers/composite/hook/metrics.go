@@ -1,0 +1,100 @@
+package hook
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// This file counts calls under the names that Metacontroller's dashboards read.
+
+// Metrics are the metrics of all hooks. Make them with [NewMetrics].
+type Metrics struct {
+	families map[Kind]*family
+}
+
+// family is the metrics of one kind of hook.
+type family struct {
+	requests           *prometheus.CounterVec
+	duration, dns, tls *prometheus.HistogramVec
+	inFlight           *prometheus.GaugeVec
+}
+
+var hookLabels = []string{"url", "controller_name", "controller_type"}
+
+// NewMetrics registers the metrics. An error means that something else has one of their names.
+func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{families: map[Kind]*family{}}
+	for _, kind := range []Kind{Sync, Finalize, Customize} {
+		f := newFamily(kind)
+		m.families[kind] = f
+		for _, c := range []prometheus.Collector{f.requests, f.duration, f.dns, f.tls, f.inFlight} {
+			if err := registerer.Register(c); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return m, nil
+}
+
+func newFamily(kind Kind) *family {
+	histogram := func(name, help, label string, buckets []float64) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "metacontroller", Subsystem: string(kind), Name: name, Help: help, Buckets: buckets,
+		}, append([]string{label}, hookLabels...))
+	}
+	return &family{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "metacontroller", Subsystem: string(kind), Name: "requests_total",
+			Help: "Calls of the hook that were answered, by status and method.",
+		}, append([]string{"code", "method"}, hookLabels...)),
+		duration: histogram("request_duration_histogram_seconds", "How long calls of the hook took until the answer began.",
+			"method", prometheus.DefBuckets),
+		dns: histogram("dns_duration_histogram_seconds", "When in a call its name was looked up.",
+			"event", []float64{.005, .01, .025, .05}),
+		tls: histogram("tls_duration_histogram_seconds", "When in a call TLS was set up.",
+			"event", []float64{.05, .1, .25, .5}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "metacontroller", Subsystem: string(kind), Name: "in_flight_requests",
+			Help: "Calls of the hook that wait for an answer.",
+		}, hookLabels),
+	}
+}
+
+// wrap counts what goes through next. m may be nil.
+func (m *Metrics) wrap(kind Kind, c Controller, u *url.URL, next http.RoundTripper) http.RoundTripper {
+	if m == nil {
+		return next
+	}
+	f := m.families[kind]
+	// A label that is not UTF-8 is a panic.
+	at := strings.ToValidUTF8(u.Redacted(), "?")
+	labels := prometheus.Labels{"url": at, "controller_name": c.Name, "controller_type": string(c.Type)}
+	dns, tls := f.dns.MustCurryWith(labels), f.tls.MustCurryWith(labels)
+	observe := func(v prometheus.ObserverVec, event string) func(float64) {
+		return func(seconds float64) { v.WithLabelValues(event).Observe(seconds) }
+	}
+	trace := &promhttp.InstrumentTrace{
+		DNSStart: observe(dns, "dns_start"), DNSDone: observe(dns, "dns_done"),
+		TLSHandshakeStart: observe(tls, "tls_handshake_start"), TLSHandshakeDone: observe(tls, "tls_handshake_done"),
+	}
+	next = promhttp.InstrumentRoundTripperDuration(f.duration.MustCurryWith(labels), next)
+	next = promhttp.InstrumentRoundTripperTrace(trace, next)
+	next = promhttp.InstrumentRoundTripperCounter(f.requests.MustCurryWith(labels), next)
+	return promhttp.InstrumentRoundTripperInFlight(f.inFlight.With(labels), next)
+}
+
+// Forget removes the metrics of a controller that is gone.
+func (m *Metrics) Forget(c Controller) {
+	labels := prometheus.Labels{"controller_name": c.Name, "controller_type": string(c.Type)}
+	for _, f := range m.families {
+		f.requests.DeletePartialMatch(labels)
+		f.inFlight.DeletePartialMatch(labels)
+		for _, h := range []*prometheus.HistogramVec{f.duration, f.dns, f.tls} {
+			h.DeletePartialMatch(labels)
+		}
+	}
+}
