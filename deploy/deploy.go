@@ -11,7 +11,7 @@ import (
 
 // This file hands the manifests out, so that tests and the sandbox run under exactly what is shipped.
 
-//go:embed manager/*.yaml roles/*.yaml
+//go:embed crds/*.yaml manager/*.yaml roles/*.yaml
 var manifests embed.FS
 
 // The identity that the manifests give the manager.
@@ -25,6 +25,16 @@ const (
 // Identity returns the manifests of the manager's namespace and service account, and of its right to hold its lease, as
 // one YAML stream.
 func Identity() string { return must(read("manager/identity.yaml")) }
+
+// CRDs returns the manifests of all custom resource definitions, as one YAML stream.
+func CRDs() string {
+	files, _ := fs.Glob(manifests, "crds/*.yaml") // the pattern is well-formed
+	var out strings.Builder
+	for _, f := range files {
+		out.WriteString(must(read(f))) // each begins with ---
+	}
+	return out.String()
+}
 
 // Roles returns the manifests of the roles that a controller needs, bound to the manager's service account, as one YAML
 // stream. With askServer they include the right to ask the API server about equivalence (rule R3), for controllers that

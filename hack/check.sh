@@ -26,11 +26,11 @@ rm -rf "$logs" && mkdir -p "$logs"
 case ${1:-} in
 controllers)
 	computing=(./sim)
-	waiting=(./fault/... ./scenario/... ./check/...)
+	waiting=(./fault/... ./scenario/...)
 	;;
 checker)
 	computing=(./mutants)
-	waiting=(./calibrate/... ./sim/model)
+	waiting=(./calibrate/... ./check/... ./sim/model)
 	;;
 *)
 	echo "usage: $0 controllers | checker" >&2
@@ -44,7 +44,7 @@ stage() {
 	name=${name%/...}
 	log=$logs/${name//\//-}.log
 	# Little garbage collection while memory lasts: two of these run side by side, also on a machine with 8 GB.
-	local -a vars=("$run" CAIRN_CHECK=full GOGC="${GOGC:-300}" GOMEMLIMIT="${GOMEMLIMIT:-2500MiB}")
+	local -a vars=("$run" CAIRN_CHECK=full GOGC="${GOGC:-500}" GOMEMLIMIT="${GOMEMLIMIT:-4500MiB}")
 	# client-go panics if a cached object was changed by anybody. To find out it compares every version of the last
 	# minutes, each second: with hundreds of managers in one process that would be all it does. The cut of the sweep that
 	# "make test" runs has it on.

@@ -143,13 +143,13 @@ func (rep report) updated(ds *appsv1.DaemonSet) appsv1.DaemonSetCondition {
 	case rep.actErr != nil:
 		first, _, _ := strings.Cut(rep.actErr.Error(), "\n") // the others are most likely the same
 		c.Reason, c.Message = "RolloutFailing", progress+"; "+first
-	case p.Complete():
+	case p.Complete() && len(p.Waiting) == 0: // a node that is to take no new pod may hold an old and a new one
 		c.Status, c.Reason = corev1.ConditionTrue, "OnLatestRevision"
 		c.Message = fmt.Sprintf("latest ControllerRevision: %s", rep.update.Name)
 	case len(p.Steps) > 0:
 		c.Reason = "RolloutProgressing"
 		c.Message = fmt.Sprintf("%s; %s: %s", progress, p.Steps[0].Unit, p.Steps[0].Reason)
-	case ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType:
+	case !p.Complete() && ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType:
 		c.Reason, c.Message = "RolloutWaiting", progress+"; the strategy is OnDelete, so the others are updated when somebody deletes them"
 	case len(p.Waiting) > 0:
 		c.Reason = "RolloutWaiting"

@@ -89,3 +89,20 @@ func TestSetCondition(t *testing.T) {
 		}
 	}
 }
+
+// A node that takes no new pod keeps the one it has, and is no part of the rollout. While it holds two, one of them is about
+// to go, and the condition says what that waits for.
+func TestConditionOfALeavingNode(t *testing.T) {
+	ds := agent(onDelete)
+	tainted := nodes("n1")
+	tainted[0].Spec.Taints = []corev1.Taint{{Key: "full", Effect: corev1.TaintEffectNoSchedule}}
+	for message, pods := range map[string][]*corev1.Pod{
+		"latest ControllerRevision: agent-new": {pod("n1", hashOld)},
+		"0 of 0 pods updated; n1: ":            {pod("n1", hashNew, notReady), pod("n1", hashOld)},
+	} {
+		rep := report{update: &revision.Revision{Name: "agent-new"}, plan: mustPlan(t, given(ds, tainted, pods...))}
+		if c := rep.updated(ds); !strings.HasPrefix(c.Message, message) || (c.Status == corev1.ConditionTrue) != (len(pods) == 1) {
+			t.Errorf("with %d pods: %s %s: %s", len(pods), c.Status, c.Reason, c.Message)
+		}
+	}
+}

@@ -230,6 +230,21 @@ func TestReplicaSetOfTwoManagers(t *testing.T) {
 	}
 }
 
+// Where passes are not known, two managers are told by their user agents: one need not know what the other one deleted.
+func TestManagersAreToldByTheirUserAgents(t *testing.T) {
+	for agent, want := range map[string]int{"": 1, "manager-2": 0} {
+		w := newReplicated(t)
+		w.scale(2)
+		w.mark("rs-a")
+		w.mark("rs-b")
+		h := w.history()
+		h.Events[len(h.Events)-1].By.UserAgent = agent
+		if got := check.Check(h, check.ReplicaSet()); len(got) != want || want > 0 && got[0].Invariant != "P3" {
+			t.Errorf("the second one by %q: want %d violations of P3, got:\n%s", agent, want, story(got))
+		}
+	}
+}
+
 func TestReplicaSetAtRest(t *testing.T) {
 	for want, do := range map[string]func(w replicated){
 		"":      func(replicated) {},

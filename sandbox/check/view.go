@@ -42,12 +42,13 @@ func (s *step) pass() *Pass {
 	return s.e.By.Pass
 }
 
-// own reports whether another event was written by the process that wrote this one; without passes, by any manager.
+// own reports whether another event was written by the process that wrote this one; without passes, by a manager of the same
+// user and user agent. Two that act at once have two.
 func (s *step) own(e Event) bool {
 	if p := s.pass(); p != nil {
 		return e.By != nil && e.By.Pass != nil && e.By.Pass.Instance == p.Instance
 	}
-	return e.By != nil && s.h.byManager(e)
+	return e.By != nil && s.h.byManager(e) && (s.e.By == nil || e.By.User == s.e.By.User && e.By.UserAgent == s.e.By.UserAgent)
 }
 
 // since returns the resource version from which on the author may have read a resource: what was written up to there it

@@ -83,12 +83,12 @@ func editAndUndo() fault.Scenario {
 }
 
 // twoManagers is the same with two managers that both believe to be the leader. The sweep's faults are for one of them, and
-// for each eighth of its requests: who of the two writes what is another matter in every run, so that a request has no
+// for each twelfth of its requests: who of the two writes what is another matter in every run, so that a request has no
 // fixed number anyway.
 func twoManagers() fault.Scenario {
 	s := editAndUndo()
 	s.Name, s.Managers = "daemonset edit and undo by two managers", 2
-	s.Points = fault.Every(8)
+	s.Points = fault.Every(12)
 	if !full {
 		s.Once = true
 	}

@@ -190,7 +190,9 @@ func replicasEnded(ctx context.Context, e *fault.Env, n int32) error {
 	if err != nil {
 		return err
 	}
-	if s := set.Status; s.ObservedGeneration != set.Generation || s.Replicas != n || s.AvailableReplicas != n || len(s.Conditions) > 0 {
+	s := set.Status
+	if s.ObservedGeneration != set.Generation || s.Replicas != n || s.AvailableReplicas != n || len(s.Conditions) > 0 ||
+		s.TerminatingReplicas != nil && *s.TerminatingReplicas != 0 {
 		return fmt.Errorf("generation %d, status %+v", set.Generation, s)
 	}
 	return podsReady(ctx, e, int(n))

@@ -61,7 +61,7 @@ func statefulSets() subject {
 func canaryAndUndo() fault.Scenario {
 	return fault.Scenario{
 		Name:  "statefulset canary and undo",
-		Share: 4,
+		Share: 5,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createSet(ctx, e, func(spec *appsv1.StatefulSetSpec) { partitioned(spec, 1) }); err != nil {
 				return err
@@ -90,7 +90,7 @@ func canaryAndUndo() fault.Scenario {
 func parallelWithClaims() fault.Scenario {
 	return fault.Scenario{
 		Name:  "statefulset scaled with its claims",
-		Share: 3,
+		Share: 4,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createSet(ctx, e, func(spec *appsv1.StatefulSetSpec) {
 				spec.PodManagementPolicy = appsv1.ParallelPodManagement
@@ -119,7 +119,7 @@ func parallelWithClaims() fault.Scenario {
 func editedWhileAway() fault.Scenario {
 	return fault.Scenario{
 		Name:  "statefulset edited while the manager is away",
-		Share: 3,
+		Share: 4,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createSet(ctx, e, func(spec *appsv1.StatefulSetSpec) {
 				spec.RevisionHistoryLimit = new(int32(1))
@@ -151,7 +151,7 @@ func editedWhileAway() fault.Scenario {
 func twoManagersOfSets() fault.Scenario {
 	s := canaryAndUndo()
 	s.Name, s.Managers = "statefulset canary and undo by two managers", 2
-	s.Points, s.Share = fault.Every(4), 4
+	s.Points, s.Share = fault.Every(5), 4
 	if !full {
 		s.Once = true
 	}

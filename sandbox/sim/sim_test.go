@@ -64,7 +64,7 @@ func TestSeeds(t *testing.T) {
 		replay(t, uint64(*oneSeed), worlds[0])
 		return
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // worlds are small, and there are many
+	defer debug.SetGCPercent(debug.SetGCPercent(1600)) // worlds are small, and there are many
 	for _, w := range worlds {
 		t.Run(w.Name, func(t *testing.T) { w.test(t) })
 	}
@@ -159,7 +159,7 @@ func (w World) repeat(t *testing.T) {
 	t.Helper()
 	seeds := 40 * w.Share / 100
 	if full() {
-		seeds *= 10
+		seeds *= 3
 	}
 	differ := 0
 	var last string

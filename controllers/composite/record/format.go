@@ -1,0 +1,101 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file says what of a parent is versioned.
+
+// Format says how the revisions of one parent resource are stored. It is a value that is made once for a controller and
+// shared; nothing changes it.
+type Format struct {
+	resource         schema.GroupResource
+	generateSelector bool
+	namespace        string
+	paths            []string
+	target           *revision.Target
+}
+
+// NewFormat returns the format of the parents of a controller. The error is for the author of the controller and belongs
+// into its status: an apiVersion that is none, or a field path that cannot be versioned.
+func NewFormat(spec *v1alpha1.CompositeControllerSpec) (*Format, error) {
+	parent := spec.ParentResource
+	version, err := schema.ParseGroupVersion(parent.APIVersion)
+	if err != nil {
+		return nil, fmt.Errorf("spec.parentResource.apiVersion: %w", err)
+	}
+	paths, target, err := covered(parent.RevisionHistory.EffectiveFieldPaths())
+	if err != nil {
+		return nil, fmt.Errorf("spec.parentResource.revisionHistory.fieldPaths: %w", err)
+	}
+	f := &Format{
+		resource:         schema.GroupResource{Group: version.Group, Resource: parent.Resource},
+		generateSelector: spec.GenerateSelector != nil && *spec.GenerateSelector,
+		paths:            paths,
+		target:           target,
+	}
+	if parent.RevisionHistory != nil {
+		f.namespace = parent.RevisionHistory.Namespace
+	}
+	return f, nil
+}
+
+// Target returns the part of a parent that is versioned.
+func (f *Format) Target() *revision.Target { return f.target }
+
+// Generational reports whether every change of that part raises the parent's metadata.generation, for parents that have
+// one: the API server counts changes of everything but metadata and status.
+func (f *Format) Generational() bool {
+	return !slices.ContainsFunc(f.target.Paths(), func(p revision.Path) bool { return p[0] == "metadata" })
+}
+
+// covered returns the target for field paths as somebody wrote them, and the paths that it covers, sorted. A path that
+// lies inside another one adds nothing and is left out, whatever the order: Metacontroller takes both.
+func covered(fieldPaths []string) ([]string, *revision.Target, error) {
+	sorted := slices.Compact(slices.Sorted(slices.Values(fieldPaths)))
+	var names []string
+	var paths []revision.Path
+	for _, s := range sorted {
+		path, err := revision.ParsePath(s)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := versionable(path); err != nil {
+			return nil, nil, err
+		}
+		if slices.ContainsFunc(sorted, func(outer string) bool { return strings.HasPrefix(s, outer+".") }) {
+			continue
+		}
+		names, paths = append(names, s), append(paths, path)
+	}
+	target, err := revision.FieldPaths(nil, paths...)
+	return names, target, err
+}
+
+// versionable refuses what says which object the parent is and what became of it. The identity of a parent must survive a
+// restore, and a revision for each write of its status would never end.
+func versionable(path revision.Path) error {
+	switch path[0] {
+	case "apiVersion", "kind":
+		return fmt.Errorf("%s says what kind of object the parent is, so it cannot be restored; list fields of spec", path)
+	case "status":
+		return fmt.Errorf("%s is written by the controller, so each pass would make a revision; list fields of spec", path)
+	case "metadata":
+		if len(path) == 1 || path[1] != "labels" && path[1] != "annotations" {
+			return fmt.Errorf("%s is not what children are made from; of metadata, list labels or annotations", path)
+		}
+	}
+	return nil
+}
+
+// errNoSelector says what a parent needs so that its children can be found.
+var errNoSelector = errors.New("spec.selector of the parent must be a label selector with matchLabels or matchExpressions; " +
+	"where parents have none, set generateSelector in the controller")

@@ -1,0 +1,196 @@
+package record
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file stores parents and makes them again.
+
+const asleep = `
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: nap}}
+  template: {metadata: {labels: {app: nap, tier: gold}}, image: "cat:1", list: [1, {a: b}]}
+`
+
+func TestNew(t *testing.T) {
+	parent := cat(t, asleep)
+	f := format(t, "spec.template")
+	got, err := f.New(parent, snapshot(t, f, parent), 7, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	yes := true
+	want := &v1alpha1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "cats",
+			Name:      f.Name(parentUID, snapshot(t, f, parent), 0),
+			Labels: map[string]string{
+				"app": "nap", "tier": "gold", "metacontroller.k8s.io/apiGroup": "ctl.enisoc.com", "metacontroller.k8s.io/resource": "catsets",
+			},
+			Annotations: map[string]string{"cairn.dev/parent-uid": parentUID, "cairn.dev/parent-generation": "4"},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "ctl.enisoc.com/v1", Kind: "CatSet", Name: "nap", UID: parentUID, Controller: &yes, BlockOwnerDeletion: &yes,
+			}},
+		},
+		ParentPatch: runtime.RawExtension{Raw: []byte(
+			`{"spec":{"template":{"image":"cat:1","list":[1,{"a":"b"}],"metadata":{"labels":{"app":"nap","tier":"gold"}}}}}`,
+		)},
+		FieldPaths: []string{"spec.template"},
+		Revision:   7,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+
+	r := f.Read(got)
+	if r.Err != nil || r.Number != 7 || r.Name != got.Name || r.Stamp != (revision.Stamp{ParentUID: parentUID, Generation: 4}) {
+		t.Errorf("read back as %+v", r)
+	}
+	if revision.Compare(r.Snapshot, snapshot(t, f, parent)) != revision.RuleBytes {
+		t.Errorf("the content is another one: %s", r.Snapshot.Data())
+	}
+}
+
+func TestNamespaceOfRevisions(t *testing.T) {
+	parent := cat(t, asleep)
+	parent.SetNamespace("")
+	f := format(t, "spec")
+	if _, err := f.New(parent, snapshot(t, f, parent), 1, 0); err == nil || !strings.Contains(err.Error(), "revisionHistory.namespace") {
+		t.Errorf("a parent in no namespace: %v", err)
+	}
+	f = formatOf(t, v1alpha1.CompositeControllerSpec{ParentResource: v1alpha1.ParentResource{
+		ResourceRule: v1alpha1.ResourceRule{APIVersion: "v1", Resource: "namespaces"}, RevisionHistory: &v1alpha1.RevisionHistory{Namespace: "revisions"},
+	}})
+	if got, err := f.Namespace(parent); err != nil || got != "revisions" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if got, err := f.Namespace(cat(t, asleep)); err != nil || got != "cats" {
+		t.Errorf("a parent that is in a namespace: got %q, %v", got, err)
+	}
+}
+
+func TestRestore(t *testing.T) {
+	const now = "metadata: {labels: {team: b}}\nspec: {replicas: 5, template: {image: cat:2, added: 1}, other: 2}\nstatus: {replicas: 5}"
+	for name, c := range map[string]struct{ paths, patch, now, want string }{
+		"a field":                       {"spec.template", "{spec: {template: {image: cat:1}}}", now, "metadata: {labels: {team: b}}\nspec: {replicas: 5, template: {image: cat:1}, other: 2}\nstatus: {replicas: 5}"},
+		"a field that was not there":    {"spec.template", "{}", now, "metadata: {labels: {team: b}}\nspec: {replicas: 5, other: 2}\nstatus: {replicas: 5}"},
+		"a field that is gone":          {"spec.gone.deep", "{spec: {gone: {deep: 1}}}", now, "metadata: {labels: {team: b}}\nspec: {replicas: 5, template: {image: cat:2, added: 1}, other: 2, gone: {deep: 1}}\nstatus: {replicas: 5}"},
+		"a field that is null":          {"spec.template", "{spec: {template: null}}", now, "metadata: {labels: {team: b}}\nspec: {replicas: 5, template: null, other: 2}\nstatus: {replicas: 5}"},
+		"all of spec":                   {"spec", "{spec: {replicas: 1}}", now, "metadata: {labels: {team: b}}\nspec: {replicas: 1}\nstatus: {replicas: 5}"},
+		"what the paths do not cover":   {"spec.template", "{spec: {template: {image: cat:1}, replicas: 9}, status: {replicas: 9}, kind: Dog}", now, "metadata: {labels: {team: b}}\nspec: {replicas: 5, template: {image: cat:1}, other: 2}\nstatus: {replicas: 5}"},
+		"numbers":                       {"spec.template", "{spec: {template: {whole: 1, half: 0.5, big: 9007199254740993, list: [2]}}}", now, "metadata: {labels: {team: b}}\nspec: {replicas: 5, template: {whole: 1, half: 0.5, big: 9007199254740993, list: [2]}, other: 2}\nstatus: {replicas: 5}"},
+		"a label":                       {"metadata.labels.team", "{metadata: {labels: {team: a}}}", now, "metadata: {labels: {team: a}}\nspec: {replicas: 5, template: {image: cat:2, added: 1}, other: 2}\nstatus: {replicas: 5}"},
+		"a label where there are none":  {"metadata.labels.team", "{metadata: {labels: {team: a}}}", "spec: {}", "metadata: {labels: {team: a}}\nspec: {}"},
+		"no label where there are none": {"metadata.labels.team", "{}", "spec: {}", "spec: {}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw, err := yaml.YAMLToJSON([]byte(c.patch))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := format(t, c.paths)
+			stored := f.Read(&v1alpha1.ControllerRevision{ParentPatch: runtime.RawExtension{Raw: raw}})
+			if stored.Err != nil {
+				t.Fatal(stored.Err)
+			}
+			parent := cat(t, c.now)
+			before := parent.DeepCopy()
+			got, err := Restore(parent, stored.Snapshot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(cat(t, c.want).Object, got.Object); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(before.Object, parent.Object); diff != "" {
+				t.Errorf("the parent was changed: %s", diff)
+			}
+		})
+	}
+}
+
+// TestRestoreWithThePathsOfThen: a revision knows which fields it holds, whatever the controller has been told since.
+func TestRestoreWithThePathsOfThen(t *testing.T) {
+	then := cat(t, asleep)
+	narrow, wide := format(t, "spec.template"), format(t, "spec")
+	stored, err := narrow.New(then, snapshot(t, narrow, then), 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Restore(cat(t, "spec: {replicas: 9, template: {image: cat:2}}"), wide.Read(stored).Snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := cat(t, `spec: {replicas: 9, template: {metadata: {labels: {app: nap, tier: gold}}, image: "cat:1", list: [1, {a: b}]}}`)
+	if diff := cmp.Diff(want.Object, got.Object); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRestoreOverWhatIsNoObject(t *testing.T) {
+	f := format(t, "spec.template.image")
+	s := snapshot(t, f, cat(t, "spec: {template: {image: cat:1}}"))
+	if _, err := Restore(cat(t, "spec: {template: text}"), s); err == nil || !strings.Contains(err.Error(), "spec.template.image") {
+		t.Errorf("got %v, want the path", err)
+	}
+}
+
+func TestReadWhatCannotBeRead(t *testing.T) {
+	f := format(t, "spec")
+	for name, o := range map[string]*v1alpha1.ControllerRevision{
+		"text":              {ParentPatch: runtime.RawExtension{Raw: []byte(`"oops"`)}},
+		"null":              {ParentPatch: runtime.RawExtension{Raw: []byte(`null`)}},
+		"nothing":           {},
+		"paths of no kind":  {ParentPatch: runtime.RawExtension{Raw: []byte(`{}`)}, FieldPaths: []string{"metadata"}},
+		"a number too many": {ParentPatch: runtime.RawExtension{Raw: []byte(`{"spec":1e999}`)}},
+	} {
+		o.Name = "catsets.ctl.enisoc.com-0"
+		if r := f.Read(o); r.Snapshot != nil || r.Err == nil || !strings.Contains(r.Err.Error(), o.Name) {
+			t.Errorf("%s: got %v and %v", name, r.Snapshot, r.Err)
+		}
+	}
+}
+
+// TestHolds: only the very revision counts as a create that was answered late.
+func TestHolds(t *testing.T) {
+	parent := cat(t, asleep)
+	f := format(t, "spec.template")
+	s := snapshot(t, f, parent)
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.ControllerRevision)
+		want   bool
+	}{
+		"itself": {func(*v1alpha1.ControllerRevision) {}, true},
+		"with children": {func(o *v1alpha1.ControllerRevision) {
+			o.Children = []v1alpha1.ControllerRevisionChildren{{Kind: "Pod"}}
+		}, true},
+		"in other words":         {func(o *v1alpha1.ControllerRevision) { o.ParentPatch.Raw = []byte(" " + string(o.ParentPatch.Raw)) }, true},
+		"of another content":     {func(o *v1alpha1.ControllerRevision) { o.ParentPatch.Raw = []byte(`{}`) }, false},
+		"that cannot be read":    {func(o *v1alpha1.ControllerRevision) { o.ParentPatch.Raw = []byte(`[]`) }, false},
+		"of nobody":              {func(o *v1alpha1.ControllerRevision) { o.OwnerReferences = nil }, false},
+		"of another parent":      {func(o *v1alpha1.ControllerRevision) { o.OwnerReferences[0].UID = "another" }, false},
+		"that is only owned":     {func(o *v1alpha1.ControllerRevision) { o.OwnerReferences[0].Controller = nil }, false},
+		"that is being deleted":  {func(o *v1alpha1.ControllerRevision) { o.DeletionTimestamp = &metav1.Time{} }, false},
+		"of a parent of old uid": {func(o *v1alpha1.ControllerRevision) { o.OwnerReferences[0].UID = types.UID("old") }, false},
+	} {
+		o, err := f.New(parent, s, 1, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.change(o)
+		if got := f.Holds(o, parentUID, s); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
