@@ -166,8 +166,11 @@ func TestManagersTakeTurns(t *testing.T) {
 	if err := end(second.cmd, 5*time.Second); err != nil {
 		t.Errorf("second manager: %v\n%s", err, second.text())
 	}
-	if forbidden := first.text() + second.text(); strings.Contains(forbidden, "orbidden") {
-		t.Errorf("the shipped roles do not suffice:\n%s", forbidden)
+	for line := range strings.Lines(first.text() + second.text()) {
+		// Namespaces of other tests may be on their way out: that is forbidden to everybody.
+		if strings.Contains(line, "orbidden") && !strings.Contains(line, "is being terminated") {
+			t.Errorf("the shipped roles do not suffice: %s", line)
+		}
 	}
 }
 

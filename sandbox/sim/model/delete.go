@@ -17,7 +17,9 @@ import (
 
 // validDeletion refuses options that make no sense. The API server looks at them before it looks for an object.
 func validDeletion(r Request) error {
-	options := &metav1.DeleteOptions{Preconditions: r.Preconditions, PropagationPolicy: r.Propagation, GracePeriodSeconds: r.GracePeriodSeconds}
+	options := &metav1.DeleteOptions{
+		Preconditions: r.Preconditions, PropagationPolicy: r.Propagation, GracePeriodSeconds: r.GracePeriodSeconds,
+	}
 	if errs := validation.ValidateDeleteOptions(options); len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 	}

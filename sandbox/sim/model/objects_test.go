@@ -149,7 +149,8 @@ func fresh(kind string) m {
 	case claim:
 		return m{
 			"metadata": m{"finalizers": []any{"kubernetes.io/pvc-protection"}},
-			"spec":     m{"accessModes": []any{"ReadWriteOnce"}, "resources": m{"requests": m{"storage": "1Gi"}}},
+			// Of no storage class: the sandbox has a default one, and fills it in by an admission plugin that is not modelled.
+			"spec": m{"accessModes": []any{"ReadWriteOnce"}, "storageClassName": "", "resources": m{"requests": m{"storage": "1Gi"}}},
 		}
 	case "ReplicationController":
 		return m{"spec": m{"template": template, "selector": m{"app": "web"}}}
