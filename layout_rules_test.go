@@ -23,14 +23,14 @@ var law = map[string][]string{
 	"revision":      {},
 	"rollout":       {},
 	"ownership":     {"revision"},
-	"history":       {"revision", "ownership"}, // a log claims its revisions by the three laws
+	"history":       {"revision", "ownership", "api"}, // a log claims its revisions by the three laws
 	"api":           {},
 	"controllers":   {},
 	"controllers/*": {"revision", "rollout", "ownership", "history", "api"},
-	"inspect":       {"revision", "history", "ownership"},
+	"inspect":       {"revision", "history", "ownership", "api"},
 	"manager":       {"controllers/*", "api"},
-	"deploy":        {},
-	"cli":           {"inspect", "manager", "deploy"},
+	"deploy":        {"api"},
+	"cli":           {"inspect", "manager", "deploy", "api"},
 	"cmd":           {"cli"},
 	"examples":      {}, // hooks that people copy: they know nothing of us
 	// The nested module drives all of it, but starts no main package of ours.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/controllers/composite/record"
+	"github.com/cairn-dev/cairn/history/record"
 	"github.com/cairn-dev/cairn/revision"
 )
 
