@@ -8,6 +8,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -28,6 +29,41 @@ type Grant struct {
 	// Namespace, unless it is empty, is the only one in which anything is granted, Secrets and ConfigMaps that the
 	// controller names excepted. Parents and children that are in no namespace cannot be granted then.
 	Namespace string
+}
+
+// NoControllerError says that an object has no roles: it is neither a CompositeController nor a DecoratorController.
+type NoControllerError struct {
+	// Kind is what it is.
+	Kind schema.GroupVersionKind
+}
+
+func (e *NoControllerError) Error() string {
+	return fmt.Sprintf("%s is no CompositeController and no DecoratorController of %s", e.Kind.Kind, v1alpha1.SchemeGroupVersion)
+}
+
+// RolesOf returns the roles of a controller that was read from a file or from the API server. The error is a
+// [*NoControllerError] if it is none, and otherwise as for [CompositeRoles].
+func RolesOf(controller *unstructured.Unstructured, g Grant) ([]runtime.Object, error) {
+	switch kind := controller.GroupVersionKind(); kind {
+	case v1alpha1.SchemeGroupVersion.WithKind("CompositeController"):
+		return rolesOf(controller, CompositeRoles, g)
+	case v1alpha1.SchemeGroupVersion.WithKind("DecoratorController"):
+		return rolesOf(controller, DecoratorRoles, g)
+	default:
+		return nil, &NoControllerError{Kind: kind}
+	}
+}
+
+func rolesOf[T any](o *unstructured.Unstructured, roles func(*T, Grant) ([]runtime.Object, error), g Grant) ([]runtime.Object, error) {
+	var controller T
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &controller); err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	out, err := roles(&controller, g)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	return out, nil
 }
 
 // CompositeRoles returns the roles that the manager needs to run one CompositeController, bound to the manager's service
