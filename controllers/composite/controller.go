@@ -95,6 +95,8 @@ type memory struct {
 	confirmed bool
 	// prepared are the last answers, by revision, ready for a plan.
 	prepared map[string]prepared
+	// decided is what the pass that runs has decided, nil before.
+	decided *decision
 	// told and own are resourceVersions of the parent: the one that the hook was told of, and the one that our own write of
 	// the status made of it, unless that is news to the hook.
 	told, own string
@@ -156,14 +158,12 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 	if done, err := r.setFinalizer(ctx, parent); done || err != nil {
 		return 0, err
 	}
-	o, err := r.gather(ctx, parent, m)
+	m.decided = nil
+	o, d, err := r.gatherAndDecide(ctx, parent, m, resync)
 	if err != nil {
 		return 0, err
 	}
-	d, err := r.decide(ctx, o, resync)
-	if err != nil {
-		return 0, err
-	}
+	m.decided = d
 	if err := r.confirm(ctx, o, d); err != nil {
 		return 0, err
 	}
@@ -191,6 +191,22 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 		again = soonest(again, settle)
 	}
 	return soonest(again, d.plan.again), err
+}
+
+// gatherAndDecide looks at what there is and decides what to do. Where the hook turns out to want an orphan, it looks again,
+// and this time claims that one: an orphan that no parent wants is left alone.
+func (r *reconciler) gatherAndDecide(ctx context.Context, parent *unstructured.Unstructured, m *memory, resync bool) (*observed, *decision, error) {
+	for {
+		o, err := r.gather(ctx, parent, m)
+		if err != nil {
+			return nil, nil, err
+		}
+		d, err := r.decide(ctx, o, resync)
+		if err != nil || !o.wantsOrphan() {
+			return o, d, err
+		}
+		resync = false // it was just asked
+	}
 }
 
 // uncertain makes the next step wait for a consistent list if an error leaves open what was written: nobody told us, so
