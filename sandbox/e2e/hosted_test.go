@@ -1,0 +1,189 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cairn-dev/cairn/cli"
+	"github.com/cairn-dev/cairn/manager"
+	"github.com/cairn-dev/cairn/sandbox/install"
+)
+
+// This file sets up an example as examples/README.md tells people to: manifests by kubectl, roles by cairn roles, and the
+// hook as a server of its own. The manager then has the rights that it would have there.
+
+// example is one of the examples with its hook.
+type example struct {
+	*env
+
+	// calls counts what the hook was asked.
+	calls *atomic.Int64
+}
+
+// newExample installs the manifests of a folder of examples, with a hook that listens somewhere else.
+func newExample(t *testing.T, folder string, hook http.Handler, related ...string) *example {
+	t.Helper()
+	x := &example{env: newEnv(t), calls: &atomic.Int64{}}
+	if err := install.CRDs(t.Context(), x.sandbox.Config()); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x.calls.Add(1)
+		hook.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+
+	crd := manifest(folder, "crd.yaml")
+	if _, err := os.Stat(crd); err == nil {
+		x.must(x.kubectl("apply", "-f", crd))
+		x.must(x.kubectl("wait", "--for=condition=Established", "-f", crd))
+	}
+	b, err := os.ReadFile(manifest(folder, "controller.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	controller := filepath.Join(t.TempDir(), "controller.yaml")
+	moved := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).ReplaceAll(b, []byte(server.URL))
+	if err := os.WriteFile(controller, moved, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	roles := filepath.Join(t.TempDir(), "roles.yaml")
+	printed := x.cli("roles", "-f", controller, "--related="+strings.Join(related, ","))
+	if err := os.WriteFile(roles, []byte(printed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{roles, controller} {
+		x.must(x.kubectl("apply", "-f", file))
+	}
+	t.Cleanup(func() { // the next test's manager has nothing to do with it
+		c := context.WithoutCancel(t.Context())
+		for _, o := range x.read(controller) {
+			if err := x.Delete(c, &o); err != nil {
+				t.Errorf("delete %s: %v", o.GetName(), err)
+			}
+		}
+	})
+	return x
+}
+
+// manifest is the path of a file of the examples.
+func manifest(folder, name string) string { return filepath.Join("../../examples", folder, name) }
+
+// read reads the objects of a file.
+func (e *env) read(file string) (out []unstructured.Unstructured) {
+	e.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		e.Fatal(err)
+	}
+	for _, text := range strings.Split(string(b), "\n---\n") {
+		out = append(out, unstructured.Unstructured{Object: map[string]any{}})
+		if err := yaml.Unmarshal([]byte(text), &out[len(out)-1].Object); err != nil {
+			e.Fatal(err)
+		}
+	}
+	return out
+}
+
+// must fails the test if a command failed, and returns what it printed.
+func (e *env) must(out string, ok bool) string {
+	e.Helper()
+	if !ok {
+		e.Fatal(out)
+	}
+	return out
+}
+
+// cli runs the real cairn in this process and returns what it printed. Failure is a failure of the test.
+func (e *env) cli(args ...string) string {
+	e.Helper()
+	var out, failed bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &failed}
+	at := []string{"--kubeconfig", e.sandbox.Kubeconfig(), "--namespace", e.namespace}
+	if slices.Contains(args, "roles") {
+		at = at[:2] // a namespace would narrow them
+	}
+	if code := cli.Main(e.Context(), append(args, at...), streams, "test"); code != 0 {
+		e.Fatalf("cairn %s: exit code %d: %s", strings.Join(args, " "), code, failed.String())
+	}
+	return out.String()
+}
+
+// host runs a manager with the named controllers, under the shipped roles and those that were applied. end stops it as
+// SIGTERM does; kill cuts its connection first, so that what was under way never arrives, as when the process dies.
+func (x *example) host(controllers ...string) (end, kill func()) {
+	x.Helper()
+	var dead atomic.Bool
+	end = x.cairnWith(func(cfg *rest.Config) {
+		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if dead.Load() {
+					return nil, errors.New("this process is dead")
+				}
+				return next.RoundTrip(r)
+			})
+		})
+	}, loopback(manager.Options{Controllers: controllers}))
+	return end, sync.OnceFunc(func() {
+		dead.Store(true)
+		end()
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// parent reads a parent, whose kind is one of the examples', into out: something that has the fields to be looked at.
+func (x *example) parent(kind, name string, out any) error {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "examples.cairn.dev", Version: "v1", Kind: kind})
+	key := client.ObjectKey{Name: name}
+	if kind != "ConfigMapPropagation" {
+		key.Namespace = x.namespace
+	}
+	if err := x.Get(x.Context(), key, o); err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, out)
+}
+
+// row is one line of cairn history.
+type row struct {
+	Number   int64  `json:"revision"`
+	Name     string `json:"name"`
+	Current  bool   `json:"current"`
+	Children int    `json:"children"`
+}
+
+// history returns what cairn history says, oldest first.
+func (x *example) history(object string) (out []row) {
+	x.Helper()
+	var said struct {
+		Revisions []row
+	}
+	if err := json.Unmarshal([]byte(x.cli("history", object, "-o", "json")), &said); err != nil {
+		x.Fatal(err)
+	}
+	return said.Revisions
+}
