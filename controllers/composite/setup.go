@@ -74,10 +74,10 @@ func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 	if hooks.finalize != nil {
 		r.finalize = hooks.finalize
 	}
-	related := env.NewRelated(hooks.customize, hook.Version(cc.Spec.Hooks.Customize.EffectiveVersion()), s.parent)
+	r.related = unrelated{}
 	resync := host.NewResync(period(cc), func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
-	r.related, r.resync = related, resync
-	sources := append(r.sources(env), related.Source(), resync)
+	r.resync = resync
+	sources := append(r.sources(env), resync)
 	return &host.Controller{Reconciler: r, Sources: sources, Close: hooks.close}, nil
 }
 
@@ -214,3 +214,10 @@ func (r *reconciler) ours(ctx context.Context) []types.NamespacedName {
 		return ok && (r.matches(u) || r.finalized(u))
 	})
 }
+
+// unrelated is for controllers without a customize hook.
+type unrelated struct{}
+
+func (unrelated) Gather(context.Context, *unstructured.Unstructured) ([]hook.Group, error) { return nil, nil }
+
+func (unrelated) Forget(types.UID) {}
