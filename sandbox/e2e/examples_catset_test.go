@@ -18,16 +18,16 @@ import (
 // This file tells the story of one CatSet: rolled, cut off in the middle, rolled back two revisions, and orphaned. What
 // happens at each step is read by the commands that people have.
 
-// catSet is the CatSet of the examples, with five cats whose pods take a moment to be ready.
-type catSet struct {
+// cats is the CatSet of the examples, with five cats whose pods take a moment to be ready.
+type cats struct {
 	*example
 
 	file string
 }
 
-func newCatSet(t *testing.T) *catSet {
+func newCats(t *testing.T) *cats {
 	t.Helper()
-	c := &catSet{example: newExample(t, "catset", catset.Hook())}
+	c := &cats{example: newExample(t, "catset", catset.Hook())}
 	b, err := os.ReadFile(manifest("catset", "catset.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -43,24 +43,24 @@ func newCatSet(t *testing.T) *catSet {
 	return c
 }
 
-func (c *catSet) selector() *metav1.LabelSelector {
+func (c *cats) selector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": "nap"}}
 }
 
-func (c *catSet) pods() map[string]corev1.Pod {
+func (c *cats) pods() map[string]corev1.Pod {
 	c.Helper()
 	return c.podsOf(c.namespace, c.selector())
 }
 
 // image edits the template, as a person does.
-func (c *catSet) image(image string) {
+func (c *cats) image(image string) {
 	c.Helper()
 	patch := `[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "` + image + `"}]`
 	c.must(c.kubectl("patch", "catset", "nap", "--type=json", "-p", patch))
 }
 
 // with returns the pods that have an image.
-func (c *catSet) with(image string) map[string]corev1.Pod {
+func (c *cats) with(image string) map[string]corev1.Pod {
 	c.Helper()
 	out := c.pods()
 	maps.DeleteFunc(out, func(_ string, pod corev1.Pod) bool { return pod.Spec.Containers[0].Image != image })
@@ -68,7 +68,7 @@ func (c *catSet) with(image string) map[string]corev1.Pod {
 }
 
 // midway waits until some pods have an image, and not yet all, and returns them.
-func (c *catSet) midway(image string) (updated map[string]corev1.Pod) {
+func (c *cats) midway(image string) (updated map[string]corev1.Pod) {
 	c.Helper()
 	c.eventually("wait until two pods have "+image, func() error {
 		if updated = c.with(image); len(updated) < 2 {
@@ -83,7 +83,7 @@ func (c *catSet) midway(image string) (updated map[string]corev1.Pod) {
 }
 
 // rolledOut waits until kubectl says that the rollout is over, and looks whether it is.
-func (c *catSet) rolledOut(image string) map[string]corev1.Pod {
+func (c *cats) rolledOut(image string) map[string]corev1.Pod {
 	c.Helper()
 	c.eventually("wait until the CatSet is updated", func() error {
 		var set struct {
@@ -117,7 +117,7 @@ func (c *catSet) rolledOut(image string) map[string]corev1.Pod {
 
 // reads fails the test unless cairn history says this of each revision, oldest first, such as "2: 5" for revision 2 with
 // five children, with a star at the current one, and kubectl lists the same.
-func (c *catSet) reads(when, want string) []row {
+func (c *cats) reads(when, want string) []row {
 	c.Helper()
 	rows := c.history("catset/nap")
 	var got, names []string
@@ -146,7 +146,7 @@ func (c *catSet) reads(when, want string) []row {
 }
 
 // untouched fails the test unless all of these pods are still there.
-func (c *catSet) untouched(what string, before map[string]corev1.Pod) {
+func (c *cats) untouched(what string, before map[string]corev1.Pod) {
 	c.Helper()
 	now := c.pods()
 	for name, pod := range before {
@@ -157,7 +157,7 @@ func (c *catSet) untouched(what string, before map[string]corev1.Pod) {
 }
 
 func TestExampleCatSet(t *testing.T) {
-	c := newCatSet(t)
+	c := newCats(t)
 	_, kill := c.host("composite")
 	c.must(c.kubectl("apply", "-f", c.file))
 	c.rolledOut("nginx:1.28")
@@ -224,7 +224,7 @@ func TestExampleCatSet(t *testing.T) {
 }
 
 // scale waits until there are so many pods.
-func (c *catSet) scale(replicas int) {
+func (c *cats) scale(replicas int) {
 	c.Helper()
 	c.must(c.kubectl("scale", "catset", "nap", fmt.Sprintf("--replicas=%d", replicas)))
 	c.eventually("wait until it is scaled", func() error {
@@ -242,7 +242,7 @@ func (c *catSet) scale(replicas int) {
 }
 
 // says waits until the condition of the CatSet has this reason, and a message about a child.
-func (c *catSet) says(reason, about string) {
+func (c *cats) says(reason, about string) {
 	c.Helper()
 	c.eventually("wait until the condition says why", func() error {
 		var set struct {
@@ -263,7 +263,7 @@ func (c *catSet) says(reason, about string) {
 }
 
 // orphaned deletes the CatSet without its children, and makes it again.
-func (c *catSet) orphaned() {
+func (c *cats) orphaned() {
 	c.Helper()
 	pods, rows := c.pods(), c.history("catset/nap")
 	c.must(c.kubectl("delete", "catset", "nap", "--cascade=orphan"))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,7 +18,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -143,7 +143,7 @@ func (x *example) host(controllers ...string) (end, kill func()) {
 				return next.RoundTrip(r)
 			})
 		})
-	}, loopback(manager.Options{Controllers: controllers}))
+	}, manager.Options{Controllers: controllers, HookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	return end, sync.OnceFunc(func() {
 		dead.Store(true)
 		end()
@@ -165,7 +165,11 @@ func (x *example) parent(kind, name string, out any) error {
 	if err := x.Get(x.Context(), key, o); err != nil {
 		return err
 	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, out)
+	b, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, out)
 }
 
 // row is one line of cairn history.
