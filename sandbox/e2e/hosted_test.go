@@ -16,7 +16,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -53,11 +56,7 @@ func newExample(t *testing.T, folder string, hook http.Handler, related ...strin
 	}))
 	t.Cleanup(server.Close)
 
-	crd := manifest(folder, "crd.yaml")
-	if _, err := os.Stat(crd); err == nil {
-		x.must(x.kubectl("apply", "-f", crd))
-		x.must(x.kubectl("wait", "--for=condition=Established", "-f", crd))
-	}
+	x.kinds()
 	b, err := os.ReadFile(manifest(folder, "controller.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -84,6 +83,37 @@ func newExample(t *testing.T, folder string, hook http.Handler, related ...strin
 		}
 	})
 	return x
+}
+
+// kinds installs the kinds of all examples, and waits until the API server would let them be owners. It learns that with
+// a delay of up to half a minute, because the plugin that guards blockOwnerDeletion looks for new kinds so often.
+func (x *example) kinds() {
+	x.Helper()
+	files, err := filepath.Glob(manifest("*", "crd.yaml"))
+	if err != nil || len(files) != 4 {
+		x.Fatalf("CRDs %v, %v", files, err)
+	}
+	for _, file := range files {
+		x.must(x.kubectl("apply", "-f", file))
+		x.must(x.kubectl("wait", "--for=condition=Established", "-f", file))
+	}
+	deadline := time.Now().Add(time.Minute)
+	for _, file := range files {
+		kind, _, _ := unstructured.NestedString(x.read(file)[0].Object, "spec", "names", "kind")
+		owned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: x.namespace, Name: "owned", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "examples.cairn.dev/v1", Kind: kind, Name: "owner", UID: "1", BlockOwnerDeletion: new(true)},
+		}}}
+		for {
+			err := x.Create(x.Context(), owned.DeepCopy(), client.DryRunAll)
+			if err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				x.Fatalf("%s cannot be an owner: %v", kind, err)
+			}
+			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // this is the wait for a condition
+		}
+	}
 }
 
 // manifest is the path of a file of the examples.
