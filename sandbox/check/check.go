@@ -42,6 +42,7 @@ var rules = []func(*step){
 	(*step).afterAFailure, (*step).hooked,
 	(*step).most, (*step).guarded, (*step).guardedStays, (*step).filled, (*step).emptied, (*step).promoted,
 	(*step).claim, (*step).asAsked, (*step).worstFirst,
+	(*step).madeAsAsked, (*step).askedStays, (*step).lostReturns, (*step).claimKept, (*step).firstName,
 }
 
 // Check evaluates every rule at every resource version of a history, for parents of the given kinds.
@@ -67,6 +68,7 @@ func Check(h *History, kinds ...Kind) []Violation {
 	for _, k := range kinds {
 		found = append(found, refusals(h, k)...)
 		found = append(found, restored(h, all, k)...)
+		found = append(found, sent(h, all, k)...)
 	}
 	return append(found, hasty(h)...)
 }
