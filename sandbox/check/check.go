@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -70,7 +71,23 @@ func Check(h *History, kinds ...Kind) []Violation {
 		found = append(found, restored(h, all, k)...)
 		found = append(found, sent(h, all, k)...)
 	}
-	return append(found, hasty(h)...)
+	return once(append(found, hasty(h)...))
+}
+
+// once leaves out what is said again: of parents that several kinds have, one for each resource of their children.
+func once(all []Violation) []Violation {
+	type said struct {
+		invariant, sentence string
+		object              Key
+		rv                  uint64
+	}
+	seen := map[said]bool{}
+	return slices.DeleteFunc(all, func(v Violation) bool {
+		is := said{v.Invariant, v.Sentence, v.Object, v.RV}
+		before := seen[is]
+		seen[is] = true
+		return before
+	})
 }
 
 // violationf notes that the write of this step broke a promise about its object.

@@ -41,7 +41,7 @@ func Rest(h *History, rv uint64, kinds ...Kind) []Violation {
 		r.leftovers()
 		found = append(found, r.found...)
 	}
-	return found
+	return once(found)
 }
 
 func (r *rest) violationf(invariant string, resource schema.GroupVersionResource, o client.Object, format string, args ...any) {

@@ -54,25 +54,31 @@ func (s *step) madeAsAsked() {
 	if parent == nil {
 		return
 	}
-	invariant, sentence := "P4", "it is written, and no revision says that it is its own"
-	for _, from := range s.origins(s.e.New) {
+	from := s.origins(s.e.New)
+	if len(from) == 0 {
+		s.violationf("P4", "it is written, and no revision says that it is its own")
+		return
+	}
+	invariant, sentence := "P4", ""
+	for _, r := range from {
 		for _, version := range s.possible(parent) {
-			wanted := s.k.wants(version, from, s.e.New)
+			wanted := s.k.wants(version, r, s.e.New)
 			if wanted == nil {
-				sentence = "the hook does not ask for it" + ofRevision(from)
-				continue
+				continue // this is P2
 			}
 			differs := straysFrom(s.e.New, wanted)
 			if differs == "" {
 				return
 			}
-			sentence = "the hook asks for something else" + ofRevision(from) + ": " + differs
+			sentence = "the hook asks for something else" + ofRevision(r) + ": " + differs
 		}
-		if from != nil && !s.k.asked(parent, from) {
+		if r != nil && !s.k.asked(parent, r) {
 			invariant = "W2"
 		}
 	}
-	s.violationf(invariant, "%s", sentence)
+	if sentence != "" {
+		s.violationf(invariant, "%s", sentence)
+	}
 }
 
 // rewritten reports whether the write made the child, or changed more of it than who owns it.
