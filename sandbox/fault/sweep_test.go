@@ -45,11 +45,13 @@ type subject struct {
 	scenarios  []fault.Scenario
 	aimed      []fault.Fault
 	refusals   []fault.Refusal
+	// prepare, if not nil, makes what is there once for all runs, and completes the sweep.
+	prepare func(*testing.T, *fault.Sweep)
 }
 
 // subjects are all controllers.
 func subjects() []subject {
-	return []subject{daemonSets(), replicaSets(), replicationControllers(), statefulSets()}
+	return []subject{daemonSets(), replicaSets(), replicationControllers(), statefulSets(), composites()}
 }
 
 func TestEveryControllerIsSwept(t *testing.T) {
@@ -115,6 +117,9 @@ func sweepOf(t *testing.T, subject subject) *fault.Sweep {
 			return fmt.Sprintf("cd sandbox && CAIRN_CHECK=full CAIRN_FAULT='%s' go test ./fault -run 'TestSweep/%s' -count=1", run, subject.controller)
 		},
 		Progress: func(line string) { t.Log(line) },
+	}
+	if subject.prepare != nil {
+		subject.prepare(t, sweep)
 	}
 	if full {
 		sweep.Points = fault.All

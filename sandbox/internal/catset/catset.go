@@ -4,7 +4,7 @@
 // The hook wants pods name-0, name-1, ... from the template, the last one first, and a ConfigMap that tells the image. The
 // answer follows from the parent alone, so that the rules can work it out themselves; the status counts pods. The template
 // belongs to revisions. The number of pods does not, nor does spec.note, which is in every pod as an annotation: to change
-// it replaces every pod without a new revision.
+// it replaces every pod without a new revision. With the same spec.prefix, two CatSets want pods of the same names.
 //
 // What may not come in: a server (package fault has one), and anything that is not said of a CatSet.
 package catset
@@ -60,7 +60,7 @@ func Answer(parent *unstructured.Unstructured) []*unstructured.Unstructured {
 }
 
 func podOf(parent *unstructured.Unstructured, i int64) *unstructured.Unstructured {
-	name := fmt.Sprintf("%s-%d", parent.GetName(), i)
+	name := fmt.Sprintf("%s-%d", prefixOf(parent), i)
 	meta, spec := labelled(parent, name), map[string]any{"hostname": name}
 	if note, ok, _ := unstructured.NestedString(parent.Object, "spec", "note"); ok {
 		meta["annotations"] = map[string]any{"check.cairn.dev/note": note}
@@ -70,6 +70,13 @@ func podOf(parent *unstructured.Unstructured, i int64) *unstructured.Unstructure
 		spec[k] = v
 	}
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}}
+}
+
+func prefixOf(parent *unstructured.Unstructured) string {
+	if prefix, ok, _ := unstructured.NestedString(parent.Object, "spec", "prefix"); ok {
+		return prefix
+	}
+	return parent.GetName()
 }
 
 func configOf(parent *unstructured.Unstructured) *unstructured.Unstructured {

@@ -58,6 +58,7 @@ spec:
             properties:
               replicas: {type: integer, minimum: 0, default: 1}
               note: {type: string}
+              prefix: {type: string}
               selector: {type: object, x-kubernetes-preserve-unknown-fields: true}
               template: {type: object, x-kubernetes-preserve-unknown-fields: true}
           status: {type: object, x-kubernetes-preserve-unknown-fields: true}
