@@ -197,7 +197,9 @@ func TestCompositePromises(t *testing.T) {
 			w.edit("new", "note")
 			w.edit("", "note")
 			w.edit("new", "note")
-			w.as("user", func() { w.set(func(set *unstructured.Unstructured) { unstructured.RemoveNestedField(set.Object, "spec", "note") }) })
+			w.as("user", func() {
+				w.set(func(set *unstructured.Unstructured) { unstructured.RemoveNestedField(set.Object, "spec", "note") })
+			})
 			w.says(4, 3, true)
 			w.mark("cats-2")
 		}, func(w cats) {

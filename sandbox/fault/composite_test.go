@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/cairn-dev/cairn/deploy"
 	"github.com/cairn-dev/cairn/sandbox/fault"
@@ -59,18 +60,27 @@ func composites() subject {
 			t.Helper()
 			h.start(t, kubernetes.NewForConfigOrDie(sweep.User))
 			sweep.Notes = h.notesOf
-			controllers, err := catset.Controllers(h.URL, hookTimeout)
-			if err == nil {
-				err = install.CRDs(t.Context(), sweep.User)
-			}
-			if err == nil {
-				err = install.Apply(t.Context(), sweep.User, catset.CRD, catset.Rights(deploy.Namespace, deploy.ServiceAccount), controllers)
-			}
-			if err != nil {
+			if err := applyCats(t.Context(), sweep.User, h.URL); err != nil {
 				t.Fatal(err)
 			}
 		},
 	}
+}
+
+// applyCats is what an administrator does: definitions, controllers, and what they may do.
+func applyCats(ctx context.Context, admin *rest.Config, url string) error {
+	if err := install.CRDs(ctx, admin); err != nil {
+		return err
+	}
+	manifests := []string{catset.CRD}
+	for _, cc := range catset.Controllers(url, hookTimeout) {
+		roles, err := deploy.CompositeRoles(cc, deploy.Grant{})
+		if err != nil {
+			return err
+		}
+		manifests = append(manifests, deploy.YAML(append(roles, cc)))
+	}
+	return install.Apply(ctx, admin, manifests...)
 }
 
 // rolledAndBack changes app:1 to app:2, to app:3 in the middle of that, and then back to what the first revision holds.
@@ -284,6 +294,9 @@ func catsBehindCaches() (out []fault.Scenario) {
 				Once: true,
 				Drive: func(ctx context.Context, e *fault.Env) error {
 					if err := createCats(ctx, e, catset.Together, "app:1"); err != nil {
+						return err
+					}
+					if err := setMark(ctx, e); err != nil {
 						return err
 					}
 					return lagging(ctx, e, resource, lag, func(image string) error { return editCats(ctx, e, catImage(image)) })

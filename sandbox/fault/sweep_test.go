@@ -3,6 +3,7 @@ package fault_test
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -27,6 +28,9 @@ import (
 //
 // CAIRN_CHECK=full makes every request fail in every way; without it four of them do. CAIRN_FAULT is one run, by the name
 // that a report gives it, to be done again.
+
+// loopback is where a test's hook is.
+var loopback = netip.MustParsePrefix("127.0.0.1/32")
 
 // parallel is how many runs there are at once. They mostly wait.
 const parallel = 32
@@ -102,7 +106,7 @@ func sweepOf(t *testing.T, subject subject) *fault.Sweep {
 		Manager: func(ctx context.Context, cfg *rest.Config) error {
 			return manager.Run(ctx, manager.Options{
 				Config: cfg, Controllers: []string{subject.controller}, AskServer: true, Logger: klog.Background(),
-				MetricsBindAddress: manager.Off, HealthProbeBindAddress: manager.Off,
+				MetricsBindAddress: manager.Off, HealthProbeBindAddress: manager.Off, HookAllow: []netip.Prefix{loopback},
 			})
 		},
 		Namespaced: subject.namespaced,

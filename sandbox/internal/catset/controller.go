@@ -1,9 +1,6 @@
 package catset
 
 import (
-	"encoding/json"
-	"fmt"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,7 +8,7 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
-// This file holds what an administrator applies for CatSets: the custom resource, its controllers, and their rights.
+// This file holds what an administrator applies for CatSets: the custom resource and its controllers.
 
 // Limits is which of the controllers runs a CatSet: each has limits of its own. It is a label of the CatSet.
 type Limits string
@@ -64,18 +61,14 @@ spec:
           status: {type: object, x-kubernetes-preserve-unknown-fields: true}
 `
 
-// Controllers returns the manifests of the CompositeControllers, as one YAML stream. Their hook is at that URL, and is
-// waited for as long as timeout says, a Go duration.
-func Controllers(url, timeout string) (string, error) {
-	out := ""
+// Controllers returns the CompositeControllers. Their hook is at that URL, and is waited for as long as timeout says, a Go
+// duration.
+func Controllers(url, timeout string) []*v1alpha1.CompositeController {
+	var out []*v1alpha1.CompositeController
 	for _, name := range []Limits{OneByOne, Together, HeldBack} {
-		manifest, err := json.Marshal(controller(name, url, timeout))
-		if err != nil {
-			return "", fmt.Errorf("controller %s: %w", name, err)
-		}
-		out += "---\n" + string(manifest) + "\n"
+		out = append(out, controller(name, url, timeout))
 	}
-	return out, nil
+	return out
 }
 
 func controller(name Limits, url, timeout string) *v1alpha1.CompositeController {
@@ -108,23 +101,4 @@ func controller(name Limits, url, timeout string) *v1alpha1.CompositeController 
 			Hooks: &v1alpha1.CompositeControllerHooks{Sync: &v1alpha1.Hook{Webhook: &v1alpha1.Webhook{URL: &url, Timeout: &timeout}}},
 		},
 	}
-}
-
-// Rights are the manifests of what the controllers need for CatSets and their children, bound to a service account.
-func Rights(namespace, serviceAccount string) string {
-	return fmt.Sprintf(`
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: cairn-check-catsets}
-rules:
-- {apiGroups: [check.cairn.dev], resources: [catsets], verbs: [get, list, watch]}
-- {apiGroups: [check.cairn.dev], resources: [catsets/status, catsets/finalizers], verbs: [update, patch]}
-- {apiGroups: [""], resources: [pods, configmaps], verbs: [get, list, watch, create, update, patch, delete]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: cairn-check-catsets}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cairn-check-catsets}
-subjects: [{kind: ServiceAccount, namespace: %s, name: %s}]
-`, namespace, serviceAccount)
 }
