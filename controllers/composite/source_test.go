@@ -78,7 +78,7 @@ func TestEventsEndWithTheirController(t *testing.T) {
 	// A second handler shows that the informer goes on, and what comes after the end reaches only that one.
 	other := make(chan string, 10)
 	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
-		other <- o.(*corev1.ConfigMap).Name //nolint:forcetypeassert // what the feed holds
+		other <- o.(*corev1.ConfigMap).Name
 	}})
 	if err != nil {
 		t.Fatal(err)
