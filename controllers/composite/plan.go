@@ -46,19 +46,36 @@ type creation struct {
 type update struct {
 	key              record.Child
 	observed, object *unstructured.Unstructured
-	reason           string
+	// newest says that the newest revision wants the object.
+	newest bool
+	reason string
 }
 
 type deletion struct {
 	key      record.Child
 	observed *unstructured.Unstructured
+	// instead is what is to be there afterwards, made from revision, nil if nothing is.
+	instead  *unstructured.Unstructured
+	revision string
 	reason   string
+}
+
+// writes reports whether any child is written.
+func (p *plan) writes() bool { return len(p.creates) > 0 || p.replaces() }
+
+// replaces reports whether a child that is there is changed or deleted.
+func (p *plan) replaces() bool { return len(p.updates)+len(p.deletes) > 0 }
+
+// touches reports whether a child of that kind that is there is changed or deleted.
+func (p *plan) touches(kind schema.GroupKind) bool {
+	return slices.ContainsFunc(p.updates, func(u update) bool { return u.key.GroupKind == kind }) ||
+		slices.ContainsFunc(p.deletes, func(d deletion) bool { return d.key.GroupKind == kind })
 }
 
 // complete reports whether every child is what the newest revision asks for and passes its checks, and nothing else is
 // left (R4).
 func (p *plan) complete() bool {
-	return p.updated == p.total && p.serving == p.total && len(p.creates)+len(p.updates)+len(p.deletes) == 0
+	return p.updated == p.total && p.serving == p.total && !p.writes()
 }
 
 // planner is one run of makePlan.
@@ -164,9 +181,9 @@ func (p *planner) settle(key record.Child, s strategy, child *unstructured.Unstr
 	switch {
 	case child.GetDeletionTimestamp() != nil: // it is replaced once it is gone
 	case s.inPlace():
-		p.updates = append(p.updates, update{key, child, object, differs})
+		p.updates = append(p.updates, update{key, child, object, true, differs})
 	case s.method == v1alpha1.ChildUpdateRecreate:
-		p.deletes = append(p.deletes, deletion{key, child, differs})
+		p.deletes = append(p.deletes, deletion{key, child, object, p.newest, differs})
 	default:
 		p.waits = append(p.waits, rollout.Wait{Unit: key.String(), Reason: "the method is v1alpha1.ChildUpdateOnDelete, so it is updated when somebody deletes it"})
 	}
@@ -178,7 +195,7 @@ func (p *planner) surplus() {
 		if _, wants := p.newestAnswer().objects[key]; wants || p.observed[key].GetDeletionTimestamp() != nil {
 			continue
 		}
-		p.deletes = append(p.deletes, deletion{key, p.observed[key], "it is not wanted any more"})
+		p.deletes = append(p.deletes, deletion{key, p.observed[key], nil, "", "it is not wanted any more"})
 	}
 }
 

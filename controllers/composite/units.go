@@ -125,8 +125,9 @@ func (p *planner) step(s *set, i int, reason string) {
 		p.claims[key] = p.newest
 	}
 	if p.strategies[key.GroupKind].inPlace() {
-		p.updates = append(p.updates, update{key, p.observed[key], object, reason})
+		newest := p.newestAnswer().objects[key] == object
+		p.updates = append(p.updates, update{key, p.observed[key], object, newest, reason})
 		return
 	}
-	p.deletes = append(p.deletes, deletion{key, p.observed[key], reason})
+	p.deletes = append(p.deletes, deletion{key, p.observed[key], object, p.claims[key], reason})
 }
