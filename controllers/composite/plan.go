@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/record"
