@@ -45,3 +45,23 @@ func differs(parent *unstructured.Unstructured, status map[string]any) bool {
 	current, _, err := unstructured.NestedMap(parent.Object, "status")
 	return err != nil || !apiequality.Semantic.DeepEqual(current, status)
 }
+
+// hookPart is the part of a status that a hook gave: without the condition and the generation that are ours.
+func hookPart(status map[string]any) map[string]any {
+	out := maps.Clone(status)
+	delete(out, "observedGeneration")
+	conditions, ok := out["conditions"].([]any)
+	if !ok {
+		return out
+	}
+	rest := []any{}
+	for _, item := range conditions {
+		if m, ok := item.(map[string]any); !ok || m["type"] != conditionUpdated {
+			rest = append(rest, item)
+		}
+	}
+	if out["conditions"] = rest; len(rest) == 0 {
+		delete(out, "conditions")
+	}
+	return out
+}
