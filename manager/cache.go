@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/controllers/composite"
 )
 
 // This file says what the caches hold.
@@ -23,12 +24,11 @@ func (o Options) cache() cache.Options {
 	if o.Namespace == "" {
 		return out
 	}
-	// A selector of the namespace makes lists and watches of that namespace, as a Role allows them. The cache for several
-	// namespaces that controller-runtime has would do so, too, but has no single store whose age the ledgers could ask.
+	// As in the cache of hosted controllers (host/informers.go): lists and watches of one namespace, as a Role allows them.
 	out.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.namespace", o.Namespace)
 	out.ByObject = map[client.Object]cache.ByObject{}
 	global := []client.Object{&corev1.Namespace{}, &corev1.Node{}}
-	if slices.Contains(o.Controllers, "composite") {
+	if slices.Contains(o.Controllers, composite.Name) {
 		global = append(global, &v1alpha1.CompositeController{})
 	}
 	if slices.Contains(o.Controllers, "decorator") {

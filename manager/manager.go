@@ -77,12 +77,6 @@ type Options struct {
 	// Namespace, unless it is empty, is the only one that is looked at. Parents and children that are in no namespace cannot
 	// be looked at then.
 	Namespace string
-	// TargetLabelSelector selects the CompositeControllers and DecoratorControllers to run. Nil selects all.
-	TargetLabelSelector labels.Selector
-	// HookAllow are addresses that webhooks may have although they are loopback or link-local; HookAllowAPIServers lets
-	// them be at the API server's.
-	HookAllow           []netip.Prefix
-	HookAllowAPIServers bool
 	// Logger gets structured logs. The zero value discards them.
 	Logger logr.Logger
 }
@@ -165,6 +159,7 @@ func unknown(name string) error {
 func (o Options) hosted() host.Options {
 	return host.Options{
 		Workers: o.Workers, TargetLabelSelector: o.TargetLabelSelector, AllowedAddresses: o.HookAllow, AllowAPIServers: o.HookAllowAPIServers,
+		Namespace: o.Namespace,
 	}
 }
 
