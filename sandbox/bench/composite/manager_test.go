@@ -69,7 +69,8 @@ func startManager(tb testing.TB, cfg *rest.Config) *manager {
 	}
 	p := &manager{TB: tb, log: &bytes.Buffer{}}
 	p.cmd = exec.CommandContext(context.WithoutCancel(tb.Context()), path, "manager", "--kubeconfig="+kubeconfig,
-		"--controllers=composite", "--leader-elect=false", "--metrics-bind-address=off", "--health-probe-bind-address=off")
+		"--controllers=composite", "--leader-elect=false", "--metrics-bind-address=off", "--health-probe-bind-address=off",
+		"--hook-allow-address=127.0.0.1")
 	p.cmd.Stdout, p.cmd.Stderr = io.Discard, p.log
 	if err := p.cmd.Start(); err != nil {
 		tb.Fatal(err)
