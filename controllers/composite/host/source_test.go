@@ -94,7 +94,7 @@ func TestEventsEndWithTheirController(t *testing.T) {
 }
 
 func TestEventsThatCannotBeListed(t *testing.T) {
-	source := &Events{Object: &corev1.ConfigMap{}, synced: func() bool { return false }}
+	source := &Events{Object: &corev1.ConfigMap{}, synced: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if err := source.WaitForSync(ctx); !errors.Is(err, ErrNotSynced) {
