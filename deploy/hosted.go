@@ -84,7 +84,8 @@ func CompositeRoles(c *v1alpha1.CompositeController, g Grant) ([]runtime.Object,
 	}
 	r.allow(parent, "/status", "patch")
 	r.allow(parent, "/finalizers", "update") // blockOwnerDeletion, of children and of revisions
-	if slices.ContainsFunc(c.Spec.ChildResources, rolling) {
+	// Whoever rolls children, or says what a revision holds, gets revisions.
+	if slices.ContainsFunc(c.Spec.ChildResources, rolling) || c.Spec.ParentResource.RevisionHistory != nil {
 		r.allow(v1alpha1.SchemeGroupVersion.WithResource("controllerrevisions").GroupResource(), "", toMake...)
 	}
 	for i, child := range c.Spec.ChildResources {

@@ -66,6 +66,20 @@ ClusterRole cairn-composite:catset
   pods,services get list watch create patch delete
   deployments.apps get list watch create patch delete`,
 		},
+		"recorded, and not rolled": {
+			controller: `
+metadata: {name: cats}
+spec:
+  parentResource: {apiVersion: ctl.example.com/v1, resource: cats, revisionHistory: {fieldPaths: [spec.template]}}
+  childResources: [{apiVersion: v1, resource: pods}]`,
+			want: `
+ClusterRole cairn-composite:cats
+  cats.ctl.example.com get list watch
+  cats/status.ctl.example.com patch
+  cats/finalizers.ctl.example.com update
+  controllerrevisions.metacontroller.k8s.io get list watch create patch delete
+  pods get list watch create patch delete`,
+		},
 		// A child of the parent's own kind gets one rule.
 		"children that are parents": {
 			controller: `

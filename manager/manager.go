@@ -16,7 +16,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -72,9 +71,12 @@ type Options struct {
 	// LeaderElectionNamespace; an empty namespace means the one the process runs in.
 	LeaderElect                               bool
 	LeaderElectionNamespace, LeaderElectionID string
-	// MetricsBindAddress and HealthProbeBindAddress are host:port; port 0 picks a free one, which
+	// MetricsBindAddress, HealthProbeBindAddress and PprofBindAddress are host:port; port 0 picks a free one, which
 	// the log tells, and [Off] or nothing listens nowhere.
-	MetricsBindAddress, HealthProbeBindAddress string
+	MetricsBindAddress, HealthProbeBindAddress, PprofBindAddress string
+	// Namespace, unless it is empty, is the only one that is looked at. Parents and children that are in no namespace cannot
+	// be looked at then.
+	Namespace string
 	// Logger gets structured logs. The zero value discards them.
 	Logger logr.Logger
 }
@@ -110,11 +112,7 @@ func New(ctx context.Context, o Options) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(o.Config, ctrl.Options{
 		Scheme: scheme,
 		Logger: o.Logger,
-		// Nothing here changes a cached object or reads managed fields, so neither is copied nor kept.
-		Cache: cache.Options{
-			DefaultUnsafeDisableDeepCopy: new(true),
-			DefaultTransform:             cache.TransformStripManagedFields(),
-		},
+		Cache:  o.cache(),
 		// listen serves both.
 		Metrics:                       server.Options{BindAddress: Off},
 		HealthProbeBindAddress:        Off,
@@ -161,6 +159,7 @@ func unknown(name string) error {
 func (o Options) hosted() host.Options {
 	return host.Options{
 		Workers: o.Workers, TargetLabelSelector: o.TargetLabelSelector, AllowedAddresses: o.HookAllow, AllowAPIServers: o.HookAllowAPIServers,
+		Namespace: o.Namespace,
 	}
 }
 

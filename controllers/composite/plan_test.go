@@ -147,7 +147,7 @@ func TestDriftKeepsTheBudget(t *testing.T) {
 		t.Errorf("only %d served at a time", w.low)
 	}
 	for name, child := range w.children {
-		if child.Object["spec"].(map[string]any)["fixed"] != "other" { //nolint:forcetypeassert // as the world makes it
+		if child.Object["spec"].(map[string]any)["fixed"] != "other" {
 			t.Errorf("%s is as it was", name)
 		}
 	}
@@ -258,7 +258,7 @@ func TestWhatIsNotRolledOutIsDoneAtOnce(t *testing.T) {
 // Whatever happens to a parent, no more than one child is taken down at a time, and the end is reached.
 func TestPropertyBudgetAndEnd(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		chance := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)) //nolint:gosec // a test's chance
+		chance := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		method := []v1alpha1.ChildUpdateMethod{v1alpha1.ChildUpdateRollingRecreate, v1alpha1.ChildUpdateRollingInPlace}[chance.IntN(2)]
 		w := newWorld(t, strategy{method: method}, 1+chance.IntN(6))
 		for range chance.IntN(12) {

@@ -64,7 +64,11 @@ func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 	if err != nil {
 		return nil, err
 	}
-	ledger, err := env.Ledger(ctx, s.children, s.parent)
+	indexed := s.children
+	if s.recorded { // who has no revisions needs no right to read any
+		indexed = append([]host.Resource{host.Revisions}, indexed...)
+	}
+	ledger, err := env.LedgerOf(ctx, indexed, []host.Resource{s.parent})
 	if err != nil {
 		hooks.close()
 		return nil, err

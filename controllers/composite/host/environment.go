@@ -43,6 +43,9 @@ type Options struct {
 	AllowedAddresses []netip.Prefix
 	// AllowAPIServers lets hooks be served behind the API server's own address.
 	AllowAPIServers bool
+	// Namespace, unless it is empty, is the only one that is watched: for a manager that may not look at others. Resources
+	// whose objects are in no namespace cannot be watched then.
+	Namespace string
 	// Metrics takes the metrics of hooks. Nil is controller-runtime's registry.
 	Metrics prometheus.Registerer
 	// Clock is for tests; nil means the system's.
