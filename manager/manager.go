@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	metacontroller "github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/daemonset"
 	"github.com/cairn-dev/cairn/controllers/replicaset"
 	"github.com/cairn-dev/cairn/controllers/statefulset"
@@ -89,7 +90,7 @@ func New(ctx context.Context, o Options) (ctrl.Manager, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), metacontroller.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	mgr, err := ctrl.NewManager(o.Config, ctrl.Options{
