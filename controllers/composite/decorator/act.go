@@ -60,7 +60,9 @@ func (r *Reconciler) act(ctx context.Context, o *observed, p *plan) error {
 }
 
 // decorate writes an edit to an object, and returns it as it is then.
-func (r *Reconciler) decorate(ctx context.Context, d *decorated, o *unstructured.Unstructured, e *edit) (*unstructured.Unstructured, error) {
+func (r *Reconciler) decorate(
+	ctx context.Context, d *decorated, o *unstructured.Unstructured, e *edit,
+) (*unstructured.Unstructured, error) {
 	written, err := r.patch(ctx, d, o, e, r.client)
 	if err != nil {
 		return nil, gone(o, err)
@@ -72,7 +74,9 @@ func (r *Reconciler) decorate(ctx context.Context, d *decorated, o *unstructured
 }
 
 // restate writes the status of an object, where that is a resource of its own.
-func (r *Reconciler) restate(ctx context.Context, d *decorated, o *unstructured.Unstructured, status map[string]any) (*unstructured.Unstructured, error) {
+func (r *Reconciler) restate(
+	ctx context.Context, d *decorated, o *unstructured.Unstructured, status map[string]any,
+) (*unstructured.Unstructured, error) {
 	e := editOf(o)
 	e.restate, e.status = true, status
 	written, err := r.patch(ctx, d, o, e, statusWriter{r.client.Status()})
@@ -97,7 +101,9 @@ func (w statusWriter) Patch(ctx context.Context, o client.Object, p client.Patch
 }
 
 // patch sends an edit. The error wraps errStale if the object has changed since it was read.
-func (r *Reconciler) patch(ctx context.Context, d *decorated, o *unstructured.Unstructured, e *edit, w patcher) (*unstructured.Unstructured, error) {
+func (r *Reconciler) patch(
+	ctx context.Context, d *decorated, o *unstructured.Unstructured, e *edit, w patcher,
+) (*unstructured.Unstructured, error) {
 	body, err := e.patch(o)
 	if err != nil {
 		return nil, err
@@ -172,24 +178,21 @@ func (r *Reconciler) create(ctx context.Context, o *observed, c creation) error 
 	case err != nil:
 		return fmt.Errorf("make %s: %w", describe(c.attachment), err)
 	case how == ownership.Taken:
-		return fmt.Errorf("make %s: there is one already that %s did not make for this object, and it is left as it is", describe(c.attachment), r.name)
+		return fmt.Errorf("make %s: there is one already that %s did not make for this object, and it is left as it is",
+			describe(c.attachment), r.name)
 	case how == ownership.Created:
 		r.served.put(attachment, c.attachment, attachment.Object)
 	}
 	return nil
 }
 
-// newAttachment returns an attachment as it is created: with what was applied to it, and the object as its controller. What
-// only the API server can say of an object is left out; a hook may answer what it was told.
+// newAttachment returns an attachment as it is created: with what was applied to it, and the object as its controller.
 func newAttachment(o *observed, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	content, err := apply.New(desired.Object)
 	if err != nil {
 		return nil, err
 	}
 	attachment := (&unstructured.Unstructured{Object: content}).DeepCopy()
-	for _, field := range [...]string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "selfLink", "managedFields"} {
-		unstructured.RemoveNestedField(attachment.Object, "metadata", field)
-	}
 	ref := *metav1.NewControllerRef(o.object, o.resource.Kind)
 	attachment.SetOwnerReferences(append(attachment.GetOwnerReferences(), ref))
 	return attachment, nil

@@ -39,7 +39,7 @@ func (r *Reconciler) gather(ctx context.Context, d *decorated, object *unstructu
 	o := &observed{
 		resource: d, object: object, finalizing: r.finalizing(d, object), attachments: map[key]*unstructured.Unstructured{},
 	}
-	for _, resource := range r.settings.attachments {
+	for _, resource := range r.attachments {
 		if err := r.gatherKind(ctx, o, resource); err != nil {
 			return nil, err
 		}
@@ -109,20 +109,35 @@ func (r *Reconciler) facts(ctx context.Context, o *observed, answer *hook.Answer
 	return f, nil
 }
 
-// marked returns a copy of an answer's attachment that says who made it. A hook may answer what it was told, the reference
-// to the object included: that is ours to write, and no part of what is applied.
+// volatile fields of metadata are the API server's. A hook may answer what it was told, and would then ask for another one
+// of them after each write.
+var volatile = [...]string{
+	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+	"selfLink", "managedFields",
+}
+
+// marked returns a copy of an answer's attachment that says who made it, without what is not the hook's to say: volatile
+// fields, and the reference to the object. A null stays: programs write it for what they do not know, and the bytes that
+// remember what was applied are a contract.
 func (r *Reconciler) marked(object, child *unstructured.Unstructured) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: maps.Clone(child.Object)}
-	metadata, _ := child.Object["metadata"].(map[string]any)
-	out.Object["metadata"] = maps.Clone(metadata)
+	given, _ := child.Object["metadata"].(map[string]any)
+	metadata := maps.Clone(given)
+	out.Object["metadata"] = metadata
+	for _, field := range volatile {
+		if metadata[field] != nil {
+			delete(metadata, field)
+		}
+	}
 	annotations := child.GetAnnotations() // a copy
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
 	annotations[Annotation] = r.name
 	out.SetAnnotations(annotations)
-	if refs := child.GetOwnerReferences(); refs != nil {
-		out.SetOwnerReferences(withoutOwner(refs, object.GetUID()))
+	refs := child.GetOwnerReferences()
+	if others := withoutOwner(refs, object.GetUID()); len(others) < len(refs) {
+		out.SetOwnerReferences(others)
 	}
 	return out
 }

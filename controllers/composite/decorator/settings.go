@@ -153,7 +153,9 @@ func (s *settings) manages(o *unstructured.Unstructured) bool {
 }
 
 // made reports whether o is an attachment of this controller, as far as o can tell.
-func (s *settings) made(o *unstructured.Unstructured) bool { return o.GetAnnotations()[Annotation] == s.name }
+func (s *settings) made(o *unstructured.Unstructured) bool {
+	return o.GetAnnotations()[Annotation] == s.name
+}
 
 // of returns the decorated resource of a kind, in whatever version, or nil.
 func (s *settings) of(kind schema.GroupKind) *decorated {
