@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -73,6 +72,8 @@ type Reconciler struct {
 	// related is there for every kind that is decorated.
 	related map[schema.GroupKind]relatedObjects
 	resync  resyncs
+	// forgotten is told of objects that are gone.
+	forgotten func(object types.UID)
 	// writers write attachments, and fresh confirms the cached ones, by kind.
 	writers map[schema.GroupKind]ownership.Writer
 	fresh   map[schema.GroupKind]*ownership.Confirmer
@@ -152,7 +153,7 @@ func (r *Reconciler) outcome(ctx context.Context, object *unstructured.Unstructu
 	switch {
 	case err == nil:
 		return reconcile.Result{}, nil
-	case errors.Is(err, errStale), waiting(err):
+	case errors.Is(err, errStale), errors.Is(err, host.ErrNotSynced):
 		logger.Info("Dropped a pass", "reason", err.Error())
 		return reconcile.Result{RequeueAfter: staleRetry}, nil
 	case errors.Is(err, ownership.ErrGone):
@@ -170,13 +171,6 @@ func (r *Reconciler) outcome(ctx context.Context, object *unstructured.Unstructu
 	return reconcile.Result{}, err
 }
 
-// waiting reports whether err says that objects are being listed for the first time. If they cannot be listed, it is an
-// error like any other.
-func waiting(err error) bool {
-	var status apierrors.APIStatus
-	return errors.Is(err, host.ErrNotSynced) && !errors.As(err, &status)
-}
-
 func (r *Reconciler) forgetConfirmed(uid types.UID) {
 	r.confirmed.Delete(uid)
 	for _, fresh := range r.fresh {
@@ -191,5 +185,6 @@ func (r *Reconciler) forget(d *decorated, object client.Object) {
 	r.related[d.Kind.GroupKind()].Forget(uid)
 	r.forgetConfirmed(uid)
 	r.stated.Delete(uid)
+	r.forgotten(uid)
 	r.resync.Forget(requestFor(d, client.ObjectKeyFromObject(object)).NamespacedName)
 }

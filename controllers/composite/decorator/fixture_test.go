@@ -110,6 +110,7 @@ func worldOn(t testing.TB, server *fakeserver.Server, s *settings, h answers) *w
 	// The cache is what is stored, so that only live reads are requests.
 	w.r = newReconciler(s, w.Raw, w.Server, w.Server, ownership.NewLedger(nil), w.events)
 	w.r.resync = w.resync
+	w.r.forgotten = func(types.UID) {}
 	for _, d := range s.resources {
 		w.r.related[d.Kind.GroupKind()] = nothing{}
 	}
