@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -19,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	metacontroller "github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/controllers/composite"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/daemonset"
 	"github.com/cairn-dev/cairn/controllers/replicaset"
 	"github.com/cairn-dev/cairn/controllers/statefulset"
@@ -26,6 +30,9 @@ import (
 
 // registry holds every controller by the name under which --controllers starts it.
 var registry = map[string]func(context.Context, ctrl.Manager, Options) error{
+	composite.Name: func(ctx context.Context, mgr ctrl.Manager, o Options) error {
+		return composite.Setup(ctx, mgr, o.hosted())
+	},
 	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return daemonset.Setup(ctx, mgr, daemonset.Options{Workers: o.Workers, AskServer: o.AskServer})
 	},
@@ -54,6 +61,13 @@ type Options struct {
 	// AskServer allows controllers to find out by server-side dry runs whether a stored snapshot is equivalent to its
 	// parent (rule R3). It needs the right to patch parents.
 	AskServer bool
+	// TargetLabelSelector narrows the CompositeControllers and DecoratorControllers that are run, by their labels. Nil selects
+	// all.
+	TargetLabelSelector labels.Selector
+	// HookAllow lists special addresses that webhooks may have all the same, such as 127.0.0.1/32 for a sidecar.
+	// HookAllowAPIServers lets them be served behind the API server's own address.
+	HookAllow           []netip.Prefix
+	HookAllowAPIServers bool
 	// LeaderElect makes sure that one of several managers acts. The lease is LeaderElectionID in
 	// LeaderElectionNamespace; an empty namespace means the one the process runs in.
 	LeaderElect                               bool
@@ -141,6 +155,13 @@ func Add(ctx context.Context, mgr ctrl.Manager, name string, o Options) error {
 
 func unknown(name string) error {
 	return fmt.Errorf("there is no controller %q; there are: %s", name, strings.Join(Names(), ", "))
+}
+
+// hosted are the options of what runs webhooks.
+func (o Options) hosted() host.Options {
+	return host.Options{
+		Workers: o.Workers, TargetLabelSelector: o.TargetLabelSelector, AllowedAddresses: o.HookAllow, AllowAPIServers: o.HookAllowAPIServers,
+	}
 }
 
 func (o Options) validate() error {
