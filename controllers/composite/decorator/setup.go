@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
@@ -28,12 +29,12 @@ import (
 // remembered is how many attachments of one DecoratorController are remembered beside what the cache holds.
 const remembered = 4096
 
-// Options tune the controllers. The zero value is what a cluster should run.
-type Options = host.Options
+// Name is that of the controller in a manager.
+const Name = "decorator"
 
-// Setup adds to mgr what runs DecoratorControllers. The manager's scheme needs the types of metacontroller.k8s.io/v1alpha1.
-// An error means that mgr cannot take them; a DecoratorController that cannot be run says so in its own condition.
-func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+// Setup adds to mgr what runs a controller for each DecoratorController there is. It returns an error if mgr cannot take it.
+// mgr's scheme must have the types of api/metacontroller/v1alpha1.
+func Setup(ctx context.Context, mgr ctrl.Manager, o host.Options) error {
 	env, err := host.NewEnvironment(mgr, o)
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("make a discovery client: %w", err)
 	}
 	b := builder{env: env, served: served}
-	return host.Supervise(ctx, mgr, env, "decorator", b.build)
+	return host.Supervise(ctx, mgr, env, Name, b.build)
 }
 
 // builder makes controllers.
@@ -159,14 +160,9 @@ func (b *builder) sources(ctx context.Context, dc *v1alpha1.DecoratorController,
 	resync := host.NewResync(period, func() []types.NamespacedName { return r.everything(ctx) }, b.env.Clock)
 	r.resync = resync
 	out := []source.Source{resync}
-	version := hook.V1
-	if dc.Spec.Hooks.Customize != nil {
-		version = hook.Version(dc.Spec.Hooks.Customize.EffectiveVersion())
-	}
 	for _, d := range r.resources {
-		related := b.env.NewRelated(h.customize, version, d.Resource)
-		r.related[d.Kind.GroupKind()] = related
-		out = append(out, ofKind{related.Source(), d},
+		r.related[d.Kind.GroupKind()] = unrelated{}
+		out = append(out,
 			&host.Events{Cache: b.env.Cache, Object: d.New(), Handler: r.objectEvents(d)})
 	}
 	for _, a := range r.attachments {
@@ -199,3 +195,9 @@ func newReconciler(
 	}
 	return r
 }
+
+type unrelated struct{}
+
+func (unrelated) Gather(context.Context, *unstructured.Unstructured) ([]hook.Group, error) { return nil, nil }
+
+func (unrelated) Forget(types.UID) {}
