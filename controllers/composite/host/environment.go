@@ -46,7 +46,8 @@ type Options struct {
 	Metrics prometheus.Registerer
 	// Clock is for tests; nil means the system's.
 	Clock clock.WithTicker
-	// Cache and Config are for tests that have no API server. Nil means a cache of its own, and the manager's config.
+	// Cache and Config are for tests that have no API server. Nil means a cache of its own, and the manager's config. A cache
+	// that is given is run by whoever made it.
 	Cache  cache.Cache
 	Config *rest.Config
 }
