@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -116,6 +117,7 @@ func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
 		Memory:   common.memory,
 		Metrics:  measured,
 		Guard:    &hook.Guard{Allow: o.AllowedAddresses, APIServers: servers, AllowAPIServers: o.AllowAPIServers},
+		Secrets:  common.secrets,
 		Workers:  o.Workers,
 		Selector: o.TargetLabelSelector,
 	}, nil
@@ -125,6 +127,7 @@ func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
 // watches the same kinds.
 type commons struct {
 	cache   *informers
+	secrets *Secrets
 	encoder *hook.Encoder
 	memory  *hook.Memory
 }
@@ -145,7 +148,14 @@ func commonsOf(mgr ctrl.Manager, o Options) (*commons, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a cache for hosted controllers: %w", err)
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	secrets, err := NewSecrets(ctx, o.Config, o.Clock)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
 	kinds.ended = func() {
+		cancel()
 		managers.Lock()
 		defer managers.Unlock()
 		delete(managers.commons, mgr)
@@ -153,7 +163,7 @@ func commonsOf(mgr ctrl.Manager, o Options) (*commons, error) {
 	if err := mgr.Add(kinds); err != nil {
 		return nil, fmt.Errorf("add a cache for hosted controllers: %w", err)
 	}
-	c := &commons{cache: kinds, encoder: hook.NewEncoder(encoded), memory: hook.NewMemory(remembered)}
+	c := &commons{cache: kinds, secrets: secrets, encoder: hook.NewEncoder(encoded), memory: hook.NewMemory(remembered)}
 	managers.commons[mgr] = c
 	return c, nil
 }
