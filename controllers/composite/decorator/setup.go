@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
@@ -160,9 +159,11 @@ func (b *builder) sources(ctx context.Context, dc *v1alpha1.DecoratorController,
 	resync := host.NewResync(period, func() []types.NamespacedName { return r.everything(ctx) }, b.env.Clock)
 	r.resync = resync
 	out := []source.Source{resync}
+	version := hook.Version(dc.Spec.Hooks.Customize.EffectiveVersion())
 	for _, d := range r.resources {
-		r.related[d.Kind.GroupKind()] = unrelated{}
-		out = append(out,
+		related := b.env.NewRelated(h.customize, version, d.Resource)
+		r.related[d.Kind.GroupKind()] = related
+		out = append(out, ofKind{related.Source(), d},
 			&host.Events{Cache: b.env.Cache, Object: d.New(), Handler: r.objectEvents(d)})
 	}
 	for _, a := range r.attachments {
@@ -195,9 +196,3 @@ func newReconciler(
 	}
 	return r
 }
-
-type unrelated struct{}
-
-func (unrelated) Gather(context.Context, *unstructured.Unstructured) ([]hook.Group, error) { return nil, nil }
-
-func (unrelated) Forget(types.UID) {}
