@@ -49,7 +49,7 @@ func (b *builtin) is() identity {
 	child := strings.ToLower(b.format.Children.Kind)
 	return identity{
 		GroupVersionKind: b.format.Parent,
-		stored:           appsv1.SchemeGroupVersion.WithKind("ControllerRevision").GroupKind(),
+		objects:           appsv1.SchemeGroupVersion.WithKind("ControllerRevision").GroupKind(),
 		child:            child,
 		children:         child + "s",
 		part:             paths[0][len(paths[0])-1],
@@ -145,7 +145,7 @@ func (b *builtin) members(ctx context.Context, parent client.Object, log []kept)
 		}
 		out.children = append(out.children, member{
 			Child:  record.Child{GroupKind: b.format.Children.GroupKind(), Name: child.GetName()},
-			object: child, of: of, checks: []v1alpha1.StatusConditionCheck{ready},
+			object: child, of: of, rolled: true, checks: []v1alpha1.StatusConditionCheck{ready},
 		})
 	}
 	return out, nil

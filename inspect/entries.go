@@ -124,7 +124,7 @@ func enumerate(entries []Entry) string {
 // history returns what was read as a person wants to see it.
 func (r *reading) history() *History {
 	h := &History{
-		Parent: parentOf(r.kind, r.parent), Controller: r.controller, Stored: r.identity.stored, Children: r.children,
+		Parent: parentOf(r.kind, r.parent), Controller: r.controller, Stored: r.objects, Children: r.children,
 	}
 	for n, stored := range r.log {
 		e := Entry{

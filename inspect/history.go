@@ -145,7 +145,9 @@ func (i *Inspector) read(ctx context.Context, parent client.Object) (*reading, e
 }
 
 // choose returns the first reading that has revisions, or first.
-func (i *Inspector) choose(ctx context.Context, first *reading, kinds []kind, gvk schema.GroupVersionKind, parent client.Object) (*reading, error) {
+func (i *Inspector) choose(
+	ctx context.Context, first *reading, kinds []kind, gvk schema.GroupVersionKind, parent client.Object,
+) (*reading, error) {
 	var names []string
 	for _, k := range kinds {
 		if name := k.is().controller; name != "" {

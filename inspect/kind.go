@@ -43,8 +43,8 @@ type identity struct {
 
 	// controller is the CompositeController that runs the parents, empty for kinds that have a controller of their own.
 	controller string
-	// stored is the kind of the revision objects.
-	stored schema.GroupKind
+	// objects is the kind of the revision objects.
+	objects schema.GroupKind
 	// child and children are what a child is called, and several.
 	child, children string
 	// part is what of a parent is recorded, for sentences, and target is the same for functions.
@@ -82,6 +82,8 @@ type member struct {
 	object *unstructured.Unstructured
 	// of is the index of the revision that the child belongs to, -1 if there is none.
 	of int
+	// rolled is true for a kind whose children belong to revisions.
+	rolled bool
 	// checks say when the child serves.
 	checks []v1alpha1.StatusConditionCheck
 }

@@ -43,18 +43,19 @@ func (c *composite) members(ctx context.Context, parent client.Object, log []kep
 			unseen.Insert(gvk.GroupKind())
 			continue
 		}
-		checks := checksOf(resource)
+		rolled, checks := resource.UpdateStrategy.EffectiveMethod().Rolling(), checksOf(resource)
 		for _, o := range objects {
 			child := childOf(parent, gvk, o)
 			seen.Insert(child)
-			out.children = append(out.children, member{Child: child, object: o, of: claimant(claims, child), checks: checks})
+			of := claimant(claims, child)
+			out.children = append(out.children, member{Child: child, object: o, of: of, rolled: rolled || of >= 0, checks: checks})
 		}
 		out.held = append(out.held, held(gvk.Kind, resource.UpdateStrategy)...)
 	}
 	for of, claimed := range claims {
 		for _, child := range claimed.Sorted() {
 			if !seen.Has(child) && !unseen.Has(child.GroupKind) {
-				out.children = append(out.children, member{Child: child, of: of})
+				out.children = append(out.children, member{Child: child, of: of, rolled: true})
 			}
 		}
 	}
@@ -80,7 +81,8 @@ func (c *composite) children(ctx context.Context, parent client.Object, gvk sche
 	var list unstructured.UnstructuredList
 	gvk.Kind += "List"
 	list.SetGroupVersionKind(gvk)
-	if err := c.client.List(ctx, &list, client.InNamespace(parent.GetNamespace()), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	matching := client.MatchingLabelsSelector{Selector: selector}
+	if err := c.client.List(ctx, &list, client.InNamespace(parent.GetNamespace()), matching); err != nil {
 		return nil, err
 	}
 	var out []*unstructured.Unstructured

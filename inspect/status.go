@@ -53,9 +53,11 @@ type Status struct {
 	// Shares are the revisions that children belong to, and that which the parent asks for, oldest first; children that
 	// belong to none come last.
 	Shares []Share
-	// Total is how many children there are or are to be made, Updated is how many of them belong to Update, and Passing how
-	// many serve.
-	Total, Updated, Passing int
+	// Total is how many children there are or are to be made, and Passing how many of them serve.
+	Total, Passing int
+	// Rolled is how many of the children are of kinds that are rolled out, so that they belong to revisions, and Updated is
+	// how many of these belong to Update.
+	Rolled, Updated int
 	// Waits are the children that do not serve, by revision, kind and name.
 	Waits []Wait
 	// Held are sentences about children that the update strategy keeps as they are.
@@ -69,9 +71,17 @@ type Status struct {
 // Complete reports whether there is nothing to wait for: the controller has said so of the spec as it is now, every child
 // of a kind that is rolled out belongs to the revision that the parent asks for, and every child serves.
 func (s *Status) Complete() bool {
-	said := slices.ContainsFunc(s.Conditions, func(c Condition) bool { return c.Type == Reported[0] && c.Status == "True" })
-	others := slices.ContainsFunc(s.Shares, func(share Share) bool { return share.Entry != nil && !share.Entry.Current })
-	return said && !s.lags && !others && s.Update != nil && s.Passing == s.Total
+	return !s.lags && s.updated() && s.Updated == s.Rolled && s.Passing == s.Total
+}
+
+// updated reports what the controller says of the rollout. Where nothing is rolled out, it says nothing.
+func (s *Status) updated() bool {
+	for _, c := range s.Conditions {
+		if c.Type == Reported[0] {
+			return c.Status == "True"
+		}
+	}
+	return s.Rolled == 0 && s.Controller != ""
 }
 
 // Reported are the conditions that controllers report about revisions: how far the rollout is, and whether the history
@@ -129,6 +139,9 @@ func (r *reading) status(parent map[string]any, m *members) *Status {
 			share = &shares[child.of]
 		}
 		share.Children++
+		if child.rolled {
+			s.Rolled++
+		}
 		if why := child.lacks(); why != "" {
 			s.Waits = append(s.Waits, Wait{Child: child.String(), Entry: share.Entry, For: why})
 			continue
@@ -198,7 +211,7 @@ func failing(object map[string]any, check v1alpha1.StatusConditionCheck) string 
 	if !ok {
 		return fmt.Sprintf("required condition type missing: %q", check.Type)
 	}
-	why := ""
+	var why string
 	switch {
 	case check.Status != nil && c.Status != *check.Status:
 		why = fmt.Sprintf("%q condition status is %q (want %q)", check.Type, c.Status, *check.Status)
@@ -238,12 +251,16 @@ func reported(parent map[string]any) []Condition {
 	return out
 }
 
-// unobserved says that a status is about an older spec than the parent has.
+// unobserved says that a status is about an older spec than the parent has, or about none. Objects of a few built-in kinds
+// have no generation, and no status.
 func unobserved(parent map[string]any) string {
 	generation, _, _ := unstructured.NestedInt64(parent, "metadata", "generation")
 	observed, found, err := unstructured.NestedInt64(parent, "status", "observedGeneration")
-	if err != nil || !found || observed >= generation {
+	switch {
+	case err != nil || generation == 0 || observed >= generation:
 		return ""
+	case !found:
+		return "Its controller has not reported on it yet, or does not run."
 	}
 	return fmt.Sprintf("The conditions are about generation %d of the spec, which is at %d by now.", observed, generation)
 }

@@ -266,12 +266,12 @@ func (u *Undo) scales() []string {
 		return nil
 	}
 	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if was, is := field(now, "replicas"), field(restored, "replicas"); was != is {
-		out = append(out, fmt.Sprintf("The scale is part of %s: spec.replicas goes from %s to %s.", u.To, was, is))
+		say("The scale is part of %s: spec.replicas goes from %s to %s.", u.To, was, is)
 	}
 	if was, is := field(now, "selector"), field(restored, "selector"); was != is {
-		out = append(out, fmt.Sprintf("The selector is part of %s: spec.selector goes from %s to %s, and children that it does not match are let go.",
-			u.To, was, is))
+		say("The selector is part of %s: spec.selector goes from %s to %s, and children that it does not match are let go.", u.To, was, is)
 	}
 	return out
 }

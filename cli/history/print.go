@@ -82,9 +82,8 @@ func table(h *inspect.History, now time.Time) *metav1.Table {
 		if e.Children == inspect.UnknownCount {
 			made = "<unknown>"
 		}
-		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{
-			env.Number(e.Number), current, made, duration.HumanDuration(now.Sub(e.Created)), e.Name, e.Hash, e.Created.UTC().Format(time.RFC3339), cause,
-		}})
+		age, created := duration.HumanDuration(now.Sub(e.Created)), e.Created.UTC().Format(time.RFC3339)
+		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{env.Number(e.Number), current, made, age, e.Name, e.Hash, created, cause}})
 	}
 	return t
 }

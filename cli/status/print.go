@@ -36,8 +36,9 @@ type condition struct {
 
 type counts struct {
 	Total   int `json:"total"`
-	Updated int `json:"updated"`
 	Passing int `json:"passing"`
+	Rolled  int `json:"rolled"` // of kinds that are rolled out
+	Updated int `json:"updated"`
 }
 
 type share struct {
@@ -66,7 +67,7 @@ func show(w io.Writer, s *inspect.Status, format string) error {
 	if s.Controller != "" {
 		head += ", run by CompositeController " + s.Controller
 	}
-	fmt.Fprintf(w, "%s: %d of %d %s are updated, %d pass their checks\n", head, s.Updated, s.Total, s.Children, s.Passing)
+	fmt.Fprintf(w, "%s: %d of %d %s are updated, %d of %d pass their checks\n", head, s.Updated, s.Rolled, s.Children, s.Passing, s.Total)
 	for _, t := range []*metav1.Table{conditions(s), shares(s), waits(s)} {
 		if len(t.Rows) == 0 {
 			continue
@@ -133,7 +134,7 @@ func waits(s *inspect.Status) *metav1.Table {
 func encoded(s *inspect.Status) report {
 	out := report{
 		Parent: env.ParentOf(s.Parent), Controller: s.Controller, Complete: s.Complete(), Update: env.RefTo(s.Update),
-		Children:   counts{Total: s.Total, Updated: s.Updated, Passing: s.Passing},
+		Children:   counts{Total: s.Total, Passing: s.Passing, Rolled: s.Rolled, Updated: s.Updated},
 		Conditions: []condition{}, Revisions: []share{}, Waits: []wait{}, Held: s.Held, Warnings: s.Warnings,
 	}
 	for _, c := range s.Conditions {
