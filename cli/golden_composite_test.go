@@ -1,7 +1,7 @@
 package cli_test
 
 import (
-	"crypto/sha1" //nolint:gosec // Metacontroller's names
+	"crypto/sha1"
 	"errors"
 	"fmt"
 	"time"
@@ -82,7 +82,7 @@ func recorded(parent client.Object, resource string, number int64, patch string,
 	if namespace == "" {
 		namespace = "shop"
 	}
-	name := fmt.Sprintf("%s.%s-%x", resource, pets.Group, sha1.Sum(append([]byte(parent.GetUID()), json...))) //nolint:gosec // its names
+	name := fmt.Sprintf("%s.%s-%x", resource, pets.Group, sha1.Sum(append([]byte(parent.GetUID()), json...)))
 	out := &v1alpha1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, UID: types.UID(name),

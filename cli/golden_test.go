@@ -136,7 +136,9 @@ func execute(c client.Client, args []string, stdout, stderr *bytes.Buffer) error
 
 // server returns a client of an API server that holds those objects.
 func server(objects []client.Object) client.Client {
-	builder := func() *fake.ClientBuilder { return fake.NewClientBuilder().WithScheme(scheme()).WithRESTMapper(mapper()) }
+	builder := func() *fake.ClientBuilder {
+		return fake.NewClientBuilder().WithScheme(scheme()).WithRESTMapper(mapper())
+	}
 	return builder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		// An API server answers a dry run with what would be; the fake client answers with nothing at all.
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {

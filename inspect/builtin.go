@@ -49,7 +49,7 @@ func (b *builtin) is() identity {
 	child := strings.ToLower(b.format.Children.Kind)
 	return identity{
 		GroupVersionKind: b.format.Parent,
-		objects:           appsv1.SchemeGroupVersion.WithKind("ControllerRevision").GroupKind(),
+		objects:          appsv1.SchemeGroupVersion.WithKind("ControllerRevision").GroupKind(),
 		child:            child,
 		children:         child + "s",
 		part:             paths[0][len(paths[0])-1],

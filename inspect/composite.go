@@ -102,7 +102,7 @@ func (c *composite) is() identity {
 	return identity{
 		GroupVersionKind: c.gvk,
 		controller:       c.controller.Name,
-		objects:           v1alpha1.SchemeGroupVersion.WithKind("ControllerRevision").GroupKind(),
+		objects:          v1alpha1.SchemeGroupVersion.WithKind("ControllerRevision").GroupKind(),
 		child:            "child",
 		children:         "children",
 		part:             strings.Join(c.paths, ", "),
