@@ -48,7 +48,7 @@ type statusMemory struct {
 func (r *reconciler) report(ctx context.Context, o *observed, d *decision) (time.Duration, error) {
 	rolled := r.rolls && o.log != nil
 	status, reason, message := d.plan.condition(d.newest)
-	wantedStatus := statusOf(d.answer.Status, o.parent.GetGeneration(), rolled, status, reason, message)
+	wantedStatus := statusOf(ownStatus(o.parent, d.answer.Status, r.builtin), o.parent.GetGeneration(), rolled, status, reason, message)
 	if !r.statusDiffers(o, wantedStatus) {
 		return 0, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
@@ -26,6 +27,8 @@ type settings struct {
 	// parent is the resource of the parents, selector narrows them.
 	parent   host.Resource
 	selector labels.Selector
+	// builtin says that the kind of the parents is Kubernetes' own.
+	builtin bool
 	// children are the resources that children may have, in the order of the spec.
 	children   []host.Resource
 	strategies map[schema.GroupKind]strategy
@@ -68,6 +71,7 @@ func read(cc *v1alpha1.CompositeController, resources resolver) (*settings, erro
 	if s.parent, err = resources.Resource(spec.ParentResource.APIVersion, spec.ParentResource.Resource); err != nil {
 		return nil, fmt.Errorf("spec.parentResource: %w", err)
 	}
+	s.builtin = scheme.Scheme.Recognizes(s.parent.Kind)
 	if spec.ParentResource.LabelSelector != nil {
 		if s.selector, err = metav1.LabelSelectorAsSelector(spec.ParentResource.LabelSelector); err != nil {
 			return nil, fmt.Errorf("spec.parentResource.labelSelector: %w", err)

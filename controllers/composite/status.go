@@ -13,6 +13,22 @@ import (
 // conditionUpdated is the type of the condition that says how far the rollout is (Metacontroller).
 const conditionUpdated = "Updated"
 
+// ownStatus returns the status that a hook wants a parent to have. That of a parent whose kind is built in has another
+// author as well, so that what the hook does not name stays; otherwise the hook's word is all there is (Metacontroller).
+func ownStatus(parent *unstructured.Unstructured, said map[string]any, builtin bool) map[string]any {
+	if !builtin {
+		return said
+	}
+	current, _, _ := unstructured.NestedFieldNoCopy(parent.Object, "status")
+	m, _ := current.(map[string]any)
+	out := maps.Clone(m)
+	if out == nil {
+		out = map[string]any{}
+	}
+	maps.Copy(out, said)
+	return out
+}
+
 // statusOf returns the status that a parent is to have: that of the hook, which may be nil, with the generation that was
 // acted on, and with the condition Updated for parents that have revisions. said is not changed.
 //

@@ -5,8 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
 func sortRevisions(r []v1alpha1.ControllerRevision) {
@@ -26,7 +27,9 @@ func TestRollout(t *testing.T) {
 			cc.Spec.ParentResource.RevisionHistory.Namespace = l.namespace
 		}},
 		"generated selector": {setKind, func(_ *lab, cc *v1alpha1.CompositeController) { cc.Spec.GenerateSelector = new(true) }},
-		"version v2":         {setKind, func(_ *lab, cc *v1alpha1.CompositeController) { cc.Spec.Hooks.Sync.Version = new(v1alpha1.HookVersionV2) }},
+		"version v2": {setKind, func(_ *lab, cc *v1alpha1.CompositeController) {
+			cc.Spec.Hooks.Sync.Version = new(v1alpha1.HookVersionV2)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
