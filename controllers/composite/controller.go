@@ -20,6 +20,7 @@ import (
 
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -47,7 +48,7 @@ type asker interface {
 
 // relatedObjects are what a customize hook wants the others to be told.
 type relatedObjects interface {
-	Gather(ctx context.Context, parent *unstructured.Unstructured) ([]hook.Group, error)
+	GatherFor(ctx context.Context, q *hook.Question) ([]hook.Group, error)
 	Forget(parent types.UID)
 }
 
@@ -132,7 +133,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	switch {
 	case err == nil:
 		return reconcile.Result{RequeueAfter: again}, nil
-	case errors.Is(err, errStale):
+	case errors.Is(err, errStale), errors.Is(err, host.ErrNotSynced):
 		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
 		return reconcile.Result{RequeueAfter: staleRetry}, nil
 	case errors.Is(err, ownership.ErrGone):
