@@ -81,8 +81,10 @@ type reconciler struct {
 	freshRevisions *ownership.Confirmer
 	memo           *apply.Memo
 	revisions      *revisionCache
-	// served keeps what the API server makes of a desired child, by the child's UID.
-	served *lru.Cache
+	// served keeps what the API server makes of a desired child, by the child's UID; trials what it says of applying one.
+	served, trials *lru.Cache
+	// fieldManager, unless it is empty, is the name under which children are applied by server-side apply.
+	fieldManager string
 	// parents keeps what is remembered of each, by UID.
 	parents sync.Map
 }

@@ -137,10 +137,16 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 		memo:           apply.NewMemo(memoSize),
 		revisions:      newRevisionCache(revisionSize),
 		served:         lru.New(servedSize),
+		trials:         lru.New(memoSize),
+		fieldManager:   env.FieldManager,
+	}
+	children := env.Client
+	if env.FieldManager != "" {
+		children = client.WithFieldOwner(env.Client, env.FieldManager)
 	}
 	for _, kind := range s.children {
 		r.writers[kind.Kind.GroupKind()] = ownership.Writer{
-			Client: env.Client, Live: env.Live, Ledger: ledger, Resource: kind.Resource.GroupResource(),
+			Client: children, Live: env.Live, Ledger: ledger, Resource: kind.Resource.GroupResource(),
 		}
 		r.fresh[kind.Kind.GroupKind()] = &ownership.Confirmer{Live: env.Live, Children: kind.Kind}
 	}
