@@ -21,6 +21,7 @@ import (
 
 	metacontroller "github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite"
+	"github.com/cairn-dev/cairn/controllers/composite/decorator"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/daemonset"
 	"github.com/cairn-dev/cairn/controllers/replicaset"
@@ -31,6 +32,9 @@ import (
 var registry = map[string]func(context.Context, ctrl.Manager, Options) error{
 	composite.Name: func(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return composite.Setup(ctx, mgr, o.hosted())
+	},
+	decorator.Name: func(ctx context.Context, mgr ctrl.Manager, o Options) error {
+		return decorator.Setup(ctx, mgr, o.hosted())
 	},
 	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return daemonset.Setup(ctx, mgr, daemonset.Options{Workers: o.Workers, AskServer: o.AskServer})

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -49,7 +50,8 @@ type Options struct {
 	Metrics prometheus.Registerer
 	// Clock is for tests; nil means the system's.
 	Clock clock.WithTicker
-	// Cache and Config are for tests that have no API server. Nil means a cache of its own, and the manager's config.
+	// Cache and Config are for tests that have no API server. Nil means a cache of its own, and the manager's config. A cache
+	// that is given is run by whoever made it.
 	Cache  cache.Cache
 	Config *rest.Config
 }
@@ -118,6 +120,7 @@ func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
 		Memory:   common.memory,
 		Metrics:  measured,
 		Guard:    &hook.Guard{Allow: o.AllowedAddresses, APIServers: servers, AllowAPIServers: o.AllowAPIServers},
+		Secrets:  common.secrets,
 		Workers:  o.Workers,
 		Selector: o.TargetLabelSelector,
 	}, nil
@@ -127,6 +130,7 @@ func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
 // watches the same kinds.
 type commons struct {
 	cache   *informers
+	secrets *Secrets
 	encoder *hook.Encoder
 	memory  *hook.Memory
 }
@@ -147,7 +151,14 @@ func commonsOf(mgr ctrl.Manager, o Options) (*commons, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a cache for hosted controllers: %w", err)
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	secrets, err := NewSecrets(ctx, o.Config, o.Clock)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
 	kinds.ended = func() {
+		cancel()
 		managers.Lock()
 		defer managers.Unlock()
 		delete(managers.commons, mgr)
@@ -155,7 +166,7 @@ func commonsOf(mgr ctrl.Manager, o Options) (*commons, error) {
 	if err := mgr.Add(kinds); err != nil {
 		return nil, fmt.Errorf("add a cache for hosted controllers: %w", err)
 	}
-	c := &commons{cache: kinds, encoder: hook.NewEncoder(encoded), memory: hook.NewMemory(remembered)}
+	c := &commons{cache: kinds, secrets: secrets, encoder: hook.NewEncoder(encoded), memory: hook.NewMemory(remembered)}
 	managers.commons[mgr] = c
 	return c, nil
 }

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
@@ -46,6 +46,8 @@ type hosted[T client.Object] struct {
 	since time.Time
 	err   error
 	delay time.Duration
+	// sources are what it watches.
+	sources *sources
 	// cancel ends it. stopping is set once that was done.
 	cancel   context.CancelFunc
 	stopping bool
@@ -54,7 +56,7 @@ type hosted[T client.Object] struct {
 	told told
 }
 
-// state is what report needs to know.
+// state is what report needs to know. err is why it ended, or what it waits for while it starts.
 type state struct {
 	phase phase
 	since time.Time
@@ -65,7 +67,11 @@ type state struct {
 func (h *hosted[T]) state() state {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return state{h.phase, h.since, h.err, h.delay}
+	s := state{h.phase, h.since, h.err, h.delay}
+	if h.phase == starting && h.sources != nil {
+		s.err = h.sources.waiting()
+	}
+	return s
 }
 
 // runs reports whether it is the controller that o describes.
@@ -78,11 +84,10 @@ func (h *hosted[T]) launch() {
 	s := h.supervisor
 	ctx, cancel := context.WithCancel(s.root)
 	h.mu.Lock()
-	h.phase, h.since, h.err, h.cancel = starting, s.env.Clock.Now(), nil, cancel
+	h.phase, h.since, h.err, h.cancel, h.sources = starting, s.env.Clock.Now(), nil, cancel, nil
 	h.mu.Unlock()
-	s.event(h.object, corev1.EventTypeNormal, "Starting", "Starting controller: %s", h.key.Name)
 	s.running.Go(func() {
-		err := h.run(ctx)
+		err := guarded(ctx, func() error { return h.run(ctx) })
 		cancel() // lets go of what it watched
 		h.mu.Lock()
 		if h.phase == running {
@@ -105,9 +110,9 @@ func (h *hosted[T]) end() bool {
 	s := h.supervisor
 	switch {
 	case !gone && !told:
-		s.event(h.object, corev1.EventTypeNormal, "Stopping", "Stopping controller: %s", h.key.Name)
+		s.eventf(h.object, corev1.EventTypeNormal, "Stopping", "Stopping controller: %s", h.key.Name)
 	case gone && told:
-		s.event(h.object, corev1.EventTypeNormal, "Stopped", "Stopped controller: %s", h.key.Name)
+		s.eventf(h.object, corev1.EventTypeNormal, "Stopped", "Stopped controller: %s", h.key.Name)
 	}
 	return gone
 }
@@ -118,14 +123,15 @@ func (h *hosted[T]) up() {
 	h.mu.Lock()
 	h.phase, h.since = running, s.env.Clock.Now()
 	h.mu.Unlock()
-	s.event(h.object, corev1.EventTypeNormal, "Started", "Started controller: %s", h.key.Name)
+	s.eventf(h.object, corev1.EventTypeNormal, "Started", "Started controller: %s", h.key.Name)
 	s.queue.Add(reconcile.Request{NamespacedName: h.key})
 }
 
-// run builds the controller and runs it until ctx ends. A panic is an error.
-func (h *hosted[T]) run(ctx context.Context) (err error) {
-	defer recovered(ctx, &err)
+// run builds the controller and runs it until ctx ends.
+func (h *hosted[T]) run(ctx context.Context) error {
 	s := h.supervisor
+	name := s.name(h.key)
+	ctx = log.IntoContext(ctx, s.log.WithValues("controller", name))
 	built, err := s.build(ctx, h.object)
 	if err != nil {
 		return err
@@ -133,7 +139,7 @@ func (h *hosted[T]) run(ctx context.Context) (err error) {
 	if built.Close != nil {
 		defer built.Close()
 	}
-	c, err := controller.NewUnmanaged(s.name(h.key), controller.Options{
+	c, err := controller.NewUnmanaged(name, controller.Options{
 		Reconciler:              built.Reconciler,
 		MaxConcurrentReconciles: s.env.Workers,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
@@ -146,18 +152,19 @@ func (h *hosted[T]) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := c.Watch(&sources{all: built.Sources, up: h.up}); err != nil {
+	watched := &sources{all: built.Sources, up: h.up}
+	h.watches(watched)
+	if err := c.Watch(watched); err != nil {
 		return err
 	}
 	return c.Start(ctx)
 }
 
-// recovered turns a panic into an error. It is deferred.
-func recovered(ctx context.Context, err *error) {
-	if r := recover(); r != nil {
-		survived(ctx, r, "A hosted controller panicked")
-		*err = errors.Join(*err, fmt.Errorf("panic: %v", r))
-	}
+// watches keeps what it waits for, while it starts.
+func (h *hosted[T]) watches(s *sources) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sources = s
 }
 
 // sources are several sources as one. controller-runtime starts each source in a goroutine of its own, where a panic would
@@ -166,32 +173,54 @@ type sources struct {
 	all []source.Source
 	// up is called when everything that is there has been seen.
 	up func()
+
+	mu      sync.Mutex
+	started []source.Source
 }
 
 // String names the sources in logs.
 func (s *sources) String() string { return fmt.Sprint(s.all) }
 
 // Start starts all of them.
-func (s *sources) Start(ctx context.Context, q queue) (err error) {
-	defer recovered(ctx, &err)
-	for _, src := range s.all {
-		if err := src.Start(ctx, q); err != nil {
-			return err
+func (s *sources) Start(ctx context.Context, q queue) error {
+	return guarded(ctx, func() error {
+		for _, src := range s.all {
+			if err := src.Start(ctx, q); err != nil {
+				return err
+			}
+			s.mu.Lock()
+			s.started = append(s.started, src)
+			s.mu.Unlock()
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // WaitForSync waits for those that can be waited for.
-func (s *sources) WaitForSync(ctx context.Context) (err error) {
-	defer recovered(ctx, &err)
-	for _, src := range s.all {
-		if src, ok := src.(source.SyncingSource); ok {
-			if err := src.WaitForSync(ctx); err != nil {
+func (s *sources) WaitForSync(ctx context.Context) error {
+	return guarded(ctx, func() error {
+		for _, src := range s.all {
+			if src, ok := src.(source.SyncingSource); ok {
+				if err := src.WaitForSync(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		s.up()
+		return nil
+	})
+}
+
+// waiting returns what one of those that were started waits for, nil if none does.
+func (s *sources) waiting() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, src := range s.started {
+		if src, ok := src.(interface{ Waiting() error }); ok {
+			if err := src.Waiting(); err != nil {
 				return err
 			}
 		}
 	}
-	s.up()
 	return nil
 }

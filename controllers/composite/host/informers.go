@@ -34,6 +34,8 @@ type informers struct {
 	// stopped is closed when the cache has ended, and ended is called then.
 	stopped chan struct{}
 	ended   func()
+	// foreign is true for a cache that somebody else runs.
+	foreign bool
 
 	mu sync.Mutex
 	// users are the ends of the contexts that need a kind. Contexts that end together are one.
@@ -59,6 +61,7 @@ func newInformers(mgr ctrl.Manager, o Options) (*informers, error) {
 		failures: map[string]error{},
 	}
 	if i.Cache != nil {
+		i.foreign = true
 		return i, nil
 	}
 	// A selector of the namespace makes lists and watches of that namespace only. The cache for several namespaces that
@@ -91,6 +94,10 @@ func (i *informers) GetCache() cache.Cache { return i }
 func (i *informers) Start(ctx context.Context) error {
 	defer i.ended()
 	defer close(i.stopped)
+	if i.foreign {
+		<-ctx.Done()
+		return nil
+	}
 	return i.Cache.Start(ctx)
 }
 
@@ -119,7 +126,7 @@ func (i *informers) hold(ctx context.Context, key informerKey, o client.Object) 
 		return
 	}
 	users[end] = struct{}{}
-	context.AfterFunc(ctx, func() {
+	context.AfterFunc(ctx, func() { //nolint:contextcheck // it has ended
 		i.mu.Lock()
 		delete(users, end)
 		idle := len(users) == 0
@@ -143,7 +150,7 @@ func (i *informers) dropLater(key informerKey, o client.Object) {
 		return
 	}
 	delete(i.users, key)
-	_ = i.Cache.RemoveInformer(context.Background(), o) // fails only for a kind that the scheme does not know
+	_ = i.RemoveInformer(context.Background(), o) // fails only for a kind that the scheme does not know
 }
 
 func (i *informers) failed(what string, err error) {

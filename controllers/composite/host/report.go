@@ -25,7 +25,7 @@ const Ready = "Ready"
 const (
 	// Running: passes are run.
 	Running = "Running"
-	// Starting: what it watches is being listed.
+	// Starting: it is built, or what it watches is listed; the message says what it waits for.
 	Starting = "Starting"
 	// NotServed: the API server does not serve a resource that it names.
 	NotServed = "ResourceNotServed"
@@ -54,7 +54,7 @@ func (s *supervisor[T]) report(ctx context.Context, h *hosted[T], o T, now state
 		return nil // the cache has not seen it, or the API server does not keep it (Metacontroller's CRDs)
 	}
 	if want.Reason != Running && want.Reason != Starting && h.told.condition.Message != want.Message {
-		s.event(h.object, corev1.EventTypeWarning, CreateError, "Cannot create new controller: %s", want.Message)
+		s.eventf(h.object, corev1.EventTypeWarning, CreateError, "Cannot create new controller: %s", want.Message)
 	}
 	conditions := append([]metav1.Condition(nil), status.Conditions...)
 	want.LastTransitionTime = metav1.NewTime(s.env.Clock.Now())
@@ -106,7 +106,10 @@ func condition(now state) metav1.Condition {
 	case now.phase == running:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, Running, "the controller runs"
 	case now.phase == starting:
-		c.Reason, c.Message = Starting, "waiting until everything that the controller watches is listed"
+		c.Reason, c.Message = Starting, "the controller is being built"
+		if now.err != nil {
+			c.Message = now.err.Error()
+		}
 	case now.err == nil:
 		c.Reason, c.Message = CreateError, "the controller ended by itself"
 	default:
@@ -133,7 +136,7 @@ func reason(err error) string {
 	}
 }
 
-// event sends an event about an object that describes a controller.
-func (s *supervisor[T]) event(o T, kind, reason, format string, values ...any) {
+// eventf sends an event about an object that describes a controller.
+func (s *supervisor[T]) eventf(o T, kind, reason, format string, values ...any) {
 	s.env.Recorder.Eventf(o, nil, kind, reason, "Host", format, values...)
 }

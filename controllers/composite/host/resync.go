@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -67,7 +68,7 @@ func (r *Resync) run(ctx context.Context, q queue) {
 	for {
 		var once <-chan time.Time
 		stop := func() bool { return false }
-		if wait, any := r.next(); any {
+		if wait, some := r.next(); some {
 			timer := r.clock.NewTimer(wait)
 			once, stop = timer.C(), timer.Stop
 		}
@@ -87,16 +88,14 @@ func (r *Resync) run(ctx context.Context, q queue) {
 
 // everybody is list, of which a panic must not end the process.
 func (r *Resync) everybody(ctx context.Context) (keys []types.NamespacedName) {
-	defer func() {
-		if p := recover(); p != nil {
-			survived(ctx, p, "A resync was lost")
-		}
-	}()
-	return r.list()
+	if err := guarded(ctx, func() error { keys = r.list(); return nil }); err != nil {
+		log.FromContext(ctx).Error(err, "A resync was lost")
+	}
+	return keys
 }
 
 // next returns how long it is until the next parent is due, if there is one.
-func (r *Resync) next() (wait time.Duration, any bool) {
+func (r *Resync) next() (wait time.Duration, some bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.order) == 0 {
@@ -191,9 +190,9 @@ type appointment struct {
 // appointments is a [heap.Interface] with the earliest one on top.
 type appointments []appointment
 
-func (a appointments) Len() int           { return len(a) }
-func (a appointments) Less(i, j int) bool { return a[i].at.Before(a[j].at) }
-func (a appointments) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
+func (a *appointments) Len() int           { return len(*a) }
+func (a *appointments) Less(i, j int) bool { return (*a)[i].at.Before((*a)[j].at) }
+func (a *appointments) Swap(i, j int)      { (*a)[i], (*a)[j] = (*a)[j], (*a)[i] }
 
 // Push implements [heap.Interface].
 func (a *appointments) Push(x any) { *a = append(*a, x.(appointment)) } //nolint:forcetypeassert // heap passes what After gave it

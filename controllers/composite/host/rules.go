@@ -28,35 +28,46 @@ type rule struct {
 // confined says that the hook is of version v1: of namespaced resources it may ask for what is in its parent's namespace
 // only, and an empty namespace means that one.
 func checkRule(r hook.Rule, namespace string, confined bool) (rule, error) {
-	wrong := func(format string, args ...any) (rule, error) {
-		return rule{}, fmt.Errorf("related resource %s of %s: %w", r.Resource, r.APIVersion, fmt.Errorf(format, args...))
-	}
-	out := rule{Rule: r, within: r.Namespace, labels: labels.Everything(), surroundings: labels.Everything()}
-	switch {
-	case r.APIVersion == "" || r.Resource == "":
-		return wrong("apiVersion and resource are required")
-	case len(r.Names) > 0 && (r.LabelSelector != nil || r.NamespaceSelector != nil):
-		return wrong("names and selectors exclude each other")
-	case r.Namespace != "" && r.NamespaceSelector != nil:
-		return wrong("namespace and namespaceSelector exclude each other")
-	case confined && namespace != "" && r.NamespaceSelector != nil:
-		return wrong("a hook of version v1 sees the parent's namespace only, so namespaceSelector is not for it; version v2 sees all")
-	case confined && namespace != "" && r.Namespace != "" && r.Namespace != namespace:
-		return wrong("a hook of version v1 sees the parent's namespace %s only, not %s; version v2 sees all", namespace, r.Namespace)
-	case confined && namespace != "":
+	out := rule{Rule: r, within: r.Namespace}
+	if confined && namespace != "" {
 		out.within = namespace
 	}
-	var labelsErr, surroundingsErr error
-	if r.LabelSelector != nil {
-		out.labels, labelsErr = metav1.LabelSelectorAsSelector(r.LabelSelector)
+	err := contradiction(r, out.within)
+	if err == nil {
+		out.labels, err = selectorOf(r.LabelSelector)
 	}
-	if r.NamespaceSelector != nil {
-		out.surroundings, surroundingsErr = metav1.LabelSelectorAsSelector(r.NamespaceSelector)
+	if err == nil {
+		out.surroundings, err = selectorOf(r.NamespaceSelector)
 	}
-	if err := errors.Join(labelsErr, surroundingsErr); err != nil {
-		return wrong("%w", err)
+	if err != nil {
+		return rule{}, fmt.Errorf("related resource %s of %s: %w", r.Resource, r.APIVersion, err)
 	}
 	return out, nil
+}
+
+// contradiction says what is wrong with a rule by itself, and with one whose matches are within a namespace.
+func contradiction(r hook.Rule, within string) error {
+	switch {
+	case r.APIVersion == "" || r.Resource == "":
+		return errors.New("apiVersion and resource are required")
+	case len(r.Names) > 0 && (r.LabelSelector != nil || r.NamespaceSelector != nil):
+		return errors.New("names and selectors exclude each other")
+	case r.Namespace != "" && r.NamespaceSelector != nil:
+		return errors.New("namespace and namespaceSelector exclude each other")
+	case within != "" && r.NamespaceSelector != nil:
+		return errors.New("a hook of version v1 sees the parent's namespace only, so namespaceSelector is not for it; version v2 sees all")
+	case r.Namespace != "" && r.Namespace != within:
+		return fmt.Errorf("a hook of version v1 sees the parent's namespace %s only, not %s; version v2 sees all", within, r.Namespace)
+	}
+	return nil
+}
+
+// selectorOf returns what a selector selects, everything if there is none.
+func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
+	if s == nil {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(s)
 }
 
 // looksAround reports whether the labels of an object's namespace count.
@@ -74,5 +85,5 @@ func (r *rule) matches(o metav1.Object, surroundings map[string]string) bool {
 	case r.looksAround() && (o.GetNamespace() == "" || !r.surroundings.Matches(labels.Set(surroundings))):
 		return false
 	}
-	return r.labels.Matches(labels.Set(o.GetLabels()))
+	return r.labels.Empty() || r.labels.Matches(labels.Set(o.GetLabels()))
 }

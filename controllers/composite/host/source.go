@@ -23,7 +23,7 @@ import (
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // ErrNotSynced says that the objects of a kind could not be listed yet. Try again soon.
-var ErrNotSynced = errors.New("its objects could not be listed")
+var ErrNotSynced = errors.New("its objects could not be listed yet")
 
 // Events is a source of the events of one kind. Use it for one controller. A panic in its handler is logged, and the event
 // that it was for wakes nobody.
@@ -34,7 +34,7 @@ type Events struct {
 	Object  client.Object
 	Handler handler.EventHandler
 
-	synced toolscache.InformerSynced
+	synced <-chan struct{}
 }
 
 // String names the source in logs.
@@ -58,52 +58,54 @@ func (e *Events) Start(ctx context.Context, q queue) error {
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) {
-			defer e.survive(ctx)
 			if object, ok := o.(client.Object); ok {
-				e.Handler.Create(ctx, event.CreateEvent{Object: object, IsInInitialList: initial}, q)
+				e.safely(ctx, func() { e.Handler.Create(ctx, event.CreateEvent{Object: object, IsInInitialList: initial}, q) })
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			defer e.survive(ctx)
 			old, _ := before.(client.Object)
 			if object, ok := after.(client.Object); ok && old != nil {
-				e.Handler.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: object}, q)
+				e.safely(ctx, func() { e.Handler.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: object}, q) })
 			}
 		},
 		DeleteFunc: func(o any) {
-			defer e.survive(ctx)
 			last, unseen := o.(toolscache.DeletedFinalStateUnknown)
 			if unseen {
 				o = last.Obj
 			}
 			if object, ok := o.(client.Object); ok {
-				e.Handler.Delete(ctx, event.DeleteEvent{Object: object, DeleteStateUnknown: unseen}, q)
+				e.safely(ctx, func() { e.Handler.Delete(ctx, event.DeleteEvent{Object: object, DeleteStateUnknown: unseen}, q) })
 			}
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", kindOf(e.Object), err)
 	}
-	e.synced = registration.HasSynced
+	e.synced = registration.HasSyncedChecker().Done()
 	context.AfterFunc(ctx, func() {
 		_ = informer.RemoveEventHandler(registration) // fails only for what it does not know
 	})
 	return nil
 }
 
-// survive keeps a panic from ending the process. It is deferred.
-func (e *Events) survive(ctx context.Context) {
-	if r := recover(); r != nil {
-		survived(ctx, r, "An event was lost", "source", e.String())
+// safely calls the handler. In an informer's goroutine a panic would end the process.
+func (e *Events) safely(ctx context.Context, handle func()) {
+	if err := guarded(ctx, func() error { handle(); return nil }); err != nil {
+		log.FromContext(ctx).Error(err, "An event was lost", "source", e.String())
 	}
 }
 
-// survived logs a panic that was recovered, with its stack, and counts it where others are counted.
-func survived(ctx context.Context, r any, message string, values ...any) {
-	for _, observe := range utilruntime.PanicHandlers {
-		observe(ctx, r)
-	}
-	log.FromContext(ctx).Error(fmt.Errorf("panic: %v", r), message, values...)
+// guarded calls f. A panic is logged with its stack, and is an error.
+func guarded(ctx context.Context, f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			for _, observe := range utilruntime.PanicHandlers {
+				observe(ctx, r)
+			}
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return f()
 }
 
 // explaining is a cache that can say why a kind is not listed.
@@ -111,11 +113,24 @@ type explaining interface {
 	failure(o client.Object) error
 }
 
-// WaitForSync waits until the handler has been told of everything that is there. If ctx ends first, the error wraps
-// [ErrNotSynced] and says why, as far as that is known.
+// WaitForSync waits until the handler has been told of everything that is there. If ctx ends first, the error is that of
+// [Events.Waiting].
 func (e *Events) WaitForSync(ctx context.Context) error {
-	if toolscache.WaitForCacheSync(ctx.Done(), e.synced) {
+	select {
+	case <-e.synced:
 		return nil
+	case <-ctx.Done():
+		return e.Waiting()
+	}
+}
+
+// Waiting returns nil once the handler has been told of everything that was there when the source started, and until then
+// an error that wraps [ErrNotSynced] and says why, as far as that is known.
+func (e *Events) Waiting() error {
+	select {
+	case <-e.synced:
+		return nil
+	default:
 	}
 	if c, ok := e.Cache.(explaining); ok {
 		if why := c.failure(e.Object); why != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -30,6 +31,8 @@ const (
 	firstAttempt, lastAttempt = time.Second, 30 * time.Second
 	// patience is how long a start may take before its condition says that it has not happened yet.
 	patience = time.Second
+	// glance is after how long a start that takes longer is looked at again.
+	glance = 5 * time.Second
 	// supervisors is how many controllers are started and stopped at once. None waits for another.
 	supervisors = 4
 )
@@ -143,7 +146,7 @@ func (s *supervisor[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	}
 	wanted := err == nil && (s.env.Selector == nil || s.env.Selector.Matches(labels.Set(o.GetLabels())))
 	h := s.of(req.NamespacedName)
-	if h != nil && !(wanted && h.runs(o)) {
+	if h != nil && (!wanted || !h.runs(o)) {
 		if !h.end() {
 			return reconcile.Result{}, nil // it wakes us when it has ended
 		}
@@ -154,27 +157,31 @@ func (s *supervisor[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		return reconcile.Result{}, nil
 	}
 	if h == nil {
-		h = s.host(o)
+		h = s.host(o) //nolint:contextcheck // what is hosted outlives the pass that starts it
 	}
 	return s.look(ctx, h, o)
 }
 
 // look reports how the controller of o is doing, and tries again to start one that could not be started.
 func (s *supervisor[T]) look(ctx context.Context, h *hosted[T], o T) (reconcile.Result, error) {
-	state := h.state()
+	now := h.state()
+	age := s.env.Clock.Since(now.since)
 	var again time.Duration
-	switch {
-	case state.phase == starting:
-		if again = state.since.Add(patience).Sub(s.env.Clock.Now()); again > 0 {
-			return reconcile.Result{RequeueAfter: again}, nil
+	switch now.phase {
+	case running:
+	case starting:
+		if age < patience {
+			return reconcile.Result{RequeueAfter: patience - age}, nil
 		}
-	case state.phase == ended:
-		if again = state.since.Add(state.delay).Sub(s.env.Clock.Now()); again <= 0 {
-			h.launch()
+		again = glance // what it waits for may be another thing then
+	case ended:
+		if age >= now.delay {
+			h.launch() //nolint:contextcheck // as above
 			return reconcile.Result{RequeueAfter: patience}, nil
 		}
+		again = now.delay - age
 	}
-	return reconcile.Result{RequeueAfter: max(again, 0)}, s.report(ctx, h, o, state)
+	return reconcile.Result{RequeueAfter: again}, s.report(ctx, h, o, now)
 }
 
 func (s *supervisor[T]) of(key types.NamespacedName) *hosted[T] {
@@ -195,6 +202,7 @@ func (s *supervisor[T]) host(o T) *hosted[T] {
 	s.mu.Lock()
 	s.hosted[h.key] = h
 	s.mu.Unlock()
+	s.eventf(o, corev1.EventTypeNormal, "Starting", "Starting controller: %s", o.GetName())
 	h.launch()
 	return h
 }
