@@ -76,10 +76,10 @@ func read(name string) (string, error) {
 	return string(b), err
 }
 
-// must is for files that the binary holds.
-func must(s string, err error) string {
+// must is for files that the binary holds, and for what it makes itself.
+func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-	return s
+	return v
 }

@@ -2,7 +2,8 @@
 // policies and the manager's Deployment.
 //
 // What is in the room: manifests, embedded so that the command line can print them and tests can run under exactly the
-// roles that are shipped.
+// roles that are shipped; and the roles of one CompositeController or DecoratorController, which are a function of what it
+// lists.
 //
-// What may not come in: logic, a client, any other package of ours, a permission that no controller needs.
+// What may not come in: a client, any other package of ours than api, a permission that no controller needs.
 package deploy

@@ -5,19 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	metacontroller "github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/controllers/composite"
+	"github.com/cairn-dev/cairn/controllers/composite/decorator"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/daemonset"
 	"github.com/cairn-dev/cairn/controllers/replicaset"
 	"github.com/cairn-dev/cairn/controllers/statefulset"
@@ -25,6 +30,12 @@ import (
 
 // registry holds every controller by the name under which --controllers starts it.
 var registry = map[string]func(context.Context, ctrl.Manager, Options) error{
+	composite.Name: func(ctx context.Context, mgr ctrl.Manager, o Options) error {
+		return composite.Setup(ctx, mgr, o.hosted())
+	},
+	decorator.Name: func(ctx context.Context, mgr ctrl.Manager, o Options) error {
+		return decorator.Setup(ctx, mgr, o.hosted())
+	},
 	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return daemonset.Setup(ctx, mgr, daemonset.Options{Workers: o.Workers, AskServer: o.AskServer})
 	},
@@ -53,13 +64,23 @@ type Options struct {
 	// AskServer allows controllers to find out by server-side dry runs whether a stored snapshot is equivalent to its
 	// parent (rule R3). It needs the right to patch parents.
 	AskServer bool
+	// TargetLabelSelector narrows the CompositeControllers and DecoratorControllers that are run, by their labels. Nil selects
+	// all.
+	TargetLabelSelector labels.Selector
+	// HookAllow lists special addresses that webhooks may have all the same, such as 127.0.0.1/32 for a sidecar.
+	// HookAllowAPIServers lets them be served behind the API server's own address.
+	HookAllow           []netip.Prefix
+	HookAllowAPIServers bool
 	// LeaderElect makes sure that one of several managers acts. The lease is LeaderElectionID in
 	// LeaderElectionNamespace; an empty namespace means the one the process runs in.
 	LeaderElect                               bool
 	LeaderElectionNamespace, LeaderElectionID string
-	// MetricsBindAddress and HealthProbeBindAddress are host:port; port 0 picks a free one, which
+	// MetricsBindAddress, HealthProbeBindAddress and PprofBindAddress are host:port; port 0 picks a free one, which
 	// the log tells, and [Off] or nothing listens nowhere.
-	MetricsBindAddress, HealthProbeBindAddress string
+	MetricsBindAddress, HealthProbeBindAddress, PprofBindAddress string
+	// Namespace, unless it is empty, is the only one that is looked at. Parents and children that are in no namespace cannot
+	// be looked at then.
+	Namespace string
 	// Logger gets structured logs. The zero value discards them.
 	Logger logr.Logger
 }
@@ -89,17 +110,13 @@ func New(ctx context.Context, o Options) (ctrl.Manager, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), metacontroller.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	mgr, err := ctrl.NewManager(o.Config, ctrl.Options{
 		Scheme: scheme,
 		Logger: o.Logger,
-		// Nothing here changes a cached object or reads managed fields, so neither is copied nor kept.
-		Cache: cache.Options{
-			DefaultUnsafeDisableDeepCopy: new(true),
-			DefaultTransform:             cache.TransformStripManagedFields(),
-		},
+		Cache:  o.cache(),
 		// listen serves both.
 		Metrics:                       server.Options{BindAddress: Off},
 		HealthProbeBindAddress:        Off,
@@ -140,6 +157,14 @@ func Add(ctx context.Context, mgr ctrl.Manager, name string, o Options) error {
 
 func unknown(name string) error {
 	return fmt.Errorf("there is no controller %q; there are: %s", name, strings.Join(Names(), ", "))
+}
+
+// hosted are the options of what runs webhooks.
+func (o Options) hosted() host.Options {
+	return host.Options{
+		Workers: o.Workers, TargetLabelSelector: o.TargetLabelSelector, AllowedAddresses: o.HookAllow, AllowAPIServers: o.HookAllowAPIServers,
+		Namespace: o.Namespace,
+	}
 }
 
 func (o Options) validate() error {

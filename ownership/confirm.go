@@ -31,12 +31,20 @@ type Confirmer struct {
 // parent. It says in one clause how they differ, and returns an empty string if they do not: then it never asks again for
 // this parent. The caller drops the pass if it gets an answer, and retries it after an error.
 func (c *Confirmer) Confirm(ctx context.Context, parent client.Object, selector labels.Selector, cached []client.Object) (string, error) {
+	return c.ConfirmIn(ctx, parent.GetNamespace(), parent, selector, cached)
+}
+
+// ConfirmIn is [Confirmer.Confirm] for children that are not beside their parent: those of a parent that is in no namespace.
+// An empty namespace means all.
+func (c *Confirmer) ConfirmIn(
+	ctx context.Context, namespace string, parent client.Object, selector labels.Selector, cached []client.Object,
+) (string, error) {
 	if _, done := c.done.Load(parent.GetUID()); done {
 		return "", nil
 	}
 	live := &metav1.PartialObjectMetadataList{}
 	live.SetGroupVersionKind(c.Children.GroupVersion().WithKind(c.Children.Kind + "List"))
-	err := c.Live.List(ctx, live, client.InNamespace(parent.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
+	err := c.Live.List(ctx, live, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		return "", fmt.Errorf("list the children of %s past the cache: %w", describe(parent), err)
 	}

@@ -69,9 +69,11 @@ func refs(ref *metav1.OwnerReference) []metav1.OwnerReference {
 type Router struct {
 	// Parent is the kind of the parents.
 	Parent schema.GroupKind
+	// ClusterScoped says that parents are in no namespace.
+	ClusterScoped bool
 	// UID returns the UID of the parent of that name, from a cache; ok is false if there is none.
 	UID func(ctx context.Context, key types.NamespacedName) (uid types.UID, ok bool)
-	// Matching returns the parents, in the child's namespace, whose selector matches an orphan.
+	// Matching returns the parents, in the child's namespace or in none, whose selector matches an orphan.
 	Matching func(ctx context.Context, orphan client.Object) []types.NamespacedName
 }
 
@@ -95,6 +97,9 @@ func (r Router) Requests(ctx context.Context, before, after client.Object) []rec
 			continue
 		}
 		key := types.NamespacedName{Namespace: child.GetNamespace(), Name: ref.Name}
+		if r.ClusterScoped {
+			key.Namespace = ""
+		}
 		if uid, ok := r.UID(ctx, key); ok && uid == ref.UID {
 			add(key)
 		}

@@ -26,6 +26,8 @@ type Parents struct {
 	// New and NewList return empty objects of that kind, and empty lists.
 	New     func() client.Object
 	NewList func() client.ObjectList
+	// ClusterScoped says that parents are in no namespace. Their children may be in any.
+	ClusterScoped bool
 	// Selector returns the selector of a parent. A parent without a usable one, or with an empty one, matches nothing.
 	Selector func(parent client.Object) (labels.Selector, error)
 }
@@ -33,7 +35,8 @@ type Parents struct {
 // Router returns the router for the events of any child type of these parents.
 func (p Parents) Router() Router {
 	return Router{
-		Parent: p.Kind,
+		Parent:        p.Kind,
+		ClusterScoped: p.ClusterScoped,
 		UID: func(ctx context.Context, key types.NamespacedName) (types.UID, bool) {
 			parent := p.New()
 			if err := p.Reader.Get(ctx, key, parent); err != nil {
@@ -42,7 +45,11 @@ func (p Parents) Router() Router {
 			return parent.GetUID(), true
 		},
 		Matching: func(ctx context.Context, orphan client.Object) []types.NamespacedName {
-			return p.Select(ctx, orphan.GetNamespace(), func(parent client.Object) bool { return p.Matches(parent, orphan) })
+			namespace := orphan.GetNamespace()
+			if p.ClusterScoped {
+				namespace = ""
+			}
+			return p.Select(ctx, namespace, func(parent client.Object) bool { return p.Matches(parent, orphan) })
 		},
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/history/record"
 )
 
 // This file says whether a child serves: the status checks of its kind, and for how long it has passed them. It is pure.
@@ -21,10 +24,10 @@ type health struct {
 func (h health) available() bool { return h.failing == "" && h.left == 0 }
 
 // healthOf looks at one child that is there and is not going.
-func healthOf(key Key, child *unstructured.Unstructured, s Strategy, now time.Time) health {
+func healthOf(key record.Child, child *unstructured.Unstructured, s strategy, now time.Time) health {
 	since := child.GetCreationTimestamp().Time
-	for _, check := range s.Checks {
-		condition, failing := check.find(child)
+	for _, check := range s.checks {
+		condition, failing := findCondition(child, check)
 		if failing != "" {
 			return health{failing: fmt.Sprintf("child %s failed status check: %s", key, failing)}
 		}
@@ -32,18 +35,18 @@ func healthOf(key Key, child *unstructured.Unstructured, s Strategy, now time.Ti
 			since = at
 		}
 	}
-	if s.Method == RollingInPlace && lags(child) {
-		return health{failing: fmt.Sprintf("child %s with RollingInPlace update strategy hasn't observed latest spec", key)}
+	if s.method == v1alpha1.ChildUpdateRollingInPlace && lags(child) {
+		return health{failing: fmt.Sprintf("child %s with v1alpha1.ChildUpdateRollingInPlace update strategy hasn't observed latest spec", key)}
 	}
 	// A clock that is ahead of ours makes it no longer than the whole period (kubernetes#77203).
-	if left := since.Add(s.MinReady).Sub(now); s.MinReady > 0 && left > 0 {
-		return health{left: min(left, s.MinReady)}
+	if left := since.Add(s.minReady).Sub(now); s.minReady > 0 && left > 0 {
+		return health{left: min(left, s.minReady)}
 	}
 	return health{}
 }
 
-// find returns the condition that a check asks for, or what is wrong.
-func (c ConditionCheck) find(child *unstructured.Unstructured) (condition map[string]any, failing string) {
+// findCondition returns the condition that a check asks for, or what is wrong.
+func findCondition(child *unstructured.Unstructured, c v1alpha1.StatusConditionCheck) (condition map[string]any, failing string) {
 	list, _, _ := unstructured.NestedSlice(child.Object, "status", "conditions")
 	for _, item := range list {
 		m, ok := item.(map[string]any)

@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/history/record"
 	"github.com/cairn-dev/cairn/rollout"
 )
 
@@ -18,7 +21,7 @@ import (
 type plan struct {
 	// claims says which revision each child of a rolling kind belongs to from now on. It is stored before any child is
 	// touched.
-	claims  map[Key]string
+	claims  map[record.Child]string
 	creates []creation
 	updates []update
 	deletes []deletion
@@ -29,31 +32,51 @@ type plan struct {
 	total, updated, serving int
 	// again is when to look again although nothing happened; zero means never.
 	again time.Duration
+	// asks are the older revisions whose answers are needed and not there. While there are any, nothing else in the plan
+	// means anything.
+	asks []string
 }
 
 type creation struct {
-	key      Key
+	key      record.Child
 	object   *unstructured.Unstructured
 	revision string
 	reason   string
 }
 
 type update struct {
-	key              Key
+	key              record.Child
 	observed, object *unstructured.Unstructured
-	reason           string
+	// newest says that the newest revision wants the object.
+	newest bool
+	reason string
 }
 
 type deletion struct {
-	key      Key
+	key      record.Child
 	observed *unstructured.Unstructured
+	// instead is what is to be there afterwards, made from revision, nil if nothing is.
+	instead  *unstructured.Unstructured
+	revision string
 	reason   string
+}
+
+// writes reports whether any child is written.
+func (p *plan) writes() bool { return len(p.creates) > 0 || p.replaces() }
+
+// replaces reports whether a child that is there is changed or deleted.
+func (p *plan) replaces() bool { return len(p.updates)+len(p.deletes) > 0 }
+
+// touches reports whether a child of that kind that is there is changed or deleted.
+func (p *plan) touches(kind schema.GroupKind) bool {
+	return slices.ContainsFunc(p.updates, func(u update) bool { return u.key.GroupKind == kind }) ||
+		slices.ContainsFunc(p.deletes, func(d deletion) bool { return d.key.GroupKind == kind })
 }
 
 // complete reports whether every child is what the newest revision asks for and passes its checks, and nothing else is
 // left (R4).
 func (p *plan) complete() bool {
-	return p.updated == p.total && p.serving == p.total && len(p.creates)+len(p.updates)+len(p.deletes) == 0
+	return p.updated == p.total && p.serving == p.total && !p.writes()
 }
 
 // planner is one run of makePlan.
@@ -66,10 +89,10 @@ type planner struct {
 
 // makePlan plans one pass.
 func makePlan(f facts) (*plan, error) {
-	p := &planner{facts: f, plan: &plan{claims: map[Key]string{}}, sets: sets{}}
+	p := &planner{facts: f, plan: &plan{claims: map[record.Child]string{}}, sets: sets{}}
 	for _, key := range p.newestAnswer().order {
 		p.total++
-		if p.strategies[key.GroupKind].Method.rolling() {
+		if p.strategies[key.GroupKind].method.Rolling() {
 			p.claims[key] = p.belongs(key)
 		}
 		p.visit(key)
@@ -85,22 +108,40 @@ func (p *planner) newestAnswer() wanted { return p.answers[p.newest] }
 
 // belongs returns the revision of a child of a rolling kind: the one that claims it. A child that none claims, or that its
 // revision does not want, belongs to the newest; one that is already what the newest asks for moves there at once.
-func (p *planner) belongs(key Key) string {
+//
+// What an older revision wants is only looked at for a child that has to be made from it, or kept at it. So a rollout in
+// which nothing is lost asks about the newest revision only.
+func (p *planner) belongs(key record.Child) string {
 	name, ok := p.claimed[key]
 	if !ok || name == p.newest {
 		return p.newest
 	}
-	if _, wants := p.answers[name].objects[key]; !wants {
+	child := p.observed[key]
+	if child != nil && p.same(child, p.newestAnswer().objects[key]) {
 		return p.newest
 	}
-	if child := p.observed[key]; child != nil && p.same(child, p.newestAnswer().objects[key]) {
+	if child != nil && !p.strategies[key.GroupKind].holds() {
+		return name
+	}
+	old, known := p.answers[name]
+	if !known {
+		p.ask(name)
+		return p.newest
+	}
+	if _, wants := old.objects[key]; !wants {
 		return p.newest
 	}
 	return name
 }
 
+func (p *planner) ask(revision string) {
+	if !slices.Contains(p.asks, revision) {
+		p.asks = append(p.asks, revision)
+	}
+}
+
 // source is the revision that a child is made from, and what that asks of it.
-func (p *planner) source(key Key) (revision string, object *unstructured.Unstructured) {
+func (p *planner) source(key record.Child) (revision string, object *unstructured.Unstructured) {
 	revision = p.newest
 	if name, ok := p.claims[key]; ok {
 		revision = name
@@ -109,24 +150,24 @@ func (p *planner) source(key Key) (revision string, object *unstructured.Unstruc
 }
 
 // visit plans for one child that is wanted.
-func (p *planner) visit(key Key) {
+func (p *planner) visit(key record.Child) {
 	s, child := p.strategies[key.GroupKind], p.observed[key]
 	switch {
 	case child == nil:
 		revision, object := p.source(key)
 		p.creates = append(p.creates, creation{key, object, revision, "revision " + revision})
-	case s.Method.rolling():
+	case s.method.Rolling():
 	default:
 		p.settle(key, s, child)
 		return
 	}
-	if s.Method.rolling() {
+	if s.method.Rolling() {
 		p.sets.add(key, s)
 	}
 }
 
 // settle plans for a child of a kind that is not rolled out: whatever is to be done is done at once.
-func (p *planner) settle(key Key, s Strategy, child *unstructured.Unstructured) {
+func (p *planner) settle(key record.Child, s strategy, child *unstructured.Unstructured) {
 	object := p.newestAnswer().objects[key]
 	h := healthOf(key, child, s, p.now)
 	p.lookAgain(h.left)
@@ -140,10 +181,10 @@ func (p *planner) settle(key Key, s Strategy, child *unstructured.Unstructured) 
 	const differs = "it is not what is wanted"
 	switch {
 	case child.GetDeletionTimestamp() != nil: // it is replaced once it is gone
-	case s.Method.inPlace():
-		p.updates = append(p.updates, update{key, child, object, differs})
-	case s.Method == Recreate:
-		p.deletes = append(p.deletes, deletion{key, child, differs})
+	case s.inPlace():
+		p.updates = append(p.updates, update{key, child, object, true, differs})
+	case s.method == v1alpha1.ChildUpdateRecreate:
+		p.deletes = append(p.deletes, deletion{key, child, object, p.newest, differs})
 	default:
 		p.waits = append(p.waits, rollout.Wait{Unit: key.String(), Reason: "the method is OnDelete, so it is updated when somebody deletes it"})
 	}
@@ -151,11 +192,11 @@ func (p *planner) settle(key Key, s Strategy, child *unstructured.Unstructured) 
 
 // surplus plans the end of the children that nobody wants any more.
 func (p *planner) surplus() {
-	for _, key := range slices.SortedFunc(maps.Keys(p.observed), compareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(p.observed), record.Child.Compare) {
 		if _, wants := p.newestAnswer().objects[key]; wants || p.observed[key].GetDeletionTimestamp() != nil {
 			continue
 		}
-		p.deletes = append(p.deletes, deletion{key, p.observed[key], "it is not wanted any more"})
+		p.deletes = append(p.deletes, deletion{key, p.observed[key], nil, "", "it is not wanted any more"})
 	}
 }
 

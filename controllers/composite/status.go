@@ -13,6 +13,22 @@ import (
 // conditionUpdated is the type of the condition that says how far the rollout is (Metacontroller).
 const conditionUpdated = "Updated"
 
+// ownStatus returns the status that a hook wants a parent to have. That of a parent whose kind is built in has another
+// author as well, so that what the hook does not name stays; otherwise the hook's word is all there is (Metacontroller).
+func ownStatus(parent *unstructured.Unstructured, said map[string]any, builtin bool) map[string]any {
+	if !builtin {
+		return said
+	}
+	current, _, _ := unstructured.NestedFieldNoCopy(parent.Object, "status")
+	m, _ := current.(map[string]any)
+	out := hookPart(m)
+	if out == nil {
+		out = map[string]any{}
+	}
+	maps.Copy(out, said)
+	return out
+}
+
 // statusOf returns the status that a parent is to have: that of the hook, which may be nil, with the generation that was
 // acted on, and with the condition Updated for parents that have revisions. said is not changed.
 //
@@ -44,4 +60,24 @@ func statusOf(said map[string]any, generation int64, rolled bool, status, reason
 func differs(parent *unstructured.Unstructured, status map[string]any) bool {
 	current, _, err := unstructured.NestedMap(parent.Object, "status")
 	return err != nil || !apiequality.Semantic.DeepEqual(current, status)
+}
+
+// hookPart is the part of a status that a hook gave: without the condition and the generation that are ours.
+func hookPart(status map[string]any) map[string]any {
+	out := maps.Clone(status)
+	delete(out, "observedGeneration")
+	conditions, ok := out["conditions"].([]any)
+	if !ok {
+		return out
+	}
+	rest := []any{}
+	for _, item := range conditions {
+		if m, ok := item.(map[string]any); !ok || m["type"] != conditionUpdated {
+			rest = append(rest, item)
+		}
+	}
+	if out["conditions"] = rest; len(rest) == 0 {
+		delete(out, "conditions")
+	}
+	return out
 }

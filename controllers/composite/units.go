@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/cairn-dev/cairn/history/record"
 	"github.com/cairn-dev/cairn/rollout"
 )
 
@@ -18,13 +19,13 @@ import (
 // have no budget of their own.
 type set struct {
 	kind     schema.GroupKind
-	strategy Strategy
-	keys     []Key
+	strategy strategy
+	keys     []record.Child
 }
 
 type sets []*set
 
-func (s *sets) add(key Key, strategy Strategy) {
+func (s *sets) add(key record.Child, strategy strategy) {
 	kind := schema.GroupKind{}
 	if strategy.alone() {
 		kind = key.GroupKind
@@ -39,10 +40,10 @@ func (s *sets) add(key Key, strategy Strategy) {
 
 // budget is how many children of a set may be unavailable at once.
 func (s *set) budget() (int, error) {
-	if s.strategy.MaxUnavailable == nil {
+	if s.strategy.maxUnavailable == nil {
 		return 1, nil
 	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(s.strategy.MaxUnavailable, len(s.keys), false)
+	n, err := intstr.GetScaledValueFromIntOrPercent(s.strategy.maxUnavailable, len(s.keys), false)
 	if err != nil {
 		return 0, fmt.Errorf("updateStrategy.maxUnavailable of %s: %w", s.kind, err)
 	}
@@ -51,7 +52,7 @@ func (s *set) budget() (int, error) {
 
 // held reports whether the i-th child of a set keeps its revision.
 func (s *set) held(i int) bool {
-	return s.kind != schema.GroupKind{} && (s.strategy.Paused || i >= len(s.keys)-s.strategy.Partition)
+	return s.kind != schema.GroupKind{} && (s.strategy.paused || i >= len(s.keys)-s.strategy.partition)
 }
 
 // roll plans the next steps of every set.
@@ -65,6 +66,7 @@ func (p *planner) roll() error {
 		for i, key := range s.keys {
 			units = append(units, p.unit(s, i, key))
 		}
+		p.contain(s, units, budget)
 		rolled := rollout.New(units, rollout.Strategy{MaxUnavailable: budget, Ordered: true})
 		for _, step := range rolled.Steps {
 			i := slices.IndexFunc(units, func(u rollout.Unit) bool { return u.Key == step.Unit })
@@ -75,10 +77,30 @@ func (p *planner) roll() error {
 	return nil
 }
 
+// contain keeps a child that happens to be unavailable at its revision while as many as the budget are down at the newest
+// one: to replace it costs nothing, but what comes might not serve either, and it would not come back by itself.
+func (p *planner) contain(s *set, units []rollout.Unit, budget int) {
+	down := 0
+	for i, u := range units {
+		isNew := u.New != nil || u.Old == nil && p.claims[s.keys[i]] == p.newest
+		if isNew && (u.New == nil || !u.New.Available) {
+			down++
+		}
+	}
+	if down < budget {
+		return
+	}
+	for i := range units {
+		if old := units[i].Old; old != nil && !old.Available && p.claims[s.keys[i]] != p.newest {
+			units[i].Stays = fmt.Sprintf("%d of the children that are updated are not available", down)
+		}
+	}
+}
+
 // unit makes the rollout's picture of one child. A child that is held is to be what its own revision asks for; every other
 // one, what the newest does. One that differs from that is an old instance, wherever the difference comes from: a new
 // revision, a field of the parent that no revision covers, or somebody's edit. So all of these share one budget.
-func (p *planner) unit(s *set, i int, key Key) rollout.Unit {
+func (p *planner) unit(s *set, i int, key record.Child) rollout.Unit {
 	u := rollout.Unit{Key: key.String()}
 	child := p.observed[key]
 	if child == nil || child.GetDeletionTimestamp() != nil {
@@ -108,7 +130,7 @@ func (p *planner) unit(s *set, i int, key Key) rollout.Unit {
 }
 
 // target is what a child is to become.
-func (p *planner) target(s *set, i int, key Key) *unstructured.Unstructured {
+func (p *planner) target(s *set, i int, key record.Child) *unstructured.Unstructured {
 	if s.held(i) {
 		_, object := p.source(key)
 		return object
@@ -123,9 +145,10 @@ func (p *planner) step(s *set, i int, reason string) {
 	if !s.held(i) {
 		p.claims[key] = p.newest
 	}
-	if p.strategies[key.GroupKind].Method.inPlace() {
-		p.updates = append(p.updates, update{key, p.observed[key], object, reason})
+	if p.strategies[key.GroupKind].inPlace() {
+		newest := p.newestAnswer().objects[key] == object
+		p.updates = append(p.updates, update{key, p.observed[key], object, newest, reason})
 		return
 	}
-	p.deletes = append(p.deletes, deletion{key, p.observed[key], reason})
+	p.deletes = append(p.deletes, deletion{key, p.observed[key], object, p.claims[key], reason})
 }

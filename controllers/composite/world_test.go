@@ -15,6 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/history/record"
 )
 
 var (
@@ -26,15 +29,15 @@ var (
 // world is one parent whose hook wants a pod for each name, with the parent's image.
 type world struct {
 	t        testing.TB
-	strategy Strategy
+	strategy strategy
 	// images are those of the revisions, by name: a, b, c. order is the names in the hook's order.
 	images map[string]string
 	newest string
 	order  []string
 	// fixed is a part of what the hook answers that no revision covers.
 	fixed    string
-	claims   map[Key]string
-	children map[Key]*unstructured.Unstructured
+	claims   map[record.Child]string
+	children map[record.Child]*unstructured.Unstructured
 	now      time.Time
 	// broken are images that never get ready.
 	broken map[string]bool
@@ -43,14 +46,14 @@ type world struct {
 	last *plan
 }
 
-func newWorld(t testing.TB, s Strategy, n int) *world {
+func newWorld(t testing.TB, s strategy, n int) *world {
 	t.Helper()
 	w := &world{
-		t: t, strategy: s, images: map[string]string{}, claims: map[Key]string{}, children: map[Key]*unstructured.Unstructured{},
+		t: t, strategy: s, images: map[string]string{}, claims: map[record.Child]string{}, children: map[record.Child]*unstructured.Unstructured{},
 		now: start, broken: map[string]bool{},
 	}
-	if w.strategy.Checks == nil {
-		w.strategy.Checks = []ConditionCheck{{Type: "Ready", Status: &yes}}
+	if w.strategy.checks == nil {
+		w.strategy.checks = []v1alpha1.StatusConditionCheck{{Type: "Ready", Status: &yes}}
 	}
 	w.scale(n)
 	w.edit("a")
@@ -69,10 +72,10 @@ func (w *world) scale(n int) {
 // edit changes the parent to an image; the revision has its name.
 func (w *world) edit(image string) { w.newest, w.images[image] = image, image }
 
-func key(name string) Key { return Key{GroupKind: podKind, Name: name} }
+func key(name string) record.Child { return record.Child{GroupKind: podKind, Name: name} }
 
 func (w *world) wanted(revision string) wanted {
-	out := wanted{objects: map[Key]*unstructured.Unstructured{}}
+	out := wanted{objects: map[record.Child]*unstructured.Unstructured{}}
 	for _, name := range w.order {
 		out.order = append(out.order, key(name))
 		out.objects[key(name)] = &unstructured.Unstructured{Object: map[string]any{
@@ -86,7 +89,7 @@ func (w *world) wanted(revision string) wanted {
 func (w *world) facts() facts {
 	f := facts{
 		newest: w.newest, answers: map[string]wanted{w.newest: w.wanted(w.newest)}, claimed: maps.Clone(w.claims),
-		observed: maps.Clone(w.children), strategies: map[schema.GroupKind]Strategy{podKind: w.strategy}, now: w.now,
+		observed: maps.Clone(w.children), strategies: map[schema.GroupKind]strategy{podKind: w.strategy}, now: w.now,
 		same: func(observed, desired *unstructured.Unstructured) bool {
 			return reflect.DeepEqual(observed.Object["spec"], desired.Object["spec"])
 		},
@@ -181,7 +184,7 @@ func (w *world) settle() int {
 
 // String is a line: x-0:a+ is a child from image a that is ready, and - one that is going.
 func (w *world) String() string {
-	keys := slices.SortedFunc(maps.Keys(w.children), compareKeys)
+	keys := slices.SortedFunc(maps.Keys(w.children), record.Child.Compare)
 	out := make([]string, 0, len(keys))
 	for _, k := range keys {
 		child, mark := w.children[k], ""

@@ -21,9 +21,18 @@ type Child struct {
 	Namespace, Name string
 }
 
-func compareChildren(a, b Child) int {
-	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind),
-		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+// String names the child as conditions and events show it: Pod web-0, and Pod team/web-0 if the parent is in no namespace.
+func (c Child) String() string {
+	if c.Namespace == "" {
+		return c.Kind + " " + c.Name
+	}
+	return c.Kind + " " + c.Namespace + "/" + c.Name
+}
+
+// Compare orders children by group, kind, namespace and name.
+func (c Child) Compare(other Child) int {
+	return cmp.Or(cmp.Compare(c.Group, other.Group), cmp.Compare(c.Kind, other.Kind),
+		cmp.Compare(c.Namespace, other.Namespace), cmp.Compare(c.Name, other.Name))
 }
 
 // Claims are the children that belong to one revision. The zero value has none and is ready for use. Claims are no safer
@@ -80,7 +89,7 @@ func (c *Claims) Clone() *Claims { return &Claims{children: c.children.Clone()} 
 
 // Sorted returns the children by group, kind, namespace and name.
 func (c *Claims) Sorted() []Child {
-	return slices.SortedFunc(slices.Values(c.children.UnsortedList()), compareChildren)
+	return slices.SortedFunc(slices.Values(c.children.UnsortedList()), Child.Compare)
 }
 
 // Stored returns the claims as a revision holds them: one entry for each kind, kinds and names sorted, so that equal

@@ -15,15 +15,12 @@ import (
 	"sync"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/cairn-dev/cairn/ownership"
@@ -31,7 +28,7 @@ import (
 
 // Call is one request.
 type Call struct {
-	// Verb is that of RBAC, with the subresource behind a space: "patch status". Kind is the Go type's name.
+	// Verb is that of RBAC, with the subresource behind a space: "patch status". Kind is what [TypeOf] says.
 	Verb, Kind, Name string
 	// Body is the patch, if it is one.
 	Body string
@@ -60,16 +57,15 @@ type Server struct {
 	uids int
 }
 
-// New returns a server that holds objects, as they are.
+// New returns a server of what the built-in workloads need that holds objects, as they are. [NewWith] serves other kinds.
 func New(t testing.TB, objects ...client.Object) *Server {
 	t.Helper()
-	s := &Server{t: t}
-	s.Raw = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).
-		WithStatusSubresource(&appsv1.DaemonSet{}, &appsv1.StatefulSet{}, &appsv1.ReplicaSet{}, &corev1.ReplicationController{}).
-		WithIndex(&appsv1.ControllerRevision{}, ownership.ControllerIndex, ownership.IndexController).
-		WithIndex(&appsv1.ReplicaSet{}, ownership.ControllerIndex, ownership.IndexController).
-		WithIndex(&corev1.Pod{}, ownership.ControllerIndex, ownership.IndexController).
-		WithObjects(objects...).Build()
+	return NewWith(t, builtin, objects...)
+}
+
+func serve(t testing.TB, raw client.WithWatch) *Server {
+	t.Helper()
+	s := &Server{t: t, Raw: raw}
 	s.Client = interceptor.NewClient(s.Raw, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			return s.Serve(Call{Verb: "get", Kind: TypeOf(o), Name: key.Name}, func() error { return c.Get(ctx, key, o, opts...) })
@@ -169,8 +165,11 @@ func (s *Server) sameUID(ctx context.Context, o client.Object, uid string) error
 	return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("it has another UID"))
 }
 
-// TypeOf returns the name of an object's Go type, which is what [Call.Kind] holds.
+// TypeOf returns the name of an object's Go type, which is what [Call.Kind] holds, and the kind of an unstructured object.
 func TypeOf(o any) string {
+	if u, ok := o.(runtime.Unstructured); ok {
+		return u.GetObjectKind().GroupVersionKind().Kind
+	}
 	name := fmt.Sprintf("%T", o)
 	return name[strings.LastIndex(name, ".")+1:]
 }

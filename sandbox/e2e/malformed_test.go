@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/manager"
+	"github.com/cairn-dev/cairn/sandbox"
 )
 
 // This file has objects of every kind that something is wrong with.
@@ -87,7 +88,7 @@ func faultsOf(kind string) map[string]fault {
 // on.
 func TestMalformed(t *testing.T) {
 	all := newEnv(t)
-	all.cairnWith(func(*rest.Config) {}, manager.Options{Controllers: manager.Names(), AskServer: true})
+	all.cairnWith(func(*rest.Config) {}, manager.Options{Controllers: sandbox.Kinds(), AskServer: true})
 	for kind, newObject := range makers {
 		t.Run(kind, func(t *testing.T) {
 			e := newEnv(t)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/manager"
+	"github.com/cairn-dev/cairn/sandbox"
 	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/check/lab"
 )
@@ -82,7 +83,7 @@ func TestOverlappingSelectors(t *testing.T) {
 			l := lab.New(t, "cairn", c.scopes)
 			e := newEnv(t)
 			e.namespace = l.Namespace
-			e.cairnWith(func(cfg *rest.Config) { cfg.Wrap(l.Wire.Wrap) }, manager.Options{Controllers: manager.Names(), AskServer: true})
+			e.cairnWith(func(cfg *rest.Config) { cfg.Wrap(l.Wire.Wrap) }, manager.Options{Controllers: sandbox.Kinds(), AskServer: true})
 			w := &crowd{
 				env: e, lab: l, parents: c.parents(e), kinds: c.kinds, done: map[string]int{},
 				chance: rand.New(rand.NewPCG(c.seed, 0)),

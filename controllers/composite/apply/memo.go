@@ -38,7 +38,7 @@ func (m *Memo) Child(variant string, observed, desired *unstructured.Unstructure
 	version := observed.GetResourceVersion()
 	if value, ok := m.results.Get(key); ok {
 		e := value.(*memoEntry) //nolint:forcetypeassert // only this method adds
-		if e.resourceVersion == version && same(e.served, served) && equal(e.desired, desired.Object) {
+		if e.resourceVersion == version && same(e.served, served) && Equal(e.desired, desired.Object) {
 			return e.result, nil
 		}
 	}

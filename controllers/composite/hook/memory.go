@@ -56,7 +56,7 @@ func (m *Memory) forget(h *Hook) {
 // that the API server did not number are taken as they are.
 func (h *Hook) digest(q *Question) ([sha256.Size]byte, error) {
 	d := digester{}
-	d.add("parent", q.Parent, q.Revision)
+	d.addParent(q)
 	for _, part := range []struct {
 		name   string
 		groups []Group
@@ -65,7 +65,7 @@ func (h *Hook) digest(q *Question) ([sha256.Size]byte, error) {
 			kind := part.name + " " + kindKey(g.GroupVersionKind)
 			d.parts = append(d.parts, kind) // a kind without objects is something that the hook is told as well
 			for _, o := range g.Objects {
-				d.add(kind, o, "")
+				d.add(kind, o, o.GetResourceVersion(), "")
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func (h *Hook) digestCustomize(q *Question) ([sha256.Size]byte, error) {
 	d := digester{}
 	p := q.Parent
 	if p.GetGeneration() == 0 {
-		d.add("parent", p, q.Revision)
+		d.addParent(q)
 		return d.sum(), d.err
 	}
 	d.parts = append(d.parts, "parent "+join(string(p.GetUID()), strconv.FormatInt(p.GetGeneration(), 10), q.Revision,
@@ -98,8 +98,16 @@ type digester struct {
 	err   error
 }
 
-func (d *digester) add(kind string, o *unstructured.Unstructured, revision string) {
-	uid, version := string(o.GetUID()), o.GetResourceVersion()
+func (d *digester) addParent(q *Question) {
+	version := q.Version
+	if version == "" {
+		version = q.Parent.GetResourceVersion()
+	}
+	d.add("parent", q.Parent, version, q.Revision)
+}
+
+func (d *digester) add(kind string, o *unstructured.Unstructured, version, revision string) {
+	uid := string(o.GetUID())
 	if uid != "" && version != "" {
 		d.parts = append(d.parts, join(kind, uid, version, revision))
 		return

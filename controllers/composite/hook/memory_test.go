@@ -235,6 +235,7 @@ func TestCustomizeIsAskedByWhatPeopleWrite(t *testing.T) {
 		}, 6},
 		{"no generation", func(*hook.Question) {}, 7},
 		{"no generation, status", func(q *hook.Question) { q.Parent.SetResourceVersion("2") }, 8},
+		{"no generation, our status", func(q *hook.Question) { q.Parent.SetResourceVersion("3"); q.Version = "2" }, 8},
 	} {
 		q := &hook.Question{Parent: catset("1")}
 		c.edit(q)

@@ -20,6 +20,10 @@ type Question struct {
 	// Revision names the revision whose field paths Parent was overwritten with. It is empty for the parent as it is.
 	// Two revisions of one parent share nothing that is remembered.
 	Revision string
+	// Version is the resourceVersion under which Parent is remembered; empty means its own. A caller that wrote the
+	// parent's status, and saw nobody else's change since, gives the version from before: the hook's own words, read back
+	// to it, are no news. A hook that is asked is told Parent as it is.
+	Version string
 	// Children are the observed children. Declared kinds that have none may be left out.
 	Children []Group
 	// Related are the objects that the customize hook asked for. A kind that was asked for and has none is a Group

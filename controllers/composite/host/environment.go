@@ -1,24 +1,68 @@
 package host
 
 import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 )
 
 // This file holds what all hosted controllers of a manager share.
 
+const (
+	// defaultWorkers is how many parents a hosted controller works on at once, as Metacontroller does.
+	defaultWorkers = 5
+	// encoded and remembered bound what is kept of objects and answers as JSON, in bytes.
+	encoded, remembered = 64 << 20, 32 << 20
+	// reporter is who sends events: dashboards and scripts ask for Metacontroller's.
+	reporter = "metacontroller"
+)
+
+// Options tune what a manager hosts. The zero value is what a cluster should run.
+type Options struct {
+	// Workers is how many parents each hosted controller works on at once. Zero means 5.
+	Workers int
+	// TargetLabelSelector narrows the controllers that are run, by their labels. Nil selects all.
+	TargetLabelSelector labels.Selector
+	// AllowedAddresses are special addresses that hooks may have all the same, such as 127.0.0.1/32 for a sidecar.
+	AllowedAddresses []netip.Prefix
+	// AllowAPIServers lets hooks be served behind the API server's own address.
+	AllowAPIServers bool
+	// Namespace, unless it is empty, is the only one that is watched: for a manager that may not look at others. Resources
+	// whose objects are in no namespace cannot be watched then.
+	Namespace string
+	// Metrics takes the metrics of hooks. Nil is controller-runtime's registry.
+	Metrics prometheus.Registerer
+	// Clock is for tests; nil means the system's.
+	Clock clock.WithTicker
+	// Cache and Config are for tests that have no API server. Nil means a cache of its own, and the manager's config. A cache
+	// that is given is run by whoever made it.
+	Cache  cache.Cache
+	Config *rest.Config
+}
+
 // Environment is what all hosted controllers of a manager share. Make one with [NewEnvironment].
 type Environment struct {
 	// Cache holds unstructured objects of the kinds that are watched, and Metacontroller's own types. What it returns is not
-	// copied and may not be changed.
+	// copied and may not be changed. A kind is watched from the first GetInformer on, and as long as the context of some
+	// GetInformer, [Environment.Index] or [Events] for it has not ended.
 	Cache cache.Cache
-	// Client writes. Reads go to the API server: so does Live.
+	// Client writes. Do not read with it: some kinds come from a cache. Live reads from the API server.
 	Client client.Client
 	Live   client.Reader
 	Mapper meta.RESTMapper
@@ -33,12 +77,137 @@ type Environment struct {
 	Secrets hook.Secrets
 	// Workers is how many parents each hosted controller works on at once.
 	Workers int
+	// Selector narrows the controllers that are run. Nil selects all.
+	Selector labels.Selector
 }
 
-// Resource is a resource that a controller names, as the API server serves it.
-type Resource struct {
-	Kind     schema.GroupVersionKind
-	Resource schema.GroupVersionResource
-	// Namespaced is the scope.
-	Namespaced bool
+// NewEnvironment returns the environment of what mgr hosts. The environments of one manager share their caches, so call it
+// for each package that hosts controllers. It returns an error if mgr cannot take another cache, or if somebody else has
+// taken the names of our metrics.
+func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
+	if o.Config == nil {
+		o.Config = mgr.GetConfig()
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Workers == 0 {
+		o.Workers = defaultWorkers
+	}
+	if o.Metrics == nil {
+		o.Metrics = metrics.Registry
+	}
+	servers, err := apiServers(o.Config, os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	measured, err := hookMetrics(o.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	common, err := commonsOf(mgr, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Environment{
+		Cache:    common.cache,
+		Client:   mgr.GetClient(),
+		Live:     mgr.GetAPIReader(),
+		Mapper:   mgr.GetRESTMapper(),
+		Recorder: mgr.GetEventRecorder(reporter),
+		Clock:    o.Clock,
+		Encoder:  common.encoder,
+		Memory:   common.memory,
+		Metrics:  measured,
+		Guard:    &hook.Guard{Allow: o.AllowedAddresses, APIServers: servers, AllowAPIServers: o.AllowAPIServers},
+		Secrets:  common.secrets,
+		Workers:  o.Workers,
+		Selector: o.TargetLabelSelector,
+	}, nil
+}
+
+// commons are what the environments of one manager have in common: whoever decorates an object that somebody else composes
+// watches the same kinds.
+type commons struct {
+	cache   *informers
+	secrets *Secrets
+	encoder *hook.Encoder
+	memory  *hook.Memory
+}
+
+// managers holds the commons of each manager that hosts controllers, until it has ended.
+var managers = struct {
+	sync.Mutex
+	commons map[ctrl.Manager]*commons
+}{commons: map[ctrl.Manager]*commons{}}
+
+func commonsOf(mgr ctrl.Manager, o Options) (*commons, error) {
+	managers.Lock()
+	defer managers.Unlock()
+	if c := managers.commons[mgr]; c != nil {
+		return c, nil
+	}
+	kinds, err := newInformers(mgr, o)
+	if err != nil {
+		return nil, fmt.Errorf("make a cache for hosted controllers: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	secrets, err := NewSecrets(ctx, o.Config, o.Clock)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	kinds.ended = func() {
+		cancel()
+		managers.Lock()
+		defer managers.Unlock()
+		delete(managers.commons, mgr)
+	}
+	if err := mgr.Add(kinds); err != nil {
+		return nil, fmt.Errorf("add a cache for hosted controllers: %w", err)
+	}
+	c := &commons{cache: kinds, secrets: secrets, encoder: hook.NewEncoder(encoded), memory: hook.NewMemory(remembered)}
+	managers.commons[mgr] = c
+	return c, nil
+}
+
+// registries holds the metrics of hooks by where they are registered: a process may run several managers.
+var registries = struct {
+	sync.Mutex
+	metrics map[prometheus.Registerer]*hook.Metrics
+}{metrics: map[prometheus.Registerer]*hook.Metrics{}}
+
+func hookMetrics(r prometheus.Registerer) (*hook.Metrics, error) {
+	registries.Lock()
+	defer registries.Unlock()
+	if m := registries.metrics[r]; m != nil {
+		return m, nil
+	}
+	m, err := hook.NewMetrics(r)
+	if err != nil {
+		return nil, fmt.Errorf("register the metrics of hooks: %w", err)
+	}
+	registries.metrics[r] = m
+	return m, nil
+}
+
+// apiServers returns host:port of the API server as we reach it, and as the pods of this cluster do.
+func apiServers(config *rest.Config, env func(string) string) ([]string, error) {
+	u, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("the API server's address: %w", err)
+	}
+	port := u.Port()
+	switch {
+	case port != "":
+	case u.Scheme == "http":
+		port = "80"
+	default:
+		port = "443"
+	}
+	servers := []string{net.JoinHostPort(u.Hostname(), port)}
+	if host, port := env("KUBERNETES_SERVICE_HOST"), env("KUBERNETES_SERVICE_PORT"); host != "" && port != "" {
+		servers = append(servers, net.JoinHostPort(host, port))
+	}
+	return servers, nil
 }

@@ -1,4 +1,4 @@
-package composite
+package host
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func TestEventsEndWithTheirController(t *testing.T) {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
 	removed := make(chan struct{})
-	source := &events{cache: oneInformer{SharedIndexInformer: informer, removed: removed}, object: &corev1.ConfigMap{}, handler: &handler.EnqueueRequestForObject{}}
+	source := &Events{Cache: oneInformer{SharedIndexInformer: informer, removed: removed}, Object: &corev1.ConfigMap{}, Handler: &handler.EnqueueRequestForObject{}}
 	if err := source.Start(ctx, q); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestEventsEndWithTheirController(t *testing.T) {
 	// A second handler shows that the informer goes on, and what comes after the end reaches only that one.
 	other := make(chan string, 10)
 	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
-		other <- o.(*corev1.ConfigMap).Name //nolint:forcetypeassert // what the feed holds
+		other <- o.(*corev1.ConfigMap).Name
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -94,10 +94,10 @@ func TestEventsEndWithTheirController(t *testing.T) {
 }
 
 func TestEventsThatCannotBeListed(t *testing.T) {
-	source := &events{object: &corev1.ConfigMap{}, synced: func() bool { return false }}
+	source := &Events{Object: &corev1.ConfigMap{}, synced: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := source.WaitForSync(ctx); !errors.Is(err, errNotSynced) {
+	if err := source.WaitForSync(ctx); !errors.Is(err, ErrNotSynced) {
 		t.Error(err)
 	}
 }

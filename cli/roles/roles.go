@@ -1,0 +1,151 @@
+// Package roles is the verb "cairn roles": it prints the roles that package deploy makes of a CompositeController or a
+// DecoratorController.
+package roles
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/cairn-dev/cairn/cli/env"
+	"github.com/cairn-dev/cairn/deploy"
+)
+
+// New returns the verb.
+func New(e *env.Env) *cobra.Command {
+	var files, related, allow []string
+	cmd := &cobra.Command{
+		Use:   "roles (-f FILE | TYPE/NAME)",
+		Short: "Print the roles that the manager needs for one composite or decorator controller",
+		Long: `Print the roles that the manager needs to run a CompositeController or a DecoratorController, and no more: what it may touch
+is what the controller lists. Secrets and ConfigMaps that its webhooks refer to are granted by name.
+
+After an edit of the controller print and apply them again. What a customize hook asks for only the hook knows: name it
+with --related. Resources that give more than they seem to, such as secrets, roles and webhook
+configurations, are granted with --allow only.
+
+With --namespace everything is granted in that namespace only, for a manager that runs with --watch-namespace. The roles
+that all controllers share are deploy/roles/composite.yaml and deploy/roles/decorator.yaml.`,
+		Example: `  # A controller that is in a file
+  cairn roles -f catset.yaml | kubectl apply -f -
+
+  # One that is in the cluster, whose customize hook asks for nodes and deployments
+  cairn roles compositecontroller/catset --related=nodes,deployments.apps`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(files) == 0:
+				return env.OneObject(args)
+			case len(args) > 0:
+				return fmt.Errorf("-f and %q: name a file or an object, not both", strings.Join(args, " "))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil,
+		"file with the controller, - for the standard input; other objects in it are left out")
+	cmd.Flags().StringSliceVar(&related, "related", nil,
+		"resources that the customize hook may ask for, to be read only: nodes,deployments.apps")
+	cmd.Flags().StringSliceVar(&allow, "allow", nil,
+		"resources that the controller lists and that give more than they seem to: secrets")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		grant := deploy.Grant{Namespace: *e.Cluster.Namespace, Related: resources(related), Allow: resources(allow)}
+		if len(files) > 0 {
+			return fromFiles(e, files, grant)
+		}
+		_, o, err := e.Open(args)
+		if err != nil {
+			return err
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return err
+		}
+		return show(e, &unstructured.Unstructured{Object: content}, grant)
+	}
+	return cmd
+}
+
+// resources reads names as kubectl does: pods, deployments.apps.
+func resources(names []string) []schema.GroupResource {
+	out := make([]schema.GroupResource, 0, len(names))
+	for _, name := range names {
+		out = append(out, schema.ParseGroupResource(name))
+	}
+	return out
+}
+
+// fromFiles prints the roles of all controllers in files. There has to be one.
+func fromFiles(e *env.Env, files []string, grant deploy.Grant) error {
+	shown := false
+	for _, file := range files {
+		objects, err := load(e, file)
+		if err != nil {
+			return err
+		}
+		for _, o := range objects {
+			err := show(e, o, grant)
+			if _, other := errors.AsType[*deploy.NoControllerError](err); other {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			shown = true
+		}
+	}
+	if !shown {
+		return fmt.Errorf("there is no CompositeController and no DecoratorController in %s", strings.Join(files, ", "))
+	}
+	return nil
+}
+
+// load reads the objects of one file.
+func load(e *env.Env, file string) ([]*unstructured.Unstructured, error) {
+	from := e.In
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }()
+		from = f
+	}
+	var out []*unstructured.Unstructured
+	for decoder := yaml.NewYAMLOrJSONDecoder(from, 4096); ; {
+		o := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&o.Object); {
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return nil, fmt.Errorf("read %s: %w", file, err)
+		case len(o.Object) > 0:
+			out = append(out, o)
+		}
+	}
+}
+
+// show prints the roles of one controller.
+func show(e *env.Env, o *unstructured.Unstructured, grant deploy.Grant) error {
+	roles, err := deploy.RolesOf(o, grant)
+	if powerful, ok := errors.AsType[*deploy.PowerfulError](err); ok {
+		var names []string
+		for _, r := range powerful.Resources {
+			names = append(names, r.String())
+		}
+		return fmt.Errorf("%w; if that is meant, add --allow=%s", err, strings.Join(names, ","))
+	}
+	if err != nil {
+		return err
+	}
+	const header = "---\n# What cairn's manager may do for %s %s, made by \"cairn roles\".\n"
+	_, err = fmt.Fprintf(e.Out, header+"%s", o.GetKind(), o.GetName(), deploy.YAML(roles))
+	return err
+}

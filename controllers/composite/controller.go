@@ -1,0 +1,252 @@
+package composite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file is one pass, from the request to the report. setup.go wires it to a host.
+
+const (
+	// unseenRetry is how long a pass waits for the caches to show our own writes if no event comes first.
+	unseenRetry = 100 * time.Millisecond
+	// staleRetry is how long a pass waits after it was found to rest on an old read.
+	staleRetry = 200 * time.Millisecond
+	// settle is how long a parent is left alone after its children were written. What becomes of them meanwhile is one
+	// question to the hook, and the next steps of a rollout are taken together.
+	settle = 100 * time.Millisecond
+	// statusEvery is how often the status is written at most while a rollout goes on.
+	statusEvery = time.Second
+)
+
+// errStale says that a pass rested on an old read. It is dropped and made again soon.
+var errStale = errors.New("the cache is behind")
+
+// asker is a sync or finalize hook.
+type asker interface {
+	Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error)
+}
+
+// relatedObjects are what a customize hook wants the others to be told.
+type relatedObjects interface {
+	GatherFor(ctx context.Context, q *hook.Question) ([]hook.Group, error)
+	Forget(parent types.UID)
+}
+
+// resyncs wake parents although nothing happened.
+type resyncs interface {
+	After(key types.NamespacedName, d time.Duration)
+	Take(key types.NamespacedName) bool
+	Put(key types.NamespacedName)
+}
+
+// reconciler runs passes over the parents of one CompositeController.
+type reconciler struct {
+	*settings
+
+	cache    client.Reader // of unstructured objects and of revisions; what it returns is not copied
+	client   client.Client
+	live     client.Reader
+	ledger   *ownership.Ledger
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+	// sync is always there; finalize is nil if it is not declared.
+	sync, finalize asker
+	related        relatedObjects
+	resync         resyncs
+	// writers and fresh write children, and confirm the cached ones, by kind. revisionWriter and freshRevisions do that for
+	// revisions.
+	writers        map[schema.GroupKind]ownership.Writer
+	fresh          map[schema.GroupKind]*ownership.Confirmer
+	revisionWriter ownership.Writer
+	freshRevisions *ownership.Confirmer
+	memo           *apply.Memo
+	revisions      *revisionCache
+	// served keeps what the API server makes of a desired child, by the child's UID.
+	served *lru.Cache
+	// parents keeps what is remembered of each, by UID.
+	parents sync.Map
+}
+
+// memory is what is remembered of a parent from pass to pass. Losing it costs requests and nothing else. Passes over one
+// parent come one after the other, so it needs no lock.
+type memory struct {
+	// quiet is when the children were left to settle until.
+	quiet time.Time
+	// confirmed is set once the parent was read past the cache.
+	confirmed bool
+	// prepared are the last answers, by revision, ready for a plan.
+	prepared map[string]prepared
+	// decided is what the pass that runs has decided, nil before.
+	decided *decision
+	// told and own are resourceVersions of the parent: the one that the hook was told of, and the one that our own write of
+	// the status made of it, unless that is news to the hook.
+	told, own string
+	status    statusMemory
+	// taken are names of revisions that other objects have, which the cache does not show.
+	taken map[string]bool
+}
+
+// Reconcile runs one pass over one parent: gather, decide, record, act, report. A returned error is retried with a growing
+// delay.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	parent := &unstructured.Unstructured{}
+	parent.SetGroupVersionKind(r.parent.Kind)
+	if err := r.cache.Get(ctx, req.NamespacedName, parent); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.matches(parent) && !r.finalized(parent) {
+		return reconcile.Result{}, nil
+	}
+	m := r.memoryOf(parent.GetUID())
+	if wait := m.quiet.Sub(r.clock.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	if why := r.ledger.Unseen(parent.GetUID()); why != "" {
+		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", why)
+		return reconcile.Result{RequeueAfter: unseenRetry}, nil
+	}
+	resync := r.resync.Take(req.NamespacedName)
+	again, err := r.guarded(ctx, parent, m, resync)
+	if err != nil && resync {
+		r.resync.Put(req.NamespacedName)
+	}
+	switch {
+	case err == nil:
+		return reconcile.Result{RequeueAfter: again}, nil
+	case errors.Is(err, errStale), errors.Is(err, host.ErrNotSynced):
+		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
+		return reconcile.Result{RequeueAfter: staleRetry}, nil
+	case errors.Is(err, ownership.ErrGone):
+		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
+		return reconcile.Result{}, nil // the cache will show it, and that wakes us if there is a new one
+	}
+	return r.failed(ctx, parent, m, err)
+}
+
+// guarded is a pass that cannot end the process: what goes wrong in it concerns one parent.
+func (r *reconciler) guarded(ctx context.Context, parent *unstructured.Unstructured, m *memory, resync bool) (again time.Duration, err error) {
+	defer func() {
+		if what := recover(); what != nil {
+			log.FromContext(ctx).Error(nil, "A pass panicked", "panic", what, "stack", string(debug.Stack()))
+			err = &faultError{Reason: "Panic", Err: fmt.Errorf("the pass over %s panicked: %v", r.describe(parent), what)}
+		}
+	}()
+	return r.pass(ctx, parent, m, resync)
+}
+
+// pass is one pass over a parent that is ours. It returns when to look again although nothing happened.
+func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured, m *memory, resync bool) (time.Duration, error) {
+	if done, err := r.setFinalizer(ctx, parent); done || err != nil {
+		return 0, err
+	}
+	m.decided = nil
+	o, d, err := r.gatherAndDecide(ctx, parent, m, resync)
+	if err != nil {
+		return 0, err
+	}
+	m.decided = d
+	if err := r.confirm(ctx, o, d); err != nil {
+		return 0, err
+	}
+	if err := r.record(ctx, o, d); err != nil {
+		return 0, r.uncertain(o, err)
+	}
+	if d.plan.writes() {
+		m.quiet = r.clock.Now().Add(settle)
+	}
+	actErr := r.uncertain(o, r.act(ctx, o, d))
+	if errors.Is(actErr, errStale) {
+		return 0, actErr
+	}
+	if actErr != nil {
+		return 0, errors.Join(actErr, r.prune(ctx, o, d))
+	}
+	if d.done {
+		return 0, r.removeFinalizer(ctx, parent)
+	}
+	again, err := r.report(ctx, o, d)
+	if err == nil {
+		err = r.prune(ctx, o, d)
+	}
+	if d.plan.writes() {
+		again = soonest(again, settle)
+	}
+	return soonest(again, d.plan.again), err
+}
+
+// gatherAndDecide looks at what there is and decides what to do. Where the hook turns out to want an orphan, it looks again,
+// and this time claims that one: an orphan that no parent wants is left alone.
+func (r *reconciler) gatherAndDecide(ctx context.Context, parent *unstructured.Unstructured, m *memory, resync bool) (*observed, *decision, error) {
+	for {
+		o, err := r.gather(ctx, parent, m)
+		if err != nil {
+			return nil, nil, err
+		}
+		d, err := r.decide(ctx, o, resync)
+		if err != nil || !o.wantsOrphan() {
+			return o, d, err
+		}
+		resync = false // it was just asked
+	}
+}
+
+// uncertain makes the next step wait for a consistent list if an error leaves open what was written: nobody told us, so
+// that the ledger cannot wait for it.
+func (r *reconciler) uncertain(o *observed, err error) error {
+	if ownership.OutcomeUnknown(err) {
+		r.forgetConfirmed(o.parent.GetUID())
+	}
+	return err
+}
+
+func (r *reconciler) forgetConfirmed(uid types.UID) {
+	for _, fresh := range r.fresh {
+		fresh.Forget(uid)
+	}
+	r.freshRevisions.Forget(uid)
+	r.memoryOf(uid).confirmed = false
+}
+
+func (r *reconciler) memoryOf(uid types.UID) *memory {
+	m, _ := r.parents.LoadOrStore(uid, &memory{prepared: map[string]prepared{}, taken: map[string]bool{}})
+	return m.(*memory) //nolint:forcetypeassert // only this method stores
+}
+
+// forget drops what is remembered of a parent that is gone.
+func (r *reconciler) forget(uid types.UID) {
+	r.ledger.Forget(uid)
+	r.related.Forget(uid)
+	for _, fresh := range r.fresh {
+		fresh.Forget(uid)
+	}
+	r.freshRevisions.Forget(uid)
+	r.parents.Delete(uid)
+}
+
+// soonest returns the shorter of two waits, of which zero means for ever.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}

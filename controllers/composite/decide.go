@@ -1,0 +1,197 @@
+package composite
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/history/record"
+)
+
+// This file asks what there should be, and makes a plan of it. It asks the hook about the parent as it is, and about an
+// older revision if the plan needs to know what that wants; it asks the API server where it takes that to tell a default
+// from a difference.
+
+// decision is what a pass is about to do.
+type decision struct {
+	plan   *plan
+	answer *hook.Answer
+	// newest is the name of the newest revision, empty if the parent has none.
+	newest string
+	// manages says that children may be written: not those of a parent that the garbage collector has been told to clear.
+	manages bool
+	// done says that the finalize hook has nothing left to do.
+	done bool
+	// revisions are the writes of the log.
+	revisions []revisionWrite
+}
+
+// writes reports whether anything but the status is written.
+func (d *decision) writes() bool { return len(d.revisions) > 0 || d.plan.writes() }
+
+// prepared is an answer that is ready for plans.
+type prepared struct {
+	answer *hook.Answer
+	wanted wanted
+}
+
+// decide makes the plan of a pass.
+func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*decision, error) {
+	d := &decision{manages: managed(o.parent)}
+	q := &hook.Question{Parent: o.parent, Version: o.memory.version(o.parent), Children: o.groups, Again: resync}
+	f := facts{observed: o.children, strategies: r.strategies, now: r.clock.Now(), answers: map[string]wanted{}}
+	if o.log != nil {
+		d.newest = o.log.newest.revision.Name
+		f.claimed = o.log.claimed()
+	}
+	f.newest = d.newest
+	if o.ending || o.log == nil {
+		f.strategies = atOnce(r.strategies)
+	}
+	var err error
+	if d.answer, err = r.ask(ctx, o, q, ""); err != nil {
+		return nil, err
+	}
+	d.done = o.ending && d.answer.Finalized
+	if f.answers[f.newest], err = r.prepare(o, "", d.answer); err != nil {
+		return nil, err
+	}
+	if d.plan, err = r.plan(ctx, o, q, f); err != nil {
+		return nil, err
+	}
+	if !d.manages || d.answer.ChildrenPresence == hook.Absent {
+		d.plan = &plan{}
+	}
+	if o.log != nil {
+		d.revisions = o.log.writes(d.plan.claims, !d.plan.writes())
+	}
+	return d, nil
+}
+
+// managed reports whether the children of a parent are ours to manage: as long as it is not being deleted, and after that
+// while a finalize hook is asked, unless somebody told the garbage collector what is to become of them.
+func managed(parent *unstructured.Unstructured) bool {
+	if parent.GetDeletionTimestamp() == nil {
+		return true
+	}
+	return !slices.ContainsFunc(parent.GetFinalizers(), func(f string) bool { return f == "foregroundDeletion" || f == "orphan" })
+}
+
+func atOnce(strategies map[schema.GroupKind]strategy) map[schema.GroupKind]strategy {
+	out := maps.Clone(strategies)
+	for kind, s := range out {
+		out[kind] = s.atOnce()
+	}
+	return out
+}
+
+// plan makes plans until one needs to know nothing more.
+func (r *reconciler) plan(ctx context.Context, o *observed, q *hook.Question, f facts) (*plan, error) {
+	known := &comparison{reconciler: r, parent: o.parent, newest: f.answers[f.newest].objects}
+	f.same = known.same
+	for {
+		p, err := makePlan(f)
+		if err != nil {
+			return nil, &faultError{Reason: "InvalidStrategy", Err: err}
+		}
+		for _, name := range p.asks {
+			if f.answers[name], err = r.askAgain(ctx, o, *q, name); err != nil {
+				return nil, err
+			}
+		}
+		asked, err := known.settle(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(p.asks) == 0 && !asked {
+			return p, nil
+		}
+	}
+}
+
+// ask asks the hook that the parent's state calls for.
+func (r *reconciler) ask(ctx context.Context, o *observed, q *hook.Question, revision string) (*hook.Answer, error) {
+	h := r.sync
+	if o.ending {
+		h = r.finalize
+	}
+	q.Revision = revision
+	var err error
+	if q.Related, err = r.related.GatherFor(ctx, q); err != nil {
+		return nil, err
+	}
+	answer, err := h.Ask(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if answer.ResyncAfter > 0 {
+		r.resync.After(types.NamespacedName{Namespace: o.parent.GetNamespace(), Name: o.parent.GetName()}, answer.ResyncAfter)
+	}
+	return answer, nil
+}
+
+// askAgain asks what an older revision of the parent wants (W2).
+func (r *reconciler) askAgain(ctx context.Context, o *observed, q hook.Question, name string) (wanted, error) {
+	restored, err := record.Restore(o.parent, o.log.entry(name).revision.Snapshot)
+	if err != nil {
+		return wanted{}, &faultError{Reason: "RestoreFailed", Err: fmt.Errorf("revision %s: %w", name, err)}
+	}
+	q.Parent = restored
+	answer, err := r.ask(ctx, o, &q, name)
+	if err != nil {
+		return wanted{}, fmt.Errorf("revision %s: %w", name, err)
+	}
+	return r.prepare(o, name, answer)
+}
+
+// prepare makes an answer ready for plans, once. It checks that the parent could claim what it is told to make: it would
+// let go of it at once, and make it again for ever.
+func (r *reconciler) prepare(o *observed, revision string, answer *hook.Answer) (wanted, error) {
+	if p, ok := o.memory.prepared[revision]; ok && p.answer == answer {
+		return p.wanted, nil
+	}
+	w := wanted{objects: make(map[record.Child]*unstructured.Unstructured, len(answer.Children))}
+	for _, desired := range answer.Children {
+		if r.generate && desired.GetLabels()[record.UIDLabel] == "" {
+			desired = labelled(desired, string(o.parent.GetUID()))
+		}
+		key := child(o.parent, desired)
+		if !o.selector.Matches(labels.Set(desired.GetLabels())) {
+			return wanted{}, &faultError{Reason: "SelectorMismatch", Err: fmt.Errorf(
+				"the hook wants %s with labels that the selector of %s does not match (%s), so that it could never be its child",
+				key, r.describe(o.parent), o.selector)}
+		}
+		w.order = append(w.order, key)
+		w.objects[key] = desired
+	}
+	o.memory.prepared[revision] = prepared{answer, w}
+	return w, nil
+}
+
+// labelled returns a copy with the label by which parents claim children where the controller generates the selector.
+func labelled(desired *unstructured.Unstructured, uid string) *unstructured.Unstructured {
+	out := desired.DeepCopy()
+	l := out.GetLabels()
+	if l == nil {
+		l = map[string]string{}
+	}
+	l[record.UIDLabel] = uid
+	out.SetLabels(l)
+	return out
+}
+
+// version is the resourceVersion under which hooks are told of a parent: that of the last read that was news to them. A
+// status that we wrote ourselves, on the hook's own word, is none.
+func (m *memory) version(parent *unstructured.Unstructured) string {
+	if at := parent.GetResourceVersion(); at != m.own {
+		m.told = at
+	}
+	return m.told
+}

@@ -1,0 +1,63 @@
+package composite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file writes the finalizer of parents: it is there as long as a finalize hook is to be asked before one may go.
+
+// setFinalizer brings the finalizer of a parent to what the controller declares. It reports whether the pass is over: the
+// finalizer was written, and the parent as it is now wakes us; or there is nothing left to do for it.
+func (r *reconciler) setFinalizer(ctx context.Context, parent *unstructured.Unstructured) (done bool, err error) {
+	has, going := r.finalized(parent), parent.GetDeletionTimestamp() != nil
+	switch {
+	case has && !r.finalizes:
+		return true, r.removeFinalizer(ctx, parent)
+	case !has && going:
+		return true, nil // what it leaves behind is the garbage collector's
+	case !has && r.finalizes:
+		return true, r.writeFinalizers(ctx, parent, append(slices.Clone(parent.GetFinalizers()), r.finalizer))
+	}
+	return false, nil
+}
+
+// removeFinalizer lets a parent go.
+func (r *reconciler) removeFinalizer(ctx context.Context, parent *unstructured.Unstructured) error {
+	rest := slices.DeleteFunc(slices.Clone(parent.GetFinalizers()), func(f string) bool { return f == r.finalizer })
+	return r.writeFinalizers(ctx, parent, rest)
+}
+
+// writeFinalizers replaces the finalizers of exactly the parent that was read, so that nobody else's is lost.
+func (r *reconciler) writeFinalizers(ctx context.Context, parent *unstructured.Unstructured, finalizers []string) error {
+	if finalizers == nil {
+		finalizers = []string{}
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": parent.GetUID(), "resourceVersion": parent.GetResourceVersion(), "finalizers": finalizers,
+	}})
+	if err != nil {
+		return err
+	}
+	out := ownership.Blank(parent)
+	err = r.client.Patch(ctx, out, client.RawPatch(types.MergePatchType, body))
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%s: %w", r.describe(parent), ownership.ErrGone)
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("%w: %w", errStale, err)
+	case err != nil:
+		return fmt.Errorf("write the finalizer of %s: %w", r.describe(parent), err)
+	}
+	r.ledger.Wrote(parent.GetUID(), r.parent.Resource.GroupResource(), out)
+	return nil
+}

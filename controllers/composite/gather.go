@@ -1,0 +1,186 @@
+package composite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file holds the reads of a pass: the children and revisions of a parent, and the claims to them. Objects come from
+// a cache without copies: nothing here or later may change them.
+
+// observed is what one pass works on.
+type observed struct {
+	parent   *unstructured.Unstructured
+	memory   *memory
+	selector labels.Selector
+	// ending says that the finalize hook is asked: the parent is being deleted, or is none of the controller's any more.
+	ending bool
+	// groups are the children by kind, as hooks are told of them; children are the same by name.
+	groups   []hook.Group
+	children map[record.Child]*unstructured.Unstructured
+	// orphans match the selector, and nobody has said that they are wanted.
+	orphans []record.Child
+	log     *revisionLog
+}
+
+// gather reads what belongs to a parent, and claims it.
+func (r *reconciler) gather(ctx context.Context, parent *unstructured.Unstructured, m *memory) (*observed, error) {
+	o := &observed{parent: parent, memory: m, children: map[record.Child]*unstructured.Unstructured{}}
+	o.ending = parent.GetDeletionTimestamp() != nil || !r.matches(parent)
+	var err error
+	if o.selector, err = r.format.ChildSelector(parent); err != nil {
+		return nil, &faultError{Reason: "InvalidSelector", Err: err}
+	}
+	for _, kind := range r.children {
+		if err := r.gatherKind(ctx, o, kind); err != nil {
+			return nil, err
+		}
+	}
+	if r.recorded && !o.ending {
+		o.log, err = r.gatherRevisions(ctx, o)
+	}
+	return o, err
+}
+
+// gatherKind reads and claims the children of one kind.
+func (r *reconciler) gatherKind(ctx context.Context, o *observed, kind host.Resource) error {
+	group := hook.Group{GroupVersionKind: kind.Kind}
+	defer func() { o.groups = append(o.groups, group) }()
+	namespace := o.parent.GetNamespace()
+	if namespace != "" && !kind.Namespaced {
+		return nil // a parent in a namespace has no children outside of it, whoever says so
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.Kind.GroupVersion().WithKind(kind.Kind.Kind + "List"))
+	var candidates []*unstructured.Unstructured
+	err := ownership.Candidates(ctx, r.cache, list, namespace, o.parent.GetUID(), o.selector, true, func(c client.Object) error {
+		candidates = append(candidates, c.(*unstructured.Unstructured)) //nolint:forcetypeassert // the items of that list
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	claimer := &ownership.Claimer{
+		Parent:   o.parent,
+		Kind:     r.parent.Kind,
+		Selector: o.selector,
+		Writer:   r.client,
+		Live:     r.live,
+		Wrote: func(child client.Object) {
+			r.ledger.Wrote(o.parent.GetUID(), kind.Resource.GroupResource(), child)
+		},
+		Adoptable: func(orphan client.Object) error { return r.adoptable(o, orphan) },
+	}
+	claimed, err := ownership.Claim(ctx, claimer, candidates)
+	if err != nil {
+		return fmt.Errorf("claim the %s of %s: %w", kind.Resource.Resource, r.describe(o.parent), err)
+	}
+	if claimer.Lost {
+		return fmt.Errorf("%w: one of the %s changed while it was being adopted or released", errStale, kind.Resource.Resource)
+	}
+	group.Objects = claimed
+	for _, c := range claimed {
+		o.children[child(o.parent, c)] = c
+	}
+	return nil
+}
+
+// adoptable lets a parent adopt what it would make. Metacontroller adopts all that its selector matches, and deletes what
+// the hook does not want: of two parents with one selector, the one deletes what the other wants. A generated selector
+// names one parent only.
+func (r *reconciler) adoptable(o *observed, orphan client.Object) error {
+	key := child(o.parent, orphan.(*unstructured.Unstructured)) //nolint:forcetypeassert // children are unstructured
+	if _, wanted := o.memory.prepared[""].wanted.objects[key]; wanted || r.generate {
+		return nil
+	}
+	o.orphans = append(o.orphans, key)
+	return errors.New("the hook does not want it")
+}
+
+// wantsOrphan reports whether the hook has said meanwhile that one of the orphans is wanted.
+func (o *observed) wantsOrphan() bool {
+	if o.parent.GetDeletionTimestamp() != nil {
+		return false
+	}
+	return slices.ContainsFunc(o.orphans, func(key record.Child) bool {
+		_, wanted := o.memory.prepared[""].wanted.objects[key]
+		return wanted
+	})
+}
+
+// confirm checks, before the first write of this process for a parent, that the cache is not behind the API server, and so
+// again after an answer was lost. It returns an error that wraps errStale if it is.
+func (r *reconciler) confirm(ctx context.Context, o *observed, d *decision) error {
+	if !d.writes() || o.parent.GetDeletionTimestamp() != nil {
+		return nil // whoever is going keeps nothing that could be lost
+	}
+	if !o.memory.confirmed {
+		fresh, err := ownership.Reread(ctx, r.live, o.parent)
+		if err != nil {
+			return err
+		}
+		if fresh.GetGeneration() != o.parent.GetGeneration() {
+			return fmt.Errorf("%w: it shows generation %d of %s, and there is %d",
+				errStale, o.parent.GetGeneration(), r.describe(o.parent), fresh.GetGeneration())
+		}
+		o.memory.confirmed = true
+	}
+	if !d.plan.replaces() {
+		return nil // names of children follow from the hook's answer, so that what is made twice exists already
+	}
+	for _, group := range o.groups {
+		kind := group.GroupVersionKind.GroupKind()
+		if !d.plan.touches(kind) {
+			continue
+		}
+		if err := r.confirmKind(ctx, o, r.fresh[kind], o.selector, o.parent.GetNamespace(), group.Objects); err != nil {
+			return err
+		}
+	}
+	return r.confirmRevisions(ctx, o)
+}
+
+func (r *reconciler) confirmRevisions(ctx context.Context, o *observed) error {
+	if o.log == nil {
+		return nil
+	}
+	selector, err := r.format.Selector(o.parent)
+	if err != nil {
+		return err
+	}
+	var stored []*unstructured.Unstructured
+	for _, e := range o.log.entries {
+		if e.object != nil {
+			u := &unstructured.Unstructured{}
+			u.SetUID(e.object.UID)
+			u.SetResourceVersion(e.object.ResourceVersion)
+			stored = append(stored, u)
+		}
+	}
+	return r.confirmKind(ctx, o, r.freshRevisions, selector, o.log.namespace, stored)
+}
+
+func (r *reconciler) confirmKind(
+	ctx context.Context, o *observed, fresh *ownership.Confirmer, selector labels.Selector, namespace string, cached []*unstructured.Unstructured,
+) error {
+	objects := make([]client.Object, len(cached))
+	for i, c := range cached {
+		objects[i] = c
+	}
+	why, err := fresh.ConfirmIn(ctx, namespace, o.parent, selector, objects)
+	if err == nil && why != "" {
+		err = fmt.Errorf("%w: %s", errStale, why)
+	}
+	return err
+}

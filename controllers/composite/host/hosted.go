@@ -1,0 +1,226 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// This file runs one hosted controller, from build to close.
+
+// syncTimeout is how long a start waits until everything that it watches is listed. What was listed until then stays, so
+// that the next attempt is shorter.
+const syncTimeout = time.Minute
+
+// phase is where a hosted controller is.
+type phase string
+
+const (
+	// starting: it is built, or what it watches is listed.
+	starting phase = "starting"
+	// running: passes are run.
+	running phase = "running"
+	// ended: there is nothing of it any more.
+	ended phase = "ended"
+)
+
+// hosted is the controller of one object, as it was when it was built. It may end and be launched again.
+type hosted[T client.Object] struct {
+	supervisor *supervisor[T]
+	object     T
+	key        types.NamespacedName
+
+	mu sync.Mutex
+	// phase is where it is since then; err is why it ended, delay how long it then stays so.
+	phase phase
+	since time.Time
+	err   error
+	delay time.Duration
+	// sources are what it watches.
+	sources *sources
+	// cancel ends it. stopping is set once that was done.
+	cancel   context.CancelFunc
+	stopping bool
+
+	// told is what report wrote last.
+	told told
+}
+
+// state is what report needs to know. err is why it ended, or what it waits for while it starts.
+type state struct {
+	phase phase
+	since time.Time
+	err   error
+	delay time.Duration
+}
+
+func (h *hosted[T]) state() state {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := state{h.phase, h.since, h.err, h.delay}
+	if h.phase == starting && h.sources != nil {
+		s.err = h.sources.waiting()
+	}
+	return s
+}
+
+// runs reports whether it is the controller that o describes.
+func (h *hosted[T]) runs(o T) bool {
+	return h.object.GetUID() == o.GetUID() && h.object.GetGeneration() == o.GetGeneration()
+}
+
+// launch starts it in the background. It must not be there already.
+func (h *hosted[T]) launch() {
+	s := h.supervisor
+	ctx, cancel := context.WithCancel(s.root)
+	h.mu.Lock()
+	h.phase, h.since, h.err, h.cancel, h.sources = starting, s.env.Clock.Now(), nil, cancel, nil
+	h.mu.Unlock()
+	s.running.Go(func() {
+		err := guarded(ctx, func() error { return h.run(ctx) })
+		cancel() // lets go of what it watched
+		h.mu.Lock()
+		if h.phase == running {
+			h.delay = 0
+		}
+		h.delay = min(max(2*h.delay, firstAttempt), lastAttempt)
+		h.phase, h.since, h.err = ended, s.env.Clock.Now(), err
+		h.mu.Unlock()
+		s.queue.Add(reconcile.Request{NamespacedName: h.key})
+	})
+}
+
+// end makes it end, and reports whether it has.
+func (h *hosted[T]) end() bool {
+	h.mu.Lock()
+	gone, told := h.phase == ended, h.stopping
+	h.stopping = true
+	h.cancel()
+	h.mu.Unlock()
+	s := h.supervisor
+	switch {
+	case !gone && !told:
+		s.eventf(h.object, corev1.EventTypeNormal, "Stopping", "Stopping controller: %s", h.key.Name)
+	case gone && told:
+		s.eventf(h.object, corev1.EventTypeNormal, "Stopped", "Stopped controller: %s", h.key.Name)
+	}
+	return gone
+}
+
+// up says that passes are run from now on.
+func (h *hosted[T]) up() {
+	s := h.supervisor
+	h.mu.Lock()
+	h.phase, h.since = running, s.env.Clock.Now()
+	h.mu.Unlock()
+	s.eventf(h.object, corev1.EventTypeNormal, "Started", "Started controller: %s", h.key.Name)
+	s.queue.Add(reconcile.Request{NamespacedName: h.key})
+}
+
+// run builds the controller and runs it until ctx ends.
+func (h *hosted[T]) run(ctx context.Context) error {
+	s := h.supervisor
+	name := s.name(h.key)
+	ctx = log.IntoContext(ctx, s.log.WithValues("controller", name))
+	built, err := s.build(ctx, h.object)
+	if err != nil {
+		return err
+	}
+	if built.Close != nil {
+		defer built.Close()
+	}
+	c, err := controller.NewUnmanaged(name, controller.Options{
+		Reconciler:              built.Reconciler,
+		MaxConcurrentReconciles: s.env.Workers,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		CacheSyncTimeout:        syncTimeout,
+		UsePriorityQueue:        new(true),
+		RecoverPanic:            new(true),
+		SkipNameValidation:      new(true), // its successor has its name
+		Logger:                  s.log,
+	})
+	if err != nil {
+		return err
+	}
+	watched := &sources{all: built.Sources, up: h.up}
+	h.watches(watched)
+	if err := c.Watch(watched); err != nil {
+		return err
+	}
+	return c.Start(ctx)
+}
+
+// watches keeps what it waits for, while it starts.
+func (h *hosted[T]) watches(s *sources) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sources = s
+}
+
+// sources are several sources as one. controller-runtime starts each source in a goroutine of its own, where a panic would
+// end the process, and tells nobody when the last one has started.
+type sources struct {
+	all []source.Source
+	// up is called when everything that is there has been seen.
+	up func()
+
+	mu      sync.Mutex
+	started []source.Source
+}
+
+// String names the sources in logs.
+func (s *sources) String() string { return fmt.Sprint(s.all) }
+
+// Start starts all of them.
+func (s *sources) Start(ctx context.Context, q queue) error {
+	return guarded(ctx, func() error {
+		for _, src := range s.all {
+			if err := src.Start(ctx, q); err != nil {
+				return err
+			}
+			s.mu.Lock()
+			s.started = append(s.started, src)
+			s.mu.Unlock()
+		}
+		return nil
+	})
+}
+
+// WaitForSync waits for those that can be waited for.
+func (s *sources) WaitForSync(ctx context.Context) error {
+	return guarded(ctx, func() error {
+		for _, src := range s.all {
+			if src, ok := src.(source.SyncingSource); ok {
+				if err := src.WaitForSync(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		s.up()
+		return nil
+	})
+}
+
+// waiting returns what one of those that were started waits for, nil if none does.
+func (s *sources) waiting() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, src := range s.started {
+		if src, ok := src.(interface{ Waiting() error }); ok {
+			if err := src.Waiting(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

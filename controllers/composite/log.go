@@ -1,0 +1,218 @@
+package composite
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file says what the log of a parent needs: which revision is the newest, which children belong to which, and what
+// of that is to be stored before any child is touched. It is pure, but for a cache of what was decoded.
+
+// entry is one revision of a parent.
+type entry struct {
+	// object is the stored one, nil if it is yet to be made.
+	object   *v1alpha1.ControllerRevision
+	revision revision.Revision
+	// claims are the children that belong to it; stored are those that it says. They differ after a move that was cut off.
+	claims, stored *record.Claims
+}
+
+// revisionLog is the log of one parent, as a pass sees it.
+type revisionLog struct {
+	// namespace is where the revisions live.
+	namespace string
+	// entries are all of them, oldest first. newest is the one that the parent asks for: it may be yet to be made, and then
+	// is no entry.
+	entries []*entry
+	newest  *entry
+	// number is what newest is to have, probe how many names were taken by others.
+	number int64
+	probe  int
+	// snapshot is what the parent asks for, stamp from which read of it. kind and reason say what is new.
+	snapshot *revision.Snapshot
+	stamp    revision.Stamp
+	kind     revision.Kind
+	reason   string
+	// unreadable are revisions that nothing can be made from.
+	unreadable []revision.Revision
+}
+
+// newLog resolves a parent against its stored revisions. taken says which names others have. An error that wraps errStale
+// says that the parent was read too early.
+func newLog(f *record.Format, decoded *revisionCache, parent *unstructured.Unstructured, stored []*v1alpha1.ControllerRevision,
+	taken func(name string) bool,
+) (*revisionLog, error) {
+	l := &revisionLog{}
+	var err error
+	if l.namespace, err = f.Namespace(parent); err != nil {
+		return nil, &faultError{Reason: "NoNamespaceForRevisions", Err: err}
+	}
+	if l.snapshot, err = f.Snapshot(parent); err != nil {
+		return nil, err
+	}
+	for _, o := range stored {
+		claims := record.ReadClaims(o.Children)
+		l.entries = append(l.entries, &entry{object: o, revision: decoded.read(f, o), claims: claims.Clone(), stored: claims})
+	}
+	slices.SortFunc(l.entries, func(a, b *entry) int { return revision.Older(a.revision, b.revision) })
+	l.settle()
+	return l, l.resolve(f, parent, taken)
+}
+
+// settle gives a child that two revisions claim to the newer one.
+func (l *revisionLog) settle() {
+	var claims []*record.Claims
+	for _, e := range slices.Backward(l.entries) {
+		claims = append(claims, e.claims)
+	}
+	record.Settle(claims...)
+}
+
+func (l *revisionLog) resolve(f *record.Format, parent *unstructured.Unstructured, taken func(string) bool) error {
+	all := make([]revision.Revision, 0, len(l.entries))
+	for _, e := range l.entries {
+		all = append(all, e.revision)
+	}
+	found, err := revision.Resolve(revision.Parent{
+		UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: l.snapshot, Generational: f.Generational(),
+	}, all, nil, false)
+	if err != nil {
+		return &faultError{Reason: "HistoryFull", Err: err}
+	}
+	if found.Kind == revision.Stale {
+		return fmt.Errorf("%w: %s", errStale, found.Reason)
+	}
+	l.kind, l.reason, l.number, l.stamp, l.unreadable = found.Kind, found.Reason, found.Number, found.Stamp, found.Undecodable
+	l.number = max(1, l.number) // Metacontroller's revisions have none
+	if found.Update != nil {
+		i := slices.IndexFunc(l.entries, func(e *entry) bool { return e.revision.UID == found.Update.UID })
+		l.newest = l.entries[i]
+		return nil
+	}
+	name, probe := f.FreeName(parent.GetUID(), l.snapshot, func(name string) bool { return taken(name) || l.has(name) })
+	l.newest = &entry{revision: revision.Revision{Name: name, Snapshot: l.snapshot}, claims: &record.Claims{}, stored: &record.Claims{}}
+	l.probe = probe
+	return nil
+}
+
+func (l *revisionLog) has(name string) bool {
+	return slices.ContainsFunc(l.entries, func(e *entry) bool { return e.revision.Name == name })
+}
+
+// entry returns the revision of that name, nil if there is none.
+func (l *revisionLog) entry(name string) *entry {
+	for _, e := range l.entries {
+		if e.revision.Name == name {
+			return e
+		}
+	}
+	return nil
+}
+
+// claimed says which revision each child belongs to. What belongs to one that cannot be read belongs to none: nothing can
+// be made from it.
+func (l *revisionLog) claimed() map[record.Child]string {
+	out := map[record.Child]string{}
+	for _, e := range l.entries {
+		if e.revision.Snapshot == nil && e != l.newest {
+			continue
+		}
+		for _, c := range e.claims.Sorted() {
+			out[c] = e.revision.Name
+		}
+	}
+	return out
+}
+
+// revisionWrite is what one revision is to become.
+type revisionWrite struct {
+	entry *entry
+	// number and children are what it is to hold.
+	number   int64
+	children *record.Claims
+}
+
+// writes returns what is to be stored before children are touched, newest first, so that a child is never in none. claims
+// are those of a plan. What older revisions no longer have waits until tidy: the newer one counts until then, and a
+// rollout costs one write a pass and not two.
+func (l *revisionLog) writes(claims map[record.Child]string, tidy bool) []revisionWrite {
+	of := map[string]*record.Claims{}
+	for c, name := range claims {
+		if of[name] == nil {
+			of[name] = &record.Claims{}
+		}
+		of[name].Add(c)
+	}
+	claimsOf := func(e *entry) *record.Claims {
+		if c := of[e.revision.Name]; c != nil {
+			return c
+		}
+		return &record.Claims{}
+	}
+	var out []revisionWrite
+	if w := (revisionWrite{l.newest, l.number, claimsOf(l.newest)}); l.newest.object == nil || l.newest.revision.Number != l.number ||
+		!w.children.Equal(l.newest.stored) {
+		out = append(out, w)
+	}
+	if !tidy {
+		return out
+	}
+	for _, e := range slices.Backward(l.entries) {
+		if c := claimsOf(e); e != l.newest && !c.Equal(e.stored) && !e.revision.Deleting {
+			out = append(out, revisionWrite{e, e.revision.Number, c})
+		}
+	}
+	return out
+}
+
+// surplus returns the revisions that are more than limit, oldest first. claims are those of a plan, after its writes.
+func (l *revisionLog) surplus(claims map[record.Child]string, limit int) []*entry {
+	var live []string
+	for _, name := range claims {
+		live = append(live, name)
+	}
+	for _, e := range l.entries {
+		if e.stored.Len() > 0 {
+			live = append(live, e.revision.Name) // it still says so
+		}
+	}
+	slices.SortFunc(live, cmp.Compare[string])
+	all := make([]revision.Revision, 0, len(l.entries))
+	for _, e := range l.entries {
+		all = append(all, e.revision)
+	}
+	var out []*entry
+	for _, pruned := range revision.Prune(all, l.newest.revision, revision.NewLive(slices.Compact(live)...), limit) {
+		out = append(out, l.entry(pruned.Name))
+	}
+	return out
+}
+
+// revisionCache saves decoding revisions in every pass.
+type revisionCache struct{ entries *lru.Cache }
+
+type revisionKey struct {
+	uid     types.UID
+	version string
+}
+
+func newRevisionCache(size int) *revisionCache { return &revisionCache{lru.New(size)} }
+
+func (c *revisionCache) read(f *record.Format, o *v1alpha1.ControllerRevision) revision.Revision {
+	at := revisionKey{o.UID, o.ResourceVersion}
+	if r, ok := c.entries.Get(at); ok {
+		return r.(revision.Revision) //nolint:forcetypeassert // put in below
+	}
+	r := f.Read(o)
+	c.entries.Add(at, r)
+	return r
+}

@@ -1,0 +1,156 @@
+package composite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file reads and writes the log of a parent. What it is to hold is decided in log.go; all of it is stored before any
+// child is touched.
+
+// revisionResource is the resource of revisions.
+var revisionResource = v1alpha1.SchemeGroupVersion.WithResource("controllerrevisions").GroupResource()
+
+// gatherRevisions reads and claims the revisions of a parent.
+func (r *reconciler) gatherRevisions(ctx context.Context, o *observed) (*revisionLog, error) {
+	selector, err := r.format.Selector(o.parent)
+	if err != nil {
+		return nil, &faultError{Reason: "InvalidSelector", Err: err}
+	}
+	namespace, err := r.format.Namespace(o.parent)
+	if err != nil {
+		return nil, &faultError{Reason: "NoNamespaceForRevisions", Err: err}
+	}
+	var candidates []*v1alpha1.ControllerRevision
+	err = ownership.Candidates(ctx, r.cache, &v1alpha1.ControllerRevisionList{}, namespace, o.parent.GetUID(), selector, true,
+		func(c client.Object) error {
+			candidates = append(candidates, c.(*v1alpha1.ControllerRevision)) //nolint:forcetypeassert // the items of that list
+			return nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	claimer := &ownership.Claimer{
+		Parent: o.parent, Kind: r.parent.Kind, Selector: selector, Writer: r.client, Live: r.live,
+		Wrote: func(child client.Object) { r.ledger.Wrote(o.parent.GetUID(), revisionResource, child) },
+	}
+	claimed, err := ownership.Claim(ctx, claimer, candidates)
+	if err != nil {
+		return nil, fmt.Errorf("claim the revisions of %s: %w", r.describe(o.parent), err)
+	}
+	if claimer.Lost {
+		return nil, fmt.Errorf("%w: a revision changed while it was being adopted or released", errStale)
+	}
+	return newLog(r.format, r.revisions, o.parent, claimed, func(name string) bool { return o.memory.taken[name] })
+}
+
+// record stores what a plan means for the log, newest revision first.
+func (r *reconciler) record(ctx context.Context, o *observed, d *decision) error {
+	for _, w := range d.revisions {
+		var err error
+		if w.entry.object == nil {
+			err = r.createRevision(ctx, o, w)
+		} else {
+			err = r.updateRevision(ctx, o, w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if o.log != nil && o.log.kind == revision.Rollback && len(d.revisions) > 0 {
+		r.recorder.Eventf(o.parent, nil, corev1.EventTypeNormal, "RolledBack", "Record", "%s", o.log.reason)
+	}
+	return nil
+}
+
+// createRevision stores a new revision with its claims. An object that has the name and is that revision was made by a
+// request whose answer was lost; the next pass goes on from it.
+func (r *reconciler) createRevision(ctx context.Context, o *observed, w revisionWrite) error {
+	object, err := r.format.New(o.parent, o.log.snapshot, w.number, o.log.probe)
+	if err != nil {
+		return &faultError{Reason: "RevisionFailed", Err: err}
+	}
+	object.Children = w.children.Stored()
+	name := object.Name
+	how, err := r.revisionWriter.Create(ctx, o.parent, object, func(found client.Object) bool {
+		stored, ok := found.(*v1alpha1.ControllerRevision)
+		return ok && r.format.Holds(stored, o.parent.GetUID(), o.log.snapshot)
+	})
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil
+	case apierrors.IsRequestEntityTooLargeError(err):
+		return &faultError{Reason: "RevisionTooLarge", Err: fmt.Errorf("the versioned fields are more than the API server stores: %w", err)}
+	case err != nil:
+		return fmt.Errorf("record revision %s: %w", name, err)
+	case how == ownership.Taken:
+		o.memory.taken[name] = true
+		return fmt.Errorf("%w: the name %s of a revision is taken by another object", errStale, name)
+	case how == ownership.Existed:
+		return fmt.Errorf("%w: revision %s exists, and the cache does not show it", errStale, name)
+	}
+	log.FromContext(ctx).Info("Recorded", "revision", w.number, "name", name, "reason", o.log.reason)
+	return nil
+}
+
+// updateRevision changes number and claims of exactly the revision that was read. Its data is never written (H4).
+func (r *reconciler) updateRevision(ctx context.Context, o *observed, w revisionWrite) error {
+	stored := w.entry.object
+	metadata := map[string]any{"uid": stored.UID, "resourceVersion": stored.ResourceVersion}
+	children := w.children.Stored()
+	if children == nil {
+		children = []v1alpha1.ControllerRevisionChildren{} // null would remove the field, and mean the same
+	}
+	body := map[string]any{"metadata": metadata, "children": children}
+	if w.number != stored.Revision {
+		body["revision"] = w.number
+		metadata["annotations"] = map[string]string{
+			history.ParentUIDAnnotation:        string(o.log.stamp.ParentUID),
+			history.ParentGenerationAnnotation: fmt.Sprint(o.log.stamp.Generation),
+		}
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	out := &v1alpha1.ControllerRevision{}
+	out.Namespace, out.Name = stored.Namespace, stored.Name
+	err = r.client.Patch(ctx, out, client.RawPatch(types.MergePatchType, raw))
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return fmt.Errorf("%w: revision %s changed before it could be written", errStale, stored.Name)
+	case err != nil:
+		return fmt.Errorf("write revision %s: %w", stored.Name, err)
+	}
+	r.ledger.Wrote(o.parent.GetUID(), revisionResource, out)
+	return nil
+}
+
+// prune deletes the revisions that are more than the controller keeps.
+func (r *reconciler) prune(ctx context.Context, o *observed, d *decision) error {
+	if o.log == nil || d.plan.writes() {
+		return nil
+	}
+	for _, e := range o.log.surplus(d.plan.claims, r.limit) {
+		deleted, err := r.revisionWriter.Delete(ctx, o.parent, e.object)
+		if err != nil {
+			return fmt.Errorf("delete revision %s: %w", e.revision.Name, err)
+		}
+		if deleted {
+			log.FromContext(ctx).V(1).Info("Deleted a revision that nothing belongs to", "revision", e.revision.Number, "name", e.revision.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package composite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file writes the status of parents, and events: what the hook said, how far the rollout is, and what went wrong. It
+// writes only what differs, and once a second while a rollout goes on.
+
+// faultError is something that is wrong with a parent, its controller or what the hook said, and that another try alone
+// will not mend.
+type faultError struct {
+	// Reason is one word, for the condition.
+	Reason string
+	Err    error
+}
+
+func (e *faultError) Error() string { return e.Err.Error() }
+func (e *faultError) Unwrap() error { return e.Err }
+
+// statusMemory is what was done about the status of a parent.
+type statusMemory struct {
+	// at is when it was written last.
+	at time.Time
+	// sent is what was written, got what the API server made of it: schemas drop what they do not know, and it must not be
+	// written in every pass.
+	sent, got map[string]any
+	// event is the last text that an event was sent with, so that a parent that waits says so once.
+	event string
+}
+
+// report stores what the hook said and how far the rollout is. It returns when to do so if it is too early now.
+func (r *reconciler) report(ctx context.Context, o *observed, d *decision) (time.Duration, error) {
+	rolled := r.rolls && o.log != nil
+	status, reason, message := d.plan.condition(d.newest)
+	wantedStatus := statusOf(ownStatus(o.parent, d.answer.Status, r.builtin), o.parent.GetGeneration(), rolled, status, reason, message)
+	if !r.statusDiffers(o, wantedStatus) {
+		return 0, nil
+	}
+	m := &o.memory.status
+	if early := m.at.Add(statusEvery).Sub(r.clock.Now()); rolled && status == "False" && early > 0 && !r.newGeneration(o) {
+		return early, nil
+	}
+	if err := r.writeStatus(ctx, o.parent, o.memory, wantedStatus); err != nil {
+		return 0, err
+	}
+	if rolled {
+		r.announce(o, reason, message)
+	}
+	if o.log != nil {
+		r.reportUnreadable(o)
+	}
+	return 0, nil
+}
+
+// announce sends an event when a rollout begins to wait, and when it is over.
+func (r *reconciler) announce(o *observed, reason, message string) {
+	m := &o.memory.status
+	text := reason + message
+	if reason == "RolloutProgressing" || text == m.event || reason == "OnLatestRevision" && m.event == "" {
+		return // progress is in the status
+	}
+	m.event = text
+	kind := corev1.EventTypeNormal
+	r.recorder.Eventf(o.parent, nil, kind, reason, "Roll", "%s", message)
+}
+
+func (r *reconciler) reportUnreadable(o *observed) {
+	for _, u := range o.log.unreadable {
+		r.recorder.Eventf(o.parent, nil, corev1.EventTypeWarning, "UnreadableRevision", "Resolve", "%v; it is kept, and nothing is made from it", u.Err)
+	}
+}
+
+// newGeneration reports whether the stored status is about an older generation.
+func (r *reconciler) newGeneration(o *observed) bool {
+	at, _, _ := unstructured.NestedInt64(o.parent.Object, "status", "observedGeneration")
+	return at != o.parent.GetGeneration()
+}
+
+// statusDiffers reports whether the status is to be written.
+func (r *reconciler) statusDiffers(o *observed, status map[string]any) bool {
+	current, _, _ := unstructured.NestedFieldNoCopy(o.parent.Object, "status")
+	now, _ := current.(map[string]any)
+	if apply.Equal(now, status) {
+		return false
+	}
+	m := &o.memory.status
+	return m.sent == nil || !apply.Equal(m.sent, status) || !apply.Equal(m.got, now)
+}
+
+// failed reports a pass that ended with an error, and says when to try again.
+func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructured, m *memory, failed error) (reconcile.Result, error) {
+	if busy, ok := errors.AsType[*hook.TooManyRequestsError](failed); ok {
+		log.FromContext(ctx).V(1).Info("The hook wants to be asked later", "after", busy.After)
+		return reconcile.Result{RequeueAfter: max(busy.After, unseenRetry)}, nil
+	}
+	if ctx.Err() != nil {
+		return reconcile.Result{}, failed // we are being stopped, which is nobody's fault
+	}
+	reason, message := "SyncError", firstLine(failed)
+	if fault, ok := errors.AsType[*faultError](failed); ok {
+		reason = fault.Reason
+	}
+	if fault, ok := errors.AsType[*hook.Error](failed); ok {
+		reason = string(fault.Reason)
+	}
+	if text := reason + message; text != m.status.event {
+		m.status.event = text
+		r.recorder.Eventf(parent, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", message)
+	}
+	o := &observed{parent: parent, memory: m}
+	said, _, _ := unstructured.NestedMap(parent.Object, "status")
+	at, _, _ := unstructured.NestedInt64(parent.Object, "status", "observedGeneration")
+	if d := m.decided; d != nil { // the hook has answered, and what could be done was
+		said, at = ownStatus(parent, d.answer.Status, r.builtin), parent.GetGeneration()
+	}
+	status := statusOf(said, at, true, "False", reason, message)
+	if at == 0 {
+		delete(status, "observedGeneration") // nothing was acted on yet
+	}
+	if r.statusDiffers(o, status) {
+		if err := r.writeStatus(ctx, parent, m, status); err != nil && !errors.Is(err, errStale) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return reconcile.Result{}, failed
+}
+
+// firstLine is the first of several joined errors. The others are most likely the same, and as many as there are children.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// writeStatus stores a status. It is fenced by the resource version: what is said of an older read of the parent never
+// replaces what is said of a newer one (S2).
+func (r *reconciler) writeStatus(ctx context.Context, parent *unstructured.Unstructured, m *memory, status map[string]any) error {
+	out := &unstructured.Unstructured{Object: make(map[string]any, len(parent.Object))}
+	for field, value := range parent.Object {
+		out.Object[field] = value
+	}
+	out.Object["status"] = status
+	patch := client.MergeFromWithOptions(parent, client.MergeFromWithOptimisticLock{})
+	body, err := patch.Data(out)
+	if err != nil {
+		return fmt.Errorf("encode the status of %s: %w", r.describe(parent), err)
+	}
+	answer := ownership.Blank(parent).(*unstructured.Unstructured) //nolint:forcetypeassert // Blank returns the type that it is given
+	err = r.client.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), body))
+	switch {
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("%w: %w", errStale, err)
+	case apierrors.IsNotFound(err):
+		return r.noStatus(ctx, parent, err)
+	case err != nil:
+		return fmt.Errorf("write the status of %s: %w", r.describe(parent), err)
+	}
+	got, _, _ := unstructured.NestedMap(answer.Object, "status")
+	m.status.at, m.status.sent, m.status.got = r.clock.Now(), status, got
+	current, _, _ := unstructured.NestedMap(parent.Object, "status")
+	if m.told == parent.GetResourceVersion() || m.own == parent.GetResourceVersion() {
+		if m.own = ""; apply.Equal(hookPart(current), hookPart(got)) {
+			m.own = answer.GetResourceVersion() // the hook has said all of it
+		}
+	}
+	r.ledger.Wrote(parent.GetUID(), r.parent.Resource.GroupResource(), answer)
+	return nil
+}
+
+// noStatus tells a parent that is gone from a resource without the status subresource, in Metacontroller's words.
+func (r *reconciler) noStatus(ctx context.Context, parent *unstructured.Unstructured, notFound error) error {
+	if _, err := ownership.Reread(ctx, r.live, parent); err != nil {
+		return err
+	}
+	return &faultError{Reason: "SyncError", Err: fmt.Errorf(
+		"%s does not have subresource 'Status' enabled, so that nobody can be told what became of its parents: %w",
+		r.parent.Resource.GroupResource(), notFound)}
+}

@@ -1,0 +1,220 @@
+package composite
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file makes a running controller of each CompositeController: hooks, indexes, read-your-writes, and which event wakes
+// which parent.
+
+// Name is that of the controller in a manager.
+const Name = "composite"
+
+// Sizes of the memories of one hosted controller, in entries. What does not fit is made again.
+const (
+	memoSize     = 16384
+	servedSize   = 4096
+	revisionSize = 8192
+)
+
+// Setup adds to mgr what runs a controller for each CompositeController there is. It returns an error if mgr cannot take
+// it. mgr's scheme must have the types of api/metacontroller/v1alpha1.
+func Setup(ctx context.Context, mgr ctrl.Manager, o host.Options) error {
+	env, err := host.NewEnvironment(mgr, o)
+	if err != nil {
+		return err
+	}
+	return host.Supervise(ctx, mgr, env, Name, func(ctx context.Context, cc *v1alpha1.CompositeController) (*host.Controller, error) {
+		return build(ctx, env, cc)
+	})
+}
+
+// build makes the controller of the parents of cc.
+func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController) (*host.Controller, error) {
+	if cc.Spec.Hooks == nil || cc.Spec.Hooks.Sync == nil {
+		return nil, &host.Error{Reason: "NoSyncHook", Err: errors.New("spec.hooks.sync is not set, so that nobody says what the children are")}
+	}
+	s, err := read(cc, env)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := newHooks(env, cc, s)
+	if err != nil {
+		return nil, err
+	}
+	indexed := s.children
+	if s.recorded { // who has no revisions needs no right to read any
+		indexed = append([]host.Resource{host.Revisions}, indexed...)
+	}
+	ledger, err := env.LedgerOf(ctx, indexed, []host.Resource{s.parent})
+	if err != nil {
+		hooks.close()
+		return nil, err
+	}
+	r := newReconciler(env, s, ledger)
+	r.sync = hooks.sync
+	if hooks.finalize != nil {
+		r.finalize = hooks.finalize
+	}
+	related := env.NewRelated(hooks.customize, hook.Version(cc.Spec.Hooks.Customize.EffectiveVersion()), s.parent)
+	resync := host.NewResync(period(cc), func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
+	r.related, r.resync = related, resync
+	sources := append(r.sources(env), related.Source(), resync)
+	return &host.Controller{Reconciler: r, Sources: sources, Close: hooks.close}, nil
+}
+
+// hooks are those of one CompositeController.
+type hooks struct{ sync, finalize, customize *hook.Hook }
+
+func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settings) (*hooks, error) {
+	told, err := env.Controller(hook.Composite, cc, s.children)
+	if err != nil {
+		return nil, err
+	}
+	out := &hooks{}
+	for _, h := range []struct {
+		kind     hook.Kind
+		declared *v1alpha1.Hook
+		into     **hook.Hook
+	}{
+		{hook.Sync, cc.Spec.Hooks.Sync, &out.sync},
+		{hook.Finalize, cc.Spec.Hooks.Finalize, &out.finalize},
+		{hook.Customize, cc.Spec.Hooks.Customize, &out.customize},
+	} {
+		if *h.into, err = env.Hook(told, h.kind, h.declared, cc.Spec.EndpointConfigs); err != nil {
+			out.close()
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (h *hooks) close() {
+	for _, one := range []*hook.Hook{h.sync, h.finalize, h.customize} {
+		if one != nil {
+			one.Close()
+		}
+	}
+}
+
+func period(cc *v1alpha1.CompositeController) time.Duration {
+	if cc.Spec.ResyncPeriodSeconds == nil {
+		return 0
+	}
+	return time.Duration(*cc.Spec.ResyncPeriodSeconds) * time.Second
+}
+
+// newReconciler returns a reconciler that lacks its hooks.
+func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger) *reconciler {
+	r := &reconciler{
+		settings: s, cache: env.Cache, client: env.Client, live: env.Live, ledger: ledger, recorder: env.Recorder, clock: env.Clock,
+		writers:        map[schema.GroupKind]ownership.Writer{},
+		fresh:          map[schema.GroupKind]*ownership.Confirmer{},
+		revisionWriter: ownership.Writer{Client: env.Client, Live: env.Live, Ledger: ledger, Resource: revisionResource},
+		freshRevisions: &ownership.Confirmer{Live: env.Live, Children: host.Revisions.Kind},
+		memo:           apply.NewMemo(memoSize),
+		revisions:      newRevisionCache(revisionSize),
+		served:         lru.New(servedSize),
+	}
+	for _, kind := range s.children {
+		r.writers[kind.Kind.GroupKind()] = ownership.Writer{
+			Client: env.Client, Live: env.Live, Ledger: ledger, Resource: kind.Resource.GroupResource(),
+		}
+		r.fresh[kind.Kind.GroupKind()] = &ownership.Confirmer{Live: env.Live, Children: kind.Kind}
+	}
+	return r
+}
+
+// sources wake parents for their own events and for those of children and revisions.
+func (r *reconciler) sources(env *host.Environment) []source.Source {
+	out := []source.Source{&host.Events{Cache: env.Cache, Object: r.parent.New(), Handler: r.parentEvents()}}
+	owned := r.lookup(r.format.ChildSelector).Router().Handler()
+	for _, kind := range r.children {
+		out = append(out, &host.Events{Cache: env.Cache, Object: kind.New(), Handler: owned})
+	}
+	if r.recorded {
+		logged := r.lookup(r.format.Selector).Router().Handler()
+		out = append(out, &host.Events{Cache: env.Cache, Object: &v1alpha1.ControllerRevision{}, Handler: logged})
+	}
+	return out
+}
+
+// lookup says how parents are found that select objects as selector says.
+func (r *reconciler) lookup(selector func(parent *unstructured.Unstructured) (labels.Selector, error)) ownership.Parents {
+	return ownership.Parents{
+		Reader:        r.cache,
+		Kind:          r.parent.Kind.GroupKind(),
+		New:           r.parent.New,
+		NewList:       r.parent.NewList,
+		ClusterScoped: !r.parent.Namespaced,
+		Selector: func(o client.Object) (labels.Selector, error) {
+			parent, ok := o.(*unstructured.Unstructured)
+			if !ok || !r.settings.matches(parent) {
+				return labels.Nothing(), nil
+			}
+			return selector(parent)
+		},
+	}
+}
+
+// resourceOf returns the resource of a declared kind of child.
+func (r *reconciler) resourceOf(kind schema.GroupKind) schema.GroupResource {
+	return r.writers[kind].Resource
+}
+
+// parentEvents wakes parents for what concerns them.
+func (r *reconciler) parentEvents() handler.EventHandler {
+	all := ownership.ParentEvents(r.forget)
+	if !r.ignoreStatus {
+		return all
+	}
+	return handler.Funcs{
+		CreateFunc: all.Create,
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if statusOnly(e.ObjectOld, e.ObjectNew) {
+				return
+			}
+			all.Update(ctx, e, q)
+		},
+		DeleteFunc: all.Delete,
+	}
+}
+
+// statusOnly reports whether an update changed nothing that ignoreStatusChanges looks at (Metacontroller).
+func statusOnly(before, after client.Object) bool {
+	return before.GetUID() == after.GetUID() &&
+		before.GetGeneration() == after.GetGeneration() &&
+		reflect.DeepEqual(before.GetLabels(), after.GetLabels()) &&
+		reflect.DeepEqual(before.GetAnnotations(), after.GetAnnotations()) &&
+		before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp())
+}
+
+// ours are the parents that a resync wakes.
+func (r *reconciler) ours(ctx context.Context) []types.NamespacedName {
+	return r.lookup(r.format.ChildSelector).Select(ctx, "", func(parent client.Object) bool {
+		u, ok := parent.(*unstructured.Unstructured)
+		return ok && (r.matches(u) || r.finalized(u))
+	})
+}

@@ -1,0 +1,207 @@
+package deploy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+)
+
+// This file makes the roles of one CompositeController or DecoratorController: what the manager may touch is what that
+// controller lists. The roles that all of them share are files, roles/composite.yaml and roles/decorator.yaml.
+
+// Grant is what the roles of a controller are to hold, or not to hold, beyond what the controller says itself.
+type Grant struct {
+	// Related are the resources that its customize hook may ask for. Only the hook knows them. They are granted to be read.
+	Related []schema.GroupResource
+	// Allow are resources that are granted although to write them is to have other rights as well; see [PowerfulError].
+	Allow []schema.GroupResource
+	// Namespace, unless it is empty, is the only one in which anything is granted, Secrets and ConfigMaps that the
+	// controller names excepted. Parents and children that are in no namespace cannot be granted then.
+	Namespace string
+}
+
+// NoControllerError says that an object has no roles: it is neither a CompositeController nor a DecoratorController.
+type NoControllerError struct {
+	// Kind is what it is.
+	Kind schema.GroupVersionKind
+}
+
+func (e *NoControllerError) Error() string {
+	return fmt.Sprintf("%s is no CompositeController and no DecoratorController of %s", e.Kind.Kind, v1alpha1.SchemeGroupVersion)
+}
+
+// RolesOf returns the roles of a controller that was read from a file or from the API server. The error is a
+// [*NoControllerError] if it is none, and otherwise as for [CompositeRoles].
+func RolesOf(controller *unstructured.Unstructured, g Grant) ([]runtime.Object, error) {
+	switch kind := controller.GroupVersionKind(); kind {
+	case v1alpha1.SchemeGroupVersion.WithKind("CompositeController"):
+		return rolesOf(controller, CompositeRoles, g)
+	case v1alpha1.SchemeGroupVersion.WithKind("DecoratorController"):
+		return rolesOf(controller, DecoratorRoles, g)
+	default:
+		return nil, &NoControllerError{Kind: kind}
+	}
+}
+
+func rolesOf[T any](o *unstructured.Unstructured, roles func(*T, Grant) ([]runtime.Object, error), g Grant) ([]runtime.Object, error) {
+	var controller T
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &controller); err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	out, err := roles(&controller, g)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	return out, nil
+}
+
+// CompositeRoles returns the roles that the manager needs to run one CompositeController, bound to the manager's service
+// account. The error is a [*PowerfulError], or says which field of the controller cannot be granted.
+func CompositeRoles(c *v1alpha1.CompositeController, g Grant) ([]runtime.Object, error) {
+	r := newRights()
+	parent, err := r.resource(c.Spec.ParentResource.ResourceRule)
+	if err != nil {
+		return nil, fmt.Errorf("parentResource: %w", err)
+	}
+	hooks := c.Spec.Hooks
+	if hooks == nil {
+		hooks = &v1alpha1.CompositeControllerHooks{}
+	}
+	r.allow(parent, "", toRead...)
+	if hooks.Finalize != nil {
+		r.allow(parent, "", "patch") // the finalizer
+	}
+	r.allow(parent, "/status", "patch")
+	r.allow(parent, "/finalizers", "update") // blockOwnerDeletion, of children and of revisions
+	// Whoever rolls children, or says what a revision holds, gets revisions.
+	if slices.ContainsFunc(c.Spec.ChildResources, rolling) || c.Spec.ParentResource.RevisionHistory != nil {
+		r.allow(v1alpha1.SchemeGroupVersion.WithResource("controllerrevisions").GroupResource(), "", toMake...)
+	}
+	for i, child := range c.Spec.ChildResources {
+		resource, err := r.resource(child.ResourceRule)
+		if err != nil {
+			return nil, fmt.Errorf("childResources[%d]: %w", i, err)
+		}
+		r.allow(resource, "", toMake...)
+	}
+	r.hooks(c.Spec.EndpointConfigs, hooks.Sync, hooks.Finalize, hooks.Customize)
+	return r.roles("cairn-composite:"+c.Name, c.Name, g)
+}
+
+// DecoratorRoles returns the roles that the manager needs to run one DecoratorController. Errors are as for
+// [CompositeRoles].
+func DecoratorRoles(c *v1alpha1.DecoratorController, g Grant) ([]runtime.Object, error) {
+	r := newRights()
+	for i, rule := range c.Spec.Resources {
+		resource, err := r.resource(rule.ResourceRule)
+		if err != nil {
+			return nil, fmt.Errorf("resources[%d]: %w", i, err)
+		}
+		r.allow(resource, "", toRead...)
+		r.allow(resource, "", "patch") // labels, annotations, the finalizer
+		r.allow(resource, "/status", "patch")
+		if len(c.Spec.Attachments) > 0 {
+			r.allow(resource, "/finalizers", "update")
+		}
+	}
+	for i, attachment := range c.Spec.Attachments {
+		resource, err := r.resource(attachment.ResourceRule)
+		if err != nil {
+			return nil, fmt.Errorf("attachments[%d]: %w", i, err)
+		}
+		r.allow(resource, "", toMake...)
+	}
+	if hooks := c.Spec.Hooks; hooks != nil {
+		r.hooks(c.Spec.EndpointConfigs, hooks.Sync, hooks.Finalize, hooks.Customize)
+	}
+	return r.roles("cairn-decorator:"+c.Name, c.Name, g)
+}
+
+func rolling(c v1alpha1.ChildResource) bool { return c.UpdateStrategy.EffectiveMethod().Rolling() }
+
+// YAML returns objects as one YAML stream.
+func YAML(objects []runtime.Object) string {
+	var out strings.Builder
+	for i, o := range objects {
+		if i > 0 {
+			out.WriteString("---\n")
+		}
+		out.Write(must(yaml.Marshal(o))) // plain data
+	}
+	return out.String()
+}
+
+// roles checks what was collected and makes objects of it.
+func (r *rights) roles(name, controller string, g Grant) ([]runtime.Object, error) {
+	if problems := validation.IsDNS1123Subdomain(controller); len(problems) > 0 {
+		return nil, fmt.Errorf("the controller's name %q: %s", controller, problems[0])
+	}
+	if problems := validation.IsDNS1123Label(g.Namespace); g.Namespace != "" && len(problems) > 0 {
+		return nil, fmt.Errorf("namespace %q: %s", g.Namespace, problems[0])
+	}
+	if err := r.powerful(g.Allow); err != nil {
+		return nil, err
+	}
+	for _, related := range g.Related {
+		if err := grantable(related); err != nil {
+			return nil, fmt.Errorf("related resource %s: %w", related, err)
+		}
+		r.allow(related, "", toWatch...)
+	}
+	var out []runtime.Object
+	if g.Namespace == "" {
+		out = append(out, clusterRole(name, r.rules()), clusterRoleBinding(name))
+	} else {
+		out = append(out, role(name, g.Namespace, r.rules()), roleBinding(name, g.Namespace))
+	}
+	credentials, err := r.credentials()
+	if err != nil {
+		return nil, err
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(credentials)) {
+		out = append(out, role(name+":credentials", namespace, credentials[namespace]), roleBinding(name+":credentials", namespace))
+	}
+	return out, nil
+}
+
+func clusterRole(name string, rules []rbacv1.PolicyRule) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{TypeMeta: rbacType("ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+}
+
+func role(name, namespace string, rules []rbacv1.PolicyRule) *rbacv1.Role {
+	return &rbacv1.Role{TypeMeta: rbacType("Role"), ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Rules: rules}
+}
+
+func clusterRoleBinding(name string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		TypeMeta: rbacType("ClusterRoleBinding"), ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: manager(),
+	}
+}
+
+func roleBinding(name, namespace string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		TypeMeta: rbacType("RoleBinding"), ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: manager(),
+	}
+}
+
+func rbacType(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+// manager is who gets the rights.
+func manager() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: ServiceAccount, Namespace: Namespace}}
+}

@@ -1,0 +1,337 @@
+package deploy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+)
+
+// parse returns a controller as its author wrote it.
+func parse[T any](t *testing.T, manifest string) *T {
+	t.Helper()
+	c := new(T)
+	if err := yaml.UnmarshalStrict([]byte(manifest), c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestCompositeRoles(t *testing.T) {
+	for name, c := range map[string]struct {
+		controller string
+		grant      Grant
+		want       string
+	}{
+		// Whoever looks at the rules of a controller without hooks sees what every parent needs, and nothing to write on it.
+		"nothing listed": {
+			controller: `
+metadata: {name: bare}
+spec: {parentResource: {apiVersion: ctl.example.com/v1, resource: cats}}`,
+			want: `
+ClusterRole cairn-composite:bare
+  cats.ctl.example.com get list watch
+  cats/status.ctl.example.com patch
+  cats/finalizers.ctl.example.com update`,
+		},
+		"rolling, and a finalize hook": {
+			controller: `
+metadata: {name: catset}
+spec:
+  parentResource: {apiVersion: ctl.example.com/v1, resource: catsets}
+  childResources:
+  - {apiVersion: v1, resource: pods, updateStrategy: {method: RollingRecreate}}
+  - {apiVersion: v1, resource: services}
+  - {apiVersion: apps/v1, resource: deployments}
+  - {apiVersion: apps/v1beta1, resource: deployments}
+  hooks:
+    sync: {webhook: {url: http://hook}}
+    finalize: {webhook: {url: http://hook}}`,
+			want: `
+ClusterRole cairn-composite:catset
+  catsets.ctl.example.com get list watch patch
+  catsets/status.ctl.example.com patch
+  catsets/finalizers.ctl.example.com update
+  controllerrevisions.metacontroller.k8s.io get list watch create patch delete
+  pods,services get list watch create patch delete
+  deployments.apps get list watch create patch delete`,
+		},
+		"recorded, and not rolled": {
+			controller: `
+metadata: {name: cats}
+spec:
+  parentResource: {apiVersion: ctl.example.com/v1, resource: cats, revisionHistory: {fieldPaths: [spec.template]}}
+  childResources: [{apiVersion: v1, resource: pods}]`,
+			want: `
+ClusterRole cairn-composite:cats
+  cats.ctl.example.com get list watch
+  cats/status.ctl.example.com patch
+  cats/finalizers.ctl.example.com update
+  controllerrevisions.metacontroller.k8s.io get list watch create patch delete
+  pods get list watch create patch delete`,
+		},
+		// A child of the parent's own kind gets one rule.
+		"children that are parents": {
+			controller: `
+metadata: {name: trees}
+spec:
+  parentResource: {apiVersion: ctl.example.com/v1, resource: trees}
+  childResources: [{apiVersion: ctl.example.com/v1, resource: trees}]`,
+			want: `
+ClusterRole cairn-composite:trees
+  trees.ctl.example.com get list watch create patch delete
+  trees/status.ctl.example.com patch
+  trees/finalizers.ctl.example.com update`,
+		},
+		"related, in one namespace": {
+			controller: `
+metadata: {name: cats}
+spec:
+  parentResource: {apiVersion: ctl.example.com/v1, resource: cats}
+  childResources: [{apiVersion: v1, resource: configmaps}]`,
+			grant: Grant{
+				Namespace: "team",
+				Related:   []schema.GroupResource{{Resource: "configmaps"}, {Resource: "secrets"}, {Group: "apps", Resource: "deployments"}},
+			},
+			want: `
+Role team/cairn-composite:cats
+  cats.ctl.example.com get list watch
+  cats/status.ctl.example.com patch
+  cats/finalizers.ctl.example.com update
+  configmaps get list watch create patch delete
+  secrets list watch
+  deployments.apps list watch`,
+		},
+		// Each object is named, whichever hook refers to it; hooks that nobody asks refer to nothing.
+		"credentials": {
+			controller: `
+metadata: {name: tls}
+spec:
+  parentResource: {apiVersion: ctl.example.com/v1, resource: cats}
+  hooks:
+    sync: {webhook: {url: https://a, caBundle: {configMapRef: {name: ca, namespace: hooks}}, authorization: {secretRef: {name: token, namespace: hooks, key: k}}}}
+    finalize: {webhook: {url: https://b, caBundle: {secretRef: {name: ca, namespace: other}}}}
+    customize: {webhook: {url: https://c, clientTLS: {secretRef: {name: pair, namespace: hooks}}}}
+    preUpdateChild: {webhook: {url: https://d, basicAuth: {secretRef: {name: never, namespace: hooks}}}}
+  endpointConfigs:
+  - {host: e, basicAuth: {secretRef: {name: user, namespace: hooks}}}`,
+			want: `
+ClusterRole cairn-composite:tls
+  cats.ctl.example.com get list watch patch
+  cats/status.ctl.example.com patch
+  cats/finalizers.ctl.example.com update
+Role hooks/cairn-composite:tls:credentials
+  secrets list watch [pair token user]
+  configmaps list watch [ca]
+Role other/cairn-composite:tls:credentials
+  secrets list watch [ca]`,
+		},
+		"powerful, on purpose": {
+			controller: `
+metadata: {name: tenants}
+spec:
+  parentResource: {apiVersion: ctl.example.com/v1, resource: tenants}
+  childResources: [{apiVersion: rbac.authorization.k8s.io/v1, resource: rolebindings}]`,
+			grant: Grant{Allow: []schema.GroupResource{{Group: rbacv1.GroupName, Resource: "rolebindings"}}},
+			want: `
+ClusterRole cairn-composite:tenants
+  tenants.ctl.example.com get list watch
+  tenants/status.ctl.example.com patch
+  tenants/finalizers.ctl.example.com update
+  rolebindings.rbac.authorization.k8s.io get list watch create patch delete`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := CompositeRoles(parse[v1alpha1.CompositeController](t, c.controller), c.grant)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(strings.TrimSpace(c.want), render(t, got)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestDecoratorRoles(t *testing.T) {
+	const labels = `
+metadata: {name: labels}
+spec:
+  resources: [{apiVersion: v1, resource: namespaces}, {apiVersion: apps/v1, resource: deployments}]
+  hooks: {sync: {webhook: {url: https://a, authorization: {secretRef: {name: token, namespace: hooks, key: k}}}}}`
+	for manifest, want := range map[string]string{
+		labels: `
+ClusterRole cairn-decorator:labels
+  namespaces get list watch patch
+  namespaces/status patch
+  deployments.apps get list watch patch
+  deployments/status.apps patch
+Role hooks/cairn-decorator:labels:credentials
+  secrets list watch [token]`,
+		labels + `
+  attachments: [{apiVersion: v1, resource: services}]`: `
+ClusterRole cairn-decorator:labels
+  namespaces get list watch patch
+  namespaces/status patch
+  namespaces/finalizers update
+  deployments.apps get list watch patch
+  deployments/status.apps patch
+  deployments/finalizers.apps update
+  services get list watch create patch delete
+Role hooks/cairn-decorator:labels:credentials
+  secrets list watch [token]`,
+	} {
+		got, err := DecoratorRoles(parse[v1alpha1.DecoratorController](t, manifest), Grant{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(strings.TrimSpace(want), render(t, got)); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+// TestRefusedRoles: what RBAC would read as more than one object or resource is said, and not granted.
+func TestRefusedRoles(t *testing.T) {
+	for _, c := range []struct{ spec, want string }{
+		{`parentResource: {apiVersion: v1, resource: "*"}`, `parentResource: resource "*"`},
+		{`parentResource: {apiVersion: "*/v1", resource: cats}`, `parentResource: API group "*"`},
+		{`parentResource: {apiVersion: a/b/c, resource: cats}`, `parentResource: unexpected GroupVersion`},
+		{`parentResource: {apiVersion: v1, resource: ""}`, `resource ""`},
+		{`{parentResource: {apiVersion: v1, resource: cats}, childResources: [{apiVersion: v1, resource: pods/exec}]}`, `childResources[0]: resource "pods/exec"`},
+		{`{parentResource: {apiVersion: v1, resource: cats}, childResources: [{apiVersion: v1, resource: secrets}]}`, `secrets: credentials of everybody`},
+		{`{parentResource: {apiVersion: v1, resource: cats}, childResources: [{apiVersion: metacontroller.k8s.io/v1alpha1, resource: controllerrevisions}]}`, `controllerrevisions.metacontroller.k8s.io: they say`},
+		{`{parentResource: {apiVersion: v1, resource: cats}, hooks: {sync: {webhook: {clientTLS: {secretRef: {namespace: hooks, name: ""}}}}}}`, `by the name ""`},
+		{`{parentResource: {apiVersion: v1, resource: cats}, hooks: {sync: {webhook: {clientTLS: {secretRef: {namespace: "", name: tls}}}}}}`, `namespace ""`},
+	} {
+		controller := parse[v1alpha1.CompositeController](t, "metadata: {name: cats}\nspec: "+strings.TrimSpace(braced(c.spec)))
+		if got, err := CompositeRoles(controller, Grant{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v\n%s", c.spec, err, render(t, got))
+		}
+	}
+	bare := parse[v1alpha1.CompositeController](t, "{metadata: {name: cats}, spec: {parentResource: {apiVersion: v1, resource: cats}}}")
+	for _, g := range []Grant{{Namespace: "*"}, {Related: []schema.GroupResource{{Resource: "*"}}}, {Related: []schema.GroupResource{{Group: "*", Resource: "pods"}}}} {
+		if _, err := CompositeRoles(bare, g); err == nil {
+			t.Errorf("%+v is granted", g)
+		}
+	}
+	bare.Name = ""
+	if _, err := CompositeRoles(bare, Grant{}); err == nil {
+		t.Error("roles without a name")
+	}
+	_, err := DecoratorRoles(parse[v1alpha1.DecoratorController](t, `{metadata: {name: x}, spec: {resources: [{apiVersion: apiextensions.k8s.io/v1, resource: customresourcedefinitions}, {apiVersion: v1, resource: secrets}]}}`), Grant{})
+	powerful, ok := errors.AsType[*PowerfulError](err)
+	if want := []schema.GroupResource{{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, {Resource: "secrets"}}; !ok || !slices.Equal(powerful.Resources, want) {
+		t.Error(err)
+	}
+}
+
+// TestNoRoleSaysAll: whatever a controller says, no rule of its roles covers more than it names.
+func TestNoRoleSaysAll(t *testing.T) {
+	odd := rapid.SampledFrom([]string{"*", "", "a/b", "*/v1", "pods/exec", "A", "x y", ".."})
+	granted := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		word := func(label, usual string) string {
+			if rapid.IntRange(0, 9).Draw(rt, label) == 0 {
+				return odd.Draw(rt, label)
+			}
+			return usual
+		}
+		rule := func(label string) v1alpha1.ResourceRule {
+			return v1alpha1.ResourceRule{APIVersion: word(label, "apps/v1"), Resource: word(label, "deployments")}
+		}
+		c := &v1alpha1.CompositeController{}
+		c.Name = word("name", "cats")
+		c.Spec.ParentResource.ResourceRule = rule("parent")
+		c.Spec.ChildResources = []v1alpha1.ChildResource{{ResourceRule: rule("child")}}
+		ref := v1alpha1.SecretReference{Name: word("secret", "tls"), Namespace: word("secret", "hooks")}
+		c.Spec.EndpointConfigs = []v1alpha1.EndpointConfig{{ClientTLS: &v1alpha1.ClientTLS{SecretRef: ref}}}
+		g := Grant{Namespace: word("namespace", "team"), Related: []schema.GroupResource{{Resource: word("related", "pods")}}}
+		objects, err := CompositeRoles(c, g)
+		if err != nil {
+			return
+		}
+		granted++
+		for _, o := range objects {
+			for _, rule := range rulesOf(o) {
+				all := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.ResourceNames)
+				if slices.Contains(all, "*") || slices.Contains(rule.Resources, "") || slices.Contains(rule.ResourceNames, "") {
+					rt.Fatalf("%+v", rule)
+				}
+				if slices.Equal(rule.Resources, []string{"secrets"}) && len(rule.ResourceNames) == 0 {
+					rt.Fatalf("all secrets: %+v", rule)
+				}
+			}
+		}
+	})
+	if granted == 0 {
+		t.Error("nothing was ever granted")
+	}
+}
+
+func braced(s string) string {
+	if strings.HasPrefix(s, "{") {
+		return s
+	}
+	return "{" + s + "}"
+}
+
+func rulesOf(o runtime.Object) []rbacv1.PolicyRule {
+	switch o := o.(type) {
+	case *rbacv1.ClusterRole:
+		return o.Rules
+	case *rbacv1.Role:
+		return o.Rules
+	}
+	return nil
+}
+
+// render writes roles as a person would list them, and checks that each is bound to the manager.
+func render(t *testing.T, objects []runtime.Object) string {
+	t.Helper()
+	var out strings.Builder
+	var bound []string
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *rbacv1.ClusterRole:
+			fmt.Fprintf(&out, "ClusterRole %s\n", o.Name)
+		case *rbacv1.Role:
+			fmt.Fprintf(&out, "Role %s/%s\n", o.Namespace, o.Name)
+		case *rbacv1.ClusterRoleBinding:
+			bound = append(bound, fmt.Sprintf("%s %s %+v", o.RoleRef.Kind, o.RoleRef.Name, o.Subjects))
+		case *rbacv1.RoleBinding:
+			bound = append(bound, fmt.Sprintf("%s %s/%s %+v", o.RoleRef.Kind, o.Namespace, o.RoleRef.Name, o.Subjects))
+		}
+		for _, rule := range rulesOf(o) {
+			resources := strings.Join(rule.Resources, ",")
+			if rule.APIGroups[0] != "" {
+				resources += "." + rule.APIGroups[0]
+			}
+			names := ""
+			if len(rule.ResourceNames) > 0 {
+				names = fmt.Sprintf(" %v", rule.ResourceNames)
+			}
+			fmt.Fprintf(&out, "  %s %s%s\n", resources, strings.Join(rule.Verbs, " "), names)
+		}
+	}
+	var want []string
+	for line := range strings.Lines(out.String()) {
+		if !strings.HasPrefix(line, " ") {
+			want = append(want, strings.TrimSpace(line)+" [{Kind:ServiceAccount APIGroup: Name:cairn-manager Namespace:cairn-system}]")
+		}
+	}
+	if d := cmp.Diff(want, bound); d != "" {
+		t.Errorf("bindings: %s", d)
+	}
+	return strings.TrimSpace(out.String())
+}
