@@ -290,6 +290,32 @@ func TestUndoRace(t *testing.T) {
 	}
 }
 
+// TestAPlanIsOfWhatWasRead: a caller who goes on with the object does not change what a plan was made for.
+func TestAPlanIsOfWhatWasRead(t *testing.T) {
+	cc, nap := catSets(), catSet("2")
+	server := petServer(t, interceptor.Funcs{}, nap, cc, taken(t, cc, catSet("1"), 1), taken(t, cc, nap, 2))
+	mine := catSet("")
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(nap), mine); err != nil {
+		t.Fatal(err)
+	}
+	i := New(server)
+	u, err := i.PlanUndo(t.Context(), mine, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine.SetGeneration(4)
+	if err := unstructured.SetNestedField(mine.Object, "3", "spec", "template", "text"); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Update(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	var changed *ChangedError
+	if _, err := i.Apply(t.Context(), u, false); !errors.As(err, &changed) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestClaims: a child in two revisions belongs to the newer, and to that of the spec where there are no numbers.
 func TestClaims(t *testing.T) {
 	cc, nap := catSets(), catSet("2")

@@ -104,8 +104,8 @@ func (i *Inspector) kinds(ctx context.Context, gk schema.GroupKind, parent clien
 	return found, nil
 }
 
-// as returns parent in the type and the version in which k looks at it. Another version has other fields; the API server
-// is the one who converts.
+// as returns a copy of parent in the type and the version in which k looks at it: a plan stays what it is if the caller
+// goes on with the object. Another version has other fields; the API server is the one who converts.
 func (i *Inspector) as(ctx context.Context, k kind, gvk schema.GroupVersionKind, parent client.Object) (client.Object, error) {
 	if gvk != k.is().GroupVersionKind {
 		return i.get(ctx, k, client.ObjectKeyFromObject(parent))
@@ -114,7 +114,7 @@ func (i *Inspector) as(ctx context.Context, k kind, gvk schema.GroupVersionKind,
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s/%s as its type: %w", gvk.Kind, parent.GetNamespace(), parent.GetName(), err)
 	}
-	return out, nil
+	return out.DeepCopyObject().(client.Object), nil //nolint:forcetypeassert // a copy is what it is a copy of
 }
 
 func (i *Inspector) get(ctx context.Context, k kind, key client.ObjectKey) (client.Object, error) {
