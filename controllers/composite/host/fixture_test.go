@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -243,8 +244,8 @@ func (c *caches) key(o client.Object) informerKey {
 	if err != nil {
 		c.Fatal(err)
 	}
-	_, unstructured := o.(runtime.Unstructured)
-	return informerKey{kind, unstructured}
+	_, untyped := o.(runtime.Unstructured)
+	return informerKey{kind, untyped}
 }
 
 func (c *caches) GetInformer(_ context.Context, o client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
@@ -332,7 +333,17 @@ func (c *caches) listWatch(key informerKey, o client.Object) toolscache.ListerWa
 			return into, c.client.List(ctx, into)
 		},
 		WatchFuncWithContext: func(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
-			return c.client.Watch(ctx, list())
+			changes, err := c.client.Watch(ctx, list())
+			if err != nil || !key.unstructured {
+				return changes, err
+			}
+			return watch.Filter(changes, func(e watch.Event) (watch.Event, bool) { // the fake client sends typed objects
+				fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(e.Object)
+				o := &unstructured.Unstructured{Object: fields}
+				o.SetGroupVersionKind(key.kind)
+				e.Object = o
+				return e, err == nil
+			}), nil
 		},
 	}}
 }
