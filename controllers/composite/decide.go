@@ -45,11 +45,7 @@ type prepared struct {
 // decide makes the plan of a pass.
 func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*decision, error) {
 	d := &decision{manages: managed(o.parent)}
-	related, err := r.related.Gather(ctx, o.parent)
-	if err != nil {
-		return nil, err
-	}
-	q := &hook.Question{Parent: o.parent, Version: o.memory.version(o.parent), Children: o.groups, Related: related, Again: resync}
+	q := &hook.Question{Parent: o.parent, Version: o.memory.version(o.parent), Children: o.groups, Again: resync}
 	f := facts{observed: o.children, strategies: r.strategies, now: r.clock.Now(), answers: map[string]wanted{}}
 	if o.log != nil {
 		d.newest = o.log.newest.revision.Name
@@ -59,6 +55,7 @@ func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*dec
 	if o.ending || o.log == nil {
 		f.strategies = atOnce(r.strategies)
 	}
+	var err error
 	if d.answer, err = r.ask(ctx, o, q, ""); err != nil {
 		return nil, err
 	}
@@ -73,9 +70,24 @@ func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*dec
 		d.plan = &plan{}
 	}
 	if o.log != nil {
-		d.revisions = o.log.writes(d.plan.claims, !d.plan.writes())
+		d.revisions = o.log.writes(d.plan.claims, r.tidies(o.memory, d.plan))
 	}
 	return d, nil
+}
+
+// tidies reports whether older revisions are to be told what has left them: when the rollout is over, and when it has stood
+// still for long. Until then what the newer one says is enough; a pass that finds a child not ready yet would write it for
+// each child.
+func (r *reconciler) tidies(m *memory, p *plan) bool {
+	if p.writes() {
+		return false
+	}
+	left := m.quiet.Add(tidyAfter).Sub(r.clock.Now())
+	if p.complete() || left <= 0 {
+		return true
+	}
+	p.again = soonest(p.again, left)
+	return false
 }
 
 // managed reports whether the children of a parent are ours to manage: as long as it is not being deleted, and after that
@@ -126,6 +138,10 @@ func (r *reconciler) ask(ctx context.Context, o *observed, q *hook.Question, rev
 		h = r.finalize
 	}
 	q.Revision = revision
+	var err error
+	if q.Related, err = r.related.GatherFor(ctx, q); err != nil {
+		return nil, err
+	}
 	answer, err := h.Ask(ctx, q)
 	if err != nil {
 		return nil, err

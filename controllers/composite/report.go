@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -126,6 +127,9 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 	o := &observed{parent: parent, memory: m}
 	said, _, _ := unstructured.NestedMap(parent.Object, "status")
 	at, _, _ := unstructured.NestedInt64(parent.Object, "status", "observedGeneration")
+	if d := m.decided; d != nil { // the hook has answered, and what could be done was
+		said, at = ownStatus(parent, d.answer.Status, r.builtin), parent.GetGeneration()
+	}
 	status := statusOf(said, at, true, "False", reason, message)
 	if at == 0 {
 		delete(status, "observedGeneration") // nothing was acted on yet
@@ -148,9 +152,7 @@ func firstLine(err error) string {
 // replaces what is said of a newer one (S2).
 func (r *reconciler) writeStatus(ctx context.Context, parent *unstructured.Unstructured, m *memory, status map[string]any) error {
 	out := &unstructured.Unstructured{Object: make(map[string]any, len(parent.Object))}
-	for field, value := range parent.Object {
-		out.Object[field] = value
-	}
+	maps.Copy(out.Object, parent.Object)
 	out.Object["status"] = status
 	patch := client.MergeFromWithOptions(parent, client.MergeFromWithOptimisticLock{})
 	body, err := patch.Data(out)

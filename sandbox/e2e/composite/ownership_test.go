@@ -168,3 +168,27 @@ func TestResync(t *testing.T) {
 		})
 	}
 }
+
+// TestOrphans: one that the hook wants is adopted as it is; one that it does not want is left alone, although the selector
+// matches it. Metacontroller adopts and deletes it.
+func TestOrphans(t *testing.T) {
+	l := newLab(t)
+	cc := l.install(l.controller())
+	set := l.set(setKind, "web", 3, "app:1")
+	orphan := func(name string) *unstructured.Unstructured {
+		pod := &unstructured.Unstructured{Object: l.pod(request{Parent: set}, name)}
+		l.create(pod)
+		return pod
+	}
+	wanted, unwanted := orphan("web-1"), orphan("else")
+	l.cairn(cc)
+	l.create(set)
+	l.rolledOut(set)
+	if got := l.uids(set)["web-1"]; got != string(wanted.GetUID()) {
+		t.Errorf("web-1 is %q, was %s", got, wanted.GetUID())
+	}
+	l.reload(unwanted)
+	if unwanted.GetDeletionTimestamp() != nil || metav1.GetControllerOf(unwanted) != nil {
+		t.Errorf("it was touched: %v", unwanted.Object["metadata"])
+	}
+}
