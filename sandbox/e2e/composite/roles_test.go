@@ -99,10 +99,6 @@ func (a *audit) refused() []string {
 	return slices.Clone(a.denied)
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
 func named(group, resource, sub string) string {
 	if group != "" {
 		resource += "." + group
