@@ -26,7 +26,7 @@ const (
 	catName     = "swept"
 	catReplicas = 3
 	// hookTimeout is for the hook that does not answer.
-	hookTimeout = "700ms"
+	hookTimeout = "2s"
 )
 
 var (
@@ -117,7 +117,7 @@ func lostBesideABrokenOne() fault.Scenario {
 		Name:  "catset loses a pod beside a broken one",
 		Share: 5,
 		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createCats(ctx, e, catset.OneByOne, "app:1"); err != nil {
+			if err := createCats(ctx, e, catset.OneByOne, "app:1", slowly); err != nil {
 				return err
 			}
 			if err := editCats(ctx, e, catImage("broken:2")); err != nil {
