@@ -84,7 +84,8 @@ func CompositeRoles(c *v1alpha1.CompositeController, g Grant) ([]runtime.Object,
 	}
 	r.allow(parent, "/status", "patch")
 	r.allow(parent, "/finalizers", "update") // blockOwnerDeletion, of children and of revisions
-	if slices.ContainsFunc(c.Spec.ChildResources, rolling) {
+	// Whoever rolls children, or says what a revision holds, gets revisions.
+	if slices.ContainsFunc(c.Spec.ChildResources, rolling) || c.Spec.ParentResource.RevisionHistory != nil {
 		r.allow(v1alpha1.SchemeGroupVersion.WithResource("controllerrevisions").GroupResource(), "", toMake...)
 	}
 	for i, child := range c.Spec.ChildResources {
@@ -156,7 +157,7 @@ func (r *rights) roles(name, controller string, g Grant) ([]runtime.Object, erro
 		if err := grantable(related); err != nil {
 			return nil, fmt.Errorf("related resource %s: %w", related, err)
 		}
-		r.allow(related, "", toRead...)
+		r.allow(related, "", toWatch...)
 	}
 	var out []runtime.Object
 	if g.Namespace == "" {

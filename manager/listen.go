@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -35,7 +36,19 @@ func listen(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return errors.Join(
 		serve(ctx, mgr, o, "probes", o.HealthProbeBindAddress, probes),
 		serve(ctx, mgr, o, "metrics", o.MetricsBindAddress, scrape),
+		serve(ctx, mgr, o, "profiles", o.PprofBindAddress, profiles()),
 	)
+}
+
+// profiles serves what the Go runtime knows of the process.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
 }
 
 func serve(ctx context.Context, mgr ctrl.Manager, o Options, what, address string, handler http.Handler) error {

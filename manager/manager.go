@@ -16,12 +16,12 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	metacontroller "github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite"
+	"github.com/cairn-dev/cairn/controllers/composite/decorator"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/daemonset"
 	"github.com/cairn-dev/cairn/controllers/replicaset"
@@ -32,6 +32,9 @@ import (
 var registry = map[string]func(context.Context, ctrl.Manager, Options) error{
 	composite.Name: func(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return composite.Setup(ctx, mgr, o.hosted())
+	},
+	decorator.Name: func(ctx context.Context, mgr ctrl.Manager, o Options) error {
+		return decorator.Setup(ctx, mgr, o.hosted())
 	},
 	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return daemonset.Setup(ctx, mgr, daemonset.Options{Workers: o.Workers, AskServer: o.AskServer})
@@ -61,6 +64,9 @@ type Options struct {
 	// AskServer allows controllers to find out by server-side dry runs whether a stored snapshot is equivalent to its
 	// parent (rule R3). It needs the right to patch parents.
 	AskServer bool
+	// FieldManager, unless it is empty, is the name under which the children of CompositeControllers are applied by
+	// server-side apply. Otherwise they are merged as Metacontroller does by default.
+	FieldManager string
 	// TargetLabelSelector narrows the CompositeControllers and DecoratorControllers that are run, by their labels. Nil selects
 	// all.
 	TargetLabelSelector labels.Selector
@@ -72,9 +78,12 @@ type Options struct {
 	// LeaderElectionNamespace; an empty namespace means the one the process runs in.
 	LeaderElect                               bool
 	LeaderElectionNamespace, LeaderElectionID string
-	// MetricsBindAddress and HealthProbeBindAddress are host:port; port 0 picks a free one, which
+	// MetricsBindAddress, HealthProbeBindAddress and PprofBindAddress are host:port; port 0 picks a free one, which
 	// the log tells, and [Off] or nothing listens nowhere.
-	MetricsBindAddress, HealthProbeBindAddress string
+	MetricsBindAddress, HealthProbeBindAddress, PprofBindAddress string
+	// Namespace, unless it is empty, is the only one that is looked at. Parents and children that are in no namespace cannot
+	// be looked at then.
+	Namespace string
 	// Logger gets structured logs. The zero value discards them.
 	Logger logr.Logger
 }
@@ -110,11 +119,7 @@ func New(ctx context.Context, o Options) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(o.Config, ctrl.Options{
 		Scheme: scheme,
 		Logger: o.Logger,
-		// Nothing here changes a cached object or reads managed fields, so neither is copied nor kept.
-		Cache: cache.Options{
-			DefaultUnsafeDisableDeepCopy: new(true),
-			DefaultTransform:             cache.TransformStripManagedFields(),
-		},
+		Cache:  o.cache(),
 		// listen serves both.
 		Metrics:                       server.Options{BindAddress: Off},
 		HealthProbeBindAddress:        Off,
@@ -161,6 +166,8 @@ func unknown(name string) error {
 func (o Options) hosted() host.Options {
 	return host.Options{
 		Workers: o.Workers, TargetLabelSelector: o.TargetLabelSelector, AllowedAddresses: o.HookAllow, AllowAPIServers: o.HookAllowAPIServers,
+		FieldManager: o.FieldManager,
+		Namespace:    o.Namespace,
 	}
 }
 

@@ -51,8 +51,10 @@ type apiServer struct {
 	chain    *apiserver.APIAggregator
 }
 
-// newAPIServer builds the server. It owns the listener from here on.
-func newAPIServer(ctx context.Context, listener *trackedListener, keys *pki, etcdEndpoint string) (*apiServer, error) {
+// newAPIServer builds the server. It owns the listener from here on. requests may be nil.
+func newAPIServer(
+	ctx context.Context, listener *trackedListener, keys *pki, etcdEndpoint string, requests func(Request),
+) (*apiServer, error) {
 	o := options.NewServerRunOptions()
 	flags := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
 	for _, set := range o.Flags().FlagSets {
@@ -95,6 +97,10 @@ func newAPIServer(ctx context.Context, listener *trackedListener, keys *pki, etc
 	config, err := app.NewConfig(completed)
 	if err != nil {
 		return nil, fmt.Errorf("configure kube-apiserver: %w", err)
+	}
+	if requests != nil { // the aggregator is the outermost of the servers in the chain: all requests come to it
+		config.Aggregator.GenericConfig.AuditBackend = requestLog(requests)
+		config.Aggregator.GenericConfig.AuditPolicyRuleEvaluator = requestLog(requests)
 	}
 	ready, err := config.Complete()
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	// No controller for DaemonSets: TestRunUpstream runs it when it wants it.
-	os.Exit(sandboxtest.Main(m, sandbox.Options{Replaced: []string{sandbox.DaemonSet}}))
+	os.Exit(sandboxtest.Main(m, sandbox.Options{Replaced: []string{sandbox.DaemonSet}, Requests: hear}))
 }
 
 // patience is how long a condition may take to become true on a busy machine.

@@ -62,6 +62,11 @@ type Options struct {
 	// with its error. Its context ends before the API server stops.
 	Manager func(ctx context.Context, cfg *rest.Config) error
 
+	// Requests, when not nil, is told of every request that the API server answers, whoever made it: of a watch when it
+	// begins, of anything else shortly before or after its client has the whole answer. It is called from many goroutines
+	// at once, and the server's worker waits for it.
+	Requests func(Request)
+
 	// Log receives what the components log. Nil means the file "sandbox.log" in the data directory, which each start
 	// empties. Kubernetes libraries log through one logger for the whole process: Start takes it over.
 	Log io.Writer

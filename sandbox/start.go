@@ -94,7 +94,7 @@ func Start(lifetime context.Context, o Options) (_ *Sandbox, err error) {
 		return nil, err
 	}
 	o.progress("kube-apiserver")
-	server, err := newAPIServer(ctx, listener, s.pki, s.etcd.endpoint)
+	server, err := newAPIServer(ctx, listener, s.pki, s.etcd.endpoint, o.Requests)
 	if err != nil {
 		_ = listener.Close()
 		return nil, err

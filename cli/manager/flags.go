@@ -3,6 +3,7 @@ package manager
 import (
 	"io"
 	"log/slog"
+	"net/netip"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -22,11 +23,17 @@ type flags struct {
 	askServer                           bool
 	leaderElect                         bool
 	leaderElectNamespace, leaderElectID string
-	metrics, probes                     string
+	metrics, probes, profiles           string
+	watchNamespace                      string
+	targets                             string
+	hookAllow                           []string
+	hookAllowAPIServer                  bool
 	qps                                 float32
 	burst                               int
 	logLevel, logFormat                 string
 	verbosity                           int
+	serverSide                          bool
+	fieldManager                        string
 }
 
 func (f *flags) add(fs *pflag.FlagSet) {
@@ -44,11 +51,39 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.metrics, "metrics-bind-address", "127.0.0.1:8080",
 		"where to serve /metrics, to anybody who asks, hence only on this machine by default; port 0: a free one, off: nowhere")
 	fs.StringVar(&f.probes, "health-probe-bind-address", ":8081", "where to serve /healthz and /readyz; port 0: a free one, off: nowhere")
+	// Profiles hold what is in memory.
+	fs.StringVar(&f.profiles, "pprof-bind-address", "off",
+		"where to serve /debug/pprof, to anybody who asks; port 0: a free one, off: nowhere")
 	fs.Float32Var(&f.qps, "kube-api-qps", -1, "requests per second to the API server at most (-1: its own priority and fairness rules)")
 	fs.IntVar(&f.burst, "kube-api-burst", 0, "requests that may exceed --kube-api-qps for a moment (0: the client library's default)")
+	fs.StringVar(&f.watchNamespace, "watch-namespace", "",
+		"the only namespace to look at (default: all); for roles that \"cairn roles --namespace\" made")
+	fs.StringVar(&f.targets, "target-label-selector", "",
+		"composite and decorator: labels that a controller must have to be run here (default: all are)")
+	fs.StringSliceVar(&f.hookAllow, "hook-allow-address", nil,
+		"composite and decorator: address, or CIDR, that a webhook may have although it is loopback or link-local; can be repeated")
+	fs.BoolVar(&f.hookAllowAPIServer, "hook-allow-api-server", false,
+		"composite and decorator: let webhooks be at the API server's own address")
 	fs.StringVar(&f.logLevel, "log-level", "info", "error, warn, info or debug")
 	fs.IntVarP(&f.verbosity, "v", "v", 0, "more of --log-level=info; debug is 4")
 	fs.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	f.addMetacontroller(fs)
+}
+
+// prefixes reads the addresses that webhooks may have.
+func prefixes(texts []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, text := range texts {
+		prefix, err := netip.ParsePrefix(text)
+		if addr, plain := netip.ParseAddr(text); plain == nil {
+			prefix, err = addr.Prefix(addr.BitLen())
+		}
+		if err != nil {
+			return nil, env.Usagef("--hook-allow-address=%s is no address and no CIDR; 127.0.0.1 or 169.254.0.0/16 are", text)
+		}
+		out = append(out, prefix)
+	}
+	return out, nil
 }
 
 // logger returns a structured logger that writes to w.

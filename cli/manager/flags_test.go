@@ -3,12 +3,14 @@ package manager
 import (
 	"bytes"
 	"errors"
-	"log/slog"
+	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/cairn-dev/cairn/cli/env"
 	"github.com/cairn-dev/cairn/manager"
@@ -36,29 +38,36 @@ func TestOptions(t *testing.T) {
 			want: manager.Options{
 				Controllers: []string{"daemonset"}, AskServer: true,
 				LeaderElect: true, LeaderElectionNamespace: "cairn-system", LeaderElectionID: "cairn-manager",
-				MetricsBindAddress: "127.0.0.1:8080", HealthProbeBindAddress: ":8081",
+				MetricsBindAddress: "127.0.0.1:8080", HealthProbeBindAddress: ":8081", PprofBindAddress: manager.Off,
+				TargetLabelSelector: labels.Everything(),
 			},
 		},
 		"all set": {
 			args: []string{
 				"--controllers=daemonset,daemonset", "--workers=9", "--ask-server=false", "--leader-elect=false",
 				"--leader-elect-namespace=ns", "--leader-elect-id=id", "--metrics-bind-address=off", "--health-probe-bind-address=0",
+				"--pprof-bind-address=127.0.0.1:0", "--watch-namespace=team", "--target-label-selector=tier=gold",
+				"--hook-allow-address=127.0.0.1,169.254.0.0/16", "--hook-allow-address=::1", "--hook-allow-api-server",
 			},
 			want: manager.Options{
 				Controllers: []string{"daemonset"}, Workers: 9,
 				LeaderElectionNamespace: "ns", LeaderElectionID: "id",
-				MetricsBindAddress: manager.Off, HealthProbeBindAddress: manager.Off,
+				MetricsBindAddress: manager.Off, HealthProbeBindAddress: manager.Off, PprofBindAddress: "127.0.0.1:0",
+				Namespace: "team", TargetLabelSelector: labels.SelectorFromSet(labels.Set{"tier": "gold"}),
+				HookAllow: []netip.Prefix{
+					netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("::1/128"),
+				},
+				HookAllowAPIServers: true,
 			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parse(t, c.args...).options()
-			if d := cmp.Diff(c.want.Controllers, got.Controllers); err != nil || d != "" {
-				t.Errorf("%v %s", err, d)
+			if err != nil {
+				t.Fatal(err)
 			}
-			got.Controllers, c.want.Controllers = nil, nil
-			if g, w := summary(got), summary(c.want); g != w {
-				t.Errorf("got  %s\nwant %s", g, w)
+			if d := diff(c.want, got); d != "" {
+				t.Error(d)
 			}
 		})
 	}
@@ -67,11 +76,25 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func summary(o manager.Options) string {
-	return strings.Join([]string{
-		slog.IntValue(o.Workers).String(), slog.BoolValue(o.AskServer).String(), slog.BoolValue(o.LeaderElect).String(),
-		o.LeaderElectionNamespace, o.LeaderElectionID, o.MetricsBindAddress, o.HealthProbeBindAddress,
-	}, " ")
+// diff compares options. Selectors are the same if they are written the same.
+func diff(want, got manager.Options) string {
+	text := cmp.Transformer("selector", func(s labels.Selector) string { return s.String() })
+	return cmp.Diff(want, got, text, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }), cmpopts.IgnoreFields(manager.Options{}, "Logger"))
+}
+
+// TestRefusedOptions: what is wrong is said before anything is connected to.
+func TestRefusedOptions(t *testing.T) {
+	for flag, want := range map[string]string{
+		"--hook-allow-address=localhost": "is no address and no CIDR",
+		"--hook-allow-address=10.0.0.0/": "is no address and no CIDR",
+		"--target-label-selector=a==b==": "--target-label-selector=a==b==",
+		"--pprof-bind-address=6060":      "is no host:port",
+	} {
+		_, err := parse(t, "--controllers=daemonset", flag).options()
+		if env.Code(err) != env.Misused || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
 }
 
 // TestLogger: -v and --log-level are one scale, and the louder one wins.

@@ -3,11 +3,13 @@ package manager
 
 import (
 	"context"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -29,20 +31,22 @@ func New(e *env.Env) *cobra.Command {
 within a second.
 
 Stop the built-in controllers of the same names first (kube-controller-manager --controllers=*,-daemonset-controller): a
-kind has one controller. The manifests in deploy/ have the rights that each controller needs.`,
+kind has one controller. The manifests in deploy/ have the rights that each controller needs.
+
+The flags of Metacontroller are taken, too; docs/metacontroller.md says what they do here.`,
 		Example: `  # On a laptop, against a cluster whose built-in controller is off
   cairn manager --controllers=daemonset --leader-elect=false
 
   # In a pod, scraped by Prometheus
   cairn manager --controllers=daemonset,statefulset --metrics-bind-address=:8080 --log-format=json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), e, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), e, f, unheeded(cmd.Flags())) },
 	}
 	f.add(cmd.Flags())
 	return cmd
 }
 
-func run(ctx context.Context, e *env.Env, f *flags) error {
+func run(ctx context.Context, e *env.Env, f *flags, unheeded map[string]string) error {
 	o, err := f.options()
 	if err != nil {
 		return err
@@ -59,6 +63,9 @@ func run(ctx context.Context, e *env.Env, f *flags) error {
 	o.Logger = log
 	klog.SetLogger(log) // leader election and client-go
 	ctrl.SetLogger(log)
+	for _, name := range slices.Sorted(maps.Keys(unheeded)) {
+		log.Info("This flag changes nothing", "flag", "--"+name, "because", unheeded[name])
+	}
 	log.Info("Starting", "version", e.Version, "controllers", o.Controllers, "server", o.Config.Host, "leaderElection", o.LeaderElect)
 	if err := manager.Run(ctx, o); err != nil {
 		return err
@@ -88,16 +95,38 @@ func (f *flags) options() (manager.Options, error) {
 	if err != nil {
 		return manager.Options{}, err
 	}
+	profiles, err := address("pprof-bind-address", f.profiles)
+	if err != nil {
+		return manager.Options{}, err
+	}
+	targets, err := labels.Parse(f.targets)
+	if err != nil {
+		return manager.Options{}, env.Usagef("--target-label-selector=%s: %w", f.targets, err)
+	}
+	allow, err := prefixes(f.hookAllow)
+	if err != nil {
+		return manager.Options{}, err
+	}
 	slices.Sort(f.controllers)
+	fieldManager := ""
+	if f.serverSide {
+		fieldManager = f.fieldManager
+	}
 	return manager.Options{
 		Controllers:             slices.Compact(f.controllers),
 		Workers:                 f.workers,
 		AskServer:               f.askServer,
+		FieldManager:            fieldManager,
 		LeaderElect:             f.leaderElect,
 		LeaderElectionNamespace: f.namespace(),
 		LeaderElectionID:        f.leaderElectID,
 		MetricsBindAddress:      metrics,
 		HealthProbeBindAddress:  probes,
+		PprofBindAddress:        profiles,
+		Namespace:               f.watchNamespace,
+		TargetLabelSelector:     targets,
+		HookAllow:               allow,
+		HookAllowAPIServers:     f.hookAllowAPIServer,
 	}, nil
 }
 

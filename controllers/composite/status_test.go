@@ -18,15 +18,18 @@ func TestStatusOf(t *testing.T) {
 		"nothing said":                 {nil, false, map[string]any{"observedGeneration": int64(3)}},
 		"nothing said, with revisions": {nil, true, map[string]any{"observedGeneration": int64(3), "conditions": []any{updated}}},
 		"what the hook says stays": {
-			map[string]any{"replicas": int64(2), "observedGeneration": int64(1), "conditions": []any{other}}, true,
+			map[string]any{"replicas": int64(2), "observedGeneration": int64(1), "conditions": []any{other}},
+			true,
 			map[string]any{"replicas": int64(2), "observedGeneration": int64(3), "conditions": []any{other, updated}},
 		},
 		"the condition is ours": {
-			map[string]any{"conditions": []any{map[string]any{"type": "Updated", "status": "Unknown"}, other}}, true,
+			map[string]any{"conditions": []any{map[string]any{"type": "Updated", "status": "Unknown"}, other}},
+			true,
 			map[string]any{"observedGeneration": int64(3), "conditions": []any{updated, other}},
 		},
 		"conditions that are none": {
-			map[string]any{"conditions": "fine"}, true,
+			map[string]any{"conditions": "fine"},
+			true,
 			map[string]any{"observedGeneration": int64(3), "conditions": []any{updated}},
 		},
 	} {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -63,6 +64,12 @@ func newInformers(mgr ctrl.Manager, o Options) (*informers, error) {
 		i.foreign = true
 		return i, nil
 	}
+	// A selector of the namespace makes lists and watches of that namespace only. The cache for several namespaces that
+	// controller-runtime has would do so, too, but has no single store whose age the ledgers could ask.
+	var namespace fields.Selector
+	if o.Namespace != "" {
+		namespace = fields.OneTermEqualSelector("metadata.namespace", o.Namespace)
+	}
 	var err error
 	i.Cache, err = cache.New(o.Config, cache.Options{
 		HTTPClient: mgr.GetHTTPClient(),
@@ -71,6 +78,7 @@ func newInformers(mgr ctrl.Manager, o Options) (*informers, error) {
 		// As in the manager's cache: nobody changes what is in it, and nobody reads managed fields.
 		DefaultUnsafeDisableDeepCopy: new(true),
 		DefaultTransform:             cache.TransformStripManagedFields(),
+		DefaultFieldSelector:         namespace,
 		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
 			i.failed(r.TypeDescription(), err)
 			toolscache.DefaultWatchErrorHandler(ctx, r, err)

@@ -1,0 +1,65 @@
+package composite
+
+// This file holds the counts to what they may be. Times are for benchmarks; counts are the same on every machine.
+
+import (
+	"testing"
+	"time"
+)
+
+// TestCostOfRollout: a child costs little more than its delete and its create, and several cost less when they move
+// together.
+func TestCostOfRollout(t *testing.T) {
+	for _, c := range []struct {
+		load            load
+		requests, calls float64 // for each child, at most
+	}{
+		{load{parents: 1, children: 100}, 3.5, 2},
+		{load{parents: 1, children: 100, maxUnavailable: 10}, 2.5, 0.5},
+	} {
+		t.Run(c.load.String(), func(t *testing.T) {
+			cluster, p := newManagedCluster(t, c.load)
+			cluster.create()
+			cluster.served()
+			cluster.settled()
+			cost := cluster.measure(p, cluster.edit)
+			t.Logf("%d calls with %d bytes; %s", cost.calls, cost.bytes, cost.tally)
+			children := float64(c.load.pods())
+			if got := float64(cost.total()) / children; got > c.requests || got < 2 {
+				t.Errorf("%.2f requests for each child, want 2 to %.2f", got, c.requests)
+			}
+			if got := float64(cost.calls) / children; got > c.calls || cost.calls == 0 {
+				t.Errorf("%.2f calls of the hook for each child, want some and at most %.2f", got, c.calls)
+			}
+			if cost.refused > 0 {
+				t.Errorf("%d requests were refused", cost.refused)
+			}
+		})
+	}
+}
+
+// TestCostOfRest: who has nothing to do does nothing; who is to ask again asks the hook, once in each period for each
+// parent, and nobody else.
+func TestCostOfRest(t *testing.T) {
+	for _, c := range []struct {
+		load     load
+		from, to int // calls of the hook
+	}{
+		{load{parents: 10, children: 10}, 0, 0},
+		{load{parents: 10, children: 10, resync: 1}, 20, 40},
+	} {
+		t.Run(c.load.String(), func(t *testing.T) {
+			cluster, p := newManagedCluster(t, c.load)
+			cluster.create()
+			cluster.served()
+			cluster.updated()
+			if c.load.resync == 0 {
+				cluster.rested()
+			}
+			cost := cluster.idle(p, 3*time.Second)
+			if cost.total() > 0 || cost.calls < c.from || cost.calls > c.to {
+				t.Errorf("%d calls of the hook, want %d to %d; requests: %s, want none", cost.calls, c.from, c.to, cost.tally)
+			}
+		})
+	}
+}

@@ -1,0 +1,126 @@
+package composite
+
+// This file counts what a manager costs others: requests, as the API server answered them, and calls of the hook, as the
+// hook got them. The manager is not asked, so it cannot count wrongly.
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cairn-dev/cairn/sandbox"
+)
+
+// subject is the user whose requests are counted: the manager, or, in its place, the floor.
+const subject = "bench-subject"
+
+// tally is what was counted in a while.
+type tally struct {
+	// requests are those to the API server, by verb and resource: "delete pods". refused are those among them that got an
+	// error.
+	requests map[string]int
+	refused  int
+	// calls are those of the hook, bytes what their bodies were.
+	calls int
+	bytes int64
+}
+
+// total is the number of requests of all kinds.
+func (t tally) total() int {
+	n := 0
+	for _, count := range t.requests {
+		n += count
+	}
+	return n
+}
+
+// String lists the requests, the most frequent first.
+func (t tally) String() string {
+	kinds := slices.SortedFunc(maps.Keys(t.requests), func(a, b string) int {
+		if d := t.requests[b] - t.requests[a]; d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	out := make([]string, 0, len(kinds)+1)
+	for _, kind := range kinds {
+		out = append(out, fmt.Sprintf("%d %s", t.requests[kind], kind))
+	}
+	if t.refused > 0 {
+		out = append(out, fmt.Sprintf("%d of them refused", t.refused))
+	}
+	return strings.Join(out, ", ")
+}
+
+// ledger counts, from many goroutines.
+type ledger struct {
+	mu   sync.Mutex
+	now  tally
+	last time.Time // of anything that was counted
+}
+
+// counted is what the sandbox and all hooks of this process count in.
+var counted = &ledger{now: tally{requests: map[string]int{}}}
+
+// request counts one of the subject.
+func (l *ledger) request(r sandbox.Request) {
+	if r.User != subject {
+		return
+	}
+	what := r.Verb + " " + r.Resource
+	switch {
+	case r.Resource == "":
+		what = r.Verb + " (discovery)"
+	case r.Subresource != "":
+		what += "/" + r.Subresource
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now.requests[what]++
+	if r.Code >= 400 {
+		l.now.refused++
+	}
+	l.last = time.Now()
+}
+
+// call counts one of the hook.
+func (l *ledger) call(bytes int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now.calls++
+	l.now.bytes += int64(bytes)
+	l.last = time.Now()
+}
+
+// read returns what was counted so far.
+func (l *ledger) read() tally {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.now
+	t.requests = maps.Clone(t.requests)
+	return t
+}
+
+// quiet reports whether nothing was counted for that long.
+func (l *ledger) quiet(d time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.last) >= d
+}
+
+// since returns what was counted after an earlier reading.
+func (l *ledger) since(before tally) tally {
+	after := l.read()
+	for kind, n := range before.requests {
+		if after.requests[kind] -= n; after.requests[kind] == 0 {
+			delete(after.requests, kind)
+		}
+	}
+	after.refused -= before.refused
+	after.calls -= before.calls
+	after.bytes -= before.bytes
+	return after
+}
