@@ -236,6 +236,9 @@ func catHistoryIs(ctx context.Context, e *fault.Env, want string) error {
 	return nil
 }
 
+// orphaned marks a pod that nobody may replace.
+const orphaned = "check.cairn.dev/orphaned"
+
 // asApplied is a pod as a controller made it that let go of it.
 func asApplied(wanted *unstructured.Unstructured) (*corev1.Pod, error) {
 	applied, err := json.Marshal(wanted.Object)
@@ -258,7 +261,7 @@ func onlyOneHas(ctx context.Context, e *fault.Env, name string, sets ...string) 
 		return err
 	}
 	owner := metav1.GetControllerOf(pod)
-	if owner == nil || pod.DeletionTimestamp != nil || !podutil.IsPodReady(pod) {
+	if owner == nil || pod.Annotations[orphaned] == "" || pod.DeletionTimestamp != nil || !podutil.IsPodReady(pod) {
 		return fmt.Errorf("the pod is %v", pod.ObjectMeta)
 	}
 	for _, set := range sets {

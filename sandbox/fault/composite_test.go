@@ -255,6 +255,7 @@ func wantedByTwo() fault.Scenario {
 			if err != nil {
 				return err
 			}
+			metav1.SetMetaDataAnnotation(&orphan.ObjectMeta, orphaned, "true")
 			if _, err := e.Client.CoreV1().Pods(e.Namespace).Create(ctx, orphan, metav1.CreateOptions{}); err != nil {
 				return err
 			}
