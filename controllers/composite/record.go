@@ -118,7 +118,7 @@ func (r *reconciler) updateRevision(ctx context.Context, o *observed, w revision
 		body["revision"] = w.number
 		metadata["annotations"] = map[string]string{
 			history.ParentUIDAnnotation:        string(o.log.stamp.ParentUID),
-			history.ParentGenerationAnnotation: strconv.FormatInt(o.log.stamp.Generation, 10),
+			history.ParentGenerationAnnotation: fmt.Sprint(o.log.stamp.Generation),
 		}
 	}
 	raw, err := json.Marshal(body)
