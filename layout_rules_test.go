@@ -34,7 +34,9 @@ var law = map[string][]string{
 	"cmd":           {"cli"},
 	"examples":      {}, // hooks that people copy: they know nothing of us
 	// The nested module drives all of it, but starts no main package of ours.
-	"sandbox": {"revision", "rollout", "ownership", "history", "api", "controllers/*", "inspect", "manager", "deploy", "cli"},
+	"sandbox": {
+		"revision", "rollout", "ownership", "history", "api", "controllers/*", "inspect", "manager", "deploy", "cli", "examples",
+	},
 }
 
 // pureRooms hold functions of their arguments.

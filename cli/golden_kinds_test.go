@@ -14,7 +14,8 @@ import (
 
 var shortNames = map[string]client.Object{
 	"ds": &appsv1.DaemonSet{}, "sts": &appsv1.StatefulSet{}, "deploy": &appsv1.Deployment{}, "rs": &appsv1.ReplicaSet{},
-	"rc": &corev1.ReplicationController{}, "pod": &corev1.Pod{},
+	"rc": &corev1.ReplicationController{}, "pod": &corev1.Pod{}, "cm": &corev1.ConfigMap{},
+	"catset": parentOf("CatSet", ""), "dog": parentOf("Dog", ""), "zoo": parentOf("Zoo", ""), "bird": parentOf("Bird", ""),
 }
 
 // kinds returns a StatefulSet in the middle of a rollout, and a Deployment with what it made.
@@ -48,6 +49,50 @@ func kinds() []client.Object {
 		pod := &corev1.Pod{ObjectMeta: controlled(name, set, "StatefulSet")}
 		pod.Labels[appsv1.StatefulSetRevisionLabel] = revision
 		out = append(out, pod)
+	}
+	return out
+}
+
+// rollout returns a DaemonSet in the middle of a rollout, whose controller has not seen the last edit, and a StatefulSet
+// that is done.
+func rollout() []client.Object {
+	ds := daemonSet("web:3")
+	ds.Generation, ds.Status.ObservedGeneration = 4, 3
+	ds.Status.Conditions = []appsv1.DaemonSetCondition{{
+		Type: "Updated", Status: corev1.ConditionFalse, Reason: "RolloutWaiting", Message: "1 of 4 pods updated; waiting for node-b: it is not ready",
+	}, {
+		Type: "HistoryHealthy", Status: corev1.ConditionFalse, Reason: "Unreadable", Message: "revision web-5c8dd cannot be read",
+	}}
+	out := []client.Object{
+		ds, stored(ds, 1, "6fbc8", template("web:1")), stored(ds, 2, "77d5c", template("web:2")), stored(ds, 3, "9b6f4", template("web:3")),
+	}
+	for name, hash := range map[string]string{"a": "77d5c", "b": "9b6f4", "c": "77d5c", "d": "gone"} {
+		p := pod(name, hash)
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		switch name {
+		case "b":
+			p.Status.Conditions[0].Status, p.Status.Conditions[0].Reason = corev1.ConditionFalse, "ContainersNotReady"
+			p.Status.Conditions[0].Message = "containers with unready status: [server]"
+		case "c":
+			p.Status.Conditions = nil
+		}
+		out = append(out, p)
+	}
+	for _, o := range kinds() {
+		switch o := o.(type) {
+		case *appsv1.StatefulSet:
+			o.Status.ObservedGeneration = 2
+			o.Status.Conditions = []appsv1.StatefulSetCondition{{
+				Type: "Updated", Status: corev1.ConditionTrue, Reason: "OnLatestRevision", Message: "latest ControllerRevision: db-77d5c",
+			}}
+			out = append(out, o)
+		case *appsv1.ControllerRevision:
+			out = append(out, o)
+		case *corev1.Pod:
+			o.Labels[appsv1.StatefulSetRevisionLabel] = "db-77d5c"
+			o.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			out = append(out, o)
+		}
 	}
 	return out
 }

@@ -52,8 +52,10 @@ var worlds = map[string]func() []client.Object{
 			pod("a", "gone"),
 		}
 	},
-	"empty": func() []client.Object { return []client.Object{daemonSet("web:1")} },
-	"kinds": kinds,
+	"empty":     func() []client.Object { return []client.Object{daemonSet("web:1")} },
+	"kinds":     kinds,
+	"rollout":   rollout,
+	"composite": composites,
 }
 
 var now = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
@@ -117,7 +119,11 @@ func execute(c client.Client, args []string, stdout, stderr *bytes.Buffer) error
 			return nil, nil, fmt.Errorf("this world has no %s", kind)
 		}
 		o = o.DeepCopyObject().(client.Object)
-		return inspect.New(c), o, c.Get(context.Background(), client.ObjectKey{Namespace: "shop", Name: name}, o)
+		key := client.ObjectKey{Namespace: "shop", Name: name}
+		if namespaced, err := c.IsObjectNamespaced(o); err == nil && !namespaced {
+			key.Namespace = ""
+		}
+		return inspect.New(c), o, c.Get(context.Background(), key, o)
 	}
 	root := cli.NewRoot(e)
 	root.SetArgs(args)
@@ -130,7 +136,10 @@ func execute(c client.Client, args []string, stdout, stderr *bytes.Buffer) error
 
 // server returns a client of an API server that holds those objects.
 func server(objects []client.Object) client.Client {
-	return fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	builder := func() *fake.ClientBuilder {
+		return fake.NewClientBuilder().WithScheme(scheme()).WithRESTMapper(mapper())
+	}
+	return builder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		// An API server answers a dry run with what would be; the fake client answers with nothing at all.
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			var po client.PatchOptions
@@ -141,7 +150,7 @@ func server(objects []client.Object) client.Client {
 			if err := c.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
 				return err
 			}
-			return fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(live).Build().Patch(ctx, o, p)
+			return builder().WithObjects(live).Build().Patch(ctx, o, p)
 		},
 	}).Build()
 }

@@ -12,11 +12,13 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/cairn-dev/cairn/cli/diff"
 	"github.com/cairn-dev/cairn/cli/env"
 	"github.com/cairn-dev/cairn/cli/history"
 	"github.com/cairn-dev/cairn/cli/manager"
 	"github.com/cairn-dev/cairn/cli/roles"
 	"github.com/cairn-dev/cairn/cli/sandbox"
+	"github.com/cairn-dev/cairn/cli/status"
 	"github.com/cairn-dev/cairn/cli/undo"
 	"github.com/cairn-dev/cairn/cli/version"
 )
@@ -57,7 +59,9 @@ It finds the cluster as kubectl does: --kubeconfig, KUBECONFIG, --context, --nam
 	root.SetErr(e.ErrOut)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	e.Cluster.AddFlags(root.PersistentFlags())
-	root.AddCommand(history.New(e), undo.New(e), manager.New(e), roles.New(e), sandbox.New(e), version.New(e))
+	root.AddCommand(
+		history.New(e), diff.New(e), undo.New(e), status.New(e), manager.New(e), roles.New(e), sandbox.New(e), version.New(e),
+	)
 	root.AddCommand(topic("exit-codes", "What the exit code says", env.ExitCodes), options(root))
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpTemplate(helpTemplate)

@@ -157,7 +157,7 @@ func (r *rights) roles(name, controller string, g Grant) ([]runtime.Object, erro
 		if err := grantable(related); err != nil {
 			return nil, fmt.Errorf("related resource %s: %w", related, err)
 		}
-		r.allow(related, "", toRead...)
+		r.allow(related, "", toWatch...)
 	}
 	var out []runtime.Object
 	if g.Namespace == "" {

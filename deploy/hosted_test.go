@@ -109,8 +109,8 @@ Role team/cairn-composite:cats
   cats/status.ctl.example.com patch
   cats/finalizers.ctl.example.com update
   configmaps get list watch create patch delete
-  secrets get list watch
-  deployments.apps get list watch`,
+  secrets list watch
+  deployments.apps list watch`,
 		},
 		// Each object is named, whichever hook refers to it; hooks that nobody asks refer to nothing.
 		"credentials": {
@@ -131,10 +131,10 @@ ClusterRole cairn-composite:tls
   cats/status.ctl.example.com patch
   cats/finalizers.ctl.example.com update
 Role hooks/cairn-composite:tls:credentials
-  secrets get list watch [pair token user]
-  configmaps get list watch [ca]
+  secrets list watch [pair token user]
+  configmaps list watch [ca]
 Role other/cairn-composite:tls:credentials
-  secrets get list watch [ca]`,
+  secrets list watch [ca]`,
 		},
 		"powerful, on purpose": {
 			controller: `
@@ -177,7 +177,7 @@ ClusterRole cairn-decorator:labels
   deployments.apps get list watch patch
   deployments/status.apps patch
 Role hooks/cairn-decorator:labels:credentials
-  secrets get list watch [token]`,
+  secrets list watch [token]`,
 		labels + `
   attachments: [{apiVersion: v1, resource: services}]`: `
 ClusterRole cairn-decorator:labels
@@ -189,7 +189,7 @@ ClusterRole cairn-decorator:labels
   deployments/finalizers.apps update
   services get list watch create patch delete
 Role hooks/cairn-decorator:labels:credentials
-  secrets get list watch [token]`,
+  secrets list watch [token]`,
 	} {
 		got, err := DecoratorRoles(parse[v1alpha1.DecoratorController](t, manifest), Grant{})
 		if err != nil {

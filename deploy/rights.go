@@ -16,11 +16,12 @@ import (
 
 // This file collects rights and makes rules of them. A name that RBAC would read as "all" is an error here.
 
-// The verbs that the manager uses: on what it looks at, and on what it makes. delete is also what
-// OwnerReferencesPermissionEnforcement asks for when an object is adopted or released.
+// The verbs that the manager uses: on what it keeps in a cache, on parents, which it reads past the cache as well, and on
+// what it makes. delete is also what OwnerReferencesPermissionEnforcement asks for when an object is adopted or released.
 var (
-	toRead = []string{"get", "list", "watch"}
-	toMake = []string{"get", "list", "watch", "create", "patch", "delete"}
+	toWatch = []string{"list", "watch"}
+	toRead  = []string{"get", "list", "watch"}
+	toMake  = []string{"get", "list", "watch", "create", "patch", "delete"}
 )
 
 // rights are what one controller needs, in the order in which it says so.
@@ -153,7 +154,7 @@ func (r *rights) credentials() (map[string][]rbacv1.PolicyRule, error) {
 			return nil, fmt.Errorf("a hook refers to %s in namespace %q: %s", where.resource, where.namespace, problems[0])
 		}
 		out[where.namespace] = append(out[where.namespace], rbacv1.PolicyRule{
-			APIGroups: []string{""}, Resources: []string{where.resource}, ResourceNames: names, Verbs: toRead,
+			APIGroups: []string{""}, Resources: []string{where.resource}, ResourceNames: names, Verbs: toWatch,
 		})
 	}
 	return out, nil

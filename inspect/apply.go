@@ -70,11 +70,11 @@ func (i *Inspector) Apply(ctx context.Context, plan *Undo, dryRun bool) (*Applie
 		case !apierrors.IsConflict(err):
 			return nil, fmt.Errorf("bring %s back to %s (nothing was changed): %w", u.Parent, u.To, err)
 		}
-		fresh, again := i.again(ctx, u.format, u.live, u.Parent.UID)
+		fresh, again := i.again(ctx, u.kind, u.live)
 		if again != nil {
 			return nil, again
 		}
-		if !u.format.Generational || fresh.GetGeneration() != u.live.GetGeneration() || fresh.GetDeletionTimestamp() != nil {
+		if !u.sameSpec(fresh) || fresh.GetDeletionTimestamp() != nil {
 			break
 		}
 		if err := u.aim(fresh); err != nil {
@@ -82,6 +82,12 @@ func (i *Inspector) Apply(ctx context.Context, plan *Undo, dryRun bool) (*Applie
 		}
 	}
 	return nil, &ChangedError{Parent: u.Parent, Err: err}
+}
+
+// sameSpec reports whether nothing but metadata and status was written since the plan was made. Some built-in kinds do not
+// count their generations.
+func (u *Undo) sameSpec(fresh client.Object) bool {
+	return u.kind.is().generational && fresh.GetGeneration() > 0 && fresh.GetGeneration() == u.live.GetGeneration()
 }
 
 func (i *Inspector) patch(ctx context.Context, u *Undo, dryRun bool) (client.Object, error) {
@@ -105,7 +111,7 @@ func (u *Undo) applied(out client.Object, dryRun bool) (*Applied, error) {
 		return nil, err
 	}
 	if a.Diff == "" {
-		return nil, &NothingToUndoError{Parent: u.Parent, To: &u.To}
+		return nil, &NothingToUndoError{Parent: u.Parent, To: &u.To, Part: u.kind.is().part}
 	}
 	return a, nil
 }

@@ -46,6 +46,15 @@ func dropNullTimestamps(v any) {
 	}
 }
 
+// recorded returns, as JSON, what a revision with that target would hold of an object.
+func recorded(target *revision.Target, object any) ([]byte, error) {
+	s, err := target.Snapshot(object)
+	if err != nil {
+		return nil, err
+	}
+	return content(s)
+}
+
 // unified returns the unified diff of two JSON documents, as YAML, or "" if they are equal.
 func unified(titleA string, a []byte, titleB string, b []byte) (string, error) {
 	yamlA, err := yaml.JSONToYAML(a)

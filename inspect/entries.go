@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -36,10 +33,11 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("%s has no %s; it has: %s", e.Parent, what, enumerate(e.Have))
 }
 
-// AmbiguousError says that several revisions have the number that was asked for. Numbers can be written by hand; names
-// cannot, so the caller asks again with a name.
+// AmbiguousError says that several revisions have the number that was asked for, or that the previous revision was asked
+// for and several have no number. Numbers can be written by hand; names cannot, so the caller asks again with a name.
 type AmbiguousError struct {
 	Parent Parent
+	// Number is the number asked for, 0 if the previous revision was.
 	Number int64
 	// Same are the revisions with that number.
 	Same []Entry
@@ -50,6 +48,10 @@ func (e *AmbiguousError) Error() string {
 	names := make([]string, 0, len(e.Same))
 	for _, entry := range e.Same {
 		names = append(names, entry.Name)
+	}
+	if e.Number == 0 {
+		return fmt.Sprintf("which revision of %s is the previous one is not known, because these have no number: %s; say which one by its name",
+			e.Parent, strings.Join(names, ", "))
 	}
 	return fmt.Sprintf("%s has %d revisions with number %d: %s; say which one by its name",
 		e.Parent, len(e.Same), e.Number, strings.Join(names, ", "))
@@ -88,6 +90,9 @@ func (h *History) Find(number int64) (Entry, error) {
 	}
 }
 
+// Object returns what kubectl calls the object that holds an entry: controllerrevision.apps/web-7c9d.
+func (h *History) Object(e Entry) string { return kindName(h.Stored) + "/" + e.Name }
+
 // FindName returns the entry with that object name. The error is a [*NotFoundError].
 func (h *History) FindName(name string) (Entry, error) {
 	for _, e := range h.Entries {
@@ -111,15 +116,17 @@ func (h *History) Current() *Entry {
 func enumerate(entries []Entry) string {
 	words := make([]string, 0, len(entries))
 	for _, e := range entries {
-		words = append(words, fmt.Sprintf("%d (%s)", e.Number, e.Name))
+		words = append(words, strings.TrimPrefix(e.String(), "revision "))
 	}
 	return strings.Join(words, ", ")
 }
 
 // history returns what was read as a person wants to see it.
 func (r *reading) history() *History {
-	h := &History{Parent: parentOf(r.format, r.parent)}
-	for _, stored := range revision.Sorted(r.revisions) {
+	h := &History{
+		Parent: parentOf(r.kind, r.parent), Controller: r.controller, Stored: r.objects, Children: r.children,
+	}
+	for n, stored := range r.log {
 		e := Entry{
 			Number:     stored.Number,
 			Name:       stored.Name,
@@ -129,14 +136,17 @@ func (r *reading) history() *History {
 			Deleting:   stored.Deleting,
 			Unreadable: unreadable(stored.Err),
 			Current:    r.verdict != nil && r.verdict.Update != nil && r.verdict.Update.UID == stored.UID,
-			revision:   stored,
+			stored:     stored,
 		}
-		if o, ok := r.objects[stored.UID]; ok {
-			e.Created = o.GetCreationTimestamp().Time
-			e.ChangeCause = o.GetAnnotations()[ChangeCauseAnnotation]
+		if stored.object != nil {
+			e.Created = stored.object.GetCreationTimestamp().Time
+			e.ChangeCause = stored.object.GetAnnotations()[ChangeCauseAnnotation]
 		}
-		if r.childrenErr == nil {
-			e.Children = count(r.children, r.format.ChildLabel, stored)
+		if e.ChangeCause == "" && e.Current {
+			e.ChangeCause = r.parent.GetAnnotations()[ChangeCauseAnnotation]
+		}
+		if r.counts != nil {
+			e.Children = r.counts[n]
 		}
 		h.Entries = append(h.Entries, e)
 	}
@@ -153,62 +163,57 @@ func unreadable(err error) error {
 	return err
 }
 
-// count says how many of children were made from r. They point at it by its hash or, where it has no hash label, by its
-// name.
-func count(children []metav1.PartialObjectMetadata, label string, r revision.Revision) int {
-	n := 0
-	for _, child := range children {
-		if revision.NewLive(child.Labels[label]).Has(r) {
-			n++
-		}
-	}
-	return n
-}
-
 // oddities says what is unusual about a log.
 func (r *reading) oddities(h *History) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	unnumbered := 0
 	for n, e := range h.Entries {
 		if e.Unreadable != nil {
 			say("%s can be neither shown nor restored: %v.", capital(e.String()), e.Unreadable)
 		}
-		if n > 0 && h.Entries[n-1].Number == e.Number {
+		if e.Number == 0 {
+			unnumbered++
+		} else if n > 0 && h.Entries[n-1].Number == e.Number {
 			say("Revisions %s and %s both have number %d; select them by name.", h.Entries[n-1].Name, e.Name, e.Number)
 		}
 	}
+	if unnumbered > 0 {
+		say("%d of %d revisions have no number, as when Metacontroller wrote them; select them by name.", unnumbered, len(h.Entries))
+	}
+	out = append(out, r.unsettled()...)
+	if r.childrenErr != nil {
+		say("The %s could not be counted: %v.", r.children, r.childrenErr)
+	}
+	// They cannot be shown, nor recreated as they are.
+	if r.strays > 0 {
+		total := r.strays
+		for _, n := range r.counts {
+			total += n
+		}
+		say("%d of %d %s come from no revision of this history.", r.strays, total, r.children)
+	}
+	return out
+}
+
+// unsettled says what the controller has still to do to the log, or cannot.
+func (r *reading) unsettled() []string {
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	switch {
 	case r.lost != nil:
 		say("Which revision is the spec's cannot be told: %v.", r.lost)
+		return out
 	case r.verdict.Update == nil:
 		say("No revision records the spec as it is now; its controller has not seen it yet, or does not run.")
-	case r.verdict.Renumber():
-		say("The spec is that of revision %d (%s) again, which its controller has not renumbered yet.",
-			r.verdict.Update.Number, r.verdict.Update.Name)
+	case r.verdict.Renumber() && r.verdict.Update.Number > 0:
+		say("The spec is that of %s again, which its controller has not renumbered yet.",
+			entryName(r.verdict.Update.Number, r.verdict.Update.Name))
 	}
-	if r.verdict != nil {
-		for _, d := range r.verdict.Duplicates {
-			say("Revisions %d (%s) and %d (%s) have the same content.", d.Of.Number, d.Of.Name, d.Revision.Number, d.Revision.Name)
-		}
+	for _, d := range r.verdict.Duplicates {
+		say("Revisions %d (%s) and %d (%s) have the same content.", d.Of.Number, d.Of.Name, d.Revision.Number, d.Revision.Name)
 	}
-	if r.childrenErr != nil {
-		say("The %ss could not be counted: %v.", strings.ToLower(r.format.Children.Kind), r.childrenErr)
-	}
-	return append(out, strays(r.children, r.format, r.revisions)...)
-}
-
-// strays speaks of children that were made from a revision which the log has no longer: they cannot be shown, nor
-// recreated as they are.
-func strays(children []metav1.PartialObjectMetadata, format history.Format, revisions []revision.Revision) []string {
-	known := 0
-	for _, r := range revisions {
-		known += count(children, format.ChildLabel, r)
-	}
-	if n := len(children) - known; n > 0 {
-		kind := strings.ToLower(format.Children.Kind)
-		return []string{fmt.Sprintf("%d of %d %ss come from no revision of this history.", n, len(children), kind)}
-	}
-	return nil
+	return out
 }
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // TestHistory: the current revision is the one whose content the spec has, not the newest, and nothing but the number
@@ -14,7 +15,9 @@ func TestHistory(t *testing.T) {
 	ds := web("web:1")
 	first, second := stored(t, web("web:1"), 1, "aaa"), stored(t, web("web:2"), 2, "bbb")
 	first.Annotations = map[string]string{ChangeCauseAnnotation: "launch"}
-	h := readingOf(t, ds, metaOf(pod(ds, "p1", "aaa"), pod(ds, "p2", "bbb"), pod(ds, "p3", "bbb"), pod(ds, "p4", "gone")), second, first).history()
+	h := readingOf(t, ds, []*corev1.Pod{
+		pod(ds, "p1", "aaa"), pod(ds, "p2", "bbb"), pod(ds, "p3", "bbb"), pod(ds, "p4", "gone"),
+	}, second, first).history()
 
 	type line struct {
 		Number   int64
@@ -70,7 +73,7 @@ func TestWarnings(t *testing.T) {
 
 func TestUncounted(t *testing.T) {
 	r := readingOf(t, web("web:1"), nil, stored(t, web("web:1"), 1, "aaa"))
-	r.childrenErr = errors.New("you may not list pods")
+	r.counts, r.childrenErr = nil, errors.New("you may not list pods")
 	h := r.history()
 	if n := h.Entries[0].Children; n != UnknownCount {
 		t.Errorf("%d children", n)

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/revision"
 )
 
 // web returns a DaemonSet with one container of that image.
@@ -95,31 +94,24 @@ func patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Pa
 	return fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(live).Build().Patch(ctx, o, p)
 }
 
-// readingOf returns what would be read of ds with those revisions, without a client.
-func readingOf(t *testing.T, ds *appsv1.DaemonSet, children []metav1.PartialObjectMetadata, objects ...*appsv1.ControllerRevision) *reading {
+// readingOf returns what would be read of ds with those revisions and pods.
+func readingOf(t *testing.T, ds *appsv1.DaemonSet, pods []*corev1.Pod, objects ...*appsv1.ControllerRevision) *reading {
 	t.Helper()
-	r := &reading{format: history.DaemonSet(), parent: ds, objects: map[types.UID]metav1.Object{}, children: children}
+	all := []client.Object{ds}
+	for _, o := range pods {
+		all = append(all, o)
+	}
 	for _, o := range objects {
-		entry := revision.Revision{
-			Name: o.Name, UID: o.UID, Number: o.Revision, ResourceVersion: o.ResourceVersion,
-			Hash: o.Labels[appsv1.DefaultDaemonSetUniqueLabelKey],
-		}
-		entry.Snapshot, entry.Err = r.format.Target.Decode(o.Data.Raw)
-		r.revisions = append(r.revisions, entry)
-		r.objects[o.UID] = o
+		all = append(all, o)
 	}
-	r.quiet = history.New(r.format, history.Options{})
-	r.ask = r.quiet
-	r.verdict, r.lost = r.quiet.Resolve(t.Context(), ds, r.revisions)
+	k := newBuiltin(server(interceptor.Funcs{}, all...), history.DaemonSet())
+	k.ask = k.quiet // what the API server would say is no part of these tests
+	r := &reading{identity: k.is(), kind: k, parent: ds}
+	if err := r.read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.counts, r.strays, r.childrenErr = k.count(t.Context(), ds, r.log)
 	return r
-}
-
-func metaOf(pods ...*corev1.Pod) []metav1.PartialObjectMetadata {
-	var out []metav1.PartialObjectMetadata
-	for _, p := range pods {
-		out = append(out, metav1.PartialObjectMetadata{ObjectMeta: p.ObjectMeta})
-	}
-	return out
 }
 
 func document(t *testing.T, spec corev1.PodSpec) []byte {

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,7 +27,13 @@ const UnknownCount = -1
 // History is the revision log of one parent.
 type History struct {
 	Parent Parent
-	// Entries are the stored revisions, oldest first: by number, ties by name.
+	// Controller is the CompositeController that runs the parent, empty for kinds that have a controller of their own.
+	Controller string
+	// Stored is the kind of the objects that hold the revisions.
+	Stored schema.GroupKind
+	// Children is what the objects are called that are made from a revision, as in "5 pods".
+	Children string
+	// Entries are the stored revisions, oldest first: by number, ties by name. Those without a number come first.
 	Entries []Entry
 	// Warnings are sentences about what is unusual in this log. They go to whoever looks at it.
 	Warnings []string
@@ -35,7 +41,8 @@ type History struct {
 
 // Entry is one stored revision.
 type Entry struct {
-	// Number rises strictly with each change, and moves when the parent goes back to this revision.
+	// Number rises strictly with each change, and moves when the parent goes back to this revision. It is 0 for a revision
+	// that Metacontroller wrote.
 	Number int64
 	// Name and UID identify the ControllerRevision, Hash is the label value by which children point at it.
 	Name string
@@ -43,22 +50,30 @@ type Entry struct {
 	Hash string
 	// Created is when the object was made. It plays no part in the order.
 	Created time.Time
-	// ChangeCause is the text of [ChangeCauseAnnotation], often empty.
+	// ChangeCause is the text of [ChangeCauseAnnotation], often empty. For the current revision that of the parent counts if
+	// the revision has none.
 	ChangeCause string
 	// Current is true for the one revision that is equivalent to the parent's spec now, whatever its number is.
 	Current bool
-	// Children is how many objects made from this revision exist, terminating ones included, or [UnknownCount].
+	// Children is how many objects belong to this revision, terminating ones included, or [UnknownCount].
 	Children int
 	// Deleting is true for a revision that has a deletion timestamp.
 	Deleting bool
 	// Unreadable says why the content cannot be read, nil if it can.
 	Unreadable error
 
-	revision revision.Revision
+	stored kept
 }
 
 // String returns the entry as sentences name it: revision 3 (web-7c9d).
-func (e Entry) String() string { return fmt.Sprintf("revision %d (%s)", e.Number, e.Name) }
+func (e Entry) String() string { return entryName(e.Number, e.Name) }
+
+func entryName(number int64, name string) string {
+	if number == 0 {
+		return "the unnumbered revision " + name
+	}
+	return fmt.Sprintf("revision %d (%s)", number, name)
+}
 
 // Content returns the recorded part of the parent as JSON, for instance {"spec":{"template":{…}}}, without the
 // directives under which it is stored. The error is [Entry.Unreadable].
@@ -66,7 +81,7 @@ func (e Entry) Content() ([]byte, error) {
 	if e.Unreadable != nil {
 		return nil, e.Unreadable
 	}
-	return content(e.revision.Snapshot)
+	return content(e.stored.Snapshot)
 }
 
 // History returns the revisions of parent, oldest first. Nothing is stored or changed; where only the API server can
@@ -79,101 +94,143 @@ func (i *Inspector) History(ctx context.Context, parent client.Object) (*History
 	if err != nil {
 		return nil, err
 	}
-	return r.history(), nil
+	r.counts, r.strays, r.childrenErr = r.kind.count(ctx, r.parent, r.log)
+	return r.history(), ctx.Err()
 }
 
 // reading is all that was read of one parent at one moment.
 type reading struct {
-	format    history.Format
-	parent    client.Object
-	revisions []revision.Revision
-	objects   map[types.UID]metav1.Object
-	verdict   *history.Verdict // nil if there is none; then lost says why
-	lost      error
-	warnings  []string
+	identity
 
-	children    []metav1.PartialObjectMetadata
+	kind     kind
+	parent   client.Object
+	log      []kept
+	verdict  *revision.Resolution // nil if there is none; then lost says why
+	lost     error
+	warnings []string
+
+	// counts are the numbers of children of each of log, nil if nobody asked.
+	counts      []int
+	strays      int
 	childrenErr error
-
-	ask, quiet *history.Log
 }
 
 // maxReads bounds how often a parent is read again that changes while it is looked at. The status of a parent that rolls
 // out changes several times a second.
 const maxReads = 8
 
-// read reads parent's log and children. It starts again from a newer read of parent when the log says that this one is
-// outdated.
+// read reads parent's log. Where several controllers could keep one, it is the first that has revisions.
 func (i *Inspector) read(ctx context.Context, parent client.Object) (*reading, error) {
-	format, parent, err := i.typed(ctx, parent)
+	gvk, err := i.client.GroupVersionKindFor(parent)
+	if err != nil {
+		return nil, fmt.Errorf("tell the kind of %T %s/%s: %w", parent, parent.GetNamespace(), parent.GetName(), err)
+	}
+	kinds, err := i.kinds(ctx, gvk.GroupKind(), parent)
 	if err != nil {
 		return nil, err
 	}
-	uid := parent.GetUID()
+	first, err := i.readAs(ctx, kinds[0], gvk, parent)
+	if err != nil || len(first.log) > 0 && len(kinds) == 1 {
+		return first, err
+	}
+	if first.controller == "" {
+		// Objects of such a kind can be the parents of a CompositeController too. Somebody who may not list these sees what
+		// there was to see before there were any.
+		more, _, err := i.composites(ctx, gvk.GroupKind(), parent)
+		if err == nil {
+			kinds = append(kinds, more...)
+		}
+	}
+	return i.choose(ctx, first, kinds, gvk, parent)
+}
+
+// choose returns the first reading that has revisions, or first.
+func (i *Inspector) choose(
+	ctx context.Context, first *reading, kinds []kind, gvk schema.GroupVersionKind, parent client.Object,
+) (*reading, error) {
+	var names []string
+	for _, k := range kinds {
+		if name := k.is().controller; name != "" {
+			names = append(names, name)
+		}
+	}
+	chosen := first
+	for _, k := range kinds[1:] {
+		if len(chosen.log) > 0 {
+			break
+		}
+		next, err := i.readAs(ctx, k, gvk, parent)
+		if err != nil {
+			return nil, err
+		}
+		if len(next.log) > 0 {
+			chosen = next
+		}
+	}
+	if len(names) > 1 {
+		chosen.warnf("Several CompositeControllers have %s as parents: %s. This is the history that %s keeps.",
+			kindName(gvk.GroupKind()), strings.Join(names, ", "), chosen.controller)
+	}
+	return chosen, nil
+}
+
+// readAs reads parent's log as one of its kinds. It starts again from a newer read of parent when the log says that this
+// one is outdated.
+func (i *Inspector) readAs(ctx context.Context, k kind, gvk schema.GroupVersionKind, parent client.Object) (*reading, error) {
+	parent, err := i.as(ctx, k, gvk, parent)
+	if err != nil {
+		return nil, err
+	}
 	for range maxReads {
-		var r *reading
-		if r, err = i.readOnce(ctx, format, parent); err == nil {
+		r := &reading{identity: k.is(), kind: k, parent: parent}
+		if err = r.read(ctx); err == nil {
 			return r, nil
 		}
 		if !errors.Is(err, history.ErrStale) {
 			return nil, err
 		}
-		fresh, again := i.again(ctx, format, parent, uid)
+		fresh, again := i.again(ctx, k, parent)
 		if again != nil {
 			return nil, again
 		}
 		parent = fresh
 	}
-	return nil, &ChangedError{Parent: parentOf(format, parent), Err: err}
+	return nil, &ChangedError{Parent: parentOf(k, parent), Err: err}
 }
 
 // again reads parent anew and makes sure that it is still the same object.
-func (i *Inspector) again(ctx context.Context, format history.Format, parent client.Object, uid types.UID) (client.Object, error) {
-	fresh, err := i.Get(ctx, format.Parent.GroupKind(), parent.GetNamespace(), parent.GetName())
+func (i *Inspector) again(ctx context.Context, k kind, parent client.Object) (client.Object, error) {
+	fresh, err := i.get(ctx, k, client.ObjectKeyFromObject(parent))
 	if client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
-	if err != nil || fresh.GetUID() != uid {
-		return nil, &ChangedError{Parent: parentOf(format, parent), Gone: true, Err: err}
+	if err != nil || fresh.GetUID() != parent.GetUID() {
+		return nil, &ChangedError{Parent: parentOf(k, parent), Gone: true, Err: err}
 	}
 	return fresh, nil
 }
 
-func (i *Inspector) readOnce(ctx context.Context, format history.Format, parent client.Object) (*reading, error) {
-	r := &reading{format: format, parent: parent}
-	seen := &lister{Client: i.client}
-	r.ask = history.New(format, history.Options{Client: seen, AskServer: true})
-	r.quiet = history.New(format, history.Options{Client: seen})
+// read fills in the log, and which of its revisions the parent asks for.
+func (r *reading) read(ctx context.Context) error {
 	var err error
-	if r.revisions, err = r.ask.List(ctx, parent); err != nil {
-		return nil, err
+	if r.log, err = r.kind.list(ctx, r.parent); err != nil {
+		return err
 	}
-	r.objects = seen.objects
-	r.verdict, r.lost = r.resolve(ctx, r.revisions)
+	r.verdict, r.lost = r.resolve(ctx, r.target, revisions(r.log))
 	if errors.Is(r.lost, history.ErrStale) {
-		return nil, r.lost
+		return r.lost
 	}
-	r.children, r.childrenErr = i.list(ctx, format, parent)
-	return r, ctx.Err()
+	return ctx.Err()
 }
 
-// resolve asks which of revisions is equivalent to the parent. The API server is asked as well, because it is the only
-// authority on defaults; if it cannot answer, what cannot be told apart counts as different, and a warning says so.
-func (r *reading) resolve(ctx context.Context, revisions []revision.Revision) (*history.Verdict, error) {
-	v, err := r.ask.Resolve(ctx, r.parent, revisions)
-	if err != nil && !errors.Is(err, history.ErrStale) && ctx.Err() == nil {
-		asked := err
-		if v, err = r.quiet.Resolve(ctx, r.parent, revisions); err == nil {
-			r.warnf("The API server could not be asked which revision is the spec's: %v.", asked)
-		}
+// resolve asks which of revisions has what the parent has in the fields of target. What could not be found out becomes a
+// warning.
+func (r *reading) resolve(ctx context.Context, target *revision.Target, revisions []revision.Revision) (*revision.Resolution, error) {
+	found, doubts, err := r.kind.resolve(ctx, r.parent, target, revisions)
+	for _, doubt := range doubts {
+		r.warnf("%s", doubt)
 	}
-	if err != nil {
-		return nil, err
-	}
-	for _, refused := range v.Refused {
-		r.warnf("Whether a revision is the spec's could not be found out: %v.", refused)
-	}
-	return v, nil
+	return found, err
 }
 
 func (r *reading) warnf(format string, args ...any) {
@@ -182,49 +239,7 @@ func (r *reading) warnf(format string, args ...any) {
 	}
 }
 
-// list returns the metadata of the children of parent. Their content plays no part, and there may be thousands.
-func (i *Inspector) list(ctx context.Context, format history.Format, parent client.Object) ([]metav1.PartialObjectMetadata, error) {
-	selector, err := format.Selector(parent)
-	if err != nil {
-		return nil, err
-	}
-	var found metav1.PartialObjectMetadataList
-	gvk := format.Children
-	gvk.Kind += "List"
-	found.SetGroupVersionKind(gvk)
-	err = i.client.List(ctx, &found, client.InNamespace(parent.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(found.Items, func(o metav1.PartialObjectMetadata) bool {
-		ref := metav1.GetControllerOfNoCopy(&o)
-		return ref == nil || ref.UID != parent.GetUID()
-	}), nil
-}
-
-// lister remembers the revision objects that a log reads through it: a log returns what the algorithms need, and a
-// person wants to see dates and annotations as well, from the same read.
-type lister struct {
-	client.Client
-
-	objects map[types.UID]metav1.Object
-}
-
-// List lists through the client below.
-func (l *lister) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if err := l.Client.List(ctx, list, opts...); err != nil {
-		return err
-	}
-	if found, ok := list.(*appsv1.ControllerRevisionList); ok {
-		l.objects = make(map[types.UID]metav1.Object, len(found.Items))
-		for n := range found.Items {
-			l.objects[found.Items[n].UID] = &found.Items[n]
-		}
-	}
-	return nil
-}
-
 // parentOf returns the name that parent has in sentences.
-func parentOf(format history.Format, parent client.Object) Parent {
-	return Parent{GroupVersionKind: format.Parent, Namespace: parent.GetNamespace(), Name: parent.GetName(), UID: parent.GetUID()}
+func parentOf(k kind, parent client.Object) Parent {
+	return Parent{GroupVersionKind: k.is().GroupVersionKind, Namespace: parent.GetNamespace(), Name: parent.GetName(), UID: parent.GetUID()}
 }

@@ -2,13 +2,15 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
@@ -39,8 +41,8 @@ type Undo struct {
 	// Warnings are sentences about what else should be known before.
 	Warnings []string
 
-	format history.Format
-	live   client.Object
+	kind kind
+	live client.Object
 }
 
 // ErrNothingToUndo is what a [*NothingToUndoError] is. Nothing was written, and nothing needs to be.
@@ -52,6 +54,8 @@ type NothingToUndoError struct {
 	// To is the revision asked for, which the spec matches already. Nil if none was asked for, and the log holds no
 	// revision that differs from the spec.
 	To *Entry
+	// Part is what is recorded of such a parent, as in "the current template matches", if To is not nil.
+	Part string
 }
 
 // Error says why there is nothing to undo.
@@ -83,7 +87,7 @@ func (i *Inspector) PlanUndoTo(ctx context.Context, parent client.Object, name s
 }
 
 // plan makes a plan to go back to what find finds; a nil find means the previous revision.
-func (i *Inspector) plan(ctx context.Context, parent client.Object, find func(*History) (Entry, error)) (*Undo, error) {
+func (i *Inspector) plan(ctx context.Context, parent client.Object, find Find) (*Undo, error) {
 	stale := &ChangedError{}
 	for range maxReads {
 		r, err := i.read(ctx, parent)
@@ -97,15 +101,15 @@ func (i *Inspector) plan(ctx context.Context, parent client.Object, find func(*H
 		if !errors.Is(err, history.ErrStale) {
 			return u, err
 		}
-		stale = &ChangedError{Parent: parentOf(r.format, r.parent), Err: err}
-		if parent, err = i.again(ctx, r.format, r.parent, r.parent.GetUID()); err != nil {
+		stale = &ChangedError{Parent: parentOf(r.kind, r.parent), Err: err}
+		if parent, err = i.again(ctx, r.kind, r.parent); err != nil {
 			return nil, err
 		}
 	}
 	return nil, stale
 }
 
-func (r *reading) plan(ctx context.Context, find func(*History) (Entry, error)) (*Undo, error) {
+func (r *reading) plan(ctx context.Context, find Find) (*Undo, error) {
 	h := r.history()
 	same := func(e Entry) (bool, error) { return r.same(ctx, e) }
 	var to *Entry
@@ -113,12 +117,12 @@ func (r *reading) plan(ctx context.Context, find func(*History) (Entry, error)) 
 	if find == nil {
 		to, err = previous(h, same)
 	} else {
-		to, err = chosen(h, find, same)
+		to, err = r.chosen(h, find, same)
 	}
 	if err != nil {
 		return nil, err
 	}
-	u := &Undo{Parent: h.Parent, From: h.Current(), To: *to, format: r.format, live: r.parent}
+	u := &Undo{Parent: h.Parent, From: h.Current(), To: *to, kind: r.kind, live: r.parent}
 	if err := u.aim(r.parent); err != nil {
 		return nil, err
 	}
@@ -132,7 +136,7 @@ func (r *reading) plan(ctx context.Context, find func(*History) (Entry, error)) 
 // aim makes the patch and its description for the parent as it is in live.
 func (u *Undo) aim(live client.Object) error {
 	var err error
-	snapshot := u.To.revision.Snapshot
+	snapshot := u.To.stored.Snapshot
 	u.live = live
 	if u.Patch, err = snapshot.RestorePatch(live); err != nil {
 		return fmt.Errorf("plan to bring %s back to %s: %w", u.Parent, u.To, err)
@@ -145,18 +149,11 @@ func (u *Undo) aim(live client.Object) error {
 	return err
 }
 
-// compare returns the diff and the added privileges from the live parent to another state of it.
+// compare returns the diff and the added privileges from the live parent to another state of it, in what the revision to
+// go back to holds.
 func (u *Undo) compare(other any, title string) (diff string, privileges []string, err error) {
-	before, err := u.format.Target.Snapshot(u.live)
-	if err != nil {
-		return "", nil, fmt.Errorf("compare two states of %s: %w", u.Parent, err)
-	}
-	after, err := u.format.Target.Snapshot(other)
-	if err != nil {
-		return "", nil, fmt.Errorf("compare two states of %s: %w", u.Parent, err)
-	}
-	a, errA := content(before)
-	b, errB := content(after)
+	a, errA := recorded(u.To.stored.target, u.live)
+	b, errB := recorded(u.To.stored.target, other)
 	if err := errors.Join(errA, errB); err != nil {
 		return "", nil, fmt.Errorf("compare two states of %s: %w", u.Parent, err)
 	}
@@ -168,8 +165,10 @@ func (u *Undo) compare(other any, title string) (diff string, privileges []strin
 }
 
 // previous finds the newest revision that is not equivalent to the spec: going back to one that is would change nothing,
-// and somebody would believe that it did. same says whether an entry is.
+// and somebody would believe that it did. same says whether an entry is. Which one of several without a number is the
+// newest, nobody knows.
 func previous(h *History, same func(Entry) (bool, error)) (*Entry, error) {
+	var unnumbered []Entry
 	for _, e := range slices.Backward(h.Entries) {
 		if e.Unreadable != nil || e.Deleting || e.Current {
 			continue
@@ -178,15 +177,26 @@ func previous(h *History, same func(Entry) (bool, error)) (*Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !equal {
+		switch {
+		case equal:
+		case e.Number > 0:
 			return &e, nil
+		default:
+			unnumbered = append(unnumbered, e)
 		}
 	}
-	return nil, &NothingToUndoError{Parent: h.Parent}
+	switch len(unnumbered) {
+	case 0:
+		return nil, &NothingToUndoError{Parent: h.Parent}
+	case 1:
+		return &unnumbered[0], nil
+	default:
+		return nil, &AmbiguousError{Parent: h.Parent, Same: unnumbered}
+	}
 }
 
 // chosen finds the revision that somebody asked for, and makes sure that going back to it changes something.
-func chosen(h *History, find func(*History) (Entry, error), same func(Entry) (bool, error)) (*Entry, error) {
+func (r *reading) chosen(h *History, find Find, same func(Entry) (bool, error)) (*Entry, error) {
 	e, err := find(h)
 	if err != nil {
 		return nil, err
@@ -201,7 +211,7 @@ func chosen(h *History, find func(*History) (Entry, error), same func(Entry) (bo
 		}
 	}
 	if equal {
-		return nil, &NothingToUndoError{Parent: h.Parent, To: &e}
+		return nil, &NothingToUndoError{Parent: h.Parent, To: &e, Part: r.part}
 	}
 	return &e, nil
 }
@@ -217,9 +227,9 @@ func (r *reading) same(ctx context.Context, e Entry) (bool, error) {
 		}
 	}
 	// A stamp was already weighed against those of the whole log; alone it proves nothing.
-	alone := e.revision
+	alone := e.stored.Revision
 	alone.Stamp, alone.Deleting = revision.Stamp{}, false
-	v, err := r.resolve(ctx, []revision.Revision{alone})
+	v, err := r.resolve(ctx, e.stored.target, []revision.Revision{alone})
 	if err != nil {
 		return false, err
 	}
@@ -234,10 +244,49 @@ func cautions(u *Undo) []string {
 		say("No revision records the spec of %s as it is now, so there will be no way back to it unless its controller records it first.",
 			u.Parent)
 	}
-	if u.To.Hash != "" && !strings.HasSuffix(u.To.Name, "-"+u.To.Hash) && revision.LabelValue(u.To.Name) != u.To.Hash {
-		say("The name of %s does not go with its hash label %q; it may not come from a controller, so look at the diff.", u.To, u.To.Hash)
+	if u.To.stored.doubt != "" {
+		say("%s", u.To.stored.doubt)
 	}
+	out = append(out, u.scales()...)
 	return append(out, rivals(u.Parent, u.live)...)
+}
+
+// scales speaks of what somebody who goes back to an old template does not expect to change: how many children there are,
+// and which. It is part of a revision where a controller records all of spec.
+func (u *Undo) scales() []string {
+	if u.To.stored.Snapshot == nil {
+		return nil
+	}
+	restored, err := u.To.stored.Snapshot.Restore(u.live)
+	if err != nil {
+		return nil // aim has said so
+	}
+	now, err := runtime.DefaultUnstructuredConverter.ToUnstructured(u.live)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if was, is := field(now, "replicas"), field(restored, "replicas"); was != is {
+		say("The scale is part of %s: spec.replicas goes from %s to %s.", u.To, was, is)
+	}
+	if was, is := field(now, "selector"), field(restored, "selector"); was != is {
+		say("The selector is part of %s: spec.selector goes from %s to %s, and children that it does not match are let go.", u.To, was, is)
+	}
+	return out
+}
+
+// field returns a field of the spec in one line.
+func field(object map[string]any, name string) string {
+	v, found, err := unstructured.NestedFieldNoCopy(object, "spec", name)
+	if err != nil || !found {
+		return "nothing"
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "something else"
+	}
+	return string(b)
 }
 
 // passedOver names the newer revisions that could have been meant by "the previous one", if only they could be read.

@@ -17,14 +17,14 @@ func TestPrevious(t *testing.T) {
 		same    map[string]bool
 		want    string
 	}{
-		"the one before":         {entries: []Entry{{Name: "a"}, {Name: "b"}, {Name: "c", Current: true}}, want: "b"},
-		"an equivalent between":  {entries: []Entry{{Name: "a"}, {Name: "b"}, {Name: "c", Current: true}}, same: map[string]bool{"b": true}, want: "a"},
-		"the current is oldest":  {entries: []Entry{{Name: "a", Current: true}, {Name: "b"}}, want: "b"},
-		"the spec is unrecorded": {entries: []Entry{{Name: "a"}, {Name: "b"}}, want: "b"},
-		"unreadable":             {entries: []Entry{{Name: "a"}, {Name: "b", Unreadable: unreadable}, {Name: "c", Current: true}}, want: "a"},
-		"being deleted":          {entries: []Entry{{Name: "a"}, {Name: "b", Deleting: true}, {Name: "c", Current: true}}, want: "a"},
+		"the one before":         {entries: []Entry{{Number: 1, Name: "a"}, {Number: 2, Name: "b"}, {Name: "c", Current: true}}, want: "b"},
+		"an equivalent between":  {entries: []Entry{{Number: 1, Name: "a"}, {Number: 2, Name: "b"}, {Name: "c", Current: true}}, same: map[string]bool{"b": true}, want: "a"},
+		"the current is oldest":  {entries: []Entry{{Name: "a", Current: true}, {Number: 2, Name: "b"}}, want: "b"},
+		"the spec is unrecorded": {entries: []Entry{{Number: 1, Name: "a"}, {Number: 2, Name: "b"}}, want: "b"},
+		"unreadable":             {entries: []Entry{{Number: 1, Name: "a"}, {Number: 2, Name: "b", Unreadable: unreadable}, {Name: "c", Current: true}}, want: "a"},
+		"being deleted":          {entries: []Entry{{Number: 1, Name: "a"}, {Number: 2, Name: "b", Deleting: true}, {Name: "c", Current: true}}, want: "a"},
 		"only the current":       {entries: []Entry{{Name: "a", Current: true}}},
-		"all equivalent":         {entries: []Entry{{Name: "a"}, {Name: "b", Current: true}}, same: map[string]bool{"a": true}},
+		"all equivalent":         {entries: []Entry{{Number: 1, Name: "a"}, {Name: "b", Current: true}}, same: map[string]bool{"a": true}},
 		"none":                   {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestPrevious(t *testing.T) {
 		})
 	}
 	boom := errors.New("boom")
-	if _, err := previous(&History{Entries: []Entry{{Name: "a"}}}, func(Entry) (bool, error) { return false, boom }); !errors.Is(err, boom) {
+	if _, err := previous(&History{Entries: []Entry{{Number: 1, Name: "a"}}}, func(Entry) (bool, error) { return false, boom }); !errors.Is(err, boom) {
 		t.Errorf("an error of the comparison became %v", err)
 	}
 }
@@ -52,9 +52,9 @@ func TestSame(t *testing.T) {
 	emptyArgs.Spec.Template.Spec.Containers[0].Args = []string{}
 	r := readingOf(t, spec, nil, stored(t, web("web:1"), 1, "aaa"), stored(t, emptyArgs, 2, "bbb"), stored(t, spec, 3, "ccc"))
 	// A planted stamp makes nothing equal.
-	r.revisions[0].Stamp.ParentUID, r.revisions[0].Stamp.Generation = spec.UID, spec.Generation
+	r.log[0].Stamp.ParentUID, r.log[0].Stamp.Generation = spec.UID, spec.Generation
 	for n, want := range []bool{false, true, true} {
-		got, err := r.same(t.Context(), Entry{UID: r.revisions[n].UID, revision: r.revisions[n]})
+		got, err := r.same(t.Context(), Entry{UID: r.log[n].UID, stored: r.log[n]})
 		if err != nil || got != want {
 			t.Errorf("revision %d: %t, %v, want %t", n+1, got, err, want)
 		}
@@ -62,22 +62,27 @@ func TestSame(t *testing.T) {
 }
 
 func TestCautions(t *testing.T) {
-	to := Entry{Number: 1, Name: "web-aaa", Hash: "aaa"}
 	for name, c := range map[string]struct {
-		undo Undo
-		want []string
+		rename string
+		from   *Entry
+		want   []string
 	}{
-		"nothing":       {undo: Undo{From: &Entry{}, To: to}},
-		"unrecorded":    {undo: Undo{To: to}, want: []string{"there will be no way back"}},
-		"name as label": {undo: Undo{From: &Entry{}, To: Entry{Name: "adopted", Hash: "adopted"}}},
+		"nothing":       {from: &Entry{}},
+		"unrecorded":    {want: []string{"there will be no way back"}},
+		"name as label": {from: &Entry{}, rename: "aaa"},
 		"foreign name": {
-			undo: Undo{From: &Entry{}, To: Entry{Number: 1, Name: "planted", Hash: "aaa"}},
+			from: &Entry{}, rename: "planted",
 			want: []string{`The name of revision 1 (planted) does not go with its hash label "aaa"`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.undo.live = web("web:2")
-			expectWarnings(t, cautions(&c.undo), c.want...)
+			ds := web("web:2")
+			old := stored(t, web("web:1"), 1, "aaa")
+			if c.rename != "" {
+				old.Name = c.rename
+			}
+			h := readingOf(t, ds, nil, old).history()
+			expectWarnings(t, cautions(&Undo{From: c.from, To: h.Entries[0], live: ds}), c.want...)
 		})
 	}
 }

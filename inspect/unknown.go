@@ -25,6 +25,8 @@ type UnknownKindError struct {
 	Controller *metav1.OwnerReference
 	// Known are the kinds that can be read, sorted.
 	Known []schema.GroupKind
+	// Parents are the resources whose objects are parents of a CompositeController, and can be read too, sorted.
+	Parents []schema.GroupResource
 }
 
 // without says of kinds that many people ask for why there is no history to read.
@@ -49,12 +51,18 @@ func (e *UnknownKindError) Error() string {
 	for _, gk := range e.Known {
 		known = append(known, kindName(gk))
 	}
+	for _, resource := range e.Parents {
+		known = append(known, resource.String())
+	}
 	return fmt.Sprintf("%s %s; cairn reads: %s", kindName(e.Kind), why, strings.Join(known, ", "))
 }
 
-// unknown returns the error about a kind without a format. o is the object that was asked for, nil if none was read.
-func (i *Inspector) unknown(kind schema.GroupKind, o client.Object) error {
-	e := &UnknownKindError{Kind: kind}
+// unknown returns the error about a kind without a log. o is the object that was asked for, nil if none was read, and
+// parents are the resources that have a CompositeController.
+func (i *Inspector) unknown(kind schema.GroupKind, o client.Object, parents []schema.GroupResource) error {
+	e := &UnknownKindError{Kind: kind, Parents: parents}
+	slices.SortFunc(e.Parents, func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) })
+	e.Parents = slices.Compact(e.Parents)
 	if o != nil {
 		e.Controller = metav1.GetControllerOf(o)
 	}

@@ -21,6 +21,7 @@ import (
 
 	metacontroller "github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite"
+	"github.com/cairn-dev/cairn/controllers/composite/decorator"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/daemonset"
 	"github.com/cairn-dev/cairn/controllers/replicaset"
@@ -31,6 +32,9 @@ import (
 var registry = map[string]func(context.Context, ctrl.Manager, Options) error{
 	composite.Name: func(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return composite.Setup(ctx, mgr, o.hosted())
+	},
+	decorator.Name: func(ctx context.Context, mgr ctrl.Manager, o Options) error {
+		return decorator.Setup(ctx, mgr, o.hosted())
 	},
 	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return daemonset.Setup(ctx, mgr, daemonset.Options{Workers: o.Workers, AskServer: o.AskServer})
@@ -60,6 +64,9 @@ type Options struct {
 	// AskServer allows controllers to find out by server-side dry runs whether a stored snapshot is equivalent to its
 	// parent (rule R3). It needs the right to patch parents.
 	AskServer bool
+	// FieldManager, unless it is empty, is the name under which the children of CompositeControllers are applied by
+	// server-side apply. Otherwise they are merged as Metacontroller does by default.
+	FieldManager string
 	// TargetLabelSelector narrows the CompositeControllers and DecoratorControllers that are run, by their labels. Nil selects
 	// all.
 	TargetLabelSelector labels.Selector
@@ -159,7 +166,8 @@ func unknown(name string) error {
 func (o Options) hosted() host.Options {
 	return host.Options{
 		Workers: o.Workers, TargetLabelSelector: o.TargetLabelSelector, AllowedAddresses: o.HookAllow, AllowAPIServers: o.HookAllowAPIServers,
-		Namespace: o.Namespace,
+		FieldManager: o.FieldManager,
+		Namespace:    o.Namespace,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -21,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/inspect"
 )
 
@@ -105,7 +107,11 @@ func (e *Env) open(args []string) (*inspect.Inspector, client.Object, error) {
 		return nil, nil, err
 	}
 	ctrl.SetLogger(logr.Discard()) // what a person should know is printed, not logged
-	c, err := client.New(cfg, client.Options{Scheme: clientgoscheme.Scheme, Mapper: mapper})
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, nil, err
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -150,4 +156,19 @@ func Revision(flag, value string) (number int64, name string, err error) {
 		return number, "", nil
 	}
 	return 0, value, nil
+}
+
+// Find returns how to find the one revision that a flag names, by its number or by the name of its object.
+func Find(flag, value string) (inspect.Find, error) {
+	number, name, err := Revision(flag, value)
+	switch {
+	case err != nil:
+		return nil, err
+	case name != "":
+		return func(h *inspect.History) (inspect.Entry, error) { return h.FindName(name) }, nil
+	case number == 0 || value == "":
+		return nil, Usagef("--%s=%s: revisions are numbered from 1", flag, value)
+	default:
+		return func(h *inspect.History) (inspect.Entry, error) { return h.Find(number) }, nil
+	}
 }

@@ -4,13 +4,16 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
+
+	"github.com/cairn-dev/cairn/inspect"
 )
 
-// This file is the flag -o and the formats that every verb has.
+// This file is the flag -o, the formats that every verb has, and what more than one of them prints.
 
 // Output is the value of a flag -o. The empty one is what people read.
 type Output struct {
@@ -47,4 +50,42 @@ func Encode(w io.Writer, format string, v any) error {
 	}
 	_, err = w.Write(b)
 	return err
+}
+
+// Parent is an object as json and yaml show it.
+type Parent struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	UID        string `json:"uid"`
+}
+
+// ParentOf returns p as json and yaml show it.
+func ParentOf(p inspect.Parent) Parent {
+	out := Parent{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
+	out.APIVersion, out.Kind = p.ToAPIVersionAndKind()
+	return out
+}
+
+// Ref is a revision as json and yaml show it.
+type Ref struct {
+	Revision int64  `json:"revision"` // 0 if it has no number
+	Name     string `json:"name"`
+}
+
+// RefTo returns e as json and yaml show it, nil for nil.
+func RefTo(e *inspect.Entry) *Ref {
+	if e == nil {
+		return nil
+	}
+	return &Ref{Revision: e.Number, Name: e.Name}
+}
+
+// Number returns the number of a revision as tables show it.
+func Number(n int64) string {
+	if n == 0 {
+		return "<none>"
+	}
+	return strconv.FormatInt(n, 10)
 }

@@ -15,16 +15,21 @@ func New(e *env.Env) *cobra.Command {
 	var which string
 	cmd := &cobra.Command{
 		Use:   "history TYPE/NAME [--revision N]",
-		Short: "Show the revisions of a workload, or what one of them holds",
-		Long: `Show the revisions of a workload, oldest first.
+		Short: "Show the revisions of an object, or what one of them holds",
+		Long: `Show the revisions of a DaemonSet, a StatefulSet or a parent of a CompositeController, oldest first.
 
 CURRENT marks the revision that has the content of the spec as it is now, whatever its number is. PODS is the number of
-pods made from a revision, terminating ones included. With --revision the recorded content of one revision is printed.`,
+pods made from a revision, terminating ones included; CHILDREN is the number of children that a revision of a composite
+parent claims. Revisions that Metacontroller wrote have no number and come first. With --revision the recorded content
+of one revision is printed.`,
 		Example: `  # All revisions of a DaemonSet
   cairn history ds/web
 
   # What revision 2 of a StatefulSet holds
-  cairn history sts/db --revision 2`,
+  cairn history sts/db --revision 2
+
+  # A parent of a CompositeController, and a revision by the name of its object
+  cairn history catset/nap --revision catsets.ctl.example.com-4be2f…`,
 		Args: func(_ *cobra.Command, args []string) error { return env.OneObject(args) },
 	}
 	cmd.Flags().StringVar(&which, "revision", "", "print the content of the revision with this number, or object name")
@@ -34,9 +39,9 @@ pods made from a revision, terminating ones included. With --revision the record
 		if err != nil {
 			return err
 		}
-		var find func(*inspect.History) (inspect.Entry, error)
+		var find inspect.Find
 		if cmd.Flags().Changed("revision") {
-			if find, err = finder(which); err != nil {
+			if find, err = env.Find("revision", which); err != nil {
 				return err
 			}
 		}
@@ -45,23 +50,8 @@ pods made from a revision, terminating ones included. With --revision the record
 	return cmd
 }
 
-// finder returns how to find the one revision that the flag names.
-func finder(which string) (func(*inspect.History) (inspect.Entry, error), error) {
-	number, name, err := env.Revision("revision", which)
-	switch {
-	case err != nil:
-		return nil, err
-	case name != "":
-		return func(h *inspect.History) (inspect.Entry, error) { return h.FindName(name) }, nil
-	case number == 0 || which == "":
-		return nil, env.Usagef("--revision=%s: revisions are numbered from 1", which)
-	default:
-		return func(h *inspect.History) (inspect.Entry, error) { return h.Find(number) }, nil
-	}
-}
-
 // run prints one revision, or all if find is nil.
-func run(ctx context.Context, e *env.Env, args []string, format string, find func(*inspect.History) (inspect.Entry, error)) error {
+func run(ctx context.Context, e *env.Env, args []string, format string, find inspect.Find) error {
 	inspector, parent, err := e.Open(args)
 	if err != nil {
 		return err
@@ -78,5 +68,5 @@ func run(ctx context.Context, e *env.Env, args []string, format string, find fun
 	if err != nil {
 		return err
 	}
-	return printOne(e.Out, h.Parent, entry, format)
+	return printOne(e.Out, h, entry, format)
 }

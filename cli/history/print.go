@@ -21,21 +21,14 @@ import (
 
 // log is a history as json and yaml show it.
 type log struct {
-	Parent    parent   `json:"parent"`
-	Revisions []entry  `json:"revisions"`
-	Warnings  []string `json:"warnings,omitempty"`
-}
-
-type parent struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Namespace  string `json:"namespace,omitempty"`
-	Name       string `json:"name"`
-	UID        string `json:"uid"`
+	Parent     env.Parent `json:"parent"`
+	Controller string     `json:"controller,omitempty"` // a CompositeController; absent for kinds that have their own
+	Revisions  []entry    `json:"revisions"`
+	Warnings   []string   `json:"warnings,omitempty"`
 }
 
 type entry struct {
-	Revision    int64     `json:"revision"`
+	Revision    int64     `json:"revision"` // 0 if it has no number
 	Name        string    `json:"name"`
 	Hash        string    `json:"hash,omitempty"`
 	Created     time.Time `json:"created"`
@@ -52,7 +45,7 @@ func printAll(w io.Writer, h *inspect.History, format string, now time.Time) err
 		return env.Encode(w, format, encoded(h))
 	case "name":
 		for _, e := range h.Entries {
-			fmt.Fprintf(w, "controllerrevision.apps/%s\n", e.Name)
+			fmt.Fprintln(w, h.Object(e))
 		}
 		return nil
 	}
@@ -68,9 +61,9 @@ func printAll(w io.Writer, h *inspect.History, format string, now time.Time) err
 func table(h *inspect.History, now time.Time) *metav1.Table {
 	const wide = 1 // the priority of columns that -o wide adds
 	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
-		{Name: "Revision", Type: "integer"},
+		{Name: "Revision", Type: "string"},
 		{Name: "Current", Type: "string"},
-		{Name: "Pods", Type: "string"}, // all kinds that are read so far make pods
+		{Name: h.Children, Type: "string"},
 		{Name: "Age", Type: "string"},
 		{Name: "Name", Type: "string", Format: "name"},
 		{Name: "Hash", Type: "string", Priority: wide},
@@ -89,17 +82,14 @@ func table(h *inspect.History, now time.Time) *metav1.Table {
 		if e.Children == inspect.UnknownCount {
 			made = "<unknown>"
 		}
-		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{
-			e.Number, current, made, duration.HumanDuration(now.Sub(e.Created)), e.Name, e.Hash, e.Created.UTC().Format(time.RFC3339), cause,
-		}})
+		age, created := duration.HumanDuration(now.Sub(e.Created)), e.Created.UTC().Format(time.RFC3339)
+		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{env.Number(e.Number), current, made, age, e.Name, e.Hash, created, cause}})
 	}
 	return t
 }
 
 func encoded(h *inspect.History) log {
-	out := log{Revisions: []entry{}, Warnings: h.Warnings}
-	out.Parent.APIVersion, out.Parent.Kind = h.Parent.ToAPIVersionAndKind()
-	out.Parent.Namespace, out.Parent.Name, out.Parent.UID = h.Parent.Namespace, h.Parent.Name, string(h.Parent.UID)
+	out := log{Parent: env.ParentOf(h.Parent), Controller: h.Controller, Revisions: []entry{}, Warnings: h.Warnings}
 	for _, e := range h.Entries {
 		line := entry{
 			Revision: e.Number, Name: e.Name, Hash: e.Hash, Created: e.Created.UTC(), Current: e.Current,
@@ -117,14 +107,14 @@ func encoded(h *inspect.History) log {
 }
 
 // printOne prints the content of a revision. For people there is a header, and the content is indented below it.
-func printOne(w io.Writer, p inspect.Parent, e inspect.Entry, format string) error {
+func printOne(w io.Writer, h *inspect.History, e inspect.Entry, format string) error {
 	if format == "name" {
-		fmt.Fprintf(w, "controllerrevision.apps/%s\n", e.Name)
+		fmt.Fprintln(w, h.Object(e))
 		return nil
 	}
 	content, err := e.Content()
 	if err != nil {
-		return &inspect.UnreadableError{Parent: p, Entry: e}
+		return &inspect.UnreadableError{Parent: h.Parent, Entry: e}
 	}
 	if format == "json" || format == "yaml" {
 		return env.Encode(w, format, json.RawMessage(content))
@@ -133,7 +123,11 @@ func printOne(w io.Writer, p inspect.Parent, e inspect.Entry, format string) err
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s with revision #%d\n", p, e.Number)
+	if e.Number > 0 {
+		fmt.Fprintf(w, "%s with revision #%d\n", h.Parent, e.Number) // as kubectl says it
+	} else {
+		fmt.Fprintf(w, "%s with %s\n", h.Parent, e)
+	}
 	for line := range strings.Lines(string(text)) {
 		fmt.Fprint(w, "  ", line)
 	}

@@ -3,6 +3,7 @@ package manager
 import (
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -62,8 +63,7 @@ func TestMetacontrollersLogLevels(t *testing.T) {
 // TestMetacontrollersValues: what Metacontroller would refuse, and what nothing here could do, is refused.
 func TestMetacontrollersValues(t *testing.T) {
 	for flag, want := range map[string]string{
-		"--apply-strategy=server-side-apply":           "server-side-apply is not supported",
-		"--apply-strategy=guess":                       "there is: dynamic-apply",
+		"--apply-strategy=guess":                       "there are: dynamic-apply, server-side-apply",
 		"--leader-election-resource-lock=configmaps":   "there are: leases",
 		"--zap-log-level=0":                            "there is no such level",
 		"--zap-encoder=xml":                            "there are: console, json",
@@ -96,5 +96,28 @@ func TestFlagsThatChangeNothing(t *testing.T) {
 	}
 	if d := cmp.Diff(slices.Sorted(maps.Keys(idle)), slices.Sorted(maps.Keys(unheeded(fs)))); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestFlagsAreDocumented: what the help does not list, docs/metacontroller.md does.
+func TestFlagsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/metacontroller.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs := pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	(&flags{}).add(fs)
+	hidden := 0
+	fs.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			return
+		}
+		hidden++
+		if !strings.Contains(string(page), "`--"+f.Name+"`") {
+			t.Errorf("docs/metacontroller.md does not say what --%s does", f.Name)
+		}
+	})
+	if hidden < len(renamed)+len(idle) {
+		t.Errorf("%d flags are hidden", hidden)
 	}
 }

@@ -19,20 +19,15 @@ type result struct {
 
 // report is a result as json and yaml show it.
 type report struct {
-	Parent     string    `json:"parent"`
-	Namespace  string    `json:"namespace,omitempty"`
-	From       *revision `json:"from,omitempty"` // absent if the spec was recorded in no revision
-	To         *revision `json:"to"`
-	Changed    bool      `json:"changed"`
-	DryRun     bool      `json:"dryRun"`
-	Diff       string    `json:"diff,omitempty"`
-	Privileges []string  `json:"privileges,omitempty"`
-	Warnings   []string  `json:"warnings,omitempty"`
-}
-
-type revision struct {
-	Revision int64  `json:"revision"`
-	Name     string `json:"name"`
+	Parent     string   `json:"parent"`
+	Namespace  string   `json:"namespace,omitempty"`
+	From       *env.Ref `json:"from,omitempty"` // absent if the spec was recorded in no revision
+	To         *env.Ref `json:"to"`
+	Changed    bool     `json:"changed"`
+	DryRun     bool     `json:"dryRun"`
+	Diff       string   `json:"diff,omitempty"`
+	Privileges []string `json:"privileges,omitempty"`
+	Warnings   []string `json:"warnings,omitempty"`
 }
 
 func show(w io.Writer, r result, o options) error {
@@ -48,7 +43,11 @@ func show(w io.Writer, r result, o options) error {
 		suffix = " (server dry run)"
 	}
 	if r.done == nil {
-		fmt.Fprintf(w, "%s skipped rollback (current template already matches revision %d)%s\n", r.parent(), r.nothing.To.Number, suffix)
+		to := r.nothing.To.String()
+		if r.nothing.To.Number > 0 {
+			to = fmt.Sprintf("revision %d", r.nothing.To.Number) // as kubectl says it
+		}
+		fmt.Fprintf(w, "%s skipped rollback (current %s already matches %s)%s\n", r.parent(), r.nothing.Part, to, suffix)
 		return nil
 	}
 	fmt.Fprintf(w, "%s rolled back to %s%s\n", r.parent(), r.plan.To, suffix)
@@ -68,17 +67,10 @@ func (r result) parent() inspect.Parent {
 func (r result) report(o options) report {
 	out := report{Parent: r.parent().String(), Namespace: r.parent().Namespace, DryRun: o.dryRun}
 	if r.nothing != nil {
-		out.To = named(r.nothing.To)
+		out.To = env.RefTo(r.nothing.To)
 		return out
 	}
-	out.Changed, out.From, out.To = !o.dryRun, named(r.plan.From), named(&r.plan.To)
+	out.Changed, out.From, out.To = !o.dryRun, env.RefTo(r.plan.From), env.RefTo(&r.plan.To)
 	out.Diff, out.Privileges, out.Warnings = r.done.Diff, r.done.Privileges, r.plan.Warnings
 	return out
-}
-
-func named(e *inspect.Entry) *revision {
-	if e == nil {
-		return nil
-	}
-	return &revision{Revision: e.Number, Name: e.Name}
 }

@@ -26,12 +26,15 @@ func New(e *env.Env) *cobra.Command {
 	var to, dryRun string
 	cmd := &cobra.Command{
 		Use:   "undo TYPE/NAME [--to-revision N]",
-		Short: "Bring a workload back to an earlier revision",
-		Long: `Bring a workload back to an earlier revision: by default to the newest one that differs from the spec as it is now.
+		Short: "Bring an object back to an earlier revision",
+		Long: `Bring a DaemonSet, a StatefulSet or a parent of a CompositeController back to an earlier revision: by default to the
+newest one that differs from the spec as it is now.
 
-What a revision records is restored as a whole; everything else, the number of replicas for instance, stays as it is.
-The workload's controller then replaces its pods, under the workload's own update strategy. If the spec changes while
-this command runs, nothing is done. If the undo would change nothing, that is said, and the exit code is 0.`,
+What a revision records is restored as a whole, so a field that was added since is gone again; everything else stays as
+it is. A DaemonSet or StatefulSet records its template, and the number of replicas stays. A composite parent records what
+the fieldPaths of its controller say; if that is all of spec, the scale goes back too, and that is said. The controller
+then replaces the children, under the object's own update strategy. If the spec changes while this command runs, nothing
+is done. If the undo would change nothing, that is said, and the exit code is 0.`,
 		Example: `  # What would change?
   cairn undo ds/web --dry-run=server
 
@@ -39,7 +42,10 @@ this command runs, nothing is done. If the undo would change nothing, that is sa
   cairn undo ds/web
 
   # A StatefulSet, back to revision 2
-  cairn undo sts/db --to-revision 2`,
+  cairn undo sts/db --to-revision 2
+
+  # A parent of a CompositeController
+  cairn undo catset/nap`,
 		Args: func(_ *cobra.Command, args []string) error { return env.OneObject(args) },
 	}
 	cmd.Flags().StringVar(&to, "to-revision", "",

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -49,7 +50,7 @@ type asker interface {
 
 // relatedObjects are what a customize hook wants the others to be told.
 type relatedObjects interface {
-	Gather(ctx context.Context, parent *unstructured.Unstructured) ([]hook.Group, error)
+	GatherFor(ctx context.Context, q *hook.Question) ([]hook.Group, error)
 	Forget(parent types.UID)
 }
 
@@ -82,8 +83,10 @@ type reconciler struct {
 	freshRevisions *ownership.Confirmer
 	memo           *apply.Memo
 	revisions      *revisionCache
-	// served keeps what the API server makes of a desired child, by the child's UID.
-	served *lru.Cache
+	// served keeps what the API server makes of a desired child, by the child's UID; trials what it says of applying one.
+	served, trials *lru.Cache
+	// fieldManager, unless it is empty, is the name under which children are applied by server-side apply.
+	fieldManager string
 	// parents keeps what is remembered of each, by UID.
 	parents sync.Map
 }
@@ -97,6 +100,8 @@ type memory struct {
 	confirmed bool
 	// prepared are the last answers, by revision, ready for a plan.
 	prepared map[string]prepared
+	// decided is what the pass that runs has decided, nil before.
+	decided *decision
 	// told and own are resourceVersions of the parent: the one that the hook was told of, and the one that our own write of
 	// the status made of it, unless that is news to the hook.
 	told, own string
@@ -132,7 +137,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	switch {
 	case err == nil:
 		return reconcile.Result{RequeueAfter: again}, nil
-	case errors.Is(err, errStale):
+	case errors.Is(err, errStale), errors.Is(err, host.ErrNotSynced):
 		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
 		return reconcile.Result{RequeueAfter: staleRetry}, nil
 	case errors.Is(err, ownership.ErrGone):
@@ -158,14 +163,12 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 	if done, err := r.setFinalizer(ctx, parent); done || err != nil {
 		return 0, err
 	}
-	o, err := r.gather(ctx, parent, m)
+	m.decided = nil
+	o, d, err := r.gatherAndDecide(ctx, parent, m, resync)
 	if err != nil {
 		return 0, err
 	}
-	d, err := r.decide(ctx, o, resync)
-	if err != nil {
-		return 0, err
-	}
+	m.decided = d
 	if err := r.confirm(ctx, o, d); err != nil {
 		return 0, err
 	}
@@ -193,6 +196,22 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 		again = soonest(again, settle)
 	}
 	return soonest(again, d.plan.again), err
+}
+
+// gatherAndDecide looks at what there is and decides what to do. Where the hook turns out to want an orphan, it looks again,
+// and this time claims that one: an orphan that no parent wants is left alone.
+func (r *reconciler) gatherAndDecide(ctx context.Context, parent *unstructured.Unstructured, m *memory, resync bool) (*observed, *decision, error) {
+	for {
+		o, err := r.gather(ctx, parent, m)
+		if err != nil {
+			return nil, nil, err
+		}
+		d, err := r.decide(ctx, o, resync)
+		if err != nil || !o.wantsOrphan() {
+			return o, d, err
+		}
+		resync = false // it was just asked
+	}
 }
 
 // uncertain makes the next step wait for a consistent list if an error leaves open what was written: nobody told us, so

@@ -45,11 +45,7 @@ type prepared struct {
 // decide makes the plan of a pass.
 func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*decision, error) {
 	d := &decision{manages: managed(o.parent)}
-	related, err := r.related.Gather(ctx, o.parent)
-	if err != nil {
-		return nil, err
-	}
-	q := &hook.Question{Parent: o.parent, Version: o.memory.version(o.parent), Children: o.groups, Related: related, Again: resync}
+	q := &hook.Question{Parent: o.parent, Version: o.memory.version(o.parent), Children: o.groups, Again: resync}
 	f := facts{observed: o.children, strategies: r.strategies, now: r.clock.Now(), answers: map[string]wanted{}}
 	if o.log != nil {
 		d.newest = o.log.newest.revision.Name
@@ -59,6 +55,7 @@ func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*dec
 	if o.ending || o.log == nil {
 		f.strategies = atOnce(r.strategies)
 	}
+	var err error
 	if d.answer, err = r.ask(ctx, o, q, ""); err != nil {
 		return nil, err
 	}
@@ -141,6 +138,10 @@ func (r *reconciler) ask(ctx context.Context, o *observed, q *hook.Question, rev
 		h = r.finalize
 	}
 	q.Revision = revision
+	var err error
+	if q.Related, err = r.related.GatherFor(ctx, q); err != nil {
+		return nil, err
+	}
 	answer, err := h.Ask(ctx, q)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,9 @@ package composite
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -27,7 +29,9 @@ type observed struct {
 	// groups are the children by kind, as hooks are told of them; children are the same by name.
 	groups   []hook.Group
 	children map[record.Child]*unstructured.Unstructured
-	log      *revisionLog
+	// orphans match the selector, and nobody has said that they are wanted.
+	orphans []record.Child
+	log     *revisionLog
 }
 
 // gather reads what belongs to a parent, and claims it.
@@ -76,6 +80,7 @@ func (r *reconciler) gatherKind(ctx context.Context, o *observed, kind host.Reso
 		Wrote: func(child client.Object) {
 			r.ledger.Wrote(o.parent.GetUID(), kind.Resource.GroupResource(), child)
 		},
+		Adoptable: func(orphan client.Object) error { return r.adoptable(o, orphan) },
 	}
 	claimed, err := ownership.Claim(ctx, claimer, candidates)
 	if err != nil {
@@ -89,6 +94,29 @@ func (r *reconciler) gatherKind(ctx context.Context, o *observed, kind host.Reso
 		o.children[child(o.parent, c)] = c
 	}
 	return nil
+}
+
+// adoptable lets a parent adopt what it would make. Metacontroller adopts all that its selector matches, and deletes what
+// the hook does not want: of two parents with one selector, the one deletes what the other wants. A generated selector
+// names one parent only.
+func (r *reconciler) adoptable(o *observed, orphan client.Object) error {
+	key := child(o.parent, orphan.(*unstructured.Unstructured)) //nolint:forcetypeassert // children are unstructured
+	if _, wanted := o.memory.prepared[""].wanted.objects[key]; wanted || r.generate {
+		return nil
+	}
+	o.orphans = append(o.orphans, key)
+	return errors.New("the hook does not want it")
+}
+
+// wantsOrphan reports whether the hook has said meanwhile that one of the orphans is wanted.
+func (o *observed) wantsOrphan() bool {
+	if o.parent.GetDeletionTimestamp() != nil {
+		return false
+	}
+	return slices.ContainsFunc(o.orphans, func(key record.Child) bool {
+		_, wanted := o.memory.prepared[""].wanted.objects[key]
+		return wanted
+	})
 }
 
 // confirm checks, before the first write of this process for a parent, that the cache is not behind the API server, and so

@@ -186,7 +186,7 @@ func (p *planner) settle(key record.Child, s strategy, child *unstructured.Unstr
 	case s.method == v1alpha1.ChildUpdateRecreate:
 		p.deletes = append(p.deletes, deletion{key, child, object, p.newest, differs})
 	default:
-		p.waits = append(p.waits, rollout.Wait{Unit: key.String(), Reason: "the method is v1alpha1.ChildUpdateOnDelete, so it is updated when somebody deletes it"})
+		p.waits = append(p.waits, rollout.Wait{Unit: key.String(), Reason: "the method is OnDelete, so it is updated when somebody deletes it"})
 	}
 }
 

@@ -183,6 +183,52 @@ func TestMinReadySeconds(t *testing.T) {
 	}
 }
 
+// Bug of ours, found by the checker: what came back at its old revision was moved to the broken one before it was ready.
+func TestALostChildIsNoReasonToSpreadABrokenRevision(t *testing.T) {
+	w := newWorld(t, strategy{method: v1alpha1.ChildUpdateRollingRecreate}, 3)
+	w.broken["b"] = true
+	w.edit("b")
+	for range 4 {
+		w.pass()
+		w.tick()
+	}
+	delete(w.children, key("x-2"))
+	w.pass()
+	w.pass() // it is there, and not ready yet
+	if got := image(w.children[key("x-2")]); got != "a" || w.children[key("x-2")].GetDeletionTimestamp() != nil {
+		t.Errorf("x-2 is %s: %s", got, w)
+	}
+	w.tick()
+	w.edit("c")
+	w.settle()
+	w.are("ccc")
+}
+
+func TestARolloutInWhichNothingIsLostAsksAboutTheNewestRevisionOnly(t *testing.T) {
+	w := newWorld(t, strategy{method: v1alpha1.ChildUpdateRollingRecreate}, 3)
+	w.edit("b")
+	for range 3 {
+		w.pass()
+		w.tick()
+	}
+	ask := func() string {
+		f := w.facts()
+		delete(f.answers, "a")
+		p, err := makePlan(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(p.asks, " ")
+	}
+	if got := ask(); got != "" {
+		t.Errorf("it asks about %s", got)
+	}
+	delete(w.children, key("x-2"))
+	if got := ask(); got != "a" {
+		t.Errorf("a child of a is lost, and it asks about %q", got)
+	}
+}
+
 func TestWhatIsNotRolledOutIsDoneAtOnce(t *testing.T) {
 	for method, want := range map[v1alpha1.ChildUpdateMethod]string{
 		v1alpha1.ChildUpdateRecreate: "x-0:a- x-1:a- x-2:a-",

@@ -126,6 +126,9 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 	o := &observed{parent: parent, memory: m}
 	said, _, _ := unstructured.NestedMap(parent.Object, "status")
 	at, _, _ := unstructured.NestedInt64(parent.Object, "status", "observedGeneration")
+	if d := m.decided; d != nil { // the hook has answered, and what could be done was
+		said, at = ownStatus(parent, d.answer.Status, r.builtin), parent.GetGeneration()
+	}
 	status := statusOf(said, at, true, "False", reason, message)
 	if at == 0 {
 		delete(status, "observedGeneration") // nothing was acted on yet

@@ -80,10 +80,10 @@ func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 	if hooks.finalize != nil {
 		r.finalize = hooks.finalize
 	}
-	r.related = unrelated{}
+	related := env.NewRelated(hooks.customize, hook.Version(cc.Spec.Hooks.Customize.EffectiveVersion()), s.parent)
 	resync := host.NewResync(period(cc), func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
-	r.resync = resync
-	sources := append(r.sources(env), resync)
+	r.related, r.resync = related, resync
+	sources := append(r.sources(env), related.Source(), resync)
 	return &host.Controller{Reconciler: r, Sources: sources, Close: hooks.close}, nil
 }
 
@@ -139,10 +139,16 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 		memo:           apply.NewMemo(memoSize),
 		revisions:      newRevisionCache(revisionSize),
 		served:         lru.New(servedSize),
+		trials:         lru.New(memoSize),
+		fieldManager:   env.FieldManager,
+	}
+	children := env.Client
+	if env.FieldManager != "" {
+		children = client.WithFieldOwner(env.Client, env.FieldManager)
 	}
 	for _, kind := range s.children {
 		r.writers[kind.Kind.GroupKind()] = ownership.Writer{
-			Client: env.Client, Live: env.Live, Ledger: ledger, Resource: kind.Resource.GroupResource(),
+			Client: children, Live: env.Live, Ledger: ledger, Resource: kind.Resource.GroupResource(),
 		}
 		r.fresh[kind.Kind.GroupKind()] = &ownership.Confirmer{Live: env.Live, Children: kind.Kind}
 	}
@@ -245,12 +251,3 @@ func (r *reconciler) ours(ctx context.Context) []types.NamespacedName {
 		return ok && (r.matches(u) || r.finalized(u))
 	})
 }
-
-// unrelated is for controllers without a customize hook.
-type unrelated struct{}
-
-func (unrelated) Gather(context.Context, *unstructured.Unstructured) ([]hook.Group, error) {
-	return nil, nil
-}
-
-func (unrelated) Forget(types.UID) {}

@@ -21,7 +21,7 @@ func ownStatus(parent *unstructured.Unstructured, said map[string]any, builtin b
 	}
 	current, _, _ := unstructured.NestedFieldNoCopy(parent.Object, "status")
 	m, _ := current.(map[string]any)
-	out := maps.Clone(m)
+	out := hookPart(m)
 	if out == nil {
 		out = map[string]any{}
 	}

@@ -66,6 +66,7 @@ func (p *planner) roll() error {
 		for i, key := range s.keys {
 			units = append(units, p.unit(s, i, key))
 		}
+		p.contain(s, units, budget)
 		rolled := rollout.New(units, rollout.Strategy{MaxUnavailable: budget, Ordered: true})
 		for _, step := range rolled.Steps {
 			i := slices.IndexFunc(units, func(u rollout.Unit) bool { return u.Key == step.Unit })
@@ -74,6 +75,26 @@ func (p *planner) roll() error {
 		p.waits = append(p.waits, rolled.Waiting...)
 	}
 	return nil
+}
+
+// contain keeps a child that happens to be unavailable at its revision while as many as the budget are down at the newest
+// one: to replace it costs nothing, but what comes might not serve either, and it would not come back by itself.
+func (p *planner) contain(s *set, units []rollout.Unit, budget int) {
+	down := 0
+	for i, u := range units {
+		isNew := u.New != nil || u.Old == nil && p.claims[s.keys[i]] == p.newest
+		if isNew && (u.New == nil || !u.New.Available) {
+			down++
+		}
+	}
+	if down < budget {
+		return
+	}
+	for i := range units {
+		if old := units[i].Old; old != nil && !old.Available && p.claims[s.keys[i]] != p.newest {
+			units[i].Stays = fmt.Sprintf("%d of the children that are updated are not available", down)
+		}
+	}
 }
 
 // unit makes the rollout's picture of one child. A child that is held is to be what its own revision asks for; every other

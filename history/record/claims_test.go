@@ -135,7 +135,7 @@ func TestClaims(t *testing.T) {
 				count := 0
 				for _, c := range all {
 					count += c.Len()
-					if !slices.IsSortedFunc(c.Sorted(), compareChildren) {
+					if !slices.IsSortedFunc(c.Sorted(), Child.Compare) {
 						t.Fatalf("out of order: %v", c.Sorted())
 					}
 				}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,6 +43,7 @@ var rules = []func(*step){
 	(*step).afterAFailure, (*step).hooked,
 	(*step).most, (*step).guarded, (*step).guardedStays, (*step).filled, (*step).emptied, (*step).promoted,
 	(*step).claim, (*step).asAsked, (*step).worstFirst,
+	(*step).madeAsAsked, (*step).askedStays, (*step).lostReturns, (*step).claimKept, (*step).firstName,
 }
 
 // Check evaluates every rule at every resource version of a history, for parents of the given kinds.
@@ -67,8 +69,25 @@ func Check(h *History, kinds ...Kind) []Violation {
 	for _, k := range kinds {
 		found = append(found, refusals(h, k)...)
 		found = append(found, restored(h, all, k)...)
+		found = append(found, sent(h, all, k)...)
 	}
-	return append(found, hasty(h)...)
+	return once(append(found, hasty(h)...))
+}
+
+// once leaves out what is said again: of parents that several kinds have, one for each resource of their children.
+func once(all []Violation) []Violation {
+	type said struct {
+		invariant, sentence string
+		object              Key
+		rv                  uint64
+	}
+	seen := map[said]bool{}
+	return slices.DeleteFunc(all, func(v Violation) bool {
+		is := said{v.Invariant, v.Sentence, v.Object, v.RV}
+		before := seen[is]
+		seen[is] = true
+		return before
+	})
 }
 
 // violationf notes that the write of this step broke a promise about its object.

@@ -110,10 +110,13 @@ type Note struct {
 	// Pass is the pass that asked, nil if nobody knows; Parent is the UID of its parent.
 	Pass   *Pass
 	Parent types.UID
-	// Failed is true if there was no answer that can be used. Nothing below is set then.
+	// Failed is true if there was no answer that can be used. Revision and Children are not set then.
 	Failed bool
-	// Revision is the name of the revision that the parent was restored from, empty if it was sent as it is. Sent is the
-	// parent as the hook got it, Children are what the hook asks for.
+	// Question is the same for all that one pass asks, and for what is asked again because it failed: the versions of the
+	// parent and of the children that the hook was told of. Empty if nobody knows.
+	Question string
+	// Revision is the name of the revision that the parent was restored from, empty if it was sent as it is, or if nobody
+	// knows. Sent is the parent as the hook got it, Children are what the hook asks for.
 	Revision string
 	Sent     client.Object
 	Children []client.Object

@@ -76,6 +76,12 @@ type Kind struct {
 	// Outlives reports whether a claim is a child's and would outlive it, although the parent says that it goes with a child
 	// that is not asked for any more.
 	Outlives func(claim, child, parent client.Object) bool
+	// Asked is what a hook wants of the children of this resource, in the order of its answer: for a parent as it is, or, if a
+	// revision is given, as it was then. Where it is set, a revision says which children are its own, before they are
+	// touched, and of two that say so of one the newer counts.
+	Asked func(parent, revision client.Object) []client.Object
+	// CompleteServes is true if Complete says of every wanted unit as well that a child serves there.
+	CompleteServes bool
 }
 
 // Unit is one place for a child.
@@ -160,20 +166,26 @@ func (k Kind) asked(parent, revision client.Object) bool {
 	return err == nil && snapshot == k.Target(parent)
 }
 
-// named returns the revision of the same parent that a child says it came from, nil if there is none.
+// named returns the revision of the same parent that a child says it came from, or the newest that says that the child is
+// its own; nil if there is none.
 func (k Kind) named(s *State, child client.Object) client.Object {
+	var found client.Object
 	for _, r := range s.Owned(k.Revisions, ownerUID(child)) {
-		if k.Names(child, r) {
+		switch {
+		case !k.Names(child, r) || found != nil && k.Number(r) <= k.Number(found):
+		case k.Asked == nil:
 			return r
+		default:
+			found = r
 		}
 	}
-	return nil
+	return found
 }
 
 // user returns a child of the parent that came from the revision, nil if there is none: the revision is live.
 func (k Kind) user(s *State, revision client.Object) client.Object {
 	for _, child := range s.Owned(k.Children, ownerUID(revision)) {
-		if k.Names(child, revision) {
+		if k.Names(child, revision) && (k.Asked == nil || k.named(s, child) == revision && k.wants(s.ByUID(ownerUID(revision)), nil, child) != nil) {
 			return child
 		}
 	}

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,7 +41,7 @@ func Rest(h *History, rv uint64, kinds ...Kind) []Violation {
 		r.leftovers()
 		found = append(found, r.found...)
 	}
-	return found
+	return once(found)
 }
 
 func (r *rest) violationf(invariant string, resource schema.GroupVersionResource, o client.Object, format string, args ...any) {
@@ -149,6 +150,9 @@ func (r *rest) status(parent client.Object) {
 			if strays := r.k.StraysNow(child, parent); u.Wanted && strays != "" {
 				r.violationf("R4", r.k.Children, child, "the status of %s says that the rollout is over, but %s", parent.GetName(), strays)
 			}
+		}
+		if r.k.CompleteServes && u.Wanted && !r.k.serves(u, parent, nil, time.Time{}) {
+			r.violationf("R4", r.k.Parents, parent, "its status says that the rollout is over, and nothing serves at %s", u.Name)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,14 +24,27 @@ func (s *step) afterAFailure() {
 	if len(s.h.Notes) == 0 || s.dismissed() == nil {
 		return
 	}
-	failed := false
+	failed := map[string]bool{} // by what was asked about, in this pass
+	question := ""
 	for _, n := range s.h.Notes {
-		if s.answeredTo(n) {
-			// Passes over one parent follow each other: without passes, the last answer is that of this one.
-			failed = n.Failed || failed && s.pass() != nil && n.Pass != nil
+		if !s.answeredTo(n) {
+			continue
 		}
+		about, passes := "", s.pass() != nil && n.Pass != nil
+		switch {
+		case passes && failed[about]:
+			continue
+		case !passes && (n.Question == "" || n.Question != question):
+			// Passes over one parent follow each other: without passes, the last question is that of this one.
+			clear(failed)
+			question = n.Question
+		}
+		if !passes && n.Sent != nil {
+			about = s.k.Target(n.Sent) // what was asked about each revision
+		}
+		failed[about] = n.Failed
 	}
-	if failed {
+	if slices.Contains(slices.Collect(maps.Values(failed)), true) {
 		s.violationf("W1", "it is deleted although the hook failed")
 	}
 }
@@ -38,7 +52,7 @@ func (s *step) afterAFailure() {
 // hooked is W2 for children: one that is made from an old revision, or told that it is, is what the hook asked for when
 // it got the parent that was restored from that revision.
 func (s *step) hooked() {
-	if len(s.h.Notes) == 0 || !s.of(s.k.Children) || s.e.New == nil || !s.byManager() {
+	if len(s.h.Notes) == 0 || s.k.Asked != nil || !s.of(s.k.Children) || s.e.New == nil || !s.byManager() {
 		return
 	}
 	from := s.k.named(s.after, s.e.New)

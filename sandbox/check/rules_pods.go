@@ -70,7 +70,7 @@ func (s *step) double(parent client.Object) bool {
 // where none may be, or lacks what no child that exists can be given. Only an audited history tells whose delete it was.
 func (s *step) conformingStays() {
 	parent := s.dismissed()
-	if parent == nil || !s.h.Audited || !s.k.hasRevisions() {
+	if parent == nil || !s.h.Audited || !s.k.hasRevisions() || s.k.Asked != nil {
 		return
 	}
 	from := s.k.named(s.before, s.e.Old)
@@ -97,7 +97,7 @@ func (s *step) surplus(u Unit, from client.Object) bool {
 
 // content is P4: when a child is made, or is told that it came from another revision, it is what that revision asks for.
 func (s *step) content() {
-	if !s.of(s.k.Children) || s.e.New == nil || !s.byManager() || !s.k.Labelled(s.e.New) || s.parent(s.after, s.e.New) == nil {
+	if s.k.Asked != nil || !s.of(s.k.Children) || s.e.New == nil || !s.byManager() || !s.k.Labelled(s.e.New) || s.parent(s.after, s.e.New) == nil {
 		return
 	}
 	from := s.k.named(s.after, s.e.New)

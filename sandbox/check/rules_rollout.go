@@ -172,6 +172,9 @@ func (k Kind) stray(world *State, parent client.Object) string {
 				return child.GetName() + ", " + strays
 			}
 		}
+		if k.CompleteServes && u.Wanted && !k.serves(u, parent, nil, time.Time{}) {
+			return u.Name + ", where nothing serves"
+		}
 	}
 	return ""
 }

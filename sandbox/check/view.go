@@ -70,7 +70,7 @@ func (s *step) since(resource schema.GroupVersionResource, parent types.UID) uin
 func (s *step) look(resource schema.GroupVersionResource, parent types.UID) uint64 {
 	p, from := s.pass(), s.h.Origin
 	switch {
-	case p == nil && (!s.h.Audited || resource != s.k.Children):
+	case p == nil && (!s.h.Audited || resource != s.k.Children && (s.k.Asked == nil || resource != s.k.Revisions)):
 		return s.e.RV - 1
 	case p != nil && p.Views != nil:
 		from = max(from, p.Views[resource])

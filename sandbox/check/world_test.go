@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/internal/catset"
 )
 
 // This file builds histories by hand: a store that numbers writes, three nodes, and a DaemonSet with a pod on each.
@@ -88,6 +90,13 @@ func resourceOf(o client.Object) schema.GroupVersionResource {
 		return corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
 	case *appsv1.ControllerRevision:
 		return appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
+	case *corev1.ConfigMap:
+		return corev1.SchemeGroupVersion.WithResource("configmaps")
+	case *unstructured.Unstructured:
+		if o.GetObjectKind().GroupVersionKind() == catset.Kind {
+			return catset.Resource
+		}
+		return catset.Revisions
 	}
 	panic(fmt.Sprintf("%T", o))
 }

@@ -170,7 +170,13 @@ func (e *env) reload(ds *appsv1.DaemonSet) {
 // eventually waits until f succeeds. A wait that does not end fails the test with the last error.
 func (e *env) eventually(what string, f func() error) {
 	e.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	e.within(30*time.Second, what, f)
+}
+
+// within is eventually with a time of its own.
+func (e *env) within(d time.Duration, what string, f func() error) {
+	e.Helper()
+	deadline := time.Now().Add(d)
 	for {
 		err := f()
 		if err == nil {

@@ -36,7 +36,7 @@ func behindCaches() (out []fault.Scenario) {
 					if err := create(ctx, e); err != nil {
 						return err
 					}
-					return lagging(ctx, e, resource, lag)
+					return lagging(ctx, e, resource, lag, func(image string) error { return patch(ctx, e, imagePatch(image)) })
 				},
 				Ended:  func(ctx context.Context, e *fault.Env) error { return ended(ctx, e, "app:1") },
 				AtRest: func(ctx context.Context, e *fault.Env) error { return collisionsAre(ctx, e, 0) },
@@ -50,10 +50,11 @@ func behindCaches() (out []fault.Scenario) {
 // revisions are renumbered depends on how many of these edits the controller gets to see.
 func lagging(
 	ctx context.Context, e *fault.Env, resource schema.GroupResource, lag func(context.Context, *fault.Env, schema.GroupResource) error,
+	edit func(image string) error,
 ) error {
 	release := e.Faults.Hold(resource)
 	defer release()
-	if err := patch(ctx, e, imagePatch("app:2")); err != nil {
+	if err := edit("app:2"); err != nil {
 		return err
 	}
 	err := e.Until(ctx, "an event that is held", func(context.Context) error {
@@ -69,7 +70,7 @@ func lagging(
 		return err
 	}
 	release()
-	return patch(ctx, e, imagePatch("app:1"))
+	return edit("app:1")
 }
 
 func cutWatches(_ context.Context, e *fault.Env, resource schema.GroupResource) error {

@@ -120,8 +120,12 @@ func create(ctx context.Context, e *fault.Env) error {
 	if err := rolledOut(ctx, e, "app:1"); err != nil {
 		return err
 	}
+	return setMark(ctx, e)
+}
+
+func setMark(ctx context.Context, e *fault.Env) error {
 	mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: markName}}
-	_, err = e.Client.CoreV1().ConfigMaps(e.Namespace).Create(ctx, mark, metav1.CreateOptions{})
+	_, err := e.Client.CoreV1().ConfigMaps(e.Namespace).Create(ctx, mark, metav1.CreateOptions{})
 	return err
 }
 

@@ -107,6 +107,9 @@ func (r *run) judgeOne(o *outcome) error {
 	if err := r.missing(h, h.Attach(o.entries, nil)); err != nil {
 		return err
 	}
+	if r.Notes != nil {
+		h.Notes = r.Notes(o.namespace)
+	}
 	o.states = len(h.Events)
 	o.violations = check.Check(h, r.Kinds...)
 	if o.err == nil {

@@ -58,6 +58,8 @@ type Sweep struct {
 	// Kinds say what the runs are judged by, and Scopes are the resources that these rules read.
 	Kinds  []check.Kind
 	Scopes []check.Scope
+	// Notes, if not nil, returns what was noted of a run, by its namespace, by whoever plays the hooks of its controllers.
+	Notes func(namespace string) []check.Note
 
 	// Modes are the ways to fail; nil means all, an empty list none.
 	Modes []Mode

@@ -3,6 +3,7 @@ package fault_test
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -28,6 +29,9 @@ import (
 // CAIRN_CHECK=full makes every request fail in every way; without it four of them do. CAIRN_FAULT is one run, by the name
 // that a report gives it, to be done again.
 
+// loopback is where a test's hook is.
+var loopback = netip.MustParsePrefix("127.0.0.1/32")
+
 // parallel is how many runs there are at once. They mostly wait.
 const parallel = 32
 
@@ -45,11 +49,13 @@ type subject struct {
 	scenarios  []fault.Scenario
 	aimed      []fault.Fault
 	refusals   []fault.Refusal
+	// prepare, if not nil, makes what is there once for all runs, and completes the sweep.
+	prepare func(*testing.T, *fault.Sweep)
 }
 
 // subjects are all controllers.
 func subjects() []subject {
-	return []subject{daemonSets(), replicaSets(), replicationControllers(), statefulSets()}
+	return []subject{daemonSets(), replicaSets(), replicationControllers(), statefulSets(), composites()}
 }
 
 func TestEveryControllerIsSwept(t *testing.T) {
@@ -100,7 +106,7 @@ func sweepOf(t *testing.T, subject subject) *fault.Sweep {
 		Manager: func(ctx context.Context, cfg *rest.Config) error {
 			return manager.Run(ctx, manager.Options{
 				Config: cfg, Controllers: []string{subject.controller}, AskServer: true, Logger: klog.Background(),
-				MetricsBindAddress: manager.Off, HealthProbeBindAddress: manager.Off,
+				MetricsBindAddress: manager.Off, HealthProbeBindAddress: manager.Off, HookAllow: []netip.Prefix{loopback},
 			})
 		},
 		Namespaced: subject.namespaced,
@@ -115,6 +121,9 @@ func sweepOf(t *testing.T, subject subject) *fault.Sweep {
 			return fmt.Sprintf("cd sandbox && CAIRN_CHECK=full CAIRN_FAULT='%s' go test ./fault -run 'TestSweep/%s' -count=1", run, subject.controller)
 		},
 		Progress: func(line string) { t.Log(line) },
+	}
+	if subject.prepare != nil {
+		subject.prepare(t, sweep)
 	}
 	if full {
 		sweep.Points = fault.All

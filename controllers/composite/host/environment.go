@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -38,6 +39,8 @@ type Options struct {
 	Workers int
 	// TargetLabelSelector narrows the controllers that are run, by their labels. Nil selects all.
 	TargetLabelSelector labels.Selector
+	// FieldManager, unless it is empty, is the name under which children are applied by server-side apply.
+	FieldManager string
 	// AllowedAddresses are special addresses that hooks may have all the same, such as 127.0.0.1/32 for a sidecar.
 	AllowedAddresses []netip.Prefix
 	// AllowAPIServers lets hooks be served behind the API server's own address.
@@ -78,6 +81,9 @@ type Environment struct {
 	Workers int
 	// Selector narrows the controllers that are run. Nil selects all.
 	Selector labels.Selector
+	// FieldManager, unless it is empty, is the name under which children are applied by server-side apply. Otherwise they are
+	// merged as Metacontroller does by default.
+	FieldManager string
 }
 
 // NewEnvironment returns the environment of what mgr hosts. The environments of one manager share their caches, so call it
@@ -109,18 +115,20 @@ func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
 		return nil, err
 	}
 	return &Environment{
-		Cache:    common.cache,
-		Client:   mgr.GetClient(),
-		Live:     mgr.GetAPIReader(),
-		Mapper:   mgr.GetRESTMapper(),
-		Recorder: mgr.GetEventRecorder(reporter),
-		Clock:    o.Clock,
-		Encoder:  common.encoder,
-		Memory:   common.memory,
-		Metrics:  measured,
-		Guard:    &hook.Guard{Allow: o.AllowedAddresses, APIServers: servers, AllowAPIServers: o.AllowAPIServers},
-		Workers:  o.Workers,
-		Selector: o.TargetLabelSelector,
+		Cache:        common.cache,
+		Client:       mgr.GetClient(),
+		Live:         mgr.GetAPIReader(),
+		Mapper:       mgr.GetRESTMapper(),
+		Recorder:     mgr.GetEventRecorder(reporter),
+		Clock:        o.Clock,
+		Encoder:      common.encoder,
+		Memory:       common.memory,
+		Metrics:      measured,
+		Guard:        &hook.Guard{Allow: o.AllowedAddresses, APIServers: servers, AllowAPIServers: o.AllowAPIServers},
+		Secrets:      common.secrets,
+		Workers:      o.Workers,
+		Selector:     o.TargetLabelSelector,
+		FieldManager: o.FieldManager,
 	}, nil
 }
 
@@ -128,6 +136,7 @@ func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
 // watches the same kinds.
 type commons struct {
 	cache   *informers
+	secrets *Secrets
 	encoder *hook.Encoder
 	memory  *hook.Memory
 }
@@ -148,7 +157,14 @@ func commonsOf(mgr ctrl.Manager, o Options) (*commons, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a cache for hosted controllers: %w", err)
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	secrets, err := NewSecrets(ctx, o.Config, o.Clock)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
 	kinds.ended = func() {
+		cancel()
 		managers.Lock()
 		defer managers.Unlock()
 		delete(managers.commons, mgr)
@@ -156,7 +172,7 @@ func commonsOf(mgr ctrl.Manager, o Options) (*commons, error) {
 	if err := mgr.Add(kinds); err != nil {
 		return nil, fmt.Errorf("add a cache for hosted controllers: %w", err)
 	}
-	c := &commons{cache: kinds, encoder: hook.NewEncoder(encoded), memory: hook.NewMemory(remembered)}
+	c := &commons{cache: kinds, secrets: secrets, encoder: hook.NewEncoder(encoded), memory: hook.NewMemory(remembered)}
 	managers.commons[mgr] = c
 	return c, nil
 }

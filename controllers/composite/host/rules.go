@@ -85,5 +85,5 @@ func (r *rule) matches(o metav1.Object, surroundings map[string]string) bool {
 	case r.looksAround() && (o.GetNamespace() == "" || !r.surroundings.Matches(labels.Set(surroundings))):
 		return false
 	}
-	return r.labels.Matches(labels.Set(o.GetLabels()))
+	return r.labels.Empty() || r.labels.Matches(labels.Set(o.GetLabels()))
 }

@@ -156,6 +156,14 @@ func TestSecretsAreFresh(t *testing.T) {
 	if m, err := v.ConfigMap(t.Context(), secretKey); err != nil || m.Data["ca.crt"] != "PEM" {
 		t.Error("a config map of the same name:", m, err)
 	}
+	eventually(t, func() error { // this API server tells a watch what comes after its begin, whatever was listed
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if len(v.open) != 2 {
+			return fmt.Errorf("%d watches", len(v.open))
+		}
+		return nil
+	})
 	if err := v.api.Tracker().Add(secretOf("one")); err != nil {
 		t.Fatal(err)
 	}

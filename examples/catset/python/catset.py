@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The hook of the CatSet example, without dependencies: it answers what pods a CatSet wants.
 
-It gives the same answers as examples/catset/go; a test compares them.
+It gives the same answers as examples/catset/hook.go; a test compares them.
 """
 
 import json
@@ -12,19 +12,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 def sync(parent, pods):
     """What a CatSet wants: pods 0 to replicas-1, the last one first.
 
-    While it grows, a new pod is wanted once all before it are ready; one that is there stays, whatever the others do.
+    While it grows, a new pod is wanted once all before it are ready. One that was wanted before stays wanted, whatever the
+    others do: status.replicas remembers how many. So one that is lost comes back at once, and at the revision that it had.
     """
     name, spec = parent["metadata"]["name"], parent["spec"]
-    wanted, ready_replicas, all_ready = 0, 0, True
+    grown = parent.get("status", {}).get("replicas", 0)
+    wanted, ready_replicas = 0, 0
     for i in range(spec.get("replicas", 0)):
         pod = pods.get(f"{name}-{i}")
-        if pod or all_ready:
+        if pod or i < grown or i == ready_replicas:
             wanted = i + 1
-        ready = bool(pod) and is_ready(pod)
-        ready_replicas += ready
-        all_ready = all_ready and ready
+        ready_replicas += bool(pod) and is_ready(pod)
     return {
-        "status": {"replicas": len(pods), "readyReplicas": ready_replicas},
+        "status": {"replicas": wanted, "readyReplicas": ready_replicas},
         "children": [pod_of(spec, f"{name}-{i}") for i in reversed(range(wanted))],
     }
 
@@ -37,12 +37,15 @@ def is_ready(pod):
 def pod_of(spec, name):
     """One pod of a CatSet."""
     template = spec["template"]
-    labels = {"cat": name, **template.get("metadata", {}).get("labels", {})}
+    metadata = template.get("metadata", {})
+    labels = {"cat": name, **metadata.get("labels", {})}
+    annotations = {"annotations": metadata["annotations"]} if "annotations" in metadata else {}
+    subdomain = {"subdomain": spec["serviceName"]} if spec.get("serviceName") else {}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"hostname": name, "subdomain": spec.get("serviceName", ""), **template["spec"]},
+        "metadata": {"name": name, "labels": labels, **annotations},
+        "spec": {"hostname": name, **subdomain, **template["spec"]},
     }
 
 

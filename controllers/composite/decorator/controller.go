@@ -1,0 +1,190 @@
+package decorator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file is one pass, from the request to its end. setup.go wires it to a host.
+
+const (
+	// unseenRetry is how long a pass waits for the caches to show our own writes if no event comes first.
+	unseenRetry = 100 * time.Millisecond
+	// staleRetry is how long a pass waits after it was found to rest on an old read.
+	staleRetry = 200 * time.Millisecond
+	// busyRetry is how long a hook is left alone that has too many requests and does not say for how long.
+	busyRetry = time.Second
+	// noteSize is how long the text of an event may be.
+	noteSize = 1000
+)
+
+// errStale says that a pass rested on an old read. It is dropped and made again soon.
+var errStale = errors.New("the cache is behind")
+
+// asker is a sync or finalize hook.
+type asker interface {
+	Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error)
+}
+
+// relatedObjects are what a customize hook wants the others to be told.
+type relatedObjects interface {
+	Gather(ctx context.Context, object *unstructured.Unstructured) ([]hook.Group, error)
+	Forget(object types.UID)
+}
+
+// resyncs wake objects although nothing happened.
+type resyncs interface {
+	After(key types.NamespacedName, d time.Duration)
+	Take(key types.NamespacedName) bool
+	Put(key types.NamespacedName)
+	Forget(key types.NamespacedName)
+}
+
+// Reconciler runs passes over the objects of one DecoratorController. [Setup] makes them.
+type Reconciler struct {
+	*settings
+
+	cache    client.Reader // of unstructured objects; what it returns is not copied
+	client   client.Client
+	live     client.Reader
+	ledger   *ownership.Ledger
+	recorder events.EventRecorder
+	// sync and finalize are nil if they are not declared.
+	sync, finalize asker
+	// related is there for every kind that is decorated.
+	related map[schema.GroupKind]relatedObjects
+	resync  resyncs
+	// forgotten is told of objects that are gone.
+	forgotten func(object types.UID)
+	// writers write attachments, and fresh confirms the cached ones, by kind.
+	writers map[schema.GroupKind]ownership.Writer
+	fresh   map[schema.GroupKind]*ownership.Confirmer
+	memo    *apply.Memo
+	served  *servings
+	// confirmed are the UIDs of objects that were read past the cache, stated what became of their statuses. Losing an entry
+	// costs a request.
+	confirmed, stated sync.Map
+}
+
+// Reconcile runs one pass over one object: gather, ask, plan, act. A returned error is retried with a growing delay.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	d, name := r.resolve(req)
+	if d == nil {
+		return reconcile.Result{}, nil // of an earlier spec
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(d.Kind)
+	if err := r.cache.Get(ctx, name, object); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.concerns(d, object) {
+		return reconcile.Result{}, nil
+	}
+	if why := r.ledger.Unseen(object.GetUID()); why != "" {
+		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", why)
+		return reconcile.Result{RequeueAfter: unseenRetry}, nil
+	}
+	resync := r.resync.Take(req.NamespacedName)
+	err := r.pass(ctx, d, object, resync)
+	if err != nil && resync {
+		r.resync.Put(req.NamespacedName)
+	}
+	return r.outcome(ctx, object, err)
+}
+
+// pass is one pass over an object that the controller has to do with.
+func (r *Reconciler) pass(ctx context.Context, d *decorated, object *unstructured.Unstructured, resync bool) error {
+	object, err := r.setFinalizer(ctx, d, object)
+	if err != nil {
+		return err
+	}
+	if !r.concerns(d, object) {
+		return nil // our finalizer was all that was left to take back
+	}
+	if r.finalizes && object.GetDeletionTimestamp() != nil && !r.finalized(object) {
+		return nil // it was finalized, or goes before anything was done for it
+	}
+	o, err := r.gather(ctx, d, object)
+	if err != nil {
+		return err
+	}
+	answer, err := r.ask(ctx, o, resync)
+	if err != nil || answer == nil {
+		return err
+	}
+	r.resync.After(request(d, object).NamespacedName, answer.ResyncAfter)
+	f, err := r.facts(ctx, o, answer)
+	if err != nil {
+		return err
+	}
+	p := makePlan(f)
+	if err := r.confirm(ctx, o, p); err != nil {
+		return err
+	}
+	err = r.act(ctx, o, p)
+	if ownership.OutcomeUnknown(err) {
+		r.forgetConfirmed(object.GetUID()) // nobody told us what was written, so that the ledger cannot wait for it
+	}
+	return err
+}
+
+// outcome says what follows from the error of a pass, if there was one.
+func (r *Reconciler) outcome(ctx context.Context, object *unstructured.Unstructured, err error) (reconcile.Result, error) {
+	var busy *hook.TooManyRequestsError
+	logger := log.FromContext(ctx).V(1)
+	switch {
+	case err == nil:
+		return reconcile.Result{}, nil
+	case errors.Is(err, errStale), errors.Is(err, host.ErrNotSynced):
+		logger.Info("Dropped a pass", "reason", err.Error())
+		return reconcile.Result{RequeueAfter: staleRetry}, nil
+	case errors.Is(err, ownership.ErrGone):
+		logger.Info("Dropped a pass", "reason", err.Error())
+		return reconcile.Result{}, nil // the cache will show it
+	case errors.As(err, &busy):
+		logger.Info("The hook is busy", "reason", err.Error())
+		return reconcile.Result{RequeueAfter: max(busy.After, busyRetry)}, nil
+	}
+	note := fmt.Sprintf("Sync error: %v", err)
+	if len(note) > noteSize {
+		note = strings.ToValidUTF8(note[:noteSize], "") + "…"
+	}
+	r.recorder.Eventf(object, nil, corev1.EventTypeWarning, "SyncError", "Sync", "%s", note)
+	return reconcile.Result{}, err
+}
+
+func (r *Reconciler) forgetConfirmed(uid types.UID) {
+	r.confirmed.Delete(uid)
+	for _, fresh := range r.fresh {
+		fresh.Forget(uid)
+	}
+}
+
+// forget drops what is remembered of an object that is gone.
+func (r *Reconciler) forget(d *decorated, object client.Object) {
+	uid := object.GetUID()
+	r.ledger.Forget(uid)
+	r.related[d.Kind.GroupKind()].Forget(uid)
+	r.forgetConfirmed(uid)
+	r.stated.Delete(uid)
+	r.forgotten(uid)
+	r.resync.Forget(requestFor(d, client.ObjectKeyFromObject(object)).NamespacedName)
+}

@@ -1,0 +1,199 @@
+package decorator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file holds all reads of a pass, and the questions to hooks. Objects come from a cache without copies: nothing here
+// or later may change them.
+
+// observed is what one pass works on.
+type observed struct {
+	resource *decorated
+	object   *unstructured.Unstructured
+	// finalizing says that the finalize hook is the one to ask.
+	finalizing bool
+	// groups are the attachments by kind, as hooks are told of them; attachments are the same by name.
+	groups      []hook.Group
+	attachments map[key]*unstructured.Unstructured
+	related     []hook.Group
+}
+
+// gather reads what belongs to an object.
+func (r *Reconciler) gather(ctx context.Context, d *decorated, object *unstructured.Unstructured) (*observed, error) {
+	o := &observed{
+		resource: d, object: object, finalizing: r.finalizing(d, object), attachments: map[key]*unstructured.Unstructured{},
+	}
+	for _, resource := range r.attachments {
+		if err := r.gatherKind(ctx, o, resource); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	o.related, err = r.related[d.Kind.GroupKind()].Gather(ctx, object)
+	return o, err
+}
+
+// gatherKind reads the attachments of one kind: what the object controls, and this controller has made.
+func (r *Reconciler) gatherKind(ctx context.Context, o *observed, resource host.Resource) error {
+	group := hook.Group{GroupVersionKind: resource.Kind}
+	defer func() { o.groups = append(o.groups, group) }()
+	namespace := o.object.GetNamespace()
+	if namespace != "" && !resource.Namespaced {
+		return nil // an object in a namespace has nothing attached outside of it, whoever says so
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(resource.Kind.GroupVersion().WithKind(resource.Kind.Kind + "List"))
+	index := client.MatchingFields{ownership.ControllerIndex: string(o.object.GetUID())}
+	if err := r.cache.List(ctx, list, client.InNamespace(namespace), index); err != nil {
+		return fmt.Errorf("list the %s of %s: %w", resource, describe(o.object), err)
+	}
+	for i := range list.Items {
+		if item := &list.Items[i]; r.made(item) && metav1.IsControlledBy(item, o.object) {
+			group.Objects = append(group.Objects, item)
+			o.attachments[keyOf(item)] = item
+		}
+	}
+	return nil
+}
+
+// ask asks the hook that the object's state calls for. There is no answer if that is not declared.
+func (r *Reconciler) ask(ctx context.Context, o *observed, again bool) (*hook.Answer, error) {
+	h := r.sync
+	if o.finalizing {
+		h = r.finalize
+	}
+	if h == nil {
+		return nil, nil //nolint:nilnil // a hook that is not declared is no error, and says nothing
+	}
+	return h.Ask(ctx, &hook.Question{Parent: o.object, Children: o.groups, Related: o.related, Again: again})
+}
+
+// facts are what the plan for an answer is made from.
+func (r *Reconciler) facts(ctx context.Context, o *observed, answer *hook.Answer) (*facts, error) {
+	f := &facts{
+		settings: r.settings, resource: o.resource, object: o.object, finalizing: o.finalizing, answer: answer,
+		observed: o.attachments, applied: map[key]apply.Result{},
+	}
+	if s, ok := r.stated.Load(o.object.GetUID()); ok {
+		f.stated = s.(stated) //nolint:forcetypeassert // only act stores
+	}
+	for _, child := range answer.Children {
+		desired := r.marked(o.object, child)
+		f.desired = append(f.desired, desired)
+		k := keyOf(desired)
+		attachment, there := o.attachments[k]
+		if !there || r.methods[k.GroupKind] == v1alpha1.ChildUpdateOnDelete {
+			continue
+		}
+		var err error
+		if f.applied[k], err = r.compare(ctx, o, attachment, desired); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// volatile fields of metadata are the API server's. A hook may answer what it was told, and would then ask for another one
+// of them after each write.
+var volatile = [...]string{
+	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+	"selfLink", "managedFields",
+}
+
+// marked returns a copy of an answer's attachment that says who made it, without what is not the hook's to say: volatile
+// fields, and the reference to the object. A null stays: programs write it for what they do not know, and the bytes that
+// remember what was applied are a contract.
+func (r *Reconciler) marked(object, child *unstructured.Unstructured) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: maps.Clone(child.Object)}
+	given, _ := child.Object["metadata"].(map[string]any)
+	metadata := maps.Clone(given)
+	out.Object["metadata"] = metadata
+	for _, field := range volatile {
+		if metadata[field] != nil {
+			delete(metadata, field)
+		}
+	}
+	annotations := child.GetAnnotations() // a copy
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[Annotation] = r.name
+	out.SetAnnotations(annotations)
+	refs := child.GetOwnerReferences()
+	if others := withoutOwner(refs, object.GetUID()); len(others) < len(refs) {
+		out.SetOwnerReferences(others)
+	}
+	return out
+}
+
+func withoutOwner(refs []metav1.OwnerReference, uid types.UID) []metav1.OwnerReference {
+	var out []metav1.OwnerReference
+	for _, ref := range refs {
+		if ref.UID != uid {
+			out = append(out, ref)
+		}
+	}
+	return out
+}
+
+// confirm checks, before the first step that takes something away from an object in this process, that the cache does not
+// show a past in which that was right. It returns an error that wraps errStale if it may.
+func (r *Reconciler) confirm(ctx context.Context, o *observed, p *plan) error {
+	uid := o.object.GetUID()
+	if _, done := r.confirmed.Load(uid); !done && (len(p.deletes) > 0 || len(p.updates) > 0) {
+		fresh := ownership.Blank(o.object)
+		if err := r.live.Get(ctx, client.ObjectKeyFromObject(o.object), fresh); err != nil {
+			return gone(o.object, err)
+		}
+		switch {
+		case fresh.GetUID() != uid:
+			return fmt.Errorf("%s: %w: its UID is %s now", describe(o.object), ownership.ErrGone, fresh.GetUID())
+		case fresh.GetResourceVersion() != o.object.GetResourceVersion():
+			return fmt.Errorf("%w: it does not show %s as it is", errStale, describe(o.object))
+		}
+		r.confirmed.Store(uid, struct{}{})
+	}
+	// Without our finalizer nobody looks after the attachments of an object that stays. The garbage collector does after
+	// those of one that goes.
+	if !p.done || o.object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	for _, group := range o.groups {
+		cached := make([]client.Object, 0, len(group.Objects))
+		for _, attachment := range group.Objects {
+			cached = append(cached, attachment)
+		}
+		why, err := r.fresh[group.GroupVersionKind.GroupKind()].Confirm(ctx, o.object, labels.Everything(), cached)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			return fmt.Errorf("%w: %s", errStale, why)
+		}
+	}
+	return nil
+}
+
+// gone turns the error of a read or write of an object into one that wraps [ownership.ErrGone] if it is not there.
+func gone(o *unstructured.Unstructured, err error) error {
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s: %w", describe(o), ownership.ErrGone)
+	}
+	return err
+}

@@ -1,0 +1,303 @@
+package decorator
+
+// Whole passes against the fake API server: what is written, what is left alone, and when nothing is done at all.
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/hook"
+)
+
+// TestServicePerPod is the whole life of the example: made, changed, scaled, drifted, taken out; and no request at all in a
+// pass without news.
+func TestServicePerPod(t *testing.T) {
+	w := newWorld(t, controller(t, "service-per-pod", perPod), servicePerPod, web(t, 3))
+	w.settle(webRequest)
+	if diff := cmp.Diff([]string{"web-0", "web-1", "web-2"}, w.names(services)); diff != "" {
+		t.Fatalf("services (-want +got):\n%s", diff)
+	}
+	service := w.get(services, "web-1")
+	ref := metav1.GetControllerOf(service)
+	if ref == nil || ref.UID != "uid-of-web" || ref.Kind != "StatefulSet" || !*ref.BlockOwnerDeletion {
+		t.Errorf("controller %+v", ref)
+	}
+	// The bytes that Metacontroller writes.
+	const applied = `{"apiVersion":"v1","kind":"Service","metadata":{"annotations":{"metacontroller.k8s.io/decorator-controller":"service-per-pod"},` +
+		`"name":"web-1","namespace":"default"},"spec":{"ports":[{"port":80}],"selector":{"pod-name":"web-1"}}}`
+	if diff := cmp.Diff(map[string]string{Annotation: "service-per-pod", apply.LastApplied: applied}, service.GetAnnotations()); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	if got := w.get(statefulSets, "web").GetFinalizers(); !cmp.Equal(got, []string{"metacontroller.io/decoratorcontroller-service-per-pod"}) {
+		t.Errorf("finalizers %v", got)
+	}
+
+	w.Forget()
+	w.mustReconcile(webRequest)
+	if got := w.calls(); got != "" {
+		t.Errorf("a pass without news made requests: %s", got)
+	}
+
+	w.edit(statefulSets, "web", func(o *unstructured.Unstructured) {
+		must(t, unstructured.SetNestedField(o.Object, int64(2), "spec", "replicas"))
+		o.SetAnnotations(map[string]string{"service-per-pod-label": "other"})
+	})
+	w.settle(webRequest)
+	if diff := cmp.Diff([]string{"delete web-2", "patch web-0", "patch web-1"}, w.WritesTo("Service")); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	selector, _, _ := unstructured.NestedStringMap(w.get(services, "web-0").Object, "spec", "selector")
+	if text(selector) != "other=web-0" {
+		t.Errorf("selector %v", selector)
+	}
+
+	w.edit(statefulSets, "web", optOut)
+	w.settle(webRequest)
+	if got := w.names(services); len(got) != 0 {
+		t.Errorf("after the opt-out there are %v", got)
+	}
+	if got := w.get(statefulSets, "web"); len(got.GetFinalizers()) != 0 || got.GetDeletionTimestamp() != nil {
+		t.Errorf("after the opt-out it has finalizers %v", got.GetFinalizers())
+	}
+	w.Forget()
+	asked := len(w.asked)
+	w.mustReconcile(webRequest)
+	if got := w.calls(); got != "" || len(w.asked) != asked {
+		t.Errorf("an object that is none of ours: %s, %v", got, w.asked[asked:])
+	}
+	if got := w.events.Events(); len(got) != 0 {
+		t.Errorf("events %v", got)
+	}
+}
+
+// TestPreconditions: every write names the very object that was looked at.
+func TestPreconditions(t *testing.T) {
+	w := newWorld(t, controller(t, "service-per-pod", perPod), servicePerPod, web(t, 1))
+	w.settle(webRequest)
+	w.edit(statefulSets, "web", func(o *unstructured.Unstructured) {
+		o.SetAnnotations(map[string]string{"service-per-pod-label": "other"})
+	})
+	w.settle(webRequest)
+	w.edit(statefulSets, "web", optOut)
+	w.settle(webRequest)
+	seen := map[string]int{}
+	for _, c := range w.Writes() {
+		if c.Verb != "create" && (c.UID == "" || c.Version == "") {
+			t.Errorf("%s has preconditions %q and %q", c, c.UID, c.Version)
+		}
+		seen[c.Verb+" "+c.Kind]++
+	}
+	want := map[string]int{"patch StatefulSet": 2, "create Service": 1, "patch Service": 1, "delete Service": 1}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+const labelled = `
+resources: [{apiVersion: apps/v1, resource: statefulsets}]
+attachments: [{apiVersion: v1, resource: configmaps}]
+hooks: {sync: {}}
+`
+
+// TestDecorations: values are set, null takes one away, and what nobody mentions stays; in one request.
+func TestDecorations(t *testing.T) {
+	o := web(t, 1)
+	o.SetLabels(map[string]string{"app": "web", "gone": "soon", "stays": "yes"})
+	w := newWorld(t, controller(t, "labels", labelled), says(`{
+		"labels": {"gone": null, "tier": "front", "never-there": null}, "annotations": {"note": "", "service-per-pod-label": null},
+		"status": {"replicas": 1}, "attachments": []}`), o)
+	w.settle(webRequest)
+	if got, want := w.calls(), "patch StatefulSet web, patch status StatefulSet web"; got != want {
+		t.Errorf("requests %s, want %s", got, want)
+	}
+	got := w.get(statefulSets, "web")
+	if text(got.GetLabels()) != "app=web stays=yes tier=front" || text(got.GetAnnotations()) != "note=" {
+		t.Errorf("labels %v, annotations %v", got.GetLabels(), got.GetAnnotations())
+	}
+	if n, _, _ := unstructured.NestedInt64(got.Object, "status", "replicas"); n != 1 {
+		t.Errorf("status %v", got.Object["status"])
+	}
+	if len(got.GetFinalizers()) != 0 {
+		t.Errorf("finalizers %v without a finalize hook", got.GetFinalizers())
+	}
+}
+
+// TestStatus: absent and null leave it, an object replaces it, wherever the kind keeps it.
+func TestStatus(t *testing.T) {
+	const spec = `
+resources: [{apiVersion: example.com/v1, resource: plants}]
+hooks: {sync: {}}
+`
+	plant := object(t, `
+apiVersion: example.com/v1
+kind: Plant
+metadata: {namespace: default, name: fern, uid: uid-of-fern}
+status: {height: 3, dry: true}
+`)
+	req := requestFor(&decorated{Resource: plants}, types.NamespacedName{Namespace: "default", Name: "fern"})
+	for _, c := range []struct{ name, body, calls, status string }{
+		{"absent", `{}`, "", `{"dry":true,"height":3}`},
+		{"null", `{"status":null}`, "", `{"dry":true,"height":3}`},
+		{"the same", `{"status":{"height":3.0,"dry":true,"owner":null}}`, "", `{"dry":true,"height":3}`},
+		{"another", `{"status":{"height":4}}`, "patch Plant fern", `{"height":4}`},
+		{"another, and a label", `{"status":{"height":4},"labels":{"a":"b"}}`, "patch Plant fern", `{"height":4}`},
+		{"none", `{"status":{}}`, "patch Plant fern", `{}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, controller(t, "water", spec), says(c.body), plant.DeepCopy())
+			w.settle(req)
+			status, _ := w.get(plants, "fern").Object["status"].(map[string]any)
+			if got := encode(status); got != c.status {
+				t.Errorf("status %s, want %s", got, c.status)
+			}
+			if w.calls() != c.calls {
+				t.Errorf("requests %q, want %q", w.calls(), c.calls)
+			}
+		})
+	}
+}
+
+// TestTwoDecorators: each keeps its own attachments and its own finalizer, and leaves those of the other one.
+func TestTwoDecorators(t *testing.T) {
+	one := newWorld(t, controller(t, "one", perPod), servicePerPod, web(t, 2))
+	two := worldOn(t, one.Server, controller(t, "two", strings.Replace(perPod, "services", "configmaps", 1)), func(q *hook.Question) string {
+		if q.Parent.GetAnnotations() == nil {
+			return `{"attachments":[],"finalized":true}`
+		}
+		return `{"attachments":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web"},"data":{"a":"b"}}]}`
+	})
+	for range 2 {
+		one.settle(webRequest)
+		two.settle(webRequest)
+	}
+	if got := len(one.get(statefulSets, "web").GetFinalizers()); got != 2 {
+		t.Errorf("%d finalizers", got)
+	}
+	if s, c := one.names(services), one.names(configMaps); len(s) != 2 || len(c) != 1 {
+		t.Errorf("services %v, config maps %v", s, c)
+	}
+	one.edit(statefulSets, "web", optOut)
+	two.settle(webRequest)
+	if s, c := one.names(services), one.names(configMaps); len(s) != 2 || len(c) != 0 {
+		t.Errorf("after the second one is done: services %v, config maps %v", s, c)
+	}
+	if got := one.get(statefulSets, "web").GetFinalizers(); !cmp.Equal(got, []string{finalizerPrefix + "one"}) {
+		t.Errorf("finalizers %v", got)
+	}
+}
+
+// TestSameKindOfAttachment: of two decorators that attach the same kind to one object, neither sees what the other made.
+func TestSameKindOfAttachment(t *testing.T) {
+	one := newWorld(t, controller(t, "one", perPod), servicePerPod, web(t, 2))
+	two := worldOn(t, one.Server, controller(t, "two", perPod), says(`{"attachments":[]}`))
+	one.settle(webRequest)
+	two.settle(webRequest)
+	if got := one.names(services); len(got) != 2 {
+		t.Errorf("services %v", got)
+	}
+}
+
+// TestStranger: what has an attachment's name already is reported and never touched, whoever it belongs to.
+func TestStranger(t *testing.T) {
+	owned := func(name, annotation string) func(o *unstructured.Unstructured) {
+		return func(o *unstructured.Unstructured) {
+			o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: name, UID: types.UID("uid-of-" + name), Controller: new(true)}})
+			o.SetAnnotations(map[string]string{Annotation: annotation})
+		}
+	}
+	for name, change := range map[string]func(o *unstructured.Unstructured){
+		"nobody's":                   func(*unstructured.Unstructured) {},
+		"annotated, without owner":   func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{Annotation: "service-per-pod"}) },
+		"another object's":           owned("db", "service-per-pod"),
+		"another controller's":       owned("web", "another"),
+		"the object's own, in truth": owned("web", ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			stranger := object(t, `{apiVersion: v1, kind: Service, metadata: {namespace: default, name: web-1, uid: stranger}, spec: {selector: {a: b}}}`)
+			change(stranger)
+			w := newWorld(t, controller(t, "service-per-pod", perPod), servicePerPod, web(t, 3), stranger)
+			before := w.get(services, "web-1")
+			_, err := w.reconcile(webRequest)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if got := w.events.Events("SyncError"); len(got) != 1 || !strings.Contains(got[0], "Service default/web-1") {
+				t.Errorf("events %v", got)
+			}
+			_, _ = w.reconcile(webRequest)
+			w.edit(statefulSets, "web", optOut)
+			_, _ = w.reconcile(webRequest)
+			if diff := cmp.Diff(before, w.get(services, "web-1")); diff != "" {
+				t.Errorf("the stranger was changed (-before +after):\n%s", diff)
+			}
+			if got := w.names(services); len(got) != 1 {
+				t.Errorf("services %v after the opt-out", got)
+			}
+		})
+	}
+}
+
+// TestFailingHook: whatever is wrong with an answer, nothing is deleted and nothing else is written, and it is said (W1).
+func TestFailingHook(t *testing.T) {
+	for name, body := range map[string]string{
+		"empty":              ``,
+		"truncated":          `{"attachments":[`,
+		"no attachments":     `{"labels":{"a":"b"}}`,
+		"cluster-scoped":     `{"attachments":[{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"mine"}}]}`,
+		"foreign namespace":  `{"attachments":[{"apiVersion":"v1","kind":"Service","metadata":{"name":"web-0","namespace":"kube-system"}}]}`,
+		"undeclared kind":    `{"attachments":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"web-0"}}]}`,
+		"the same one twice": `{"attachments":[{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"}},{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"}}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken := false
+			w := newWorld(t, controller(t, "service-per-pod", strings.Replace(perPod, "attachments:", "attachments:\n- {apiVersion: v1, resource: namespaces}", 1)),
+				func(q *hook.Question) string {
+					if broken {
+						return body
+					}
+					return servicePerPod(q)
+				}, web(t, 2))
+			w.settle(webRequest)
+			broken = true
+			for _, change := range []func(*unstructured.Unstructured){func(*unstructured.Unstructured) {}, optOut} {
+				w.edit(statefulSets, "web", change)
+				w.Forget()
+				w.resync.due = true
+				if _, err := w.reconcile(webRequest); err == nil {
+					t.Error("no error")
+				}
+				if got := w.calls(); got != "" {
+					t.Errorf("requests %s", got)
+				}
+				if !w.resync.due {
+					t.Error("the resync was lost")
+				}
+			}
+			if got := w.events.Events("SyncError"); len(got) != 2 || len(got[0]) > noteSize+50 {
+				t.Errorf("events %v", got)
+			}
+		})
+	}
+}
+
+// TestBusyHook: a hook that wants to be asked later is, and that is no event.
+func TestBusyHook(t *testing.T) {
+	w := newWorld(t, controller(t, "service-per-pod", perPod), servicePerPod, web(t, 2))
+	w.r.sync = failing{&hook.Error{Hook: hook.Sync, Reason: hook.Busy, Err: &hook.TooManyRequestsError{After: 7 * time.Second}}}
+	result, err := w.reconcile(webRequest)
+	if err != nil || result.RequeueAfter != 7*time.Second || len(w.events.Events()) != 0 {
+		t.Errorf("%+v, %v, %v", result, err, w.events.Events())
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Ask(context.Context, *hook.Question) (*hook.Answer, error) { return nil, f.err }

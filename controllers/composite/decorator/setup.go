@@ -1,0 +1,198 @@
+package decorator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file makes a controller of each DecoratorController.
+
+// remembered is how many attachments of one DecoratorController are remembered beside what the cache holds.
+const remembered = 4096
+
+// Name is that of the controller in a manager.
+const Name = "decorator"
+
+// Setup adds to mgr what runs a controller for each DecoratorController there is. It returns an error if mgr cannot take it.
+// mgr's scheme must have the types of api/metacontroller/v1alpha1.
+func Setup(ctx context.Context, mgr ctrl.Manager, o host.Options) error {
+	env, err := host.NewEnvironment(mgr, o)
+	if err != nil {
+		return err
+	}
+	config := mgr.GetConfig()
+	if o.Config != nil {
+		config = o.Config
+	}
+	served, err := discovery.NewDiscoveryClientForConfigAndClient(config, mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make a discovery client: %w", err)
+	}
+	b := builder{env: env, served: served}
+	return host.Supervise(ctx, mgr, env, Name, b.build)
+}
+
+// builder makes controllers.
+type builder struct {
+	env    *host.Environment
+	served lister
+}
+
+// lister lists what the API server serves of a version, subresources included.
+type lister interface {
+	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
+}
+
+// build returns the controller that dc describes.
+func (b *builder) build(ctx context.Context, dc *v1alpha1.DecoratorController) (*host.Controller, error) {
+	if dc.Spec.Hooks == nil {
+		return nil, &host.Error{Reason: "NoHooks", Err: errors.New("spec.hooks: no hooks defined")}
+	}
+	s, err := read(dc, b.env)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.findStatuses(s); err != nil {
+		return nil, err
+	}
+	plain := make([]host.Resource, 0, len(s.resources))
+	for _, d := range s.resources {
+		plain = append(plain, d.Resource)
+	}
+	ledger, err := b.env.LedgerOf(ctx, s.attachments, plain)
+	if err != nil {
+		return nil, err
+	}
+	h, err := b.hooks(dc, s)
+	if err != nil {
+		return nil, err
+	}
+	r := newReconciler(s, b.env.Cache, b.env.Client, b.env.Live, ledger, b.env.Recorder)
+	r.forgotten = b.env.Memory.Forget
+	if h.sync != nil {
+		r.sync = h.sync
+	}
+	if h.finalize != nil {
+		r.finalize = h.finalize
+	}
+	return &host.Controller{Reconciler: r, Sources: b.sources(ctx, dc, r, h), Close: h.close}, nil
+}
+
+// findStatuses finds out which kinds have a status that is a resource of its own.
+func (b *builder) findStatuses(s *settings) error {
+	for _, d := range s.resources {
+		list, err := b.served.ServerResourcesForGroupVersion(d.Resource.Resource.GroupVersion().String())
+		if err != nil {
+			return fmt.Errorf("find out whether %s have a status: %w", d, err)
+		}
+		d.status = slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool {
+			return r.Name == d.Resource.Resource.Resource+"/status"
+		})
+	}
+	return nil
+}
+
+// hooks are those of one controller, nil where they are not declared.
+type hooks struct {
+	sync, finalize, customize *hook.Hook
+	close                     func()
+}
+
+// hooks makes the hooks that dc declares.
+func (b *builder) hooks(dc *v1alpha1.DecoratorController, s *settings) (*hooks, error) {
+	c, err := b.env.Controller(hook.Decorator, dc, s.attachments)
+	if err != nil {
+		return nil, err
+	}
+	h := &hooks{}
+	var made []*hook.Hook
+	h.close = func() {
+		for _, one := range made {
+			one.Close()
+		}
+		b.env.Metrics.Forget(c)
+	}
+	for _, one := range []struct {
+		kind hook.Kind
+		spec *v1alpha1.Hook
+		hook **hook.Hook
+	}{
+		{hook.Sync, dc.Spec.Hooks.Sync, &h.sync},
+		{hook.Finalize, dc.Spec.Hooks.Finalize, &h.finalize},
+		{hook.Customize, dc.Spec.Hooks.Customize, &h.customize},
+	} {
+		if *one.hook, err = b.env.Hook(c, one.kind, one.spec, dc.Spec.EndpointConfigs); err != nil {
+			h.close()
+			return nil, err
+		}
+		if *one.hook != nil {
+			made = append(made, *one.hook)
+		}
+	}
+	return h, nil
+}
+
+// sources wake objects: for their own changes, for those of attachments and of related objects, and from time to time.
+func (b *builder) sources(ctx context.Context, dc *v1alpha1.DecoratorController, r *Reconciler, h *hooks) []source.Source {
+	var period time.Duration
+	if seconds := dc.Spec.ResyncPeriodSeconds; seconds != nil {
+		period = max(time.Duration(*seconds)*time.Second, time.Second)
+	}
+	resync := host.NewResync(period, func() []types.NamespacedName { return r.everything(ctx) }, b.env.Clock)
+	r.resync = resync
+	out := []source.Source{resync}
+	version := hook.Version(dc.Spec.Hooks.Customize.EffectiveVersion())
+	for _, d := range r.resources {
+		related := b.env.NewRelated(h.customize, version, d.Resource)
+		r.related[d.Kind.GroupKind()] = related
+		out = append(out, ofKind{related.Source(), d},
+			&host.Events{Cache: b.env.Cache, Object: d.New(), Handler: r.objectEvents(d)})
+	}
+	for _, a := range r.attachments {
+		out = append(out, &host.Events{Cache: b.env.Cache, Object: a.New(), Handler: r.attachmentEvents()})
+	}
+	return out
+}
+
+// newReconciler returns a Reconciler without hooks. It reads from cache and, past it, from live.
+func newReconciler(
+	s *settings, cache client.Reader, c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder,
+) *Reconciler {
+	r := &Reconciler{
+		settings: s,
+		cache:    cache,
+		client:   c,
+		live:     live,
+		ledger:   ledger,
+		recorder: recorder,
+		related:  map[schema.GroupKind]relatedObjects{},
+		writers:  map[schema.GroupKind]ownership.Writer{},
+		fresh:    map[schema.GroupKind]*ownership.Confirmer{},
+		memo:     apply.NewMemo(remembered),
+		served:   newServings(remembered),
+	}
+	for _, a := range s.attachments {
+		kind := a.Kind.GroupKind()
+		r.writers[kind] = ownership.Writer{Client: c, Live: live, Ledger: ledger, Resource: a.Resource.GroupResource()}
+		r.fresh[kind] = &ownership.Confirmer{Live: live, Children: a.Kind}
+	}
+	return r
+}

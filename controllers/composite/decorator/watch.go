@@ -1,0 +1,121 @@
+package decorator
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file says which event wakes which object.
+
+// objectEvents wakes objects of a kind for their own changes, as far as the controller has to do with them, and forgets
+// those that are gone.
+func (r *Reconciler) objectEvents(d *decorated) handler.EventHandler {
+	own := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		if object, ok := o.(*unstructured.Unstructured); !ok || !r.concerns(d, object) {
+			return nil
+		}
+		return []reconcile.Request{request(d, o)}
+	})
+	return handler.Funcs{
+		CreateFunc: own.Create,
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
+				r.forget(d, e.ObjectOld)
+			} else if d.ignoreStatus && !told(e.ObjectOld, e.ObjectNew) {
+				return
+			}
+			own.Update(ctx, e, q)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { r.forget(d, e.Object) },
+	}
+}
+
+// told reports whether an update is one of what people write into an object, and not of its status only.
+func told(before, after client.Object) bool {
+	return before.GetGeneration() != after.GetGeneration() ||
+		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
+		!maps.Equal(before.GetAnnotations(), after.GetAnnotations()) ||
+		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
+}
+
+// attachmentEvents wakes the objects that attachments of this controller belong to.
+func (r *Reconciler) attachmentEvents() handler.EventHandler {
+	wake := func(ctx context.Context, q queue, before, after client.Object) {
+		for _, req := range r.owners(ctx, before, after) {
+			q.Add(req)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, q, nil, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { wake(ctx, q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, q, e.Object, nil) },
+	}
+}
+
+// owners returns the objects that a change of an attachment concerns. before is nil for one that is new, after for one that
+// is gone. What another controller has attached concerns nobody; what lost our annotation does.
+func (r *Reconciler) owners(ctx context.Context, before, after client.Object) []reconcile.Request {
+	if !r.madeByUs(before) && !r.madeByUs(after) {
+		return nil
+	}
+	attachment := after
+	if attachment == nil {
+		attachment = before
+	}
+	var out []reconcile.Request
+	for _, ref := range ownership.RouteEvent(before, after).Owners {
+		d := r.of(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind())
+		if d == nil {
+			continue
+		}
+		name := types.NamespacedName{Name: ref.Name}
+		if d.Namespaced {
+			name.Namespace = attachment.GetNamespace()
+		}
+		if req := requestFor(d, name); r.owns(ctx, d, name, ref.UID) && !slices.Contains(out, req) {
+			out = append(out, req)
+		}
+	}
+	return out
+}
+
+// owns reports whether the object of that name is the one with that UID, and concerns us.
+func (r *Reconciler) owns(ctx context.Context, d *decorated, name types.NamespacedName, uid types.UID) bool {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(d.Kind)
+	err := r.cache.Get(ctx, name, object)
+	return err == nil && object.GetUID() == uid && r.concerns(d, object)
+}
+
+func (r *Reconciler) madeByUs(o client.Object) bool {
+	return o != nil && o.GetAnnotations()[Annotation] == r.name
+}
+
+// everything returns all objects that the controller has to do with, as requests name them.
+func (r *Reconciler) everything(ctx context.Context) []types.NamespacedName {
+	var out []types.NamespacedName
+	for _, d := range r.resources {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(d.Kind.GroupVersion().WithKind(d.Kind.Kind + "List"))
+		if err := r.cache.List(ctx, list); err != nil {
+			continue // its first list wakes them all
+		}
+		for i := range list.Items {
+			if o := &list.Items[i]; r.concerns(d, o) {
+				out = append(out, request(d, o).NamespacedName)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,205 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file is the kinds whose log is in apps/v1 ControllerRevisions: package history has their formats, and their
+// children point at their revision by a label.
+
+// builtin is one of these kinds.
+type builtin struct {
+	format history.Format
+	client client.Client
+	seen   *lister
+	// ask may ask the API server by a dry run, quiet may not.
+	ask, quiet *history.Log
+}
+
+func newBuiltin(c client.Client, format history.Format) *builtin {
+	seen := &lister{Client: c}
+	return &builtin{
+		format: format, client: c, seen: seen,
+		ask:   history.New(format, history.Options{Client: seen, AskServer: true}),
+		quiet: history.New(format, history.Options{Client: seen}),
+	}
+}
+
+func (b *builtin) is() identity {
+	paths := b.format.Target.Paths()
+	child := strings.ToLower(b.format.Children.Kind)
+	return identity{
+		GroupVersionKind: b.format.Parent,
+		objects:          appsv1.SchemeGroupVersion.WithKind("ControllerRevision").GroupKind(),
+		child:            child,
+		children:         child + "s",
+		part:             paths[0][len(paths[0])-1],
+		target:           b.format.Target,
+		generational:     b.format.Generational,
+	}
+}
+
+func (b *builtin) blank() client.Object { return b.format.New() }
+
+func (b *builtin) convert(parent client.Object) (client.Object, error) {
+	into := b.blank()
+	if reflect.TypeOf(into) == reflect.TypeOf(parent) {
+		return parent, nil
+	}
+	raw, err := json.Marshal(parent)
+	if err != nil {
+		return nil, err
+	}
+	return into, json.Unmarshal(raw, into)
+}
+
+func (b *builtin) list(ctx context.Context, parent client.Object) ([]kept, error) {
+	found, err := b.ask.List(ctx, parent)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]kept, 0, len(found))
+	for _, r := range found {
+		s := kept{Revision: r, object: b.seen.objects[r.UID], target: b.format.Target}
+		if r.Hash != "" && !strings.HasSuffix(r.Name, "-"+r.Hash) && revision.LabelValue(r.Name) != r.Hash {
+			s.doubt = fmt.Sprintf("The name of %s does not go with its hash label %q; it may not come from a controller, so look at the diff.",
+				entryName(r.Number, r.Name), r.Hash)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// resolve asks the API server as well, because it is the only authority on defaults; if it cannot answer, what cannot be
+// told apart counts as different.
+func (b *builtin) resolve(ctx context.Context, parent client.Object, _ *revision.Target, revisions []revision.Revision) (
+	*revision.Resolution, []string, error,
+) {
+	var doubts []string
+	v, err := b.ask.Resolve(ctx, parent, revisions)
+	if err != nil && !errors.Is(err, history.ErrStale) && ctx.Err() == nil {
+		asked := err
+		if v, err = b.quiet.Resolve(ctx, parent, revisions); err == nil {
+			doubts = append(doubts, fmt.Sprintf("The API server could not be asked which revision is the spec's: %v.", asked))
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, refused := range v.Refused {
+		doubts = append(doubts, fmt.Sprintf("Whether a revision is the spec's could not be found out: %v.", refused))
+	}
+	return v.Resolution, doubts, nil
+}
+
+// count looks at the metadata of the children only: their content plays no part, and there may be thousands.
+func (b *builtin) count(ctx context.Context, parent client.Object, log []kept) ([]int, int, error) {
+	var found metav1.PartialObjectMetadataList
+	if err := b.listChildren(ctx, parent, &found); err != nil {
+		return nil, 0, err
+	}
+	counts, strays := make([]int, len(log)), 0
+	for n := range found.Items {
+		switch of := b.belongs(parent, &found.Items[n], log); of {
+		case foreign:
+		case stray:
+			strays++
+		default:
+			counts[of]++
+		}
+	}
+	return counts, strays, nil
+}
+
+func (b *builtin) members(ctx context.Context, parent client.Object, log []kept) (*members, error) {
+	var found unstructured.UnstructuredList
+	if err := b.listChildren(ctx, parent, &found); err != nil {
+		return nil, err
+	}
+	out := &members{}
+	ready := v1alpha1.StatusConditionCheck{Type: string(corev1.PodReady), Status: new(string(corev1.ConditionTrue))}
+	for n := range found.Items {
+		child := &found.Items[n]
+		of := b.belongs(parent, child, log)
+		if of == foreign {
+			continue
+		}
+		out.children = append(out.children, member{
+			Child:  record.Child{GroupKind: b.format.Children.GroupKind(), Name: child.GetName()},
+			object: child, of: of, rolled: true, checks: []v1alpha1.StatusConditionCheck{ready},
+		})
+	}
+	return out, nil
+}
+
+func (b *builtin) listChildren(ctx context.Context, parent client.Object, into interface {
+	client.ObjectList
+	SetGroupVersionKind(gvk schema.GroupVersionKind)
+},
+) error {
+	selector, err := b.format.Selector(parent)
+	if err != nil {
+		return err
+	}
+	gvk := b.format.Children
+	gvk.Kind += "List"
+	into.SetGroupVersionKind(gvk)
+	return b.client.List(ctx, into, client.InNamespace(parent.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
+}
+
+// What belongs returns for an object that points at no revision of a log: a child of nobody's revision, or no child.
+const (
+	stray   = -1
+	foreign = -2
+)
+
+// belongs returns the index of the revision that a child was made from. Children point at it by its hash or, where it has
+// no hash label, by its name.
+func (b *builtin) belongs(parent, child client.Object, log []kept) int {
+	if ref := metav1.GetControllerOfNoCopy(child); ref == nil || ref.UID != parent.GetUID() {
+		return foreign
+	}
+	made := revision.NewLive(child.GetLabels()[b.format.ChildLabel])
+	return slices.IndexFunc(log, func(s kept) bool { return made.Has(s.Revision) })
+}
+
+// lister remembers the revision objects that a log reads through it: a log returns what the algorithms need, and a
+// person wants to see dates and annotations as well, from the same read.
+type lister struct {
+	client.Client
+
+	objects map[types.UID]client.Object
+}
+
+// List lists through the client below.
+func (l *lister) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if err := l.Client.List(ctx, list, opts...); err != nil {
+		return err
+	}
+	if found, ok := list.(*appsv1.ControllerRevisionList); ok {
+		l.objects = make(map[types.UID]client.Object, len(found.Items))
+		for n := range found.Items {
+			l.objects[found.Items[n].UID] = &found.Items[n]
+		}
+	}
+	return nil
+}

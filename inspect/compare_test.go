@@ -1,0 +1,77 @@
+package inspect
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+func number(n int64) Find { return func(h *History) (Entry, error) { return h.Find(n) } }
+
+// TestDiff: what is compared is what the first of the two holds, whatever the controller records by now.
+func TestDiff(t *testing.T) {
+	cc, nap := catSets(), catSet("3")
+	whole := catSets()
+	whole.Spec.ParentResource.RevisionHistory.FieldPaths = []string{"spec"}
+	more := catSet("2")
+	if err := unstructured.SetNestedField(more.Object, "milk", "spec", "template", "drink"); err != nil {
+		t.Fatal(err)
+	}
+	three := catSet("3")
+	if err := unstructured.SetNestedField(three.Object, int64(5), "spec", "replicas"); err != nil {
+		t.Fatal(err)
+	}
+	unreadable := taken(t, cc, catSet("9"), 9)
+	unreadable.FieldPaths = []string{"status"}
+	i := New(petServer(t, interceptor.Funcs{}, nap, cc, unreadable,
+		taken(t, whole, three, 1), taken(t, cc, more, 2), taken(t, cc, nap, 3)))
+	var missing *NotFoundError
+	var illegible *UnreadableError
+	for name, c := range map[string]struct {
+		from, to Find
+		want     string
+		err      any
+	}{
+		"the one before":    {want: "--- revision 2 (R)\n+++ catset.pets.example.com/nap now\n@@ -1,4 +1,3 @@\n spec:\n   template:\n-    drink: milk\n-    text: \"2\"\n+    text: \"3\"\n"},
+		"the same":          {from: number(3)},
+		"other paths":       {from: number(1), want: "--- revision 1 (R)\n+++ catset.pets.example.com/nap now\n@@ -1,5 +1,5 @@\n spec:\n-  replicas: 5\n+  replicas: 2\n   selector:\n     matchLabels:\n       app: nap\n"},
+		"two revisions":     {from: number(3), to: number(2), want: "--- revision 3 (R)\n+++ revision 2 (R)\n@@ -1,3 +1,4 @@\n spec:\n   template:\n-    text: \"3\"\n+    drink: milk\n+    text: \"2\"\n"},
+		"none":              {from: number(4), err: &missing},
+		"unreadable":        {from: number(9), err: &illegible},
+		"to an unreadable":  {from: number(1), to: number(9), err: &illegible},
+		"to none":           {from: number(1), to: number(4), err: &missing},
+		"from before to it": {to: number(2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := i.Diff(t.Context(), nap, c.from, c.to)
+			if c.err != nil {
+				if !errors.As(err, c.err) {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := strings.ReplaceAll(d.Diff, d.From.Name, "R")
+			if d.To != nil {
+				got = strings.ReplaceAll(got, d.To.Name, "R")
+			}
+			if got != c.want {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+// TestNothingToCompare: without an older revision there is nothing to compare with, and that is an error of its own.
+func TestNothingToCompare(t *testing.T) {
+	cc, nap := catSets(), catSet("3")
+	i := New(petServer(t, interceptor.Funcs{}, nap, cc, taken(t, cc, nap, 1)))
+	if _, err := i.Diff(t.Context(), nap, nil, nil); !errors.Is(err, ErrNothingToCompare) {
+		t.Errorf("got %v", err)
+	}
+}

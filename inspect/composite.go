@@ -1,0 +1,266 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file is the kinds that a CompositeController runs: which objects are its parents is found out when somebody asks,
+// package record has the format of their revisions, and the revisions say themselves which children belong to them. What
+// is asked of the children is in members.go.
+
+// composite is the kind of the parents of one CompositeController.
+type composite struct {
+	client     client.Client
+	controller *v1alpha1.CompositeController
+	gvk        schema.GroupVersionKind
+	format     *record.Format
+	paths      []string
+}
+
+// composites returns the kinds of the CompositeControllers whose parents are objects of gk, only those that select parent
+// if any does, and the resources of all such controllers. Where nobody serves CompositeControllers there is none.
+func (i *Inspector) composites(ctx context.Context, gk schema.GroupKind, parent client.Object) ([]kind, []schema.GroupResource, error) {
+	var list v1alpha1.CompositeControllerList
+	switch err := i.client.List(ctx, &list); {
+	case meta.IsNoMatchError(err), runtime.IsNotRegisteredError(err):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("find the CompositeController of %s: %w", kindName(gk), err)
+	}
+	mapping, err := i.client.RESTMapper().RESTMapping(gk)
+	if err != nil && !meta.IsNoMatchError(err) {
+		return nil, nil, fmt.Errorf("find the resource of %s: %w", kindName(gk), err)
+	}
+	var found, others []kind
+	var parents []schema.GroupResource
+	for n := range list.Items {
+		cc := &list.Items[n]
+		version, err := schema.ParseGroupVersion(cc.Spec.ParentResource.APIVersion)
+		if err != nil {
+			continue // such a controller runs nothing, and says so in its status
+		}
+		resource := schema.GroupResource{Group: version.Group, Resource: cc.Spec.ParentResource.Resource}
+		parents = append(parents, resource)
+		if mapping == nil || mapping.Resource.GroupResource() != resource {
+			continue
+		}
+		k, err := newComposite(i.client, cc, version.WithKind(gk.Kind))
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case parent != nil && !selects(cc, parent):
+			others = append(others, k)
+		default:
+			found = append(found, k)
+		}
+	}
+	if len(found) == 0 {
+		found = others // the parent was selected once, and its revisions stay
+	}
+	return found, parents, nil
+}
+
+func newComposite(c client.Client, cc *v1alpha1.CompositeController, gvk schema.GroupVersionKind) (*composite, error) {
+	format, err := record.NewFormat(&cc.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("CompositeController %s: %w", cc.Name, err)
+	}
+	return &composite{
+		client: c, controller: cc, gvk: gvk, format: format,
+		paths: cc.Spec.ParentResource.RevisionHistory.EffectiveFieldPaths(),
+	}, nil
+}
+
+// selects reports whether parent is one of those that the controller looks at. A selector that is none selects nothing.
+func selects(cc *v1alpha1.CompositeController, parent client.Object) bool {
+	if cc.Spec.ParentResource.LabelSelector == nil {
+		return true
+	}
+	selector, err := metav1.LabelSelectorAsSelector(cc.Spec.ParentResource.LabelSelector)
+	return err == nil && selector.Matches(labels.Set(parent.GetLabels()))
+}
+
+func (c *composite) is() identity {
+	return identity{
+		GroupVersionKind: c.gvk,
+		controller:       c.controller.Name,
+		objects:          v1alpha1.SchemeGroupVersion.WithKind("ControllerRevision").GroupKind(),
+		child:            "child",
+		children:         "children",
+		part:             strings.Join(c.paths, ", "),
+		target:           c.format.Target(),
+		generational:     c.format.Generational(),
+	}
+}
+
+func (c *composite) blank() client.Object {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(c.gvk)
+	return o
+}
+
+func (c *composite) convert(parent client.Object) (client.Object, error) {
+	if o, ok := parent.(*unstructured.Unstructured); ok {
+		return o, nil
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(parent)
+	o := &unstructured.Unstructured{Object: fields}
+	if err == nil {
+		o.SetGroupVersionKind(c.gvk)
+	}
+	return o, err
+}
+
+// untyped returns parent as [composite.convert] made it.
+func untyped(parent client.Object) *unstructured.Unstructured {
+	return parent.(*unstructured.Unstructured) //nolint:forcetypeassert // blank and convert return nothing else
+}
+
+func (c *composite) list(ctx context.Context, parent client.Object) ([]kept, error) {
+	namespace, err := c.format.Namespace(untyped(parent))
+	if err != nil {
+		return nil, fmt.Errorf("find the revisions of %s/%s: %w", kindName(c.gvk.GroupKind()), parent.GetName(), err)
+	}
+	var out []kept
+	err = ownership.Candidates(ctx, c.client, &v1alpha1.ControllerRevisionList{}, namespace, parent.GetUID(), labels.Nothing(), false,
+		func(o client.Object) error {
+			out = append(out, c.read(parent, o.(*v1alpha1.ControllerRevision))) //nolint:forcetypeassert // the items of that list
+			return nil
+		})
+	slices.SortFunc(out, func(a, b kept) int { return revision.Older(a.Revision, b.Revision) })
+	return out, err
+}
+
+func (c *composite) read(parent client.Object, o *v1alpha1.ControllerRevision) kept {
+	s := kept{Revision: c.format.Read(o), object: o, target: c.targetOf(o)}
+	s.Hash = "" // children do not point at their revision
+	if s.Snapshot != nil && !c.named(parent, s) {
+		s.doubt = fmt.Sprintf("The name of %s does not go with its content: it was adopted from another %s, or it does not come "+
+			"from a controller, so look at the diff.", entryName(s.Number, s.Name), kindName(c.gvk.GroupKind()))
+	}
+	return s
+}
+
+// named reports whether the name of s is one that a controller gives to that content: the first one, or one of the next
+// where that was taken.
+func (c *composite) named(parent client.Object, s kept) bool {
+	const most = 8 // nobody has seen one collision yet
+	for probe := range most {
+		if s.Name == c.format.Name(parent.GetUID(), s.Snapshot, probe) {
+			return true
+		}
+	}
+	return false
+}
+
+// targetOf returns what of a parent a revision holds: its own fieldPaths say it, or those of the controller.
+func (c *composite) targetOf(o *v1alpha1.ControllerRevision) *revision.Target {
+	if len(o.FieldPaths) == 0 {
+		return c.format.Target()
+	}
+	spec := c.controller.Spec.DeepCopy()
+	spec.ParentResource.RevisionHistory = &v1alpha1.RevisionHistory{FieldPaths: o.FieldPaths}
+	format, err := record.NewFormat(spec)
+	if err != nil {
+		return c.format.Target() // then the revision cannot be read at all, and says why
+	}
+	return format.Target()
+}
+
+// resolve compares contents, as the controller does; no dry run is needed where nothing but the API server fills in
+// defaults.
+func (c *composite) resolve(ctx context.Context, parent client.Object, target *revision.Target, revisions []revision.Revision) (
+	*revision.Resolution, []string, error,
+) {
+	snapshot, err := target.Snapshot(untyped(parent).Object)
+	if err != nil {
+		return nil, nil, fmt.Errorf("take a snapshot of %s %s/%s: %w", c.gvk.Kind, parent.GetNamespace(), parent.GetName(), err)
+	}
+	facts := revision.Parent{
+		UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: snapshot,
+		Generational: c.format.Generational() && parent.GetGeneration() > 0,
+	}
+	for {
+		found, err := revision.Resolve(facts, revisions, nil, false)
+		if err != nil {
+			return nil, nil, fmt.Errorf("the log of %s %s/%s: %w", c.gvk.Kind, parent.GetNamespace(), parent.GetName(), err)
+		}
+		if found.Kind != revision.Stale {
+			return found, nil, nil
+		}
+		if err := c.confirm(ctx, parent); err != nil {
+			return nil, nil, fmt.Errorf("%w (%s)", err, found.Reason)
+		}
+		facts.Uncached = true
+	}
+}
+
+// confirm makes sure that parent is what the API server has. A revision can say that it was taken from a later one:
+// annotations can be written by hand, and backups restored.
+func (c *composite) confirm(ctx context.Context, parent client.Object) error {
+	fresh, err := ownership.Reread(ctx, c.client, parent)
+	switch {
+	case errors.Is(err, ownership.ErrGone):
+		return fmt.Errorf("%w: %w", history.ErrStale, err)
+	case err != nil:
+		return err
+	case fresh.GetGeneration() != parent.GetGeneration():
+		return fmt.Errorf("%w: it is at generation %d, not %d", history.ErrStale, fresh.GetGeneration(), parent.GetGeneration())
+	}
+	return nil
+}
+
+// count trusts the revisions: a child is claimed before it is made.
+func (c *composite) count(ctx context.Context, parent client.Object, log []kept) ([]int, int, error) {
+	claims, err := c.claims(ctx, parent, log)
+	if err != nil {
+		return nil, 0, err
+	}
+	counts := make([]int, len(log))
+	for n, of := range claims {
+		counts[n] = of.Len()
+	}
+	return counts, 0, nil
+}
+
+// claims returns the children of each revision of log. One that two of them name belongs to the newer, and none is newer
+// than the one that the parent asks for: Metacontroller gives no numbers.
+func (c *composite) claims(ctx context.Context, parent client.Object, log []kept) ([]*record.Claims, error) {
+	found, _, err := c.resolve(ctx, parent, c.format.Target(), revisions(log))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*record.Claims, 0, len(log))
+	var newestFirst []*record.Claims
+	for _, s := range log {
+		of := record.ReadClaims(s.object.(*v1alpha1.ControllerRevision).Children) //nolint:forcetypeassert // put in by list
+		out = append(out, of)
+		if found.Update == nil || found.Update.UID != s.UID {
+			newestFirst = append(newestFirst, of)
+		}
+	}
+	slices.Reverse(newestFirst)
+	if n := slices.IndexFunc(log, func(s kept) bool { return found.Update != nil && found.Update.UID == s.UID }); n >= 0 {
+		newestFirst = slices.Insert(newestFirst, 0, out[n])
+	}
+	record.Settle(newestFirst...)
+	return out, nil
+}

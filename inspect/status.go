@@ -1,0 +1,266 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+)
+
+// This file says how far a rollout is, and what it waits for: what the controller wrote into the parent's status, and what
+// can be seen of the children now. What it will do next is for the controller to decide, and its condition says so.
+
+// Condition is one condition of a parent's status.
+type Condition struct {
+	Type, Status, Reason, Message string
+}
+
+// Share is the children that belong to one revision.
+type Share struct {
+	// Entry is the revision. It is nil for children that belong to none.
+	Entry *Entry
+	// Children is how many there are, including those that are to be made, and Passing is how many of these serve: they
+	// exist, are not going, and pass the checks of their kind.
+	Children, Passing int
+}
+
+// Wait is a child that does not serve.
+type Wait struct {
+	// Child is its kind and name, as in Pod web-0; with its namespace, Pod team/web-0, if the parent is in none.
+	Child string
+	// Entry is the revision that it belongs to, nil if there is none.
+	Entry *Entry
+	// For says what it lacks.
+	For string
+}
+
+// Status is how far the rollout of one parent is.
+type Status struct {
+	Parent Parent
+	// Controller is the CompositeController that runs the parent, empty for kinds that have a controller of their own.
+	Controller string
+	// Children is what the children are called, as in "5 pods".
+	Children string
+	// Conditions are those of the parent's status that are about revisions, in the order of [Reported].
+	Conditions []Condition
+	// Update is the revision that the parent asks for, nil if it is recorded in none.
+	Update *Entry
+	// Shares are the revisions that children belong to, and that which the parent asks for, oldest first; children that
+	// belong to none come last.
+	Shares []Share
+	// Total is how many children there are or are to be made, and Passing how many of them serve.
+	Total, Passing int
+	// Rolled is how many of the children are of kinds that are rolled out, so that they belong to revisions, and Updated is
+	// how many of these belong to Update.
+	Rolled, Updated int
+	// Waits are the children that do not serve, by revision, kind and name.
+	Waits []Wait
+	// Held are sentences about children that the update strategy keeps as they are.
+	Held []string
+	// Warnings are sentences about what is unusual, or could not be found out.
+	Warnings []string
+
+	lags bool // the conditions are about an older spec
+}
+
+// Complete reports whether there is nothing to wait for: the controller has said so of the spec as it is now, every child
+// of a kind that is rolled out belongs to the revision that the parent asks for, and every child serves.
+func (s *Status) Complete() bool {
+	return !s.lags && s.updated() && s.Updated == s.Rolled && s.Passing == s.Total
+}
+
+// updated reports what the controller says of the rollout. Where nothing is rolled out, it says nothing.
+func (s *Status) updated() bool {
+	for _, c := range s.Conditions {
+		if c.Type == Reported[0] {
+			return c.Status == "True"
+		}
+	}
+	return s.Rolled == 0 && s.Controller != ""
+}
+
+// Reported are the conditions that controllers report about revisions: how far the rollout is, and whether the history
+// can be kept.
+var Reported = []string{"Updated", "HistoryHealthy"}
+
+// Status says how far the rollout of parent is. Nothing is stored or changed.
+//
+// Errors: those of [Inspector.History], or what the API server says if the children cannot be read.
+func (i *Inspector) Status(ctx context.Context, parent client.Object) (*Status, error) {
+	r, err := i.read(ctx, parent)
+	if err != nil {
+		return nil, err
+	}
+	m, err := r.kind.members(ctx, r.parent, r.log)
+	if err != nil {
+		return nil, fmt.Errorf("find the %s of %s: %w", r.children, parentOf(r.kind, r.parent), err)
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r.parent)
+	if err != nil {
+		return nil, fmt.Errorf("read the status of %s: %w", parentOf(r.kind, r.parent), err)
+	}
+	r.tally(m)
+	return r.status(fields, m), nil
+}
+
+// tally counts the children of each revision.
+func (r *reading) tally(m *members) {
+	r.counts = make([]int, len(r.log))
+	for _, child := range m.children {
+		if child.of >= 0 {
+			r.counts[child.of]++
+		}
+	}
+}
+
+// status describes a parent, given as a tree, and its children.
+func (r *reading) status(parent map[string]any, m *members) *Status {
+	h := r.history()
+	s := &Status{
+		Parent: h.Parent, Controller: h.Controller, Children: h.Children, Update: h.Current(), Total: len(m.children),
+		Conditions: reported(parent), Held: m.held, Warnings: slices.Concat(h.Warnings, m.doubts),
+	}
+	if why := unobserved(parent); why != "" {
+		s.lags, s.Warnings = true, append(s.Warnings, why)
+	}
+	shares := make([]Share, len(h.Entries)+1) // the last one is that of children of no revision
+	for n := range h.Entries {
+		shares[n].Entry = &h.Entries[n]
+	}
+	slices.SortStableFunc(m.children, func(a, b member) int { return compareMembers(a, b, len(h.Entries)) })
+	for _, child := range m.children {
+		share := &shares[len(shares)-1]
+		if child.of >= 0 {
+			share = &shares[child.of]
+		}
+		share.Children++
+		if child.rolled {
+			s.Rolled++
+		}
+		if why := child.lacks(); why != "" {
+			s.Waits = append(s.Waits, Wait{Child: child.String(), Entry: share.Entry, For: why})
+			continue
+		}
+		share.Passing++
+		s.Passing++
+	}
+	for _, share := range shares {
+		current := share.Entry != nil && share.Entry.Current
+		if current {
+			s.Updated = share.Children
+		}
+		if current || share.Children > 0 {
+			s.Shares = append(s.Shares, share)
+		}
+	}
+	return s
+}
+
+// compareMembers puts children of no revision last, as if theirs had the index none.
+func compareMembers(a, b member, none int) int {
+	index := func(m member) int {
+		if m.of < 0 {
+			return none
+		}
+		return m.of
+	}
+	if d := index(a) - index(b); d != 0 {
+		return d
+	}
+	switch {
+	case a.String() < b.String():
+		return -1
+	case a.String() > b.String():
+		return 1
+	}
+	return 0
+}
+
+// String returns a child as conditions and events name it.
+func (m member) String() string {
+	if m.Namespace == "" {
+		return m.Kind + " " + m.Name
+	}
+	return m.Kind + " " + m.Namespace + "/" + m.Name
+}
+
+// lacks says why a child does not serve, empty if it does.
+func (m member) lacks() string {
+	switch {
+	case m.object == nil:
+		return "it does not exist"
+	case m.object.GetDeletionTimestamp() != nil:
+		return "it is going"
+	}
+	for _, check := range m.checks {
+		if why := failing(m.object.Object, check); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// failing says why an object fails a check: in Metacontroller's words, and then in those of the object.
+func failing(object map[string]any, check v1alpha1.StatusConditionCheck) string {
+	c, ok := findCondition(object, check.Type)
+	if !ok {
+		return fmt.Sprintf("required condition type missing: %q", check.Type)
+	}
+	var why string
+	switch {
+	case check.Status != nil && c.Status != *check.Status:
+		why = fmt.Sprintf("%q condition status is %q (want %q)", check.Type, c.Status, *check.Status)
+		if c.Reason != "" {
+			why += ", " + c.Reason
+		}
+	case check.Reason != nil && c.Reason != *check.Reason:
+		why = fmt.Sprintf("%q condition reason is %q (want %q)", check.Type, c.Reason, *check.Reason)
+	default:
+		return ""
+	}
+	if c.Message != "" {
+		why += ": " + c.Message
+	}
+	return why
+}
+
+func findCondition(object map[string]any, kind string) (Condition, bool) {
+	raw, _, _ := unstructured.NestedFieldNoCopy(object, "status", "conditions")
+	list, _ := raw.([]any)
+	for _, item := range list {
+		if m, ok := item.(map[string]any); ok && m["type"] == kind {
+			text := func(key string) string { s, _ := m[key].(string); return s }
+			return Condition{Type: kind, Status: text("status"), Reason: text("reason"), Message: text("message")}, true
+		}
+	}
+	return Condition{}, false
+}
+
+func reported(parent map[string]any) []Condition {
+	var out []Condition
+	for _, kind := range Reported {
+		if c, ok := findCondition(parent, kind); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// unobserved says that a status is about an older spec than the parent has, or about none. Objects of a few built-in kinds
+// have no generation, and no status.
+func unobserved(parent map[string]any) string {
+	generation, _, _ := unstructured.NestedInt64(parent, "metadata", "generation")
+	observed, found, err := unstructured.NestedInt64(parent, "status", "observedGeneration")
+	switch {
+	case err != nil || generation == 0 || observed >= generation:
+		return ""
+	case !found:
+		return "Its controller has not reported on it yet, or does not run."
+	}
+	return fmt.Sprintf("The conditions are about generation %d of the spec, which is at %d by now.", observed, generation)
+}

@@ -1,0 +1,305 @@
+package check
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file tells the rules what a parent is whose children a hook describes. The hook of a test is a function of its
+// parent, so that the rules can ask it themselves. A controller with children of several resources is as many kinds: one
+// for each, of the same parents.
+
+// Revisions of composite parents are Metacontroller's.
+var compositeRevisions = schema.GroupVersionResource{Group: "metacontroller.k8s.io", Version: "v1alpha1", Resource: "controllerrevisions"}
+
+// lastApplied is the annotation in which a child carries what was asked for when it was written last.
+const lastApplied = "metacontroller.k8s.io/last-applied-configuration"
+
+// Composite is one child resource of one CompositeController.
+type Composite struct {
+	// Parent and Parents are the parents' kind and resource, Child and Children those of the children.
+	Parent   schema.GroupVersionKind
+	Parents  schema.GroupVersionResource
+	Child    schema.GroupVersionKind
+	Children schema.GroupVersionResource
+	// Answer is what the hook wants of all resources, in its order. It must not look at anything but the parent.
+	Answer func(parent *unstructured.Unstructured) []*unstructured.Unstructured
+	// Status says what the hook's status is with these children of the resource, nil if it does not count them.
+	Status func(parent *unstructured.Unstructured, children []client.Object) map[string]any
+	// Rolled is true if children belong to revisions.
+	Rolled bool
+	// FieldPaths are what a revision holds of a parent, Limit how many revisions are kept that no child belongs to.
+	FieldPaths []string
+	Limit      int
+	// Budget is how many children may be unavailable in a rollout, of so many that are wanted. Nil is one, and none if
+	// the resource is not rolled.
+	Budget func(parent client.Object, wanted int) int
+	// Partition is how many children, the last ones of the answer, keep their revision. Nil is none.
+	Partition func(parent client.Object) int
+	// Serves reports whether a child passes its status checks. Nil means that all do.
+	Serves func(child client.Object) bool
+}
+
+// Resources are those that the rules for these parents read.
+func (c Composite) Resources() []Scope {
+	return []Scope{{Resource: c.Parents}, {Resource: c.Children}, {Resource: compositeRevisions}}
+}
+
+// Kind describes the parents, with these children.
+func (c Composite) Kind() Kind {
+	k := Kind{
+		Parent: c.Parent, Parents: c.Parents, Children: c.Children,
+		Names:     c.claims,
+		Labelled:  func(client.Object) bool { return c.Rolled },
+		Number:    func(revision client.Object) int64 { return int64At(revision, "revision") },
+		Snapshot:  func(revision client.Object) (string, error) { return encode(patchOf(revision)), nil },
+		Target:    func(parent client.Object) string { return encode(c.covered(asTree(parent))) },
+		StraysNow: func(child, parent client.Object) string { return c.straysNow(child, parent) },
+		Units:     c.units,
+		Ended:     func(client.Object) bool { return false },
+		Available: func(child, _ client.Object, _ time.Time) bool { return c.Serves == nil || c.Serves(child) },
+		Budget: func(parent client.Object, wanted int) Budget {
+			switch {
+			case !c.Rolled:
+				return Budget{MaxUnavailable: wanted}
+			case c.Budget == nil:
+				return Budget{MaxUnavailable: 1}
+			}
+			return Budget{MaxUnavailable: c.Budget(parent, wanted)}
+		},
+		ObservedGeneration: func(parent client.Object) int64 { return int64At(parent, "status", "observedGeneration") },
+		Complete: func(parent client.Object) bool {
+			return updatedIs(parent, "True") && int64At(parent, "status", "observedGeneration") == parent.GetGeneration()
+		},
+		CompleteServes:  true,
+		Implausible:     compositeImplausible,
+		Miscounted:      c.miscounted,
+		StatusRevisions: func(client.Object) []string { return nil },
+		Limit:           func(client.Object) int { return c.Limit },
+		Most:            func(parent client.Object) int { return len(c.asked(parent, nil)) },
+		Asked:           c.asked,
+	}
+	if c.Rolled {
+		k.Revisions = compositeRevisions
+	}
+	return k
+}
+
+// asked is the part of the hook's answer that is about this resource.
+func (c Composite) asked(parent, revision client.Object) []client.Object {
+	var out []client.Object
+	for _, o := range c.Answer(c.restored(parent, revision)) {
+		if o.GroupVersionKind().GroupKind() == c.Child.GroupKind() {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// restored is a parent as it was at a revision, or, without one, as it is: the fields that the revision covers are the
+// revision's, and one that it does not have is gone.
+func (c Composite) restored(parent, revision client.Object) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: asTree(parent)}
+	if revision == nil {
+		return out
+	}
+	out, patch := out.DeepCopy(), patchOf(revision)
+	for _, path := range c.pathsOf(revision) {
+		if v := at(patch, path); v != nil {
+			_ = unstructured.SetNestedField(out.Object, v, path...) // an object that is none there is a wrong history
+		} else {
+			unstructured.RemoveNestedField(out.Object, path...)
+		}
+	}
+	return out
+}
+
+// pathsOf are the field paths that a revision was taken with: its own, or those of the controller if it does not say.
+func (c Composite) pathsOf(revision client.Object) [][]string {
+	paths := c.FieldPaths
+	if revision != nil {
+		if own, ok, _ := unstructured.NestedStringSlice(asTree(revision), "fieldPaths"); ok {
+			paths = own
+		}
+	}
+	out := make([][]string, len(paths))
+	for i, path := range paths {
+		out[i] = strings.Split(path, ".")
+	}
+	return out
+}
+
+// covered is the part of a parent that revisions hold, in their form.
+func (c Composite) covered(parent map[string]any) map[string]any {
+	out := map[string]any{}
+	for _, path := range c.pathsOf(nil) {
+		if v := at(parent, path); v != nil {
+			_ = unstructured.SetNestedField(out, v, path...)
+		}
+	}
+	return out
+}
+
+// claims reports whether a revision says that a child is its own.
+func (c Composite) claims(child, revision client.Object) bool {
+	return slices.Contains(claimedBy(revision, c.Child.GroupKind()), child.GetName())
+}
+
+// claimedBy are the names of the children of a kind that a revision says are its own.
+func claimedBy(revision client.Object, kind schema.GroupKind) []string {
+	var out []string
+	list, _ := asTree(revision)["children"].([]any)
+	for _, item := range list {
+		entry, _ := item.(map[string]any)
+		if entry["apiGroup"] != kind.Group || entry["kind"] != kind.Kind {
+			continue
+		}
+		names, _, _ := unstructured.NestedStringSlice(entry, "names")
+		out = append(out, names...)
+	}
+	return out
+}
+
+func (c Composite) straysNow(child, parent client.Object) string {
+	for _, wanted := range c.asked(parent, nil) {
+		if wanted.GetName() == child.GetName() {
+			return straysFrom(child, wanted)
+		}
+	}
+	return "" // it is to go, which is said of its unit
+}
+
+// straysFrom says in what a child differs from what a hook wants: it was made from something else, by what it says itself,
+// or somebody has changed it since.
+func straysFrom(child, wanted client.Object) string {
+	want := askedPart(asTree(wanted))
+	var applied map[string]any
+	if json.Unmarshal([]byte(child.GetAnnotations()[lastApplied]), &applied) == nil {
+		applied = askedPart(applied)
+		if s := missing("applied", want, applied); s != "" {
+			return s
+		}
+		if encode(applied) != encode(want) {
+			return "more was applied than is wanted: " + encode(applied)
+		}
+	}
+	return strings.TrimPrefix(missing("", want, tree(child)), ".")
+}
+
+// askedPart is an object without what every answer may leave out.
+func askedPart(o map[string]any) map[string]any {
+	u := &unstructured.Unstructured{Object: o}
+	u = u.DeepCopy()
+	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "namespace"}, {"metadata", "creationTimestamp"}, {"status"}} {
+		unstructured.RemoveNestedField(u.Object, path...)
+	}
+	return u.Object
+}
+
+// units are the names that the hook wants, in its order, and then those that it does not want and that are there.
+func (c Composite) units(s *State, parent client.Object) []Unit {
+	there := map[string]client.Object{}
+	for _, child := range s.Owned(c.Children, parent.GetUID()) {
+		there[child.GetName()] = child
+	}
+	asked, keep := c.asked(parent, nil), 0
+	if c.Partition != nil {
+		keep = c.Partition(parent)
+	}
+	out := make([]Unit, 0, len(asked))
+	for i, wanted := range asked {
+		u := Unit{Name: wanted.GetName(), Wanted: true, MayStay: true, Guarded: i >= len(asked)-keep}
+		if child := there[u.Name]; child != nil {
+			u.Children = []client.Object{child}
+		} else {
+			u.Taken = s.Get(Key{Resource: c.Children, Namespace: parent.GetNamespace(), Name: u.Name}) != nil
+		}
+		delete(there, u.Name)
+		out = append(out, u)
+	}
+	for _, child := range s.Owned(c.Children, parent.GetUID()) {
+		if there[child.GetName()] != nil {
+			out = append(out, Unit{Name: child.GetName(), Children: []client.Object{child}})
+		}
+	}
+	return out
+}
+
+// compositeImplausible finds what no status can say.
+func compositeImplausible(parent client.Object) []string {
+	var c counters
+	if s := negative("", floats(asTree(parent)["status"])); len(s) > 0 {
+		c.notef("%s", strings.Join(s, " and "))
+	}
+	c.generation(parent, int64At(parent, "status", "observedGeneration"))
+	return c.found
+}
+
+// miscounted compares the status with what the hook makes of the children that there are.
+func (c Composite) miscounted(s *State, parent client.Object) []string {
+	if c.Status == nil {
+		return nil
+	}
+	said, _ := asTree(parent)["status"].(map[string]any)
+	if differs := missing("status", floats(c.Status(c.restored(parent, nil), s.Owned(c.Children, parent.GetUID()))), floats(said)); differs != "" {
+		return []string{differs}
+	}
+	return nil
+}
+
+// patchOf is what a revision holds of its parent.
+func patchOf(revision client.Object) map[string]any {
+	patch, _ := asTree(revision)["parentPatch"].(map[string]any)
+	return patch
+}
+
+// updatedIs reports whether the condition Updated of a status has that value.
+func updatedIs(parent client.Object, status string) bool {
+	list, _ := at(asTree(parent), []string{"status", "conditions"}).([]any)
+	return slices.ContainsFunc(list, func(item any) bool {
+		c, _ := item.(map[string]any)
+		return c["type"] == "Updated" && c["status"] == status
+	})
+}
+
+// asTree is the content of an object, which nobody may change.
+func asTree(o client.Object) map[string]any {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		return u.Object
+	}
+	return tree(o)
+}
+
+func int64At(o client.Object, path ...string) int64 {
+	switch n := at(asTree(o), path).(type) {
+	case int64:
+		return n
+	case float64:
+		return int64(n)
+	}
+	return 0
+}
+
+// encode is a tree as JSON, keys sorted, empty values left out.
+func encode(v any) string {
+	encoded, err := json.Marshal(prune(v))
+	if err != nil {
+		return err.Error()
+	}
+	return string(encoded)
+}
+
+// floats is a tree as encoding/json reads it.
+func floats(v any) (out any) {
+	encoded, err := json.Marshal(v)
+	if err != nil || json.Unmarshal(encoded, &out) != nil {
+		return nil
+	}
+	return out
+}

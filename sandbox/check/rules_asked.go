@@ -1,0 +1,253 @@
+package check
+
+import (
+	"crypto/sha1" //nolint:gosec // the names of revisions, not a secret
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file holds the rules about children that a hook asks for and that revisions name: P3, P4, P5 and W2 for them, H3 for
+// what a revision says, and H5 for the names of revisions. They are silent about every other kind.
+
+// wants returns what the hook wants under the name of a child, nil if nothing.
+func (k Kind) wants(parent, revision, child client.Object) client.Object {
+	if parent == nil {
+		return nil
+	}
+	for _, wanted := range k.Asked(parent, revision) {
+		if wanted.GetName() == child.GetName() {
+			return wanted
+		}
+	}
+	return nil
+}
+
+// origins returns the revisions that a child belongs to, as the author of this write may have read them: the newest that
+// names it, and those that did before somebody else changed them. For a kind without revisions it is a single nil.
+func (s *step) origins(child client.Object) []client.Object {
+	if !s.k.hasRevisions() {
+		return []client.Object{nil}
+	}
+	var out []client.Object
+	if from := s.k.named(s.before, child); from != nil {
+		out = append(out, from)
+	}
+	for _, was := range s.left(ownerUID(child)) {
+		if s.k.Names(child, was) {
+			out = append(out, was)
+		}
+	}
+	return out
+}
+
+// madeAsAsked is P4 and W2: what the controllers write of a child is what the hook asks for when it gets the parent as it
+// was at the revision that the child belongs to, and that revision said so before.
+func (s *step) madeAsAsked() {
+	if s.k.Asked == nil || !s.of(s.k.Children) || s.e.New == nil || !s.byManager() || !s.rewritten() {
+		return
+	}
+	parent := s.parent(s.after, s.e.New)
+	if parent == nil {
+		return
+	}
+	from := s.origins(s.e.New)
+	if len(from) == 0 {
+		s.violationf("P4", "it is written, and no revision says that it is its own")
+		return
+	}
+	invariant, sentence := "P4", ""
+	for _, r := range from {
+		for _, version := range s.possible(parent) {
+			wanted := s.k.wants(version, r, s.e.New)
+			if wanted == nil {
+				continue // this is P2
+			}
+			differs := straysFrom(s.e.New, wanted)
+			if differs == "" {
+				return
+			}
+			sentence = "the hook asks for something else" + ofRevision(r) + ": " + differs
+		}
+		if r != nil && !s.k.asked(parent, r) {
+			invariant = "W2"
+		}
+	}
+	if sentence != "" {
+		s.violationf(invariant, "%s", sentence)
+	}
+}
+
+// rewritten reports whether the write made the child, or changed more of it than who owns it.
+func (s *step) rewritten() bool {
+	if s.e.Old == nil {
+		return true
+	}
+	return !sameTree(s.e.Old, s.e.New, "spec") || !sameTree(s.e.Old, s.e.New, "data") ||
+		s.e.Old.GetAnnotations()[lastApplied] != s.e.New.GetAnnotations()[lastApplied]
+}
+
+func ofRevision(revision client.Object) string {
+	if revision == nil {
+		return ""
+	}
+	return " when it gets the parent of " + revision.GetName()
+}
+
+// askedStays is P3: a child that the hook wants is deleted only if it is not as it asks; and then a revision with which it
+// is at odds has said before that it is its own, so that whoever comes after knows what to make in its place. One that is
+// held back is deleted only if it is not as its own revision asks.
+func (s *step) askedStays() {
+	parent := s.dismissed()
+	if parent == nil || s.k.Asked == nil || !s.h.Audited {
+		return
+	}
+	why := ""
+	for _, version := range s.possible(parent) {
+		now := s.k.wants(version, nil, s.e.Old)
+		if now == nil {
+			return
+		}
+		u, _ := unitOf(s.k.Units(s.before, version), s.e.Old)
+		conforms, from := straysFrom(s.e.Old, now) == "" && !u.Guarded, s.origins(s.e.Old)
+		if conforms {
+			why = "what " + parent.GetName() + " asks for"
+			continue
+		}
+		at := slices.IndexFunc(from, func(r client.Object) bool {
+			wanted := s.k.wants(version, r, s.e.Old)
+			return wanted == nil || straysFrom(s.e.Old, wanted) != ""
+		})
+		if len(from) == 0 || at >= 0 {
+			return
+		}
+		why = "what " + from[0].GetName() + " asks for, which says that it is its own"
+	}
+	if why != "" {
+		s.violationf("P3", "it is deleted although it is %s", why)
+	}
+}
+
+// lostReturns is P5: a child that is lost is made again from the revision that it belonged to. So no other revision says
+// that it is its own while it is not there.
+func (s *step) lostReturns() {
+	if s.k.Asked == nil || !s.of(s.k.Revisions) || s.e.New == nil || !s.byManager() {
+		return
+	}
+	parent := s.parent(s.after, s.e.New)
+	if parent == nil {
+		return
+	}
+	for _, wanted := range s.k.Asked(parent, nil) {
+		if !s.k.Names(wanted, s.e.New) || s.e.Old != nil && s.k.Names(wanted, s.e.Old) {
+			continue
+		}
+		before := s.heldBy(wanted)
+		if before == nil || s.k.Number(before) >= s.k.Number(s.e.New) || s.k.wants(parent, before, wanted) == nil {
+			continue
+		}
+		key := Key{Resource: s.k.Children, Namespace: s.e.Key.Namespace, Name: wanted.GetName()}
+		if !s.ever(parent, func(world *State) bool { return world.Get(key) != nil }) {
+			s.violationf("P5", "it takes %s from %s, and that is not there: it is to come back as it was", wanted.GetName(), before.GetName())
+		}
+	}
+}
+
+// heldBy returns the newest other revision of the parent of the revision that was written which said that a child was its
+// own, nil if none did.
+func (s *step) heldBy(child client.Object) client.Object {
+	var found client.Object
+	for _, r := range s.before.Owned(s.k.Revisions, ownerUID(s.e.New)) {
+		if r.GetUID() != s.e.New.GetUID() && s.k.Names(child, r) && (found == nil || s.k.Number(r) > s.k.Number(found)) {
+			found = r
+		}
+	}
+	return found
+}
+
+// claimKept is H3 for what a revision says: none stops saying that a child is its own, or goes, while the child is there and
+// wanted, unless another one says so already.
+func (s *step) claimKept() {
+	if s.k.Asked == nil || !s.of(s.k.Revisions) || s.e.Old == nil || s.e.New == nil || !s.byManager() {
+		return
+	}
+	parent := s.parent(s.after, s.e.New)
+	if parent == nil || parent.GetDeletionTimestamp() != nil {
+		return
+	}
+	for _, child := range s.after.Owned(s.k.Children, parent.GetUID()) {
+		if !s.k.Names(child, s.e.Old) || s.k.Names(child, s.e.New) || s.k.named(s.after, child) != nil {
+			continue
+		}
+		if slices.ContainsFunc(s.possible(parent), func(version client.Object) bool { return s.k.wants(version, nil, child) == nil }) {
+			continue
+		}
+		s.violationf("H3", "it says no longer that %s is its own, and no other revision does", child.GetName())
+	}
+}
+
+// firstName is H5 for revisions whose names follow from their parent and what they hold: a name that holds a count is for
+// when the plain one is somebody else's.
+func (s *step) firstName() {
+	if s.k.Asked == nil || !s.of(s.k.Revisions) || s.e.Type != Added || !s.byManager() {
+		return
+	}
+	data, err := json.Marshal(patchOf(s.e.New))
+	if err != nil {
+		return
+	}
+	sum := sha1.Sum(append([]byte(ownerUID(s.e.New)), data...)) //nolint:gosec // as above
+	name := s.k.Parents.Resource + "." + s.k.Parents.Group + "-" + hex.EncodeToString(sum[:])
+	if name == s.e.Key.Name {
+		return
+	}
+	for _, m := range s.record.moments[Key{Resource: s.k.Revisions, Namespace: s.e.Key.Namespace, Name: name}] {
+		if m.rv < s.e.RV && m.object != nil {
+			return // whose that was is for H1 to say
+		}
+	}
+	s.violationf("H5", "its name should be %s, which nobody ever had", name)
+}
+
+// sent is W2 for parents, where who plays the hook does not know of revisions: what the hook gets is the parent as it was
+// at some moment, or that with what one of its revisions holds.
+func sent(h *History, all *record, k Kind) []Violation {
+	if k.Asked == nil || !k.hasRevisions() {
+		return nil
+	}
+	var found []Violation
+	for _, n := range h.Notes {
+		key, known := all.keys[n.Parent]
+		if n.Sent == nil || !known || key.Resource != k.Parents {
+			continue
+		}
+		version, err := versionOf(n.Sent)
+		then := all.at(n.Parent, version)
+		if err != nil || then == nil || then.GetResourceVersion() != n.Sent.GetResourceVersion() || k.Target(n.Sent) == k.Target(then) {
+			continue
+		}
+		if !slices.ContainsFunc(all.everOwned(k, n), func(r client.Object) bool { return k.asked(n.Sent, r) }) {
+			found = append(found, Violation{
+				Invariant: "W2", Object: key, RV: n.RV, Replay: h.Replay, Trail: h.trail(key, n.Parent, n.RV),
+				Sentence: fmt.Sprintf("the hook got the parent of version %d with fields that no revision holds", version),
+			})
+		}
+	}
+	return found
+}
+
+// everOwned returns every revision that the parent of a note had by then.
+func (r *record) everOwned(k Kind, n Note) []client.Object {
+	var out []client.Object
+	for _, all := range r.moments {
+		for _, m := range all {
+			if m.object != nil && m.rv <= n.RV && ownerUID(m.object) == n.Parent && r.keys[m.object.GetUID()].Resource == k.Revisions {
+				out = append(out, m.object)
+			}
+		}
+	}
+	return out
+}

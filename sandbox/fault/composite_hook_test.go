@@ -1,0 +1,248 @@
+package fault_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/internal/catset"
+)
+
+// This file plays the hook of all CatSets of a sweep: it answers, notes what it was asked, and fails where a scenario says
+// so.
+
+// hooks are those of the runs, by namespace.
+type hooks struct {
+	*httptest.Server
+	client kubernetes.Interface
+
+	mu   sync.Mutex
+	runs map[string]*hookRun
+}
+
+// hookRun is what one run asks of the hook.
+type hookRun struct {
+	fail   *hookFault
+	failed int
+	notes  []check.Note
+}
+
+// hookFault is a way to answer that no controller can use.
+type hookFault struct {
+	name string
+	// only narrows the parents that it is for, nil if it is for all.
+	only func(parent *unstructured.Unstructured) bool
+	// answer answers wrongly. good is what the answer should have been.
+	answer func(w http.ResponseWriter, req *http.Request, good map[string]any)
+}
+
+// question is what a hook is sent.
+type question struct {
+	Parent   *unstructured.Unstructured                       `json:"parent"`
+	Children map[string]map[string]*unstructured.Unstructured `json:"children"`
+}
+
+func (h *hooks) start(t *testing.T, c kubernetes.Interface) {
+	t.Helper()
+	h.client, h.runs = c, map[string]*hookRun{}
+	h.Server = httptest.NewServer(h)
+	t.Cleanup(func() {
+		h.CloseClientConnections()
+		h.Close()
+	})
+}
+
+// run returns what is known of a namespace. The caller holds the lock.
+func (h *hooks) run(namespace string) *hookRun {
+	if h.runs[namespace] == nil {
+		h.runs[namespace] = &hookRun{}
+	}
+	return h.runs[namespace]
+}
+
+// fail makes the hook answer wrongly in one namespace until the function that it returns is called.
+func (h *hooks) fail(namespace string, f hookFault) (mend func()) {
+	set := func(f *hookFault) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.run(namespace).fail = f
+	}
+	set(&f)
+	return func() { set(nil) }
+}
+
+// failed is how many answers were wrong.
+func (h *hooks) failed(namespace string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.run(namespace).failed
+}
+
+func (h *hooks) notesOf(namespace string) []check.Note {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.run(namespace).notes)
+}
+
+// ServeHTTP answers one question.
+func (h *hooks) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	var q question
+	body, err := io.ReadAll(req.Body)
+	if err == nil {
+		err = json.Unmarshal(body, &q)
+	}
+	if err != nil || q.Parent == nil {
+		http.Error(w, fmt.Sprintf("no question: %v", err), http.StatusBadRequest)
+		return
+	}
+	fault, err := h.note(req.Context(), &q)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	good := answerTo(&q)
+	if fault != nil {
+		fault.answer(w, req, good)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(good)
+}
+
+// note writes a question down, after everything that was written before it, and says how it is to be answered, nil if well.
+func (h *hooks) note(ctx context.Context, q *question) (*hookFault, error) {
+	// The controller waits for the answer, so that this is before whatever it does next.
+	list, err := h.client.CoreV1().ConfigMaps(q.Parent.GetNamespace()).List(context.WithoutCancel(ctx), metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return nil, fmt.Errorf("ask what time it is: %w", err)
+	}
+	rv, err := strconv.ParseUint(list.ResourceVersion, 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	run := h.run(q.Parent.GetNamespace())
+	fault := run.fail
+	if fault != nil && fault.only != nil && !fault.only(q.Parent) {
+		fault = nil
+	}
+	if fault != nil {
+		run.failed++
+	}
+	run.notes = append(run.notes, check.Note{
+		RV: rv, Parent: q.Parent.GetUID(), Sent: q.Parent, Question: q.versions(), Failed: fault != nil,
+	})
+	return fault, nil
+}
+
+// versions are those of all that the hook was told of.
+func (q *question) versions() string {
+	out := []string{q.Parent.GetResourceVersion()}
+	for _, children := range q.Children {
+		for _, child := range children {
+			out = append(out, child.GetResourceVersion())
+		}
+	}
+	slices.Sort(out[1:])
+	return strings.Join(out, " ")
+}
+
+func answerTo(q *question) map[string]any {
+	var pods []client.Object
+	for _, pod := range q.Children["Pod.v1"] {
+		pods = append(pods, pod)
+	}
+	children := []any{}
+	for _, child := range catset.Answer(q.Parent) {
+		children = append(children, child.Object)
+	}
+	return map[string]any{"status": catset.Status(pods), "children": children}
+}
+
+// hookFaults are all ways to answer wrongly.
+func hookFaults() []hookFault {
+	status := func(code int, header ...string) func(http.ResponseWriter, *http.Request, map[string]any) {
+		return func(w http.ResponseWriter, _ *http.Request, good map[string]any) {
+			for i := 0; i+1 < len(header); i += 2 {
+				w.Header().Set(header[i], header[i+1])
+			}
+			w.WriteHeader(code)
+			_ = json.NewEncoder(w).Encode(good)
+		}
+	}
+	text := func(body string) func(http.ResponseWriter, *http.Request, map[string]any) {
+		return func(w http.ResponseWriter, _ *http.Request, _ map[string]any) { _, _ = io.WriteString(w, body) }
+	}
+	children := func(change func(children []any) []any) func(http.ResponseWriter, *http.Request, map[string]any) {
+		return func(w http.ResponseWriter, _ *http.Request, good map[string]any) {
+			good["children"] = change(good["children"].([]any))
+			_ = json.NewEncoder(w).Encode(good)
+		}
+	}
+	return []hookFault{
+		{name: "answers 500", answer: status(http.StatusInternalServerError)},
+		{name: "answers 201", answer: status(http.StatusCreated)},
+		{name: "answers 429", answer: status(http.StatusTooManyRequests, "Retry-After", "1")},
+		{name: "redirects", answer: status(http.StatusFound, "Location", "/elsewhere")},
+		{name: "does not answer", answer: func(_ http.ResponseWriter, req *http.Request, _ map[string]any) { <-req.Context().Done() }},
+		{name: "is cut off", answer: cutOff},
+		{name: "does not end", answer: endless},
+		{name: "answers with a page", answer: text("<!DOCTYPE html><html><body>It works!</body></html>")},
+		{name: "answers with nothing", answer: text("")},
+		{name: "answers {}", answer: text("{}")},
+		{name: "answers with a list", answer: text("[]")},
+		{name: "answers with children in a map", answer: text(`{"status":{},"children":{}}`)},
+		{name: "answers with children that are none", answer: text(`{"status":{},"children":[null,1,"pod"]}`)},
+		{name: "answers with a deep nest", answer: text(`{"children":` + strings.Repeat("[", 100_000))},
+		{name: "wants a child of another kind", answer: children(func(c []any) []any {
+			return append(c, object("v1", "Secret", map[string]any{"name": "secret", "labels": map[string]any{"app": catName}}))
+		})},
+		{name: "wants a child twice", answer: children(func(c []any) []any { return append(c, c[0]) })},
+		{name: "wants a child in another namespace", answer: children(func(c []any) []any {
+			return append(c[1:], object("v1", "Pod", map[string]any{
+				"name": catName + "-0", "namespace": "default", "labels": map[string]any{"app": catName},
+			}))
+		})},
+		{name: "wants a child without a name", answer: children(func(c []any) []any {
+			return append(c[1:], object("v1", "Pod", map[string]any{"labels": map[string]any{"app": catName}}))
+		})},
+		{name: "wants a child that its parent does not select", answer: children(func(c []any) []any {
+			return append(c[1:], object("v1", "ConfigMap", map[string]any{"name": "unselected"}))
+		})},
+	}
+}
+
+func object(apiVersion, kind string, metadata map[string]any) map[string]any {
+	return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}
+}
+
+// cutOff ends the connection in the middle of an answer.
+func cutOff(w http.ResponseWriter, _ *http.Request, good map[string]any) {
+	body, _ := json.Marshal(good)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body[:len(body)/2])
+	panic(http.ErrAbortHandler)
+}
+
+// endless sends more than anybody should read.
+func endless(w http.ResponseWriter, req *http.Request, _ map[string]any) {
+	_, err := io.WriteString(w, `{"children":[],"status":{"text":"`)
+	for chunk := strings.Repeat("miau", 1<<14); err == nil && req.Context().Err() == nil; {
+		_, err = io.WriteString(w, chunk)
+	}
+}
