@@ -119,7 +119,7 @@ func (r *reconciler) updateRevision(ctx context.Context, o *observed, w revision
 		body["revision"] = w.number
 		metadata["annotations"] = map[string]string{
 			history.ParentUIDAnnotation:        string(o.log.stamp.ParentUID),
-			history.ParentGenerationAnnotation: fmt.Sprint(o.log.stamp.Generation),
+			history.ParentGenerationAnnotation: strconv.FormatInt(o.log.stamp.Generation, 10),
 		}
 	}
 	raw, err := json.Marshal(body)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -151,9 +152,7 @@ func firstLine(err error) string {
 // replaces what is said of a newer one (S2).
 func (r *reconciler) writeStatus(ctx context.Context, parent *unstructured.Unstructured, m *memory, status map[string]any) error {
 	out := &unstructured.Unstructured{Object: make(map[string]any, len(parent.Object))}
-	for field, value := range parent.Object {
-		out.Object[field] = value
-	}
+	maps.Copy(out.Object, parent.Object)
 	out.Object["status"] = status
 	patch := client.MergeFromWithOptions(parent, client.MergeFromWithOptimisticLock{})
 	body, err := patch.Data(out)
