@@ -127,8 +127,8 @@ func TestObjectsOfResources(t *testing.T) {
 }
 
 var (
-	pods       = Resource{schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, true}
-	secretResource    = Resource{schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, true}
+	pods           = Resource{schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, true}
+	secretResource = Resource{schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, true}
 )
 
 // TestLedgerOfRunningInformers: children are indexed while their informer runs, twice is once, and the ledger looks into
