@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	metacontroller "github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/daemonset"
 	"github.com/cairn-dev/cairn/controllers/replicaset"
 	"github.com/cairn-dev/cairn/controllers/statefulset"
@@ -54,6 +55,8 @@ type Options struct {
 	// AskServer allows controllers to find out by server-side dry runs whether a stored snapshot is equivalent to its
 	// parent (rule R3). It needs the right to patch parents.
 	AskServer bool
+	// Hosted tunes the controllers that CompositeControllers and DecoratorControllers describe. Its Workers are those above.
+	Hosted host.Options
 	// LeaderElect makes sure that one of several managers acts. The lease is LeaderElectionID in
 	// LeaderElectionNamespace; an empty namespace means the one the process runs in.
 	LeaderElect                               bool

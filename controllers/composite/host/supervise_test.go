@@ -455,6 +455,21 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 	})
 }
 
+// TestStatusThatIsNotKept: Metacontroller's CRDs have no such fields, and nothing is written over and over for that.
+func TestStatusThatIsNotKept(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.prune = true
+		w.host(func(h *hosting) {
+			h.build = func(context.Context, *v1alpha1.CompositeController) error { return errors.New("no idea") }
+		})
+		w.describe("one")
+		settle(time.Hour)
+		if written := w.written(); written != 1 || w.happened() != "Starting CreateError" {
+			t.Errorf("%d writes, events %s", written, w.happened())
+		}
+	})
+}
+
 // TestStatusOfAnotherObjectIsNotWritten: the patch names the UID that was read, so that a successor is not told of it.
 func TestStatusOfAnotherObjectIsNotWritten(t *testing.T) {
 	inWorld(t, func(w *world) {
