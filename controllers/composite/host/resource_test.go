@@ -183,8 +183,10 @@ func TestIndexDoesNotWait(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.caches.listing("Secret", forbidden())
 		env := w.environment()
+		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+		defer cancel()
 		before := time.Now()
-		if err := env.Index(w.ctx, secretResource); err != nil {
+		if err := env.Index(ctx, secretResource); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(before); took != 0 {
