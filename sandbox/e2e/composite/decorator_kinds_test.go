@@ -66,17 +66,17 @@ func (d *decorating) planted(kind schema.GroupVersionKind, name string) *unstruc
 
 // TestDecoratedKinds: the kinds share a queue and are not taken for each other; a related object wakes all of them.
 func TestDecoratedKinds(t *testing.T) {
-	var d *decorating
-	d = newDecorating(t, gardeners, map[string]func(decoration) any{
-		"/customize": func(decoration) any {
-			return m{"relatedResources": []any{m{"apiVersion": "v1", "resource": "configmaps", "namespace": d.namespace, "names": []any{"weather"}}}}
+	d := newDecorating(t, gardeners, map[string]func(decoration) any{
+		"/customize": func(in decoration) any {
+			namespace := in.Parent.GetLabels()["lab"]
+			return m{"relatedResources": []any{m{"apiVersion": "v1", "resource": "configmaps", "namespace": namespace, "names": []any{"weather"}}}}
 		},
 		"/garden": func(in decoration) any {
 			weather := "unknown"
 			for _, o := range in.Related["ConfigMap.v1"] {
 				weather, _, _ = unstructured.NestedString(o.Object, "data", "today")
 			}
-			namespace := d.namespace
+			namespace := in.Object.GetLabels()["lab"]
 			if stray, ok := in.Object.GetAnnotations()["stray"]; ok {
 				namespace = stray
 			}
@@ -89,7 +89,7 @@ func TestDecoratedKinds(t *testing.T) {
 				}},
 			}
 		},
-	})
+	}, "")
 	if err := install.Apply(t.Context(), d.sandbox.Config(), plants); err != nil {
 		t.Fatal(err)
 	}
