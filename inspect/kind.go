@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -84,8 +85,11 @@ type member struct {
 	of int
 	// rolled is true for a kind whose children belong to revisions.
 	rolled bool
-	// checks say when the child serves.
-	checks []v1alpha1.StatusConditionCheck
+	// checks say when the child serves, and minReady for how long it must have passed them. inPlace says that whoever runs it
+	// must have seen its spec too.
+	checks   []v1alpha1.StatusConditionCheck
+	minReady time.Duration
+	inPlace  bool
 }
 
 // kinds returns the logs that objects of a kind have, the likeliest first; there is at least one. parent is nil if the

@@ -120,10 +120,8 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 	if fault, ok := errors.AsType[*hook.Error](failed); ok {
 		reason = string(fault.Reason)
 	}
-	if text := reason + message; text != m.status.event {
-		m.status.event = text
-		r.recorder.Eventf(parent, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", message)
-	}
+	m.status.event = reason + message
+	r.recorder.Eventf(parent, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", message) // repeats are counted
 	o := &observed{parent: parent, memory: m}
 	said, _, _ := unstructured.NestedMap(parent.Object, "status")
 	at, _, _ := unstructured.NestedInt64(parent.Object, "status", "observedGeneration")

@@ -383,3 +383,40 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: cat-lover}]
 		p.says(exit.Failed, verb+" catset/nap", "catset.inspect.example.com keeps no history that cairn reads yet; cairn reads: daemonset.apps, statefulset.apps")
 	}
 }
+
+// TestAStuckRolloutSaysWhy: where a rollout cannot go on, the command line names the child and the check, in the words of the
+// controller and in those of the child, and the way back is open.
+func TestAStuckRolloutSaysWhy(t *testing.T) {
+	c := newCats(t)
+	c.host("composite")
+	c.must(c.kubectl("apply", "-f", c.file))
+	c.rolledOut("nginx:1.28")
+	status := func() (out string) { return squeezed(c.cli("status", "catset/nap")) }
+	if out := status(); !strings.Contains(out, "5 of 5 children are updated, 5 of 5 pass their checks") || strings.Contains(out, "WAITS FOR") {
+		t.Errorf("all is well, and cairn status says:\n%s", out)
+	}
+	if out := c.cli("status", "catset/nap", "-o", "json"); !strings.Contains(out, `"complete": true`) {
+		t.Errorf("all is well, and cairn status says:\n%s", out)
+	}
+	c.image("broken:1")
+	c.eventually("wait until the rollout is stuck, and says so", func() error {
+		out := status()
+		for _, want := range []string{
+			"1 of 5 children are updated, 4 of 5 pass their checks", `Updated  False  RolloutWaiting  Pod nap-4`,
+			"1  4  4  catsets.", "2  *  1  0  catsets.", `Pod nap-4  2  "Ready" condition status is "False" (want "True")`,
+		} {
+			if !strings.Contains(out, want) {
+				return errorf("no %q in\n%s", want, out)
+			}
+		}
+		return nil
+	})
+	if out := squeezed(c.cli("diff", "catset/nap")); !strings.Contains(out, "\n-  - image: nginx:1.28\n+  - image: broken:1\n") {
+		t.Errorf("cairn diff says:\n%s", out)
+	}
+	c.cli("undo", "catset/nap")
+	c.rolledOut("nginx:1.28")
+	if out := status(); !strings.Contains(out, "3  *  5  5") {
+		t.Errorf("after the undo:\n%s", out)
+	}
+}
