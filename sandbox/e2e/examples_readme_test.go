@@ -20,7 +20,7 @@ func TestTheSessionInTheExamplesReadmeIsReal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps := transcript(t, filepath.Join(root, "examples/README.md"))
+	steps := transcript(t, filepath.Join(root, "examples", "README.md"))
 	if len(steps) < 10 {
 		t.Fatalf("the README of the examples shows %d commands, want a whole session", len(steps))
 	}
@@ -29,7 +29,7 @@ func TestTheSessionInTheExamplesReadmeIsReal(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(root, "examples"))); err != nil {
 		t.Fatal(err)
 	}
-	address := moveHook(t, filepath.Join(dir, "examples/catset/controller.yaml"))
+	address := moveHook(t, filepath.Join(dir, "examples", "catset", "controller.yaml"))
 	program := filepath.Join(dir, "hook")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, root+"/examples/catset/go").CombinedOutput(); err != nil {
 		t.Fatalf("build the hook: %v\n%s", err, out)
@@ -40,7 +40,7 @@ func TestTheSessionInTheExamplesReadmeIsReal(t *testing.T) {
 	for _, s := range steps {
 		if strings.HasPrefix(s.command, "cairn undo") { // from here on the other one answers, which nobody notices
 			stopHook()
-			startHook(t, address, "python3", filepath.Join(root, "examples/catset/python/catset.py"), address)
+			startHook(t, address, "python3", filepath.Join(root, "examples", "catset", "python", "catset.py"), address)
 		}
 		cmd := exec.CommandContext(t.Context(), "bash", "-c", s.command)
 		cmd.Dir = dir
