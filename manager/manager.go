@@ -64,6 +64,9 @@ type Options struct {
 	// AskServer allows controllers to find out by server-side dry runs whether a stored snapshot is equivalent to its
 	// parent (rule R3). It needs the right to patch parents.
 	AskServer bool
+	// FieldManager, unless it is empty, is the name under which the children of CompositeControllers are applied by
+	// server-side apply. Otherwise they are merged as Metacontroller does by default.
+	FieldManager string
 	// TargetLabelSelector narrows the CompositeControllers and DecoratorControllers that are run, by their labels. Nil selects
 	// all.
 	TargetLabelSelector labels.Selector
@@ -163,7 +166,8 @@ func unknown(name string) error {
 func (o Options) hosted() host.Options {
 	return host.Options{
 		Workers: o.Workers, TargetLabelSelector: o.TargetLabelSelector, AllowedAddresses: o.HookAllow, AllowAPIServers: o.HookAllowAPIServers,
-		Namespace: o.Namespace,
+		FieldManager: o.FieldManager,
+		Namespace:    o.Namespace,
 	}
 }
 

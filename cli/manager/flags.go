@@ -32,6 +32,8 @@ type flags struct {
 	burst                               int
 	logLevel, logFormat                 string
 	verbosity                           int
+	serverSide                          bool
+	fieldManager                        string
 }
 
 func (f *flags) add(fs *pflag.FlagSet) {

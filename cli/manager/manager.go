@@ -108,10 +108,15 @@ func (f *flags) options() (manager.Options, error) {
 		return manager.Options{}, err
 	}
 	slices.Sort(f.controllers)
+	fieldManager := ""
+	if f.serverSide {
+		fieldManager = f.fieldManager
+	}
 	return manager.Options{
 		Controllers:             slices.Compact(f.controllers),
 		Workers:                 f.workers,
 		AskServer:               f.askServer,
+		FieldManager:            fieldManager,
 		LeaderElect:             f.leaderElect,
 		LeaderElectionNamespace: f.namespace(),
 		LeaderElectionID:        f.leaderElectID,

@@ -27,13 +27,12 @@ var renamed = map[string]string{
 
 // idle are flags of Metacontroller that there is nothing to set with, and why.
 var idle = map[string]string{
-	"apply-strategy-ssa-field-manager": "children are not applied by the API server",
-	"cache-flush-interval":             "caches are kept by watches and need no flushing; resyncPeriodSeconds looks at parents again",
-	"discovery-interval":               "the API server is asked about a resource when a controller names it",
-	"events-burst":                     "events that repeat are one event with a count",
-	"events-qps":                       "events that repeat are one event with a count",
-	"zap-stacktrace-level":             "logs hold no stack traces",
-	"zap-time-encoding":                "times are as --log-format writes them",
+	"cache-flush-interval": "caches are kept by watches and need no flushing; resyncPeriodSeconds looks at parents again",
+	"discovery-interval":   "the API server is asked about a resource when a controller names it",
+	"events-burst":         "events that repeat are one event with a count",
+	"events-qps":           "events that repeat are one event with a count",
+	"zap-stacktrace-level": "logs hold no stack traces",
+	"zap-time-encoding":    "times are as --log-format writes them",
 }
 
 // addMetacontroller adds its flags to those that are there.
@@ -47,11 +46,11 @@ func (f *flags) addMetacontroller(fs *pflag.FlagSet) {
 	fs.Duration("discovery-interval", 30*time.Second, "")
 	fs.Float64("events-qps", 1./300, "")
 	fs.Int("events-burst", 25, "")
-	fs.String("apply-strategy-ssa-field-manager", "metacontroller", "")
+	fs.StringVar(&f.fieldManager, "apply-strategy-ssa-field-manager", "metacontroller", "")
 	fs.String("zap-stacktrace-level", "", "")
 	fs.String("zap-time-encoding", "", "")
 	decided := map[string]func(string) error{
-		"apply-strategy": applyStrategy,
+		"apply-strategy": f.applyStrategy,
 		"leader-election-resource-lock": func(kind string) error {
 			if kind != "leases" {
 				return fmt.Errorf("there is no lock of the kind %q; there are: leases", kind)
@@ -72,7 +71,7 @@ func (f *flags) addMetacontroller(fs *pflag.FlagSet) {
 		return err
 	})
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(renamed)), slices.Collect(maps.Keys(idle)),
-		slices.Collect(maps.Keys(decided)), []string{"zap-devel"}) {
+		slices.Collect(maps.Keys(decided)), []string{"zap-devel", "apply-strategy-ssa-field-manager"}) {
 		fs.Lookup(name).Hidden = true
 	}
 }
@@ -88,14 +87,13 @@ func unheeded(fs *pflag.FlagSet) map[string]string {
 	return out
 }
 
-func applyStrategy(strategy string) error {
+func (f *flags) applyStrategy(strategy string) error {
 	switch strategy {
-	case "dynamic-apply":
+	case "dynamic-apply", "server-side-apply":
+		f.serverSide = strategy == "server-side-apply"
 		return nil
-	case "server-side-apply":
-		return fmt.Errorf("%s is not supported: children would be other objects after a handover; there is: dynamic-apply", strategy)
 	default:
-		return errors.New("there is no such strategy; there is: dynamic-apply")
+		return errors.New("there is no such strategy; there are: dynamic-apply, server-side-apply")
 	}
 }
 

@@ -63,8 +63,7 @@ func TestMetacontrollersLogLevels(t *testing.T) {
 // TestMetacontrollersValues: what Metacontroller would refuse, and what nothing here could do, is refused.
 func TestMetacontrollersValues(t *testing.T) {
 	for flag, want := range map[string]string{
-		"--apply-strategy=server-side-apply":           "server-side-apply is not supported",
-		"--apply-strategy=guess":                       "there is: dynamic-apply",
+		"--apply-strategy=guess":                       "there are: dynamic-apply, server-side-apply",
 		"--leader-election-resource-lock=configmaps":   "there are: leases",
 		"--zap-log-level=0":                            "there is no such level",
 		"--zap-encoder=xml":                            "there are: console, json",

@@ -49,9 +49,20 @@ func (r *reconciler) create(ctx context.Context, o *observed, c creation) error 
 		return r.taken(ctx, made, c.key)
 	case how == ownership.Created:
 		log.FromContext(ctx).V(1).Info("Created", "child", c.key.String(), "revision", c.revision, "reason", c.reason)
-		r.remember(made, c.object)
+		return r.learn(ctx, o, made, c.object)
 	}
 	return nil
+}
+
+// learn keeps what the answer to a creation tells.
+func (r *reconciler) learn(ctx context.Context, o *observed, made, desired *unstructured.Unstructured) error {
+	if r.fieldManager == "" {
+		r.remember(made, desired)
+		return nil
+	}
+	err := r.migrate(ctx, made)
+	r.ledger.Wrote(o.parent.GetUID(), r.resourceOf(made.GroupVersionKind().GroupKind()), made)
+	return err
 }
 
 // taken says who has the name of a child. One that is going is waited for: its end wakes us.
@@ -105,6 +116,14 @@ func goesAtOnce(child *unstructured.Unstructured) bool {
 
 // update changes exactly the child that the plan was made from. A conflict says that somebody was faster.
 func (r *reconciler) update(ctx context.Context, o *observed, u update) error {
+	if r.fieldManager != "" {
+		out, err := r.applyTo(ctx, o.parent, u.observed, u.object)
+		if err != nil {
+			return fmt.Errorf("apply %s: %w", u.key, err)
+		}
+		r.ledger.Wrote(o.parent.GetUID(), r.resourceOf(u.key.GroupKind), out)
+		return nil
+	}
 	result, _, err := r.applied(u.newest, u.observed, u.object)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", u.key, err)

@@ -33,6 +33,8 @@ type comparison struct {
 // makes of it.
 type doubt struct {
 	observed, desired *unstructured.Unstructured
+	// newest says that the newest revision wants it.
+	newest bool
 }
 
 // servedChild is what the API server makes of a desired child. unknown says that it would not tell.
@@ -44,14 +46,18 @@ type servedChild struct {
 
 // same reports whether applying desired to a child would change nothing of its content. In doubt it would.
 func (c *comparison) same(observed, desired *unstructured.Unstructured) bool {
-	result, served, err := c.applied(c.newest[child(c.parent, observed)] == desired, observed, desired)
+	newest := c.newest[child(c.parent, observed)] == desired
+	if c.fieldManager != "" {
+		return c.sameServerSide(newest, observed, desired)
+	}
+	result, served, err := c.applied(newest, observed, desired)
 	switch {
 	case err != nil:
 		return true // what cannot be encoded cannot be applied
 	case !result.Content, served.unknown:
 		return true // if nobody can tell, a child that serves is worth more than a guess
 	case result.Reapplied && served.desired == nil:
-		c.doubts = append(c.doubts, doubt{observed, desired})
+		c.doubts = append(c.doubts, doubt{observed, desired, newest})
 	}
 	return false
 }
@@ -84,6 +90,9 @@ func (c *comparison) settle(ctx context.Context) (bool, error) {
 	doubts := c.doubts
 	c.doubts = nil
 	err := ownership.Each(doubts, func(d doubt) error {
+		if c.fieldManager != "" {
+			return c.try(ctx, d)
+		}
 		served, err := c.dryRun(ctx, d.desired)
 		if err == nil {
 			c.served.Add(d.observed.GetUID(), served)
@@ -122,17 +131,25 @@ func trialName(name string, parent *unstructured.Unstructured) string {
 
 // newChild is a child as it is created.
 func (r *reconciler) newChild(parent, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if r.fieldManager != "" {
+		return r.appliedChild(parent, desired), nil
+	}
 	object, err := apply.New(desired.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", child(parent, desired), err)
 	}
 	// The API server's answer is decoded over it, and the hook's answer is shared.
 	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
-	for _, field := range []string{"resourceVersion", "uid", "selfLink", "generation", "creationTimestamp", "managedFields"} {
-		unstructured.RemoveNestedField(o.Object, "metadata", field) // a hook may send back what it was told
-	}
+	withoutSystemFields(o)
 	o.SetOwnerReferences(append(otherOwners(o), *metav1.NewControllerRef(parent, r.parent.Kind)))
 	return o, nil
+}
+
+// withoutSystemFields takes off what is the API server's to say: a hook may send back what it was told.
+func withoutSystemFields(o *unstructured.Unstructured) {
+	for _, field := range []string{"resourceVersion", "uid", "selfLink", "generation", "creationTimestamp", "managedFields"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
 }
 
 // otherOwners are the owner references that a hook asked for. A second controller is none of its business (O1).

@@ -34,6 +34,8 @@ const (
 	// settle is how long a parent is left alone after its children were written. What becomes of them meanwhile is one
 	// question to the hook, and the next steps of a rollout are taken together.
 	settle = 100 * time.Millisecond
+	// tidyAfter is how long a rollout stands still until older revisions say what they no longer have.
+	tidyAfter = time.Minute
 	// statusEvery is how often the status is written at most while a rollout goes on.
 	statusEvery = time.Second
 )
@@ -81,8 +83,10 @@ type reconciler struct {
 	freshRevisions *ownership.Confirmer
 	memo           *apply.Memo
 	revisions      *revisionCache
-	// served keeps what the API server makes of a desired child, by the child's UID.
-	served *lru.Cache
+	// served keeps what the API server makes of a desired child, by the child's UID; trials what it says of applying one.
+	served, trials *lru.Cache
+	// fieldManager, unless it is empty, is the name under which children are applied by server-side apply.
+	fieldManager string
 	// parents keeps what is remembered of each, by UID.
 	parents sync.Map
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
+	"github.com/cairn-dev/cairn/sandbox"
 	"github.com/cairn-dev/cairn/sandbox/fault"
 	"github.com/cairn-dev/cairn/sandbox/internal/catset"
 )
@@ -32,11 +33,20 @@ func catRevisions(e *fault.Env) dynamic.ResourceInterface {
 }
 
 // createCats makes a CatSet of three pods and waits until it is rolled out.
-func createCats(ctx context.Context, e *fault.Env, limits catset.Limits, image string) error {
-	if _, err := catSets(e).Create(ctx, catset.New(e.Namespace, catName, limits, catReplicas, image), metav1.CreateOptions{}); err != nil {
+func createCats(ctx context.Context, e *fault.Env, limits catset.Limits, image string, changes ...func(*unstructured.Unstructured)) error {
+	set := catset.New(e.Namespace, catName, limits, catReplicas, image)
+	for _, change := range changes {
+		change(set)
+	}
+	if _, err := catSets(e).Create(ctx, set, metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	return e.Until(ctx, "the first pods", func(ctx context.Context) error { return catsEnded(ctx, e, image) })
+}
+
+// slowly makes pods serve only some time after they have started, so that there is one to be seen.
+func slowly(set *unstructured.Unstructured) {
+	_ = unstructured.SetNestedField(set.Object, "700ms", "spec", "template", "metadata", "annotations", sandbox.ReadyAfterAnnotation)
 }
 
 func editCats(ctx context.Context, e *fault.Env, patch []byte) error {
@@ -226,6 +236,9 @@ func catHistoryIs(ctx context.Context, e *fault.Env, want string) error {
 	return nil
 }
 
+// orphaned marks a pod that nobody may replace.
+const orphaned = "check.cairn.dev/orphaned"
+
 // asApplied is a pod as a controller made it that let go of it.
 func asApplied(wanted *unstructured.Unstructured) (*corev1.Pod, error) {
 	applied, err := json.Marshal(wanted.Object)
@@ -248,7 +261,7 @@ func onlyOneHas(ctx context.Context, e *fault.Env, name string, sets ...string) 
 		return err
 	}
 	owner := metav1.GetControllerOf(pod)
-	if owner == nil || pod.DeletionTimestamp != nil || !podutil.IsPodReady(pod) {
+	if owner == nil || pod.Annotations[orphaned] == "" || pod.DeletionTimestamp != nil || !podutil.IsPodReady(pod) {
 		return fmt.Errorf("the pod is %v", pod.ObjectMeta)
 	}
 	for _, set := range sets {

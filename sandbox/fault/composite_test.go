@@ -26,7 +26,7 @@ const (
 	catName     = "swept"
 	catReplicas = 3
 	// hookTimeout is for the hook that does not answer.
-	hookTimeout = "700ms"
+	hookTimeout = "2s"
 )
 
 var (
@@ -117,7 +117,7 @@ func lostBesideABrokenOne() fault.Scenario {
 		Name:  "catset loses a pod beside a broken one",
 		Share: 5,
 		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createCats(ctx, e, catset.OneByOne, "app:1"); err != nil {
+			if err := createCats(ctx, e, catset.OneByOne, "app:1", slowly); err != nil {
 				return err
 			}
 			if err := editCats(ctx, e, catImage("broken:2")); err != nil {
@@ -255,6 +255,7 @@ func wantedByTwo() fault.Scenario {
 			if err != nil {
 				return err
 			}
+			metav1.SetMetaDataAnnotation(&orphan.ObjectMeta, orphaned, "true")
 			if _, err := e.Client.CoreV1().Pods(e.Namespace).Create(ctx, orphan, metav1.CreateOptions{}); err != nil {
 				return err
 			}

@@ -39,6 +39,8 @@ type Options struct {
 	Workers int
 	// TargetLabelSelector narrows the controllers that are run, by their labels. Nil selects all.
 	TargetLabelSelector labels.Selector
+	// FieldManager, unless it is empty, is the name under which children are applied by server-side apply.
+	FieldManager string
 	// AllowedAddresses are special addresses that hooks may have all the same, such as 127.0.0.1/32 for a sidecar.
 	AllowedAddresses []netip.Prefix
 	// AllowAPIServers lets hooks be served behind the API server's own address.
@@ -79,6 +81,9 @@ type Environment struct {
 	Workers int
 	// Selector narrows the controllers that are run. Nil selects all.
 	Selector labels.Selector
+	// FieldManager, unless it is empty, is the name under which children are applied by server-side apply. Otherwise they are
+	// merged as Metacontroller does by default.
+	FieldManager string
 }
 
 // NewEnvironment returns the environment of what mgr hosts. The environments of one manager share their caches, so call it
@@ -110,19 +115,20 @@ func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
 		return nil, err
 	}
 	return &Environment{
-		Cache:    common.cache,
-		Client:   mgr.GetClient(),
-		Live:     mgr.GetAPIReader(),
-		Mapper:   mgr.GetRESTMapper(),
-		Recorder: mgr.GetEventRecorder(reporter),
-		Clock:    o.Clock,
-		Encoder:  common.encoder,
-		Memory:   common.memory,
-		Metrics:  measured,
-		Guard:    &hook.Guard{Allow: o.AllowedAddresses, APIServers: servers, AllowAPIServers: o.AllowAPIServers},
-		Secrets:  common.secrets,
-		Workers:  o.Workers,
-		Selector: o.TargetLabelSelector,
+		Cache:        common.cache,
+		Client:       mgr.GetClient(),
+		Live:         mgr.GetAPIReader(),
+		Mapper:       mgr.GetRESTMapper(),
+		Recorder:     mgr.GetEventRecorder(reporter),
+		Clock:        o.Clock,
+		Encoder:      common.encoder,
+		Memory:       common.memory,
+		Metrics:      measured,
+		Guard:        &hook.Guard{Allow: o.AllowedAddresses, APIServers: servers, AllowAPIServers: o.AllowAPIServers},
+		Secrets:      common.secrets,
+		Workers:      o.Workers,
+		Selector:     o.TargetLabelSelector,
+		FieldManager: o.FieldManager,
 	}, nil
 }
 

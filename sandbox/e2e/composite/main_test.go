@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -236,10 +235,10 @@ func (l *lab) install(cc *v1alpha1.CompositeController) *v1alpha1.CompositeContr
 // test ends.
 func (l *lab) cairn(controllers ...*v1alpha1.CompositeController) (stop func()) {
 	l.Helper()
-	return l.cairnWith(func(*rest.Config) {}, controllers...)
+	return l.cairnWith(func(*manager.Options) {}, controllers...)
 }
 
-func (l *lab) cairnWith(change func(*rest.Config), controllers ...*v1alpha1.CompositeController) (stop func()) {
+func (l *lab) cairnWith(change func(*manager.Options), controllers ...*v1alpha1.CompositeController) (stop func()) {
 	l.Helper()
 	cfg, err := install.Roles(l.Context(), l.sandbox.Config(), []string{"composite"}, false)
 	if err != nil {
@@ -255,12 +254,12 @@ func (l *lab) cairnWith(change func(*rest.Config), controllers ...*v1alpha1.Comp
 		}
 	}
 	cfg.QPS = -1
-	change(cfg)
 	o := manager.Options{
 		Config: cfg, Controllers: []string{"composite"}, Logger: klog.Background(),
 		HookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, HookAllowAPIServers: true,
 		MetricsBindAddress: manager.Off, HealthProbeBindAddress: manager.Off,
 	}
+	change(&o)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(l.Context()))
 	done := make(chan error, 1)
 	go func() { done <- manager.Run(ctx, o) }()

@@ -5,9 +5,11 @@ import (
 	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/manager"
 )
 
 func sortRevisions(r []v1alpha1.ControllerRevision) {
@@ -67,5 +69,83 @@ func TestRollout(t *testing.T) {
 				t.Errorf("scaling made %d revisions", n)
 			}
 		})
+	}
+}
+
+// TestServerSideApply: what Metacontroller's rollout hangs with. A field that the hook no longer wants goes, one that
+// somebody else set stays.
+func TestServerSideApply(t *testing.T) {
+	for _, method := range []v1alpha1.ChildUpdateMethod{v1alpha1.ChildUpdateRollingRecreate, v1alpha1.ChildUpdateRollingInPlace} {
+		t.Run(string(method), func(t *testing.T) {
+			l := newLab(t)
+			l.answer(func(in request) any {
+				out := l.pods(in).(m)
+				for _, c := range out["children"].([]any) {
+					_ = unstructured.SetNestedField(c.(m), "always", "metadata", "annotations", "kept")
+					if imageOf(&unstructured.Unstructured{Object: c.(m)}) == "app:1" {
+						_ = unstructured.SetNestedField(c.(m), "here", "metadata", "annotations", "gone")
+					}
+				}
+				return out
+			})
+			cc := l.install(l.controller(func(cc *v1alpha1.CompositeController) {
+				cc.Spec.ChildResources[0].UpdateStrategy.Method = method
+			}))
+			serverSide := func(o *manager.Options) { o.FieldManager = "metacontroller" }
+			stop := l.cairnWith(serverSide, cc)
+			set := l.set(setKind, "web", 3, "app:1")
+			l.create(set)
+			l.rolledOut(set)
+			for _, pod := range l.podsOf(set) {
+				if _, there := pod.GetAnnotations()["metacontroller.k8s.io/last-applied-configuration"]; there {
+					t.Errorf("%s has the annotation", pod.GetName())
+				}
+				l.patch(pod, `{"metadata":{"annotations":{"somebody":"else"}}}`)
+			}
+			before := l.uids(set)
+			l.image(set, "app:2")
+			l.rolledOut(set)
+			l.images(set, 3, "app:2")
+			for name, pod := range l.podsOf(set) {
+				a := pod.GetAnnotations()
+				if a["kept"] != "always" || a["gone"] != "" {
+					t.Errorf("%s has %v", name, a)
+				}
+				inPlace := method == v1alpha1.ChildUpdateRollingInPlace
+				if inPlace != (a["somebody"] == "else") || inPlace != (before[name] == string(pod.GetUID())) {
+					t.Errorf("%s: in place %v, annotations %v", name, inPlace, a)
+				}
+			}
+			stop()
+			before = l.versions(set)
+			l.cairnWith(serverSide, cc)
+			l.scale(set, 4)
+			l.rolledOut(set)
+			after := l.versions(set)
+			delete(after, "web-3")
+			if !maps.Equal(before, after) {
+				t.Errorf("pods were written after a restart: %v, %v", before, after)
+			}
+		})
+	}
+}
+
+// TestServerSideApplyTakesOver: what was merged before is applied from now on, and nothing restarts.
+func TestServerSideApplyTakesOver(t *testing.T) {
+	l := newLab(t)
+	cc := l.install(l.controller(func(cc *v1alpha1.CompositeController) {
+		cc.Spec.ChildResources[0].UpdateStrategy.Method = v1alpha1.ChildUpdateRollingInPlace
+	}))
+	set := l.set(setKind, "web", 2, "app:1")
+	l.create(set)
+	l.left(set, "app:1", "app:1")
+	before := l.uids(set)
+	l.cairnWith(func(o *manager.Options) { o.FieldManager = "metacontroller" }, cc)
+	l.rolledOut(set)
+	l.image(set, "app:2")
+	l.rolledOut(set)
+	l.images(set, 2, "app:2")
+	if after := l.uids(set); !maps.Equal(before, after) {
+		t.Errorf("pods were replaced: %v, %v", before, after)
 	}
 }

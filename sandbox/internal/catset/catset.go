@@ -62,8 +62,15 @@ func Answer(parent *unstructured.Unstructured) []*unstructured.Unstructured {
 func podOf(parent *unstructured.Unstructured, i int64) *unstructured.Unstructured {
 	name := fmt.Sprintf("%s-%d", prefixOf(parent), i)
 	meta, spec := labelled(parent, name), map[string]any{"hostname": name}
+	annotations, _, _ := unstructured.NestedMap(parent.Object, "spec", "template", "metadata", "annotations")
 	if note, ok, _ := unstructured.NestedString(parent.Object, "spec", "note"); ok {
-		meta["annotations"] = map[string]any{"check.cairn.dev/note": note}
+		if annotations == nil {
+			annotations = map[string]any{}
+		}
+		annotations["check.cairn.dev/note"] = note
+	}
+	if len(annotations) > 0 {
+		meta["annotations"] = annotations
 	}
 	own, _, _ := unstructured.NestedMap(parent.Object, "spec", "template", "spec")
 	for k, v := range own {
