@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -58,6 +59,7 @@ func kinds() []client.Object {
 func rollout() []client.Object {
 	ds := daemonSet("web:3")
 	ds.Generation, ds.Status.ObservedGeneration = 4, 3
+	ds.Spec.MinReadySeconds = 60
 	ds.Status.Conditions = []appsv1.DaemonSetCondition{{
 		Type: "Updated", Status: corev1.ConditionFalse, Reason: "RolloutWaiting", Message: "1 of 4 pods updated; waiting for node-b: it is not ready",
 	}, {
@@ -70,6 +72,8 @@ func rollout() []client.Object {
 		p := pod(name, hash)
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 		switch name {
+		case "a":
+			p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-20 * time.Second))
 		case "b":
 			p.Status.Conditions[0].Status, p.Status.Conditions[0].Reason = corev1.ConditionFalse, "ContainersNotReady"
 			p.Status.Conditions[0].Message = "containers with unready status: [server]"

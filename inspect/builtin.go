@@ -8,11 +8,13 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -135,6 +137,10 @@ func (b *builtin) members(ctx context.Context, parent client.Object, log []kept)
 	if err := b.listChildren(ctx, parent, &found); err != nil {
 		return nil, err
 	}
+	minReady, err := minReadyOf(parent)
+	if err != nil {
+		return nil, err
+	}
 	out := &members{}
 	ready := v1alpha1.StatusConditionCheck{Type: string(corev1.PodReady), Status: new(string(corev1.ConditionTrue))}
 	for n := range found.Items {
@@ -145,10 +151,20 @@ func (b *builtin) members(ctx context.Context, parent client.Object, log []kept)
 		}
 		out.children = append(out.children, member{
 			Child:  record.Child{GroupKind: b.format.Children.GroupKind(), Name: child.GetName()},
-			object: child, of: of, rolled: true, checks: []v1alpha1.StatusConditionCheck{ready},
+			object: child, of: of, rolled: true, checks: []v1alpha1.StatusConditionCheck{ready}, minReady: minReady,
 		})
 	}
 	return out, nil
+}
+
+// minReadyOf returns how long a child must have been ready, which all of these kinds say in one field.
+func minReadyOf(parent client.Object) (time.Duration, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(parent)
+	if err != nil {
+		return 0, err
+	}
+	seconds, _, err := unstructured.NestedInt64(fields, "spec", "minReadySeconds")
+	return time.Duration(seconds) * time.Second, err
 }
 
 func (b *builtin) listChildren(ctx context.Context, parent client.Object, into interface {

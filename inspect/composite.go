@@ -241,26 +241,22 @@ func (c *composite) count(ctx context.Context, parent client.Object, log []kept)
 	return counts, 0, nil
 }
 
-// claims returns the children of each revision of log. One that two of them name belongs to the newer, and none is newer
-// than the one that the parent asks for: Metacontroller gives no numbers.
+// claims returns the children of each revision of log. One that two of them name belongs to the newer. Metacontroller gives
+// no numbers: none of its revisions is newer than the one that the parent asks for.
 func (c *composite) claims(ctx context.Context, parent client.Object, log []kept) ([]*record.Claims, error) {
 	found, _, err := c.resolve(ctx, parent, c.format.Target(), revisions(log))
 	if err != nil {
 		return nil, err
 	}
-	out := make([]*record.Claims, 0, len(log))
-	var newestFirst []*record.Claims
-	for _, s := range log {
-		of := record.ReadClaims(s.object.(*v1alpha1.ControllerRevision).Children) //nolint:forcetypeassert // put in by list
-		out = append(out, of)
-		if found.Update == nil || found.Update.UID != s.UID {
-			newestFirst = append(newestFirst, of)
+	claims, order := make([]*record.Claims, len(log)), make([]*record.Claims, 0, len(log))
+	for n := range slices.Backward(log) {
+		claims[n] = record.ReadClaims(log[n].object.(*v1alpha1.ControllerRevision).Children) //nolint:forcetypeassert // put in by list
+		if asked := found.Update != nil && found.Update.UID == log[n].UID; asked && log[n].Number == 0 {
+			order = slices.Insert(order, 0, claims[n])
+		} else {
+			order = append(order, claims[n])
 		}
 	}
-	slices.Reverse(newestFirst)
-	if n := slices.IndexFunc(log, func(s kept) bool { return found.Update != nil && found.Update.UID == s.UID }); n >= 0 {
-		newestFirst = slices.Insert(newestFirst, 0, out[n])
-	}
-	record.Settle(newestFirst...)
-	return out, nil
+	record.Settle(order...)
+	return claims, nil
 }

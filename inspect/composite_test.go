@@ -290,10 +290,36 @@ func TestUndoRace(t *testing.T) {
 	}
 }
 
+// TestAPlanIsOfWhatWasRead: a caller who goes on with the object does not change what a plan was made for.
+func TestAPlanIsOfWhatWasRead(t *testing.T) {
+	cc, nap := catSets(), catSet("2")
+	server := petServer(t, interceptor.Funcs{}, nap, cc, taken(t, cc, catSet("1"), 1), taken(t, cc, nap, 2))
+	mine := catSet("")
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(nap), mine); err != nil {
+		t.Fatal(err)
+	}
+	i := New(server)
+	u, err := i.PlanUndo(t.Context(), mine, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine.SetGeneration(4)
+	if err := unstructured.SetNestedField(mine.Object, "3", "spec", "template", "text"); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Update(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	var changed *ChangedError
+	if _, err := i.Apply(t.Context(), u, false); !errors.As(err, &changed) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestClaims: a child in two revisions belongs to the newer, and to that of the spec where there are no numbers.
 func TestClaims(t *testing.T) {
 	cc, nap := catSets(), catSet("2")
-	for name, numbers := range map[string][3]int64{"numbered": {1, 2, 3}, "of Metacontroller": {0, 0, 0}} {
+	for name, numbers := range map[string][3]int64{"numbered": {1, 2, 3}, "of Metacontroller": {0, 0, 0}, "gone back": {4, 2, 3}} {
 		t.Run(name, func(t *testing.T) {
 			log := []client.Object{
 				taken(t, cc, catSet("1"), numbers[0], "a", "b", "c"),
@@ -316,6 +342,11 @@ func TestClaims(t *testing.T) {
 			}
 			want := map[string]int{
 				`1 {"spec":{"template":{"text":"1"}}}`: 1, `2 {"spec":{"template":{"text":"3"}}}`: 1, `3 {"spec":{"template":{"text":"2"}}}`: 1,
+			}
+			if numbers[0] == 4 { // the spec is that of 3, which its controller has not renumbered yet
+				want = map[string]int{
+					`2 {"spec":{"template":{"text":"3"}}}`: 0, `3 {"spec":{"template":{"text":"2"}}}`: 0, `4 {"spec":{"template":{"text":"1"}}}`: 3,
+				}
 			}
 			if numbers[1] == 0 {
 				want = map[string]int{`0 {"spec":{"template":{"text":"1"}}}`: 2, `0 {"spec":{"template":{"text":"2"}}}`: 1}

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -84,8 +85,11 @@ type member struct {
 	of int
 	// rolled is true for a kind whose children belong to revisions.
 	rolled bool
-	// checks say when the child serves.
-	checks []v1alpha1.StatusConditionCheck
+	// checks say when the child serves, and minReady for how long it must have passed them. inPlace says that whoever runs it
+	// must have seen its spec too.
+	checks   []v1alpha1.StatusConditionCheck
+	minReady time.Duration
+	inPlace  bool
 }
 
 // kinds returns the logs that objects of a kind have, the likeliest first; there is at least one. parent is nil if the
@@ -104,8 +108,8 @@ func (i *Inspector) kinds(ctx context.Context, gk schema.GroupKind, parent clien
 	return found, nil
 }
 
-// as returns parent in the type and the version in which k looks at it. Another version has other fields; the API server
-// is the one who converts.
+// as returns a copy of parent in the type and the version in which k looks at it: a plan stays what it is if the caller
+// goes on with the object. Another version has other fields; the API server is the one who converts.
 func (i *Inspector) as(ctx context.Context, k kind, gvk schema.GroupVersionKind, parent client.Object) (client.Object, error) {
 	if gvk != k.is().GroupVersionKind {
 		return i.get(ctx, k, client.ObjectKeyFromObject(parent))
@@ -114,7 +118,7 @@ func (i *Inspector) as(ctx context.Context, k kind, gvk schema.GroupVersionKind,
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s/%s as its type: %w", gvk.Kind, parent.GetNamespace(), parent.GetName(), err)
 	}
-	return out, nil
+	return out.DeepCopyObject().(client.Object), nil //nolint:forcetypeassert // a copy is what it is a copy of
 }
 
 func (i *Inspector) get(ctx context.Context, k kind, key client.ObjectKey) (client.Object, error) {

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,12 +44,12 @@ func (c *composite) members(ctx context.Context, parent client.Object, log []kep
 			unseen.Insert(gvk.GroupKind())
 			continue
 		}
-		rolled, checks := resource.UpdateStrategy.EffectiveMethod().Rolling(), checksOf(resource)
 		for _, o := range objects {
-			child := childOf(parent, gvk, o)
-			seen.Insert(child)
-			of := claimant(claims, child)
-			out.children = append(out.children, member{Child: child, object: o, of: of, rolled: rolled || of >= 0, checks: checks})
+			child := newMember(childOf(parent, gvk, o), o, resource.UpdateStrategy)
+			child.of = claimant(claims, child.Child)
+			child.rolled = child.rolled || child.of >= 0
+			seen.Insert(child.Child)
+			out.children = append(out.children, child)
 		}
 		out.held = append(out.held, held(gvk.Kind, resource.UpdateStrategy)...)
 	}
@@ -113,11 +114,18 @@ func claimant(claims []*record.Claims, child record.Child) int {
 	return stray
 }
 
-func checksOf(resource *v1alpha1.ChildResource) []v1alpha1.StatusConditionCheck {
-	if resource.UpdateStrategy == nil {
-		return nil
+// newMember returns a child that is updated under strategy, which may be nil.
+func newMember(child record.Child, o *unstructured.Unstructured, strategy *v1alpha1.ChildUpdateStrategy) member {
+	method := strategy.EffectiveMethod()
+	m := member{Child: child, object: o, of: stray, rolled: method.Rolling(), inPlace: method == v1alpha1.ChildUpdateRollingInPlace}
+	if strategy == nil {
+		return m
 	}
-	return resource.UpdateStrategy.StatusChecks.Conditions
+	m.checks = strategy.StatusChecks.Conditions
+	if strategy.MinReadySeconds != nil {
+		m.minReady = time.Duration(*strategy.MinReadySeconds) * time.Second
+	}
+	return m
 }
 
 // held says what an update strategy keeps as it is, although the parent asks for something else.

@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
 // This file says how far a rollout is, and what it waits for: what the controller wrote into the parent's status, and what
@@ -25,7 +24,7 @@ type Share struct {
 	// Entry is the revision. It is nil for children that belong to none.
 	Entry *Entry
 	// Children is how many there are, including those that are to be made, and Passing is how many of these serve: they
-	// exist, are not going, and pass the checks of their kind.
+	// exist, are not going, and have passed the checks of their kind for long enough.
 	Children, Passing int
 }
 
@@ -88,10 +87,11 @@ func (s *Status) updated() bool {
 // can be kept.
 var Reported = []string{"Updated", "HistoryHealthy"}
 
-// Status says how far the rollout of parent is. Nothing is stored or changed.
+// Status says how far the rollout of parent is. now tells for how long a child has passed its checks, where a strategy asks
+// for some time (minReadySeconds). Nothing is stored or changed.
 //
 // Errors: those of [Inspector.History], or what the API server says if the children cannot be read.
-func (i *Inspector) Status(ctx context.Context, parent client.Object) (*Status, error) {
+func (i *Inspector) Status(ctx context.Context, parent client.Object, now time.Time) (*Status, error) {
 	r, err := i.read(ctx, parent)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (i *Inspector) Status(ctx context.Context, parent client.Object) (*Status, 
 		return nil, fmt.Errorf("read the status of %s: %w", parentOf(r.kind, r.parent), err)
 	}
 	r.tally(m)
-	return r.status(fields, m), nil
+	return r.status(fields, m, now), nil
 }
 
 // tally counts the children of each revision.
@@ -119,7 +119,7 @@ func (r *reading) tally(m *members) {
 }
 
 // status describes a parent, given as a tree, and its children.
-func (r *reading) status(parent map[string]any, m *members) *Status {
+func (r *reading) status(parent map[string]any, m *members, now time.Time) *Status {
 	h := r.history()
 	s := &Status{
 		Parent: h.Parent, Controller: h.Controller, Children: h.Children, Update: h.Current(), Total: len(m.children),
@@ -142,7 +142,7 @@ func (r *reading) status(parent map[string]any, m *members) *Status {
 		if child.rolled {
 			s.Rolled++
 		}
-		if why := child.lacks(); why != "" {
+		if why := child.lacks(now); why != "" {
 			s.Waits = append(s.Waits, Wait{Child: child.String(), Entry: share.Entry, For: why})
 			continue
 		}
@@ -181,71 +181,12 @@ func compareMembers(a, b member, none int) int {
 	return 0
 }
 
-// String returns a child as conditions and events name it.
-func (m member) String() string {
-	if m.Namespace == "" {
-		return m.Kind + " " + m.Name
-	}
-	return m.Kind + " " + m.Namespace + "/" + m.Name
-}
-
-// lacks says why a child does not serve, empty if it does.
-func (m member) lacks() string {
-	switch {
-	case m.object == nil:
-		return "it does not exist"
-	case m.object.GetDeletionTimestamp() != nil:
-		return "it is going"
-	}
-	for _, check := range m.checks {
-		if why := failing(m.object.Object, check); why != "" {
-			return why
-		}
-	}
-	return ""
-}
-
-// failing says why an object fails a check: in Metacontroller's words, and then in those of the object.
-func failing(object map[string]any, check v1alpha1.StatusConditionCheck) string {
-	c, ok := findCondition(object, check.Type)
-	if !ok {
-		return fmt.Sprintf("required condition type missing: %q", check.Type)
-	}
-	var why string
-	switch {
-	case check.Status != nil && c.Status != *check.Status:
-		why = fmt.Sprintf("%q condition status is %q (want %q)", check.Type, c.Status, *check.Status)
-		if c.Reason != "" {
-			why += ", " + c.Reason
-		}
-	case check.Reason != nil && c.Reason != *check.Reason:
-		why = fmt.Sprintf("%q condition reason is %q (want %q)", check.Type, c.Reason, *check.Reason)
-	default:
-		return ""
-	}
-	if c.Message != "" {
-		why += ": " + c.Message
-	}
-	return why
-}
-
-func findCondition(object map[string]any, kind string) (Condition, bool) {
-	raw, _, _ := unstructured.NestedFieldNoCopy(object, "status", "conditions")
-	list, _ := raw.([]any)
-	for _, item := range list {
-		if m, ok := item.(map[string]any); ok && m["type"] == kind {
-			text := func(key string) string { s, _ := m[key].(string); return s }
-			return Condition{Type: kind, Status: text("status"), Reason: text("reason"), Message: text("message")}, true
-		}
-	}
-	return Condition{}, false
-}
-
+// reported returns those conditions of a parent that are about revisions.
 func reported(parent map[string]any) []Condition {
 	var out []Condition
 	for _, kind := range Reported {
 		if c, ok := findCondition(parent, kind); ok {
-			out = append(out, c)
+			out = append(out, c.Condition)
 		}
 	}
 	return out

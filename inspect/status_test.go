@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/history/record"
 )
 
 // TestFailing: a child that fails a check says which, and what it says itself.
@@ -38,8 +40,53 @@ func TestFailing(t *testing.T) {
 		"reason passes": {child(map[string]any{"type": "Ready", "reason": "Fine"}), reason, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := failing(c.object, c.check); got != c.want {
+			if _, got := checked(c.object, c.check); got != c.want {
 				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+// TestLacks: besides its checks, a child has to be there, to be seen, and to last.
+func TestLacks(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) string { return now.Add(-d).Format(time.RFC3339) }
+	child := func(created time.Duration, ready string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{
+			"observedGeneration": int64(1),
+			"conditions":         []any{map[string]any{"type": "Ready", "status": "True", "lastTransitionTime": ready}},
+		}}}
+		o.SetGeneration(2)
+		o.SetCreationTimestamp(metav1.NewTime(now.Add(-created)))
+		return o
+	}
+	strategy := func(method v1alpha1.ChildUpdateMethod, seconds int32, checks ...v1alpha1.StatusConditionCheck) *v1alpha1.ChildUpdateStrategy {
+		return &v1alpha1.ChildUpdateStrategy{
+			Method: method, MinReadySeconds: &seconds, StatusChecks: v1alpha1.ChildUpdateStatusChecks{Conditions: checks},
+		}
+	}
+	ready := v1alpha1.StatusConditionCheck{Type: "Ready", Status: new("True")}
+	going := child(time.Hour, ago(time.Hour))
+	going.SetDeletionTimestamp(new(metav1.NewTime(now)))
+	for name, c := range map[string]struct {
+		object   *unstructured.Unstructured
+		strategy *v1alpha1.ChildUpdateStrategy
+		want     string
+	}{
+		"missing":            {nil, nil, "it does not exist"},
+		"going":              {going, nil, "it is going"},
+		"no strategy":        {child(0, ""), nil, ""},
+		"unseen":             {child(0, ""), strategy(v1alpha1.ChildUpdateRollingInPlace, 0), "whoever runs it has not observed its latest spec"},
+		"unseen, recreated":  {child(0, ""), strategy(v1alpha1.ChildUpdateRollingRecreate, 0), ""},
+		"not long enough":    {child(time.Hour, ago(12*time.Second)), strategy(v1alpha1.ChildUpdateRollingRecreate, 30, ready), "it has passed its checks for 12s, and must for 30s"},
+		"long enough":        {child(time.Hour, ago(30*time.Second)), strategy(v1alpha1.ChildUpdateRollingRecreate, 30, ready), ""},
+		"without checks":     {child(5*time.Second, ago(time.Hour)), strategy(v1alpha1.ChildUpdateRollingRecreate, 30), "it has passed its checks for 5s, and must for 30s"},
+		"a clock ahead":      {child(time.Hour, ago(-time.Hour)), strategy(v1alpha1.ChildUpdateRollingRecreate, 30, ready), "it has passed its checks for 0s, and must for 30s"},
+		"no transition time": {child(time.Hour, ""), strategy(v1alpha1.ChildUpdateRollingRecreate, 30, ready), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := newMember(record.Child{}, c.object, c.strategy).lacks(now); got != c.want {
+				t.Errorf("got %q", got)
 			}
 		})
 	}
@@ -141,7 +188,7 @@ func TestChildrenThatCannotBeSeen(t *testing.T) {
 			}}
 			i := New(petServer(t, funcs, nap, cc, claimed,
 				child("Pod", "nap-0", ""), child("ConfigMap", "nap", ""), child("Pod", "other", "other")))
-			s, err := i.Status(t.Context(), nap)
+			s, err := i.Status(t.Context(), nap, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,10 +18,10 @@ func New(e *env.Env) *cobra.Command {
 the conditions Updated and HistoryHealthy, how many children belong to which revision and how many of these serve, and
 which child does not, with the check that it fails.
 
-CURRENT marks the revision that the object asks for. PASSING counts the children that exist, are not going and pass the
-checks of their kind: Ready for pods, and the controller's statusChecks for the children of a composite parent. Children of
-a kind that is not rolled out belong to no revision. It is one look, not a watch; the exit code does not say whether the
-rollout is complete, -o json does.`,
+CURRENT marks the revision that the object asks for. PASSING counts the children that exist, are not going and have passed
+the checks of their kind for minReadySeconds: Ready for pods of a workload, the controller's statusChecks for the children
+of a composite parent. Children of a kind that is not rolled out belong to no revision. It is one look, not a watch; the
+exit code does not say whether the rollout is complete, -o json does.`,
 		Example: `  # Is it done, and if not, why?
   cairn status ds/web
 
@@ -45,7 +45,7 @@ func run(ctx context.Context, e *env.Env, args []string, format string) error {
 	if err != nil {
 		return err
 	}
-	s, err := inspector.Status(ctx, parent)
+	s, err := inspector.Status(ctx, parent, e.Clock.Now())
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func healthOf(key record.Child, child *unstructured.Unstructured, s strategy, no
 		}
 	}
 	if s.method == v1alpha1.ChildUpdateRollingInPlace && lags(child) {
-		return health{failing: fmt.Sprintf("child %s with v1alpha1.ChildUpdateRollingInPlace update strategy hasn't observed latest spec", key)}
+		return health{failing: fmt.Sprintf("child %s with RollingInPlace update strategy hasn't observed latest spec", key)}
 	}
 	// A clock that is ahead of ours makes it no longer than the whole period (kubernetes#77203).
 	if left := since.Add(s.minReady).Sub(now); s.minReady > 0 && left > 0 {

@@ -34,6 +34,8 @@ const (
 	// settle is how long a parent is left alone after its children were written. What becomes of them meanwhile is one
 	// question to the hook, and the next steps of a rollout are taken together.
 	settle = 100 * time.Millisecond
+	// tidyAfter is how long a rollout stands still until older revisions say what they no longer have.
+	tidyAfter = time.Minute
 	// statusEvery is how often the status is written at most while a rollout goes on.
 	statusEvery = time.Second
 )

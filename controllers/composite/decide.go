@@ -70,9 +70,24 @@ func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*dec
 		d.plan = &plan{}
 	}
 	if o.log != nil {
-		d.revisions = o.log.writes(d.plan.claims, !d.plan.writes())
+		d.revisions = o.log.writes(d.plan.claims, r.tidies(o.memory, d.plan))
 	}
 	return d, nil
+}
+
+// tidies reports whether older revisions are to be told what has left them: when the rollout is over, and when it has stood
+// still for long. Until then what the newer one says is enough; a pass that finds a child not ready yet would write it for
+// each child.
+func (r *reconciler) tidies(m *memory, p *plan) bool {
+	if p.writes() {
+		return false
+	}
+	left := m.quiet.Add(tidyAfter).Sub(r.clock.Now())
+	if p.complete() || left <= 0 {
+		return true
+	}
+	p.again = soonest(p.again, left)
+	return false
 }
 
 // managed reports whether the children of a parent are ours to manage: as long as it is not being deleted, and after that

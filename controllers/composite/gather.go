@@ -140,7 +140,7 @@ func (r *reconciler) confirm(ctx context.Context, o *observed, d *decision) erro
 		return nil // names of children follow from the hook's answer, so that what is made twice exists already
 	}
 	for _, group := range o.groups {
-		kind := group.GroupVersionKind.GroupKind()
+		kind := group.GroupKind()
 		if !d.plan.touches(kind) {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -118,7 +119,7 @@ func (r *reconciler) updateRevision(ctx context.Context, o *observed, w revision
 		body["revision"] = w.number
 		metadata["annotations"] = map[string]string{
 			history.ParentUIDAnnotation:        string(o.log.stamp.ParentUID),
-			history.ParentGenerationAnnotation: fmt.Sprint(o.log.stamp.Generation),
+			history.ParentGenerationAnnotation: strconv.FormatInt(o.log.stamp.Generation, 10),
 		}
 	}
 	raw, err := json.Marshal(body)
@@ -149,6 +150,7 @@ func (r *reconciler) prune(ctx context.Context, o *observed, d *decision) error 
 			return fmt.Errorf("delete revision %s: %w", e.revision.Name, err)
 		}
 		if deleted {
+			delete(o.memory.prepared, e.revision.Name)
 			log.FromContext(ctx).V(1).Info("Deleted a revision that nothing belongs to", "revision", e.revision.Number, "name", e.revision.Name)
 		}
 	}

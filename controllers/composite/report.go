@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -119,10 +120,8 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 	if fault, ok := errors.AsType[*hook.Error](failed); ok {
 		reason = string(fault.Reason)
 	}
-	if text := reason + message; text != m.status.event {
-		m.status.event = text
-		r.recorder.Eventf(parent, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", message)
-	}
+	m.status.event = reason + message
+	r.recorder.Eventf(parent, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", message) // repeats are counted
 	o := &observed{parent: parent, memory: m}
 	said, _, _ := unstructured.NestedMap(parent.Object, "status")
 	at, _, _ := unstructured.NestedInt64(parent.Object, "status", "observedGeneration")
@@ -151,9 +150,7 @@ func firstLine(err error) string {
 // replaces what is said of a newer one (S2).
 func (r *reconciler) writeStatus(ctx context.Context, parent *unstructured.Unstructured, m *memory, status map[string]any) error {
 	out := &unstructured.Unstructured{Object: make(map[string]any, len(parent.Object))}
-	for field, value := range parent.Object {
-		out.Object[field] = value
-	}
+	maps.Copy(out.Object, parent.Object)
 	out.Object["status"] = status
 	patch := client.MergeFromWithOptions(parent, client.MergeFromWithOptimisticLock{})
 	body, err := patch.Data(out)

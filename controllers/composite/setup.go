@@ -39,6 +39,8 @@ const (
 	revisionSize = 8192
 )
 
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
 // Setup adds to mgr what runs a controller for each CompositeController there is. It returns an error if mgr cannot take
 // it. mgr's scheme must have the types of api/metacontroller/v1alpha1.
 func Setup(ctx context.Context, mgr ctrl.Manager, o host.Options) error {
@@ -156,7 +158,7 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 // sources wake parents for their own events and for those of children and revisions.
 func (r *reconciler) sources(env *host.Environment) []source.Source {
 	out := []source.Source{&host.Events{Cache: env.Cache, Object: r.parent.New(), Handler: r.parentEvents()}}
-	owned := r.lookup(r.format.ChildSelector).Router().Handler()
+	owned := &forgetting{r.lookup(r.format.ChildSelector).Router().Handler(), r.forgetChild(env)}
 	for _, kind := range r.children {
 		out = append(out, &host.Events{Cache: env.Cache, Object: kind.New(), Handler: owned})
 	}
@@ -177,7 +179,7 @@ func (r *reconciler) lookup(selector func(parent *unstructured.Unstructured) (la
 		ClusterScoped: !r.parent.Namespaced,
 		Selector: func(o client.Object) (labels.Selector, error) {
 			parent, ok := o.(*unstructured.Unstructured)
-			if !ok || !r.settings.matches(parent) {
+			if !ok || !r.matches(parent) {
 				return labels.Nothing(), nil
 			}
 			return selector(parent)
@@ -198,7 +200,7 @@ func (r *reconciler) parentEvents() handler.EventHandler {
 	}
 	return handler.Funcs{
 		CreateFunc: all.Create,
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			if statusOnly(e.ObjectOld, e.ObjectNew) {
 				return
 			}
@@ -206,6 +208,31 @@ func (r *reconciler) parentEvents() handler.EventHandler {
 		},
 		DeleteFunc: all.Delete,
 	}
+}
+
+// forgetChild returns what drops all that is remembered of a child that is gone. Otherwise that of every child that ever
+// was would be kept until there is no more room for it.
+func (r *reconciler) forgetChild(env *host.Environment) func(child client.Object) {
+	return func(child client.Object) {
+		r.memo.Forget(child.GetUID())
+		r.served.Remove(child.GetUID())
+		if u, ok := child.(*unstructured.Unstructured); ok {
+			env.Encoder.Forget(u)
+		}
+	}
+}
+
+// forgetting is a handler that tells of what is gone, and then does what it does.
+type forgetting struct {
+	handler.EventHandler
+
+	forget func(client.Object)
+}
+
+// Delete implements [handler.EventHandler].
+func (f *forgetting) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
+	f.forget(e.Object)
+	f.EventHandler.Delete(ctx, e, q)
 }
 
 // statusOnly reports whether an update changed nothing that ignoreStatusChanges looks at (Metacontroller).

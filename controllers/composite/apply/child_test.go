@@ -200,6 +200,10 @@ func TestMemoRemembersUntilSomethingChanges(t *testing.T) {
 	if again := ask("", nil); !sameMap(first.Object, again.Object) {
 		t.Error("it was worked out again")
 	}
+	ask("other", nil)
+	if again := ask("", nil); !sameMap(first.Object, again.Object) {
+		t.Error("another variant pushed it out")
+	}
 	set(observed.Object, "other", "metadata", "labels", "app")
 	if ask("", nil).Changed {
 		t.Error("what did not change its resourceVersion did not change: is anything remembered?")
@@ -219,6 +223,11 @@ func TestMemoRemembersUntilSomethingChanges(t *testing.T) {
 	set(desired.Object, "y", "metadata", "labels", "app")
 	if !ask("", nil).Content {
 		t.Error("another answer of the hook, and the old result")
+	}
+	set(observed.Object, "y", "metadata", "labels", "app") // and its resourceVersion stays
+	memo.Forget(observed.GetUID())
+	if ask("", nil).Content {
+		t.Error("what was forgotten is remembered")
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cairn-dev/cairn/controllers/composite/host"
@@ -200,5 +202,54 @@ func TestPastIsNotActedOn(t *testing.T) {
 	w.mustReconcile(webRequest)
 	if got := len(w.Calls("get")); got != 0 {
 		t.Errorf("it was read past the cache again, %d times", got)
+	}
+}
+
+// TestFinalizerStaysForWhatIsNotSeen: an attachment that the cache does not show yet keeps our finalizer on an object that is
+// taken out: afterwards nobody would look.
+func TestFinalizerStaysForWhatIsNotSeen(t *testing.T) {
+	w := newWorld(t, controller(t, "service-per-pod", perPod), servicePerPod, web(t, 2))
+	w.settle(webRequest)
+	w.edit(statefulSets, "web", optOut)
+
+	w = worldOn(t, w.Server, w.r.settings, servicePerPod) // a new process, with a cache that shows no Services yet
+	w.r.cache = empty{w.Raw}
+	result, err := w.reconcile(webRequest)
+	if err != nil || result.RequeueAfter != staleRetry || !w.r.finalized(w.get(statefulSets, "web")) {
+		t.Errorf("%+v, %v", result, err)
+	}
+	w.r.cache = w.Raw
+	w.settle(webRequest)
+	if got := w.names(services); len(got) != 0 || w.r.finalized(w.get(statefulSets, "web")) {
+		t.Errorf("services %v, or the finalizer is still there", got)
+	}
+}
+
+// TestNamespaceGoes: that nothing can be made in a namespace that is deleted is nobody's fault.
+func TestNamespaceGoes(t *testing.T) {
+	w := newWorld(t, controller(t, "service-per-pod", perPod), servicePerPod, web(t, 2))
+	refused := apierrors.NewForbidden(services.Resource.GroupResource(), "web-0", errors.New("it is being deleted"))
+	refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	w.Before = fakeserver.Refuse("create", "Service", refused)
+	w.mustReconcile(webRequest)
+	if got := w.events.Events(); len(got) != 0 {
+		t.Errorf("events %v", got)
+	}
+}
+
+// TestRefused: what the API server refuses is said on the object, in its words, and tried again.
+func TestRefused(t *testing.T) {
+	w := newWorld(t, controller(t, "service-per-pod", perPod), servicePerPod, web(t, 2))
+	w.Before = fakeserver.Refuse("create", "Service", apierrors.NewForbidden(services.Resource.GroupResource(), "web-0", errors.New("no more services")))
+	if _, err := w.reconcile(webRequest); !apierrors.IsForbidden(err) {
+		t.Errorf("error %v", err)
+	}
+	if got := w.events.Events("SyncError"); len(got) != 1 || !strings.Contains(got[0], "make Service default/web-0: ") || !strings.Contains(got[0], "no more services") {
+		t.Errorf("events %v", got)
+	}
+	w.Before = nil
+	w.settle(webRequest)
+	if got := w.names(services); len(got) != 2 {
+		t.Errorf("services %v", got)
 	}
 }

@@ -340,3 +340,8 @@ func (p past) Get(ctx context.Context, key client.ObjectKey, o client.Object, op
 	u.Object = p.old.DeepCopy().Object
 	return nil
 }
+
+// empty is a cache in which no lists have arrived.
+type empty struct{ client.Reader }
+
+func (empty) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }

@@ -165,6 +165,65 @@ status: {height: 3, dry: true}
 	}
 }
 
+// TestStatusThatIsNotKept: what the API server drops of a status is not written again and again, and what it keeps is.
+func TestStatusThatIsNotKept(t *testing.T) {
+	const spec = `
+resources: [{apiVersion: v1, resource: namespaces}, {apiVersion: v1, resource: configmaps}]
+hooks: {sync: {}}
+`
+	s := controller(t, "status", spec)
+	s.of(configMaps.Kind.GroupKind()).status = false
+	answer := `{"status":{"phase":"Active","unknown":1}}`
+	w := newWorld(t, s, func(*hook.Question) string { return answer },
+		object(t, `{apiVersion: v1, kind: Namespace, metadata: {name: team, uid: uid-of-team}}`),
+		object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: map, uid: uid-of-map}}`))
+	team := requestFor(&decorated{Resource: namespaces}, types.NamespacedName{Name: "team"})
+	aMap := requestFor(&decorated{Resource: configMaps}, types.NamespacedName{Namespace: "default", Name: "map"})
+	for _, c := range []struct{ change, calls string }{
+		{answer, "patch status Namespace team, patch ConfigMap map"},
+		{answer, ""},
+		{`{"status":{"phase":"Terminating","unknown":1}}`, "patch status Namespace team, patch ConfigMap map"},
+		{`{"status":{"phase":"Terminating"}}`, "patch ConfigMap map"},
+		{`{"status":{}}`, "patch status Namespace team"},
+	} {
+		answer = c.change
+		w.Forget()
+		w.settle(team)
+		w.settle(aMap)
+		if got := w.calls(); got != c.calls {
+			t.Errorf("%s: requests %s, want %s", c.change, got, c.calls)
+		}
+	}
+}
+
+// TestResyncAfter: the hook is asked again when it wants to be, and in any case then.
+func TestResyncAfter(t *testing.T) {
+	w := newWorld(t, controller(t, "labels", labelled), says(`{"attachments":[],"resyncAfterSeconds":2.5}`), web(t, 1))
+	var again []bool
+	w.r.sync = noting{w.r.sync, &again}
+	w.mustReconcile(webRequest)
+	if got := w.resync.after[webRequest.NamespacedName]; got != 2500*time.Millisecond {
+		t.Errorf("again after %v", got)
+	}
+	w.resync.due = true
+	w.mustReconcile(webRequest)
+	if !cmp.Equal(again, []bool{false, true}) || w.resync.due {
+		t.Errorf("asked in any case: %v, due %t", again, w.resync.due)
+	}
+}
+
+// noting notes whether a hook was to be called in any case.
+type noting struct {
+	asker
+
+	again *[]bool
+}
+
+func (n noting) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+	*n.again = append(*n.again, q.Again)
+	return n.asker.Ask(ctx, q)
+}
+
 // TestTwoDecorators: each keeps its own attachments and its own finalizer, and leaves those of the other one.
 func TestTwoDecorators(t *testing.T) {
 	one := newWorld(t, controller(t, "one", perPod), servicePerPod, web(t, 2))

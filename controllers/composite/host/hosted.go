@@ -41,7 +41,7 @@ type hosted[T client.Object] struct {
 	key        types.NamespacedName
 
 	mu sync.Mutex
-	// phase is where it is since then; err is why it ended, delay how long it then stays so.
+	// phase is where it is since then; err is why it ended last time, delay how long it then stays so.
 	phase phase
 	since time.Time
 	err   error
@@ -56,20 +56,21 @@ type hosted[T client.Object] struct {
 	told told
 }
 
-// state is what report needs to know. err is why it ended, or what it waits for while it starts.
+// state is what report needs to know.
 type state struct {
 	phase phase
 	since time.Time
-	err   error
-	delay time.Duration
+	// err is why it ended last time, waiting what it waits for while it starts.
+	err, waiting error
+	delay        time.Duration
 }
 
 func (h *hosted[T]) state() state {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := state{h.phase, h.since, h.err, h.delay}
+	s := state{phase: h.phase, since: h.since, err: h.err, delay: h.delay}
 	if h.phase == starting && h.sources != nil {
-		s.err = h.sources.waiting()
+		s.waiting = h.sources.waiting()
 	}
 	return s
 }
@@ -84,7 +85,7 @@ func (h *hosted[T]) launch() {
 	s := h.supervisor
 	ctx, cancel := context.WithCancel(s.root)
 	h.mu.Lock()
-	h.phase, h.since, h.err, h.cancel, h.sources = starting, s.env.Clock.Now(), nil, cancel, nil
+	h.phase, h.since, h.cancel, h.sources = starting, s.env.Clock.Now(), cancel, nil
 	h.mu.Unlock()
 	s.running.Go(func() {
 		err := guarded(ctx, func() error { return h.run(ctx) })
@@ -144,7 +145,7 @@ func (h *hosted[T]) run(ctx context.Context) error {
 		MaxConcurrentReconciles: s.env.Workers,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		CacheSyncTimeout:        syncTimeout,
-		UsePriorityQueue:        new(true),
+		NewQueue:                newQueue,
 		RecoverPanic:            new(true),
 		SkipNameValidation:      new(true), // its successor has its name
 		Logger:                  s.log,
@@ -157,7 +158,11 @@ func (h *hosted[T]) run(ctx context.Context) error {
 	if err := c.Watch(watched); err != nil {
 		return err
 	}
-	return c.Start(ctx)
+	err = c.Start(ctx)
+	if why := watched.failure(); why != nil {
+		return why // without what controller-runtime says around it
+	}
+	return err
 }
 
 // watches keeps what it waits for, while it starts.
@@ -176,6 +181,7 @@ type sources struct {
 
 	mu      sync.Mutex
 	started []source.Source
+	err     error
 }
 
 // String names the sources in logs.
@@ -183,7 +189,7 @@ func (s *sources) String() string { return fmt.Sprint(s.all) }
 
 // Start starts all of them.
 func (s *sources) Start(ctx context.Context, q queue) error {
-	return guarded(ctx, func() error {
+	return s.note(guarded(ctx, func() error {
 		for _, src := range s.all {
 			if err := src.Start(ctx, q); err != nil {
 				return err
@@ -193,12 +199,12 @@ func (s *sources) Start(ctx context.Context, q queue) error {
 			s.mu.Unlock()
 		}
 		return nil
-	})
+	}))
 }
 
 // WaitForSync waits for those that can be waited for.
 func (s *sources) WaitForSync(ctx context.Context) error {
-	return guarded(ctx, func() error {
+	return s.note(guarded(ctx, func() error {
 		for _, src := range s.all {
 			if src, ok := src.(source.SyncingSource); ok {
 				if err := src.WaitForSync(ctx); err != nil {
@@ -208,7 +214,21 @@ func (s *sources) WaitForSync(ctx context.Context) error {
 		}
 		s.up()
 		return nil
-	})
+	}))
+}
+
+// note keeps why they could not be started.
+func (s *sources) note(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+	return err
+}
+
+func (s *sources) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
 }
 
 // waiting returns what one of those that were started waits for, nil if none does.

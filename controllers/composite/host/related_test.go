@@ -244,6 +244,10 @@ func TestKindsThatCannotBeListed(t *testing.T) {
 
 	// What is listed now wakes nobody: there is no pass that was told that there is nothing.
 	close(release)
+	eventually(t, func() error {
+		_, err := r.Gather(t.Context(), cat)
+		return err
+	})
 	r.asks(parentOf("team", "dog", `[{"apiVersion":"v1","resource":"nodes",`+unmarked+`}]`), "Node: one")
 	r.asks(cat, "Node: one; ConfigMap:")
 	r.wakes(nodeKind, "")

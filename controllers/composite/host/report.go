@@ -53,7 +53,8 @@ func (s *supervisor[T]) report(ctx context.Context, h *hosted[T], o T, now state
 	if h.told == told {
 		return nil // the cache has not seen it, or the API server does not keep it (Metacontroller's CRDs)
 	}
-	if want.Reason != Running && want.Reason != Starting && h.told.condition.Message != want.Message {
+	was := h.told.condition
+	if now.err != nil && now.phase != running && (was.Reason != want.Reason || was.Message != want.Message) {
 		s.eventf(h.object, corev1.EventTypeWarning, CreateError, "Cannot create new controller: %s", want.Message)
 	}
 	conditions := append([]metav1.Condition(nil), status.Conditions...)
@@ -105,15 +106,14 @@ func condition(now state) metav1.Condition {
 	switch {
 	case now.phase == running:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, Running, "the controller runs"
-	case now.phase == starting:
-		c.Reason, c.Message = Starting, "the controller is being built"
-		if now.err != nil {
-			c.Message = now.err.Error()
-		}
-	case now.err == nil:
-		c.Reason, c.Message = CreateError, "the controller ended by itself"
-	default:
+	case now.err != nil: // and while it is tried again
 		c.Reason, c.Message = reason(now.err), now.err.Error()
+	case now.phase == ended:
+		c.Reason, c.Message = CreateError, "the controller ended by itself"
+	case now.waiting != nil:
+		c.Reason, c.Message = Starting, now.waiting.Error()
+	default:
+		c.Reason, c.Message = Starting, "the controller is being built"
 	}
 	return c
 }

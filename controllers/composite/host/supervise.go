@@ -80,6 +80,7 @@ func Supervise[T client.Object](_ context.Context, mgr ctrl.Manager, env *Enviro
 		Reconciler:              s,
 		MaxConcurrentReconciles: supervisors,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		NewQueue:                newQueue,
 		RecoverPanic:            new(true),
 	}
 	options.DefaultFromConfig(mgr.GetControllerOptions())

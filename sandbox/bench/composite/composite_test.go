@@ -116,12 +116,14 @@ type cost struct {
 	peak int64
 }
 
-// newManagedCluster is newCluster with a controller and a manager that runs it.
+// newManagedCluster is newCluster with a controller and a manager that runs it already.
 func newManagedCluster(tb testing.TB, l load) (*cluster, *manager) {
 	tb.Helper()
 	c := newCluster(tb, l)
 	c.control()
-	return c, startManager(tb, c.subject)
+	p := startManager(tb, c.subject)
+	c.controlled()
+	return c, p
 }
 
 // measure returns what it takes until the load is as it is to be after a change.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -94,12 +95,23 @@ func newCluster(tb testing.TB, l load) *cluster {
 	if c.user, err = dynamic.NewForConfig(s.Config()); err != nil {
 		tb.Fatal(err)
 	}
+	tb.Cleanup(c.clear)
 	c.kubelet = startKubelet(tb, s.Config(), c.namespace)
 	c.eventually("serve the parents' kind", func(ctx context.Context) (bool, error) {
 		_, err := c.parents().List(ctx, metav1.ListOptions{Limit: 1})
 		return err == nil, nil
 	})
 	return c
+}
+
+// clear deletes all pods: a thousand of them take longer than the end of a namespace does otherwise.
+func (c *cluster) clear() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), time.Minute)
+	defer cancel()
+	pods := c.user.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(c.namespace)
+	if err := pods.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		c.Error(err)
+	}
 }
 
 func (c *cluster) parents() dynamic.ResourceInterface {
@@ -140,6 +152,16 @@ func (c *cluster) control() {
 			c.Error(err)
 		}
 	})
+}
+
+// controlled waits until a manager says that it runs the controller, and is done with saying so.
+func (c *cluster) controlled() {
+	c.Helper()
+	c.eventually("the controller to run", func(ctx context.Context) (bool, error) {
+		o, err := c.user.Resource(controllersResource).Get(ctx, c.namespace, metav1.GetOptions{})
+		return err == nil && condition(o, "Ready") == "True", err
+	})
+	c.rested()
 }
 
 // create makes the parents, with the first image.
@@ -255,13 +277,18 @@ func (c *cluster) rested() {
 // isUpdated reports whether a parent says so, of the generation that it has.
 func isUpdated(o *unstructured.Unstructured) bool {
 	generation, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+	return generation == o.GetGeneration() && condition(o, "Updated") == "True"
+}
+
+// condition returns the status of a condition, nothing if there is none of that type.
+func condition(o *unstructured.Unstructured, kind string) any {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, item := range conditions {
-		if condition, ok := item.(m); ok && condition["type"] == "Updated" {
-			return condition["status"] == "True" && generation == o.GetGeneration()
+		if found, ok := item.(m); ok && found["type"] == kind {
+			return found["status"]
 		}
 	}
-	return false
+	return ""
 }
 
 // eventually waits for a condition, patiently.

@@ -23,6 +23,10 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
+// profileVariable is the environment variable with the address, such as 127.0.0.1:6060, at which the manager's profiles can
+// be had while it is measured: go tool pprof http://127.0.0.1:6060/debug/pprof/profile.
+const profileVariable = "CAIRN_BENCH_PPROF"
+
 // ticks is in how many parts Linux divides a second when it tells what a process has used.
 const ticks = 100
 
@@ -68,9 +72,14 @@ func startManager(tb testing.TB, cfg *rest.Config) *manager {
 		tb.Fatal(err)
 	}
 	p := &manager{TB: tb, log: &bytes.Buffer{}}
-	p.cmd = exec.CommandContext(context.WithoutCancel(tb.Context()), path, "manager", "--kubeconfig="+kubeconfig,
-		"--controllers=composite", "--leader-elect=false", "--metrics-bind-address=off", "--health-probe-bind-address=off",
-		"--hook-allow-address=127.0.0.1")
+	args := []string{
+		"manager", "--kubeconfig=" + kubeconfig, "--controllers=composite", "--leader-elect=false", "--hook-allow-address=127.0.0.1",
+		"--metrics-bind-address=off", "--health-probe-bind-address=off",
+	}
+	if address := os.Getenv(profileVariable); address != "" {
+		args = append(args, "--pprof-bind-address="+address)
+	}
+	p.cmd = exec.CommandContext(context.WithoutCancel(tb.Context()), path, args...)
 	p.cmd.Stdout, p.cmd.Stderr = io.Discard, p.log
 	if err := p.cmd.Start(); err != nil {
 		tb.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/cairn-dev/cairn/sandbox"
+	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
 // started is when the process began, but for the tenth of a second that the packages' variables take.
@@ -84,8 +85,11 @@ func run(ctx context.Context, o sandbox.Options, out io.Writer) error {
 		}
 		return err
 	}
-	report(out, "ready")
-	err = greet(out, s, o)
+	err = takeKinds(ctx, s)
+	if err == nil {
+		report(out, "ready")
+		err = greet(out, s, o)
+	}
 	if err == nil {
 		<-s.Done()
 		err = s.Err()
@@ -95,6 +99,25 @@ func run(ctx context.Context, o sandbox.Options, out io.Writer) error {
 	}
 	report(out, "stopped")
 	return nil
+}
+
+// takeKinds returns when the API server takes objects of cairn's own kinds. The manager installs them too, but in its own
+// time, and what is called ready takes everybody's manifests.
+func takeKinds(ctx context.Context, s *sandbox.Sandbox) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := install.CRDs(ctx, s.Config())
+	if ctx.Err() != nil {
+		return nil // it ends, and knows why
+	}
+	return err
 }
 
 // report prints a line with the time since the start of the process.

@@ -1,0 +1,509 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/controllers/composite/hook"
+)
+
+// hosting is a supervisor in a world, of controllers whose parents are ConfigMaps.
+type hosting struct {
+	*world
+
+	env *Environment
+	// build, pass and sources, if they are set, happen within the real ones.
+	build   func(ctx context.Context, c *v1alpha1.CompositeController) error
+	pass    func(ctx context.Context, req reconcile.Request) error
+	sources []source.Source
+
+	built, alive, closed atomic.Int32
+	mu                   sync.Mutex
+	passes               []string
+	times                []time.Time
+}
+
+// host starts a supervisor.
+func (w *world) host(change ...func(*hosting)) *hosting {
+	w.Helper()
+	h := &hosting{world: w, env: w.environment()}
+	for _, f := range change {
+		f(h)
+	}
+	if err := Supervise(w.ctx, w, h.env, "composite", h.make); err != nil {
+		w.Fatal(err)
+	}
+	settle(time.Second) // controller-runtime asks ten times a second whether there is something to watch
+	return h
+}
+
+func (h *hosting) make(ctx context.Context, c *v1alpha1.CompositeController) (*Controller, error) {
+	if h.build != nil {
+		if err := h.build(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	h.built.Add(1)
+	if h.alive.Add(1) > 1 && c.Name == "one" {
+		h.Error("two controllers of one object at once")
+	}
+	generation := c.Generation
+	return &Controller{
+		Reconciler: reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			h.mu.Lock()
+			h.passes = append(h.passes, fmt.Sprintf("%s@%d", req.Name, generation))
+			h.times = append(h.times, time.Now())
+			h.mu.Unlock()
+			if h.pass != nil {
+				return reconcile.Result{}, h.pass(ctx, req)
+			}
+			return reconcile.Result{}, nil
+		}),
+		Sources: append([]source.Source{
+			&Events{Cache: h.env.Cache, Object: configMap(""), Handler: &handler.EnqueueRequestForObject{}},
+		}, h.sources...),
+		Close: func() {
+			h.alive.Add(-1)
+			h.closed.Add(1)
+		},
+	}, nil
+}
+
+// passed returns the passes since it was asked last.
+func (h *hosting) passed() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := strings.Join(h.passes, ", ")
+	h.passes = nil
+	return out
+}
+
+func TestHostedControllerLives(t *testing.T) {
+	inWorld(t, func(w *world) {
+		h := w.host()
+		if err := w.client.Create(w.ctx, configMap("a")); err != nil {
+			t.Fatal(err)
+		}
+		c := w.describe("one")
+		settle(patience / 2)
+		if got := h.passed(); got != "a@1" {
+			t.Error(got)
+		}
+		if got := w.ready(c); got != "True Running: the controller runs" {
+			t.Error(got)
+		}
+
+		// What is no part of the spec starts nothing, and is not answered with a write.
+		w.change(c, func(c *v1alpha1.CompositeController) { c.Annotations = map[string]string{"a": "b"} })
+		settle(time.Hour)
+		if built, written := h.built.Load(), w.written(); built != 1 || written != 1 {
+			t.Errorf("built %d times, written %d times", built, written)
+		}
+
+		w.edit(c)
+		settle(0)
+		if got := h.passed(); got != "a@2" {
+			t.Error(got)
+		}
+		if got := w.ready(c); got != "True Running: the controller runs" || w.written() != 2 {
+			t.Errorf("%s, written %d times", got, w.written())
+		}
+
+		// Another object of the same name is another controller.
+		w.remove(c)
+		settle(0)
+		if h.alive.Load() != 0 {
+			t.Error("it outlives its object")
+		}
+		c = w.describe("one")
+		settle(0)
+		w.change(c, func(c *v1alpha1.CompositeController) { c.UID = "another" })
+		settle(0)
+		if got := h.passed(); got != "a@1, a@1" {
+			t.Error(got)
+		}
+		const life = "Starting Started Stopping Stopped "
+		if got := w.happened(); got != life+life+life+"Starting Started" {
+			t.Error(got)
+		}
+		if built, closed := h.built.Load(), h.closed.Load(); built != 4 || closed != 3 {
+			t.Errorf("built %d times, closed %d times", built, closed)
+		}
+	})
+}
+
+// TestNextControllerWaitsForTheLastPass: while a pass of the old one runs, the new one is not even built; if there are
+// several edits meanwhile, only the last one counts.
+func TestNextControllerWaitsForTheLastPass(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var passing atomic.Int32
+		release := make(chan struct{})
+		h := w.host(func(h *hosting) {
+			h.pass = func(ctx context.Context, _ reconcile.Request) error {
+				if passing.Add(1) > 1 {
+					t.Error("two passes over one parent at once")
+				}
+				defer passing.Add(-1)
+				<-ctx.Done()
+				<-release // a write is under way
+				return ctx.Err()
+			}
+		})
+		if err := w.client.Create(w.ctx, configMap("a")); err != nil {
+			t.Fatal(err)
+		}
+		c := w.describe("one")
+		settle(0)
+		w.edit(c)
+		settle(time.Minute)
+		w.edit(c)
+		settle(time.Minute)
+		if built := h.built.Load(); built != 1 {
+			t.Errorf("built %d times while a pass ran", built)
+		}
+		close(release)
+		settle(0)
+		if got := h.passed(); got != "a@1, a@3" {
+			t.Error(got)
+		}
+		if got := w.happened(); got != "Starting Started Stopping Stopped Starting Started" {
+			t.Error(got)
+		}
+	})
+}
+
+func TestBuildThatFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		err    error
+		panics bool
+		ready  string
+	}{
+		"not served": {
+			err:   fmt.Errorf("find: %w", &meta.NoResourceMatchError{PartialResource: schema.GroupVersionResource{Resource: "cats"}}),
+			ready: "False ResourceNotServed: find: no matches for /, Resource=cats",
+		},
+		"no address":   {err: &hook.Error{Reason: hook.Misconfigured, Err: errors.New("no URL")}, ready: "False HookMisconfigured: "},
+		"its own word": {err: &Error{"InvalidSpec", errors.New("no selector")}, ready: "False InvalidSpec: no selector"},
+		"anything":     {err: errors.New("no idea"), ready: "False CreateError: no idea"},
+		"a panic":      {panics: true, ready: "False CreateError: panic: nil map"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				var mu sync.Mutex
+				var attempts []time.Time
+				var works atomic.Bool
+				h := w.host(func(h *hosting) {
+					h.build = func(context.Context, *v1alpha1.CompositeController) error {
+						mu.Lock()
+						attempts = append(attempts, time.Now())
+						mu.Unlock()
+						switch {
+						case works.Load():
+							return nil
+						case c.panics:
+							panic("nil map")
+						}
+						return c.err
+					}
+				})
+				o := w.describe("one")
+				settle(10 * time.Minute)
+				if got := w.ready(o); !strings.HasPrefix(got, c.ready) {
+					t.Errorf("%q, not %q", got, c.ready)
+				}
+				if got := w.happened(); got != "Starting CreateError" {
+					t.Error(got)
+				}
+				if written := w.written(); written != 1 {
+					t.Errorf("one failure, %d writes", written)
+				}
+				mu.Lock()
+				before := len(attempts)
+				var waits []time.Duration
+				for i := range attempts[1:] {
+					waits = append(waits, attempts[i+1].Sub(attempts[i]))
+				}
+				s := time.Second
+				if want := []time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 30 * s, 30 * s}; !slices.Equal(waits[:len(want)], want) {
+					t.Errorf("tried again after %s", waits)
+				}
+
+				mu.Unlock()
+
+				// An edit is tried at once.
+				w.edit(o)
+				settle(0)
+				mu.Lock()
+				if len(attempts) != before+1 {
+					t.Errorf("an edit was tried %d times", len(attempts)-before)
+				}
+				mu.Unlock()
+				works.Store(true)
+				settle(2 * time.Second)
+				if got := w.ready(o); got != "True Running: the controller runs" || h.alive.Load() != 1 {
+					t.Error(got)
+				}
+			})
+		})
+	}
+}
+
+// TestOneControllerDoesNotWaitForAnother: neither for one that is built for ever, nor for one whose kind cannot be listed.
+func TestOneControllerDoesNotWaitForAnother(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.caches.listing("Secret", forbidden())
+		var blocked atomic.Int32
+		h := w.host(func(h *hosting) {
+			h.build = func(ctx context.Context, c *v1alpha1.CompositeController) error {
+				if strings.HasPrefix(c.Name, "slow") {
+					blocked.Add(1)
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return nil
+			}
+		})
+		for i := range 2 * supervisors {
+			w.describe(fmt.Sprint("slow", i))
+		}
+		settle(0)
+		c := w.describe("one")
+		settle(0)
+		if got := w.ready(c); got != "True Running: the controller runs" || blocked.Load() != 2*supervisors {
+			t.Errorf("%s beside %d", got, blocked.Load())
+		}
+		slow := &v1alpha1.CompositeController{}
+		slow.Name = "slow0"
+		settle(patience)
+		if got := w.ready(slow); got != "False Starting: the controller is being built" {
+			t.Error(got)
+		}
+		if h.alive.Load() != 1 {
+			t.Error("it is there before it was built")
+		}
+	})
+}
+
+func TestKindThatCannotBeListed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.caches.listing("Secret", forbidden())
+		h := w.host(func(h *hosting) {
+			h.sources = []source.Source{&Events{Cache: h.env.Cache, Object: secrets.New(), Handler: handler.Funcs{}}}
+		})
+		c := w.describe("one")
+		settle(2 * patience)
+		if got := w.ready(c); got != "False Starting: Secret of v1: its objects could not be listed yet" {
+			t.Error(got)
+		}
+		settle(syncTimeout - patience)
+		if got := w.ready(c); got != "False ResourceNotListed: Secret of v1: its objects could not be listed yet" {
+			t.Error(got)
+		}
+		if h.passed() != "" {
+			t.Error("passes over half of what there is")
+		}
+		if h.closed.Load() != 1 {
+			t.Error("it was not closed")
+		}
+		// The next attempts say nothing new.
+		settle(10 * syncTimeout)
+		if closed, written := h.closed.Load(), w.written(); closed < 5 || written != 2 {
+			t.Errorf("%d attempts, %d writes", closed, written)
+		}
+		if got := w.happened(); got != "Starting CreateError" {
+			t.Error(got)
+		}
+		w.caches.listing("Secret", nil)
+		settle(2 * syncTimeout)
+		if got := w.ready(c); got != "True Running: the controller runs" {
+			t.Error(got)
+		}
+	})
+}
+
+// TestPanics: none of them ends the process, and each is told where it belongs.
+func TestPanics(t *testing.T) {
+	boom := func() { panic("boom") }
+	t.Run("in a pass", func(t *testing.T) {
+		inWorld(t, func(w *world) {
+			h := w.host(func(h *hosting) {
+				h.pass = func(_ context.Context, req reconcile.Request) error {
+					if req.Name == "bad" {
+						boom()
+					}
+					return nil
+				}
+			})
+			w.describe("one")
+			for _, name := range []string{"bad", "good"} {
+				if err := w.client.Create(w.ctx, configMap(name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			settle(time.Hour)
+			passes := h.passed()
+			if !strings.Contains(passes, "good@1") || strings.Count(passes, "bad@1") < 60 {
+				t.Error(passes)
+			}
+			// It is retried after a minute at the latest, and not after a quarter of an hour.
+			last := h.times[len(h.times)-2:]
+			if wait := last[1].Sub(last[0]); wait != time.Minute {
+				t.Errorf("it is retried after %s", wait)
+			}
+		})
+	})
+	for name, c := range map[string]struct {
+		source source.Source
+		ready  string
+	}{
+		"when a source starts": {source.Func(func(context.Context, queue) error { boom(); return nil }), "False CreateError: panic: boom"},
+		"when it is synced":    {unsyncable{boom}, "False CreateError: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				h := w.host(func(h *hosting) { h.sources = []source.Source{c.source} })
+				o := w.describe("one")
+				settle(0)
+				if got := w.ready(o); !strings.HasPrefix(got, c.ready) || !strings.Contains(got, "panic: boom") {
+					t.Error(got)
+				}
+				if h.alive.Load() != 0 {
+					t.Error("it was not closed")
+				}
+			})
+		})
+	}
+	t.Run("when it is closed", func(t *testing.T) {
+		inWorld(t, func(w *world) {
+			env := w.environment()
+			if err := Supervise(w.ctx, w, env, "composite", func(context.Context, *v1alpha1.CompositeController) (*Controller, error) {
+				return &Controller{Reconciler: reconcile.Func(nil), Close: boom}, nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			c := w.describe("one")
+			settle(time.Second)
+			w.edit(c)
+			settle(0)
+			if got := w.happened(); got != "Starting Started Stopping Stopped Starting Started" {
+				t.Error(got)
+			}
+		})
+	})
+}
+
+// unsyncable is a source that cannot be waited for.
+type unsyncable struct{ wait func() }
+
+func (unsyncable) Start(context.Context, queue) error { return nil }
+
+func (u unsyncable) WaitForSync(context.Context) error { u.wait(); return nil }
+
+func TestControllersAreSelected(t *testing.T) {
+	inWorld(t, func(w *world) {
+		h := w.host(func(h *hosting) { h.env.Selector = labels.SelectorFromSet(labels.Set{"mine": "true"}) })
+		c := w.describe("one")
+		settle(0)
+		if h.built.Load() != 0 {
+			t.Error("it runs one that it was not to run")
+		}
+		w.change(c, func(c *v1alpha1.CompositeController) { c.Labels = map[string]string{"mine": "true"} })
+		settle(0)
+		if h.alive.Load() != 1 {
+			t.Error("it does not run one that it was to run")
+		}
+		w.change(c, func(c *v1alpha1.CompositeController) { c.Labels = nil })
+		settle(0)
+		if h.alive.Load() != 0 {
+			t.Error("it goes on with one that was taken from it")
+		}
+	})
+}
+
+func TestStatusThatCannotBeWritten(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.refuse = errors.New("the API server is away")
+		h := w.host()
+		c := w.describe("one")
+		settle(time.Second)
+		if h.alive.Load() != 1 {
+			t.Error("it does not run because nobody can be told")
+		}
+		w.mu.Lock()
+		w.refuse = nil
+		w.mu.Unlock()
+		settle(time.Minute)
+		if got := w.ready(c); got != "True Running: the controller runs" {
+			t.Error(got)
+		}
+	})
+}
+
+// TestStatusOfAnotherObjectIsNotWritten: the patch names the UID that was read, so that a successor is not told of it.
+func TestStatusOfAnotherObjectIsNotWritten(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.host()
+		c := w.describe("one")
+		settle(0)
+		if w.written() != 1 || !strings.Contains(w.statuses[0], fmt.Sprintf(`"metadata":{"uid":%q}`, c.UID)) {
+			t.Errorf("%q", w.statuses)
+		}
+	})
+}
+
+func TestSupervisorEndsWithItsControllers(t *testing.T) {
+	inWorld(t, func(w *world) {
+		h := w.host(func(h *hosting) {
+			h.pass = func(ctx context.Context, _ reconcile.Request) error {
+				<-ctx.Done()
+				time.Sleep(100 * time.Millisecond) //nolint:forbidigo // a write that is under way; time is that of the bubble
+				return nil
+			}
+		})
+		for i := range 10 {
+			w.describe(fmt.Sprint("of-many-", i))
+		}
+		if err := w.client.Create(w.ctx, configMap("a")); err != nil {
+			t.Fatal(err)
+		}
+		settle(0)
+		before := time.Now()
+		w.end()
+		w.running.Wait()
+		if took := time.Since(before); took != 100*time.Millisecond || h.closed.Load() != 10 {
+			t.Errorf("%d of 10 have ended after %s", h.closed.Load(), took)
+		}
+		if got := w.recorder.Events("Stopping"); len(got) != 0 {
+			t.Error(got)
+		}
+	})
+}
+
+func TestKindThatTheSchemeDoesNotKnow(t *testing.T) {
+	inWorld(t, func(w *world) {
+		env := w.environment()
+		w.scheme = runtime.NewScheme()
+		err := Supervise(w.ctx, w, env, "composite", func(context.Context, *v1alpha1.CompositeController) (*Controller, error) {
+			return nil, errors.ErrUnsupported
+		})
+		if err == nil {
+			t.Error("no error")
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package composite
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
+)
+
+// TestForgetsChildren: a child that is gone takes with it what is remembered of it, and its end wakes whom it would have.
+func TestForgetsChildren(t *testing.T) {
+	r := &reconciler{memo: apply.NewMemo(10), served: lru.New(10)}
+	pod := newWorld(t, strategy{}, 1).children[key("x-0")].DeepCopy()
+	pod.SetUID("uid")
+	pod.SetResourceVersion("1")
+	desired := pod.DeepCopy()
+	changed := func() bool {
+		result, err := r.memo.Child("", pod, desired, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.Content
+	}
+	if changed() {
+		t.Fatal("it is what is wanted")
+	}
+	r.served.Add(pod.GetUID(), servedChild{desired: desired.Object})
+	if err := unstructured.SetNestedField(pod.Object, "other", "spec", "image"); err != nil { // by a read that never was
+		t.Fatal(err)
+	}
+	if changed() {
+		t.Fatal("nothing is remembered")
+	}
+	woken := false
+	h := &forgetting{
+		handler.Funcs{DeleteFunc: func(context.Context, event.DeleteEvent, queue) { woken = true }},
+		r.forgetChild(&host.Environment{Encoder: hook.NewEncoder(1)}),
+	}
+	h.Delete(t.Context(), event.DeleteEvent{Object: pod}, nil)
+	if _, kept := r.served.Get(pod.GetUID()); kept || !changed() || !woken {
+		t.Errorf("kept: %v, forgotten: %v, woken: %v", kept, changed(), woken)
+	}
+}
+
+// TestTidies: older revisions are written when a rollout is over or has stopped, and not with every child.
+func TestTidies(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	r := &reconciler{clock: clocktesting.NewFakePassiveClock(now)}
+	complete := plan{total: 1, updated: 1, serving: 1}
+	waiting := plan{total: 1, updated: 1}
+	acting := plan{total: 1, creates: []creation{{}}}
+	for name, c := range map[string]struct {
+		plan  plan
+		quiet time.Duration // since when, seen from now
+		want  bool
+		again time.Duration
+	}{
+		"over":                   {complete, 0, true, 0},
+		"acting":                 {acting, -time.Hour, false, 0},
+		"a child gets ready":     {waiting, -10 * time.Second, false, 50 * time.Second},
+		"a child does not":       {waiting, -time.Minute, true, 0},
+		"after a restart":        {waiting, -time.Since(time.Time{}), true, 0},
+		"looked at again before": {plan{total: 1, again: time.Second}, 0, false, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := c.plan
+			if got := r.tidies(&memory{quiet: now.Add(c.quiet)}, &p); got != c.want || p.again != c.again {
+				t.Errorf("got %v, again after %s; want %v, %s", got, p.again, c.want, c.again)
+			}
+		})
+	}
+}

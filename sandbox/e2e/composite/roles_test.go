@@ -1,0 +1,354 @@
+package composite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilsets "k8s.io/apimachinery/pkg/util/sets"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/cli"
+	"github.com/cairn-dev/cairn/deploy"
+	"github.com/cairn-dev/cairn/manager"
+	"github.com/cairn-dev/cairn/sandbox/install"
+)
+
+// This file shows that the roles that are made for a controller are what its manager needs, and no more: every verb that is
+// granted is used, and none that is used is refused. The identity is one that other tests grant nothing to.
+
+// audit notes what a client asks of the API server, and what is refused.
+type audit struct {
+	mu     sync.Mutex
+	used   map[string]bool // "get pods", "patch sets.test.cairn.dev/status"
+	denied []string
+	// namespaces are those of lists and watches, by resource; "" stands for all.
+	namespaces map[string]map[string]bool
+}
+
+var requests = &apirequest.RequestInfoFactory{
+	APIPrefixes: utilsets.NewString("api", "apis"), GrouplessAPIPrefixes: utilsets.NewString("api"),
+}
+
+func newAudit() *audit {
+	return &audit{used: map[string]bool{}, namespaces: map[string]map[string]bool{}}
+}
+
+// wrap goes into [rest.Config.Wrap].
+func (a *audit) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		info, err := requests.NewRequestInfo(req)
+		resp, failed := next.RoundTrip(req)
+		if err != nil || !info.IsResourceRequest {
+			return resp, failed
+		}
+		resource := named(info.APIGroup, info.Resource, info.Subresource)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.used[info.Verb+" "+resource] = true
+		if info.Verb == "list" || info.Verb == "watch" {
+			if a.namespaces[resource] == nil {
+				a.namespaces[resource] = map[string]bool{}
+			}
+			a.namespaces[resource][info.Namespace] = true
+		}
+		if failed == nil && resp.StatusCode == http.StatusForbidden {
+			a.denied = append(a.denied, fmt.Sprintf("%s %s %s/%s", info.Verb, resource, info.Namespace, info.Name))
+		}
+		return resp, failed
+	})
+}
+
+func (a *audit) did(what string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.used[what]
+}
+
+// looked returns the namespaces in which a resource was listed or watched.
+func (a *audit) looked(resource string) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Sorted(maps.Keys(a.namespaces[resource]))
+}
+
+func (a *audit) refused() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.denied)
+}
+
+func named(group, resource, sub string) string {
+	if group != "" {
+		resource += "." + group
+	}
+	if sub != "" {
+		resource += "/" + sub
+	}
+	return resource
+}
+
+// identity is a service account of a test's own, which may do what the shared roles and those of its controllers say.
+type identity struct{ lab *lab }
+
+// apply grants what manifests grant the manager to the identity instead.
+func (i identity) apply(manifests ...string) {
+	i.lab.Helper()
+	for n, manifest := range manifests {
+		manifests[n] = strings.NewReplacer(
+			"name: "+deploy.ServiceAccount, "name: "+i.name(),
+			"name: cairn-composite\n", "name: "+i.name()+"\n",
+		).Replace(manifest)
+	}
+	if err := install.Apply(i.lab.Context(), i.lab.sandbox.Config(), manifests...); err != nil {
+		i.lab.Fatal(err)
+	}
+}
+
+func (i identity) name() string { return "cairn-" + i.lab.namespace }
+
+// shared are the roles of all composite controllers.
+func shared(t *testing.T) string {
+	t.Helper()
+	roles, err := deploy.Roles("composite", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return roles
+}
+
+// roles are those of one controller.
+func (l *lab) roles(cc *v1alpha1.CompositeController, g deploy.Grant) []runtime.Object {
+	l.Helper()
+	roles, err := deploy.CompositeRoles(cc, g)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return roles
+}
+
+// run runs a manager as the identity until the test ends, and returns what it asks for.
+func (i identity) run(o manager.Options) *audit {
+	l := i.lab
+	l.Helper()
+	a := newAudit()
+	cfg := rest.CopyConfig(l.sandbox.Config())
+	cfg.QPS = -1
+	cfg.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + deploy.Namespace + ":" + i.name(),
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + deploy.Namespace, "system:authenticated"},
+	}
+	cfg.Wrap(a.wrap)
+	o.Config, o.Controllers, o.Logger = cfg, []string{"composite"}, klog.Background()
+	o.MetricsBindAddress, o.HealthProbeBindAddress = manager.Off, manager.Off
+	o.HookAllow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(l.Context()))
+	done := make(chan error, 1)
+	go func() { done <- manager.Run(ctx, o) }()
+	l.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			l.Errorf("the manager ended with: %v", err)
+		}
+	})
+	return a
+}
+
+// granted lists what roles grant, as an audit has it. What is granted for the sake of admission is never asked for.
+func granted(t *testing.T, manifests ...string) []string {
+	t.Helper()
+	var out []string
+	for _, manifest := range manifests {
+		for document := range strings.SplitSeq(manifest, "\n---\n") {
+			var role rbacv1.ClusterRole // a Role has the same rules
+			if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+				t.Fatal(err)
+			}
+			for _, rule := range role.Rules {
+				for _, resource := range rule.Resources {
+					resource, sub, _ := strings.Cut(resource, "/")
+					for _, verb := range rule.Verbs {
+						if sub != "finalizers" {
+							out = append(out, verb+" "+named(rule.APIGroups[0], resource, sub))
+						}
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// TestRolesAreExact goes through everything that a manager does for a controller.
+func TestRolesAreExact(t *testing.T) {
+	l := newLab(t)
+	cc := l.install(l.controller(func(cc *v1alpha1.CompositeController) {
+		cc.Spec.ParentResource.RevisionHistory.Limit = new(int32(0))
+		cc.Spec.Hooks.Finalize = cc.Spec.Hooks.Sync
+	}))
+	own := deploy.YAML(l.roles(cc, deploy.Grant{}))
+	me := identity{l}
+	me.apply(shared(t), own)
+	a := me.run(manager.Options{})
+
+	// An orphan is adopted, the others are made; they are rolled, and the old revision is deleted.
+	set := l.set(setKind, "web", 2, "nginx:1.27")
+	orphan := &unstructured.Unstructured{Object: l.pod(request{Parent: set}, "web-0")}
+	l.create(orphan)
+	l.create(set)
+	l.rolledOut(set)
+	l.image(set, "nginx:1.28")
+	l.rolledOut(set)
+	l.eventually("wait until the old revision is deleted", func() error {
+		if n := len(l.revisions(set)); n != 1 {
+			return fmt.Errorf("there are %d revisions", n)
+		}
+		return nil
+	})
+	// Names that are taken are looked at, of a child and of a revision.
+	l.create(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "web-2"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "other"}}},
+	})
+	l.scale(set, 3)
+	l.reports(set, "ChildExists", "web-2")
+	l.scale(set, 2)
+	l.rolledOut(set)
+	lost := l.revisions(set)[0]
+	l.eventually("take the labels from the revision", func() error {
+		l.reload(&lost)
+		lost.Labels = nil
+		return l.Update(l.Context(), &lost)
+	})
+	l.eventually("wait for a revision in its place", func() error {
+		if n := len(l.revisions(set)); n != 1 {
+			return fmt.Errorf("there are %d revisions", n)
+		}
+		if l.revisions(set)[0].Name == lost.Name {
+			return errors.New("it is still there")
+		}
+		return nil
+	})
+	// A controller that cannot be started says so again and again: an event that was sent before is patched.
+	l.install(l.controller(func(cc *v1alpha1.CompositeController) {
+		cc.Name += "-broken"
+		cc.Spec.ParentResource.Resource = "nothings"
+	}))
+	l.eventually("wait until an event is repeated", func() error {
+		if !a.did("patch events.events.k8s.io") {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+	// The finalizer goes with the parent.
+	l.answer(func(in request) any { return m{"status": m{}, "children": []any{}, "finalized": in.Finalizing} })
+	if err := l.Delete(l.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	l.eventually("wait until the parent is gone", func() error {
+		err := l.Get(l.Context(), client.ObjectKeyFromObject(set), set.DeepCopy())
+		if client.IgnoreNotFound(err) != nil || err == nil {
+			return fmt.Errorf("it is there (%w)", err)
+		}
+		return nil
+	})
+
+	for _, what := range a.refused() {
+		t.Errorf("refused: %s", what)
+	}
+	for _, what := range granted(t, shared(t), own) {
+		// An informer lists only if the API server does not send what there is at the beginning of a watch.
+		verb, resource, _ := strings.Cut(what, " ")
+		if !a.did(what) && (verb != "list" || !a.did("watch "+resource)) {
+			t.Errorf("granted and not used: %s", what)
+		}
+	}
+}
+
+// TestRolesWithoutFinalizers: what no request shows is needed for admission (OwnerReferencesPermissionEnforcement).
+func TestRolesWithoutFinalizers(t *testing.T) {
+	l := newLab(t)
+	cc := l.install(l.controller())
+	roles := l.roles(cc, deploy.Grant{})
+	cluster, ok := roles[0].(*rbacv1.ClusterRole)
+	if !ok {
+		t.Fatalf("%T", roles[0])
+	}
+	cluster.Rules = slices.DeleteFunc(cluster.Rules, func(r rbacv1.PolicyRule) bool { return r.Resources[0] == "sets/finalizers" })
+	me := identity{l}
+	me.apply(shared(t), deploy.YAML(roles))
+	me.run(manager.Options{})
+	set := l.set(setKind, "web", 1, "nginx:1.27")
+	l.create(set)
+	l.reports(set, "SyncError", "cannot set blockOwnerDeletion")
+	me.apply(deploy.YAML(l.roles(cc, deploy.Grant{})))
+	l.rolledOut(set)
+}
+
+// TestRolesInOneNamespace: a manager that looks at one namespace needs rights in that one only.
+func TestRolesInOneNamespace(t *testing.T) {
+	l := newLab(t)
+	cc := l.install(l.controller())
+	roles := l.roles(cc, deploy.Grant{Namespace: l.namespace})
+	for _, o := range roles {
+		if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "Role" && kind != "RoleBinding" {
+			t.Errorf("a %s", kind)
+		}
+	}
+	me := identity{l}
+	me.apply(shared(t), deploy.YAML(roles))
+	a := me.run(manager.Options{Namespace: l.namespace})
+	set := l.set(setKind, "web", 2, "nginx:1.27")
+	l.create(set)
+	l.rolledOut(set)
+	l.image(set, "nginx:1.28")
+	l.rolledOut(set)
+	l.images(set, 2, "nginx:1.28")
+	for _, what := range a.refused() {
+		t.Errorf("refused: %s", what)
+	}
+	for _, resource := range []string{"sets.test.cairn.dev", "pods", "controllerrevisions.metacontroller.k8s.io"} {
+		if got := a.looked(resource); !slices.Equal(got, []string{l.namespace}) {
+			t.Errorf("%s are looked at in %q", resource, got)
+		}
+	}
+}
+
+// TestRolesOfAControllerInTheCluster: the verb reads the controller under the name that kubectl prints.
+func TestRolesOfAControllerInTheCluster(t *testing.T) {
+	l := newLab(t)
+	cc := l.install(l.controller())
+	var out, problems bytes.Buffer
+	code := cli.Main(t.Context(), []string{
+		"roles", "compositecontroller.metacontroller.k8s.io/" + cc.Name, "--related=nodes", "--kubeconfig", l.sandbox.Kubeconfig(),
+	}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &problems}, "test")
+	if code != 0 {
+		t.Fatalf("%d: %s", code, &problems)
+	}
+	want := deploy.YAML(l.roles(cc, deploy.Grant{Related: []schema.GroupResource{{Resource: "nodes"}}}))
+	if _, got, _ := strings.Cut(out.String(), "\".\n"); got != want {
+		t.Error(cmp.Diff(want, got))
+	}
+}

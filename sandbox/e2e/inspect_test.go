@@ -1,0 +1,422 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/cli"
+	exit "github.com/cairn-dev/cairn/cli/env"
+	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/sandbox/install"
+)
+
+// This file asks the command line about parents of CompositeControllers that nobody runs: their revisions are written by
+// hand, in the format of package record. So it is the API server alone that answers, with schemas, defaults, discovery and
+// roles, and nothing changes between two commands.
+
+// petsCRD is a custom resource whose template has a default, as after an upgrade of its schema.
+func petsCRD(kind, plural, scope string) string {
+	return fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[2]s.inspect.example.com}
+spec:
+  group: inspect.example.com
+  names: {kind: %[1]s, plural: %[2]s, singular: %[3]s}
+  scope: %[4]s
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+          spec:
+            type: object
+            properties:
+              replicas: {type: integer}
+              selector: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              template:
+                type: object
+                properties:
+                  text: {type: string}
+                  milk: {type: boolean}
+                  color: {type: string, default: black}
+`, kind, plural, strings.ToLower(kind), scope)
+}
+
+const pets = "inspect.example.com"
+
+// pet is a parent of a CompositeController.
+type pet struct {
+	*env
+
+	controller *v1alpha1.CompositeController
+	format     *record.Format
+	parent     *unstructured.Unstructured
+	// cache is where discovery is kept between two commands, as on a person's machine.
+	cache string
+}
+
+// newPet makes the kind, the controller and the parent, of which the last two arguments are parts in YAML.
+func newPet(t *testing.T, kind, plural, scope, revisionHistory, spec string) *pet {
+	t.Helper()
+	p := &pet{env: metacontrollerEnv(t), controller: &v1alpha1.CompositeController{}, cache: t.TempDir()}
+	p.apply(petsCRD(kind, plural, scope), fmt.Sprintf(`
+apiVersion: metacontroller.k8s.io/v1alpha1
+kind: CompositeController
+metadata: {name: %[1]s-of-%[2]s}
+spec:
+  parentResource: {apiVersion: inspect.example.com/v1, resource: %[1]s, revisionHistory: %[3]s}
+  childResources:
+  - {apiVersion: v1, resource: pods, updateStrategy: {method: RollingRecreate, statusChecks: {conditions: [{type: Ready, status: "True"}]}}}
+`, plural, p.namespace, strings.ReplaceAll(revisionHistory, "NAMESPACE", p.namespace)))
+	name := types.NamespacedName{Name: plural + "-of-" + p.namespace}
+	if err := p.Get(t.Context(), name, p.controller); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Delete(context.WithoutCancel(t.Context()), p.controller) })
+	var err error
+	if p.format, err = record.NewFormat(&p.controller.Spec); err != nil {
+		t.Fatal(err)
+	}
+	p.parent = &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(spec), &p.parent.Object); err != nil {
+		t.Fatal(err)
+	}
+	p.parent.SetAPIVersion(pets + "/v1")
+	p.parent.SetKind(kind)
+	p.parent.SetName("nap")
+	if scope == "Namespaced" {
+		p.parent.SetNamespace(p.namespace)
+	}
+	p.eventually("create the parent as soon as its kind is served", func() error { return p.Create(t.Context(), p.parent) })
+	t.Cleanup(func() { _ = p.Delete(context.WithoutCancel(t.Context()), p.parent) })
+	return p
+}
+
+func (p *pet) apply(manifests ...string) {
+	p.Helper()
+	p.eventually("apply", func() error { return install.Apply(p.Context(), p.sandbox.Config(), manifests...) })
+}
+
+// taken returns the revision that a controller makes of parent.
+func (p *pet) taken(parent *unstructured.Unstructured, number int64) *v1alpha1.ControllerRevision {
+	p.Helper()
+	s, err := p.format.Snapshot(parent)
+	if err != nil {
+		p.Fatal(err)
+	}
+	r, err := p.format.New(parent, s, number, 0)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return r
+}
+
+// record stores the parent as it is, under that number.
+func (p *pet) record(number int64, children ...string) *v1alpha1.ControllerRevision {
+	p.Helper()
+	r := p.taken(p.parent, number)
+	if len(children) > 0 {
+		r.Children = []v1alpha1.ControllerRevisionChildren{{Kind: "Pod", Names: children}}
+	}
+	p.create(r)
+	return r
+}
+
+// patch changes the parent as somebody with kubectl would.
+func (p *pet) patch(merge string) {
+	p.Helper()
+	if err := p.Patch(p.Context(), p.parent, client.RawPatch(types.MergePatchType, []byte(merge))); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// pod creates a child of the parent. Without a node it never becomes ready.
+func (p *pet) pod(name, node string) {
+	p.Helper()
+	selector, err := p.format.ChildSelector(p.parent)
+	if err != nil {
+		p.Fatal(err)
+	}
+	labels := map[string]string{}
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		labels[r.Key()] = r.Values().UnsortedList()[0]
+	}
+	c, err := client.New(p.sandbox.Config(), client.Options{Scheme: clientgoscheme.Scheme})
+	if err != nil {
+		p.Fatal(err)
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: p.namespace, Name: name, Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p.parent, p.parent.GroupVersionKind())},
+		},
+		Spec: corev1.PodSpec{
+			Containers:   []corev1.Container{{Name: "cat", Image: "cat:1"}},
+			NodeSelector: map[string]string{"kubernetes.io/os": node},
+		},
+	}
+	if err := c.Create(p.Context(), pod); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// cairn runs the command line, as a process would, and returns what it printed.
+func (p *pet) cairn(args ...string) (stdout, stderr string, code int) {
+	p.Helper()
+	var out, errOut bytes.Buffer
+	streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errOut}
+	args = append(args, "--kubeconfig", p.sandbox.Kubeconfig(), "--namespace", p.namespace, "--cache-dir", p.cache)
+	code = cli.Main(p.Context(), args, streams, "test")
+	return out.String(), errOut.String(), code
+}
+
+// says fails the test unless a command ends with that code and prints each of the texts.
+func (p *pet) says(code int, command string, texts ...string) {
+	p.Helper()
+	stdout, stderr, got := p.cairn(strings.Fields(command)...)
+	if got != code {
+		p.Fatalf("cairn %s ended with %d, want %d\n%s%s", command, got, code, stderr, stdout)
+	}
+	for _, text := range texts {
+		if !strings.Contains(squeezed(stderr+stdout), squeezed(text)) {
+			p.Errorf("cairn %s does not say %q:\n%s%s", command, text, stderr, stdout)
+		}
+	}
+}
+
+// squeezed makes columns of any width equal.
+func squeezed(s string) string { return blanks.ReplaceAllString(s, "  ") }
+
+// field returns a field of the parent as it is now.
+func (p *pet) field(path ...string) any {
+	p.Helper()
+	if err := p.Get(p.Context(), client.ObjectKeyFromObject(p.parent), p.parent); err != nil {
+		p.Fatal(err)
+	}
+	v, _, _ := unstructured.NestedFieldNoCopy(p.parent.Object, path...)
+	return v
+}
+
+// TestACompositeParentGoesBack: a history is shown and explained, and going back restores what the revision holds and
+// nothing else.
+func TestACompositeParentGoesBack(t *testing.T) {
+	p := newPet(t, "CatSet", "catsets", "Namespaced", "{fieldPaths: [spec.template]}", `
+spec: {replicas: 2, selector: {matchLabels: {app: nap}}, template: {text: "1"}}
+`)
+	first := p.record(1)
+	p.patch(`{"metadata":{"annotations":{"kubernetes.io/change-cause":"milk"}},"spec":{"replicas":5,"template":{"text":"2","milk":true}}}`)
+	second := p.record(2)
+
+	p.says(exit.OK, "history catset/nap", "catset.inspect.example.com/nap\n", "1  0", first.Name+"  <none>", "2  *  0", second.Name+"  milk")
+	p.says(exit.OK, "history catsets.inspect.example.com nap --revision 1", "with revision #1", "    color: black\n", `    text: "1"`)
+	p.says(exit.OK, "history catset/nap -o name", "controllerrevision.metacontroller.k8s.io/"+first.Name)
+	p.says(exit.OK, "diff catset/nap", "--- revision 1", `-    text: "1"`, `+    milk: true`)
+	p.says(exit.OK, "diff catset/nap --revision 2", "nothing differs")
+	p.says(exit.Failed, "history catset/nap --revision 3", "it has: 1 ("+first.Name)
+
+	p.says(exit.OK, "undo catset/nap --dry-run=server", "(server dry run)", "-    milk: true", `+    text: "1"`)
+	if got := p.field("spec", "template", "text"); got != "2" {
+		t.Fatalf("a dry run made the text %v", got)
+	}
+	p.says(exit.OK, "undo catset/nap", "rolled back to revision 1 ("+first.Name)
+	if got := fmt.Sprint(p.field("spec", "template"), p.field("spec", "replicas")); got != "map[color:black text:1] 5" {
+		t.Errorf("after the undo: %s", got)
+	}
+	p.says(exit.OK, "history catset/nap", "has not renumbered yet")
+	p.says(exit.OK, "undo catset/nap --to-revision 1", "skipped rollback (current spec.template already matches revision 1)")
+
+	// What the controller does then.
+	first.Revision = 3
+	if err := p.Update(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	p.says(exit.OK, "history catset/nap", "3  *  0")
+	p.says(exit.OK, "undo catset/nap --to-revision "+second.Name, "rolled back to revision 2")
+	if got := fmt.Sprint(p.field("spec", "template")); got != "map[color:black milk:true text:2]" {
+		t.Errorf("after the second undo: %s", got)
+	}
+}
+
+// TestADefaultIsNoChange: going back to a revision from before a default was added to the schema changes nothing, and
+// nobody is told that it did.
+func TestADefaultIsNoChange(t *testing.T) {
+	p := newPet(t, "CatSet", "catsets", "Namespaced", "{fieldPaths: [spec.template]}", `
+spec: {selector: {matchLabels: {app: nap}}, template: {text: "1"}}
+`)
+	before := p.parent.DeepCopy()
+	unstructured.RemoveNestedField(before.Object, "spec", "template", "color")
+	old := p.taken(before, 1)
+	old.Annotations = nil // it was not taken from this very generation
+	p.create(old)
+	p.says(exit.OK, "undo catset/nap", "skipped rollback (current spec.template already matches revision 1)")
+	if got := p.field("metadata", "generation"); got != int64(1) {
+		t.Errorf("the spec was written: generation %v", got)
+	}
+}
+
+// TestAScaleGoesBackToo: where all of spec is recorded, somebody who undoes is told about the number of replicas. The parent
+// is in no namespace; its revisions are.
+func TestAScaleGoesBackToo(t *testing.T) {
+	p := newPet(t, "Zoo", "zoos", "Cluster", "{namespace: NAMESPACE}", `
+spec: {replicas: 2, selector: {matchLabels: {app: nap}}, template: {text: "1"}}
+`)
+	p.record(1)
+	p.patch(`{"spec":{"replicas":5}}`)
+	p.record(2)
+	p.says(exit.OK, "history zoo/nap", "zoo.inspect.example.com/nap\n", "1  0", "2  *  0")
+	const warning = "The scale is part of revision 1"
+	p.says(exit.OK, "undo zoo/nap --dry-run=server", warning, "spec.replicas goes from 5 to 2.")
+	p.says(exit.OK, "undo zoo/nap", warning)
+	if got := p.field("spec", "replicas"); got != int64(2) {
+		t.Errorf("%v replicas", got)
+	}
+}
+
+// TestWhatARolloutWaitsFor: the children that a rollout waits for are named with the check that they fail.
+func TestWhatARolloutWaitsFor(t *testing.T) {
+	p := newPet(t, "CatSet", "catsets", "Namespaced", "{fieldPaths: [spec.template]}", `
+spec: {replicas: 3, selector: {matchLabels: {app: nap}}, template: {text: "1"}}
+`)
+	p.record(1, "nap-2", "nap-1")
+	p.patch(`{"spec":{"template":{"text":"2"}}}`)
+	p.record(2, "nap-0", "nap-1")
+	p.pod("nap-0", "nowhere")
+	p.pod("nap-1", "linux")
+	p.eventually("wait until one pod is ready and the other one refused", func() error {
+		stdout, stderr, _ := p.cairn("status", "catset/nap")
+		for _, want := range []string{"2 of 3 children are updated, 1 of 3 pass", "Pod nap-0  2  required condition type missing: \"Ready\""} {
+			if !strings.Contains(squeezed(stdout), want) {
+				return errorf("no %q in\n%s%s", want, stderr, stdout)
+			}
+		}
+		return nil
+	})
+	p.says(exit.OK, "status catset/nap",
+		"run by CompositeController "+p.controller.Name, "Its controller has not reported on it yet",
+		"1  1  0", "2  *  2  1", "Pod nap-2  1  it does not exist")
+	status := p.parent.DeepCopy()
+	status.Object["status"] = map[string]any{
+		"observedGeneration": p.parent.GetGeneration(),
+		"conditions":         []any{map[string]any{"type": "Updated", "status": "False", "reason": "RolloutWaiting", "message": "missing child Pod nap-2"}},
+	}
+	if err := p.Status().Update(t.Context(), status); err != nil {
+		t.Fatal(err)
+	}
+	p.says(exit.OK, "status catset/nap", "Updated  False  RolloutWaiting  missing child Pod nap-2")
+	p.says(exit.OK, "status catset/nap -o json", `"complete": false`)
+}
+
+// TestAnUndoOfAnOldReadIsRefused: the API server refuses a plan that was made for another spec.
+func TestAnUndoOfAnOldReadIsRefused(t *testing.T) {
+	p := newPet(t, "CatSet", "catsets", "Namespaced", "{fieldPaths: [spec.template]}", `
+spec: {selector: {matchLabels: {app: nap}}, template: {text: "1"}}
+`)
+	p.record(1)
+	p.patch(`{"spec":{"template":{"text":"2"}}}`)
+	p.record(2)
+	i := inspect.New(p.WithWatch)
+	plan, err := i.PlanUndo(t.Context(), p.parent, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.patch(`{"spec":{"template":{"text":"3"}}}`)
+	var changed *inspect.ChangedError
+	if _, err := i.Apply(t.Context(), plan, false); !errors.As(err, &changed) || changed.Gone {
+		t.Errorf("got %v", err)
+	}
+	if got := p.field("spec", "template", "text"); got != "3" {
+		t.Errorf("the text is %v", got)
+	}
+}
+
+// TestNobodysParent: an object that no CompositeController has as a parent has no history, and whoever may not look for
+// the controller hears that.
+func TestNobodysParent(t *testing.T) {
+	p := newPet(t, "CatSet", "catsets", "Namespaced", "{fieldPaths: [spec.template]}", `
+spec: {selector: {matchLabels: {app: nap}}, template: {text: "1"}}
+`)
+	p.apply(fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {namespace: %[1]s, name: cats}
+rules: [{apiGroups: [inspect.example.com], resources: [catsets], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {namespace: %[1]s, name: cats}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: cats}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: cat-lover}]
+`, p.namespace))
+	p.eventually("wait until the role counts", func() error {
+		_, stderr, code := p.cairn("history", "catset/nap", "--as=cat-lover")
+		if code != exit.Failed || !strings.Contains(stderr, "find the CompositeController of catset.inspect.example.com: compositecontrollers.metacontroller.k8s.io is forbidden") {
+			return errorf("%d: %s", code, stderr)
+		}
+		return nil
+	})
+	if err := p.Delete(t.Context(), p.controller); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"history", "diff", "undo", "status"} {
+		p.says(exit.Failed, verb+" catset/nap", "catset.inspect.example.com keeps no history that cairn reads yet; cairn reads: daemonset.apps, statefulset.apps")
+	}
+}
+
+// TestAStuckRolloutSaysWhy: where a rollout cannot go on, the command line names the child and the check, in the words of the
+// controller and in those of the child, and the way back is open.
+func TestAStuckRolloutSaysWhy(t *testing.T) {
+	c := newCats(t)
+	c.host("composite")
+	c.must(c.kubectl("apply", "-f", c.file))
+	c.rolledOut("nginx:1.28")
+	status := func() (out string) { return squeezed(c.cli("status", "catset/nap")) }
+	if out := status(); !strings.Contains(out, "5 of 5 children are updated, 5 of 5 pass their checks") || strings.Contains(out, "WAITS FOR") {
+		t.Errorf("all is well, and cairn status says:\n%s", out)
+	}
+	if out := c.cli("status", "catset/nap", "-o", "json"); !strings.Contains(out, `"complete": true`) {
+		t.Errorf("all is well, and cairn status says:\n%s", out)
+	}
+	c.image("broken:1")
+	c.eventually("wait until the rollout is stuck, and says so", func() error {
+		out := status()
+		for _, want := range []string{
+			"1 of 5 children are updated, 4 of 5 pass their checks", `Updated  False  RolloutWaiting  Pod nap-4`,
+			"1  4  4  catsets.", "2  *  1  0  catsets.", `Pod nap-4  2  "Ready" condition status is "False" (want "True")`,
+		} {
+			if !strings.Contains(out, want) {
+				return errorf("no %q in\n%s", want, out)
+			}
+		}
+		return nil
+	})
+	if out := squeezed(c.cli("diff", "catset/nap")); !strings.Contains(out, "\n-  - image: nginx:1.28\n+  - image: broken:1\n") {
+		t.Errorf("cairn diff says:\n%s", out)
+	}
+	c.cli("undo", "catset/nap")
+	c.rolledOut("nginx:1.28")
+	if out := status(); !strings.Contains(out, "3  *  5  5") {
+		t.Errorf("after the undo:\n%s", out)
+	}
+}
