@@ -304,7 +304,7 @@ func TestKindThatCannotBeListed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.caches.listing("Secret", forbidden())
 		h := w.host(func(h *hosting) {
-			h.sources = []source.Source{&Events{Cache: h.env.Cache, Object: secrets.New(), Handler: handler.Funcs{}}}
+			h.sources = []source.Source{&Events{Cache: h.env.Cache, Object: secretResource.New(), Handler: handler.Funcs{}}}
 		})
 		c := w.describe("one")
 		settle(2 * patience)
