@@ -192,6 +192,21 @@ func TestExampleCatSet(t *testing.T) {
 	}
 	c.reads("rolled twice", "1: 0, 2: 0, 3*: 5")
 
+	// A look that finds nothing to do does nothing.
+	idle := c.pods()
+	for range 2 { // the second one begins when the first one is over
+		asked := c.calls.Load()
+		c.must(c.kubectl("annotate", "catset", "nap", "purrs="+fmt.Sprint(asked), "--overwrite"))
+		c.eventually("wait until the hook is asked", func() error {
+			if c.calls.Load() == asked {
+				return errorf("it was asked %d times", asked)
+			}
+			return nil
+		})
+	}
+	c.sameVersions("an annotation of the CatSet", idle, c.pods())
+	c.reads("annotated", "1: 0, 2: 0, 3*: 5")
+
 	// Back by two revisions.
 	if out := c.cli("undo", "catset/nap", "--to-revision", "1"); !strings.Contains(out, "rolled back to revision 1") {
 		t.Errorf("cairn undo says %q", out)
