@@ -120,7 +120,11 @@ func DecoratorRoles(c *v1alpha1.DecoratorController, g Grant) ([]runtime.Object,
 		if err != nil {
 			return nil, fmt.Errorf("attachments[%d]: %w", i, err)
 		}
-		r.allow(resource, "", toMake...)
+		r.allow(resource, "", "get", "list", "watch", "create")
+		if attachment.UpdateStrategy.EffectiveMethod() == v1alpha1.ChildUpdateInPlace {
+			r.allow(resource, "", "patch") // nothing is adopted, so that nothing else changes one
+		}
+		r.allow(resource, "", "delete")
 	}
 	if hooks := c.Spec.Hooks; hooks != nil {
 		r.hooks(c.Spec.EndpointConfigs, hooks.Sync, hooks.Finalize, hooks.Customize)

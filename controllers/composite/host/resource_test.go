@@ -127,9 +127,8 @@ func TestObjectsOfResources(t *testing.T) {
 }
 
 var (
-	pods       = Resource{schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, true}
-	configMaps = Resource{schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, true}
-	secrets    = Resource{schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, true}
+	pods           = Resource{schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, true}
+	secretResource = Resource{schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, true}
 )
 
 // TestLedgerOfRunningInformers: children are indexed while their informer runs, twice is once, and the ledger looks into
@@ -148,7 +147,7 @@ func TestLedgerOfRunningInformers(t *testing.T) {
 			t.Fatal(err)
 		}
 		settle(time.Second)
-		ledger, err := env.Ledger(w.ctx, []Resource{pods}, configMaps)
+		ledger, err := env.Ledger(w.ctx, []Resource{pods}, configMapResource)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +161,7 @@ func TestLedgerOfRunningInformers(t *testing.T) {
 			t.Errorf("%v, %v", found, err)
 		}
 		settle(time.Second)
-		for _, r := range []Resource{pods, configMaps, Revisions} {
+		for _, r := range []Resource{pods, configMapResource, Revisions} {
 			o := r.New()
 			o.SetNamespace("ns")
 			o.SetName("written")
@@ -184,8 +183,10 @@ func TestIndexDoesNotWait(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.caches.listing("Secret", forbidden())
 		env := w.environment()
+		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+		defer cancel()
 		before := time.Now()
-		if err := env.Index(w.ctx, secrets); err != nil {
+		if err := env.Index(ctx, secretResource); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(before); took != 0 {
@@ -214,13 +215,13 @@ func TestKindsAreLetGo(t *testing.T) {
 				t.Errorf("watched: %q, not %q", got, want)
 			}
 		}
-		first, second, other := hold(pods, 3), hold(pods, 1), hold(secrets, 1)
-		_ = hold(configMaps, 1)
+		first, second, other := hold(pods, 3), hold(pods, 1), hold(secretResource, 1)
+		_ = hold(configMapResource, 1)
 		expect("ConfigMap Pod Secret")
 		first()
 		other()
 		settle(linger / 2)
-		other = hold(secrets, 1) // it comes back in time
+		other = hold(secretResource, 1) // it comes back in time
 		expect("ConfigMap Pod Secret")
 		second()
 		expect("ConfigMap Secret")
