@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,6 +60,7 @@ type resyncs interface {
 	After(key types.NamespacedName, d time.Duration)
 	Take(key types.NamespacedName) bool
 	Put(key types.NamespacedName)
+	Forget(key types.NamespacedName)
 }
 
 // reconciler runs passes over the parents of one CompositeController.
@@ -100,6 +102,10 @@ type memory struct {
 	confirmed bool
 	// prepared are the last answers, by revision, ready for a plan.
 	prepared map[string]prepared
+	// refused says that the last answer could not be acted on: it is remembered, and no answer to go on from.
+	refused bool
+	// busy counts the passes in a row in which the hook wanted to be asked later.
+	busy int
 	// decided is what the pass that runs has decided, nil before.
 	decided *decision
 	// told and own are resourceVersions of the parent: the one that the hook was told of, and the one that our own write of
@@ -116,6 +122,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	parent := &unstructured.Unstructured{}
 	parent.SetGroupVersionKind(r.parent.Kind)
 	if err := r.cache.Get(ctx, req.NamespacedName, parent); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.resync.Forget(req.NamespacedName)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !r.matches(parent) && !r.finalized(parent) {
@@ -136,6 +145,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	switch {
 	case err == nil:
+		m.busy = 0
 		return reconcile.Result{RequeueAfter: again}, nil
 	case errors.Is(err, errStale), errors.Is(err, host.ErrNotSynced):
 		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())

@@ -104,7 +104,7 @@ func TestEveryRequestCanFail(t *testing.T) {
 						p.start(p.r.settings)
 					}
 					least = min(least, p.serving())
-					p.getReady()
+					p.makeReady()
 				}
 				if !done() || least < 2 {
 					t.Errorf("request %d lost %s, dies %v: images %s, revisions %v, %d of 3 ready at a time", k, when, dies, p.images(), p.revisions(), least)
@@ -182,5 +182,30 @@ func TestAHookThatOnlyRepeatsItsStatusIsNotAskedAgain(t *testing.T) {
 	must(t, p.Raw.Status().Update(context.Background(), tom))
 	if at := m.version(p.tom()); at != p.tom().GetResourceVersion() {
 		t.Error("somebody else's write is news")
+	}
+}
+
+// TestAnAnswerThatIsRefusedIsAskedForAgain: the hook may be mended, and nothing else would change.
+func TestAnAnswerThatIsRefusedIsAskedForAgain(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.settle()
+	var again []bool
+	p.hook = func(q *hook.Question) string {
+		again = append(again, q.Again)
+		return strings.ReplaceAll(wantsPods(q), `"app":"tom"`, `"app":"jerry"`)
+	}
+	p.edit("image", "b")
+	for range 2 {
+		if _, err := p.pass(); err == nil {
+			t.Fatal("labels that the selector does not match are fine")
+		}
+	}
+	if !slices.Equal(again, []bool{false, true}) {
+		t.Errorf("asked in any case: %v", again)
+	}
+	p.hook = wantsPods
+	p.settle()
+	if !p.all("b") {
+		t.Error(p.images())
 	}
 }
