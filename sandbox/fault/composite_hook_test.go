@@ -46,6 +46,8 @@ type hookFault struct {
 	name string
 	// only narrows the parents that it is for, nil if it is for all.
 	only func(parent *unstructured.Unstructured) bool
+	// silent says that no condition tells of it: to be asked again later is no failure.
+	silent bool
 	// answer answers wrongly. good is what the answer should have been.
 	answer func(w http.ResponseWriter, req *http.Request, good map[string]any)
 }
@@ -197,7 +199,7 @@ func hookFaults() []hookFault {
 	return []hookFault{
 		{name: "answers 500", answer: status(http.StatusInternalServerError)},
 		{name: "answers 201", answer: status(http.StatusCreated)},
-		{name: "answers 429", answer: status(http.StatusTooManyRequests, "Retry-After", "1")},
+		{name: "answers 429", silent: true, answer: status(http.StatusTooManyRequests, "Retry-After", "1")},
 		{name: "redirects", answer: status(http.StatusFound, "Location", "/elsewhere")},
 		{name: "does not answer", answer: func(_ http.ResponseWriter, req *http.Request, _ map[string]any) { <-req.Context().Done() }},
 		{name: "is cut off", answer: cutOff},

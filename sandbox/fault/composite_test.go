@@ -351,6 +351,9 @@ func whileHookFails(ctx context.Context, e *fault.Env, h *hooks, f hookFault) er
 		if n := h.failed(e.Namespace); n < 3 {
 			return fmt.Errorf("the hook failed %d times", n)
 		}
+		if f.silent {
+			return nil
+		}
 		return catFails(ctx, e)
 	}); err != nil {
 		return err
