@@ -120,7 +120,13 @@ func DecoratorRoles(c *v1alpha1.DecoratorController, g Grant) ([]runtime.Object,
 		if err != nil {
 			return nil, fmt.Errorf("attachments[%d]: %w", i, err)
 		}
-		r.allow(resource, "", toMake...)
+		r.allow(resource, "", "get", "list", "watch", "create")
+		// Nothing is adopted, so one that is left alone is never changed. Server-side apply asks, by a dry run of the change,
+		// whether one is to be recreated.
+		if attachment.UpdateStrategy.EffectiveMethod() != v1alpha1.ChildUpdateOnDelete {
+			r.allow(resource, "", "patch")
+		}
+		r.allow(resource, "", "delete")
 	}
 	if hooks := c.Spec.Hooks; hooks != nil {
 		r.hooks(c.Spec.EndpointConfigs, hooks.Sync, hooks.Finalize, hooks.Customize)

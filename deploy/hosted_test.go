@@ -179,7 +179,10 @@ ClusterRole cairn-decorator:labels
 Role hooks/cairn-decorator:labels:credentials
   secrets list watch [token]`,
 		labels + `
-  attachments: [{apiVersion: v1, resource: services}]`: `
+  attachments:
+  - {apiVersion: v1, resource: services, updateStrategy: {method: InPlace}}
+  - {apiVersion: v1, resource: configmaps, updateStrategy: {method: Recreate}}
+  - {apiVersion: v1, resource: persistentvolumeclaims}`: `
 ClusterRole cairn-decorator:labels
   namespaces get list watch patch
   namespaces/status patch
@@ -187,7 +190,8 @@ ClusterRole cairn-decorator:labels
   deployments.apps get list watch patch
   deployments/status.apps patch
   deployments/finalizers.apps update
-  services get list watch create patch delete
+  services,configmaps get list watch create patch delete
+  persistentvolumeclaims get list watch create delete
 Role hooks/cairn-decorator:labels:credentials
   secrets list watch [token]`,
 	} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite"
+	"github.com/cairn-dev/cairn/controllers/composite/decorator"
 )
 
 // This file says what the caches hold.
@@ -31,7 +32,7 @@ func (o Options) cache() cache.Options {
 	if slices.Contains(o.Controllers, composite.Name) {
 		global = append(global, &v1alpha1.CompositeController{})
 	}
-	if slices.Contains(o.Controllers, "decorator") {
+	if slices.Contains(o.Controllers, decorator.Name) {
 		global = append(global, &v1alpha1.DecoratorController{})
 	}
 	for _, o := range global {

@@ -64,8 +64,8 @@ type Options struct {
 	// AskServer allows controllers to find out by server-side dry runs whether a stored snapshot is equivalent to its
 	// parent (rule R3). It needs the right to patch parents.
 	AskServer bool
-	// FieldManager, unless it is empty, is the name under which the children of CompositeControllers are applied by
-	// server-side apply. Otherwise they are merged as Metacontroller does by default.
+	// FieldManager, unless it is empty, is the name under which children of CompositeControllers and attachments of
+	// DecoratorControllers are applied by server-side apply. Otherwise they are merged as Metacontroller does by default.
 	FieldManager string
 	// TargetLabelSelector narrows the CompositeControllers and DecoratorControllers that are run, by their labels. Nil selects
 	// all.

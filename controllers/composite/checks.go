@@ -25,21 +25,28 @@ func (h health) available() bool { return h.failing == "" && h.left == 0 }
 
 // healthOf looks at one child that is there and is not going.
 func healthOf(key record.Child, child *unstructured.Unstructured, s strategy, now time.Time) health {
-	since := child.GetCreationTimestamp().Time
+	var passed []map[string]any
 	for _, check := range s.checks {
 		condition, failing := findCondition(child, check)
 		if failing != "" {
 			return health{failing: fmt.Sprintf("child %s failed status check: %s", key, failing)}
 		}
-		if at, err := time.Parse(time.RFC3339, text(condition, "lastTransitionTime")); err == nil && at.After(since) {
-			since = at
-		}
+		passed = append(passed, condition)
 	}
 	if s.method == v1alpha1.ChildUpdateRollingInPlace && lags(child) {
 		return health{failing: fmt.Sprintf("child %s with RollingInPlace update strategy hasn't observed latest spec", key)}
 	}
+	if s.minReady == 0 {
+		return health{}
+	}
+	since := child.GetCreationTimestamp().Time
+	for _, condition := range passed {
+		if at, err := time.Parse(time.RFC3339, text(condition, "lastTransitionTime")); err == nil && at.After(since) {
+			since = at
+		}
+	}
 	// A clock that is ahead of ours makes it no longer than the whole period (kubernetes#77203).
-	if left := since.Add(s.minReady).Sub(now); s.minReady > 0 && left > 0 {
+	if left := since.Add(s.minReady).Sub(now); left > 0 {
 		return health{left: min(left, s.minReady)}
 	}
 	return health{}
@@ -47,7 +54,8 @@ func healthOf(key record.Child, child *unstructured.Unstructured, s strategy, no
 
 // findCondition returns the condition that a check asks for, or what is wrong.
 func findCondition(child *unstructured.Unstructured, c v1alpha1.StatusConditionCheck) (condition map[string]any, failing string) {
-	list, _, _ := unstructured.NestedSlice(child.Object, "status", "conditions")
+	conditions, _, _ := unstructured.NestedFieldNoCopy(child.Object, "status", "conditions")
+	list, _ := conditions.([]any)
 	for _, item := range list {
 		m, ok := item.(map[string]any)
 		if !ok || text(m, "type") != c.Type {

@@ -148,7 +148,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // guarded is a pass that cannot end the process: what goes wrong in it concerns one parent.
-func (r *reconciler) guarded(ctx context.Context, parent *unstructured.Unstructured, m *memory, resync bool) (again time.Duration, err error) {
+func (r *reconciler) guarded(
+	ctx context.Context, parent *unstructured.Unstructured, m *memory, resync bool,
+) (again time.Duration, err error) {
 	defer func() {
 		if what := recover(); what != nil {
 			log.FromContext(ctx).Error(nil, "A pass panicked", "panic", what, "stack", string(debug.Stack()))
@@ -200,7 +202,9 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 
 // gatherAndDecide looks at what there is and decides what to do. Where the hook turns out to want an orphan, it looks again,
 // and this time claims that one: an orphan that no parent wants is left alone.
-func (r *reconciler) gatherAndDecide(ctx context.Context, parent *unstructured.Unstructured, m *memory, resync bool) (*observed, *decision, error) {
+func (r *reconciler) gatherAndDecide(
+	ctx context.Context, parent *unstructured.Unstructured, m *memory, resync bool,
+) (*observed, *decision, error) {
 	for {
 		o, err := r.gather(ctx, parent, m)
 		if err != nil {

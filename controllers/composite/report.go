@@ -77,13 +77,13 @@ func (r *reconciler) announce(o *observed, reason, message string) {
 		return // progress is in the status
 	}
 	m.event = text
-	kind := corev1.EventTypeNormal
-	r.recorder.Eventf(o.parent, nil, kind, reason, "Roll", "%s", message)
+	r.recorder.Eventf(o.parent, nil, corev1.EventTypeNormal, reason, "Roll", "%s", message)
 }
 
 func (r *reconciler) reportUnreadable(o *observed) {
 	for _, u := range o.log.unreadable {
-		r.recorder.Eventf(o.parent, nil, corev1.EventTypeWarning, "UnreadableRevision", "Resolve", "%v; it is kept, and nothing is made from it", u.Err)
+		r.recorder.Eventf(o.parent, nil, corev1.EventTypeWarning, "UnreadableRevision", "Resolve",
+			"%v; it is kept, and nothing is made from it", u.Err)
 	}
 }
 

@@ -44,7 +44,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // Setup adds to mgr what runs a controller for each CompositeController there is. It returns an error if mgr cannot take
 // it. mgr's scheme must have the types of api/metacontroller/v1alpha1.
 func Setup(ctx context.Context, mgr ctrl.Manager, o host.Options) error {
-	env, err := host.NewEnvironment(mgr, o)
+	env, err := host.NewEnvironment(mgr, o) //nolint:contextcheck // what it watches lasts as long as mgr
 	if err != nil {
 		return err
 	}

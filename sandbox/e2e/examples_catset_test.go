@@ -172,7 +172,7 @@ func TestExampleCatSet(t *testing.T) {
 	if len(middle) != 2 || middle[0].Children == 0 || middle[1].Children < 2 || !middle[1].Current {
 		t.Errorf("midway cairn history says %+v", middle)
 	}
-	_, kill = c.host("composite")
+	c.host("composite")
 	second := c.rolledOut("nginx:1.29")
 	c.untouched("a new manager", updated)
 	c.reads("rolled once", "1: 0, 2*: 5")
@@ -191,6 +191,21 @@ func TestExampleCatSet(t *testing.T) {
 		}
 	}
 	c.reads("rolled twice", "1: 0, 2: 0, 3*: 5")
+
+	// A look that finds nothing to do does nothing.
+	idle := c.pods()
+	for range 2 { // the second one begins when the first one is over
+		asked := c.calls.Load()
+		c.must(c.kubectl("annotate", "catset", "nap", "purrs="+fmt.Sprint(asked), "--overwrite"))
+		c.eventually("wait until the hook is asked", func() error {
+			if c.calls.Load() == asked {
+				return errorf("it was asked %d times", asked)
+			}
+			return nil
+		})
+	}
+	c.sameVersions("an annotation of the CatSet", idle, c.pods())
+	c.reads("annotated", "1: 0, 2: 0, 3*: 5")
 
 	// Back by two revisions.
 	if out := c.cli("undo", "catset/nap", "--to-revision", "1"); !strings.Contains(out, "rolled back to revision 1") {
@@ -211,7 +226,7 @@ func TestExampleCatSet(t *testing.T) {
 		}
 		return nil
 	})
-	c.says("RolloutWaiting", "Pod nap-4")
+	c.says("RolloutWaiting", "Pod nap-4", `"Ready"`)
 	c.cli("undo", "catset/nap")
 	c.rolledOut("nginx:1.28")
 	delete(before, "nap-4")
@@ -220,7 +235,6 @@ func TestExampleCatSet(t *testing.T) {
 
 	c.orphaned()
 	t.Logf("the hook was asked %d times", c.calls.Load())
-	_ = kill
 }
 
 // scale waits until there are so many pods.
@@ -241,25 +255,26 @@ func (c *cats) scale(replicas int) {
 	})
 }
 
-// says waits until the condition of the CatSet has this reason, and a message about a child.
-func (c *cats) says(reason, about string) {
+// says waits until condition, event and cairn status all say what the rollout waits for.
+func (c *cats) says(reason string, words ...string) {
 	c.Helper()
-	c.eventually("wait until the condition says why", func() error {
-		var set struct {
-			Status struct {
-				Conditions []struct{ Type, Status, Reason, Message string }
+	tells := func(text string) error {
+		for _, word := range append(words, reason) {
+			if !strings.Contains(text, word) {
+				return errorf("%s is not in %s", word, text)
 			}
 		}
-		if err := c.parent("CatSet", "nap", &set); err != nil {
-			return err
-		}
-		for _, is := range set.Status.Conditions {
-			if is.Status == "False" && is.Reason == reason && strings.Contains(is.Message, about) {
-				return nil
-			}
-		}
-		return errorf("conditions %+v", set.Status.Conditions)
-	})
+		return nil
+	}
+	for what, command := range map[string][]string{
+		"the condition": {"get", "catset", "nap", "-o", `jsonpath={range .status.conditions[?(@.type=="Updated")]}{.status} {.reason} {.message}`},
+		"an event":      {"get", "events.events.k8s.io", "-o", `jsonpath={range .items[?(@.regarding.kind=="CatSet")]}{.reason} {.note}{"\n"}{end}`},
+	} {
+		c.eventually(what+" says why", func() error { return tells(c.must(c.kubectl(command...))) })
+	}
+	if err := tells(c.cli("status", "catset/nap")); err != nil {
+		c.Errorf("cairn status: %v", err)
+	}
 }
 
 // orphaned deletes the CatSet without its children, and makes it again.

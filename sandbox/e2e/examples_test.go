@@ -121,7 +121,8 @@ func (x *example) colour(color string) map[string]corev1.Pod {
 func (e *env) service(name string) *corev1.Service {
 	e.Helper()
 	var s corev1.Service
-	if err := e.Get(e.Context(), types.NamespacedName{Namespace: e.namespace, Name: name}, &s); client.IgnoreNotFound(err) != nil {
+	err := e.Get(e.Context(), types.NamespacedName{Namespace: e.namespace, Name: name}, &s)
+	if err != nil && !apierrors.IsNotFound(err) {
 		e.Fatal(err)
 	}
 	return &s
@@ -211,12 +212,12 @@ func TestExampleServicePerPod(t *testing.T) {
 	x.must(x.kubectl("apply", "-f", manifest("serviceperpod", "statefulset.yaml")))
 	x.services("store-0 store-1 store-2")
 	x.eventually("wait until a Service reaches its pod, and no other", func() error {
-		var slices discoveryv1.EndpointSliceList
-		if err := x.List(t.Context(), &slices, client.InNamespace(x.namespace), client.MatchingLabels{discoveryv1.LabelServiceName: "store-1"}); err != nil {
+		var routes discoveryv1.EndpointSliceList
+		if err := x.List(t.Context(), &routes, client.InNamespace(x.namespace), client.MatchingLabels{discoveryv1.LabelServiceName: "store-1"}); err != nil {
 			return err
 		}
-		if len(slices.Items) != 1 || len(slices.Items[0].Endpoints) != 1 || slices.Items[0].Endpoints[0].TargetRef.Name != "store-1" {
-			return errorf("slices %+v", slices.Items)
+		if len(routes.Items) != 1 || len(routes.Items[0].Endpoints) != 1 || routes.Items[0].Endpoints[0].TargetRef.Name != "store-1" {
+			return errorf("endpoints %+v", routes.Items)
 		}
 		return nil
 	})

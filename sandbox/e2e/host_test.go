@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -39,7 +40,10 @@ import (
 type hosting struct {
 	*env
 
-	selector      labels.Set
+	selector labels.Set
+	// user is who the manager is, an administrator if it is empty.
+	user string
+
 	built, closed atomic.Int32
 	parents       sync.Map // those that passes were run for
 }
@@ -60,6 +64,7 @@ func (h *hosting) start() (stop func()) {
 	}
 	cfg := h.sandbox.Config()
 	cfg.QPS = -1
+	cfg.Impersonate.UserName = h.user
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                  scheme,
 		Logger:                  klog.Background(),
@@ -296,6 +301,49 @@ func (h *hosting) forgetThings() {
 		}
 		return client.IgnoreNotFound(err)
 	})
+}
+
+// hostRole lets a user host controllers, and see no parents.
+const hostRole = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: host-test}
+rules:
+- {apiGroups: [metacontroller.k8s.io], resources: [compositecontrollers, controllerrevisions], verbs: [get, list, watch]}
+- {apiGroups: [metacontroller.k8s.io], resources: [compositecontrollers/status], verbs: [patch]}
+- {apiGroups: [events.k8s.io], resources: [events], verbs: [create, patch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: host-test}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: host-test}
+subjects:
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: host-test}
+`
+
+// TestHostedControllerWithoutRights: the condition says what is missing, and the controller starts once it is there.
+func TestHostedControllerWithoutRights(t *testing.T) {
+	h := newHosting(t)
+	if err := install.Apply(t.Context(), h.sandbox.Config(), hostRole); err != nil {
+		t.Fatal(err)
+	}
+	h.user = "host-test"
+	h.start()
+	c := h.describe("v1", "configmaps")
+	h.eventually("wait for the reason", func() error {
+		h.ready(c, host.Starting)
+		why := meta.FindStatusCondition(c.Status.Conditions, host.Ready).Message
+		if !strings.Contains(why, `User "host-test" cannot list resource "configmaps"`) {
+			return errors.New(why)
+		}
+		return nil
+	})
+	allowed := strings.ReplaceAll(hostRole, "rules:", `rules:
+- {apiGroups: [""], resources: [configmaps], verbs: [get, list, watch]}`)
+	if err := install.Apply(t.Context(), h.sandbox.Config(), allowed); err != nil {
+		t.Fatal(err)
+	}
+	h.ready(c, host.Running)
 }
 
 func TestHostingEndsAtOnce(t *testing.T) {

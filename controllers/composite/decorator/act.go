@@ -148,6 +148,14 @@ func (r *Reconciler) delete(ctx context.Context, o *observed, d deletion) error 
 // update changes an attachment in place, unless it changed since.
 func (r *Reconciler) update(ctx context.Context, o *observed, u update) error {
 	log.FromContext(ctx).V(1).Info("Changing an attachment", "attachment", describe(u.attachment), "reason", u.reason)
+	if r.fieldManager != "" {
+		written, err := r.applyTo(ctx, o, u.attachment, u.desired)
+		if err != nil {
+			return fmt.Errorf("apply %s (%s): %w", describe(u.attachment), u.reason, err)
+		}
+		r.wrote(o, written)
+		return nil
+	}
 	body, err := u.result.Patch(u.attachment.Object)
 	if err != nil {
 		return fmt.Errorf("change %s: %w", describe(u.attachment), err)
@@ -161,13 +169,18 @@ func (r *Reconciler) update(ctx context.Context, o *observed, u update) error {
 		return fmt.Errorf("change %s (%s): %w", describe(u.attachment), u.reason, err)
 	}
 	r.served.put(u.attachment, u.desired, written.Object)
-	r.ledger.Wrote(o.object.GetUID(), r.writers[keyOf(written).GroupKind].Resource, written)
+	r.wrote(o, written)
 	return nil
+}
+
+// wrote makes the next pass wait until the cache shows an attachment as the API server returned it.
+func (r *Reconciler) wrote(o *observed, attachment *unstructured.Unstructured) {
+	r.ledger.Wrote(o.object.GetUID(), r.writers[keyOf(attachment).GroupKind].Resource, attachment)
 }
 
 // create makes an attachment. What has its name and was not made by us is left alone, whoever wants it.
 func (r *Reconciler) create(ctx context.Context, o *observed, c creation) error {
-	attachment, err := newAttachment(o, c.attachment)
+	attachment, err := r.newAttachment(o, c.attachment)
 	if err != nil {
 		return fmt.Errorf("make %s: %w", describe(c.attachment), err)
 	}
@@ -180,14 +193,20 @@ func (r *Reconciler) create(ctx context.Context, o *observed, c creation) error 
 	case how == ownership.Taken:
 		return fmt.Errorf("make %s: there is one already that %s did not make for this object, and it is left as it is",
 			describe(c.attachment), r.name)
+	case how == ownership.Created && r.fieldManager != "":
+		err = r.migrate(ctx, attachment)
+		r.wrote(o, attachment)
 	case how == ownership.Created:
 		r.served.put(attachment, c.attachment, attachment.Object)
 	}
-	return nil
+	return err
 }
 
 // newAttachment returns an attachment as it is created: with what was applied to it, and the object as its controller.
-func newAttachment(o *observed, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (r *Reconciler) newAttachment(o *observed, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if r.fieldManager != "" {
+		return applied(o, desired), nil
+	}
 	content, err := apply.New(desired.Object)
 	if err != nil {
 		return nil, err

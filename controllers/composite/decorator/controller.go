@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -79,6 +80,10 @@ type Reconciler struct {
 	fresh   map[schema.GroupKind]*ownership.Confirmer
 	memo    *apply.Memo
 	served  *servings
+	// fieldManager, unless it is empty, is the name under which attachments are kept by server-side apply. trials are what
+	// that would come to, by the UID of an attachment.
+	fieldManager string
+	trials       *lru.Cache
 	// confirmed are the UIDs of objects that were read past the cache, stated what became of their statuses. Losing an entry
 	// costs a request.
 	confirmed, stated sync.Map

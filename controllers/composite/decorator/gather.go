@@ -64,7 +64,7 @@ func (r *Reconciler) gatherKind(ctx context.Context, o *observed, resource host.
 		return fmt.Errorf("list the %s of %s: %w", resource, describe(o.object), err)
 	}
 	for i := range list.Items {
-		if item := &list.Items[i]; r.made(item) && metav1.IsControlledBy(item, o.object) {
+		if item := &list.Items[i]; r.made(item) {
 			group.Objects = append(group.Objects, item)
 			o.attachments[keyOf(item)] = item
 		}

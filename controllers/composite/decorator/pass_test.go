@@ -224,6 +224,55 @@ func (n noting) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error)
 	return n.asker.Ask(ctx, q)
 }
 
+// TestGoing: once an object that goes was finalized, or if it went before anything was done for it, it is left alone.
+func TestGoing(t *testing.T) {
+	const ours = finalizerPrefix + "service-per-pod"
+	for name, c := range map[string]struct {
+		spec       string
+		finalizers []string
+		asked      string
+		left       []string
+	}{
+		"finalized already":       {perPod, nil, "", []string{"example.com/stays"}},
+		"to be finalized":         {perPod, []string{ours}, "finalize web", []string{"example.com/stays"}},
+		"of an earlier spec":      {strings.Replace(perPod, "finalize: {}", "", 1), []string{ours}, "sync web", []string{"example.com/stays"}},
+		"without a finalize hook": {strings.Replace(perPod, "finalize: {}", "", 1), nil, "sync web", []string{"example.com/stays"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := web(t, 2)
+			o.SetFinalizers(c.finalizers)
+			going(o)
+			w := newWorld(t, controller(t, "service-per-pod", c.spec), servicePerPod, o)
+			w.mustReconcile(webRequest)
+			if got := strings.Join(w.asked, ", "); got != c.asked {
+				t.Errorf("asked %q, want %q", got, c.asked)
+			}
+			if diff := cmp.Diff(c.left, w.get(statefulSets, "web").GetFinalizers()); diff != "" {
+				t.Errorf("finalizers (-want +got):\n%s", diff)
+			}
+			if got := w.names(services); len(got) > 0 {
+				t.Errorf("services %v", got)
+			}
+		})
+	}
+}
+
+// TestFinalizerOfAnEarlierSpec: a finalizer that no hook stands behind any more is taken back.
+func TestFinalizerOfAnEarlierSpec(t *testing.T) {
+	for name, change := range map[string]func(*unstructured.Unstructured){"decorated": func(*unstructured.Unstructured) {}, "taken out": optOut} {
+		t.Run(name, func(t *testing.T) {
+			o := web(t, 1)
+			change(o)
+			o.SetFinalizers([]string{finalizerPrefix + "service-per-pod", "other"})
+			w := newWorld(t, controller(t, "service-per-pod", strings.Replace(perPod, "finalize: {}", "", 1)), servicePerPod, o)
+			w.settle(webRequest)
+			if got := w.get(statefulSets, "web").GetFinalizers(); !cmp.Equal(got, []string{"other"}) {
+				t.Errorf("finalizers %v", got)
+			}
+		})
+	}
+}
+
 // TestTwoDecorators: each keeps its own attachments and its own finalizer, and leaves those of the other one.
 func TestTwoDecorators(t *testing.T) {
 	one := newWorld(t, controller(t, "one", perPod), servicePerPod, web(t, 2))

@@ -3,7 +3,6 @@ package decorator
 import (
 	"context"
 	"fmt"
-	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,6 +18,9 @@ import (
 
 // compare says what applying desired to an attachment comes to.
 func (r *Reconciler) compare(ctx context.Context, o *observed, attachment, desired *unstructured.Unstructured) (apply.Result, error) {
+	if r.fieldManager != "" {
+		return r.try(ctx, o, attachment, desired)
+	}
 	known := r.served.of(attachment, desired)
 	result, err := r.memo.Child("", attachment, desired, known)
 	doubt := err == nil && result.Content && result.Reapplied && known == nil
@@ -39,7 +41,7 @@ func (r *Reconciler) compare(ctx context.Context, o *observed, attachment, desir
 // dryRun asks the API server what it makes of an attachment, under a name that is free. It returns nil if that is refused:
 // an address or a port that only one object can have, say.
 func (r *Reconciler) dryRun(ctx context.Context, o *observed, desired *unstructured.Unstructured) (apply.Served, error) {
-	probe, err := newAttachment(o, desired)
+	probe, err := r.newAttachment(o, desired)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +72,7 @@ func newServings(size int) *servings { return &servings{lru.New(size)} }
 // of returns what the API server made of desired, nil if that is not known.
 func (s *servings) of(attachment, desired *unstructured.Unstructured) apply.Served {
 	if v, ok := s.kept.Get(attachment.GetUID()); ok {
-		if known := v.(serving); reflect.DeepEqual(known.desired, desired.Object) { //nolint:forcetypeassert // put stores them
+		if known := v.(serving); apply.Equal(known.desired, desired.Object) { //nolint:forcetypeassert // put stores them
 			return known.object
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -86,6 +87,9 @@ func (b *builder) build(ctx context.Context, dc *v1alpha1.DecoratorController) (
 		return nil, err
 	}
 	r := newReconciler(s, b.env.Cache, b.env.Client, b.env.Live, ledger, b.env.Recorder)
+	if b.env.FieldManager != "" {
+		r.applyAs(b.env.FieldManager)
+	}
 	r.forgotten = b.env.Memory.Forget
 	if h.sync != nil {
 		r.sync = h.sync
@@ -94,6 +98,15 @@ func (b *builder) build(ctx context.Context, dc *v1alpha1.DecoratorController) (
 		r.finalize = h.finalize
 	}
 	return &host.Controller{Reconciler: r, Sources: b.sources(ctx, dc, r, h), Close: h.close}, nil
+}
+
+// applyAs makes attachments be kept by server-side apply under that name.
+func (r *Reconciler) applyAs(fieldManager string) {
+	r.fieldManager = fieldManager
+	for kind, writer := range r.writers {
+		writer.Client = client.WithFieldOwner(r.client, fieldManager)
+		r.writers[kind] = writer
+	}
 }
 
 // findStatuses finds out which kinds have a status that is a resource of its own.
@@ -188,6 +201,7 @@ func newReconciler(
 		fresh:    map[schema.GroupKind]*ownership.Confirmer{},
 		memo:     apply.NewMemo(remembered),
 		served:   newServings(remembered),
+		trials:   lru.New(remembered),
 	}
 	for _, a := range s.attachments {
 		kind := a.Kind.GroupKind()

@@ -29,10 +29,11 @@ type memoryKey struct {
 	revision   string
 }
 
-// memory is one answer, decoded, and what it answered.
+// memory is one answer, decoded, and what it answered. body says what it was made of.
 type memory struct {
 	question [sha256.Size]byte
 	etag     string
+	body     [sha256.Size]byte
 	answer   any // *Answer or []Rule
 	size     int // of the body
 }

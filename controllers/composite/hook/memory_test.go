@@ -134,6 +134,29 @@ func TestAFailureIsNotRemembered(t *testing.T) {
 	}
 }
 
+// TestTheSameAnswer: what is said again is not read again, so that whoever compares answers sees that nothing changed.
+func TestTheSameAnswer(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, calls []call) {
+		fmt.Fprintf(w, `{"status":{"half":%d},"children":[]}`, len(calls)/2)
+	})
+	h := newHook(t, options(s.URL))
+	q := &hook.Question{Parent: catset("1"), Again: true}
+	var answers []*hook.Answer
+	for range 4 { // 0 1 1 2
+		answer, err := h.Ask(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers = append(answers, answer)
+	}
+	if answers[0] == answers[1] || answers[1] != answers[2] || answers[2] == answers[3] || s.count() != 4 {
+		t.Errorf("%d calls, answers %v", s.count(), answers)
+	}
+	if got := answers[3].Status["half"]; got != int64(2) {
+		t.Errorf("the last answer is %v", got)
+	}
+}
+
 // conditional answers by revision, which it reads off the parent, and with 304 or 412 when it can.
 func conditional(same int) func(http.ResponseWriter, []call) {
 	return func(w http.ResponseWriter, calls []call) {

@@ -57,9 +57,10 @@ type world struct {
 	recorder *fakeserver.Recorder
 
 	mu sync.Mutex
-	// statuses are the patches of status; refuse, if set, refuses them.
+	// statuses are the patches of status; refuse, if set, refuses them. prune drops them, as a CRD without such fields does.
 	statuses []string
 	refuse   error
+	prune    bool
 	running  sync.WaitGroup
 }
 
@@ -95,9 +96,9 @@ func (w *world) patchStatus(
 	}
 	w.mu.Lock()
 	w.statuses = append(w.statuses, string(body))
-	err = w.refuse
+	err, prune := w.refuse, w.prune
 	w.mu.Unlock()
-	if err != nil {
+	if err != nil || prune {
 		return err
 	}
 	return c.SubResource(sub).Patch(ctx, o, patch, opts...)
@@ -248,18 +249,32 @@ func (c *caches) key(o client.Object) informerKey {
 	return informerKey{kind, untyped}
 }
 
-func (c *caches) GetInformer(_ context.Context, o client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+func (c *caches) GetInformer(ctx context.Context, o client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	kind := c.informer(o)
+	var options cache.InformerGetOptions
+	for _, f := range opts {
+		f(&options)
+	}
+	if options.BlockUntilSynced == nil || *options.BlockUntilSynced {
+		if !toolscache.WaitForCacheSync(ctx.Done(), kind.HasSynced) {
+			return nil, ctx.Err()
+		}
+	}
+	return kind, nil
+}
+
+func (c *caches) informer(o client.Object) *oneKind {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := c.key(o)
 	if known := c.informers[key]; known != nil {
-		return known, nil
+		return known
 	}
 	ctx, stop := context.WithCancel(c.ctx)
 	kind := &oneKind{toolscache.NewSharedIndexInformer(c.listWatch(key, o), o, 0, toolscache.Indexers{}), stop}
 	c.informers[key] = kind
 	c.running.Go(func() { kind.RunWithContext(ctx) })
-	return kind, nil
+	return kind
 }
 
 func (c *caches) GetInformerForKind(context.Context, schema.GroupVersionKind, ...cache.InformerGetOption) (cache.Informer, error) {
@@ -275,12 +290,8 @@ func (c *caches) RemoveInformer(_ context.Context, o client.Object) error {
 	return nil
 }
 
-func (c *caches) IndexField(ctx context.Context, o client.Object, field string, index client.IndexerFunc) error {
-	informer, err := c.GetInformer(ctx, o)
-	if err != nil {
-		return err
-	}
-	return informer.AddIndexers(toolscache.Indexers{"field:" + field: func(item any) ([]string, error) {
+func (c *caches) IndexField(_ context.Context, o client.Object, field string, index client.IndexerFunc) error {
+	return c.informer(o).AddIndexers(toolscache.Indexers{"field:" + field: func(item any) ([]string, error) {
 		return index(item.(client.Object)), nil
 	}})
 }

@@ -127,8 +127,8 @@ func TestObjectsOfResources(t *testing.T) {
 }
 
 var (
-	pods       = Resource{schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, true}
-	secretResource    = Resource{schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, true}
+	pods           = Resource{schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, true}
+	secretResource = Resource{schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, true}
 )
 
 // TestLedgerOfRunningInformers: children are indexed while their informer runs, twice is once, and the ledger looks into
@@ -183,8 +183,10 @@ func TestIndexDoesNotWait(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.caches.listing("Secret", forbidden())
 		env := w.environment()
+		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+		defer cancel()
 		before := time.Now()
-		if err := env.Index(w.ctx, secretResource); err != nil {
+		if err := env.Index(ctx, secretResource); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(before); took != 0 {

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -75,7 +74,9 @@ const decorators = `
 
 // decoration is what a decorator's hook is told.
 type decoration struct {
-	Object      *unstructured.Unstructured
+	Object *unstructured.Unstructured
+	// Parent is what a customize hook calls the object.
+	Parent      *unstructured.Unstructured
 	Attachments map[string]map[string]*unstructured.Unstructured
 	Related     map[string]map[string]*unstructured.Unstructured
 	Finalizing  bool
@@ -91,8 +92,9 @@ type decorating struct {
 }
 
 // newDecorating returns a lab with the controllers of a manifest, whose hooks are answered by path, and a manager that runs
-// them, with the rights that each of them needs and no more. It runs StatefulSets as well.
-func newDecorating(t *testing.T, manifest string, hooks map[string]func(decoration) any) *decorating {
+// them, with the rights that each of them needs and no more. It runs StatefulSets as well. A field manager is the name by
+// which it applies attachments, where it is to do so by server-side apply.
+func newDecorating(t *testing.T, manifest string, hooks map[string]func(decoration) any, fieldManager string) *decorating {
 	t.Helper()
 	d := &decorating{lab: newLab(t)}
 	mux := http.NewServeMux()
@@ -124,12 +126,12 @@ func newDecorating(t *testing.T, manifest string, hooks map[string]func(decorati
 		d.create(dc)
 		t.Cleanup(func() { _ = d.Delete(context.WithoutCancel(t.Context()), dc) })
 	}
-	d.manager()
+	d.manager(fieldManager)
 	return d
 }
 
-// manager runs cairn until the returned function is called or the test ends.
-func (d *decorating) manager() (stop func()) {
+// manager runs cairn until the test ends.
+func (d *decorating) manager(fieldManager string) {
 	d.Helper()
 	controllers := []string{decorator.Name, "statefulset"}
 	cfg, err := install.Roles(d.Context(), d.sandbox.Config(), controllers, false)
@@ -144,17 +146,15 @@ func (d *decorating) manager() (stop func()) {
 		done <- manager.Run(ctx, manager.Options{
 			Config: cfg, Controllers: controllers, Logger: klog.Background(),
 			HookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, HookAllowAPIServers: true,
-			MetricsBindAddress: manager.Off, HealthProbeBindAddress: manager.Off,
+			MetricsBindAddress: manager.Off, HealthProbeBindAddress: manager.Off, FieldManager: fieldManager,
 		})
 	}()
-	stop = sync.OnceFunc(func() {
+	d.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			d.Errorf("the manager ended with: %v", err)
 		}
 	})
-	d.Cleanup(stop)
-	return stop
 }
 
 // count counts requests about this lab's namespace.
@@ -300,17 +300,27 @@ func (d *decorating) quiet() {
 
 // TestServicePerPod opts a running StatefulSet in, changes and scales it, and opts it out again: its pods notice nothing.
 func TestServicePerPod(t *testing.T) {
-	d := newDecorating(t, decorators, servicePerPodHooks)
+	for name, fieldManager := range map[string]string{"dynamic apply": "", "server-side apply": "metacontroller"} {
+		t.Run(name, func(t *testing.T) { testServicePerPod(t, fieldManager) })
+	}
+}
+
+func testServicePerPod(t *testing.T, fieldManager string) {
+	t.Helper()
+	d := newDecorating(t, decorators, servicePerPodHooks, fieldManager)
 	set := d.nginx(3, nil)
 	d.create(set)
 	before := d.uidsOf(set, 3)
 	d.services()
+	d.quiet()
+	asked, requests := d.asked.Load(), d.requests.Load()
 
 	d.change(set, func() {
 		set.Annotations = map[string]string{"service-per-pod-label": "pod-name", "service-per-pod-ports": "80:8080"}
 	})
 	made := d.services("nginx-0:nginx-0->80:8080", "nginx-1:nginx-1->80:8080", "nginx-2:nginx-2->80:8080")
 	d.quiet()
+	t.Logf("to attach 3 Services took %d calls of the hook and %d requests", d.asked.Load()-asked, d.requests.Load()-requests)
 	if ready := meta.FindStatusCondition(d.status(0), host.Ready); ready == nil || ready.Status != metav1.ConditionTrue {
 		t.Errorf("the controller says %+v", ready)
 	}
@@ -371,7 +381,7 @@ func TestDecoratedObjectIsDeleted(t *testing.T) {
 		}
 		return finalizeServicePerPod(in)
 	}
-	d := newDecorating(t, decorators, hooks)
+	d := newDecorating(t, decorators, hooks, "")
 	set := d.nginx(2, map[string]string{"service-per-pod-label": "pod-name", "service-per-pod-ports": "80:8080"})
 	d.create(set)
 	d.services("nginx-0:nginx-0->80:8080", "nginx-1:nginx-1->80:8080")

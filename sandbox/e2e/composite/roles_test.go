@@ -3,10 +3,13 @@ package composite
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
@@ -30,6 +33,8 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/cli"
+	"github.com/cairn-dev/cairn/controllers/composite"
+	"github.com/cairn-dev/cairn/controllers/composite/decorator"
 	"github.com/cairn-dev/cairn/deploy"
 	"github.com/cairn-dev/cairn/manager"
 	"github.com/cairn-dev/cairn/sandbox/install"
@@ -109,6 +114,24 @@ func named(group, resource, sub string) string {
 	return resource
 }
 
+// exactly fails the test if anything was refused, or anything that manifests grant was not used.
+func (a *audit) exactly(t *testing.T, manifests ...string) {
+	t.Helper()
+	for _, what := range a.refused() {
+		t.Errorf("refused: %s", what)
+	}
+	for _, what := range granted(t, manifests...) {
+		verb, resource, _ := strings.Cut(what, " ")
+		switch {
+		case a.did(what):
+		case verb == "list" && a.did("watch "+resource): // where a watch does not begin with what there is
+		case what == "patch events.events.k8s.io": // when one is repeated about the same version of an object
+		default:
+			t.Errorf("granted and not used: %s", what)
+		}
+	}
+}
+
 // identity is a service account of a test's own, which may do what the shared roles and those of its controllers say.
 type identity struct{ lab *lab }
 
@@ -118,7 +141,8 @@ func (i identity) apply(manifests ...string) {
 	for n, manifest := range manifests {
 		manifests[n] = strings.NewReplacer(
 			"name: "+deploy.ServiceAccount, "name: "+i.name(),
-			"name: cairn-composite\n", "name: "+i.name()+"\n",
+			"name: cairn-"+composite.Name+"\n", "name: "+i.name()+"\n",
+			"name: cairn-"+decorator.Name+"\n", "name: "+i.name()+"\n",
 		).Replace(manifest)
 	}
 	if err := install.Apply(i.lab.Context(), i.lab.sandbox.Config(), manifests...); err != nil {
@@ -128,10 +152,10 @@ func (i identity) apply(manifests ...string) {
 
 func (i identity) name() string { return "cairn-" + i.lab.namespace }
 
-// shared are the roles of all composite controllers.
-func shared(t *testing.T) string {
+// shared are the roles of all controllers of a kind.
+func shared(t *testing.T, name string) string {
 	t.Helper()
-	roles, err := deploy.Roles("composite", false)
+	roles, err := deploy.Roles(name, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +184,7 @@ func (i identity) run(o manager.Options) *audit {
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + deploy.Namespace, "system:authenticated"},
 	}
 	cfg.Wrap(a.wrap)
-	o.Config, o.Controllers, o.Logger = cfg, []string{"composite"}, klog.Background()
+	o.Config, o.Logger = cfg, klog.Background()
 	o.MetricsBindAddress, o.HealthProbeBindAddress = manager.Off, manager.Off
 	o.HookAllow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(l.Context()))
@@ -173,6 +197,16 @@ func (i identity) run(o manager.Options) *audit {
 		}
 	})
 	return a
+}
+
+// asksFor returns the address of a customize hook that asks for all objects of a resource, and the certificate that it is
+// trusted by.
+func (l *lab) asksFor(apiVersion, resource string) (url, ca string) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"relatedResources":[{"apiVersion":%q,"resource":%q}]}`, apiVersion, resource)
+	}))
+	l.Cleanup(server.Close)
+	return server.URL, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 }
 
 // granted lists what roles grant, as an audit has it. What is granted for the sake of admission is never asked for.
@@ -204,14 +238,21 @@ func granted(t *testing.T, manifests ...string) []string {
 // TestRolesAreExact goes through everything that a manager does for a controller.
 func TestRolesAreExact(t *testing.T) {
 	l := newLab(t)
+	related, ca := l.asksFor("v1", "services")
 	cc := l.install(l.controller(func(cc *v1alpha1.CompositeController) {
 		cc.Spec.ParentResource.RevisionHistory.Limit = new(int32(0))
+		bundle := &v1alpha1.CABundle{ConfigMapRef: &v1alpha1.CABundleReference{Name: "ca", Namespace: l.namespace}}
+		token := v1alpha1.SecretKeyReference{SecretReference: v1alpha1.SecretReference{Name: "token", Namespace: l.namespace}, Key: "token"}
+		cc.Spec.Hooks.Sync.Webhook.Authorization = &v1alpha1.Authorization{SecretRef: token}
 		cc.Spec.Hooks.Finalize = cc.Spec.Hooks.Sync
+		cc.Spec.Hooks.Customize = &v1alpha1.Hook{Webhook: &v1alpha1.Webhook{URL: new(related), CABundle: bundle}}
 	}))
-	own := deploy.YAML(l.roles(cc, deploy.Grant{}))
+	l.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "token"}, StringData: map[string]string{"token": "t"}})
+	l.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "ca"}, Data: map[string]string{"ca.crt": ca}})
+	own := deploy.YAML(l.roles(cc, deploy.Grant{Related: []schema.GroupResource{{Resource: "services"}}}))
 	me := identity{l}
-	me.apply(shared(t), own)
-	a := me.run(manager.Options{})
+	me.apply(shared(t, composite.Name), own)
+	a := me.run(manager.Options{Controllers: []string{composite.Name}})
 
 	// An orphan is adopted, the others are made; they are rolled, and the old revision is deleted.
 	set := l.set(setKind, "web", 2, "nginx:1.27")
@@ -251,17 +292,6 @@ func TestRolesAreExact(t *testing.T) {
 		}
 		return nil
 	})
-	// A controller that cannot be started says so again and again: an event that was sent before is patched.
-	l.install(l.controller(func(cc *v1alpha1.CompositeController) {
-		cc.Name += "-broken"
-		cc.Spec.ParentResource.Resource = "nothings"
-	}))
-	l.eventually("wait until an event is repeated", func() error {
-		if !a.did("patch events.events.k8s.io") {
-			return errors.New("there is none")
-		}
-		return nil
-	})
 	// The finalizer goes with the parent.
 	l.answer(func(in request) any { return m{"status": m{}, "children": []any{}, "finalized": in.Finalizing} })
 	if err := l.Delete(l.Context(), set); err != nil {
@@ -275,16 +305,7 @@ func TestRolesAreExact(t *testing.T) {
 		return nil
 	})
 
-	for _, what := range a.refused() {
-		t.Errorf("refused: %s", what)
-	}
-	for _, what := range granted(t, shared(t), own) {
-		// An informer lists only if the API server does not send what there is at the beginning of a watch.
-		verb, resource, _ := strings.Cut(what, " ")
-		if !a.did(what) && (verb != "list" || !a.did("watch "+resource)) {
-			t.Errorf("granted and not used: %s", what)
-		}
-	}
+	a.exactly(t, shared(t, composite.Name), own)
 }
 
 // TestRolesWithoutFinalizers: what no request shows is needed for admission (OwnerReferencesPermissionEnforcement).
@@ -298,8 +319,8 @@ func TestRolesWithoutFinalizers(t *testing.T) {
 	}
 	cluster.Rules = slices.DeleteFunc(cluster.Rules, func(r rbacv1.PolicyRule) bool { return r.Resources[0] == "sets/finalizers" })
 	me := identity{l}
-	me.apply(shared(t), deploy.YAML(roles))
-	me.run(manager.Options{})
+	me.apply(shared(t, composite.Name), deploy.YAML(roles))
+	me.run(manager.Options{Controllers: []string{composite.Name}})
 	set := l.set(setKind, "web", 1, "nginx:1.27")
 	l.create(set)
 	l.reports(set, "SyncError", "cannot set blockOwnerDeletion")
@@ -318,8 +339,8 @@ func TestRolesInOneNamespace(t *testing.T) {
 		}
 	}
 	me := identity{l}
-	me.apply(shared(t), deploy.YAML(roles))
-	a := me.run(manager.Options{Namespace: l.namespace})
+	me.apply(shared(t, composite.Name), deploy.YAML(roles))
+	a := me.run(manager.Options{Controllers: []string{composite.Name}, Namespace: l.namespace})
 	set := l.set(setKind, "web", 2, "nginx:1.27")
 	l.create(set)
 	l.rolledOut(set)
@@ -351,4 +372,113 @@ func TestRolesOfAControllerInTheCluster(t *testing.T) {
 	if _, got, _ := strings.Cut(out.String(), "\".\n"); got != want {
 		t.Error(cmp.Diff(want, got))
 	}
+}
+
+// TestDecoratorRolesAreExact goes through everything that a manager does for a decorator.
+func TestDecoratorRolesAreExact(t *testing.T) {
+	l := newLab(t)
+	dc := &v1alpha1.DecoratorController{
+		ObjectMeta: metav1.ObjectMeta{Name: l.name},
+		Spec: v1alpha1.DecoratorControllerSpec{
+			Resources: []v1alpha1.DecoratorResource{{
+				ResourceRule:  v1alpha1.ResourceRule{APIVersion: "test.cairn.dev/v1", Resource: "sets"},
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"lab": l.namespace}},
+			}},
+			Attachments: []v1alpha1.Attachment{{
+				ResourceRule:   v1alpha1.ResourceRule{APIVersion: "v1", Resource: "configmaps"},
+				UpdateStrategy: &v1alpha1.AttachmentUpdateStrategy{Method: v1alpha1.ChildUpdateInPlace},
+			}},
+			Hooks: &v1alpha1.DecoratorControllerHooks{
+				Sync:     &v1alpha1.Hook{Webhook: &v1alpha1.Webhook{URL: new(l.url + "/sync")}},
+				Finalize: &v1alpha1.Hook{Webhook: &v1alpha1.Webhook{URL: new(l.url + "/finalize")}},
+			},
+		},
+	}
+	roles, err := deploy.DecoratorRoles(dc, deploy.Grant{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := deploy.YAML(roles)
+	me := identity{l}
+	me.apply(shared(t, decorator.Name), own)
+	l.create(dc)
+	t.Cleanup(func() { _ = l.Delete(context.WithoutCancel(t.Context()), dc) })
+	l.attach("one", "two")
+	a := me.run(manager.Options{Controllers: []string{decorator.Name}})
+
+	set := l.set(setKind, "web", 1, "nginx:1.27")
+	l.create(set)
+	l.attached("one", "1")
+	l.attached("two", "1")
+	l.scale(set, 2)
+	l.attached("one", "2")
+	l.attach("one")
+	l.scale(set, 3)
+	l.eventually("wait until an attachment is deleted", func() error {
+		err := l.Get(t.Context(), client.ObjectKey{Namespace: l.namespace, Name: "two"}, &corev1.ConfigMap{})
+		if client.IgnoreNotFound(err) != nil || err == nil {
+			return fmt.Errorf("it is there (%w)", err)
+		}
+		return nil
+	})
+	l.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "taken"}})
+	l.attach("one", "taken")
+	l.scale(set, 4)
+	for _, what := range []string{"get configmaps", "patch sets.test.cairn.dev/status"} {
+		l.eventually("wait for "+what, func() error {
+			if !a.did(what) {
+				return errors.New("it was not asked")
+			}
+			return nil
+		})
+	}
+	l.attach("one")
+	if err := l.Delete(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	l.eventually("wait until the object is gone", func() error {
+		err := l.Get(t.Context(), client.ObjectKeyFromObject(set), set.DeepCopy())
+		if client.IgnoreNotFound(err) != nil || err == nil {
+			return fmt.Errorf("it is there (%w)", err)
+		}
+		return nil
+	})
+	a.exactly(t, shared(t, decorator.Name), own)
+}
+
+// attach makes the webhook want config maps of these names, which hold the number of replicas.
+func (l *lab) attach(names ...string) {
+	l.fail(func(w http.ResponseWriter, r *http.Request) {
+		var in decoration
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		replicas, _, _ := unstructured.NestedInt64(in.Object.Object, "spec", "replicas")
+		attachments := []any{}
+		for _, name := range names {
+			attachments = append(attachments, m{
+				"apiVersion": "v1", "kind": "ConfigMap", "metadata": m{"name": name}, "data": m{"replicas": fmt.Sprint(replicas)},
+			})
+		}
+		_ = json.NewEncoder(w).Encode(m{ //nolint:errchkjson // a hook that cannot answer fails its test
+			"labels": m{"replicas": fmt.Sprint(replicas)}, "status": m{"replicas": replicas},
+			"attachments": attachments, "finalized": in.Finalizing,
+		})
+	})
+}
+
+// attached waits for a config map that holds this number of replicas.
+func (l *lab) attached(name, replicas string) {
+	l.Helper()
+	l.eventually("wait for "+name, func() error {
+		var c corev1.ConfigMap
+		if err := l.Get(l.Context(), client.ObjectKey{Namespace: l.namespace, Name: name}, &c); err != nil {
+			return err
+		}
+		if c.Data["replicas"] != replicas {
+			return fmt.Errorf("it holds %v", c.Data)
+		}
+		return nil
+	})
 }

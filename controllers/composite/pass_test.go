@@ -1,0 +1,186 @@
+package composite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
+)
+
+func TestAPassThatHasNothingToDoCostsNothing(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.settle()
+	p.Forget()
+	for range 3 {
+		_, err := p.pass()
+		must(t, err)
+	}
+	if calls := p.Calls(); len(calls) > 0 {
+		t.Errorf("requests: %v", calls)
+	}
+}
+
+func TestRollsAndGoesBack(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.settle()
+	if got := p.updated(); !strings.HasPrefix(got, "True OnLatestRevision: latest ControllerRevision: cats.example.com-") {
+		t.Error(got)
+	}
+	for _, step := range []struct{ image, revisions string }{
+		{"b", "1:a:0 2:b:3"}, {"c", "1:a:0 2:b:0 3:c:3"}, {"a", "2:b:0 3:c:0 4:a:3"},
+	} {
+		p.edit("image", step.image)
+		if least := p.settle(); least < 2 {
+			t.Errorf("only %d of 3 were ready at a time", least)
+		}
+		if !p.all(step.image) {
+			t.Error(p.images())
+		}
+		if got := strings.Join(p.revisions(), " "); got != step.revisions {
+			t.Errorf("revisions %s, want %s", got, step.revisions)
+		}
+	}
+	for _, asked := range p.asked {
+		if asked != "" {
+			t.Errorf("nothing was lost, and the hook was asked about %s", asked)
+		}
+	}
+}
+
+// TestIntentFirst: the revision that a child moves to says so before the child is touched, in one write a pass.
+func TestIntentFirst(t *testing.T) {
+	p := newPasses(t, strings.Replace(catSpec, "    statusChecks", "    maxUnavailable: 2\n    statusChecks", 1))
+	p.settle()
+	p.edit("image", "b")
+	p.Forget()
+	_, err := p.pass()
+	must(t, err)
+	var got []string
+	for _, c := range p.Writes() {
+		got = append(got, c.Verb+" "+c.Kind)
+	}
+	slices.Sort(got[1 : len(got)-1]) // pods are written at once
+	want := append(append([]string{"create ControllerRevision"}, slices.Repeat([]string{"create Pod"}, 2)...),
+		append(slices.Repeat([]string{"delete Pod"}, 2), "patch status Cat")...)
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestEveryRequestCanFail: whatever request fails, before it is carried out or after, and whether or not the process
+// survives it, the rollout ends the same, and no more than one pod is down at a time.
+func TestEveryRequestCanFail(t *testing.T) {
+	for _, when := range []string{"before", "after"} {
+		for _, dies := range []bool{false, true} {
+			for k := 1; ; k++ {
+				p := newPasses(t, catSpec)
+				p.settle()
+				p.edit("image", "b")
+				n, failed := 0, false
+				fail := func(c fakeserver.Call) error {
+					if n++; n != k {
+						return nil
+					}
+					failed = true
+					return apierrors.NewInternalError(errors.New("lost " + c.String()))
+				}
+				if when == "before" {
+					p.Before = fail
+				} else {
+					p.After = fail
+				}
+				least := 3
+				done := func() bool { return p.all("b") && strings.Join(p.revisions(), " ") == "1:a:0 2:b:3" }
+				for i := 0; i < 80 && !done(); i++ {
+					if _, err := p.pass(); err != nil && dies {
+						p.start(p.r.settings)
+					}
+					least = min(least, p.serving())
+					p.getReady()
+				}
+				if !done() || least < 2 {
+					t.Errorf("request %d lost %s, dies %v: images %s, revisions %v, %d of 3 ready at a time", k, when, dies, p.images(), p.revisions(), least)
+				}
+				if !failed {
+					break
+				}
+			}
+		}
+	}
+}
+
+// TestAPanicIsACondition: of one parent, and the process goes on.
+func TestAPanicIsACondition(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.settle()
+	p.hook = func(*hook.Question) string { panic("a bug") }
+	p.edit("image", "b")
+	if _, err := p.pass(); err == nil {
+		t.Error("it is not tried again")
+	}
+	if got := p.updated(); got != "False Panic: the pass over Cat default/tom panicked: a bug" {
+		t.Error(got)
+	}
+	p.hook = wantsPods
+	p.settle()
+	if !p.all("b") {
+		t.Error(p.images())
+	}
+}
+
+// TestAForeignNameIsNoDeadEnd: an object that is no revision of ours has the name that ours would have.
+func TestAForeignNameIsNoDeadEnd(t *testing.T) {
+	p := newPasses(t, catSpec)
+	snapshot, err := p.r.format.Snapshot(p.tom())
+	must(t, err)
+	stranger, err := p.r.format.New(p.tom(), snapshot, 7, 0)
+	must(t, err)
+	stranger.OwnerReferences, stranger.Labels = nil, nil
+	must(t, p.Raw.Create(context.Background(), stranger))
+	p.settle()
+	if !p.all("a") {
+		t.Error(p.images())
+	}
+	if got := strings.Join(p.revisions(), " "); got != "1:a:3 7:a:0" {
+		t.Error(got)
+	}
+}
+
+func TestOldRevisionsArePruned(t *testing.T) {
+	p := newPasses(t, strings.Replace(catSpec, "[spec.image]}", "[spec.image], limit: 2}", 1))
+	for i := range 6 {
+		p.edit("image", fmt.Sprint("v", i))
+		p.settle()
+	}
+	if got := strings.Join(p.revisions(), " "); got != "4:v3:0 5:v4:0 6:v5:3" {
+		t.Error(got)
+	}
+}
+
+// TestAHookThatOnlyRepeatsItsStatusIsNotAskedAgain: our own write of what it said is no news.
+func TestAHookThatOnlyRepeatsItsStatusIsNotAskedAgain(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.settle()
+	m := p.r.memoryOf("tom-uid")
+	told := m.version(p.tom())
+	p.edit("image", "broken")
+	_, err := p.pass()
+	must(t, err)
+	if at := m.version(p.tom()); at == told || at == p.tom().GetResourceVersion() {
+		t.Errorf("told of %s, then of %s, and it is at %s", told, at, p.tom().GetResourceVersion())
+	}
+	tom := p.tom()
+	must(t, unstructured.SetNestedField(tom.Object, "else", "status", "somebody"))
+	must(t, p.Raw.Status().Update(context.Background(), tom))
+	if at := m.version(p.tom()); at != p.tom().GetResourceVersion() {
+		t.Error("somebody else's write is news")
+	}
+}
