@@ -100,6 +100,9 @@ type memory struct {
 	quiet time.Time
 	// confirmed is set once the parent was read past the cache.
 	confirmed bool
+	// refused says that the last answer could not be used, by what we or the API server think of it. What is remembered of
+	// the hook is no help then: it is asked again, although nothing that it is told has changed.
+	refused bool
 	// prepared are the last answers, by revision, ready for a plan.
 	prepared map[string]prepared
 	// refused says that the last answer could not be acted on: it is remembered, and no answer to go on from.
@@ -139,7 +142,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: unseenRetry}, nil
 	}
 	resync := r.resync.Take(req.NamespacedName)
-	again, err := r.guarded(ctx, parent, m, resync)
+	again, err := r.guarded(ctx, parent, m, resync || m.refused)
+	m.refused = refused(err)
 	if err != nil && resync {
 		r.resync.Put(req.NamespacedName)
 	}
@@ -155,6 +159,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil // the cache will show it, and that wakes us if there is a new one
 	}
 	return r.failed(ctx, parent, m, err)
+}
+
+// refused reports whether a pass ended because of what the hook answered, so that only another answer can help.
+func refused(err error) bool {
+	fault, ok := errors.AsType[*faultError](err)
+	return ok && fault.Reason == selectorMismatch || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
 // guarded is a pass that cannot end the process: what goes wrong in it concerns one parent.

@@ -136,6 +136,31 @@ func TestAPanicIsACondition(t *testing.T) {
 	}
 }
 
+// TestAnAnswerThatCannotBeUsedIsNotRemembered: the hook is asked again, although nothing that it is told has changed.
+func TestAnAnswerThatCannotBeUsedIsNotRemembered(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.settle()
+	var again []bool
+	p.hook = func(q *hook.Question) string {
+		again = append(again, q.Again)
+		return `{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"tom-0","labels":{"of":"somebody else"}}}]}`
+	}
+	p.edit("image", "b")
+	for range 2 {
+		if _, err := p.pass(); err == nil {
+			t.Fatal("a child that the parent does not select is no error")
+		}
+	}
+	if !slices.Equal(again, []bool{false, true}) {
+		t.Errorf("asked in any case: %v", again)
+	}
+	p.hook = wantsPods
+	p.settle()
+	if !p.all("b") {
+		t.Error(p.images())
+	}
+}
+
 // TestAForeignNameIsNoDeadEnd: an object that is no revision of ours has the name that ours would have.
 func TestAForeignNameIsNoDeadEnd(t *testing.T) {
 	p := newPasses(t, catSpec)
