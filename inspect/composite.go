@@ -120,8 +120,8 @@ func (c *composite) unrecorded() string {
 	if spec.ParentResource.RevisionHistory != nil || slices.ContainsFunc(spec.ChildResources, rolled) {
 		return ""
 	}
-	return fmt.Sprintf("CompositeController %s keeps no revisions: it rolls no children out, and does not set spec.parentResource.revisionHistory.",
-		c.controller.Name)
+	return fmt.Sprintf("CompositeController %s keeps no revisions: it rolls no children out, "+
+		"and does not set spec.parentResource.revisionHistory.", c.controller.Name)
 }
 
 func (c *composite) blank() client.Object {
