@@ -74,10 +74,7 @@ func BenchmarkCompositeRest(b *testing.B) {
 			c, p := newManagedCluster(b, l)
 			c.create()
 			c.served()
-			c.updated()
-			if l.resync == 0 {
-				c.rested()
-			}
+			c.settled()
 			var costs []cost
 			for b.Loop() {
 				costs = append(costs, c.idle(p, time.Minute))

@@ -55,10 +55,7 @@ func TestCostOfRest(t *testing.T) {
 			cluster, p := newManagedCluster(t, c.load)
 			cluster.create()
 			cluster.served()
-			cluster.updated()
-			if c.load.resync == 0 {
-				cluster.rested()
-			}
+			cluster.settled()
 			cost := cluster.idle(p, 3*time.Second)
 			if cost.total() > 0 || cost.calls < c.from || cost.calls > c.to {
 				t.Errorf("%d calls of the hook, want %d to %d; requests: %s, want none", cost.calls, c.from, c.to, cost.tally)

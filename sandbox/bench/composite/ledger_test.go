@@ -57,9 +57,10 @@ func (t tally) String() string {
 
 // ledger counts, from many goroutines.
 type ledger struct {
-	mu   sync.Mutex
-	now  tally
-	last time.Time // of anything that was counted
+	mu  sync.Mutex
+	now tally
+	// requested and called are when there was a request and a call last.
+	requested, called time.Time
 }
 
 // counted is what the sandbox and all hooks of this process count in.
@@ -83,7 +84,7 @@ func (l *ledger) request(r sandbox.Request) {
 	if r.Code >= 400 {
 		l.now.refused++
 	}
-	l.last = time.Now()
+	l.requested = time.Now()
 }
 
 // call counts one of the hook.
@@ -92,7 +93,7 @@ func (l *ledger) call(bytes int) {
 	defer l.mu.Unlock()
 	l.now.calls++
 	l.now.bytes += int64(bytes)
-	l.last = time.Now()
+	l.called = time.Now()
 }
 
 // read returns what was counted so far.
@@ -104,11 +105,11 @@ func (l *ledger) read() tally {
 	return t
 }
 
-// quiet reports whether nothing was counted for that long.
-func (l *ledger) quiet(d time.Duration) bool {
+// quiet reports whether there was no request for that long, and, unless somebody resyncs, no call.
+func (l *ledger) quiet(d time.Duration, resyncs bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Since(l.last) >= d
+	return time.Since(l.requested) >= d && (resyncs || time.Since(l.called) >= d)
 }
 
 // since returns what was counted after an earlier reading.

@@ -268,10 +268,10 @@ func (c *cluster) updated() {
 	})
 }
 
-// rested waits until nothing is counted any more.
+// rested waits until nothing is counted any more but calls of the hook by a resync.
 func (c *cluster) rested() {
 	c.Helper()
-	c.eventually("rest", func(context.Context) (bool, error) { return counted.quiet(calm), nil })
+	c.eventually("rest", func(context.Context) (bool, error) { return counted.quiet(calm, c.load.resync > 0), nil })
 }
 
 // isUpdated reports whether a parent says so, of the generation that it has.

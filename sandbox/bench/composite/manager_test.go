@@ -34,9 +34,8 @@ const ticks = 100
 type manager struct {
 	testing.TB
 
-	cmd  *exec.Cmd
-	log  *bytes.Buffer
-	stop func()
+	cmd *exec.Cmd
+	log *bytes.Buffer
 }
 
 // binary is the path of cairn, built once for all benchmarks.
@@ -84,13 +83,20 @@ func startManager(tb testing.TB, cfg *rest.Config) *manager {
 	if err := p.cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}
-	p.stop = sync.OnceFunc(func() {
+	ended := make(chan error, 1)
+	go func() { ended <- p.cmd.Wait() }()
+	tb.Cleanup(func() {
+		select {
+		case err := <-ended:
+			tb.Errorf("the manager ended by itself: %v; its log:\n%s", err, p.tail())
+			return
+		default:
+		}
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
-		if err := p.cmd.Wait(); err != nil || tb.Failed() {
-			tb.Errorf("the manager ended with %v; its log:\n%s", err, p.tail())
+		if err := <-ended; tb.Failed() {
+			tb.Logf("the manager ended with %v; its log:\n%s", err, p.tail())
 		}
 	})
-	tb.Cleanup(p.stop)
 	return p
 }
 
