@@ -294,11 +294,9 @@ func rolesAreExact(t *testing.T, fieldManager string) {
 		return l.Update(l.Context(), &lost)
 	})
 	l.eventually("wait for a revision in its place", func() error {
-		if n := len(l.revisions(set)); n != 1 {
-			return fmt.Errorf("there are %d revisions", n)
-		}
-		if l.revisions(set)[0].Name == lost.Name {
-			return errors.New("it is still there")
+		revisions := l.revisions(set)
+		if len(revisions) != 1 || revisions[0].Name == lost.Name {
+			return fmt.Errorf("there are %d revisions: %+v", len(revisions), revisions)
 		}
 		return nil
 	})
