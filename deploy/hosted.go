@@ -121,8 +121,10 @@ func DecoratorRoles(c *v1alpha1.DecoratorController, g Grant) ([]runtime.Object,
 			return nil, fmt.Errorf("attachments[%d]: %w", i, err)
 		}
 		r.allow(resource, "", "get", "list", "watch", "create")
-		if attachment.UpdateStrategy.EffectiveMethod() == v1alpha1.ChildUpdateInPlace {
-			r.allow(resource, "", "patch") // nothing is adopted, so that nothing else changes one
+		// Nothing is adopted, so one that is left alone is never changed. Server-side apply asks, by a dry run of the change,
+		// whether one is to be recreated.
+		if attachment.UpdateStrategy.EffectiveMethod() != v1alpha1.ChildUpdateOnDelete {
+			r.allow(resource, "", "patch")
 		}
 		r.allow(resource, "", "delete")
 	}

@@ -190,8 +190,8 @@ ClusterRole cairn-decorator:labels
   deployments.apps get list watch patch
   deployments/status.apps patch
   deployments/finalizers.apps update
-  services get list watch create patch delete
-  configmaps,persistentvolumeclaims get list watch create delete
+  services,configmaps get list watch create patch delete
+  persistentvolumeclaims get list watch create delete
 Role hooks/cairn-decorator:labels:credentials
   secrets list watch [token]`,
 	} {

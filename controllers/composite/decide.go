@@ -19,6 +19,9 @@ import (
 // older revision if the plan needs to know what that wants; it asks the API server where it takes that to tell a default
 // from a difference.
 
+// selectorMismatch is the reason for a child that its parent could never claim.
+const selectorMismatch = "SelectorMismatch"
+
 // decision is what a pass is about to do.
 type decision struct {
 	plan   *plan
@@ -45,7 +48,7 @@ type prepared struct {
 // decide makes the plan of a pass.
 func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*decision, error) {
 	d := &decision{manages: managed(o.parent)}
-	q := &hook.Question{Parent: o.parent, Version: o.memory.version(o.parent), Children: o.groups, Again: resync}
+	q := &hook.Question{Parent: o.parent, Version: o.memory.version(o.parent), Children: o.groups, Again: resync || o.memory.refused}
 	f := facts{observed: o.children, strategies: r.strategies, now: r.clock.Now(), answers: map[string]wanted{}}
 	if o.log != nil {
 		d.newest = o.log.newest.revision.Name
@@ -172,6 +175,7 @@ func (r *reconciler) prepare(o *observed, revision string, answer *hook.Answer) 
 	if p, ok := o.memory.prepared[revision]; ok && p.answer == answer {
 		return p.wanted, nil
 	}
+	o.memory.refused = true
 	w := wanted{objects: make(map[record.Child]*unstructured.Unstructured, len(answer.Children))}
 	for _, desired := range answer.Children {
 		if r.generate && desired.GetLabels()[record.UIDLabel] == "" {
@@ -179,14 +183,14 @@ func (r *reconciler) prepare(o *observed, revision string, answer *hook.Answer) 
 		}
 		key := child(o.parent, desired)
 		if !o.selector.Matches(labels.Set(desired.GetLabels())) {
-			return wanted{}, &faultError{Reason: "SelectorMismatch", Err: fmt.Errorf(
+			return wanted{}, &faultError{Reason: selectorMismatch, Err: fmt.Errorf(
 				"the hook wants %s with labels that the selector of %s does not match (%s), so that it could never be its child",
 				key, r.describe(o.parent), o.selector)}
 		}
 		w.order = append(w.order, key)
 		w.objects[key] = desired
 	}
-	o.memory.prepared[revision] = prepared{answer, w}
+	o.memory.prepared[revision], o.memory.refused = prepared{answer, w}, false
 	return w, nil
 }
 

@@ -1,9 +1,16 @@
 // Package composite runs parents of any kind whose children a webhook describes: the CompositeController of Metacontroller,
 // with a history that can go back and a rollout that keeps a budget.
 //
-// One pass asks the hook what the children are for the parent as it is, and once more for each older revision that some
-// child still belongs to. plan.go decides what happens to which child, units.go what the rollout is told of them,
-// checks.go whether a child serves. They are pure: what the hook said and what is there go in, steps with reasons come out.
+// [Setup] runs one controller for each CompositeController (setup.go, settings.go; package host starts and stops them). One
+// pass over one parent (controller.go) goes like this:
 //
-// What may not come in: other controllers, and guesses about the shape of anybody's parent or child.
+//   - gather.go reads children and revisions and claims what is the parent's; finalizer.go looks after its finalizer
+//   - decide.go asks the hook what there should be, compare.go or serverside.go what the API server makes of it
+//   - plan.go decides what happens to which child, units.go what the rollout is told of them, checks.go whether a child
+//     serves, log.go what the log is to hold: pure functions of what the hook said and what is there
+//   - confirm.go makes sure that the caches are not behind, record.go stores the log, act.go writes children, in that order
+//   - report.go writes the parent's status (status.go says what it is) and events
+//
+// What may not come in: other controllers, a write outside finalizer.go, record.go, act.go and report.go (serverside.go
+// hands over fields), and guesses about the shape of anybody's parent or child.
 package composite

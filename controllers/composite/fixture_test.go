@@ -183,7 +183,7 @@ func (p *passes) settle() (least int) {
 		if len(p.Writes()) == before && p.serving() == len(p.pods()) {
 			return least
 		}
-		p.getReady()
+		p.makeReady()
 	}
 	p.t.Fatalf("it writes for ever: %v", p.Writes())
 	return 0
@@ -212,8 +212,8 @@ func isReady(pod *unstructured.Unstructured) bool {
 	return len(conditions) > 0
 }
 
-// getReady makes every pod ready whose image is not "broken".
-func (p *passes) getReady() {
+// makeReady makes every pod ready whose image is not "broken".
+func (p *passes) makeReady() {
 	p.t.Helper()
 	for _, pod := range p.pods() {
 		if !isReady(&pod) && podImage(&pod) != "broken" {
@@ -237,6 +237,12 @@ func (p *passes) images() string {
 		out = append(out, podImage(&pod))
 	}
 	return strings.Join(out, " ")
+}
+
+// all reports whether there are three pods, all of that image.
+func (p *passes) all(image string) bool {
+	p.t.Helper()
+	return p.images() == strings.TrimSpace(strings.Repeat(image+" ", 3))
 }
 
 func (p *passes) tom() *unstructured.Unstructured {

@@ -10,13 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/history/record"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
-// This file holds the reads of a pass: the children and revisions of a parent, and the claims to them. Objects come from
+// This file holds the reads of a pass: the children and revisions of a parent, and the claims to them. (What the hooks and
+// the API server are asked is in decide.go and compare.go, what is read past the cache before a write in confirm.go.) Objects come from
 // a cache without copies: nothing here or later may change them.
 
 // observed is what one pass works on.
@@ -119,68 +121,35 @@ func (o *observed) wantsOrphan() bool {
 	})
 }
 
-// confirm checks, before the first write of this process for a parent, that the cache is not behind the API server, and so
-// again after an answer was lost. It returns an error that wraps errStale if it is.
-func (r *reconciler) confirm(ctx context.Context, o *observed, d *decision) error {
-	if !d.writes() || o.parent.GetDeletionTimestamp() != nil {
-		return nil // whoever is going keeps nothing that could be lost
-	}
-	if !o.memory.confirmed {
-		fresh, err := ownership.Reread(ctx, r.live, o.parent)
-		if err != nil {
-			return err
-		}
-		if fresh.GetGeneration() != o.parent.GetGeneration() {
-			return fmt.Errorf("%w: it shows generation %d of %s, and there is %d",
-				errStale, o.parent.GetGeneration(), r.describe(o.parent), fresh.GetGeneration())
-		}
-		o.memory.confirmed = true
-	}
-	if !d.plan.replaces() {
-		return nil // names of children follow from the hook's answer, so that what is made twice exists already
-	}
-	for _, group := range o.groups {
-		kind := group.GroupKind()
-		if !d.plan.touches(kind) {
-			continue
-		}
-		if err := r.confirmKind(ctx, o, r.fresh[kind], o.selector, o.parent.GetNamespace(), group.Objects); err != nil {
-			return err
-		}
-	}
-	return r.confirmRevisions(ctx, o)
-}
-
-func (r *reconciler) confirmRevisions(ctx context.Context, o *observed) error {
-	if o.log == nil {
-		return nil
-	}
+// gatherRevisions reads and claims the revisions of a parent.
+func (r *reconciler) gatherRevisions(ctx context.Context, o *observed) (*revisionLog, error) {
 	selector, err := r.format.Selector(o.parent)
 	if err != nil {
-		return err
+		return nil, &faultError{Reason: "InvalidSelector", Err: err}
 	}
-	var stored []*unstructured.Unstructured
-	for _, e := range o.log.entries {
-		if e.object != nil {
-			u := &unstructured.Unstructured{}
-			u.SetUID(e.object.UID)
-			u.SetResourceVersion(e.object.ResourceVersion)
-			stored = append(stored, u)
-		}
+	namespace, err := r.format.Namespace(o.parent)
+	if err != nil {
+		return nil, &faultError{Reason: "NoNamespaceForRevisions", Err: err}
 	}
-	return r.confirmKind(ctx, o, r.freshRevisions, selector, o.log.namespace, stored)
-}
-
-func (r *reconciler) confirmKind(
-	ctx context.Context, o *observed, fresh *ownership.Confirmer, selector labels.Selector, namespace string, cached []*unstructured.Unstructured,
-) error {
-	objects := make([]client.Object, len(cached))
-	for i, c := range cached {
-		objects[i] = c
+	var candidates []*v1alpha1.ControllerRevision
+	err = ownership.Candidates(ctx, r.cache, &v1alpha1.ControllerRevisionList{}, namespace, o.parent.GetUID(), selector, true,
+		func(c client.Object) error {
+			candidates = append(candidates, c.(*v1alpha1.ControllerRevision)) //nolint:forcetypeassert // the items of that list
+			return nil
+		})
+	if err != nil {
+		return nil, err
 	}
-	why, err := fresh.ConfirmIn(ctx, namespace, o.parent, selector, objects)
-	if err == nil && why != "" {
-		err = fmt.Errorf("%w: %s", errStale, why)
+	claimer := &ownership.Claimer{
+		Parent: o.parent, Kind: r.parent.Kind, Selector: selector, Writer: r.client, Live: r.live,
+		Wrote: func(child client.Object) { r.ledger.Wrote(o.parent.GetUID(), revisionResource, child) },
 	}
-	return err
+	claimed, err := ownership.Claim(ctx, claimer, candidates)
+	if err != nil {
+		return nil, fmt.Errorf("claim the revisions of %s: %w", r.describe(o.parent), err)
+	}
+	if claimer.Lost {
+		return nil, fmt.Errorf("%w: a revision changed while it was being adopted or released", errStale)
+	}
+	return newLog(r.format, r.revisions, o.parent, claimed, func(name string) bool { return o.memory.taken[name] })
 }

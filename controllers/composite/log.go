@@ -65,7 +65,10 @@ func newLog(f *record.Format, decoded *revisionCache, parent *unstructured.Unstr
 	}
 	slices.SortFunc(l.entries, func(a, b *entry) int { return revision.Older(a.revision, b.revision) })
 	l.settle()
-	return l, l.resolve(f, parent, taken)
+	if err := l.resolve(f, parent, taken); err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // settle gives a child that two revisions claim to the newer one.

@@ -183,7 +183,7 @@ func TestMinReadySeconds(t *testing.T) {
 	}
 }
 
-// Bug of ours, found by the checker: what came back at its old revision was moved to the broken one before it was ready.
+// The checker has found this: what came back at its old revision was moved to the broken one before it was ready.
 func TestALostChildIsNoReasonToSpreadABrokenRevision(t *testing.T) {
 	w := newWorld(t, strategy{method: v1alpha1.ChildUpdateRollingRecreate}, 3)
 	w.broken["b"] = true

@@ -18,44 +18,11 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file reads and writes the log of a parent. What it is to hold is decided in log.go; all of it is stored before any
+// This file writes the log of a parent. What it is to hold is decided in log.go; all of it is stored before any
 // child is touched.
 
 // revisionResource is the resource of revisions.
 var revisionResource = v1alpha1.SchemeGroupVersion.WithResource("controllerrevisions").GroupResource()
-
-// gatherRevisions reads and claims the revisions of a parent.
-func (r *reconciler) gatherRevisions(ctx context.Context, o *observed) (*revisionLog, error) {
-	selector, err := r.format.Selector(o.parent)
-	if err != nil {
-		return nil, &faultError{Reason: "InvalidSelector", Err: err}
-	}
-	namespace, err := r.format.Namespace(o.parent)
-	if err != nil {
-		return nil, &faultError{Reason: "NoNamespaceForRevisions", Err: err}
-	}
-	var candidates []*v1alpha1.ControllerRevision
-	err = ownership.Candidates(ctx, r.cache, &v1alpha1.ControllerRevisionList{}, namespace, o.parent.GetUID(), selector, true,
-		func(c client.Object) error {
-			candidates = append(candidates, c.(*v1alpha1.ControllerRevision)) //nolint:forcetypeassert // the items of that list
-			return nil
-		})
-	if err != nil {
-		return nil, err
-	}
-	claimer := &ownership.Claimer{
-		Parent: o.parent, Kind: r.parent.Kind, Selector: selector, Writer: r.client, Live: r.live,
-		Wrote: func(child client.Object) { r.ledger.Wrote(o.parent.GetUID(), revisionResource, child) },
-	}
-	claimed, err := ownership.Claim(ctx, claimer, candidates)
-	if err != nil {
-		return nil, fmt.Errorf("claim the revisions of %s: %w", r.describe(o.parent), err)
-	}
-	if claimer.Lost {
-		return nil, fmt.Errorf("%w: a revision changed while it was being adopted or released", errStale)
-	}
-	return newLog(r.format, r.revisions, o.parent, claimed, func(name string) bool { return o.memory.taken[name] })
-}
 
 // record stores what a plan means for the log, newest revision first.
 func (r *reconciler) record(ctx context.Context, o *observed, d *decision) error {

@@ -77,13 +77,13 @@ func (r *reconciler) announce(o *observed, reason, message string) {
 		return // progress is in the status
 	}
 	m.event = text
-	kind := corev1.EventTypeNormal
-	r.recorder.Eventf(o.parent, nil, kind, reason, "Roll", "%s", message)
+	r.recorder.Eventf(o.parent, nil, corev1.EventTypeNormal, reason, "Roll", "%s", message)
 }
 
 func (r *reconciler) reportUnreadable(o *observed) {
 	for _, u := range o.log.unreadable {
-		r.recorder.Eventf(o.parent, nil, corev1.EventTypeWarning, "UnreadableRevision", "Resolve", "%v; it is kept, and nothing is made from it", u.Err)
+		r.recorder.Eventf(o.parent, nil, corev1.EventTypeWarning, "UnreadableRevision", "Resolve",
+			"%v; it is kept, and nothing is made from it", u.Err)
 	}
 }
 
@@ -107,8 +107,7 @@ func (r *reconciler) statusDiffers(o *observed, status map[string]any) bool {
 // failed reports a pass that ended with an error, and says when to try again.
 func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructured, m *memory, failed error) (reconcile.Result, error) {
 	if busy, ok := errors.AsType[*hook.TooManyRequestsError](failed); ok {
-		log.FromContext(ctx).V(1).Info("The hook wants to be asked later", "after", busy.After)
-		return reconcile.Result{RequeueAfter: max(busy.After, unseenRetry)}, nil
+		return r.later(ctx, parent, m, busy)
 	}
 	if ctx.Err() != nil {
 		return reconcile.Result{}, failed // we are being stopped, which is nobody's fault
@@ -122,6 +121,28 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 	}
 	m.status.event = reason + message
 	r.recorder.Eventf(parent, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", message) // repeats are counted
+	if err := r.writeFailure(ctx, parent, m, reason, message); err != nil {
+		failed = errors.Join(failed, err)
+	}
+	return reconcile.Result{}, failed
+}
+
+// later waits for a hook that wants to be asked later. That is no fault, but if it goes on the parent says so.
+func (r *reconciler) later(
+	ctx context.Context, parent *unstructured.Unstructured, m *memory, busy *hook.TooManyRequestsError,
+) (reconcile.Result, error) {
+	log.FromContext(ctx).V(1).Info("The hook wants to be asked later", "after", busy.After)
+	if m.busy++; m.busy > 1 {
+		message := fmt.Sprintf("the hook wants to be asked again in %s, and has said so several times", busy.After)
+		if err := r.writeFailure(ctx, parent, m, string(hook.Busy), message); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{RequeueAfter: max(busy.After, unseenRetry)}, nil
+}
+
+// writeFailure stores why a pass did not do what it should.
+func (r *reconciler) writeFailure(ctx context.Context, parent *unstructured.Unstructured, m *memory, reason, message string) error {
 	o := &observed{parent: parent, memory: m}
 	said, _, _ := unstructured.NestedMap(parent.Object, "status")
 	at, _, _ := unstructured.NestedInt64(parent.Object, "status", "observedGeneration")
@@ -132,12 +153,13 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 	if at == 0 {
 		delete(status, "observedGeneration") // nothing was acted on yet
 	}
-	if r.statusDiffers(o, status) {
-		if err := r.writeStatus(ctx, parent, m, status); err != nil && !errors.Is(err, errStale) {
-			failed = errors.Join(failed, err)
-		}
+	if !r.statusDiffers(o, status) {
+		return nil
 	}
-	return reconcile.Result{}, failed
+	if err := r.writeStatus(ctx, parent, m, status); !errors.Is(err, errStale) {
+		return err
+	}
+	return nil
 }
 
 // firstLine is the first of several joined errors. The others are most likely the same, and as many as there are children.

@@ -50,6 +50,13 @@ func TestExampleBlueGreen(t *testing.T) {
 		t.Errorf("history %+v", rows)
 	}
 
+	const children = "services,replicasets.apps"
+	idle := x.content(children)
+	x.looks("bluegreen", "shop")
+	if after := x.content(children); after != idle {
+		t.Errorf("children were written although nothing had changed:\n%safter\n%s", idle, after)
+	}
+
 	x.cli("undo", "bluegreen/shop", "--to-revision", "1")
 	x.serves("blue", "nginx:1.28")
 	if rows := x.history("bluegreen/shop"); len(rows) != 3 || rows[2].Number != 4 || !rows[2].Current {

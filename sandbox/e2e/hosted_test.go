@@ -12,12 +12,15 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -77,10 +80,10 @@ func newExample(t *testing.T, folder string, hook http.Handler, related ...strin
 	for _, file := range []string{roles, controller} {
 		x.must(x.kubectl("apply", "-f", file))
 	}
-	t.Cleanup(func() { // the next test's manager has nothing to do with it
-		c := context.WithoutCancel(t.Context())
-		for _, o := range x.read(controller) {
-			if err := x.Delete(c, &o); err != nil {
+	t.Cleanup(func() {
+		x.unwarned()
+		for _, o := range x.read(controller) { // the next test's manager has nothing to do with it
+			if err := x.Delete(context.WithoutCancel(t.Context()), &o); err != nil {
 				t.Errorf("delete %s: %v", o.GetName(), err)
 			}
 		}
@@ -117,6 +120,27 @@ func (x *example) kinds() {
 			}
 			return nil
 		})
+	}
+}
+
+// unwarned fails the test if a hosted controller has ever complained: about a right that its roles do not give, for instance.
+func (x *example) unwarned() {
+	x.Helper()
+	var list eventsv1.EventList
+	if err := x.List(context.WithoutCancel(x.Context()), &list); err != nil {
+		x.Error(err)
+	}
+	started := false
+	for _, is := range list.Items {
+		about := is.Regarding
+		ours := about.APIVersion == v1alpha1.SchemeGroupVersion.String()
+		started = started || ours && is.Reason == "Started"
+		if (ours || about.Namespace == x.namespace && is.ReportingController == "metacontroller") && is.Type == corev1.EventTypeWarning {
+			x.Errorf("an event about %s %s says %s: %s", about.Kind, about.Name, is.Reason, is.Note)
+		}
+	}
+	if !started {
+		x.Error("no event says that the controller was started, so the lack of others says nothing")
 	}
 }
 
@@ -187,6 +211,28 @@ func (x *example) host(controllers ...string) (end, kill func()) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// looks makes the controller look twice at an object that it has nothing to do for, and waits until the first look is over.
+func (x *example) looks(kind, name string) {
+	x.Helper()
+	for range 2 {
+		asked := x.calls.Load()
+		x.must(x.kubectl("annotate", kind, name, "looks=after-"+strconv.FormatInt(asked, 10), "--overwrite"))
+		x.eventually("wait until the hook is asked", func() error {
+			if x.calls.Load() == asked {
+				return errorf("it was asked %d times", asked)
+			}
+			return nil
+		})
+	}
+}
+
+// content is all that a hosted controller could have written of objects of the test's namespace. Their status is others'.
+func (x *example) content(resources string) string {
+	x.Helper()
+	return x.must(x.kubectl("get", resources, "-o",
+		`jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.labels} {.metadata.annotations} {.spec}{"\n"}{end}`))
+}
 
 // parent reads a parent, whose kind is one of the examples', into out: something that has the fields to be looked at.
 func (x *example) parent(kind, name string, out any) error {

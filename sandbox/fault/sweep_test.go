@@ -55,7 +55,7 @@ type subject struct {
 
 // subjects are all controllers.
 func subjects() []subject {
-	return []subject{daemonSets(), replicaSets(), replicationControllers(), statefulSets(), composites()}
+	return []subject{daemonSets(), replicaSets(), replicationControllers(), statefulSets(), composites(), decorators()}
 }
 
 func TestEveryControllerIsSwept(t *testing.T) {

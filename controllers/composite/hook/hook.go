@@ -91,8 +91,8 @@ func (o *Options) setDefaults() {
 }
 
 // Ask returns what the hook says about a parent. It calls the hook unless the last answer for this parent and revision
-// was to the very same question. An answer that says what the last one said is the last one. Errors are a *[Error], unless the question cannot be encoded; the answer before it
-// stays remembered, and the next Ask calls again.
+// was to the very same question. An answer that says what the last one said is the last one. Errors are a *[Error], unless
+// the question cannot be encoded; the answer before it stays remembered, and the next Ask calls again.
 func (h *Hook) Ask(ctx context.Context, q *Question) (*Answer, error) {
 	question, err := h.digest(q)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // controller-runtime's own queue some of these rounds never end.
 func TestQueueEnds(t *testing.T) {
 	for round := range 100 {
-		q := newQueue("", workqueue.DefaultTypedItemBasedRateLimiter[reconcile.Request]()).(priorityqueue.PriorityQueue[reconcile.Request]) //nolint:forcetypeassert // what handlers do
+		q := newQueue("", workqueue.DefaultTypedItemBasedRateLimiter[reconcile.Request]()).(priorityqueue.PriorityQueue[reconcile.Request])
 		var workers sync.WaitGroup
 		busy := make(chan struct{}, 1)
 		for worker := range 20 {

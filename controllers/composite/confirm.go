@@ -1,0 +1,82 @@
+package composite
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file makes sure that a process that just started, or that does not know what became of its last write, does not act
+// on the past.
+
+// confirm checks, before the first write of this process for a parent, that the cache is not behind the API server, and so
+// again after an answer was lost. It returns an error that wraps errStale if it is.
+func (r *reconciler) confirm(ctx context.Context, o *observed, d *decision) error {
+	if !d.writes() || o.parent.GetDeletionTimestamp() != nil {
+		return nil // whoever is going keeps nothing that could be lost
+	}
+	if !o.memory.confirmed {
+		fresh, err := ownership.Reread(ctx, r.live, o.parent)
+		if err != nil {
+			return err
+		}
+		if fresh.GetGeneration() != o.parent.GetGeneration() {
+			return fmt.Errorf("%w: it shows generation %d of %s, and there is %d",
+				errStale, o.parent.GetGeneration(), r.describe(o.parent), fresh.GetGeneration())
+		}
+		o.memory.confirmed = true
+	}
+	if !d.plan.replaces() {
+		return nil // names of children follow from the hook's answer, so that what is made twice exists already
+	}
+	for _, group := range o.groups {
+		kind := group.GroupKind()
+		if !d.plan.touches(kind) {
+			continue
+		}
+		if err := r.confirmKind(ctx, o, r.fresh[kind], o.selector, o.parent.GetNamespace(), group.Objects); err != nil {
+			return err
+		}
+	}
+	return r.confirmRevisions(ctx, o)
+}
+
+func (r *reconciler) confirmRevisions(ctx context.Context, o *observed) error {
+	if o.log == nil {
+		return nil
+	}
+	selector, err := r.format.Selector(o.parent)
+	if err != nil {
+		return err
+	}
+	var stored []*unstructured.Unstructured
+	for _, e := range o.log.entries {
+		if e.object != nil {
+			u := &unstructured.Unstructured{}
+			u.SetUID(e.object.UID)
+			u.SetResourceVersion(e.object.ResourceVersion)
+			stored = append(stored, u)
+		}
+	}
+	return r.confirmKind(ctx, o, r.freshRevisions, selector, o.log.namespace, stored)
+}
+
+func (r *reconciler) confirmKind(
+	ctx context.Context, o *observed, fresh *ownership.Confirmer, selector labels.Selector, namespace string,
+	cached []*unstructured.Unstructured,
+) error {
+	objects := make([]client.Object, len(cached))
+	for i, c := range cached {
+		objects[i] = c
+	}
+	why, err := fresh.ConfirmIn(ctx, namespace, o.parent, selector, objects)
+	if err == nil && why != "" {
+		err = fmt.Errorf("%w: %s", errStale, why)
+	}
+	return err
+}
