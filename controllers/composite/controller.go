@@ -107,8 +107,6 @@ type memory struct {
 	refused bool
 	// prepared are the last answers, by revision, ready for a plan.
 	prepared map[string]prepared
-	// refused says that the last answer could not be acted on: it is remembered, and no answer to go on from.
-	refused bool
 	// busy counts the passes in a row in which the hook wanted to be asked later.
 	busy int
 	// decided is what the pass that runs has decided, nil before.

@@ -48,7 +48,7 @@ type prepared struct {
 // decide makes the plan of a pass.
 func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*decision, error) {
 	d := &decision{manages: managed(o.parent)}
-	q := &hook.Question{Parent: o.parent, Version: o.memory.version(o.parent), Children: o.groups, Again: resync || o.memory.refused}
+	q := &hook.Question{Parent: o.parent, Version: o.memory.version(o.parent), Children: o.groups, Again: resync}
 	f := facts{observed: o.children, strategies: r.strategies, now: r.clock.Now(), answers: map[string]wanted{}}
 	if o.log != nil {
 		d.newest = o.log.newest.revision.Name
@@ -175,7 +175,6 @@ func (r *reconciler) prepare(o *observed, revision string, answer *hook.Answer) 
 	if p, ok := o.memory.prepared[revision]; ok && p.answer == answer {
 		return p.wanted, nil
 	}
-	o.memory.refused = true
 	w := wanted{objects: make(map[record.Child]*unstructured.Unstructured, len(answer.Children))}
 	for _, desired := range answer.Children {
 		if r.generate && desired.GetLabels()[record.UIDLabel] == "" {
@@ -190,7 +189,7 @@ func (r *reconciler) prepare(o *observed, revision string, answer *hook.Answer) 
 		w.order = append(w.order, key)
 		w.objects[key] = desired
 	}
-	o.memory.prepared[revision], o.memory.refused = prepared{answer, w}, false
+	o.memory.prepared[revision] = prepared{answer, w}
 	return w, nil
 }
 

@@ -209,28 +209,3 @@ func TestAHookThatOnlyRepeatsItsStatusIsNotAskedAgain(t *testing.T) {
 		t.Error("somebody else's write is news")
 	}
 }
-
-// TestAnAnswerThatIsRefusedIsAskedForAgain: the hook may be mended, and nothing else would change.
-func TestAnAnswerThatIsRefusedIsAskedForAgain(t *testing.T) {
-	p := newPasses(t, catSpec)
-	p.settle()
-	var again []bool
-	p.hook = func(q *hook.Question) string {
-		again = append(again, q.Again)
-		return strings.ReplaceAll(wantsPods(q), `"app":"tom"`, `"app":"jerry"`)
-	}
-	p.edit("image", "b")
-	for range 2 {
-		if _, err := p.pass(); err == nil {
-			t.Fatal("labels that the selector does not match are fine")
-		}
-	}
-	if !slices.Equal(again, []bool{false, true}) {
-		t.Errorf("asked in any case: %v", again)
-	}
-	p.hook = wantsPods
-	p.settle()
-	if !p.all("b") {
-		t.Error(p.images())
-	}
-}
