@@ -81,7 +81,9 @@ func (r *reconciler) announce(o *observed, reason, message string) time.Duration
 	if left := o.memory.quiet.Add(standstill).Sub(r.clock.Now()); reason == "RolloutWaiting" && left > 0 {
 		return left
 	}
-	m.event = text
+	if m.event = text; reason == "OnLatestRevision" {
+		m.event = "" // the next rollout is not a part of this story
+	}
 	r.recorder.Eventf(o.parent, nil, corev1.EventTypeNormal, reason, "Roll", "%s", message)
 	return 0
 }
