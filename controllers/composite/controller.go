@@ -37,6 +37,8 @@ const (
 	settle = 100 * time.Millisecond
 	// tidyAfter is how long a rollout stands still until older revisions say what they no longer have.
 	tidyAfter = time.Minute
+	// standstill is how long no step is taken until an event says what a rollout waits for.
+	standstill = 10 * time.Second
 	// statusEvery is how often the status is written at most while a rollout goes on.
 	statusEvery = time.Second
 )

@@ -50,34 +50,42 @@ func (r *reconciler) report(ctx context.Context, o *observed, d *decision) (time
 	rolled := r.rolls && o.log != nil
 	status, reason, message := d.plan.condition(d.newest)
 	wantedStatus := statusOf(ownStatus(o.parent, d.answer.Status, r.builtin), o.parent.GetGeneration(), rolled, status, reason, message)
+	var again time.Duration
+	if rolled {
+		again = r.announce(o, reason, message)
+	}
 	if !r.statusDiffers(o, wantedStatus) {
-		return 0, nil
+		return again, nil
 	}
 	m := &o.memory.status
 	if early := m.at.Add(statusEvery).Sub(r.clock.Now()); rolled && status == "False" && early > 0 && !r.newGeneration(o) {
-		return early, nil
+		return soonest(again, early), nil
 	}
 	if err := r.writeStatus(ctx, o.parent, o.memory, wantedStatus); err != nil {
 		return 0, err
 	}
-	if rolled {
-		r.announce(o, reason, message)
-	}
 	if o.log != nil {
 		r.reportUnreadable(o)
 	}
-	return 0, nil
+	return again, nil
 }
 
-// announce sends an event when a rollout begins to wait, and when it is over.
-func (r *reconciler) announce(o *observed, reason, message string) {
+// announce sends an event when a rollout stands still, and when it is over after that. Progress, and the wait for a child
+// that starts, are in the status. It returns when it is time to say that nothing has moved.
+func (r *reconciler) announce(o *observed, reason, message string) time.Duration {
 	m := &o.memory.status
 	text := reason + message
 	if reason == "RolloutProgressing" || text == m.event || reason == "OnLatestRevision" && m.event == "" {
-		return // progress is in the status
+		return 0
 	}
-	m.event = text
+	if left := o.memory.quiet.Add(standstill).Sub(r.clock.Now()); reason == "RolloutWaiting" && left > 0 {
+		return left
+	}
+	if m.event = text; reason == "OnLatestRevision" {
+		m.event = "" // the next rollout is not a part of this story
+	}
 	r.recorder.Eventf(o.parent, nil, corev1.EventTypeNormal, reason, "Roll", "%s", message)
+	return 0
 }
 
 func (r *reconciler) reportUnreadable(o *observed) {
