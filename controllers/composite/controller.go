@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,6 +37,8 @@ const (
 	settle = 100 * time.Millisecond
 	// tidyAfter is how long a rollout stands still until older revisions say what they no longer have.
 	tidyAfter = time.Minute
+	// standstill is how long no step is taken until an event says what a rollout waits for.
+	standstill = 10 * time.Second
 	// statusEvery is how often the status is written at most while a rollout goes on.
 	statusEvery = time.Second
 )
@@ -59,6 +62,7 @@ type resyncs interface {
 	After(key types.NamespacedName, d time.Duration)
 	Take(key types.NamespacedName) bool
 	Put(key types.NamespacedName)
+	Forget(key types.NamespacedName)
 }
 
 // reconciler runs passes over the parents of one CompositeController.
@@ -98,8 +102,13 @@ type memory struct {
 	quiet time.Time
 	// confirmed is set once the parent was read past the cache.
 	confirmed bool
+	// refused says that the last answer could not be used, by what we or the API server think of it. What is remembered of
+	// the hook is no help then: it is asked again, although nothing that it is told has changed.
+	refused bool
 	// prepared are the last answers, by revision, ready for a plan.
 	prepared map[string]prepared
+	// busy counts the passes in a row in which the hook wanted to be asked later.
+	busy int
 	// decided is what the pass that runs has decided, nil before.
 	decided *decision
 	// told and own are resourceVersions of the parent: the one that the hook was told of, and the one that our own write of
@@ -116,6 +125,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	parent := &unstructured.Unstructured{}
 	parent.SetGroupVersionKind(r.parent.Kind)
 	if err := r.cache.Get(ctx, req.NamespacedName, parent); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.resync.Forget(req.NamespacedName)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !r.matches(parent) && !r.finalized(parent) {
@@ -130,12 +142,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: unseenRetry}, nil
 	}
 	resync := r.resync.Take(req.NamespacedName)
-	again, err := r.guarded(ctx, parent, m, resync)
+	again, err := r.guarded(ctx, parent, m, resync || m.refused)
+	m.refused = refused(err)
 	if err != nil && resync {
 		r.resync.Put(req.NamespacedName)
 	}
 	switch {
 	case err == nil:
+		m.busy = 0
 		return reconcile.Result{RequeueAfter: again}, nil
 	case errors.Is(err, errStale), errors.Is(err, host.ErrNotSynced):
 		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
@@ -145,6 +159,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil // the cache will show it, and that wakes us if there is a new one
 	}
 	return r.failed(ctx, parent, m, err)
+}
+
+// refused reports whether a pass ended because of what the hook answered, so that only another answer can help.
+func refused(err error) bool {
+	fault, ok := errors.AsType[*faultError](err)
+	return ok && fault.Reason == selectorMismatch || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
 // guarded is a pass that cannot end the process: what goes wrong in it concerns one parent.

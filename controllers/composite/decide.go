@@ -19,6 +19,9 @@ import (
 // older revision if the plan needs to know what that wants; it asks the API server where it takes that to tell a default
 // from a difference.
 
+// selectorMismatch is the reason for a child that its parent could never claim.
+const selectorMismatch = "SelectorMismatch"
+
 // decision is what a pass is about to do.
 type decision struct {
 	plan   *plan
@@ -179,7 +182,7 @@ func (r *reconciler) prepare(o *observed, revision string, answer *hook.Answer) 
 		}
 		key := child(o.parent, desired)
 		if !o.selector.Matches(labels.Set(desired.GetLabels())) {
-			return wanted{}, &faultError{Reason: "SelectorMismatch", Err: fmt.Errorf(
+			return wanted{}, &faultError{Reason: selectorMismatch, Err: fmt.Errorf(
 				"the hook wants %s with labels that the selector of %s does not match (%s), so that it could never be its child",
 				key, r.describe(o.parent), o.selector)}
 		}

@@ -104,7 +104,7 @@ func TestEveryRequestCanFail(t *testing.T) {
 						p.start(p.r.settings)
 					}
 					least = min(least, p.serving())
-					p.getReady()
+					p.makeReady()
 				}
 				if !done() || least < 2 {
 					t.Errorf("request %d lost %s, dies %v: images %s, revisions %v, %d of 3 ready at a time", k, when, dies, p.images(), p.revisions(), least)
@@ -128,6 +128,31 @@ func TestAPanicIsACondition(t *testing.T) {
 	}
 	if got := p.updated(); got != "False Panic: the pass over Cat default/tom panicked: a bug" {
 		t.Error(got)
+	}
+	p.hook = wantsPods
+	p.settle()
+	if !p.all("b") {
+		t.Error(p.images())
+	}
+}
+
+// TestAnAnswerThatCannotBeUsedIsNotRemembered: the hook is asked again, although nothing that it is told has changed.
+func TestAnAnswerThatCannotBeUsedIsNotRemembered(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.settle()
+	var again []bool
+	p.hook = func(q *hook.Question) string {
+		again = append(again, q.Again)
+		return `{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"tom-0","labels":{"of":"somebody else"}}}]}`
+	}
+	p.edit("image", "b")
+	for range 2 {
+		if _, err := p.pass(); err == nil {
+			t.Fatal("a child that the parent does not select is no error")
+		}
+	}
+	if !slices.Equal(again, []bool{false, true}) {
+		t.Errorf("asked in any case: %v", again)
 	}
 	p.hook = wantsPods
 	p.settle()

@@ -88,14 +88,19 @@ func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 }
 
 // hooks are those of one CompositeController.
-type hooks struct{ sync, finalize, customize *hook.Hook }
+type hooks struct {
+	sync, finalize, customize *hook.Hook
+
+	// forget drops their metrics.
+	forget func()
+}
 
 func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settings) (*hooks, error) {
 	told, err := env.Controller(hook.Composite, cc, s.children)
 	if err != nil {
 		return nil, err
 	}
-	out := &hooks{}
+	out := &hooks{forget: func() { env.Metrics.Forget(told) }}
 	for _, h := range []struct {
 		kind     hook.Kind
 		declared *v1alpha1.Hook
@@ -119,6 +124,7 @@ func (h *hooks) close() {
 			one.Close()
 		}
 	}
+	h.forget()
 }
 
 func period(cc *v1alpha1.CompositeController) time.Duration {

@@ -21,6 +21,9 @@ var compositeRevisions = schema.GroupVersionResource{Group: "metacontroller.k8s.
 // lastApplied is the annotation in which a child carries what was asked for when it was written last.
 const lastApplied = "metacontroller.k8s.io/last-applied-configuration"
 
+// decoratedBy is the annotation of what a DecoratorController attached.
+const decoratedBy = "metacontroller.k8s.io/decorator-controller"
+
 // Composite is one child resource of one CompositeController.
 type Composite struct {
 	// Parent and Parents are the parents' kind and resource, Child and Children those of the children.
@@ -44,6 +47,8 @@ type Composite struct {
 	Partition func(parent client.Object) int
 	// Serves reports whether a child passes its status checks. Nil means that all do.
 	Serves func(child client.Object) bool
+	// Observed is the generation of a parent that a controller says to have seen. Nil is that in the status.
+	Observed func(parent client.Object) int64
 }
 
 // Resources are those that the rules for these parents read.
@@ -73,9 +78,9 @@ func (c Composite) Kind() Kind {
 			}
 			return Budget{MaxUnavailable: c.Budget(parent, wanted)}
 		},
-		ObservedGeneration: func(parent client.Object) int64 { return int64At(parent, "status", "observedGeneration") },
+		ObservedGeneration: c.observed,
 		Complete: func(parent client.Object) bool {
-			return updatedIs(parent, "True") && int64At(parent, "status", "observedGeneration") == parent.GetGeneration()
+			return updatedIs(parent, "True") && c.observed(parent) == parent.GetGeneration()
 		},
 		CompleteServes:  true,
 		Implausible:     compositeImplausible,
@@ -89,6 +94,13 @@ func (c Composite) Kind() Kind {
 		k.Revisions = compositeRevisions
 	}
 	return k
+}
+
+func (c Composite) observed(parent client.Object) int64 {
+	if c.Observed != nil {
+		return c.Observed(parent)
+	}
+	return int64At(parent, "status", "observedGeneration")
 }
 
 // asked is the part of the hook's answer that is about this resource.
@@ -196,7 +208,10 @@ func straysFrom(child, wanted client.Object) string {
 func askedPart(o map[string]any) map[string]any {
 	u := &unstructured.Unstructured{Object: o}
 	u = u.DeepCopy()
-	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "namespace"}, {"metadata", "creationTimestamp"}, {"status"}} {
+	for _, path := range [][]string{
+		{"apiVersion"}, {"kind"}, {"metadata", "namespace"}, {"metadata", "creationTimestamp"}, {"status"},
+		{"metadata", "annotations", decoratedBy}, // a DecoratorController's mark
+	} {
 		unstructured.RemoveNestedField(u.Object, path...)
 	}
 	return u.Object

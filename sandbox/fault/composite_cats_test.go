@@ -111,6 +111,21 @@ func catsEnded(ctx context.Context, e *fault.Env, image string) error {
 	return catPodsAre(ctx, e, want)
 }
 
+// catsCounted returns nil if the status is about the newest spec and counts so many pods, all ready. While a rollout waits the
+// status is a second behind.
+func catsCounted(ctx context.Context, e *fault.Env, n int64) error {
+	set, err := catSets(e).Get(ctx, catName, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	replicas, _, _ := unstructured.NestedInt64(set.Object, "status", "replicas")
+	ready, _, _ := unstructured.NestedInt64(set.Object, "status", "readyReplicas")
+	if replicas != n || ready != n {
+		return fmt.Errorf("the status is %v, want %d pods", set.Object["status"], n)
+	}
+	return updatedSays(set, "False", "")
+}
+
 // updatedSays returns nil if the condition Updated has that status and a message with those words, as of the newest spec.
 func updatedSays(set *unstructured.Unstructured, status, words string) error {
 	observed, _, _ := unstructured.NestedInt64(set.Object, "status", "observedGeneration")

@@ -25,6 +25,9 @@ import (
 // This file plays the hook of all CatSets of a sweep: it answers, notes what it was asked, and fails where a scenario says
 // so.
 
+// finalizePath is where the hook is asked what to leave of a parent that goes: nothing.
+const finalizePath = "/finalize"
+
 // hooks are those of the runs, by namespace.
 type hooks struct {
 	*httptest.Server
@@ -52,10 +55,12 @@ type hookFault struct {
 	answer func(w http.ResponseWriter, req *http.Request, good map[string]any)
 }
 
-// question is what a hook is sent.
+// question is what a hook is sent: a decorator's has other names for the same.
 type question struct {
-	Parent   *unstructured.Unstructured                       `json:"parent"`
-	Children map[string]map[string]*unstructured.Unstructured `json:"children"`
+	Parent      *unstructured.Unstructured                       `json:"parent"`
+	Object      *unstructured.Unstructured                       `json:"object"`
+	Children    map[string]map[string]*unstructured.Unstructured `json:"children"`
+	Attachments map[string]map[string]*unstructured.Unstructured `json:"attachments"`
 }
 
 func (h *hooks) start(t *testing.T, c kubernetes.Interface) {
@@ -107,6 +112,10 @@ func (h *hooks) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err == nil {
 		err = json.Unmarshal(body, &q)
 	}
+	attached := q.Object != nil
+	if attached {
+		q.Parent, q.Children = q.Object, q.Attachments
+	}
 	if err != nil || q.Parent == nil {
 		http.Error(w, fmt.Sprintf("no question: %v", err), http.StatusBadRequest)
 		return
@@ -117,6 +126,12 @@ func (h *hooks) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	good := answerTo(&q)
+	if attached {
+		good = map[string]any{"annotations": catset.Annotations(q.Parent), "attachments": good["children"]}
+	}
+	if req.URL.Path == finalizePath {
+		good = map[string]any{"attachments": []any{}, "finalized": len(q.Children["Pod.v1"]) == 0}
+	}
 	if fault != nil {
 		fault.answer(w, req, good)
 		return

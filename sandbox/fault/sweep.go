@@ -40,6 +40,8 @@ type Scenario struct {
 	// Share spreads the ways to fail over the requests of a long scenario: each request that is picked fails in every
 	// Share-th way, the next one in those after them. Zero means that each fails in all.
 	Share int
+	// Unaimed leaves out the sweep's aimed faults and refusals.
+	Unaimed bool
 	// Once leaves the scenario out of the sweep: it brings its own faults, and is run just as it is.
 	Once bool
 }

@@ -56,6 +56,9 @@ func (s *Sweep) trials(scenario *Scenario, k int) []trial {
 			out = append(out, trial{scenario: scenario, what: first.String() + ", then " + pair[1].String(), faults: []Fault{first, then}})
 		}
 	}
+	if scenario.Unaimed {
+		return out
+	}
 	for _, f := range s.Aimed {
 		out = append(out, trial{scenario: scenario, what: f.String(), faults: []Fault{f}})
 	}

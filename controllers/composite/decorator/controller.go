@@ -101,6 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !r.concerns(d, object) {
+		r.related[d.Kind.GroupKind()].Forget(object.GetUID()) // what it wanted to know of wakes nobody any more
 		return reconcile.Result{}, nil
 	}
 	if why := r.ledger.Unseen(object.GetUID()); why != "" {

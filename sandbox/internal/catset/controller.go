@@ -19,6 +19,8 @@ const (
 	OneByOne Limits = "one-by-one"
 	Together Limits = "together"
 	HeldBack Limits = "held-back"
+	// Attached is for the DecoratorController.
+	Attached Limits = "attached"
 )
 
 const limitsLabel = "check.cairn.dev/limits"
