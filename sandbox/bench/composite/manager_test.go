@@ -38,12 +38,16 @@ type manager struct {
 	log *bytes.Buffer
 }
 
+// binaryDir is where binary has built, empty if nobody asked for it.
+var binaryDir string
+
 // binary is the path of cairn, built once for all benchmarks.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "cairn-bench-")
 	if err != nil {
 		return "", err
 	}
+	binaryDir = dir
 	path := filepath.Join(dir, "cairn")
 	cmd := exec.CommandContext(context.Background(), "go", "build", "-buildvcs=false", "-o", path, "github.com/cairn-dev/cairn/cmd/cairn")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -54,8 +58,8 @@ var binary = sync.OnceValues(func() (string, error) {
 
 // removeBinary removes what binary built.
 func removeBinary() {
-	if path, err := binary(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
+	if binaryDir != "" {
+		_ = os.RemoveAll(binaryDir)
 	}
 }
 
