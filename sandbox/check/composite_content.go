@@ -33,8 +33,12 @@ func askedPart(o map[string]any) map[string]any {
 	u := &unstructured.Unstructured{Object: o}
 	u = u.DeepCopy()
 	for _, path := range [][]string{
-		{"apiVersion"}, {"kind"}, {"metadata", "namespace"}, {"metadata", "creationTimestamp"}, {"status"},
+		{"apiVersion"},
+		{"kind"},
+		{"metadata", "namespace"},
+		{"metadata", "creationTimestamp"},
 		{"metadata", "annotations", decoratedBy}, // a DecoratorController's mark
+		{"status"},
 	} {
 		unstructured.RemoveNestedField(u.Object, path...)
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/internal/catset"
@@ -55,10 +56,16 @@ func TestAClaimThatCrossesADelete(t *testing.T) {
 	w.edited()
 	w.as("user", func() { w.mark("cats-0") })
 	w.end(0)
+	gone := w.rv
 	w.claims("app:2", 0) // the last that it wrote was before the delete
 	w.put(cat(0, "app:2"))
 	if got := check.Check(w.history(), catset.Kinds()...); len(got) != 0 {
 		t.Errorf("want none, got:\n%s", story(got))
+	}
+	// Unless it has told the hook that the child is not there.
+	w.notes = append(w.notes, check.Note{RV: gone, Parent: "cats-uid", Told: []client.Object{cat(1, "app:1")}})
+	if got := invariants(check.Check(w.history(), catset.Kinds()...)); !slices.Equal(got, []string{"P5"}) {
+		t.Errorf("want P5, got %v", got)
 	}
 }
 

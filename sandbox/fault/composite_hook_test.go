@@ -167,7 +167,7 @@ func (h *hooks) note(ctx context.Context, q *question) (*hookFault, error) {
 		run.failed++
 	}
 	run.notes = append(run.notes, check.Note{
-		RV: rv, Parent: q.Parent.GetUID(), Sent: q.Parent, Question: q.versions(), Failed: fault != nil,
+		RV: rv, Parent: q.Parent.GetUID(), Sent: q.Parent, Question: q.versions(), Told: q.told(), Failed: fault != nil,
 	})
 	return fault, nil
 }
@@ -182,6 +182,17 @@ func (q *question) versions() string {
 	}
 	slices.Sort(out[1:])
 	return strings.Join(out, " ")
+}
+
+// told are the children that the hook was told of.
+func (q *question) told() []client.Object {
+	out := []client.Object{}
+	for _, children := range q.Children {
+		for _, child := range children {
+			out = append(out, child)
+		}
+	}
+	return out
 }
 
 func answerTo(q *question) map[string]any {
