@@ -108,7 +108,20 @@ func (c *composite) is() identity {
 		part:             strings.Join(c.paths, ", "),
 		target:           c.format.Target(),
 		generational:     c.format.Generational(),
+		unrecorded:       c.unrecorded(),
 	}
+}
+
+// unrecorded says why a controller keeps no revisions, empty if it does: Metacontroller records the parents whose children
+// are rolled out, and cairn those too whose controller says what a revision is to hold.
+func (c *composite) unrecorded() string {
+	spec := &c.controller.Spec
+	rolled := func(r v1alpha1.ChildResource) bool { return r.UpdateStrategy.EffectiveMethod().Rolling() }
+	if spec.ParentResource.RevisionHistory != nil || slices.ContainsFunc(spec.ChildResources, rolled) {
+		return ""
+	}
+	return fmt.Sprintf("CompositeController %s keeps no revisions: it rolls no children out, "+
+		"and does not set spec.parentResource.revisionHistory.", c.controller.Name)
 }
 
 func (c *composite) blank() client.Object {
@@ -135,6 +148,9 @@ func untyped(parent client.Object) *unstructured.Unstructured {
 }
 
 func (c *composite) list(ctx context.Context, parent client.Object) ([]kept, error) {
+	if c.unrecorded() != "" && parent.GetNamespace() == "" {
+		return nil, nil // nobody had to say where revisions would be
+	}
 	namespace, err := c.format.Namespace(untyped(parent))
 	if err != nil {
 		return nil, fmt.Errorf("find the revisions of %s/%s: %w", kindName(c.gvk.GroupKind()), parent.GetName(), err)
@@ -195,8 +211,7 @@ func (c *composite) resolve(ctx context.Context, parent client.Object, target *r
 		return nil, nil, fmt.Errorf("take a snapshot of %s %s/%s: %w", c.gvk.Kind, parent.GetNamespace(), parent.GetName(), err)
 	}
 	facts := revision.Parent{
-		UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: snapshot,
-		Generational: c.format.Generational() && parent.GetGeneration() > 0,
+		UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: snapshot, Generational: c.format.Generational(),
 	}
 	for {
 		found, err := revision.Resolve(facts, revisions, nil, false)

@@ -204,6 +204,8 @@ func (r *reading) unsettled() []string {
 	case r.lost != nil:
 		say("Which revision is the spec's cannot be told: %v.", r.lost)
 		return out
+	case r.verdict.Update == nil && r.unrecorded != "":
+		say("%s", r.unrecorded)
 	case r.verdict.Update == nil:
 		say("No revision records the spec as it is now; its controller has not seen it yet, or does not run.")
 	case r.verdict.Renumber() && r.verdict.Update.Number > 0:

@@ -51,6 +51,8 @@ type identity struct {
 	// part is what of a parent is recorded, for sentences, and target is the same for functions.
 	part   string
 	target *revision.Target
+	// unrecorded says why the parents have no revisions, empty if they have.
+	unrecorded string
 	// generational is true if every change of that part raises metadata.generation.
 	generational bool
 }

@@ -145,6 +145,24 @@ func TestUnobserved(t *testing.T) {
 	}
 }
 
+// TestAKindThatIsRolledNoLonger: a child that a revision claims counts, although its kind is updated in another way by now.
+func TestAKindThatIsRolledNoLonger(t *testing.T) {
+	cc, nap := catSets(), catSet("2")
+	cc.Spec.ChildResources[0].UpdateStrategy.Method = v1alpha1.ChildUpdateInPlace
+	pod := &unstructured.Unstructured{}
+	pod.SetAPIVersion("v1")
+	pod.SetKind("Pod")
+	pod.SetNamespace("shop")
+	pod.SetName("nap-0")
+	pod.SetLabels(map[string]string{"app": "nap"})
+	pod.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: pets.String(), Kind: "CatSet", Name: "nap", UID: nap.GetUID(), Controller: yes}})
+	i := New(petServer(t, interceptor.Funcs{}, nap, cc, taken(t, cc, nap, 1, "nap-0"), pod))
+	s, err := i.Status(t.Context(), nap, time.Now())
+	if err != nil || s.Rolled != 1 || s.Updated != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 // TestChildrenThatCannotBeSeen: a child that nobody could look for is not said to be missing, and an object that matches the
 // selector and is somebody else's is no child.
 func TestChildrenThatCannotBeSeen(t *testing.T) {

@@ -60,6 +60,10 @@ func (f *flags) add(fs *pflag.FlagSet) {
 		"the only namespace to look at (default: all); for roles that \"cairn roles --namespace\" made")
 	fs.StringVar(&f.targets, "target-label-selector", "",
 		"composite and decorator: labels that a controller must have to be run here (default: all are)")
+	fs.Func("apply-strategy", "composite and decorator: how children are changed, dynamic-apply or server-side-apply (default dynamic-apply)",
+		f.applyStrategy)
+	fs.StringVar(&f.fieldManager, "apply-strategy-ssa-field-manager", "metacontroller",
+		"composite and decorator: who owns the fields of children with server-side-apply")
 	fs.StringSliceVar(&f.hookAllow, "hook-allow-address", nil,
 		"composite and decorator: address, or CIDR, that a webhook may have although it is loopback or link-local; can be repeated")
 	fs.BoolVar(&f.hookAllowAPIServer, "hook-allow-api-server", false,

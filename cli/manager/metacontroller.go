@@ -46,11 +46,9 @@ func (f *flags) addMetacontroller(fs *pflag.FlagSet) {
 	fs.Duration("discovery-interval", 30*time.Second, "")
 	fs.Float64("events-qps", 1./300, "")
 	fs.Int("events-burst", 25, "")
-	fs.StringVar(&f.fieldManager, "apply-strategy-ssa-field-manager", "metacontroller", "")
 	fs.String("zap-stacktrace-level", "", "")
 	fs.String("zap-time-encoding", "", "")
 	decided := map[string]func(string) error{
-		"apply-strategy": f.applyStrategy,
 		"leader-election-resource-lock": func(kind string) error {
 			if kind != "leases" {
 				return fmt.Errorf("there is no lock of the kind %q; there are: leases", kind)
@@ -71,7 +69,7 @@ func (f *flags) addMetacontroller(fs *pflag.FlagSet) {
 		return err
 	})
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(renamed)), slices.Collect(maps.Keys(idle)),
-		slices.Collect(maps.Keys(decided)), []string{"zap-devel", "apply-strategy-ssa-field-manager"}) {
+		slices.Collect(maps.Keys(decided)), []string{"zap-devel"}) {
 		fs.Lookup(name).Hidden = true
 	}
 }

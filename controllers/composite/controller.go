@@ -22,6 +22,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -37,6 +38,8 @@ const (
 	settle = 100 * time.Millisecond
 	// tidyAfter is how long a rollout stands still until older revisions say what they no longer have.
 	tidyAfter = time.Minute
+	// standstill is how long no step is taken until an event says what a rollout waits for.
+	standstill = 10 * time.Second
 	// statusEvery is how often the status is written at most while a rollout goes on.
 	statusEvery = time.Second
 )
@@ -60,6 +63,7 @@ type resyncs interface {
 	After(key types.NamespacedName, d time.Duration)
 	Take(key types.NamespacedName) bool
 	Put(key types.NamespacedName)
+	Forget(key types.NamespacedName)
 }
 
 // reconciler runs passes over the parents of one CompositeController.
@@ -84,10 +88,10 @@ type reconciler struct {
 	freshRevisions *ownership.Confirmer
 	memo           *apply.Memo
 	revisions      *revisionCache
-	// served keeps what the API server makes of a desired child, by the child's UID; trials what it says of applying one.
-	served, trials *lru.Cache
-	// fieldManager, unless it is empty, is the name under which children are applied by server-side apply.
-	fieldManager string
+	// served keeps what the API server makes of a desired child, by the child's UID.
+	served *lru.Cache
+	// applier, unless it is nil, applies children by server-side apply.
+	applier *serverside.Applier
 	// parents keeps what is remembered of each, by UID.
 	parents sync.Map
 }
@@ -104,6 +108,8 @@ type memory struct {
 	refused bool
 	// prepared are the last answers, by revision, ready for a plan.
 	prepared map[string]prepared
+	// busy counts the passes in a row in which the hook wanted to be asked later.
+	busy int
 	// decided is what the pass that runs has decided, nil before.
 	decided *decision
 	// told and own are resourceVersions of the parent: the one that the hook was told of, and the one that our own write of
@@ -120,6 +126,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	parent := &unstructured.Unstructured{}
 	parent.SetGroupVersionKind(r.parent.Kind)
 	if err := r.cache.Get(ctx, req.NamespacedName, parent); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.resync.Forget(req.NamespacedName)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !r.matches(parent) && !r.finalized(parent) {
@@ -141,6 +150,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	switch {
 	case err == nil:
+		m.busy = 0
 		return reconcile.Result{RequeueAfter: again}, nil
 	case errors.Is(err, errStale), errors.Is(err, host.ErrNotSynced):
 		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())

@@ -64,18 +64,25 @@ func newLog(f *record.Format, decoded *revisionCache, parent *unstructured.Unstr
 		l.entries = append(l.entries, &entry{object: o, revision: decoded.read(f, o), claims: claims.Clone(), stored: claims})
 	}
 	slices.SortFunc(l.entries, func(a, b *entry) int { return revision.Older(a.revision, b.revision) })
-	l.settle()
 	if err := l.resolve(f, parent, taken); err != nil {
 		return nil, err
 	}
+	l.settle()
 	return l, nil
 }
 
-// settle gives a child that two revisions claim to the newer one.
+// settle gives a child that two revisions claim to the newer one, by the numbers that are stored: a revision that the parent
+// goes back to was not the newer one when the child was moved. Metacontroller's have no numbers; of those, the one that the
+// parent asks for is.
 func (l *revisionLog) settle() {
 	var claims []*record.Claims
+	if l.newest.object != nil && l.newest.object.Revision == 0 {
+		claims = append(claims, l.newest.claims)
+	}
 	for _, e := range slices.Backward(l.entries) {
-		claims = append(claims, e.claims)
+		if len(claims) == 0 || e.claims != claims[0] {
+			claims = append(claims, e.claims)
+		}
 	}
 	record.Settle(claims...)
 }

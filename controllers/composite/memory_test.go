@@ -2,6 +2,7 @@ package composite
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,5 +78,38 @@ func TestTidies(t *testing.T) {
 				t.Errorf("got %v, again after %s; want %v, %s", got, p.again, c.want, c.again)
 			}
 		})
+	}
+}
+
+// TestAStandstillIsAnEvent: a child that takes its time is no news; one that holds a rollout up is, once, and so is its end.
+func TestAStandstillIsAnEvent(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.settle()
+	p.edit("image", "broken")
+	var after []time.Duration
+	for range 3 {
+		result, err := p.pass() // two seconds later
+		must(t, err)
+		after = append(after, result.RequeueAfter)
+	}
+	if got := p.events.Events("RolloutWaiting"); len(got) > 0 || after[2] <= 0 || after[2] > standstill {
+		t.Errorf("events after some seconds: %v; it looks again after %s", got, after)
+	}
+	for range 8 {
+		_, err := p.pass()
+		must(t, err)
+	}
+	if got := p.events.Events("RolloutWaiting"); len(got) != 1 || !strings.Contains(got[0], "tom-2") {
+		t.Errorf("events after a standstill: %v", got)
+	}
+	p.edit("image", "c")
+	p.settle()
+	if got := p.events.Events("OnLatestRevision"); len(got) != 1 {
+		t.Errorf("events at the end: %v", got)
+	}
+	p.edit("image", "d")
+	p.settle()
+	if got := p.events.Events("RolloutWaiting", "OnLatestRevision"); len(got) != 2 {
+		t.Errorf("a rollout that went on: %v", got)
 	}
 }

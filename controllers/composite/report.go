@@ -50,34 +50,42 @@ func (r *reconciler) report(ctx context.Context, o *observed, d *decision) (time
 	rolled := r.rolls && o.log != nil
 	status, reason, message := d.plan.condition(d.newest)
 	wantedStatus := statusOf(ownStatus(o.parent, d.answer.Status, r.builtin), o.parent.GetGeneration(), rolled, status, reason, message)
+	var again time.Duration
+	if rolled {
+		again = r.announce(o, reason, message)
+	}
 	if !r.statusDiffers(o, wantedStatus) {
-		return 0, nil
+		return again, nil
 	}
 	m := &o.memory.status
 	if early := m.at.Add(statusEvery).Sub(r.clock.Now()); rolled && status == "False" && early > 0 && !r.newGeneration(o) {
-		return early, nil
+		return soonest(again, early), nil
 	}
 	if err := r.writeStatus(ctx, o.parent, o.memory, wantedStatus); err != nil {
 		return 0, err
 	}
-	if rolled {
-		r.announce(o, reason, message)
-	}
 	if o.log != nil {
 		r.reportUnreadable(o)
 	}
-	return 0, nil
+	return again, nil
 }
 
-// announce sends an event when a rollout begins to wait, and when it is over.
-func (r *reconciler) announce(o *observed, reason, message string) {
+// announce sends an event when a rollout stands still, and when it is over after that. Progress, and the wait for a child
+// that starts, are in the status. It returns when it is time to say that nothing has moved.
+func (r *reconciler) announce(o *observed, reason, message string) time.Duration {
 	m := &o.memory.status
 	text := reason + message
 	if reason == "RolloutProgressing" || text == m.event || reason == "OnLatestRevision" && m.event == "" {
-		return // progress is in the status
+		return 0
 	}
-	m.event = text
+	if left := o.memory.quiet.Add(standstill).Sub(r.clock.Now()); reason == "RolloutWaiting" && left > 0 {
+		return left
+	}
+	if m.event = text; reason == "OnLatestRevision" {
+		m.event = "" // the next rollout is not a part of this story
+	}
 	r.recorder.Eventf(o.parent, nil, corev1.EventTypeNormal, reason, "Roll", "%s", message)
+	return 0
 }
 
 func (r *reconciler) reportUnreadable(o *observed) {
@@ -107,8 +115,7 @@ func (r *reconciler) statusDiffers(o *observed, status map[string]any) bool {
 // failed reports a pass that ended with an error, and says when to try again.
 func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructured, m *memory, failed error) (reconcile.Result, error) {
 	if busy, ok := errors.AsType[*hook.TooManyRequestsError](failed); ok {
-		log.FromContext(ctx).V(1).Info("The hook wants to be asked later", "after", busy.After)
-		return reconcile.Result{RequeueAfter: max(busy.After, unseenRetry)}, nil
+		return r.later(ctx, parent, m, busy)
 	}
 	if ctx.Err() != nil {
 		return reconcile.Result{}, failed // we are being stopped, which is nobody's fault
@@ -122,6 +129,41 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 	}
 	m.status.event = reason + message
 	r.recorder.Eventf(parent, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", message) // repeats are counted
+	if err := r.writeFailure(ctx, parent, m, reason, message); err != nil {
+		failed = errors.Join(failed, err)
+	}
+	if unknownOwner(failed) {
+		return reconcile.Result{RequeueAfter: unknownOwnerRetry}, nil
+	}
+	return reconcile.Result{}, failed
+}
+
+// unknownOwnerRetry is how long a pass waits until the API server knows the kind of the parent as an owner.
+const unknownOwnerRetry = 2 * time.Second
+
+// unknownOwner reports whether the API server lets nothing have the parent as its owner, because its admission plugin
+// (OwnerReferencesPermissionEnforcement) does not know the kind yet. It looks for new kinds every half a minute; a delay that
+// doubles would come to as much again. The plugin gives that no reason of its own.
+func unknownOwner(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot find RESTMapping")
+}
+
+// later waits for a hook that wants to be asked later. That is no fault, but if it goes on the parent says so.
+func (r *reconciler) later(
+	ctx context.Context, parent *unstructured.Unstructured, m *memory, busy *hook.TooManyRequestsError,
+) (reconcile.Result, error) {
+	log.FromContext(ctx).V(1).Info("The hook wants to be asked later", "after", busy.After)
+	if m.busy++; m.busy > 1 {
+		message := fmt.Sprintf("the hook wants to be asked again in %s, and has said so several times", busy.After)
+		if err := r.writeFailure(ctx, parent, m, string(hook.Busy), message); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{RequeueAfter: max(busy.After, unseenRetry)}, nil
+}
+
+// writeFailure stores why a pass did not do what it should.
+func (r *reconciler) writeFailure(ctx context.Context, parent *unstructured.Unstructured, m *memory, reason, message string) error {
 	o := &observed{parent: parent, memory: m}
 	said, _, _ := unstructured.NestedMap(parent.Object, "status")
 	at, _, _ := unstructured.NestedInt64(parent.Object, "status", "observedGeneration")
@@ -132,12 +174,13 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 	if at == 0 {
 		delete(status, "observedGeneration") // nothing was acted on yet
 	}
-	if r.statusDiffers(o, status) {
-		if err := r.writeStatus(ctx, parent, m, status); err != nil && !errors.Is(err, errStale) {
-			failed = errors.Join(failed, err)
-		}
+	if !r.statusDiffers(o, status) {
+		return nil
 	}
-	return reconcile.Result{}, failed
+	if err := r.writeStatus(ctx, parent, m, status); !errors.Is(err, errStale) {
+		return err
+	}
+	return nil
 }
 
 // firstLine is the first of several joined errors. The others are most likely the same, and as many as there are children.

@@ -23,6 +23,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -88,14 +89,19 @@ func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 }
 
 // hooks are those of one CompositeController.
-type hooks struct{ sync, finalize, customize *hook.Hook }
+type hooks struct {
+	sync, finalize, customize *hook.Hook
+
+	// forget drops their metrics.
+	forget func()
+}
 
 func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settings) (*hooks, error) {
 	told, err := env.Controller(hook.Composite, cc, s.children)
 	if err != nil {
 		return nil, err
 	}
-	out := &hooks{}
+	out := &hooks{forget: func() { env.Metrics.Forget(told) }}
 	for _, h := range []struct {
 		kind     hook.Kind
 		declared *v1alpha1.Hook
@@ -119,6 +125,7 @@ func (h *hooks) close() {
 			one.Close()
 		}
 	}
+	h.forget()
 }
 
 func period(cc *v1alpha1.CompositeController) time.Duration {
@@ -139,12 +146,11 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 		memo:           apply.NewMemo(memoSize),
 		revisions:      newRevisionCache(revisionSize),
 		served:         lru.New(servedSize),
-		trials:         lru.New(memoSize),
-		fieldManager:   env.FieldManager,
 	}
 	children := env.Client
 	if env.FieldManager != "" {
-		children = client.WithFieldOwner(env.Client, env.FieldManager)
+		r.applier = serverside.New(env.Client, env.Live, env.FieldManager, memoSize)
+		children = r.applier.Client()
 	}
 	for _, kind := range s.children {
 		r.writers[kind.Kind.GroupKind()] = ownership.Writer{

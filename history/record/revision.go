@@ -18,6 +18,9 @@ import (
 
 // This file turns a snapshot of a parent into a stored object and back, and a parent into what it was.
 
+// changeCause is the annotation in which people say why they changed an object (kubectl).
+const changeCause = "kubernetes.io/change-cause"
+
 // Snapshot takes the versioned fields of parent. Its data is Metacontroller's parentPatch to the byte: the fields nested
 // as in the parent, absent ones left out, keys sorted, compact. parent is only read. An error means that parent cannot
 // be written as JSON, which no object from an API server is.
@@ -39,15 +42,19 @@ func (f *Format) New(
 	if err != nil {
 		return nil, err
 	}
+	annotations := map[string]string{
+		history.ParentUIDAnnotation:        string(parent.GetUID()),
+		history.ParentGenerationAnnotation: strconv.FormatInt(parent.GetGeneration(), 10),
+	}
+	if cause, ok := parent.GetAnnotations()[changeCause]; ok {
+		annotations[changeCause] = cause
+	}
 	return &v1alpha1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace,
-			Name:      f.Name(parent.GetUID(), s, probe),
-			Labels:    labels,
-			Annotations: map[string]string{
-				history.ParentUIDAnnotation:        string(parent.GetUID()),
-				history.ParentGenerationAnnotation: strconv.FormatInt(parent.GetGeneration(), 10),
-			},
+			Namespace:       namespace,
+			Name:            f.Name(parent.GetUID(), s, probe),
+			Labels:          labels,
+			Annotations:     annotations,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(parent, parent.GroupVersionKind())},
 		},
 		ParentPatch: runtime.RawExtension{Raw: s.Data()},
@@ -91,7 +98,7 @@ func (f *Format) Read(o *v1alpha1.ControllerRevision) revision.Revision {
 		}
 		target = own
 	}
-	s, err := target.Decode(o.ParentPatch.Raw)
+	s, err := decode(target, o.ParentPatch.Raw)
 	if err != nil {
 		if undecodable, ok := errors.AsType[*revision.UndecodableError](err); ok {
 			err = undecodable.Err // it is said once, with the name
@@ -101,6 +108,32 @@ func (f *Format) Read(o *v1alpha1.ControllerRevision) revision.Revision {
 	}
 	r.Snapshot = s
 	return r
+}
+
+// decode reads a patch. Where a path leads through something that is no object, the patch does not say what the field was;
+// to take it for absent would remove the field when the revision is restored.
+func decode(target *revision.Target, raw []byte) (*revision.Snapshot, error) {
+	s, err := target.Decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return nil, err
+	}
+	for _, path := range target.Paths() {
+		var at any = tree
+		for i, field := range path {
+			m, ok := at.(map[string]any)
+			if !ok {
+				return nil, fmt.Errorf("%s is no object", path[:i])
+			}
+			if at, ok = m[field]; !ok {
+				break
+			}
+		}
+	}
+	return s, nil
 }
 
 // stampOf reads from which read of which parent a revision was recorded. A malformed stamp is none.

@@ -153,12 +153,28 @@ func TestReadWhatCannotBeRead(t *testing.T) {
 		"null":              {ParentPatch: runtime.RawExtension{Raw: []byte(`null`)}},
 		"nothing":           {},
 		"paths of no kind":  {ParentPatch: runtime.RawExtension{Raw: []byte(`{}`)}, FieldPaths: []string{"metadata"}},
+		"text on the way":   {ParentPatch: runtime.RawExtension{Raw: []byte(`{"spec":"oops"}`)}, FieldPaths: []string{"spec.template"}},
+		"a list on the way": {ParentPatch: runtime.RawExtension{Raw: []byte(`{"spec":[]}`)}, FieldPaths: []string{"spec.template"}},
 		"a number too many": {ParentPatch: runtime.RawExtension{Raw: []byte(`{"spec":1e999}`)}},
 	} {
 		o.Name = "catsets.ctl.enisoc.com-0"
 		if r := f.Read(o); r.Snapshot != nil || r.Err == nil || !strings.Contains(r.Err.Error(), o.Name) {
 			t.Errorf("%s: got %v and %v", name, r.Snapshot, r.Err)
 		}
+	}
+}
+
+// TestChangeCause: why a person changed the parent goes into the revision, as in the built-in kinds.
+func TestChangeCause(t *testing.T) {
+	parent := cat(t, asleep)
+	parent.SetAnnotations(map[string]string{"kubernetes.io/change-cause": "a longer nap", "other": "stays where it is"})
+	f := format(t, "spec.template")
+	got, err := f.New(parent, snapshot(t, f, parent), 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := got.Annotations; a["kubernetes.io/change-cause"] != "a longer nap" || a["other"] != "" {
+		t.Errorf("%v", a)
 	}
 }
 

@@ -50,6 +50,13 @@ func TestExampleBlueGreen(t *testing.T) {
 		t.Errorf("history %+v", rows)
 	}
 
+	const children = "services,replicasets.apps"
+	idle := x.content(children)
+	x.looks("bluegreen", "shop")
+	if after := x.content(children); after != idle {
+		t.Errorf("children were written although nothing had changed:\n%safter\n%s", idle, after)
+	}
+
 	x.cli("undo", "bluegreen/shop", "--to-revision", "1")
 	x.serves("blue", "nginx:1.28")
 	if rows := x.history("bluegreen/shop"); len(rows) != 3 || rows[2].Number != 4 || !rows[2].Current {
@@ -252,11 +259,21 @@ func TestExampleServicePerPod(t *testing.T) {
 	x.sameVersions("opting out", pods, x.podsOf(x.namespace, &metav1.LabelSelector{}))
 	x.must(x.kubectl("annotate", "statefulset", "store", "service-per-pod-ports=82"))
 	x.services("store-0 store-1")
-	x.must(x.kubectl("delete", "statefulset", "store"))
-	x.services("")
-	if set := x.store(); set != nil {
-		t.Errorf("it is still there: %+v", set.ObjectMeta)
+	// A Service that takes its time to go, which the StatefulSet has to wait for.
+	x.must(x.kubectl("patch", "service", "store-1", "--type=merge", "-p", `{"metadata": {"finalizers": ["examples.cairn.dev/kept"]}}`))
+	x.must(x.kubectl("delete", "statefulset", "store", "--wait=false"))
+	x.services("store-1")
+	if set := x.store(); set == nil || len(set.Finalizers) != 1 {
+		t.Errorf("the StatefulSet did not wait: %+v", set)
 	}
+	x.must(x.kubectl("patch", "service", "store-1", "--type=merge", "-p", `{"metadata": {"finalizers": null}}`))
+	x.services("")
+	x.eventually("wait until the StatefulSet is gone", func() error {
+		if set := x.store(); set != nil {
+			return errorf("it is still there: %+v", set.ObjectMeta)
+		}
+		return nil
+	})
 }
 
 func (x *example) store() *appsv1.StatefulSet {

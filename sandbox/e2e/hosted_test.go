@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -210,6 +211,28 @@ func (x *example) host(controllers ...string) (end, kill func()) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// looks makes the controller look twice at an object that it has nothing to do for, and waits until the first look is over.
+func (x *example) looks(kind, name string) {
+	x.Helper()
+	for range 2 {
+		asked := x.calls.Load()
+		x.must(x.kubectl("annotate", kind, name, "looks=after-"+strconv.FormatInt(asked, 10), "--overwrite"))
+		x.eventually("wait until the hook is asked", func() error {
+			if x.calls.Load() == asked {
+				return errorf("it was asked %d times", asked)
+			}
+			return nil
+		})
+	}
+}
+
+// content is all that a hosted controller could have written of objects of the test's namespace. Their status is others'.
+func (x *example) content(resources string) string {
+	x.Helper()
+	return x.must(x.kubectl("get", resources, "-o",
+		`jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.labels} {.metadata.annotations} {.spec}{"\n"}{end}`))
+}
 
 // parent reads a parent, whose kind is one of the examples', into out: something that has the fields to be looked at.
 func (x *example) parent(kind, name string, out any) error {

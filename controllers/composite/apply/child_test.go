@@ -53,6 +53,25 @@ func TestNewWritesWhatMetacontrollerWrites(t *testing.T) {
 	}
 }
 
+// TestAHookMaySendBackWhatItWasTold: what is remembered of it is what it decides.
+func TestAHookMaySendBackWhatItWasTold(t *testing.T) {
+	desired := parse(t, desiredPod)
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp"} {
+		set(desired, "1", "metadata", field)
+	}
+	told := text(t, desired)
+	created, err := apply.New(desired)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := annotationOf(created); got != goldenAnnotation {
+		t.Errorf("got  %s\nwant %s", got, goldenAnnotation)
+	}
+	if text(t, desired) != told {
+		t.Error("the answer was written to")
+	}
+}
+
 func TestChild(t *testing.T) {
 	for _, c := range []struct {
 		name            string

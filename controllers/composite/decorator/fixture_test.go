@@ -92,6 +92,8 @@ type world struct {
 	events *fakeserver.Recorder
 	resync *resyncing
 	asked  []string
+	// forgotten are objects of which no related ones are wanted any more.
+	forgotten []types.UID
 }
 
 func newWorld(t testing.TB, s *settings, h answers, objects ...client.Object) *world {
@@ -112,7 +114,7 @@ func worldOn(t testing.TB, server *fakeserver.Server, s *settings, h answers) *w
 	w.r.resync = w.resync
 	w.r.forgotten = func(types.UID) {}
 	for _, d := range s.resources {
-		w.r.related[d.Kind.GroupKind()] = nothing{}
+		w.r.related[d.Kind.GroupKind()] = nothing{w}
 	}
 	w.r.sync = asking{w, hook.Sync, h}
 	if s.finalizes {
@@ -139,12 +141,12 @@ func (a asking) Ask(_ context.Context, q *hook.Question) (*hook.Answer, error) {
 }
 
 // nothing is related.
-type nothing struct{}
+type nothing struct{ world *world }
 
 func (nothing) Gather(context.Context, *unstructured.Unstructured) ([]hook.Group, error) {
 	return nil, nil
 }
-func (nothing) Forget(types.UID) {}
+func (n nothing) Forget(uid types.UID) { n.world.forgotten = append(n.world.forgotten, uid) }
 
 // resyncing keeps when objects want to be asked again.
 type resyncing struct {

@@ -4,6 +4,7 @@ package decorator
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,9 @@ func TestServicePerPod(t *testing.T) {
 	w.mustReconcile(webRequest)
 	if got := w.calls(); got != "" || len(w.asked) != asked {
 		t.Errorf("an object that is none of ours: %s, %v", got, w.asked[asked:])
+	}
+	if !slices.Contains(w.forgotten, "uid-of-web") {
+		t.Error("what it wanted to know of still wakes it")
 	}
 	if got := w.events.Events(); len(got) != 0 {
 		t.Errorf("events %v", got)
@@ -268,6 +272,9 @@ func TestFinalizerOfAnEarlierSpec(t *testing.T) {
 			w.settle(webRequest)
 			if got := w.get(statefulSets, "web").GetFinalizers(); !cmp.Equal(got, []string{"other"}) {
 				t.Errorf("finalizers %v", got)
+			}
+			if asked := len(w.asked) > 0; asked != (name == "decorated") {
+				t.Errorf("asked %v", w.asked)
 			}
 		})
 	}

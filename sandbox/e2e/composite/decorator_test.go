@@ -16,7 +16,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -390,10 +389,11 @@ func TestDecoratedObjectIsDeleted(t *testing.T) {
 	}
 	d.services()
 	d.eventually("wait for the StatefulSet to go", func() error {
-		if err := d.Get(t.Context(), client.ObjectKeyFromObject(set), set); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %v, %v", set.Finalizers, err)
+		err := d.Get(t.Context(), client.ObjectKeyFromObject(set), set)
+		if err == nil {
+			return fmt.Errorf("it is there, with finalizers %v", set.Finalizers)
 		}
-		return nil
+		return client.IgnoreNotFound(err)
 	})
 	if finalized.Load() == 0 {
 		t.Error("nobody asked the finalize hook")

@@ -159,7 +159,9 @@ func (l *lab) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	_ = json.NewEncoder(w).Encode((*l.hook.Load())(in))
+	if err := json.NewEncoder(w).Encode((*l.hook.Load())(in)); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
 }
 
 // answer makes the webhook answer what f returns.

@@ -1,0 +1,125 @@
+package composite
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// logOf returns the log of tom, who asks for an image, with revisions that hold one each, and claim pods.
+func logOf(t *testing.T, image string, stored ...*v1alpha1.ControllerRevision) *revisionLog {
+	t.Helper()
+	p := newPasses(t, catSpec)
+	p.edit("image", image)
+	l, err := newLog(p.r.format, p.r.revisions, p.tom(), stored, func(string) bool { return false })
+	must(t, err)
+	return l
+}
+
+func storedRevision(t *testing.T, number int64, image string, names ...string) *v1alpha1.ControllerRevision {
+	t.Helper()
+	p := newPasses(t, catSpec)
+	p.edit("image", image)
+	snapshot, err := p.r.format.Snapshot(p.tom())
+	must(t, err)
+	o, err := p.r.format.New(p.tom(), snapshot, number, 0)
+	must(t, err)
+	o.Annotations = nil // so that content decides
+	claims := &record.Claims{}
+	for _, name := range names {
+		claims.Add(key(name))
+	}
+	o.Children = claims.Stored()
+	o.UID, o.ResourceVersion = types.UID("uid-"+image), "1"
+	return o
+}
+
+func claimedBy(l *revisionLog, image string) string {
+	var out []string
+	for _, e := range l.entries {
+		if strings.Contains(string(e.object.ParentPatch.Raw), `"`+image+`"`) {
+			for _, c := range e.claims.Sorted() {
+				out = append(out, c.Name)
+			}
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// TestAChildInTwoRevisions belongs to the newer one, by the numbers as they are stored: when the parent goes back, the
+// revision that it goes back to was not the newer one as the child was moved.
+func TestAChildInTwoRevisions(t *testing.T) {
+	for name, c := range map[string]struct {
+		asks   string
+		a, b   int64
+		inA    string
+		number int64
+	}{
+		"in the middle":        {"b", 1, 2, "tom-0", 2},
+		"on the way back":      {"a", 1, 2, "tom-0", 3},
+		"Metacontroller's, b":  {"b", 0, 0, "tom-0", 1},
+		"Metacontroller's, a":  {"a", 0, 0, "tom-0 tom-1", 1},
+		"an edit in the midst": {"c", 1, 2, "tom-0", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := logOf(t, c.asks, storedRevision(t, c.a, "a", "tom-0", "tom-1"), storedRevision(t, c.b, "b", "tom-1"))
+			if got := claimedBy(l, "a"); got != c.inA {
+				t.Errorf("a has %s, want %s", got, c.inA)
+			}
+			if l.number != c.number {
+				t.Errorf("the newest one gets number %d, want %d", l.number, c.number)
+			}
+		})
+	}
+}
+
+// TestWhatIsStoredBeforeChildrenAreTouched: the newest revision first, older ones when there is time.
+func TestWhatIsStoredBeforeChildrenAreTouched(t *testing.T) {
+	l := logOf(t, "b", storedRevision(t, 1, "a", "tom-0", "tom-1"), storedRevision(t, 2, "b"))
+	claims := map[record.Child]string{key("tom-0"): l.entries[0].revision.Name, key("tom-1"): l.newest.revision.Name}
+	names := func(tidy bool) string {
+		var out []string
+		for _, w := range l.writes(claims, tidy) {
+			out = append(out, strings.TrimSpace(string(rune('0'+w.number))+" "+joined(w.children)))
+		}
+		return strings.Join(out, ", ")
+	}
+	if got := names(false); got != "2 tom-1" {
+		t.Errorf("a pass that acts writes %s", got)
+	}
+	if got := names(true); got != "2 tom-1, 1 tom-0" {
+		t.Errorf("a pass that has time writes %s", got)
+	}
+	if got := l.surplus(claims, 0); len(got) != 0 {
+		t.Errorf("a revision with children is pruned: %v", got)
+	}
+}
+
+// TestAnUnreadableRevisionIsKept: nothing is made from it, and it is never pruned (R6).
+func TestAnUnreadableRevisionIsKept(t *testing.T) {
+	bad := storedRevision(t, 1, "a", "tom-0")
+	bad.ParentPatch.Raw = []byte(`"oops"`)
+	l := logOf(t, "b", bad)
+	if len(l.unreadable) != 1 || len(l.claimed()) != 0 {
+		t.Errorf("unreadable %v, claimed %v", l.unreadable, l.claimed())
+	}
+	if l.kind != revision.RollForward || l.number != 2 {
+		t.Errorf("%s to %d", l.kind, l.number)
+	}
+	if got := l.surplus(nil, 0); len(got) != 0 {
+		t.Errorf("it is pruned: %v", got)
+	}
+}
+
+func joined(c *record.Claims) string {
+	var out []string
+	for _, child := range c.Sorted() {
+		out = append(out, child.Name)
+	}
+	return strings.Join(out, " ")
+}

@@ -1,0 +1,112 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/history/record"
+)
+
+// This file holds what tests of composite parents share.
+
+var pets = schema.GroupVersion{Group: "pets.example.com", Version: "v1"}
+
+// petServer returns a client of an API server that knows CatSets, and Metacontroller's types.
+func petServer(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{pets, corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion})
+	mapper.Add(pets.WithKind("CatSet"), meta.RESTScopeNamespace)
+	mapper.Add(pets.WithKind("Zoo"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	mapper.Add(appsv1.SchemeGroupVersion.WithKind("DaemonSet"), meta.RESTScopeNamespace)
+	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
+	return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
+}
+
+func catSet(text string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": pets.String(), "kind": "CatSet",
+		"metadata": map[string]any{"namespace": "shop", "name": "nap", "uid": "nap-uid", "generation": int64(3), "resourceVersion": "100"},
+		"spec": map[string]any{
+			"replicas": int64(2),
+			"selector": map[string]any{"matchLabels": map[string]any{"app": "nap"}},
+			"template": map[string]any{"text": text},
+		},
+	}}
+}
+
+// controllerOf returns a CompositeController whose parents are of that resource, and which versions these paths.
+func controllerOf(name string, resource schema.GroupVersionResource, paths ...string) *v1alpha1.CompositeController {
+	return &v1alpha1.CompositeController{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.CompositeControllerSpec{
+			ParentResource: v1alpha1.ParentResource{
+				ResourceRule:    v1alpha1.ResourceRule{APIVersion: resource.GroupVersion().String(), Resource: resource.Resource},
+				RevisionHistory: &v1alpha1.RevisionHistory{FieldPaths: paths},
+			},
+			ChildResources: []v1alpha1.ChildResource{{
+				ResourceRule:   v1alpha1.ResourceRule{APIVersion: "v1", Resource: "pods"},
+				UpdateStrategy: &v1alpha1.ChildUpdateStrategy{Method: v1alpha1.ChildUpdateRollingRecreate},
+			}},
+		},
+	}
+}
+
+func catSets() *v1alpha1.CompositeController {
+	return controllerOf("catset", pets.WithResource("catsets"), "spec.template")
+}
+
+// taken returns the revision that a controller makes of parent.
+func taken(
+	t *testing.T, cc *v1alpha1.CompositeController, parent *unstructured.Unstructured, number int64, pods ...string,
+) *v1alpha1.ControllerRevision {
+	t.Helper()
+	f, err := record.NewFormat(&cc.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := f.Snapshot(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := f.New(parent, s, number, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.UID = types.UID("uid-of-" + out.Name)
+	out.Annotations = nil // a stamp says that it was taken from the parent as it is
+	if len(pods) > 0 {
+		out.Children = []v1alpha1.ControllerRevisionChildren{{Kind: "Pod", Names: pods}}
+	}
+	return out
+}
+
+// refusing answers whoever lists CompositeControllers with an error, unless that is nil.
+func refusing(err error) interceptor.Funcs {
+	return interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if _, ok := list.(*v1alpha1.CompositeControllerList); ok && err != nil {
+			return err
+		}
+		return c.List(ctx, list, opts...)
+	}}
+}
