@@ -56,11 +56,11 @@ func (r *reconciler) create(ctx context.Context, o *observed, c creation) error 
 
 // learn keeps what the answer to a creation tells.
 func (r *reconciler) learn(ctx context.Context, o *observed, made, desired *unstructured.Unstructured) error {
-	if r.fieldManager == "" {
+	if r.applier == nil {
 		r.remember(made, desired)
 		return nil
 	}
-	err := r.migrate(ctx, made)
+	err := r.applier.Migrate(ctx, made)
 	r.ledger.Wrote(o.parent.GetUID(), r.resourceOf(made.GroupVersionKind().GroupKind()), made)
 	return err
 }
@@ -116,10 +116,10 @@ func goesAtOnce(child *unstructured.Unstructured) bool {
 
 // update changes exactly the child that the plan was made from. A conflict says that somebody was faster.
 func (r *reconciler) update(ctx context.Context, o *observed, u update) error {
-	if r.fieldManager != "" {
-		out, err := r.applyTo(ctx, o.parent, u.observed, u.object)
+	if r.applier != nil {
+		out, err := r.applier.Apply(ctx, u.observed, r.owned(o.parent, u.object))
 		if err != nil {
-			return fmt.Errorf("apply %s: %w", u.key, err)
+			return stale(err)
 		}
 		r.ledger.Wrote(o.parent.GetUID(), r.resourceOf(u.key.GroupKind), out)
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 	"github.com/cairn-dev/cairn/history/record"
 	"github.com/cairn-dev/cairn/ownership"
 )
@@ -47,8 +49,12 @@ type servedChild struct {
 // same reports whether applying desired to a child would change nothing of its content. In doubt it would.
 func (c *comparison) same(observed, desired *unstructured.Unstructured) bool {
 	newest := c.newest[child(c.parent, observed)] == desired
-	if c.fieldManager != "" {
-		return c.sameServerSide(newest, observed, desired)
+	if c.applier != nil {
+		same, known := c.applier.Known(variant(newest), observed, c.owned(c.parent, desired))
+		if !known {
+			c.doubts = append(c.doubts, doubt{observed, desired, newest})
+		}
+		return same
 	}
 	result, served, err := c.applied(newest, observed, desired)
 	switch {
@@ -65,13 +71,24 @@ func (c *comparison) same(observed, desired *unstructured.Unstructured) bool {
 // applied is what applying desired to a child comes to. newest says whether the newest revision wants it: its wish and an
 // older one's do not push each other out of the memo.
 func (r *reconciler) applied(newest bool, observed, desired *unstructured.Unstructured) (apply.Result, servedChild, error) {
-	variant := "older"
-	if newest {
-		variant = "newest"
-	}
 	served := r.servedFor(observed, desired)
-	result, err := r.memo.Child(variant, observed, desired, served.object)
+	result, err := r.memo.Child(variant(newest), observed, desired, served.object)
 	return result, served, err
+}
+
+func variant(newest bool) string {
+	if newest {
+		return "newest"
+	}
+	return "older"
+}
+
+// owned is what is applied of a desired child by server-side apply.
+func (r *reconciler) owned(parent, desired *unstructured.Unstructured) *unstructured.Unstructured {
+	o := desired.DeepCopy()
+	withoutSystemFields(o)
+	o.SetOwnerReferences(otherOwners(o))
+	return serverside.Owned(o, *metav1.NewControllerRef(parent, r.parent.Kind))
 }
 
 func (r *reconciler) servedFor(observed, desired *unstructured.Unstructured) servedChild {
@@ -90,8 +107,9 @@ func (c *comparison) settle(ctx context.Context) (bool, error) {
 	doubts := c.doubts
 	c.doubts = nil
 	err := ownership.Each(doubts, func(d doubt) error {
-		if c.fieldManager != "" {
-			return c.try(ctx, d)
+		if c.applier != nil {
+			_, err := c.applier.Try(ctx, variant(d.newest), d.observed, c.owned(c.parent, d.desired))
+			return stale(err)
 		}
 		served, err := c.dryRun(ctx, d.desired)
 		if err == nil {
@@ -100,6 +118,14 @@ func (c *comparison) settle(ctx context.Context) (bool, error) {
 		return err
 	})
 	return len(doubts) > 0, err
+}
+
+// stale makes errStale of what an applier says of a child that changed.
+func stale(err error) error {
+	if errors.Is(err, serverside.ErrChanged) {
+		return fmt.Errorf("%w: %w", errStale, err)
+	}
+	return err
 }
 
 // dryRun asks what the API server makes of a desired child, by a dry run of its creation under a name that is free. A
@@ -131,8 +157,8 @@ func trialName(name string, parent *unstructured.Unstructured) string {
 
 // newChild is a child as it is created.
 func (r *reconciler) newChild(parent, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if r.fieldManager != "" {
-		return r.appliedChild(parent, desired), nil
+	if r.applier != nil {
+		return r.owned(parent, desired), nil
 	}
 	object, err := apply.New(desired.Object)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -87,10 +88,10 @@ type reconciler struct {
 	freshRevisions *ownership.Confirmer
 	memo           *apply.Memo
 	revisions      *revisionCache
-	// served keeps what the API server makes of a desired child, by the child's UID; trials what it says of applying one.
-	served, trials *lru.Cache
-	// fieldManager, unless it is empty, is the name under which children are applied by server-side apply.
-	fieldManager string
+	// served keeps what the API server makes of a desired child, by the child's UID.
+	served *lru.Cache
+	// applier, unless it is nil, applies children by server-side apply.
+	applier *serverside.Applier
 	// parents keeps what is remembered of each, by UID.
 	parents sync.Map
 }

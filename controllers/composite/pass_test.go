@@ -209,3 +209,21 @@ func TestAHookThatOnlyRepeatsItsStatusIsNotAskedAgain(t *testing.T) {
 		t.Error("somebody else's write is news")
 	}
 }
+
+// TestAKindThatTheAPIServerDoesNotKnowAsAnOwnerYet: it will in half a minute, and a delay that doubles would make that two.
+func TestAKindThatTheAPIServerDoesNotKnowAsAnOwnerYet(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.Before = fakeserver.Refuse("create", "Pod", apierrors.NewForbidden(pods.Resource.GroupResource(), "tom-0",
+		errors.New("cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion example.com/v1 Kind Cat")))
+	result, err := p.pass()
+	if err != nil || result.RequeueAfter != unknownOwnerRetry {
+		t.Errorf("again after %s, %v", result.RequeueAfter, err)
+	}
+	if got := p.updated(); !strings.Contains(got, "False SyncError: create Pod tom-2: ") {
+		t.Error(got)
+	}
+	p.Before = fakeserver.Refuse("create", "Pod", apierrors.NewForbidden(pods.Resource.GroupResource(), "tom-0", errors.New("no quota")))
+	if _, err := p.pass(); err == nil {
+		t.Error("another refusal is no error")
+	}
+}

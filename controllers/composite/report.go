@@ -132,7 +132,20 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 	if err := r.writeFailure(ctx, parent, m, reason, message); err != nil {
 		failed = errors.Join(failed, err)
 	}
+	if unknownOwner(failed) {
+		return reconcile.Result{RequeueAfter: unknownOwnerRetry}, nil
+	}
 	return reconcile.Result{}, failed
+}
+
+// unknownOwnerRetry is how long a pass waits until the API server knows the kind of the parent as an owner.
+const unknownOwnerRetry = 2 * time.Second
+
+// unknownOwner reports whether the API server lets nothing have the parent as its owner, because its admission plugin
+// (OwnerReferencesPermissionEnforcement) does not know the kind yet. It looks for new kinds every half a minute; a delay that
+// doubles would come to as much again. The plugin gives that no reason of its own.
+func unknownOwner(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot find RESTMapping")
 }
 
 // later waits for a hook that wants to be asked later. That is no fault, but if it goes on the parent says so.

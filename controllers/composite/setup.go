@@ -23,6 +23,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -145,12 +146,11 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 		memo:           apply.NewMemo(memoSize),
 		revisions:      newRevisionCache(revisionSize),
 		served:         lru.New(servedSize),
-		trials:         lru.New(memoSize),
-		fieldManager:   env.FieldManager,
 	}
 	children := env.Client
 	if env.FieldManager != "" {
-		children = client.WithFieldOwner(env.Client, env.FieldManager)
+		r.applier = serverside.New(env.Client, env.Live, env.FieldManager, memoSize)
+		children = r.applier.Client()
 	}
 	for _, kind := range s.children {
 		r.writers[kind.Kind.GroupKind()] = ownership.Writer{

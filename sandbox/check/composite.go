@@ -1,7 +1,6 @@
 package check
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -65,7 +64,7 @@ func (c Composite) Kind() Kind {
 		Number:    func(revision client.Object) int64 { return int64At(revision, "revision") },
 		Snapshot:  func(revision client.Object) (string, error) { return encode(patchOf(revision)), nil },
 		Target:    func(parent client.Object) string { return encode(c.covered(asTree(parent))) },
-		StraysNow: func(child, parent client.Object) string { return c.straysNow(child, parent) },
+		StraysNow: c.straysNow,
 		Units:     c.units,
 		Ended:     func(client.Object) bool { return false },
 		Available: func(child, _ client.Object, _ time.Time) bool { return c.Serves == nil || c.Serves(child) },
@@ -187,36 +186,6 @@ func (c Composite) straysNow(child, parent client.Object) string {
 	return "" // it is to go, which is said of its unit
 }
 
-// straysFrom says in what a child differs from what a hook wants: it was made from something else, by what it says itself,
-// or somebody has changed it since.
-func straysFrom(child, wanted client.Object) string {
-	want := askedPart(asTree(wanted))
-	var applied map[string]any
-	if json.Unmarshal([]byte(child.GetAnnotations()[lastApplied]), &applied) == nil {
-		applied = askedPart(applied)
-		if s := missing("applied", want, applied); s != "" {
-			return s
-		}
-		if encode(applied) != encode(want) {
-			return "more was applied than is wanted: " + encode(applied)
-		}
-	}
-	return strings.TrimPrefix(missing("", want, tree(child)), ".")
-}
-
-// askedPart is an object without what every answer may leave out.
-func askedPart(o map[string]any) map[string]any {
-	u := &unstructured.Unstructured{Object: o}
-	u = u.DeepCopy()
-	for _, path := range [][]string{
-		{"apiVersion"}, {"kind"}, {"metadata", "namespace"}, {"metadata", "creationTimestamp"}, {"status"},
-		{"metadata", "annotations", decoratedBy}, // a DecoratorController's mark
-	} {
-		unstructured.RemoveNestedField(u.Object, path...)
-	}
-	return u.Object
-}
-
 // units are the names that the hook wants, in its order, and then those that it does not want and that are there.
 func (c Composite) units(s *State, parent client.Object) []Unit {
 	there := map[string]client.Object{}
@@ -262,59 +231,9 @@ func (c Composite) miscounted(s *State, parent client.Object) []string {
 		return nil
 	}
 	said, _ := asTree(parent)["status"].(map[string]any)
-	if differs := missing("status", floats(c.Status(c.restored(parent, nil), s.Owned(c.Children, parent.GetUID()))), floats(said)); differs != "" {
+	counted := c.Status(c.restored(parent, nil), s.Owned(c.Children, parent.GetUID()))
+	if differs := missing("status", floats(counted), floats(said)); differs != "" {
 		return []string{differs}
 	}
 	return nil
-}
-
-// patchOf is what a revision holds of its parent.
-func patchOf(revision client.Object) map[string]any {
-	patch, _ := asTree(revision)["parentPatch"].(map[string]any)
-	return patch
-}
-
-// updatedIs reports whether the condition Updated of a status has that value.
-func updatedIs(parent client.Object, status string) bool {
-	list, _ := at(asTree(parent), []string{"status", "conditions"}).([]any)
-	return slices.ContainsFunc(list, func(item any) bool {
-		c, _ := item.(map[string]any)
-		return c["type"] == "Updated" && c["status"] == status
-	})
-}
-
-// asTree is the content of an object, which nobody may change.
-func asTree(o client.Object) map[string]any {
-	if u, ok := o.(*unstructured.Unstructured); ok {
-		return u.Object
-	}
-	return tree(o)
-}
-
-func int64At(o client.Object, path ...string) int64 {
-	switch n := at(asTree(o), path).(type) {
-	case int64:
-		return n
-	case float64:
-		return int64(n)
-	}
-	return 0
-}
-
-// encode is a tree as JSON, keys sorted, empty values left out.
-func encode(v any) string {
-	encoded, err := json.Marshal(prune(v))
-	if err != nil {
-		return err.Error()
-	}
-	return string(encoded)
-}
-
-// floats is a tree as encoding/json reads it.
-func floats(v any) (out any) {
-	encoded, err := json.Marshal(v)
-	if err != nil || json.Unmarshal(encoded, &out) != nil {
-		return nil
-	}
-	return out
 }

@@ -54,8 +54,10 @@
 //	H2  every write  (*step).numbers       above all numbers that its author must know; never falls
 //	    rest         (*rest).log           unique, but for what is nobody's fault: (*rest).excused
 //	H3  every write  (*step).liveRevision  none that a child came from, status names, or the spec asks for; error paths too
+//	                 (*step).claimKept     nor does one that names its children stop naming one before another does
 //	H4  every write  (*step).revisionData  data is what it was, whoever writes
-//	H5  every write  (*step).collision     every name that the count passed over was held by somebody else. Needs names that
+//	H5  every write  (*step).firstName     where a hook is asked: the plain name, unless that is taken
+//	                 (*step).collision     every name that the count passed over was held by somebody else. Needs names that
 //	                                       follow from data; of other names it knows nothing
 //	H6  every write  (*step).controllerRef the UID is that of a parent of that name
 //	H7  every write  (*step).fenced        with reads, one of the pass showed what is recorded; without, nothing older than
@@ -72,20 +74,23 @@
 //	P1  every write  (*step).onePerUnit
 //	    rest         (*rest).reached       no place holds two; never two of one revision, whatever else is waited for
 //	P2  every write  (*step).most, rest    (*rest).units
-//	P3  every write  (*step).conformingStays, (*step).guardedStays. Need to know who wrote
-//	P4  every write  (*step).content       as the revision asks that it names; (*step).asAsked without revisions
-//	P5  every write  (*step).guarded
+//	P3  every write  (*step).conformingStays, (*step).guardedStays, (*step).askedStays. Need to know who wrote
+//	P4  every write  (*step).content       as the revision asks that it names; (*step).asAsked without revisions;
+//	                                       (*step).madeAsAsked where a hook is asked
+//	P5  every write  (*step).guarded; (*step).lostReturns where a hook is asked
 //	P6  every write  (*step).precondition  UID and version, of children and revisions. Needs to know who wrote
 //	R1  every write  (*step).unavailable   of the whole set; R2 (*step).surge
 //	R3  every write  (*step).filled, (*step).emptied
-//	R4  every write  (*step).completeMeans when it is first said, (*step).updateMeans
+//	R4  every write  (*step).completeMeans when it is first said, (*step).updateMeans; of composite parents it says as well
+//	                                       that every child serves
 //	    rest         (*rest).status        whenever it is said
 //	S1  every write  (*step).plausible     no counter negative or against another; refusals for statuses that were refused
 //	    rest         (*rest).status        counters are what one counts; on the way they may be of another moment
 //	S2  every write  (*step).observed
 //	S3  every write  (*step).promoted      rest (*rest).units
 //	W1  every write  (*step).afterAFailure needs the notes of who plays the hook
-//	W2  every write  (*step).hooked        and restored, for the parent that the hook gets; need notes. Otherwise it is P4
+//	W2  every write  (*step).madeAsAsked   what the hook wants of the restored parent, asked again; (*step).hooked with notes
+//	                 restored, sent        for the parent that the hook gets; need notes
 //	C1  rest         (*rest).status        the last edit was observed
 //	    rest         (*rest).reached       nothing is missing or old, unless a child is going or does not serve, or the
 //	                                       budget is none; and no status denies it

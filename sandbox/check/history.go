@@ -115,6 +115,8 @@ type Note struct {
 	// Question is the same for all that one pass asks, and for what is asked again because it failed: the versions of the
 	// parent and of the children that the hook was told of. Empty if nobody knows.
 	Question string
+	// Told are the children that the hook was told of, which are those that the pass knows. Nil if nobody knows.
+	Told []client.Object
 	// Revision is the name of the revision that the parent was restored from, empty if it was sent as it is, or if nobody
 	// knows. Sent is the parent as the hook got it, Children are what the hook asks for.
 	Revision string

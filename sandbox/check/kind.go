@@ -185,7 +185,9 @@ func (k Kind) named(s *State, child client.Object) client.Object {
 // user returns a child of the parent that came from the revision, nil if there is none: the revision is live.
 func (k Kind) user(s *State, revision client.Object) client.Object {
 	for _, child := range s.Owned(k.Children, ownerUID(revision)) {
-		if k.Names(child, revision) && (k.Asked == nil || k.named(s, child) == revision && k.wants(s.ByUID(ownerUID(revision)), nil, child) != nil) {
+		switch {
+		case !k.Names(child, revision):
+		case k.Asked == nil, k.named(s, child) == revision && k.wants(s.ByUID(ownerUID(revision)), nil, child) != nil:
 			return child
 		}
 	}

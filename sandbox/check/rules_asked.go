@@ -150,10 +150,24 @@ func (s *step) lostReturns() {
 			continue
 		}
 		key := Key{Resource: s.k.Children, Namespace: s.e.Key.Namespace, Name: wanted.GetName()}
-		if !s.ever(parent, func(world *State) bool { return world.Get(key) != nil }) {
+		if s.toldWithout(wanted) || !s.ever(parent, func(world *State) bool { return world.Get(key) != nil }) {
 			s.violationf("P5", "it takes %s from %s, and that is not there: it is to come back as it was", wanted.GetName(), before.GetName())
 		}
 	}
+}
+
+// toldWithout reports whether the author knew that a child is not there: it did not tell the hook of it.
+func (s *step) toldWithout(child client.Object) bool {
+	var last *Note
+	for i := range s.h.Notes {
+		if n := &s.h.Notes[i]; n.Told != nil && s.answeredTo(*n) {
+			last = n
+		}
+	}
+	kind := child.GetObjectKind().GroupVersionKind().GroupKind()
+	return last != nil && !slices.ContainsFunc(last.Told, func(o client.Object) bool {
+		return o.GetName() == child.GetName() && o.GetObjectKind().GroupVersionKind().GroupKind() == kind
+	})
 }
 
 // heldBy returns the newest other revision of the parent of the revision that was written which said that a child was its

@@ -97,7 +97,8 @@ func (s *step) surplus(u Unit, from client.Object) bool {
 
 // content is P4: when a child is made, or is told that it came from another revision, it is what that revision asks for.
 func (s *step) content() {
-	if s.k.Asked != nil || !s.of(s.k.Children) || s.e.New == nil || !s.byManager() || !s.k.Labelled(s.e.New) || s.parent(s.after, s.e.New) == nil {
+	if s.k.Asked != nil || !s.of(s.k.Children) || s.e.New == nil || !s.byManager() || !s.k.Labelled(s.e.New) ||
+		s.parent(s.after, s.e.New) == nil {
 		return
 	}
 	from := s.k.named(s.after, s.e.New)

@@ -123,7 +123,7 @@ func catsCounted(ctx context.Context, e *fault.Env, n int64) error {
 	if replicas != n || ready != n {
 		return fmt.Errorf("the status is %v, want %d pods", set.Object["status"], n)
 	}
-	return updatedSays(set, "False", "")
+	return updatedSays(set, "False", fmt.Sprintf("%d pass their checks", n+1)) // the ConfigMap as well
 }
 
 // updatedSays returns nil if the condition Updated has that status and a message with those words, as of the newest spec.

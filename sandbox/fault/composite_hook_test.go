@@ -137,7 +137,12 @@ func (h *hooks) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(good)
+	answerWith(w, good)
+}
+
+// answerWith sends an answer. Who does not read it has failed, not we.
+func answerWith(w io.Writer, answer map[string]any) {
+	_ = json.NewEncoder(w).Encode(answer) //nolint:errchkjson // it is made of what came as JSON
 }
 
 // note writes a question down, after everything that was written before it, and says how it is to be answered, nil if well.
@@ -162,7 +167,7 @@ func (h *hooks) note(ctx context.Context, q *question) (*hookFault, error) {
 		run.failed++
 	}
 	run.notes = append(run.notes, check.Note{
-		RV: rv, Parent: q.Parent.GetUID(), Sent: q.Parent, Question: q.versions(), Failed: fault != nil,
+		RV: rv, Parent: q.Parent.GetUID(), Sent: q.Parent, Question: q.versions(), Told: q.told(), Failed: fault != nil,
 	})
 	return fault, nil
 }
@@ -179,6 +184,17 @@ func (q *question) versions() string {
 	return strings.Join(out, " ")
 }
 
+// told are the children that the hook was told of.
+func (q *question) told() []client.Object {
+	out := []client.Object{}
+	for _, children := range q.Children {
+		for _, child := range children {
+			out = append(out, child)
+		}
+	}
+	return out
+}
+
 func answerTo(q *question) map[string]any {
 	var pods []client.Object
 	for _, pod := range q.Children["Pod.v1"] {
@@ -189,77 +205,4 @@ func answerTo(q *question) map[string]any {
 		children = append(children, child.Object)
 	}
 	return map[string]any{"status": catset.Status(pods), "children": children}
-}
-
-// hookFaults are all ways to answer wrongly.
-func hookFaults() []hookFault {
-	status := func(code int, header ...string) func(http.ResponseWriter, *http.Request, map[string]any) {
-		return func(w http.ResponseWriter, _ *http.Request, good map[string]any) {
-			for i := 0; i+1 < len(header); i += 2 {
-				w.Header().Set(header[i], header[i+1])
-			}
-			w.WriteHeader(code)
-			_ = json.NewEncoder(w).Encode(good)
-		}
-	}
-	text := func(body string) func(http.ResponseWriter, *http.Request, map[string]any) {
-		return func(w http.ResponseWriter, _ *http.Request, _ map[string]any) { _, _ = io.WriteString(w, body) }
-	}
-	children := func(change func(children []any) []any) func(http.ResponseWriter, *http.Request, map[string]any) {
-		return func(w http.ResponseWriter, _ *http.Request, good map[string]any) {
-			good["children"] = change(good["children"].([]any))
-			_ = json.NewEncoder(w).Encode(good)
-		}
-	}
-	return []hookFault{
-		{name: "answers 500", answer: status(http.StatusInternalServerError)},
-		{name: "answers 201", answer: status(http.StatusCreated)},
-		{name: "answers 429", silent: true, answer: status(http.StatusTooManyRequests, "Retry-After", "1")},
-		{name: "redirects", answer: status(http.StatusFound, "Location", "/elsewhere")},
-		{name: "does not answer", answer: func(_ http.ResponseWriter, req *http.Request, _ map[string]any) { <-req.Context().Done() }},
-		{name: "is cut off", answer: cutOff},
-		{name: "does not end", answer: endless},
-		{name: "answers with a page", answer: text("<!DOCTYPE html><html><body>It works!</body></html>")},
-		{name: "answers with nothing", answer: text("")},
-		{name: "answers {}", answer: text("{}")},
-		{name: "answers with a list", answer: text("[]")},
-		{name: "answers with children in a map", answer: text(`{"status":{},"children":{}}`)},
-		{name: "answers with children that are none", answer: text(`{"status":{},"children":[null,1,"pod"]}`)},
-		{name: "answers with a deep nest", answer: text(`{"children":` + strings.Repeat("[", 100_000))},
-		{name: "wants a child of another kind", answer: children(func(c []any) []any {
-			return append(c, object("v1", "Secret", map[string]any{"name": "secret", "labels": map[string]any{"app": catName}}))
-		})},
-		{name: "wants a child twice", answer: children(func(c []any) []any { return append(c, c[0]) })},
-		{name: "wants a child in another namespace", answer: children(func(c []any) []any {
-			return append(c[1:], object("v1", "Pod", map[string]any{
-				"name": catName + "-0", "namespace": "default", "labels": map[string]any{"app": catName},
-			}))
-		})},
-		{name: "wants a child without a name", answer: children(func(c []any) []any {
-			return append(c[1:], object("v1", "Pod", map[string]any{"labels": map[string]any{"app": catName}}))
-		})},
-		{name: "wants a child that its parent does not select", answer: children(func(c []any) []any {
-			return append(c[1:], object("v1", "ConfigMap", map[string]any{"name": "unselected"}))
-		})},
-	}
-}
-
-func object(apiVersion, kind string, metadata map[string]any) map[string]any {
-	return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}
-}
-
-// cutOff ends the connection in the middle of an answer.
-func cutOff(w http.ResponseWriter, _ *http.Request, good map[string]any) {
-	body, _ := json.Marshal(good)
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body[:len(body)/2])
-	panic(http.ErrAbortHandler)
-}
-
-// endless sends more than anybody should read.
-func endless(w http.ResponseWriter, req *http.Request, _ map[string]any) {
-	_, err := io.WriteString(w, `{"children":[],"status":{"text":"`)
-	for chunk := strings.Repeat("miau", 1<<14); err == nil && req.Context().Err() == nil; {
-		_, err = io.WriteString(w, chunk)
-	}
 }

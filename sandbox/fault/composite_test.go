@@ -87,7 +87,7 @@ func applyCats(ctx context.Context, admin *rest.Config, url string) error {
 func rolledAndBack() fault.Scenario {
 	return fault.Scenario{
 		Name:  "catset rolled and back",
-		Share: 8,
+		Share: 11,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createCats(ctx, e, catset.Together, "app:1"); err != nil {
 				return err
@@ -115,7 +115,7 @@ func rolledAndBack() fault.Scenario {
 func lostBesideABrokenOne() fault.Scenario {
 	return fault.Scenario{
 		Name:  "catset loses a pod beside a broken one",
-		Share: 6,
+		Share: 9,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createCats(ctx, e, catset.OneByOne, "app:1", slowly); err != nil {
 				return err
@@ -151,7 +151,7 @@ func lostBesideABrokenOne() fault.Scenario {
 func changedBesideRevisions() fault.Scenario {
 	return fault.Scenario{
 		Name:  "catset changed beside its revisions",
-		Share: 6,
+		Share: 9,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createCats(ctx, e, catset.Together, "app:1"); err != nil {
 				return err
@@ -178,7 +178,7 @@ func changedBesideRevisions() fault.Scenario {
 func catsEditedWhileAway() fault.Scenario {
 	return fault.Scenario{
 		Name:  "catset edited while the manager is away",
-		Share: 6,
+		Share: 9,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createCats(ctx, e, catset.HeldBack, "app:1"); err != nil {
 				return err
@@ -212,7 +212,7 @@ func catsEditedWhileAway() fault.Scenario {
 func orphanedAndMadeAgain() fault.Scenario {
 	return fault.Scenario{
 		Name:  "catset orphaned and made again",
-		Share: 6,
+		Share: 9,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createCats(ctx, e, catset.Together, "app:1"); err != nil {
 				return err
@@ -244,7 +244,7 @@ func wantedByTwo() fault.Scenario {
 	const second = catName + "-too"
 	of := func(e *fault.Env, name string) *unstructured.Unstructured {
 		set := catset.New(e.Namespace, name, catset.Together, 1, "app:1")
-		set.Object["spec"].(map[string]any)["prefix"] = "shared" //nolint:forcetypeassert // New makes it
+		set.Object["spec"].(map[string]any)["prefix"] = "shared"
 		labels := map[string]any{"app": "shared"}
 		_ = unstructured.SetNestedMap(set.Object, labels, "spec", "selector", "matchLabels")
 		_ = unstructured.SetNestedMap(set.Object, labels, "spec", "template", "metadata", "labels")
@@ -312,56 +312,4 @@ func catsBehindCaches() (out []fault.Scenario) {
 		}
 	}
 	return out
-}
-
-// hookFailures are scenarios of their own: in the middle of a rollout, after a pod is lost, the hook answers wrongly. No
-// child goes, and the condition says why; when the hook answers well again, all goes on.
-func hookFailures(h *hooks) (out []fault.Scenario) {
-	for _, f := range hookFaults() {
-		out = append(out, fault.Scenario{
-			Name:  "catset whose hook " + f.name,
-			Once:  true,
-			Drive: func(ctx context.Context, e *fault.Env) error { return whileHookFails(ctx, e, h, f) },
-			Ended: func(ctx context.Context, e *fault.Env) error { return catsEnded(ctx, e, "app:3") },
-		})
-	}
-	old := hookFaults()[0]
-	old.only = func(parent *unstructured.Unstructured) bool { return catset.Image(parent) == "app:1" }
-	return append(out, fault.Scenario{
-		Name: "catset whose hook fails for an old revision", Once: true,
-		Drive: func(ctx context.Context, e *fault.Env) error { return whileHookFails(ctx, e, h, old) },
-		Ended: func(ctx context.Context, e *fault.Env) error { return catsEnded(ctx, e, "app:3") },
-	})
-}
-
-func whileHookFails(ctx context.Context, e *fault.Env, h *hooks, f hookFault) error {
-	if err := createCats(ctx, e, catset.OneByOne, "app:1"); err != nil {
-		return err
-	}
-	if err := editCats(ctx, e, catImage("broken:2")); err != nil {
-		return err
-	}
-	if err := e.Until(ctx, "the broken pod", func(ctx context.Context) error { return podOf(ctx, e, "broken:2") }); err != nil {
-		return err
-	}
-	mend := h.fail(e.Namespace, f)
-	defer mend()
-	if err := losePod(ctx, e, catName+"-0"); err != nil { // who makes it again has to ask about app:1
-		return err
-	}
-	if err := editCats(ctx, e, catImage("app:3")); err != nil {
-		return err
-	}
-	if err := e.Until(ctx, "wrong answers, and a condition that says so", func(ctx context.Context) error {
-		if n := h.failed(e.Namespace); n < 3 {
-			return fmt.Errorf("the hook failed %d times", n)
-		}
-		if f.silent {
-			return nil
-		}
-		return catFails(ctx, e)
-	}); err != nil {
-		return err
-	}
-	return podsAreLeft(ctx, e, catReplicas-1)
 }

@@ -148,8 +148,9 @@ func (r *Reconciler) delete(ctx context.Context, o *observed, d deletion) error 
 // update changes an attachment in place, unless it changed since.
 func (r *Reconciler) update(ctx context.Context, o *observed, u update) error {
 	log.FromContext(ctx).V(1).Info("Changing an attachment", "attachment", describe(u.attachment), "reason", u.reason)
-	if r.fieldManager != "" {
-		written, err := r.applyTo(ctx, o, u.attachment, u.desired)
+	if r.applier != nil {
+		written, err := r.applier.Apply(ctx, u.attachment, owned(o, u.desired))
+		err = stale(err)
 		if err != nil {
 			return fmt.Errorf("apply %s (%s): %w", describe(u.attachment), u.reason, err)
 		}
@@ -193,8 +194,8 @@ func (r *Reconciler) create(ctx context.Context, o *observed, c creation) error 
 	case how == ownership.Taken:
 		return fmt.Errorf("make %s: there is one already that %s did not make for this object, and it is left as it is",
 			describe(c.attachment), r.name)
-	case how == ownership.Created && r.fieldManager != "":
-		err = r.migrate(ctx, attachment)
+	case how == ownership.Created && r.applier != nil:
+		err = r.applier.Migrate(ctx, attachment)
 		r.wrote(o, attachment)
 	case how == ownership.Created:
 		r.served.put(attachment, c.attachment, attachment.Object)
@@ -204,8 +205,8 @@ func (r *Reconciler) create(ctx context.Context, o *observed, c creation) error 
 
 // newAttachment returns an attachment as it is created: with what was applied to it, and the object as its controller.
 func (r *Reconciler) newAttachment(o *observed, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if r.fieldManager != "" {
-		return applied(o, desired), nil
+	if r.applier != nil {
+		return owned(o, desired), nil
 	}
 	content, err := apply.New(desired.Object)
 	if err != nil {

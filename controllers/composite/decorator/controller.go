@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,6 +20,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -80,10 +80,8 @@ type Reconciler struct {
 	fresh   map[schema.GroupKind]*ownership.Confirmer
 	memo    *apply.Memo
 	served  *servings
-	// fieldManager, unless it is empty, is the name under which attachments are kept by server-side apply. trials are what
-	// that would come to, by the UID of an attachment.
-	fieldManager string
-	trials       *lru.Cache
+	// applier, unless it is nil, keeps attachments by server-side apply.
+	applier *serverside.Applier
 	// confirmed are the UIDs of objects that were read past the cache, stated what became of their statuses. Losing an entry
 	// costs a request.
 	confirmed, stated sync.Map

@@ -2,15 +2,18 @@ package decorator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 )
 
 // This file compares attachments with what is wanted of them, knowing what the API server makes of that: defaults are not
@@ -18,8 +21,9 @@ import (
 
 // compare says what applying desired to an attachment comes to.
 func (r *Reconciler) compare(ctx context.Context, o *observed, attachment, desired *unstructured.Unstructured) (apply.Result, error) {
-	if r.fieldManager != "" {
-		return r.try(ctx, o, attachment, desired)
+	if r.applier != nil {
+		same, err := r.applier.Try(ctx, "", attachment, owned(o, desired))
+		return apply.Result{Object: desired.Object, Changed: !same, Content: !same}, stale(err)
 	}
 	known := r.served.of(attachment, desired)
 	result, err := r.memo.Child("", attachment, desired, known)
@@ -36,6 +40,19 @@ func (r *Reconciler) compare(ctx context.Context, o *observed, attachment, desir
 	}
 	r.served.put(attachment, desired, served)
 	return r.memo.Child("", attachment, desired, served)
+}
+
+// owned is what is applied of a desired attachment by server-side apply.
+func owned(o *observed, desired *unstructured.Unstructured) *unstructured.Unstructured {
+	return serverside.Owned(desired, *metav1.NewControllerRef(o.object, o.resource.Kind))
+}
+
+// stale makes errStale of what an applier says of an attachment that changed.
+func stale(err error) error {
+	if errors.Is(err, serverside.ErrChanged) {
+		return fmt.Errorf("%w: %w", errStale, err)
+	}
+	return err
 }
 
 // dryRun asks the API server what it makes of an attachment, under a name that is free. It returns nil if that is refused:

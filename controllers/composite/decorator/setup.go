@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -21,6 +20,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -102,9 +102,9 @@ func (b *builder) build(ctx context.Context, dc *v1alpha1.DecoratorController) (
 
 // applyAs makes attachments be kept by server-side apply under that name.
 func (r *Reconciler) applyAs(fieldManager string) {
-	r.fieldManager = fieldManager
+	r.applier = serverside.New(r.client, r.live, fieldManager, remembered)
 	for kind, writer := range r.writers {
-		writer.Client = client.WithFieldOwner(r.client, fieldManager)
+		writer.Client = r.applier.Client()
 		r.writers[kind] = writer
 	}
 }
@@ -201,7 +201,6 @@ func newReconciler(
 		fresh:    map[schema.GroupKind]*ownership.Confirmer{},
 		memo:     apply.NewMemo(remembered),
 		served:   newServings(remembered),
-		trials:   lru.New(remembered),
 	}
 	for _, a := range s.attachments {
 		kind := a.Kind.GroupKind()

@@ -11,6 +11,7 @@ package catset
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -73,9 +74,7 @@ func podOf(parent *unstructured.Unstructured, i int64) *unstructured.Unstructure
 		meta["annotations"] = annotations
 	}
 	own, _, _ := unstructured.NestedMap(parent.Object, "spec", "template", "spec")
-	for k, v := range own {
-		spec[k] = v
-	}
+	maps.Copy(spec, own)
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}}
 }
 
