@@ -40,7 +40,7 @@ const (
 	tidyAfter = time.Minute
 	// standstill is how long no step is taken until an event says what a rollout waits for.
 	standstill = 10 * time.Second
-	// statusEvery is how often the status is written at most while a rollout goes on.
+	// statusEvery is how often the status is written at most, while nothing is new but details.
 	statusEvery = time.Second
 )
 

@@ -7,9 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
@@ -225,5 +228,27 @@ func TestAKindThatTheAPIServerDoesNotKnowAsAnOwnerYet(t *testing.T) {
 	p.Before = fakeserver.Refuse("create", "Pod", apierrors.NewForbidden(pods.Resource.GroupResource(), "tom-0", errors.New("no quota")))
 	if _, err := p.pass(); err == nil {
 		t.Error("another refusal is no error")
+	}
+}
+
+// TestAHookThatCountsItsCalls: each call makes another status, and each status would make another call.
+func TestAHookThatCountsItsCalls(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.hook = func(q *hook.Question) string {
+		return strings.Replace(wantsPods(q), `"wants":3`, fmt.Sprintf(`"wants":3,"calls":%d`, len(p.asked)), 1)
+	}
+	for range 8 {
+		_, err := p.pass()
+		must(t, err)
+		p.makeReady()
+	}
+	p.Forget()
+	for range 20 {
+		p.clock.Step(200 * time.Millisecond)
+		_, err := p.r.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "tom"}})
+		must(t, err)
+	}
+	if n := len(p.Calls("patch status")); n < 2 || n > 5 {
+		t.Errorf("%d writes in 4 seconds", n)
 	}
 }

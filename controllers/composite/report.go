@@ -21,7 +21,7 @@ import (
 )
 
 // This file writes the status of parents, and events: what the hook said, how far the rollout is, and what went wrong. It
-// writes only what differs, and once a second while a rollout goes on.
+// writes only what differs, and once a second at most, but for a new generation and the end of a rollout.
 
 // faultError is something that is wrong with a parent, its controller or what the hook said, and that another try alone
 // will not mend.
@@ -58,8 +58,9 @@ func (r *reconciler) report(ctx context.Context, o *observed, d *decision) (time
 		return again, nil
 	}
 	m := &o.memory.status
-	if early := m.at.Add(statusEvery).Sub(r.clock.Now()); rolled && status == "False" && early > 0 && !r.newGeneration(o) {
-		return soonest(again, early), nil
+	urgent := r.newGeneration(o) || rolled && status != updatedIs(o.parent)
+	if early := m.at.Add(statusEvery).Sub(r.clock.Now()); early > 0 && !urgent {
+		return soonest(again, early), nil // also of a hook that counts its calls, which would be called for each write
 	}
 	if err := r.writeStatus(ctx, o.parent, o.memory, wantedStatus); err != nil {
 		return 0, err

@@ -81,3 +81,15 @@ func hookPart(status map[string]any) map[string]any {
 	}
 	return out
 }
+
+// updatedIs returns the status of the condition Updated that a parent has, empty if it has none.
+func updatedIs(parent *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedFieldNoCopy(parent.Object, "status", "conditions")
+	list, _ := conditions.([]any)
+	for _, item := range list {
+		if m, ok := item.(map[string]any); ok && m["type"] == conditionUpdated {
+			return text(m, "status")
+		}
+	}
+	return ""
+}
