@@ -9,7 +9,6 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	cairn "github.com/cairn-dev/cairn/manager"
 	"github.com/cairn-dev/cairn/sandbox"
 	"github.com/cairn-dev/cairn/sandbox/sandboxtest"
 	"github.com/cairn-dev/cairn/sandbox/scenario"
@@ -28,7 +27,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	ctrl.SetLogger(klog.Background())
-	os.Exit(sandboxtest.Main(m, sandbox.Options{Nodes: cluster.Nodes, Replaced: cairn.Names()}))
+	os.Exit(sandboxtest.Main(m, sandbox.Options{Nodes: cluster.Nodes, Replaced: sandbox.Kinds()}))
 }
 
 // TestScenarios plays every script on the real API server.
