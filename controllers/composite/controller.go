@@ -198,10 +198,10 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 	if err := r.record(ctx, o, d); err != nil {
 		return 0, r.uncertain(o, err)
 	}
-	if d.plan.writes() {
+	actErr := r.uncertain(o, r.act(ctx, o, d))
+	if d.plan.writes() && actErr == nil { // a retry that is told to wait would begin with the shortest delay each time
 		m.quiet = r.clock.Now().Add(settle)
 	}
-	actErr := r.uncertain(o, r.act(ctx, o, d))
 	if errors.Is(actErr, errStale) {
 		return 0, actErr
 	}

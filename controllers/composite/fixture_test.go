@@ -168,7 +168,11 @@ func (r *resyncing) Take(types.NamespacedName) bool {
 // pass runs one pass, after the children have settled.
 func (p *passes) pass() (reconcile.Result, error) {
 	p.clock.Step(2 * time.Second)
-	return p.r.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "tom"}})
+	return p.r.Reconcile(context.Background(), p.request())
+}
+
+func (*passes) request() reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "tom"}}
 }
 
 // settle makes passes until one writes nothing, and returns how few pods were ready at a time.

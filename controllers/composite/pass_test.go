@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -161,6 +162,23 @@ func TestAnAnswerThatCannotBeUsedIsNotRemembered(t *testing.T) {
 	p.settle()
 	if !p.all("b") {
 		t.Error(p.images())
+	}
+}
+
+// TestAFailureIsNotToldToWait: the queue takes a wait for a success, and its delay would never grow.
+func TestAFailureIsNotToldToWait(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.Before = func(c fakeserver.Call) error {
+		if c.Verb == "create" && c.Kind == "Pod" {
+			return apierrors.NewForbidden(corev1.Resource("pods"), "tom-0", errors.New("no"))
+		}
+		return nil
+	}
+	for i := range 6 {
+		p.clock.Step(50 * time.Millisecond) // less than children are left to settle
+		if result, err := p.r.Reconcile(t.Context(), p.request()); i > 2 && err == nil {
+			t.Errorf("pass %d: %v", i, result)
+		}
 	}
 }
 

@@ -156,8 +156,14 @@ func (s *step) lostReturns() {
 	}
 }
 
-// toldWithout reports whether the author knew that a child is not there: it did not tell the hook of it.
+// toldWithout reports whether the author knew that a child is not there: it did not tell the hook of it. Where two managers
+// act, nobody knows which of them told.
 func (s *step) toldWithout(child client.Object) bool {
+	for e := range s.record.before(ownerUID(s.e.New), s.e.RV) {
+		if s.h.byManager(e) && !s.own(e) {
+			return false
+		}
+	}
 	var last *Note
 	for i := range s.h.Notes {
 		if n := &s.h.Notes[i]; n.Told != nil && s.answeredTo(*n) {

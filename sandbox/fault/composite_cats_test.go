@@ -28,10 +28,6 @@ func catSets(e *fault.Env) dynamic.ResourceInterface {
 	return dynamic.NewForConfigOrDie(e.User).Resource(catset.Resource).Namespace(e.Namespace)
 }
 
-func catRevisions(e *fault.Env) dynamic.ResourceInterface {
-	return dynamic.NewForConfigOrDie(e.User).Resource(catset.Revisions).Namespace(e.Namespace)
-}
-
 // createCats makes a CatSet of three pods and waits until it is rolled out.
 func createCats(ctx context.Context, e *fault.Env, limits catset.Limits, image string, changes ...func(*unstructured.Unstructured)) error {
 	set := catset.New(e.Namespace, catName, limits, catReplicas, image)
@@ -58,26 +54,6 @@ func catImage(image string) []byte {
 	return fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":%q}]}}}}`, image)
 }
 
-// undoCats puts back what the revision with that image holds.
-func undoCats(ctx context.Context, e *fault.Env, image string) error {
-	list, err := catRevisions(e).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for _, r := range list.Items {
-		patch, _, _ := unstructured.NestedMap(r.Object, "parentPatch")
-		if catset.Image(&unstructured.Unstructured{Object: patch}) != image {
-			continue
-		}
-		data, err := json.Marshal(patch)
-		if err != nil {
-			return err
-		}
-		return editCats(ctx, e, data)
-	}
-	return fmt.Errorf("no revision holds %s", image)
-}
-
 // orphanCats deletes the CatSet and leaves what it has.
 func orphanCats(ctx context.Context, e *fault.Env) error {
 	orphan := metav1.DeletePropagationOrphan
@@ -101,7 +77,7 @@ func catsEnded(ctx context.Context, e *fault.Env, image string) error {
 		return err
 	}
 	replicas, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
-	if err := updatedSays(set, "True", ""); err != nil {
+	if err := errors.Join(updatedSays(set, "True", ""), claimedOnce(ctx, e)); err != nil {
 		return err
 	}
 	var want []string
@@ -122,6 +98,9 @@ func catsCounted(ctx context.Context, e *fault.Env, n int64) error {
 	ready, _, _ := unstructured.NestedInt64(set.Object, "status", "readyReplicas")
 	if replicas != n || ready != n {
 		return fmt.Errorf("the status is %v, want %d pods", set.Object["status"], n)
+	}
+	if err := claimedOnce(ctx, e); err != nil {
+		return err
 	}
 	return updatedSays(set, "False", fmt.Sprintf("%d pass their checks", n+1)) // the ConfigMap as well
 }
@@ -229,24 +208,6 @@ func podsAreLeft(ctx context.Context, e *fault.Env, want int) error {
 	left := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 	if len(left) < want {
 		return fmt.Errorf("W1: %d pods are left, want %d at least", len(left), want)
-	}
-	return nil
-}
-
-// catHistoryIs compares the numbers and images of all revisions.
-func catHistoryIs(ctx context.Context, e *fault.Env, want string) error {
-	list, err := catRevisions(e).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	var got []string
-	for _, r := range list.Items {
-		number, _, _ := unstructured.NestedInt64(r.Object, "revision")
-		patch, _, _ := unstructured.NestedMap(r.Object, "parentPatch")
-		got = append(got, fmt.Sprintf("%d=%s", number, catset.Image(&unstructured.Unstructured{Object: patch})))
-	}
-	if slices.Sort(got); strings.Join(got, " ") != want {
-		return fmt.Errorf("the history is %v, want %s", got, want)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func applyCats(ctx context.Context, admin *rest.Config, url string) error {
 func rolledAndBack() fault.Scenario {
 	return fault.Scenario{
 		Name:  "catset rolled and back",
-		Share: 11,
+		Share: 16,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createCats(ctx, e, catset.Together, "app:1"); err != nil {
 				return err
@@ -115,7 +115,7 @@ func rolledAndBack() fault.Scenario {
 func lostBesideABrokenOne() fault.Scenario {
 	return fault.Scenario{
 		Name:  "catset loses a pod beside a broken one",
-		Share: 9,
+		Share: 13,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createCats(ctx, e, catset.OneByOne, "app:1", slowly); err != nil {
 				return err
@@ -151,7 +151,7 @@ func lostBesideABrokenOne() fault.Scenario {
 func changedBesideRevisions() fault.Scenario {
 	return fault.Scenario{
 		Name:  "catset changed beside its revisions",
-		Share: 9,
+		Share: 13,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createCats(ctx, e, catset.Together, "app:1"); err != nil {
 				return err
@@ -178,7 +178,7 @@ func changedBesideRevisions() fault.Scenario {
 func catsEditedWhileAway() fault.Scenario {
 	return fault.Scenario{
 		Name:  "catset edited while the manager is away",
-		Share: 9,
+		Share: 13,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createCats(ctx, e, catset.HeldBack, "app:1"); err != nil {
 				return err
@@ -212,7 +212,7 @@ func catsEditedWhileAway() fault.Scenario {
 func orphanedAndMadeAgain() fault.Scenario {
 	return fault.Scenario{
 		Name:  "catset orphaned and made again",
-		Share: 9,
+		Share: 13,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createCats(ctx, e, catset.Together, "app:1"); err != nil {
 				return err
