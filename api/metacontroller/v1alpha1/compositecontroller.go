@@ -16,6 +16,7 @@ import (
 // +kubebuilder:metadata:annotations={"api-approved.kubernetes.io=unapproved, request not yet submitted"}
 // +kubebuilder:printcolumn:name="Parent",type=string,JSONPath=`.spec.parentResource.resource`
 // +kubebuilder:printcolumn:name="API version",type=string,JSONPath=`.spec.parentResource.apiVersion`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type CompositeController struct {
 	metav1.TypeMeta   `json:",inline"`
