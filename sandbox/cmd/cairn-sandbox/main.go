@@ -155,6 +155,8 @@ Ctrl-C stops it. In another terminal (bin/kubectl serves where there is no kubec
   kubectl set image deployment/api api=nginx:1.29
   kubectl rollout undo deployment/api
 
+CompositeControllers and DecoratorControllers run as well, with webhooks on this machine: examples/README.md.
+
 `, sandbox.KubernetesVersion, s.Config().Host, served(o), s.Kubeconfig(), dir)
 	return err
 }
