@@ -81,7 +81,7 @@ func newExample(t *testing.T, folder string, hook http.Handler, related ...strin
 		x.must(x.kubectl("apply", "-f", file))
 	}
 	t.Cleanup(func() {
-		x.unwarned()
+		x.unwarned(controller)
 		for _, o := range x.read(controller) { // the next test's manager has nothing to do with it
 			if err := x.Delete(context.WithoutCancel(t.Context()), &o); err != nil {
 				t.Errorf("delete %s: %v", o.GetName(), err)
@@ -123,9 +123,14 @@ func (x *example) kinds() {
 	}
 }
 
-// unwarned fails the test if a hosted controller has ever complained: about a right that its roles do not give, for instance.
-func (x *example) unwarned() {
+// unwarned fails the test if one of the controllers in a file has ever complained: about a right that its roles do not give,
+// for instance.
+func (x *example) unwarned(controllers string) {
 	x.Helper()
+	names := map[string]bool{}
+	for _, o := range x.read(controllers) {
+		names[o.GetName()] = true
+	}
 	var list eventsv1.EventList
 	if err := x.List(context.WithoutCancel(x.Context()), &list); err != nil {
 		x.Error(err)
@@ -133,7 +138,7 @@ func (x *example) unwarned() {
 	started := false
 	for _, is := range list.Items {
 		about := is.Regarding
-		ours := about.APIVersion == v1alpha1.SchemeGroupVersion.String()
+		ours := about.APIVersion == v1alpha1.SchemeGroupVersion.String() && names[about.Name]
 		started = started || ours && is.Reason == "Started"
 		if (ours || about.Namespace == x.namespace && is.ReportingController == "metacontroller") && is.Type == corev1.EventTypeWarning {
 			x.Errorf("an event about %s %s says %s: %s", about.Kind, about.Name, is.Reason, is.Note)

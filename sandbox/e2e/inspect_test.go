@@ -18,38 +18,38 @@ import (
 // TestACompositeParentGoesBack: a history is shown and explained, and going back restores what the revision holds and
 // nothing else.
 func TestACompositeParentGoesBack(t *testing.T) {
-	p := newPet(t, "CatSet", "catsets", "Namespaced", "{fieldPaths: [spec.template]}", `
+	p := newPet(t, "PetSet", "petsets", "Namespaced", "{fieldPaths: [spec.template]}", `
 spec: {replicas: 2, selector: {matchLabels: {app: nap}}, template: {text: "1"}}
 `)
 	first := p.record(1)
 	p.patch(`{"metadata":{"annotations":{"kubernetes.io/change-cause":"milk"}},"spec":{"replicas":5,"template":{"text":"2","milk":true}}}`)
 	second := p.record(2)
 
-	p.says(exit.OK, "history catset/nap", "catset.inspect.example.com/nap\n", "1  0", first.Name+"  <none>", "2  *  0", second.Name+"  milk")
-	p.says(exit.OK, "history catsets.inspect.example.com nap --revision 1", "with revision #1", "    color: black\n", `    text: "1"`)
-	p.says(exit.OK, "history catset/nap -o name", "controllerrevision.metacontroller.k8s.io/"+first.Name)
-	p.says(exit.OK, "diff catset/nap", "--- revision 1", `-    text: "1"`, `+    milk: true`)
-	p.says(exit.OK, "diff catset/nap --revision 2", "nothing differs")
-	p.says(exit.Failed, "history catset/nap --revision 3", "it has: 1 ("+first.Name)
+	p.says(exit.OK, "history petset/nap", "petset.inspect.example.com/nap\n", "1  0", first.Name+"  <none>", "2  *  0", second.Name+"  milk")
+	p.says(exit.OK, "history petsets.inspect.example.com nap --revision 1", "with revision #1", "    color: black\n", `    text: "1"`)
+	p.says(exit.OK, "history petset/nap -o name", "controllerrevision.metacontroller.k8s.io/"+first.Name)
+	p.says(exit.OK, "diff petset/nap", "--- revision 1", `-    text: "1"`, `+    milk: true`)
+	p.says(exit.OK, "diff petset/nap --revision 2", "nothing differs")
+	p.says(exit.Failed, "history petset/nap --revision 3", "it has: 1 ("+first.Name)
 
-	p.says(exit.OK, "undo catset/nap --dry-run=server", "(server dry run)", "-    milk: true", `+    text: "1"`)
+	p.says(exit.OK, "undo petset/nap --dry-run=server", "(server dry run)", "-    milk: true", `+    text: "1"`)
 	if got := p.field("spec", "template", "text"); got != "2" {
 		t.Fatalf("a dry run made the text %v", got)
 	}
-	p.says(exit.OK, "undo catset/nap", "rolled back to revision 1 ("+first.Name)
+	p.says(exit.OK, "undo petset/nap", "rolled back to revision 1 ("+first.Name)
 	if got := fmt.Sprint(p.field("spec", "template"), p.field("spec", "replicas")); got != "map[color:black text:1] 5" {
 		t.Errorf("after the undo: %s", got)
 	}
-	p.says(exit.OK, "history catset/nap", "has not renumbered yet")
-	p.says(exit.OK, "undo catset/nap --to-revision 1", "skipped rollback (current spec.template already matches revision 1)")
+	p.says(exit.OK, "history petset/nap", "has not renumbered yet")
+	p.says(exit.OK, "undo petset/nap --to-revision 1", "skipped rollback (current spec.template already matches revision 1)")
 
 	// What the controller does then.
 	first.Revision = 3
 	if err := p.Update(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	p.says(exit.OK, "history catset/nap", "3  *  0")
-	p.says(exit.OK, "undo catset/nap --to-revision "+second.Name, "rolled back to revision 2")
+	p.says(exit.OK, "history petset/nap", "3  *  0")
+	p.says(exit.OK, "undo petset/nap --to-revision "+second.Name, "rolled back to revision 2")
 	if got := fmt.Sprint(p.field("spec", "template")); got != "map[color:black milk:true text:2]" {
 		t.Errorf("after the second undo: %s", got)
 	}
@@ -58,7 +58,7 @@ spec: {replicas: 2, selector: {matchLabels: {app: nap}}, template: {text: "1"}}
 // TestADefaultIsNoChange: going back to a revision from before a default was added to the schema changes nothing, and
 // nobody is told that it did.
 func TestADefaultIsNoChange(t *testing.T) {
-	p := newPet(t, "CatSet", "catsets", "Namespaced", "{fieldPaths: [spec.template]}", `
+	p := newPet(t, "PetSet", "petsets", "Namespaced", "{fieldPaths: [spec.template]}", `
 spec: {selector: {matchLabels: {app: nap}}, template: {text: "1"}}
 `)
 	before := p.parent.DeepCopy()
@@ -66,7 +66,7 @@ spec: {selector: {matchLabels: {app: nap}}, template: {text: "1"}}
 	old := p.taken(before, 1)
 	old.Annotations = nil // it was not taken from this very generation
 	p.create(old)
-	p.says(exit.OK, "undo catset/nap", "skipped rollback (current spec.template already matches revision 1)")
+	p.says(exit.OK, "undo petset/nap", "skipped rollback (current spec.template already matches revision 1)")
 	if got := p.field("metadata", "generation"); got != int64(1) {
 		t.Errorf("the spec was written: generation %v", got)
 	}
@@ -92,7 +92,7 @@ spec: {replicas: 2, selector: {matchLabels: {app: nap}}, template: {text: "1"}}
 
 // TestWhatARolloutWaitsFor: the children that a rollout waits for are named with the check that they fail.
 func TestWhatARolloutWaitsFor(t *testing.T) {
-	p := newPet(t, "CatSet", "catsets", "Namespaced", "{fieldPaths: [spec.template]}", `
+	p := newPet(t, "PetSet", "petsets", "Namespaced", "{fieldPaths: [spec.template]}", `
 spec: {replicas: 3, selector: {matchLabels: {app: nap}}, template: {text: "1"}}
 `)
 	p.record(1, "nap-2", "nap-1")
@@ -101,7 +101,7 @@ spec: {replicas: 3, selector: {matchLabels: {app: nap}}, template: {text: "1"}}
 	p.pod("nap-0", "nowhere")
 	p.pod("nap-1", "linux")
 	p.eventually("wait until one pod is ready and the other one refused", func() error {
-		stdout, stderr, _ := p.cairn("status", "catset/nap")
+		stdout, stderr, _ := p.cairn("status", "petset/nap")
 		for _, want := range []string{"2 of 3 children are updated, 1 of 3 pass", "Pod nap-0  2  required condition type missing: \"Ready\""} {
 			if !strings.Contains(squeezed(stdout), want) {
 				return errorf("no %q in\n%s%s", want, stderr, stdout)
@@ -109,7 +109,7 @@ spec: {replicas: 3, selector: {matchLabels: {app: nap}}, template: {text: "1"}}
 		}
 		return nil
 	})
-	p.says(exit.OK, "status catset/nap",
+	p.says(exit.OK, "status petset/nap",
 		"run by CompositeController "+p.controller.Name, "Its controller has not reported on it yet",
 		"1  1  0", "2  *  2  1", "Pod nap-2  1  it does not exist")
 	status := p.parent.DeepCopy()
@@ -120,13 +120,13 @@ spec: {replicas: 3, selector: {matchLabels: {app: nap}}, template: {text: "1"}}
 	if err := p.Status().Update(t.Context(), status); err != nil {
 		t.Fatal(err)
 	}
-	p.says(exit.OK, "status catset/nap", "Updated  False  RolloutWaiting  missing child Pod nap-2")
-	p.says(exit.OK, "status catset/nap -o json", `"complete": false`)
+	p.says(exit.OK, "status petset/nap", "Updated  False  RolloutWaiting  missing child Pod nap-2")
+	p.says(exit.OK, "status petset/nap -o json", `"complete": false`)
 }
 
 // TestAnUndoOfAnOldReadIsRefused: the API server refuses a plan that was made for another spec.
 func TestAnUndoOfAnOldReadIsRefused(t *testing.T) {
-	p := newPet(t, "CatSet", "catsets", "Namespaced", "{fieldPaths: [spec.template]}", `
+	p := newPet(t, "PetSet", "petsets", "Namespaced", "{fieldPaths: [spec.template]}", `
 spec: {selector: {matchLabels: {app: nap}}, template: {text: "1"}}
 `)
 	p.record(1)
@@ -150,14 +150,14 @@ spec: {selector: {matchLabels: {app: nap}}, template: {text: "1"}}
 // TestNobodysParent: an object that no CompositeController has as a parent has no history, and whoever may not look for
 // the controller hears that.
 func TestNobodysParent(t *testing.T) {
-	p := newPet(t, "CatSet", "catsets", "Namespaced", "{fieldPaths: [spec.template]}", `
+	p := newPet(t, "PetSet", "petsets", "Namespaced", "{fieldPaths: [spec.template]}", `
 spec: {selector: {matchLabels: {app: nap}}, template: {text: "1"}}
 `)
 	p.apply(fmt.Sprintf(`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {namespace: %[1]s, name: cats}
-rules: [{apiGroups: [inspect.example.com], resources: [catsets], verbs: [get]}]
+rules: [{apiGroups: [inspect.example.com], resources: [petsets], verbs: [get]}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -166,8 +166,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: cats}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: cat-lover}]
 `, p.namespace))
 	p.eventually("wait until the role counts", func() error {
-		_, stderr, code := p.cairn("history", "catset/nap", "--as=cat-lover")
-		if code != exit.Failed || !strings.Contains(stderr, "find the CompositeController of catset.inspect.example.com: compositecontrollers.metacontroller.k8s.io is forbidden") {
+		_, stderr, code := p.cairn("history", "petset/nap", "--as=cat-lover")
+		if code != exit.Failed || !strings.Contains(stderr, "find the CompositeController of petset.inspect.example.com: compositecontrollers.metacontroller.k8s.io is forbidden") {
 			return errorf("%d: %s", code, stderr)
 		}
 		return nil
@@ -176,7 +176,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: cat-lover}]
 		t.Fatal(err)
 	}
 	for _, verb := range []string{"history", "diff", "undo", "status"} {
-		p.says(exit.Failed, verb+" catset/nap", "catset.inspect.example.com keeps no history that cairn reads yet; cairn reads: daemonset.apps, statefulset.apps")
+		p.says(exit.Failed, verb+" petset/nap", "petset.inspect.example.com keeps no history that cairn reads yet; cairn reads: daemonset.apps, statefulset.apps")
 	}
 }
 
