@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -159,10 +160,8 @@ func (s *step) lostReturns() {
 // toldWithout reports whether the author knew that a child is not there: it did not tell the hook of it. Where two managers
 // act, nobody knows which of them told.
 func (s *step) toldWithout(child client.Object) bool {
-	for e := range s.record.before(ownerUID(s.e.New), s.e.RV) {
-		if s.h.byManager(e) && !s.own(e) {
-			return false
-		}
+	if s.another(ownerUID(s.e.New)) {
+		return false
 	}
 	var last *Note
 	for i := range s.h.Notes {
@@ -174,6 +173,16 @@ func (s *step) toldWithout(child client.Object) bool {
 	return last != nil && !slices.ContainsFunc(last.Told, func(o client.Object) bool {
 		return o.GetName() == child.GetName() && o.GetObjectKind().GroupVersionKind().GroupKind() == kind
 	})
+}
+
+// another reports whether another manager has written for a parent before.
+func (s *step) another(parent types.UID) bool {
+	for e := range s.record.before(parent, s.e.RV) {
+		if s.h.byManager(e) && !s.own(e) {
+			return true
+		}
+	}
+	return false
 }
 
 // heldBy returns the newest other revision of the parent of the revision that was written which said that a child was its

@@ -15,8 +15,8 @@ import (
 // afterwards, of the whole set. A child that does not serve may be replaced at no cost.
 func (s *step) unavailable() {
 	parent := s.dismissed()
-	if parent == nil {
-		return
+	if parent == nil || s.k.Asked != nil && s.pass() == nil && s.another(parent.GetUID()) {
+		return // a pass asks a hook before it acts; what another manager did meanwhile it cannot have seen
 	}
 	first := ""
 	for world := range s.worlds(parent.GetUID(), false) {
