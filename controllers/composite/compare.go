@@ -166,7 +166,6 @@ func (r *reconciler) newChild(parent, desired *unstructured.Unstructured) (*unst
 	}
 	// The API server's answer is decoded over it, and the hook's answer is shared.
 	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
-	withoutSystemFields(o)
 	o.SetOwnerReferences(append(otherOwners(o), *metav1.NewControllerRef(parent, r.parent.Kind)))
 	return o, nil
 }

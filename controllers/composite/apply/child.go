@@ -39,7 +39,7 @@ type Result struct {
 //
 // An annotation that cannot be read counts as absent: somebody wrote into it, and what is applied now puts it right.
 func Child(observed, desired, served map[string]any) (Result, error) {
-	desired = own(desired)
+	desired = Own(desired)
 	text, err := json.Marshal(desired)
 	if err != nil {
 		return Result{}, err
@@ -71,7 +71,7 @@ func Child(observed, desired, served map[string]any) (Result, error) {
 // New returns a child as it is created: what the hook answered, with the annotation that remembers it. The caller adds
 // the ControllerRef to a copy afterwards, because that is ours and not part of what was applied.
 func New(desired map[string]any) (map[string]any, error) {
-	desired = own(desired)
+	desired = Own(desired)
 	text, err := json.Marshal(desired)
 	if err != nil {
 		return nil, err
@@ -94,12 +94,14 @@ func decode(text string) map[string]any {
 	return last
 }
 
-// own returns what a hook says of a child: without the annotation, which a hook that sends back what it was given would
-// otherwise wrap into itself on every pass, and without what is the API server's to say.
-func own(desired map[string]any) map[string]any {
+// Own returns what a hook says of a child: without the annotation, which a hook that sends back what it was given would
+// otherwise wrap into itself on every pass, and without what is the API server's to say. A null stays: Go programs write it
+// for what they do not know (creationTimestamp), and the annotation has it too. desired is only read; the result shares
+// memory with it.
+func Own(desired map[string]any) map[string]any {
 	metadata := object(desired["metadata"])
 	for _, field := range systemFields {
-		if _, there := metadata[field]; there {
+		if metadata[field] != nil {
 			metadata = shallow(metadata, 0)
 			delete(metadata, field)
 			desired = shallow(desired, 0)

@@ -72,6 +72,19 @@ func TestAHookMaySendBackWhatItWasTold(t *testing.T) {
 	}
 }
 
+// TestANullOfAGoProgramIsRemembered: Metacontroller's annotation has it, and that is a contract.
+func TestANullOfAGoProgramIsRemembered(t *testing.T) {
+	desired := parse(t, desiredPod)
+	set(desired, nil, "metadata", "creationTimestamp")
+	created, err := apply.New(desired)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := annotationOf(created); !strings.Contains(got, `"creationTimestamp":null`) {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestChild(t *testing.T) {
 	for _, c := range []struct {
 		name            string

@@ -109,26 +109,13 @@ func (r *Reconciler) facts(ctx context.Context, o *observed, answer *hook.Answer
 	return f, nil
 }
 
-// volatile fields of metadata are the API server's. A hook may answer what it was told, and would then ask for another one
-// of them after each write.
-var volatile = [...]string{
-	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
-	"selfLink", "managedFields",
-}
-
-// marked returns a copy of an answer's attachment that says who made it, without what is not the hook's to say: volatile
-// fields, and the reference to the object. A null stays: programs write it for what they do not know, and the bytes that
-// remember what was applied are a contract.
+// marked returns a copy of an answer's attachment that says who made it, without what is not the hook's to say: what
+// [apply.Own] leaves out, and the reference to the object. A hook may answer what it was told, and would otherwise ask for
+// another attachment after each write.
 func (r *Reconciler) marked(object, child *unstructured.Unstructured) *unstructured.Unstructured {
-	out := &unstructured.Unstructured{Object: maps.Clone(child.Object)}
-	given, _ := child.Object["metadata"].(map[string]any)
-	metadata := maps.Clone(given)
-	out.Object["metadata"] = metadata
-	for _, field := range volatile {
-		if metadata[field] != nil {
-			delete(metadata, field)
-		}
-	}
+	out := &unstructured.Unstructured{Object: maps.Clone(apply.Own(child.Object))}
+	metadata, _ := out.Object["metadata"].(map[string]any)
+	out.Object["metadata"] = maps.Clone(metadata)
 	annotations := child.GetAnnotations() // a copy
 	if annotations == nil {
 		annotations = map[string]string{}
