@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -39,7 +39,7 @@ func (r *reconciler) confirm(ctx context.Context, o *observed, d *decision) erro
 		if !d.plan.touches(kind) {
 			continue
 		}
-		if err := r.confirmKind(ctx, o, r.fresh[kind], o.selector, o.parent.GetNamespace(), group.Objects); err != nil {
+		if err := confirmAll(ctx, o, r.fresh[kind], o.selector, o.parent.GetNamespace(), group.Objects); err != nil {
 			return err
 		}
 	}
@@ -54,21 +54,16 @@ func (r *reconciler) confirmRevisions(ctx context.Context, o *observed) error {
 	if err != nil {
 		return err
 	}
-	var stored []*unstructured.Unstructured
-	for _, e := range o.log.entries {
-		if e.object != nil {
-			u := &unstructured.Unstructured{}
-			u.SetUID(e.object.UID)
-			u.SetResourceVersion(e.object.ResourceVersion)
-			stored = append(stored, u)
-		}
+	stored := make([]*v1alpha1.ControllerRevision, len(o.log.entries))
+	for i, e := range o.log.entries {
+		stored[i] = e.object
 	}
-	return r.confirmKind(ctx, o, r.freshRevisions, selector, o.log.namespace, stored)
+	return confirmAll(ctx, o, r.freshRevisions, selector, o.log.namespace, stored)
 }
 
-func (r *reconciler) confirmKind(
-	ctx context.Context, o *observed, fresh *ownership.Confirmer, selector labels.Selector, namespace string,
-	cached []*unstructured.Unstructured,
+// confirmAll confirms the cached objects of one kind.
+func confirmAll[T client.Object](
+	ctx context.Context, o *observed, fresh *ownership.Confirmer, selector labels.Selector, namespace string, cached []T,
 ) error {
 	objects := make([]client.Object, len(cached))
 	for i, c := range cached {

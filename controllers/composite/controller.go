@@ -265,10 +265,7 @@ func (r *reconciler) memoryOf(uid types.UID) *memory {
 func (r *reconciler) forget(uid types.UID) {
 	r.ledger.Forget(uid)
 	r.related.Forget(uid)
-	for _, fresh := range r.fresh {
-		fresh.Forget(uid)
-	}
-	r.freshRevisions.Forget(uid)
+	r.forgetConfirmed(uid)
 	r.parents.Delete(uid)
 }
 

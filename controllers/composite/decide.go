@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,8 +29,6 @@ type decision struct {
 	answer *hook.Answer
 	// newest is the name of the newest revision, empty if the parent has none.
 	newest string
-	// manages says that children may be written: not those of a parent that the garbage collector has been told to clear.
-	manages bool
 	// done says that the finalize hook has nothing left to do.
 	done bool
 	// revisions are the writes of the log.
@@ -47,7 +46,7 @@ type prepared struct {
 
 // decide makes the plan of a pass.
 func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*decision, error) {
-	d := &decision{manages: managed(o.parent)}
+	d := &decision{}
 	q := &hook.Question{Parent: o.parent, Version: o.memory.version(o.parent), Children: o.groups, Again: resync}
 	f := facts{observed: o.children, strategies: r.strategies, now: r.clock.Now(), answers: map[string]wanted{}}
 	if o.log != nil {
@@ -69,7 +68,7 @@ func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*dec
 	if d.plan, err = r.plan(ctx, o, q, f); err != nil {
 		return nil, err
 	}
-	if !d.manages || d.answer.ChildrenPresence == hook.Absent {
+	if !managed(o.parent) || d.answer.ChildrenPresence == hook.Absent {
 		d.plan = &plan{}
 	}
 	if o.log != nil {
@@ -99,7 +98,9 @@ func managed(parent *unstructured.Unstructured) bool {
 	if parent.GetDeletionTimestamp() == nil {
 		return true
 	}
-	return !slices.ContainsFunc(parent.GetFinalizers(), func(f string) bool { return f == "foregroundDeletion" || f == "orphan" })
+	return !slices.ContainsFunc(parent.GetFinalizers(), func(f string) bool {
+		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
+	})
 }
 
 func atOnce(strategies map[schema.GroupKind]strategy) map[schema.GroupKind]strategy {

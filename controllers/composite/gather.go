@@ -63,10 +63,8 @@ func (r *reconciler) gatherKind(ctx context.Context, o *observed, kind host.Reso
 	if namespace != "" && !kind.Namespaced {
 		return nil // a parent in a namespace has no children outside of it, whoever says so
 	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.Kind.GroupVersion().WithKind(kind.Kind.Kind + "List"))
 	var candidates []*unstructured.Unstructured
-	err := ownership.Candidates(ctx, r.cache, list, namespace, o.parent.GetUID(), o.selector, true, func(c client.Object) error {
+	err := ownership.Candidates(ctx, r.cache, kind.NewList(), namespace, o.parent.GetUID(), o.selector, true, func(c client.Object) error {
 		candidates = append(candidates, c.(*unstructured.Unstructured)) //nolint:forcetypeassert // the items of that list
 		return nil
 	})

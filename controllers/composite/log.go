@@ -1,8 +1,8 @@
 package composite
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -108,14 +108,10 @@ func (l *revisionLog) resolve(f *record.Format, parent *unstructured.Unstructure
 		l.newest = l.entries[i]
 		return nil
 	}
-	name, probe := f.FreeName(parent.GetUID(), l.snapshot, func(name string) bool { return taken(name) || l.has(name) })
+	name, probe := f.FreeName(parent.GetUID(), l.snapshot, func(name string) bool { return taken(name) || l.entry(name) != nil })
 	l.newest = &entry{revision: revision.Revision{Name: name, Snapshot: l.snapshot}, claims: &record.Claims{}, stored: &record.Claims{}}
 	l.probe = probe
 	return nil
-}
-
-func (l *revisionLog) has(name string) bool {
-	return slices.ContainsFunc(l.entries, func(e *entry) bool { return e.revision.Name == name })
 }
 
 // entry returns the revision of that name, nil if there is none.
@@ -186,22 +182,18 @@ func (l *revisionLog) writes(claims map[record.Child]string, tidy bool) []revisi
 
 // surplus returns the revisions that are more than limit, oldest first. claims are those of a plan, after its writes.
 func (l *revisionLog) surplus(claims map[record.Child]string, limit int) []*entry {
-	var live []string
-	for _, name := range claims {
-		live = append(live, name)
-	}
+	live := slices.Collect(maps.Values(claims))
 	for _, e := range l.entries {
 		if e.stored.Len() > 0 {
 			live = append(live, e.revision.Name) // it still says so
 		}
 	}
-	slices.SortFunc(live, cmp.Compare[string])
 	all := make([]revision.Revision, 0, len(l.entries))
 	for _, e := range l.entries {
 		all = append(all, e.revision)
 	}
 	var out []*entry
-	for _, pruned := range revision.Prune(all, l.newest.revision, revision.NewLive(slices.Compact(live)...), limit) {
+	for _, pruned := range revision.Prune(all, l.newest.revision, revision.NewLive(live...), limit) {
 		out = append(out, l.entry(pruned.Name))
 	}
 	return out

@@ -54,11 +54,11 @@ func (r *reconciler) report(ctx context.Context, o *observed, d *decision) (time
 	if rolled {
 		again = r.announce(o, reason, message)
 	}
-	if !r.statusDiffers(o, wantedStatus) {
+	if !o.statusDiffers(wantedStatus) {
 		return again, nil
 	}
 	m := &o.memory.status
-	urgent := r.newGeneration(o) || rolled && status != updatedIs(o.parent)
+	urgent := o.newGeneration() || rolled && status != updatedIs(o.parent)
 	if early := m.at.Add(statusEvery).Sub(r.clock.Now()); early > 0 && !urgent {
 		return soonest(again, early), nil // also of a hook that counts its calls, which would be called for each write
 	}
@@ -97,13 +97,13 @@ func (r *reconciler) reportUnreadable(o *observed) {
 }
 
 // newGeneration reports whether the stored status is about an older generation.
-func (r *reconciler) newGeneration(o *observed) bool {
+func (o *observed) newGeneration() bool {
 	at, _, _ := unstructured.NestedInt64(o.parent.Object, "status", "observedGeneration")
 	return at != o.parent.GetGeneration()
 }
 
 // statusDiffers reports whether the status is to be written.
-func (r *reconciler) statusDiffers(o *observed, status map[string]any) bool {
+func (o *observed) statusDiffers(status map[string]any) bool {
 	current, _, _ := unstructured.NestedFieldNoCopy(o.parent.Object, "status")
 	now, _ := current.(map[string]any)
 	if apply.Equal(now, status) {
@@ -175,7 +175,7 @@ func (r *reconciler) writeFailure(ctx context.Context, parent *unstructured.Unst
 	if at == 0 {
 		delete(status, "observedGeneration") // nothing was acted on yet
 	}
-	if !r.statusDiffers(o, status) {
+	if !o.statusDiffers(status) {
 		return nil
 	}
 	if err := r.writeStatus(ctx, parent, m, status); !errors.Is(err, errStale) {

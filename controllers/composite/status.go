@@ -3,7 +3,6 @@ package composite
 import (
 	"maps"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -54,12 +53,6 @@ func statusOf(said map[string]any, generation int64, rolled bool, status, reason
 	}
 	out["conditions"] = append(conditions, updated)
 	return out
-}
-
-// differs reports whether a parent has another status than it is to have.
-func differs(parent *unstructured.Unstructured, status map[string]any) bool {
-	current, _, err := unstructured.NestedMap(parent.Object, "status")
-	return err != nil || !apiequality.Semantic.DeepEqual(current, status)
 }
 
 // hookPart is the part of a status that a hook gave: without the condition and the generation that are ours.
