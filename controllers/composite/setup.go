@@ -73,59 +73,28 @@ func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 	}
 	ledger, err := env.LedgerOf(ctx, indexed, []host.Resource{s.parent})
 	if err != nil {
-		hooks.close()
+		hooks.Close()
 		return nil, err
 	}
 	r := newReconciler(env, s, ledger)
-	r.sync = hooks.sync
-	if hooks.finalize != nil {
-		r.finalize = hooks.finalize
+	r.sync = hooks.Sync
+	if hooks.Finalize != nil {
+		r.finalize = hooks.Finalize
 	}
-	related := env.NewRelated(hooks.customize, hook.Version(cc.Spec.Hooks.Customize.EffectiveVersion()), s.parent)
+	related := env.NewRelated(hooks.Customize, hook.Version(cc.Spec.Hooks.Customize.EffectiveVersion()), s.parent)
 	resync := host.NewResync(period(cc), func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
 	r.related, r.resync = related, resync
 	sources := append(r.sources(env), related.Source(), resync)
-	return &host.Controller{Reconciler: r, Sources: sources, Close: hooks.close}, nil
+	return &host.Controller{Reconciler: r, Sources: sources, Close: hooks.Close}, nil
 }
 
-// hooks are those of one CompositeController.
-type hooks struct {
-	sync, finalize, customize *hook.Hook
-
-	// forget drops their metrics.
-	forget func()
-}
-
-func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settings) (*hooks, error) {
+func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settings) (*host.Hooks, error) {
 	told, err := env.Controller(hook.Composite, cc, s.children)
 	if err != nil {
 		return nil, err
 	}
-	out := &hooks{forget: func() { env.Metrics.Forget(told) }}
-	for _, h := range []struct {
-		kind     hook.Kind
-		declared *v1alpha1.Hook
-		into     **hook.Hook
-	}{
-		{hook.Sync, cc.Spec.Hooks.Sync, &out.sync},
-		{hook.Finalize, cc.Spec.Hooks.Finalize, &out.finalize},
-		{hook.Customize, cc.Spec.Hooks.Customize, &out.customize},
-	} {
-		if *h.into, err = env.Hook(told, h.kind, h.declared, cc.Spec.EndpointConfigs); err != nil {
-			out.close()
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-func (h *hooks) close() {
-	for _, one := range []*hook.Hook{h.sync, h.finalize, h.customize} {
-		if one != nil {
-			one.Close()
-		}
-	}
-	h.forget()
+	declared := cc.Spec.Hooks
+	return env.Hooks(told, declared.Sync, declared.Finalize, declared.Customize, cc.Spec.EndpointConfigs)
 }
 
 func period(cc *v1alpha1.CompositeController) time.Duration {

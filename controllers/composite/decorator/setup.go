@@ -91,13 +91,13 @@ func (b *builder) build(ctx context.Context, dc *v1alpha1.DecoratorController) (
 		r.applyAs(b.env.FieldManager)
 	}
 	r.forgotten = b.env.Memory.Forget
-	if h.sync != nil {
-		r.sync = h.sync
+	if h.Sync != nil {
+		r.sync = h.Sync
 	}
-	if h.finalize != nil {
-		r.finalize = h.finalize
+	if h.Finalize != nil {
+		r.finalize = h.Finalize
 	}
-	return &host.Controller{Reconciler: r, Sources: b.sources(ctx, dc, r, h), Close: h.close}, nil
+	return &host.Controller{Reconciler: r, Sources: b.sources(ctx, dc, r, h), Close: h.Close}, nil
 }
 
 // applyAs makes attachments be kept by server-side apply under that name.
@@ -123,48 +123,18 @@ func (b *builder) findStatuses(s *settings) error {
 	return nil
 }
 
-// hooks are those of one controller, nil where they are not declared.
-type hooks struct {
-	sync, finalize, customize *hook.Hook
-	close                     func()
-}
-
 // hooks makes the hooks that dc declares.
-func (b *builder) hooks(dc *v1alpha1.DecoratorController, s *settings) (*hooks, error) {
+func (b *builder) hooks(dc *v1alpha1.DecoratorController, s *settings) (*host.Hooks, error) {
 	c, err := b.env.Controller(hook.Decorator, dc, s.attachments)
 	if err != nil {
 		return nil, err
 	}
-	h := &hooks{}
-	var made []*hook.Hook
-	h.close = func() {
-		for _, one := range made {
-			one.Close()
-		}
-		b.env.Metrics.Forget(c)
-	}
-	for _, one := range []struct {
-		kind hook.Kind
-		spec *v1alpha1.Hook
-		hook **hook.Hook
-	}{
-		{hook.Sync, dc.Spec.Hooks.Sync, &h.sync},
-		{hook.Finalize, dc.Spec.Hooks.Finalize, &h.finalize},
-		{hook.Customize, dc.Spec.Hooks.Customize, &h.customize},
-	} {
-		if *one.hook, err = b.env.Hook(c, one.kind, one.spec, dc.Spec.EndpointConfigs); err != nil {
-			h.close()
-			return nil, err
-		}
-		if *one.hook != nil {
-			made = append(made, *one.hook)
-		}
-	}
-	return h, nil
+	declared := dc.Spec.Hooks
+	return b.env.Hooks(c, declared.Sync, declared.Finalize, declared.Customize, dc.Spec.EndpointConfigs)
 }
 
 // sources wake objects: for their own changes, for those of attachments and of related objects, and from time to time.
-func (b *builder) sources(ctx context.Context, dc *v1alpha1.DecoratorController, r *Reconciler, h *hooks) []source.Source {
+func (b *builder) sources(ctx context.Context, dc *v1alpha1.DecoratorController, r *Reconciler, h *host.Hooks) []source.Source {
 	var period time.Duration
 	if seconds := dc.Spec.ResyncPeriodSeconds; seconds != nil {
 		period = max(time.Duration(*seconds)*time.Second, time.Second)
@@ -174,7 +144,7 @@ func (b *builder) sources(ctx context.Context, dc *v1alpha1.DecoratorController,
 	out := []source.Source{resync}
 	version := hook.Version(dc.Spec.Hooks.Customize.EffectiveVersion())
 	for _, d := range r.resources {
-		related := b.env.NewRelated(h.customize, version, d.Resource)
+		related := b.env.NewRelated(h.Customize, version, d.Resource)
 		r.related[d.Kind.GroupKind()] = related
 		out = append(out, ofKind{related.Source(), d},
 			&host.Events{Cache: b.env.Cache, Object: d.New(), Handler: r.objectEvents(d)})

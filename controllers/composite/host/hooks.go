@@ -30,6 +30,43 @@ func (e *Environment) Hook(
 	return hook.New(o)
 }
 
+// Hooks are those of one controller, nil where they are not declared.
+type Hooks struct {
+	Sync, Finalize, Customize *hook.Hook
+
+	forget func()
+}
+
+// Hooks returns the hooks that a controller declares, any of which may be nil. Errors are those of [Environment.Hook]; then
+// nothing is left to close.
+func (e *Environment) Hooks(
+	c hook.Controller, sync, finalize, customize *v1alpha1.Hook, configs []v1alpha1.EndpointConfig,
+) (*Hooks, error) {
+	out := &Hooks{forget: func() { e.Metrics.Forget(c) }}
+	for _, h := range []struct {
+		kind     hook.Kind
+		declared *v1alpha1.Hook
+		into     **hook.Hook
+	}{{hook.Sync, sync, &out.Sync}, {hook.Finalize, finalize, &out.Finalize}, {hook.Customize, customize, &out.Customize}} {
+		var err error
+		if *h.into, err = e.Hook(c, h.kind, h.declared, configs); err != nil {
+			out.Close()
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Close closes them all, and drops their metrics.
+func (h *Hooks) Close() {
+	for _, one := range []*hook.Hook{h.Sync, h.Finalize, h.Customize} {
+		if one != nil {
+			one.Close()
+		}
+	}
+	h.forget()
+}
+
 // Controller returns what hooks are told about the controller o: all of it, as Metacontroller does, and the kinds of its
 // children or attachments. It is as old as o: a change of the spec needs a new one, and a change of its status is no
 // news to a hook.
