@@ -68,13 +68,14 @@ func setupShelves(ctx context.Context, mgr ctrl.Manager) error {
 // Reconcile is one pass over one Shelf.
 func (r *shelfReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	shelf := newShelf()
-	if err := r.client.Get(ctx, req.NamespacedName, shelf); err != nil {
+	unseen, err := r.ledger.Read(ctx, r.client, req.NamespacedName, shelf)
+	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if shelf.GetDeletionTimestamp() != nil {
 		return reconcile.Result{}, nil // what it owned is the garbage collector's business
 	}
-	if r.ledger.Unseen(shelf.GetUID()) != "" {
+	if unseen != "" {
 		return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, nil // the caches do not show our own last writes yet
 	}
 	owned, err := r.claim(ctx, shelf)

@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -77,7 +78,8 @@ func (l *Ledger) Forget(parent types.UID) {
 
 // Unseen says in one clause which write on behalf of parent the caches do not show yet, and returns an empty string if
 // they show all of them. A pass that gets an answer must not act on what it reads; the event of the write wakes the
-// parent again, but a created and at once deleted object may have no event, so the caller also asks again by itself.
+// parent again, but a created and at once deleted object may have no event, so the caller also asks again by itself. An
+// empty answer is about what is read after it; [Ledger.Read] does both for the parent itself.
 func (l *Ledger) Unseen(parent types.UID) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,6 +101,31 @@ func (l *Ledger) Unseen(parent types.UID) string {
 	}
 	delete(l.pending, parent)
 	return ""
+}
+
+// Read reads the parent that a pass is about into parent, from the cache, such that it shows what was written to it: it
+// asks [Ledger.Unseen], and then reads again. A parent that was read before the question may be older than the cache that
+// the answer is about, and with it the pass would decide on a status that it has replaced itself.
+//
+// It returns the answer of Unseen; unless that is empty, the caller does not act on what was read, and comes back soon.
+// cache must be a cache, which replaces all of what it reads into. The error is the cache's: of a parent that is not there
+// apierrors.IsNotFound is true, and there is nothing to do.
+func (l *Ledger) Read(ctx context.Context, cache client.Reader, key client.ObjectKey, parent client.Object) (unseen string, err error) {
+	if err := cache.Get(ctx, key, parent); err != nil {
+		return "", err
+	}
+	for {
+		asked := parent.GetUID()
+		if unseen = l.Unseen(asked); unseen != "" {
+			return unseen, nil
+		}
+		if err := cache.Get(ctx, key, parent); err != nil {
+			return "", err
+		}
+		if parent.GetUID() == asked { // otherwise it is another one, which was not asked about
+			return "", nil
+		}
+	}
 }
 
 func (l *Ledger) of(parent types.UID) *debts {

@@ -125,7 +125,8 @@ type memory struct {
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	parent := &unstructured.Unstructured{}
 	parent.SetGroupVersionKind(r.parent.Kind)
-	if err := r.cache.Get(ctx, req.NamespacedName, parent); err != nil {
+	unseen, err := r.ledger.Read(ctx, r.cache, req.NamespacedName, parent)
+	if err != nil {
 		if apierrors.IsNotFound(err) {
 			r.resync.Forget(req.NamespacedName)
 		}
@@ -138,8 +139,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if wait := m.quiet.Sub(r.clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	if why := r.ledger.Unseen(parent.GetUID()); why != "" {
-		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", why)
+	if unseen != "" {
+		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", unseen)
 		return reconcile.Result{RequeueAfter: unseenRetry}, nil
 	}
 	resync := r.resync.Take(req.NamespacedName)

@@ -60,15 +60,16 @@ type Reconciler struct {
 // retried with a growing delay.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var ds appsv1.DaemonSet
-	if err := r.client.Get(ctx, req.NamespacedName, &ds); err != nil {
+	unseen, err := r.ledger.Read(ctx, r.client, req.NamespacedName, &ds)
+	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	// What a parent that is being deleted owned may be orphaned or deleted at any moment, by the garbage collector.
 	if ds.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	if why := r.ledger.Unseen(ds.UID); why != "" {
-		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", why)
+	if unseen != "" {
+		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", unseen)
 		return reconcile.Result{RequeueAfter: unseenRetry}, nil
 	}
 	result, err := r.pass(ctx, &ds)

@@ -231,6 +231,9 @@ func TestNothingToDo(t *testing.T) {
 				t.Errorf("result %+v", result)
 			}
 			want := "get DaemonSet agent"
+			if c.objects != nil {
+				want += " get DaemonSet agent" // from the cache, once the ledger was asked
+			}
 			if c.event != "" {
 				want += " patch status DaemonSet agent" // the condition that says the same
 			}

@@ -59,15 +59,16 @@ type Reconciler struct {
 // Reconcile runs one pass over one parent: gather, plan, act, report. A returned error is retried with a growing delay.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	parent := r.flavor.new()
-	if err := r.client.Get(ctx, req.NamespacedName, parent); err != nil {
+	unseen, err := r.ledger.Read(ctx, r.client, req.NamespacedName, parent)
+	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	// What a parent that is being deleted owned may be orphaned or deleted at any moment, by the garbage collector.
 	if parent.GetDeletionTimestamp() != nil {
 		return reconcile.Result{}, nil
 	}
-	if why := r.ledger.Unseen(parent.GetUID()); why != "" {
-		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", why)
+	if unseen != "" {
+		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", unseen)
 		return reconcile.Result{RequeueAfter: unseenRetry}, nil
 	}
 	result, err := r.pass(ctx, parent)

@@ -58,15 +58,16 @@ type Reconciler struct {
 // retried with a growing delay.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var set appsv1.StatefulSet
-	if err := r.client.Get(ctx, req.NamespacedName, &set); err != nil {
+	unseen, err := r.ledger.Read(ctx, r.client, req.NamespacedName, &set)
+	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	// What a parent that is being deleted owned may be orphaned or deleted at any moment, by the garbage collector.
 	if set.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	if why := r.ledger.Unseen(set.UID); why != "" {
-		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", why)
+	if unseen != "" {
+		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", unseen)
 		return reconcile.Result{RequeueAfter: unseenRetry}, nil
 	}
 	result, err := r.pass(ctx, &set)

@@ -95,19 +95,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(d.Kind)
-	if err := r.cache.Get(ctx, name, object); err != nil {
+	unseen, err := r.ledger.Read(ctx, r.cache, name, object)
+	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !r.concerns(d, object) {
 		r.related[d.Kind.GroupKind()].Forget(object.GetUID()) // what it wanted to know of wakes nobody any more
 		return reconcile.Result{}, nil
 	}
-	if why := r.ledger.Unseen(object.GetUID()); why != "" {
-		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", why)
+	if unseen != "" {
+		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", unseen)
 		return reconcile.Result{RequeueAfter: unseenRetry}, nil
 	}
 	resync := r.resync.Take(req.NamespacedName)
-	err := r.pass(ctx, d, object, resync)
+	err = r.pass(ctx, d, object, resync)
 	if err != nil && resync {
 		r.resync.Put(req.NamespacedName)
 	}

@@ -34,8 +34,8 @@ func TestCostOfRollout(t *testing.T) {
 			if got := float64(cost.calls) / children; got > c.calls || cost.calls == 0 {
 				t.Errorf("%.2f calls of the hook for each child, want some and at most %.2f", got, c.calls)
 			}
-			if cost.refused > 0 {
-				t.Errorf("%d requests were refused", cost.refused)
+			if len(cost.refused) > 0 {
+				t.Errorf("some requests were refused: %v", cost.refused)
 			}
 		})
 	}

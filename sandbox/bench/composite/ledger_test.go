@@ -19,10 +19,10 @@ const subject = "bench-subject"
 
 // tally is what was counted in a while.
 type tally struct {
-	// requests are those to the API server, by verb and resource: "delete pods". refused are those among them that got an
-	// error.
+	// requests are those to the API server, by verb and resource: "delete pods".
 	requests map[string]int
-	refused  int
+	// refused are those among them that got an error, with its number: "409 delete pods".
+	refused []string
 	// calls are those of the hook, bytes what their bodies were.
 	calls int
 	bytes int64
@@ -49,8 +49,8 @@ func (t tally) String() string {
 	for _, kind := range kinds {
 		out = append(out, fmt.Sprintf("%d %s", t.requests[kind], kind))
 	}
-	if t.refused > 0 {
-		out = append(out, fmt.Sprintf("%d of them refused", t.refused))
+	if len(t.refused) > 0 {
+		out = append(out, fmt.Sprintf("of which refused: %v", t.refused))
 	}
 	return strings.Join(out, ", ")
 }
@@ -82,7 +82,7 @@ func (l *ledger) request(r sandbox.Request) {
 	defer l.mu.Unlock()
 	l.now.requests[what]++
 	if r.Code >= 400 {
-		l.now.refused++
+		l.now.refused = append(l.now.refused, fmt.Sprintf("%d %s", r.Code, what))
 	}
 	l.requested = time.Now()
 }
@@ -101,7 +101,7 @@ func (l *ledger) read() tally {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.now
-	t.requests = maps.Clone(t.requests)
+	t.requests, t.refused = maps.Clone(t.requests), slices.Clip(t.refused)
 	return t
 }
 
@@ -120,7 +120,7 @@ func (l *ledger) since(before tally) tally {
 			delete(after.requests, kind)
 		}
 	}
-	after.refused -= before.refused
+	after.refused = after.refused[len(before.refused):]
 	after.calls -= before.calls
 	after.bytes -= before.bytes
 	return after

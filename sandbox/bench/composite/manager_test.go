@@ -77,7 +77,7 @@ func startManager(tb testing.TB, cfg *rest.Config) *manager {
 	p := &manager{TB: tb, log: &bytes.Buffer{}}
 	args := []string{
 		"manager", "--kubeconfig=" + kubeconfig, "--controllers=composite", "--leader-elect=false", "--hook-allow-address=127.0.0.1",
-		"--metrics-bind-address=off", "--health-probe-bind-address=off",
+		"--metrics-bind-address=off", "--health-probe-bind-address=off", "--log-level=debug",
 	}
 	if address := os.Getenv(profileVariable); address != "" {
 		args = append(args, "--pprof-bind-address="+address)

@@ -33,7 +33,7 @@ func report(b *testing.B, who, what string, l load, costs []cost) {
 		sum.cpu += c.cpu
 		sum.calls += c.calls
 		sum.bytes += c.bytes
-		sum.refused += c.refused
+		sum.refused = append(sum.refused, c.refused...)
 		sum.peak = max(sum.peak, c.peak)
 		for kind, count := range c.requests {
 			sum.requests[kind] += count
