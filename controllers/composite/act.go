@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,7 +47,7 @@ func (r *reconciler) create(ctx context.Context, o *observed, c creation) error 
 	case err != nil:
 		return fmt.Errorf("create %s: %w", c.key, err)
 	case how == ownership.Taken:
-		return r.taken(ctx, made, c.key)
+		return r.taken(ctx, o.parent, made, c.key)
 	case how == ownership.Created:
 		log.FromContext(ctx).V(1).Info("Created", "child", c.key.String(), "revision", c.revision, "reason", c.reason)
 		return r.learn(ctx, o, made, c.object)
@@ -66,7 +67,7 @@ func (r *reconciler) learn(ctx context.Context, o *observed, made, desired *unst
 }
 
 // taken says who has the name of a child. One that is going is waited for: its end wakes us.
-func (r *reconciler) taken(ctx context.Context, wanted *unstructured.Unstructured, key record.Child) error {
+func (r *reconciler) taken(ctx context.Context, parent, wanted *unstructured.Unstructured, key record.Child) error {
 	found := ownership.Blank(wanted)
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(wanted), found)
 	switch {
@@ -74,14 +75,31 @@ func (r *reconciler) taken(ctx context.Context, wanted *unstructured.Unstructure
 		return fmt.Errorf("%w: %s was there and is gone", errStale, key)
 	case err != nil:
 		return fmt.Errorf("read %s, which exists already: %w", key, err)
+	}
+	return inTheWay(parent, found, key)
+}
+
+// takenRetry is after how long it is looked again whether a name is still somebody else's, and collectRetry whether it is
+// still that of a child which the garbage collector has to delete. No event tells.
+const takenRetry, collectRetry = 10 * time.Second, time.Second
+
+// inTheWay says what it means that a name which a parent wants for a child is that of found.
+func inTheWay(parent, found client.Object, key record.Child) error {
+	switch {
 	case found.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("%w: the old %s is still going", errStale, key)
+	case metav1.IsControlledBy(found, parent):
+		return fmt.Errorf("%w: %s is there already", errStale, key)
 	}
-	who := "nobody controls it, and the selector of the parent does not match its labels"
-	if ref := metav1.GetControllerOf(found); ref != nil {
+	who, ref := "nobody controls it, and the selector of the parent does not match its labels", metav1.GetControllerOf(found)
+	if ref != nil {
 		who = fmt.Sprintf("%s %s controls it", ref.Kind, ref.Name)
 	}
-	return &faultError{Reason: "ChildExists", Err: fmt.Errorf(
+	if ref != nil && ref.Kind == parent.GetObjectKind().GroupVersionKind().Kind && ref.Name == parent.GetName() {
+		return &faultError{Reason: "ChildExists", Again: collectRetry, Err: fmt.Errorf(
+			"%s belongs to an earlier %s of this name, and the garbage collector has not deleted it yet", key, ref.Kind)}
+	}
+	return &faultError{Reason: "ChildExists", Again: takenRetry, Err: fmt.Errorf(
 		"%s exists already and is not ours (%s); it is left alone. Delete or rename it, or let the hook use another name", key, who)}
 }
 

@@ -15,21 +15,28 @@ import (
 // on the past.
 
 // confirm checks, before the first write of this process for a parent, that the cache is not behind the API server, and so
-// again after an answer was lost. It returns an error that wraps errStale if it is.
+// again after an answer was lost. Whether the parent still asks for what is about to become its newest revision it asks
+// each time (H7). It returns an error that wraps errStale if the cache is behind.
 func (r *reconciler) confirm(ctx context.Context, o *observed, d *decision) error {
 	if !d.writes() || o.parent.GetDeletionTimestamp() != nil {
 		return nil // whoever is going keeps nothing that could be lost
 	}
-	if !o.memory.confirmed {
+	if !o.memory.confirmed || d.promotes() {
 		fresh, err := ownership.Reread(ctx, r.live, o.parent)
 		if err != nil {
 			return err
 		}
 		if fresh.GetGeneration() != o.parent.GetGeneration() {
+			r.ledger.Wrote(o.parent.GetUID(), r.parent.Resource.GroupResource(), fresh) // until then there is no point in asking again
 			return fmt.Errorf("%w: it shows generation %d of %s, and there is %d",
 				errStale, o.parent.GetGeneration(), r.describe(o.parent), fresh.GetGeneration())
 		}
 		o.memory.confirmed = true
+	}
+	if d.promotes() || d.plan.replaces() { // a number, and what is gone from a revision, rest on all of them
+		if err := r.confirmRevisions(ctx, o); err != nil {
+			return err
+		}
 	}
 	if !d.plan.replaces() {
 		return nil // names of children follow from the hook's answer, so that what is made twice exists already
@@ -43,7 +50,7 @@ func (r *reconciler) confirm(ctx context.Context, o *observed, d *decision) erro
 			return err
 		}
 	}
-	return r.confirmRevisions(ctx, o)
+	return nil
 }
 
 func (r *reconciler) confirmRevisions(ctx context.Context, o *observed) error {

@@ -203,11 +203,17 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 	if d.plan.writes() && actErr == nil { // a retry that is told to wait would begin with the shortest delay each time
 		m.quiet = r.clock.Now().Add(settle)
 	}
+	if actErr == nil {
+		actErr = d.blocked
+	}
 	if errors.Is(actErr, errStale) {
 		return 0, actErr
 	}
 	if actErr != nil {
-		return 0, errors.Join(actErr, r.prune(ctx, o, d))
+		if err := r.prune(ctx, o, d); err != nil {
+			actErr = errors.Join(actErr, err)
+		}
+		return 0, actErr
 	}
 	if d.done {
 		return 0, r.removeFinalizer(ctx, parent)

@@ -33,10 +33,17 @@ type decision struct {
 	done bool
 	// revisions are the writes of the log.
 	revisions []revisionWrite
+	// blocked says why a child that is missing is not made, nil if all are.
+	blocked error
 }
 
 // writes reports whether anything but the status is written.
 func (d *decision) writes() bool { return len(d.revisions) > 0 || d.plan.writes() }
+
+// promotes reports whether a revision becomes the newest one.
+func (d *decision) promotes() bool {
+	return slices.ContainsFunc(d.revisions, func(w revisionWrite) bool { return w.entry.object == nil || w.number != w.entry.object.Revision })
+}
 
 // prepared is an answer that is ready for plans.
 type prepared struct {
@@ -71,6 +78,7 @@ func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*dec
 	if !managed(o.parent) || d.answer.ChildrenPresence == hook.Absent {
 		d.plan = &plan{}
 	}
+	d.plan.creates, d.blocked = r.free(ctx, o, d.plan.creates)
 	if o.log != nil {
 		d.revisions = o.log.writes(d.plan.claims, r.tidies(o.memory, d.plan))
 	}

@@ -151,3 +151,24 @@ func (r *reconciler) gatherRevisions(ctx context.Context, o *observed) (*revisio
 	}
 	return newLog(r.format, r.revisions, o.parent, claimed, func(name string) bool { return o.memory.taken[name] })
 }
+
+// free returns the children that can be made, and why one of the others cannot: something else has its name, as far as the
+// cache knows. What is in the way of one child is not in that of another, and to look costs no request.
+func (r *reconciler) free(ctx context.Context, o *observed, wanted []creation) (free []creation, blocked error) {
+	for _, c := range wanted {
+		found := ownership.Blank(c.object)
+		err := r.cache.Get(ctx, client.ObjectKeyFromObject(found), found)
+		if err == nil {
+			err = inTheWay(o.parent, found, c.key)
+		} else {
+			err = client.IgnoreNotFound(err)
+		}
+		switch {
+		case err == nil:
+			free = append(free, c)
+		case blocked == nil || errors.Is(err, errStale): // which is over sooner
+			blocked = err
+		}
+	}
+	return free, blocked
+}

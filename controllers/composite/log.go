@@ -44,7 +44,12 @@ type revisionLog struct {
 	reason   string
 	// unreadable are revisions that nothing can be made from.
 	unreadable []revision.Revision
+	// duplicates hold what another one holds as well.
+	duplicates []duplicate
 }
+
+// duplicate is a revision of which somebody made a copy, or the copy. What belongs to it belongs to of.
+type duplicate struct{ entry, of *entry }
 
 // newLog resolves a parent against its stored revisions. taken says which names others have. An error that wraps errStale
 // says that the parent was read too early.
@@ -68,6 +73,11 @@ func newLog(f *record.Format, decoded *revisionCache, parent *unstructured.Unstr
 		return nil, err
 	}
 	l.settle()
+	for _, d := range l.duplicates {
+		for _, c := range d.entry.claims.Sorted() {
+			d.entry.claims.Move(c, d.of.claims)
+		}
+	}
 	return l, nil
 }
 
@@ -103,9 +113,14 @@ func (l *revisionLog) resolve(f *record.Format, parent *unstructured.Unstructure
 	}
 	l.kind, l.reason, l.number, l.stamp, l.unreadable = found.Kind, found.Reason, found.Number, found.Stamp, found.Undecodable
 	l.number = max(1, l.number) // Metacontroller's revisions have none
+	entryOf := func(r revision.Revision) *entry {
+		return l.entries[slices.IndexFunc(l.entries, func(e *entry) bool { return e.revision.UID == r.UID })]
+	}
+	for _, d := range found.Duplicates {
+		l.duplicates = append(l.duplicates, duplicate{entryOf(d.Revision), entryOf(d.Of)})
+	}
 	if found.Update != nil {
-		i := slices.IndexFunc(l.entries, func(e *entry) bool { return e.revision.UID == found.Update.UID })
-		l.newest = l.entries[i]
+		l.newest = entryOf(*found.Update)
 		return nil
 	}
 	name, probe := f.FreeName(parent.GetUID(), l.snapshot, func(name string) bool { return taken(name) || l.entry(name) != nil })
@@ -172,15 +187,24 @@ func (l *revisionLog) writes(claims map[record.Child]string, tidy bool) []revisi
 	if !tidy {
 		return out
 	}
+	var poorer []revisionWrite // than before, after those that get something: of a duplicate, or by hand
 	for _, e := range slices.Backward(l.entries) {
-		if c := claimsOf(e); e != l.newest && !c.Equal(e.stored) && !e.revision.Deleting {
-			out = append(out, revisionWrite{e, e.revision.Number, c})
+		c := claimsOf(e)
+		if e == l.newest || c.Equal(e.stored) || e.revision.Deleting {
+			continue
+		}
+		w := revisionWrite{e, e.revision.Number, c}
+		if c.Within(e.stored) {
+			poorer = append(poorer, w)
+		} else {
+			out = append(out, w)
 		}
 	}
-	return out
+	return append(out, poorer...)
 }
 
-// surplus returns the revisions that are more than limit, oldest first. claims are those of a plan, after its writes.
+// surplus returns the revisions that are more than limit, oldest first, after duplicates to which nothing belongs. claims are
+// those of a plan, after its writes.
 func (l *revisionLog) surplus(claims map[record.Child]string, limit int) []*entry {
 	live := slices.Collect(maps.Values(claims))
 	for _, e := range l.entries {
@@ -188,11 +212,18 @@ func (l *revisionLog) surplus(claims map[record.Child]string, limit int) []*entr
 			live = append(live, e.revision.Name) // it still says so
 		}
 	}
+	var out []*entry
+	for _, d := range l.duplicates {
+		if d.entry.stored.Len() == 0 && !d.entry.revision.Deleting {
+			out = append(out, d.entry)
+		}
+	}
 	all := make([]revision.Revision, 0, len(l.entries))
 	for _, e := range l.entries {
-		all = append(all, e.revision)
+		if !slices.Contains(out, e) {
+			all = append(all, e.revision)
+		}
 	}
-	var out []*entry
 	for _, pruned := range revision.Prune(all, l.newest.revision, revision.NewLive(live...), limit) {
 		out = append(out, l.entry(pruned.Name))
 	}

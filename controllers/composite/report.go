@@ -29,6 +29,9 @@ type faultError struct {
 	// Reason is one word, for the condition.
 	Reason string
 	Err    error
+	// Again, unless it is zero, is when to look again. It is set where somebody else has to do something, so that to try
+	// with a growing delay would only be later.
+	Again time.Duration
 }
 
 func (e *faultError) Error() string { return e.Err.Error() }
@@ -128,13 +131,20 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 	if fault, ok := errors.AsType[*hook.Error](failed); ok {
 		reason = string(fault.Reason)
 	}
-	m.status.event = reason + message
-	r.recorder.Eventf(parent, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", message) // repeats are counted
+	waits, _ := failed.(*faultError) //nolint:errorlint // joined with another error it is retried as that one is
+	if text := reason + message; waits == nil || waits.Again == 0 || text != m.status.event {
+		m.status.event = text
+		r.recorder.Eventf(parent, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", message) // repeats are counted
+	}
 	if err := r.writeFailure(ctx, parent, m, reason, message); err != nil {
 		failed = errors.Join(failed, err)
 	}
-	if unknownOwner(failed) {
+	switch {
+	case unknownOwner(failed):
 		return reconcile.Result{RequeueAfter: unknownOwnerRetry}, nil
+	case waits != nil && failed == error(waits) && waits.Again > 0: //nolint:errorlint // as above
+		log.FromContext(ctx).V(1).Info("Waiting for somebody else", "reason", message)
+		return reconcile.Result{RequeueAfter: waits.Again}, nil
 	}
 	return reconcile.Result{}, failed
 }

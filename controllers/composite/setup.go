@@ -50,12 +50,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o host.Options) error {
 		return err
 	}
 	return host.Supervise(ctx, mgr, env, Name, func(ctx context.Context, cc *v1alpha1.CompositeController) (*host.Controller, error) {
-		return build(ctx, env, cc)
+		return Build(ctx, env, cc)
 	})
 }
 
-// build makes the controller of the parents of cc.
-func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController) (*host.Controller, error) {
+// Build makes the controller of the parents of cc. [Setup] does so for each CompositeController there is; call it to run one
+// without a manager that hosts others. The errors are for the condition of cc: see [host.Build].
+func Build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController) (*host.Controller, error) {
 	if cc.Spec.Hooks == nil || cc.Spec.Hooks.Sync == nil {
 		return nil, &host.Error{Reason: "NoSyncHook", Err: errors.New("spec.hooks.sync is not set, so that nobody says what the children are")}
 	}

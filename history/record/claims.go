@@ -81,6 +81,9 @@ func (c *Claims) Has(child Child) bool { return c.children.Has(child) }
 // Len returns how many children belong to the revision.
 func (c *Claims) Len() int { return c.children.Len() }
 
+// Within reports whether all children that belong to the revision belong to the other one as well.
+func (c *Claims) Within(other *Claims) bool { return other.children.IsSuperset(c.children) }
+
 // Equal reports whether the same children belong to both.
 func (c *Claims) Equal(other *Claims) bool { return c.children.Equal(other.children) }
 

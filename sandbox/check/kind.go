@@ -166,13 +166,28 @@ func (k Kind) asked(parent, revision client.Object) bool {
 	return err == nil && snapshot == k.Target(parent)
 }
 
+// same reports whether two revisions hold the same. One that cannot be read holds nothing.
+func (k Kind) same(a, b client.Object) bool {
+	one, err := k.Snapshot(a)
+	if err != nil {
+		return false
+	}
+	other, err := k.Snapshot(b)
+	return err == nil && one == other
+}
+
 // named returns the revision of the same parent that a child says it came from, or the newest that says that the child is
 // its own; nil if there is none.
 func (k Kind) named(s *State, child client.Object) client.Object {
+	return k.namedOf(s, child, func(client.Object) bool { return true })
+}
+
+// namedOf is named of some of the revisions.
+func (k Kind) namedOf(s *State, child client.Object, some func(revision client.Object) bool) client.Object {
 	var found client.Object
 	for _, r := range s.Owned(k.Revisions, ownerUID(child)) {
 		switch {
-		case !k.Names(child, r) || found != nil && k.Number(r) <= k.Number(found):
+		case !some(r) || !k.Names(child, r) || found != nil && k.Number(r) <= k.Number(found):
 		case k.Asked == nil:
 			return r
 		default:

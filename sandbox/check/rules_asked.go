@@ -28,14 +28,18 @@ func (k Kind) wants(parent, revision, child client.Object) client.Object {
 }
 
 // origins returns the revisions that a child belongs to, as the author of this write may have read them: the newest that
-// names it, and those that did before somebody else changed them. For a kind without revisions it is a single nil.
+// names it, of all or of those that there were before somebody else made more, and those that did before somebody else
+// changed them. For a kind without revisions it is a single nil.
 func (s *step) origins(child client.Object) []client.Object {
 	if !s.k.hasRevisions() {
 		return []client.Object{nil}
 	}
 	var out []client.Object
-	if from := s.k.named(s.before, child); from != nil {
-		out = append(out, from)
+	made := s.madeByOthers(ownerUID(child))
+	for n := range len(made) + 1 {
+		if from := s.k.namedOf(s.before, child, func(r client.Object) bool { return !slices.Contains(made[n:], r.GetUID()) }); from != nil {
+			out = append(out, from)
+		}
 	}
 	for _, was := range s.left(ownerUID(child)) {
 		if s.k.Names(child, was) {
@@ -147,7 +151,7 @@ func (s *step) lostReturns() {
 			continue
 		}
 		before := s.heldBy(wanted)
-		if before == nil || s.k.Number(before) >= s.k.Number(s.e.New) || s.k.wants(parent, before, wanted) == nil {
+		if before == nil || s.k.Number(before) >= s.k.Number(s.e.New) || s.k.wants(parent, before, wanted) == nil || s.k.same(before, s.e.New) {
 			continue
 		}
 		key := Key{Resource: s.k.Children, Namespace: s.e.Key.Namespace, Name: wanted.GetName()}
@@ -186,15 +190,31 @@ func (s *step) another(parent types.UID) bool {
 }
 
 // heldBy returns the newest other revision of the parent of the revision that was written which said that a child was its
-// own, nil if none did.
+// own, nil if none did, or if nobody had told the author.
 func (s *step) heldBy(child client.Object) client.Object {
 	var found client.Object
 	for _, r := range s.before.Owned(s.k.Revisions, ownerUID(s.e.New)) {
-		if r.GetUID() != s.e.New.GetUID() && s.k.Names(child, r) && (found == nil || s.k.Number(r) > s.k.Number(found)) {
+		if r.GetUID() != s.e.New.GetUID() && s.k.Names(child, r) && s.knewClaim(child, r) && (found == nil || s.k.Number(r) > s.k.Number(found)) {
 			found = r
 		}
 	}
 	return found
+}
+
+// knewClaim reports whether the author must have known that a revision says that a child is its own: it said so when the
+// author read it, or the author wrote it.
+func (s *step) knewClaim(child, revision client.Object) bool {
+	parent := ownerUID(revision)
+	from := s.since(s.k.Revisions, parent)
+	if then := s.record.at(revision.GetUID(), from); then != nil && s.k.Names(child, then) {
+		return true
+	}
+	for e := range s.record.before(parent, s.e.RV) {
+		if e.RV > from && e.New != nil && e.New.GetUID() == revision.GetUID() && s.own(e) && s.k.Names(child, e.New) {
+			return true
+		}
+	}
+	return false
 }
 
 // claimKept is H3 for what a revision says: none stops saying that a child is its own, or goes, while the child is there and

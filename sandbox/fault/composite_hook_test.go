@@ -9,14 +9,12 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/internal/catset"
@@ -53,14 +51,6 @@ type hookFault struct {
 	silent bool
 	// answer answers wrongly. good is what the answer should have been.
 	answer func(w http.ResponseWriter, req *http.Request, good map[string]any)
-}
-
-// question is what a hook is sent: a decorator's has other names for the same.
-type question struct {
-	Parent      *unstructured.Unstructured                       `json:"parent"`
-	Object      *unstructured.Unstructured                       `json:"object"`
-	Children    map[string]map[string]*unstructured.Unstructured `json:"children"`
-	Attachments map[string]map[string]*unstructured.Unstructured `json:"attachments"`
 }
 
 func (h *hooks) start(t *testing.T, c kubernetes.Interface) {
@@ -107,28 +97,21 @@ func (h *hooks) notesOf(namespace string) []check.Note {
 
 // ServeHTTP answers one question.
 func (h *hooks) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	var q question
 	body, err := io.ReadAll(req.Body)
-	if err == nil {
-		err = json.Unmarshal(body, &q)
+	if err != nil {
+		return // whoever asked is gone
 	}
-	attached := q.Object != nil
-	if attached {
-		q.Parent, q.Children = q.Object, q.Attachments
-	}
-	if err != nil || q.Parent == nil {
-		http.Error(w, fmt.Sprintf("no question: %v", err), http.StatusBadRequest)
+	q, err := catset.Read(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	fault, err := h.note(req.Context(), &q)
+	fault, err := h.note(req.Context(), q)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	good := answerTo(&q)
-	if attached {
-		good = map[string]any{"annotations": catset.Annotations(q.Parent), "attachments": good["children"]}
-	}
+	good := q.Answer()
 	if req.URL.Path == finalizePath {
 		good = map[string]any{"attachments": []any{}, "finalized": len(q.Children["Pod.v1"]) == 0}
 	}
@@ -146,7 +129,7 @@ func answerWith(w io.Writer, answer map[string]any) {
 }
 
 // note writes a question down, after everything that was written before it, and says how it is to be answered, nil if well.
-func (h *hooks) note(ctx context.Context, q *question) (*hookFault, error) {
+func (h *hooks) note(ctx context.Context, q *catset.Question) (*hookFault, error) {
 	// The controller waits for the answer, so that this is before whatever it does next.
 	list, err := h.client.CoreV1().ConfigMaps(q.Parent.GetNamespace()).List(context.WithoutCancel(ctx), metav1.ListOptions{Limit: 1})
 	if err != nil {
@@ -166,43 +149,6 @@ func (h *hooks) note(ctx context.Context, q *question) (*hookFault, error) {
 	if fault != nil {
 		run.failed++
 	}
-	run.notes = append(run.notes, check.Note{
-		RV: rv, Parent: q.Parent.GetUID(), Sent: q.Parent, Question: q.versions(), Told: q.told(), Failed: fault != nil,
-	})
+	run.notes = append(run.notes, q.Note(rv, fault != nil))
 	return fault, nil
-}
-
-// versions are those of all that the hook was told of.
-func (q *question) versions() string {
-	out := []string{q.Parent.GetResourceVersion()}
-	for _, children := range q.Children {
-		for _, child := range children {
-			out = append(out, child.GetResourceVersion())
-		}
-	}
-	slices.Sort(out[1:])
-	return strings.Join(out, " ")
-}
-
-// told are the children that the hook was told of.
-func (q *question) told() []client.Object {
-	out := []client.Object{}
-	for _, children := range q.Children {
-		for _, child := range children {
-			out = append(out, child)
-		}
-	}
-	return out
-}
-
-func answerTo(q *question) map[string]any {
-	var pods []client.Object
-	for _, pod := range q.Children["Pod.v1"] {
-		pods = append(pods, pod)
-	}
-	children := []any{}
-	for _, child := range catset.Answer(q.Parent) {
-		children = append(children, child.Object)
-	}
-	return map[string]any{"status": catset.Status(pods), "children": children}
 }

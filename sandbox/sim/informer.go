@@ -49,6 +49,8 @@ type registration struct {
 
 	mu     sync.Mutex
 	synced bool
+	// known is closed once synced is set.
+	known chan struct{}
 }
 
 // notice is one call of a handler: an add without old, a delete without now.
@@ -170,7 +172,10 @@ func (h *registration) notify() {
 func (h *registration) settle() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.synced = h.synced || h.initial == 0
+	if !h.synced && h.initial == 0 {
+		h.synced = true
+		close(h.known)
+	}
 }
 
 func (n notice) String() string {
@@ -186,7 +191,7 @@ func (n notice) String() string {
 
 // AddEventHandler registers a handler. It hears of everything that the store holds, then of every change.
 func (i *informer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	h := &registration{handler: handler, name: i.resource.Resource}
+	h := &registration{handler: handler, name: i.resource.Resource, known: make(chan struct{})}
 	objects := i.objects()
 	for _, key := range sortedKeys(objects) {
 		h.queue = append(h.queue, notice{now: objects[key], initial: true})
@@ -243,10 +248,8 @@ func (h *registration) HasSynced() bool {
 	return h.synced
 }
 
-// HasSyncedChecker is for those who wait for a channel; this handler can be asked only.
-func (h *registration) HasSyncedChecker() toolscache.DoneChecker {
-	panic("sim: ask HasSynced whether the handler of " + h.name + " is there")
-}
+// HasSyncedChecker is done when HasSynced is.
+func (h *registration) HasSyncedChecker() toolscache.DoneChecker { return done{h.name, h.known} }
 
 // done is a [toolscache.DoneChecker] of something that is over.
 type done struct {

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/sandbox/check"
 )
 
@@ -13,10 +14,13 @@ import (
 
 // Kind is one kind of parent, its controller, and what people do to it.
 type Kind struct {
-	// Controller is its name in the manager's registry.
+	// Controller is its name in the manager's registry. It is empty for a kind whose controllers people describe: Hosted are
+	// these descriptions, and the world plays their hook.
 	Controller string
-	// Check tells the rules about the kind.
+	Hosted     []*v1alpha1.CompositeController
+	// Check tells the rules about the kind, Also about more children of the same parents.
 	Check check.Kind
+	Also  []check.Kind
 	// Watches are the resources that the controller watches besides parents, children and revisions.
 	Watches []schema.GroupVersionResource
 	// Scheduled is true if children say nothing about the node that they are for, so that any will do.
@@ -31,6 +35,8 @@ type Kind struct {
 	Restore func(parent, revision client.Object) error
 	// Child returns a child as somebody makes it by hand who has copied one: matching, and owned by nobody.
 	Child func(chance *rand.Rand, parent client.Object, nodes []string) client.Object
+	// Copy returns a copy of a revision as somebody makes it by hand, and what that is called. Nil is that of a workload's.
+	Copy func(chance *rand.Rand, revision client.Object) (what string, copied client.Object)
 	// Tend changes what users write on a child for its controller to read. Nil if it reads nothing.
 	Tend func(chance *rand.Rand, child client.Object)
 }
@@ -51,5 +57,8 @@ func (k Kind) resources() []schema.GroupVersionResource {
 	}
 	return append(out, k.Watches...)
 }
+
+// rules are all that tell of the kind.
+func (k Kind) rules() []check.Kind { return append([]check.Kind{k.Check}, k.Also...) }
 
 func (k Kind) hasRevisions() bool { return !k.Check.Revisions.Empty() }

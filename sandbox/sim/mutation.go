@@ -34,4 +34,9 @@ func (w *world) unchanged() {
 			w.violationf("%s %s was changed in the caches after it was read at %d", e.Resource.Resource, e.Object.GetName(), e.RV)
 		}
 	}
+	for key, v := range w.views {
+		if fingerprint(v.object) != v.print {
+			w.violationf("%s %s was changed in the caches after it was read at %s", key.resource.Resource, v.object.GetName(), key.version)
+		}
+	}
 }

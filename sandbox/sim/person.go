@@ -245,7 +245,12 @@ func (w *world) tendChild(k Kind, parent client.Object) bool {
 // copyRevision makes a copy of a revision under another name: owned by the same parent or by nobody, with the same number
 // or with one that is far ahead.
 func (w *world) copyRevision(k Kind, parent client.Object) bool {
-	o, ok := w.oneOf(k.Check.Revisions, parent).(*appsv1.ControllerRevision)
+	revision := w.oneOf(k.Check.Revisions, parent)
+	if revision != nil && k.Copy != nil {
+		what, out := k.Copy(w.chance, revision)
+		return w.person(what, model.Request{Verb: model.VerbCreate, Resource: k.Check.Revisions, Object: out})
+	}
+	o, ok := revision.(*appsv1.ControllerRevision)
 	if !ok {
 		return false
 	}

@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/internal/catset"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
 )
 
@@ -48,11 +50,15 @@ type call struct {
 	late bool
 	// pass is the one that it belongs to, nil if it belongs to none.
 	pass *check.Pass
+	// question is what a hook is asked, nil if the server is asked something.
+	question *catset.Question
 }
 
 type answer struct {
 	response model.Response
 	err      error
+	// said is a hook's.
+	said *http.Response
 }
 
 // do is the manager's way to the server.
@@ -62,14 +68,11 @@ func (p *process) do(ctx context.Context, r model.Request) (model.Response, erro
 	if !p.enqueue(c) {
 		return model.Response{}, errKilled
 	}
-	select {
-	case p.world.arrived <- struct{}{}:
-	default:
-	}
 	a := <-c.answer
 	return a.response, a.err
 }
 
+// enqueue makes a call wait for the scheduler. It returns false if the process is dead.
 func (p *process) enqueue(c *call) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,6 +80,10 @@ func (p *process) enqueue(c *call) bool {
 		return false
 	}
 	p.calls = append(p.calls, c)
+	select {
+	case p.world.arrived <- struct{}{}:
+	default:
+	}
 	return true
 }
 
@@ -112,13 +119,13 @@ func (p *process) die() {
 // reply answers a request. Nobody waits for a late one.
 func (c *call) reply(response model.Response, err error) {
 	if !c.late {
-		c.answer <- answer{response, err}
+		c.answer <- answer{response: response, err: err}
 	}
 }
 
 // writes reports whether the request changes anything.
 func (c *call) writes() bool {
-	return c.request.Verb != model.VerbGet && c.request.Verb != model.VerbList
+	return c.question == nil && c.request.Verb != model.VerbGet && c.request.Verb != model.VerbList
 }
 
 func (c *call) String() string {

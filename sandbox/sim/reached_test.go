@@ -13,7 +13,6 @@ var (
 	often = []string{
 		"bookmarks", "conflicts", "errors of passes", "events", "garbage collected", "kills between requests", "late requests",
 		"nodes change", "nodes come", "nodes go", "notices", "old lists", "outages", "relists", "resyncs", "starts", "two managers",
-		"event SuccessfulCreate", "event SuccessfulDelete",
 		"fault 409 conflict", "fault 429 without Retry-After", "fault 500", "fault hang", "fault kill after", "fault kill before",
 		"fault request lost", "fault response lost",
 		"user: create", "user: delete Background", "user: delete Foreground", "user: delete Orphan", "user: delete a child",
@@ -24,6 +23,8 @@ var (
 		"AlreadyExists", "managers that gave up",
 		"fault outage 403", "fault outage 422", "fault outage 429", "fault outage 500", "user: disown a child",
 	}
+	// told is what the controllers of workloads say; Metacontroller says nothing of the kind, nor do its controllers here.
+	told = []string{"event SuccessfulCreate", "event SuccessfulDelete"}
 	// revised and seldomRevised are the same for worlds with kinds that have revisions, and inEach for single worlds.
 	revised       = []string{"event RolledBack", "user: delete a revision", "user: disown a revision", "user: undo"}
 	seldomRevised = []string{"event RecordFailed", "user: copy a revision", "user: copy a revision with its owner"}
@@ -31,7 +32,12 @@ var (
 		"daemonset":   {"event FailedDaemonPod", "user: edit where it runs"},
 		"statefulset": {"event FailedCreate", "user: edit the first ordinal", "user: edit the scale", "user: edit what becomes of claims"},
 		"replicaset":  {"event FailedCreate", "user: edit the scale", "user: tend a child"},
-		"mixed":       {"event FailedDaemonPod", "user: edit the scale", "user: tend a child"},
+		"composite": {
+			"event SyncError", "event RolloutWaiting", "event OnLatestRevision", "user: edit the scale", "user: edit what no revision holds",
+			"fault hook: 500", "fault hook: a child twice", "fault hook: asked to come later", "fault hook: breaks off",
+			"fault hook: no JSON", "fault hook: no children", "fault hook: no connection",
+		},
+		"mixed": {"event FailedDaemonPod", "user: edit the scale", "user: tend a child"},
 	}
 )
 
@@ -41,6 +47,9 @@ func (w World) reached(seeds uint64) []string {
 		return nil
 	}
 	out := slices.Concat(often, inEach[w.Name])
+	if !slices.ContainsFunc(w.Kinds, func(k Kind) bool { return len(k.Hosted) > 0 }) {
+		out = append(out, told...)
+	}
 	history := slices.ContainsFunc(w.Kinds, Kind.hasRevisions)
 	if history {
 		out = append(out, revised...)

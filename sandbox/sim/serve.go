@@ -55,6 +55,10 @@ func (o *outage) hits(r model.Request) bool {
 
 // serve acts on one request and answers it.
 func (w *world) serve(c *call, mode fault.Mode) {
+	if c.question != nil {
+		w.serveHook(c, mode)
+		return
+	}
 	if code := w.refuses(c); code != 0 {
 		w.tracef("%s: refused, %d", c, code)
 		w.stats.count(fmt.Sprintf("fault outage %d", code))

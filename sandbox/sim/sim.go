@@ -106,7 +106,7 @@ func (w *world) run() {
 func (w *world) report() (*check.History, []check.Violation) {
 	kinds := make([]check.Kind, 0, len(w.kinds))
 	for _, k := range w.kinds {
-		kinds = append(kinds, k.Check)
+		kinds = append(kinds, k.rules()...)
 	}
 	h := &w.history
 	rested := w.calm()

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -15,10 +16,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	cairn "github.com/cairn-dev/cairn/manager"
 	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
@@ -26,6 +29,13 @@ import (
 
 // This file is the world: a server, its cluster, the managers that run, and what has happened so far. One goroutine owns
 // it, the scheduler's, and nothing else in it is shared with the managers but what process.go guards.
+
+// scheme has the Go types that controllers use.
+var scheme = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s)))
+	return s
+}()
 
 // namespace is where everything happens.
 const namespace = "sim"
@@ -61,6 +71,8 @@ type world struct {
 	seen    int
 
 	history check.History
+	// views are the objects as caches hold them, where that is another form than the server's.
+	views map[viewKey]viewed
 	// prints are what the objects of the events were like when they were handed out.
 	prints []uint64
 	found  []check.Violation
@@ -86,7 +98,7 @@ func newWorld(seed uint64, o Options) *world {
 	w := &world{
 		options: o,
 		kinds:   o.kinds(),
-		scheme:  clientgoscheme.Scheme,
+		scheme:  scheme,
 		served:  map[schema.GroupVersionResource]model.Kind{},
 		clock:   clock.RealClock{}, // of the bubble
 		born:    clock.RealClock{}.Now(),
@@ -95,10 +107,12 @@ func newWorld(seed uint64, o Options) *world {
 		events:  map[schema.GroupVersionResource][]model.Event{},
 		shelves: map[schema.GroupVersionResource]*shelf{},
 		stats:   Stats{},
+		views:   map[viewKey]viewed{},
 	}
-	// ConfigMaps are strangers: something that is neither parent nor child.
+	// ConfigMaps are strangers in most worlds: something that is neither parent nor child.
 	configMap := corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	w.modelled = append(model.BuiltIn(), model.Custom(configMap, "configmaps", true, false, model.Schema{}))
+	w.modelled = append(model.BuiltIn(), model.Custom(configMap, configMaps.Resource, true, false, model.Schema{}))
+	w.modelled = append(w.modelled, catKinds()...)
 	for _, k := range w.modelled {
 		w.served[k.Resource] = k
 		w.shelves[k.Resource] = &shelf{objects: map[string]client.Object{}}
@@ -145,7 +159,7 @@ func (w *world) start(name string, at func(schema.GroupVersionResource) uint64) 
 	}
 	w.processes = append(w.processes, p)
 	for _, k := range w.kinds {
-		if err := cairn.Add(ctx, p.manager, k.Controller, cairn.Options{Workers: w.options.Workers}); err != nil {
+		if err := w.add(ctx, p, k); err != nil {
 			w.violationf("%s does not start: %v", name, err)
 		}
 	}
@@ -153,11 +167,22 @@ func (w *world) start(name string, at func(schema.GroupVersionResource) uint64) 
 	w.wait()
 }
 
+// add adds the controllers of a kind to a manager.
+func (w *world) add(ctx context.Context, p *process, k Kind) error {
+	if len(k.Hosted) > 0 {
+		return p.host(ctx, k.Hosted)
+	}
+	return cairn.Add(ctx, p.manager, k.Controller, cairn.Options{Workers: w.options.Workers})
+}
+
 // relist fills an informer's store with the resource as it was at a resource version.
 func (w *world) relist(i *informer, rv uint64) {
 	objects, err := w.server.ListAt(i.resource, "", rv)
 	if err != nil {
 		panic(fmt.Sprintf("sim: list %s at %d: %v", i.resource.Resource, rv, err))
+	}
+	for n, o := range objects {
+		objects[n] = w.view(i.resource, o)
 	}
 	i.list(objects, rv, w.events[i.resource])
 }
@@ -264,7 +289,9 @@ func (w *world) do(r model.Request, pass *check.Pass) model.Response {
 	}
 	events := w.server.Events()
 	for _, e := range events[w.seen:] {
-		w.events[e.Resource] = append(w.events[e.Resource], e)
+		shown := e
+		shown.Object = w.view(e.Resource, e.Object)
+		w.events[e.Resource] = append(w.events[e.Resource], shown)
 		w.shelves[e.Resource].put(e)
 		w.history.Events = append(w.history.Events, eventOf(e, entry))
 		w.history.Complete = e.RV

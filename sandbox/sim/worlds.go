@@ -19,9 +19,10 @@ type World struct {
 // Worlds are all there are. Their shares are a hundred.
 func Worlds() []World {
 	return []World{
-		{Name: "daemonset", Kinds: []Kind{DaemonSet()}, Share: 45},
-		{Name: "statefulset", Kinds: []Kind{StatefulSet()}, Share: 25},
+		{Name: "daemonset", Kinds: []Kind{DaemonSet()}, Share: 35},
+		{Name: "statefulset", Kinds: []Kind{StatefulSet()}, Share: 20},
 		{Name: "replicaset", Kinds: []Kind{ReplicaSet(), ReplicationController()}, Share: 20},
+		{Name: "composite", Kinds: []Kind{CatSet()}, Share: 15},
 		{Name: "mixed", Kinds: []Kind{Shared(DaemonSet()), Shared(ReplicaSet()), Shared(StatefulSet())}, Share: 10},
 	}
 }

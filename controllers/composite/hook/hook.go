@@ -33,6 +33,9 @@ type Options struct {
 	Metrics *Metrics
 	// Now is the clock that a date in Retry-After is compared with.
 	Now func() time.Time
+	// Transport, unless it is nil, carries the calls in place of connections of our own: it is for simulations, which have no
+	// network. Guard and Proxy mean nothing then.
+	Transport http.RoundTripper
 }
 
 // Hook is one hook of one controller. It is safe for concurrent use. A change of the controller's spec needs a new one;
@@ -63,6 +66,9 @@ func New(o Options) (*Hook, error) {
 		hook: o.Kind, webhook: o.Webhook, url: u, endpoint: o.Webhook.endpoint(u, o.EndpointConfigs),
 		vault: vault{o.Secrets}, guard: o.Guard, proxy: o.Proxy, now: o.Now, limit: o.Limit,
 		wrap: func(next http.RoundTripper) http.RoundTripper {
+			if o.Transport != nil {
+				next = o.Transport
+			}
 			return o.Metrics.wrap(o.Kind, o.Controller, u, next)
 		},
 	}

@@ -89,6 +89,9 @@ func (m *Metrics) wrap(kind Kind, c Controller, u *url.URL, next http.RoundTripp
 
 // Forget removes the metrics of a controller that is gone.
 func (m *Metrics) Forget(c Controller) {
+	if m == nil {
+		return
+	}
 	labels := prometheus.Labels{"controller_name": c.Name, "controller_type": string(c.Type)}
 	for _, f := range m.families {
 		f.requests.DeletePartialMatch(labels)

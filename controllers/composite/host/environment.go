@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"sync"
@@ -77,6 +78,8 @@ type Environment struct {
 	Metrics *hook.Metrics
 	Guard   *hook.Guard
 	Secrets hook.Secrets
+	// Transport, unless it is nil, carries the calls of hooks: see [hook.Options].
+	Transport http.RoundTripper
 	// Workers is how many parents each hosted controller works on at once.
 	Workers int
 	// Selector narrows the controllers that are run. Nil selects all.

@@ -27,6 +27,7 @@ func (e *Environment) Hook(
 	o := described(h, configs)
 	o.Controller, o.Kind = c, kind
 	o.Secrets, o.Guard, o.Encoder, o.Memory, o.Metrics, o.Now = e.Secrets, e.Guard, e.Encoder, e.Memory, e.Metrics, e.Clock.Now
+	o.Transport = e.Transport
 	return hook.New(o)
 }
 

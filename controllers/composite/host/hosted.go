@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -140,22 +141,10 @@ func (h *hosted[T]) run(ctx context.Context) error {
 	if built.Close != nil {
 		defer built.Close()
 	}
-	c, err := controller.NewUnmanaged(name, controller.Options{
-		Reconciler:              built.Reconciler,
-		MaxConcurrentReconciles: s.env.Workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-		CacheSyncTimeout:        syncTimeout,
-		NewQueue:                newQueue,
-		RecoverPanic:            new(true),
-		SkipNameValidation:      new(true), // its successor has its name
-		Logger:                  s.log,
-	})
-	if err != nil {
-		return err
-	}
 	watched := &sources{all: built.Sources, up: h.up}
 	h.watches(watched)
-	if err := c.Watch(watched); err != nil {
+	c, err := s.env.running(name, built, watched, s.log)
+	if err != nil {
 		return err
 	}
 	err = c.Start(ctx)
@@ -163,6 +152,30 @@ func (h *hosted[T]) run(ctx context.Context) error {
 		return why // without what controller-runtime says around it
 	}
 	return err
+}
+
+// Running returns what runs a built controller, for those that start, end and close it themselves: a simulation, say.
+// [Supervise] does all of that. name is that of the controller in logs and metrics. The error is that of controller-runtime
+// about its options, and a mistake of the caller.
+func (e *Environment) Running(name string, built *Controller, l logr.Logger) (controller.Controller, error) {
+	return e.running(name, built, &sources{all: built.Sources, up: func() {}}, l)
+}
+
+func (e *Environment) running(name string, built *Controller, watched *sources, l logr.Logger) (controller.Controller, error) {
+	c, err := controller.NewUnmanaged(name, controller.Options{
+		Reconciler:              built.Reconciler,
+		MaxConcurrentReconciles: e.Workers,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		CacheSyncTimeout:        syncTimeout,
+		NewQueue:                newQueue,
+		RecoverPanic:            new(true),
+		SkipNameValidation:      new(true), // its successor has its name
+		Logger:                  l,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, c.Watch(watched)
 }
 
 // watches keeps what it waits for, while it starts.

@@ -1,0 +1,73 @@
+package catset
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check"
+)
+
+// This file is the hook of CatSets as it is seen from outside: questions and answers in Metacontroller's form.
+
+// Question is what a sync hook is sent. A decorator's has other names for the same.
+type Question struct {
+	Parent   *unstructured.Unstructured
+	Children map[string]map[string]*unstructured.Unstructured
+	// Attached says that it comes from a decorator.
+	Attached bool
+}
+
+// Read reads the body of a request. It returns an error if that is no question.
+func Read(body []byte) (*Question, error) {
+	var q struct {
+		Parent, Object        *unstructured.Unstructured
+		Children, Attachments map[string]map[string]*unstructured.Unstructured
+	}
+	if err := json.Unmarshal(body, &q); err != nil {
+		return nil, fmt.Errorf("no question: %w", err)
+	}
+	switch {
+	case q.Object != nil:
+		return &Question{Parent: q.Object, Children: q.Attachments, Attached: true}, nil
+	case q.Parent != nil:
+		return &Question{Parent: q.Parent, Children: q.Children}, nil
+	}
+	return nil, errors.New("no question: it is about no object")
+}
+
+// Answer is the right answer.
+func (q *Question) Answer() map[string]any {
+	pods := make([]client.Object, 0, len(q.Children["Pod.v1"]))
+	for _, pod := range q.Children["Pod.v1"] {
+		pods = append(pods, pod)
+	}
+	children := []any{}
+	for _, child := range Answer(q.Parent) {
+		children = append(children, child.Object)
+	}
+	if q.Attached {
+		return map[string]any{"annotations": Annotations(q.Parent), "attachments": children}
+	}
+	return map[string]any{"status": Status(pods), "children": children}
+}
+
+// Note is what the rules are to know of the question, which was asked after the write of that version.
+func (q *Question) Note(rv uint64, failed bool) check.Note {
+	told, versions := []client.Object{}, []string{}
+	for _, children := range q.Children {
+		for _, child := range children {
+			told, versions = append(told, child), append(versions, child.GetResourceVersion())
+		}
+	}
+	slices.Sort(versions)
+	return check.Note{
+		RV: rv, Parent: q.Parent.GetUID(), Sent: q.Parent, Told: told, Failed: failed,
+		Question: strings.Join(append([]string{q.Parent.GetResourceVersion()}, versions...), " "),
+	}
+}

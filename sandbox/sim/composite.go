@@ -1,0 +1,157 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/internal/catset"
+	"github.com/cairn-dev/cairn/sandbox/sim/model"
+)
+
+// This file is what users do to CatSets, parents whose children a hook describes.
+
+// hookTimeout is how long a CatSet's hook is waited for, in simulated time.
+const hookTimeout = "10s"
+
+// CatSet is check.cairn.dev/v1 CatSets, and three CompositeControllers for them: which of them a CatSet is for is one of
+// its labels.
+func CatSet() Kind {
+	rules := catset.Kinds()
+	return Kind{
+		Hosted:    catset.Controllers("http://hook.sim/sync", hookTimeout),
+		Check:     rules[0],
+		Also:      rules[1:],
+		Watches:   []schema.GroupVersionResource{configMaps},
+		Scheduled: true,
+		New: func(chance *rand.Rand, namespace, name string) client.Object {
+			return catset.New(namespace, name, anyLimits(chance), int64(chance.IntN(4)), anyImage(chance))
+		},
+		Select: func(parent client.Object, app string) {
+			set := parent.(*unstructured.Unstructured) //nolint:forcetypeassert // the kind's own
+			setField(set, app, "spec", "selector", "matchLabels", "app")
+			setField(set, app, "spec", "template", "metadata", "labels", "app")
+		},
+		Edits: []Edit{
+			{"the image", 10, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
+				setField(set, []any{map[string]any{"name": "main", "image": anyImage(chance)}}, "spec", "template", "spec", "containers")
+			})},
+			{"the scale", 6, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
+				setField(set, int64(chance.IntN(5)), "spec", "replicas")
+			})},
+			{"a field of the template that comes and goes", 3, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
+				if chance.IntN(2) == 0 {
+					unstructured.RemoveNestedField(set.Object, "spec", "template", "spec", "priorityClassName")
+					return
+				}
+				setField(set, "high", "spec", "template", "spec", "priorityClassName")
+			})},
+			{"a label of the template", 2, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
+				setField(set, strconv.Itoa(chance.IntN(2)), "spec", "template", "metadata", "labels", "tier")
+			})},
+			{"what no revision holds", 3, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
+				setField(set, strconv.Itoa(chance.IntN(3)), "spec", "note")
+			})},
+			{"an annotation", 1, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
+				set.SetAnnotations(map[string]string{"note": strconv.Itoa(chance.IntN(100))})
+			})},
+		},
+		Restore: restoreCatSet,
+		Child:   plantedCat,
+		Copy:    copiedCatRevision,
+	}
+}
+
+func editCatSet(do func(*rand.Rand, *unstructured.Unstructured)) func(*rand.Rand, client.Object) {
+	return func(chance *rand.Rand, parent client.Object) {
+		do(chance, parent.(*unstructured.Unstructured)) //nolint:forcetypeassert // an edit of CatSets
+	}
+}
+
+func setField(o *unstructured.Unstructured, value any, path ...string) {
+	if err := unstructured.SetNestedField(o.Object, value, path...); err != nil {
+		panic(fmt.Sprintf("sim: %s: %v", o.GetName(), err)) // we made it
+	}
+}
+
+func anyLimits(chance *rand.Rand) catset.Limits {
+	return []catset.Limits{catset.OneByOne, catset.Together, catset.HeldBack}[chance.IntN(3)]
+}
+
+// restoreCatSet replaces what the revision covers, as cairn undo does.
+func restoreCatSet(parent, revision client.Object) error {
+	template, ok, err := unstructured.NestedMap(revision.(*unstructured.Unstructured).Object, "parentPatch", "spec", "template") //nolint:forcetypeassert // as the model stores them
+	if err == nil && !ok {
+		err = fmt.Errorf("%s holds no template", revision.GetName())
+	}
+	if err == nil {
+		setField(parent.(*unstructured.Unstructured), template, "spec", "template") //nolint:forcetypeassert // the kind's own
+	}
+	return err
+}
+
+// plantedCat is a pod with the labels of a CatSet's pods. Sometimes it has the name of one.
+func plantedCat(chance *rand.Rand, parent client.Object, _ []string) client.Object {
+	name := fmt.Sprintf("%s-planted-%d", parent.GetName(), chance.IntN(3))
+	if chance.IntN(2) == 0 {
+		name = fmt.Sprintf("%s-%d", parent.GetName(), chance.IntN(4))
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: parent.GetNamespace(), Name: name, Labels: map[string]string{"app": parent.GetName()}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: anyImage(chance)}}},
+	}
+}
+
+// copiedCatRevision is a copy of a revision that somebody made by hand: of the same number or of one that is far ahead, with
+// the children that it says are its own or with none.
+func copiedCatRevision(chance *rand.Rand, revision client.Object) (what string, copied client.Object) {
+	out := revision.DeepCopyObject().(*unstructured.Unstructured) //nolint:forcetypeassert // as the model stores them
+	out.SetName(fmt.Sprintf("copy-%d", chance.IntN(3)))
+	out.SetUID("")
+	out.SetResourceVersion("")
+	what = "copy a revision"
+	if chance.IntN(2) == 0 {
+		out.SetOwnerReferences(nil)
+	} else {
+		what += " with its owner"
+	}
+	if chance.IntN(3) == 0 {
+		number, _, _ := unstructured.NestedInt64(out.Object, "revision")
+		setField(out, number+10, "revision")
+	}
+	if chance.IntN(2) == 0 {
+		unstructured.RemoveNestedField(out.Object, "children")
+	}
+	return what, out
+}
+
+var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
+
+// catKinds are CatSets and their revisions as the API server's model serves them, with what their CRDs say.
+func catKinds() []model.Kind {
+	return []model.Kind{
+		model.Custom(catset.Kind, catset.Resource.Resource, true, true, model.Schema{Default: func(set *unstructured.Unstructured) {
+			if _, ok, _ := unstructured.NestedFieldNoCopy(set.Object, "spec", "replicas"); !ok {
+				setField(set, int64(1), "spec", "replicas")
+			}
+		}}),
+		model.Custom(catset.Revisions.GroupVersion().WithKind("ControllerRevision"), catset.Revisions.Resource, true, false,
+			model.Schema{Validate: unchangedPatch}),
+	}
+}
+
+// unchangedPatch is what the CRD of revisions says: what a revision holds is never changed.
+func unchangedPatch(revision, old *unstructured.Unstructured) field.ErrorList {
+	if old == nil || apiequality.Semantic.DeepEqual(revision.Object["parentPatch"], old.Object["parentPatch"]) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("parentPatch"), "it cannot be changed")}
+}
