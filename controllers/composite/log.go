@@ -230,6 +230,16 @@ func (l *revisionLog) surplus(claims map[record.Child]string, limit int) []*entr
 	return out
 }
 
+// original returns the revision of which e is a duplicate, nil if it is none.
+func (l *revisionLog) original(e *entry) *entry {
+	for _, d := range l.duplicates {
+		if d.entry == e {
+			return d.of
+		}
+	}
+	return nil
+}
+
 // revisionCache saves decoding revisions in every pass.
 type revisionCache struct{ entries *lru.Cache }
 

@@ -3,11 +3,13 @@ package composite
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -27,10 +29,12 @@ var revisionResource = v1alpha1.SchemeGroupVersion.WithResource("controllerrevis
 // record stores what a plan means for the log, newest revision first.
 func (r *reconciler) record(ctx context.Context, o *observed, d *decision) error {
 	for _, w := range d.revisions {
-		var err error
-		if w.entry.object == nil {
+		err := r.kept(ctx, o.parent, o.log.original(w.entry))
+		switch {
+		case err != nil:
+		case w.entry.object == nil:
 			err = r.createRevision(ctx, o, w)
-		} else {
+		default:
 			err = r.updateRevision(ctx, o, w)
 		}
 		if err != nil {
@@ -112,6 +116,9 @@ func (r *reconciler) prune(ctx context.Context, o *observed, d *decision) error 
 		return nil
 	}
 	for _, e := range o.log.surplus(d.plan.claims, r.limit) {
+		if err := r.kept(ctx, o.parent, o.log.original(e)); err != nil {
+			return err
+		}
 		deleted, err := r.revisionWriter.Delete(ctx, o.parent, e.object)
 		if err != nil {
 			return fmt.Errorf("delete revision %s: %w", e.revision.Name, err)
@@ -122,4 +129,20 @@ func (r *reconciler) prune(ctx context.Context, o *observed, d *decision) error 
 		}
 	}
 	return nil
+}
+
+// kept makes sure that the revision is still there whose duplicate is about to lose its children, or to go: with both gone,
+// nobody knows what their children were made from. original is nil for what is no duplicate.
+func (r *reconciler) kept(ctx context.Context, parent client.Object, original *entry) error {
+	if original == nil {
+		return nil
+	}
+	fresh, err := ownership.Reread(ctx, r.live, original.object)
+	switch {
+	case errors.Is(err, ownership.ErrGone):
+		return fmt.Errorf("%w: %w", errStale, err)
+	case err == nil && !metav1.IsControlledBy(fresh, parent):
+		return fmt.Errorf("%w: revision %s is not ours any more", errStale, original.revision.Name)
+	}
+	return err
 }

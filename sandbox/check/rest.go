@@ -116,7 +116,8 @@ func (r *rest) numbered(revision client.Object) *Event {
 	return nil // it was there from the start
 }
 
-// limit is H9: of revisions that nothing came from, not more than the limit are kept.
+// limit is H9: of revisions that nothing came from, not more than the limit are kept. One that says that a child which is
+// wanted is its own, and to come back, is not among them.
 func (r *rest) limit(parent client.Object) {
 	named := map[string]bool{}
 	for _, name := range r.k.StatusRevisions(parent) {
@@ -124,7 +125,7 @@ func (r *rest) limit(parent client.Object) {
 	}
 	idle := 0
 	for _, revision := range r.s.Owned(r.k.Revisions, parent.GetUID()) {
-		if !named[revision.GetName()] && !r.k.asked(parent, revision) && r.k.user(r.s, revision) == nil {
+		if !named[revision.GetName()] && !r.k.asked(parent, revision) && r.k.user(r.s, revision) == nil && !r.k.claimsWanted(parent, revision) {
 			idle++
 		}
 	}

@@ -27,9 +27,15 @@ func (k Kind) wants(parent, revision, child client.Object) client.Object {
 	return nil
 }
 
+// claimsWanted reports whether a revision says of a child that the hook wants that it is its own.
+func (k Kind) claimsWanted(parent, revision client.Object) bool {
+	return k.Asked != nil && slices.ContainsFunc(k.Asked(parent, nil), func(wanted client.Object) bool { return k.Names(wanted, revision) })
+}
+
 // origins returns the revisions that a child belongs to, as the author of this write may have read them: the newest that
 // names it, of all or of those that there were before somebody else made more, and those that did before somebody else
-// changed them. For a kind without revisions it is a single nil.
+// changed them. One that was adopted may have the number of another: of those, any. For a kind without revisions it is a
+// single nil.
 func (s *step) origins(child client.Object) []client.Object {
 	if !s.k.hasRevisions() {
 		return []client.Object{nil}
@@ -37,7 +43,10 @@ func (s *step) origins(child client.Object) []client.Object {
 	var out []client.Object
 	made := s.madeByOthers(ownerUID(child))
 	for n := range len(made) + 1 {
-		if from := s.k.namedOf(s.before, child, func(r client.Object) bool { return !slices.Contains(made[n:], r.GetUID()) }); from != nil {
+		known := func(r client.Object) bool { return !slices.Contains(made[n:], r.GetUID()) }
+		for from := s.k.namedOf(s.before, child, known); from != nil; from = s.k.namedOf(s.before, child, func(r client.Object) bool {
+			return known(r) && !slices.Contains(out, r) && s.k.Number(r) == s.k.Number(out[len(out)-1])
+		}) {
 			out = append(out, from)
 		}
 	}
