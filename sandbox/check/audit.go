@@ -42,6 +42,9 @@ type Entry struct {
 	At time.Time
 	// Pass is the pass of a controller that made the request, nil if nobody knows.
 	Pass *Pass
+	// Late is true if its author had given it up before the server acted on it: what it read meanwhile it did not know when it
+	// asked.
+	Late bool
 	// Negative says which counters of a status that was sent are below zero: "currentReplicas is -1".
 	Negative string
 }

@@ -164,10 +164,17 @@ func (s *step) lostReturns() {
 			continue
 		}
 		key := Key{Resource: s.k.Children, Namespace: s.e.Key.Namespace, Name: wanted.GetName()}
-		if s.toldWithout(wanted) || !s.ever(parent, func(world *State) bool { return world.Get(key) != nil }) {
+		if s.toldWithout(wanted) || !s.shown(key, parent) && !s.ever(parent, func(world *State) bool { return world.Get(key) != nil }) {
 			s.violationf("P5", "it takes %s from %s, and that is not there: it is to come back as it was", wanted.GetName(), before.GetName())
 		}
 	}
+}
+
+// shown reports whether the author's cache showed a child: also one that it had deleted itself, and that was going.
+func (s *step) shown(child Key, parent client.Object) bool {
+	from := s.since(s.k.Children, parent.GetUID())
+	uid := s.record.uidAt(child, from)
+	return uid != "" && s.record.at(uid, from) != nil
 }
 
 // toldWithout reports whether the author knew that a child is not there: it did not tell the hook of it. Where two managers
@@ -199,15 +206,36 @@ func (s *step) another(parent types.UID) bool {
 }
 
 // heldBy returns the newest other revision of the parent of the revision that was written which said that a child was its
-// own, nil if none did, or if nobody had told the author.
+// own, nil if none did, or if nobody had told the author, or if another one of the same number says so as well: some of
+// them were adopted.
 func (s *step) heldBy(child client.Object) client.Object {
 	var found client.Object
+	tied := false
 	for _, r := range s.before.Owned(s.k.Revisions, ownerUID(s.e.New)) {
+		if found != nil && s.k.Names(child, r) && s.k.Number(r) == s.k.Number(found) {
+			tied = true
+		}
 		if r.GetUID() != s.e.New.GetUID() && s.k.Names(child, r) && s.knewClaim(child, r) && (found == nil || s.k.Number(r) > s.k.Number(found)) {
-			found = r
+			found, tied = r, false
 		}
 	}
+	if tied {
+		return nil
+	}
 	return found
+}
+
+// lostUnseen reports whether somebody else has taken a revision from the parent, or a child from a revision, so lately that
+// the author may still have read that the child was in one.
+func (s *step) lostUnseen(child client.Object) bool {
+	parent := ownerUID(child)
+	from := s.since(s.k.Revisions, parent)
+	for e := range s.record.before(parent, s.e.RV) {
+		if e.RV > from && e.Key.Resource == s.k.Revisions && ownerUID(e.Old) == parent && !s.own(e) && s.k.Names(child, e.Old) {
+			return true
+		}
+	}
+	return false
 }
 
 // knewClaim reports whether the author must have known that a revision says that a child is its own: it said so when the
@@ -237,7 +265,8 @@ func (s *step) claimKept() {
 		return
 	}
 	for _, child := range s.after.Owned(s.k.Children, parent.GetUID()) {
-		if !s.k.Names(child, s.e.Old) || s.k.Names(child, s.e.New) || s.k.named(s.after, child) != nil {
+		if !s.k.Names(child, s.e.Old) || s.k.Names(child, s.e.New) || s.k.named(s.after, child) != nil ||
+			s.lostUnseen(child) {
 			continue
 		}
 		if slices.ContainsFunc(s.possible(parent), func(version client.Object) bool { return s.k.wants(version, nil, child) == nil }) {

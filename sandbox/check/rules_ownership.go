@@ -74,7 +74,7 @@ func (s *step) afterTheEnd() {
 
 // toldOfTheEnd reports whether a read of the pass found the parent going, gone, or replaced.
 func (s *step) toldOfTheEnd(parent Key, uid types.UID, end uint64) bool {
-	return slices.ContainsFunc(s.record.reads(s.e.By), func(read *Entry) bool {
+	return !s.e.By.Late && slices.ContainsFunc(s.record.reads(s.e.By), func(read *Entry) bool {
 		if read.Verb != "get" || !read.of(parent.Resource, parent.Namespace) || read.Name != parent.Name {
 			return false
 		}

@@ -79,7 +79,8 @@ func (i *informer) list(objects []client.Object, rv uint64, events []model.Event
 		now[client.ObjectKeyFromObject(o)] = o
 		items = append(items, o)
 	}
-	_ = i.store.Replace(items, strconv.FormatUint(rv, 10)) // it fails for objects without metadata only
+	// It fails for objects without metadata only. No list is of version 0, which would mean any.
+	_ = i.store.Replace(items, strconv.FormatUint(max(rv, 1), 10))
 	for _, key := range sortedKeys(before) {
 		if now[key] == nil {
 			i.tell(notice{old: before[key], unknown: true})

@@ -24,10 +24,11 @@ var (
 		"fault outage 403", "fault outage 422", "fault outage 429", "fault outage 500", "user: disown a child",
 	}
 	// told is what the controllers of workloads say; Metacontroller says nothing of the kind, nor do its controllers here.
-	told = []string{"event SuccessfulCreate", "event SuccessfulDelete"}
+	told         = []string{"event SuccessfulCreate", "event SuccessfulDelete"}
+	seldomFailed = []string{"event RecordFailed"}
 	// revised and seldomRevised are the same for worlds with kinds that have revisions, and inEach for single worlds.
 	revised       = []string{"event RolledBack", "user: delete a revision", "user: disown a revision", "user: undo"}
-	seldomRevised = []string{"event RecordFailed", "user: copy a revision", "user: copy a revision with its owner"}
+	seldomRevised = []string{"user: copy a revision", "user: copy a revision with its owner"}
 	inEach        = map[string][]string{
 		"daemonset":   {"event FailedDaemonPod", "user: edit where it runs"},
 		"statefulset": {"event FailedCreate", "user: edit the first ordinal", "user: edit the scale", "user: edit what becomes of claims"},
@@ -47,10 +48,13 @@ func (w World) reached(seeds uint64) []string {
 		return nil
 	}
 	out := slices.Concat(often, inEach[w.Name])
+	history := slices.ContainsFunc(w.Kinds, Kind.hasRevisions)
 	if !slices.ContainsFunc(w.Kinds, func(k Kind) bool { return len(k.Hosted) > 0 }) {
 		out = append(out, told...)
+		if seeds >= many && history {
+			out = append(out, seldomFailed...)
+		}
 	}
-	history := slices.ContainsFunc(w.Kinds, Kind.hasRevisions)
 	if history {
 		out = append(out, revised...)
 	}

@@ -105,7 +105,7 @@ func (w *world) refuses(c *call) int {
 
 // act lets the server do what a manager asks.
 func (w *world) act(c *call) model.Response {
-	response := w.do(c.request, c.pass)
+	response := w.do(c.request, c)
 	if apierrors.IsAlreadyExists(response.Err) {
 		w.stats.count("AlreadyExists")
 	}

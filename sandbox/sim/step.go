@@ -219,7 +219,7 @@ func (w *world) someVersion(resource schema.GroupVersionResource) uint64 {
 	w.stats.count("old lists")
 	at := len(events) - 2 - w.chance.IntN(min(len(events), 12))
 	if at < 0 {
-		return 1 // no list is older
+		return 0
 	}
 	return events[at].RV
 }

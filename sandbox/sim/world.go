@@ -279,11 +279,14 @@ func (w *world) ask(r model.Request) model.Response {
 	return response
 }
 
-// do sends a request to the server, and takes down what it changed, who did it, and in which pass.
-func (w *world) do(r model.Request, pass *check.Pass) model.Response {
+// do sends a request to the server, and takes down what it changed, who did it, and in which pass. c is the manager's call,
+// nil if somebody else asks.
+func (w *world) do(r model.Request, c *call) model.Response {
 	response := w.server.Do(r)
 	entry := entryOf(r, response)
-	entry.Pass = pass
+	if c != nil {
+		entry.Pass, entry.Late = c.pass, c.late
+	}
 	if isManager(entry) {
 		w.history.Requests = append(w.history.Requests, entry)
 	}
