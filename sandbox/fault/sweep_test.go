@@ -27,7 +27,7 @@ import (
 // This file sweeps every controller over the real API server, under the roles that are shipped, with every run judged.
 //
 // CAIRN_CHECK=full makes every request fail in every way; without it four of them do. CAIRN_FAULT is one run, by the name
-// that a report gives it, to be done again; CAIRN_PATIENCE is how long it may take, for one that is known not to end.
+// that a report gives it, to be done again.
 
 // loopback is where a test's hook is.
 var loopback = netip.MustParsePrefix("127.0.0.1/32")
@@ -117,7 +117,6 @@ func sweepOf(t *testing.T, subject subject) *fault.Sweep {
 		Refusals:   subject.refusals,
 		Parallel:   parallel,
 		Only:       os.Getenv("CAIRN_FAULT"),
-		Patience:   patience(t),
 		Replay: func(run string) string {
 			return fmt.Sprintf("cd sandbox && CAIRN_CHECK=full CAIRN_FAULT='%s' go test ./fault -run 'TestSweep/%s' -count=1", run, subject.controller)
 		},
@@ -133,20 +132,6 @@ func sweepOf(t *testing.T, subject subject) *fault.Sweep {
 		}
 	}
 	return sweep
-}
-
-// patience is what CAIRN_PATIENCE says, zero if it says nothing.
-func patience(t *testing.T) time.Duration {
-	t.Helper()
-	said := os.Getenv("CAIRN_PATIENCE")
-	if said == "" {
-		return 0
-	}
-	d, err := time.ParseDuration(said)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
 }
 
 func TestASweepReportsAManagerThatIsWrong(t *testing.T) {

@@ -28,9 +28,6 @@ type Mutant struct {
 	World string
 	// Script is a scenario that shows it, for a fault that chance finds too seldom; empty if seeds do.
 	Script string
-	// Sweep is a run of package fault that shows it, as its reports name runs, for a controller that is not simulated: the
-	// controller, a colon, and the run. Empty if the simulation shows it.
-	Sweep string
 	// Edits are done in this order.
 	Edits []Edit
 }
@@ -81,10 +78,8 @@ func (m *Mutant) parseComment(comment string) error {
 			m.Expect = strings.Fields(value)
 		case ok && key == "world":
 			m.World = value
-		case ok && key == "sweep":
-			m.Sweep = value
 		case m.Mode != "" || m.Expect != nil:
-			return fmt.Errorf("line %q: want \"mode: \", \"expect: \", \"world: \" or \"sweep: \"", line)
+			return fmt.Errorf("line %q: want \"mode: \", \"expect: \" or \"world: \"", line)
 		default:
 			sentence = append(sentence, line)
 		}

@@ -125,9 +125,6 @@ func hunt(t *testing.T, m *Mutant) caught {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Sweep != "" {
-		return sweep(t, m, overlay, dir)
-	}
 	binary := filepath.Join(dir, "mutant.test")
 	if _, err := run(t.Context(), ".", "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, "."); err != nil {
 		t.Fatal(err)
@@ -198,10 +195,7 @@ func report(t *testing.T, mutants []*Mutant, results []caught) (number int, last
 		}
 		number++
 		by := "scenario"
-		switch {
-		case m.Sweep != "":
-			by = "sweep"
-		case m.Script == "":
+		if m.Script == "" {
 			last[m.World] = max(last[m.World], c.Seed)
 			by = fmt.Sprintf("seed %d", c.Seed)
 		}
