@@ -2,19 +2,21 @@ package sim
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
 // This file replays the seeds that once found something. Each is a file of testdata/seeds: comments that say why it is
-// kept, its seed, what its trace shows, in that order, and the hash of the trace. After a change that alters what controllers
+// kept, its world, unless that is the first one, its seed, what its trace shows, in that order, and the hash of the trace. After a change that alters what controllers
 // do, -sim.update writes the hashes anew; a seed that then no longer shows what it is kept for has to be replaced by one
 // that does.
 
@@ -28,6 +30,7 @@ var (
 // kept is one file.
 type kept struct {
 	why   []string
+	world string
 	seed  uint64
 	shows []string
 	hash  string
@@ -41,7 +44,7 @@ func TestKeptSeeds(t *testing.T) {
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
 			k := readKept(t, name)
-			r := Run(t, k.seed, Options{Trace: true})
+			r := Run(t, k.seed, Options{Kinds: k.kinds(t), Trace: true})
 			if len(r.Violations) > 0 {
 				t.Error(r)
 			}
@@ -63,6 +66,17 @@ func TestKeptSeeds(t *testing.T) {
 	}
 }
 
+// kinds are those of its world.
+func (k kept) kinds(t *testing.T) []Kind {
+	t.Helper()
+	all := Worlds()
+	i := slices.IndexFunc(all, func(w World) bool { return w.Name == cmp.Or(k.world, all[0].Name) })
+	if i < 0 {
+		t.Fatalf("there is no world %q", k.world)
+	}
+	return all[i].Kinds
+}
+
 // check looks for what the seed is kept for, each after the one before.
 func (k kept) check(t *testing.T, trace string) {
 	t.Helper()
@@ -81,7 +95,11 @@ func (k kept) String() string {
 	for _, what := range k.shows {
 		fmt.Fprintf(&shows, "shows %s\n", what)
 	}
-	return fmt.Sprintf("%s\nseed %d\n%strace %s\n", strings.Join(k.why, "\n"), k.seed, shows.String(), k.hash)
+	world := ""
+	if k.world != "" {
+		world = "world " + k.world + "\n"
+	}
+	return fmt.Sprintf("%s\n%sseed %d\n%strace %s\n", strings.Join(k.why, "\n"), world, k.seed, shows.String(), k.hash)
 }
 
 func readKept(t *testing.T, name string) kept {
@@ -98,6 +116,8 @@ func readKept(t *testing.T, name string) kept {
 		switch word {
 		case "#":
 			k.why = append(k.why, lines.Text())
+		case "world":
+			k.world = rest
 		case "seed":
 			if k.seed, err = strconv.ParseUint(rest, 10, 64); err != nil {
 				t.Fatalf("%s: %v", name, err)
