@@ -1,6 +1,7 @@
 package composite
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,35 @@ func TestWhatIsStoredBeforeChildrenAreTouched(t *testing.T) {
 	}
 	if got := l.surplus(claims, 0); len(got) != 0 {
 		t.Errorf("a revision with children is pruned: %v", got)
+	}
+}
+
+// TestADuplicateGoes: what belongs to a copy belongs to the one that counts, which is told first; the copy goes when nothing
+// belongs to it any more, whatever the limit is.
+func TestADuplicateGoes(t *testing.T) {
+	original, copied := storedRevision(t, 1, "a", "tom-0"), storedRevision(t, 4, "a", "tom-1")
+	copied.Name, copied.UID = "copy", "uid-copy"
+	b := storedRevision(t, 5, "b", "tom-2")
+	l := logOf(t, "b", original, copied, b)
+	if got := claimedBy(l, "a"); got != "tom-0 tom-1" || l.entry(original.Name).claims.Len() != 0 {
+		t.Errorf("they have %s, and the older one has some of them", got)
+	}
+	var got []string
+	for _, w := range l.writes(l.claimed(), true) {
+		got = append(got, w.entry.revision.Name+": "+joined(w.children))
+	}
+	if want := []string{"copy: tom-0 tom-1", original.Name + ": "}; !slices.Equal(got, want) {
+		t.Errorf("stored is %q, want %q", got, want)
+	}
+	if got := l.surplus(l.claimed(), 10); len(got) != 0 {
+		t.Errorf("%d go although one still says that it has a child", len(got))
+	}
+
+	original.Children = nil
+	l = logOf(t, "b", original, copied, b)
+	gone := l.surplus(l.claimed(), 10)
+	if len(gone) != 1 || gone[0].revision.UID != original.UID || l.original(gone[0]) != l.entry("copy") {
+		t.Errorf("%v go, want the older one, as what the copy repeats", gone)
 	}
 }
 

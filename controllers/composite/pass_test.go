@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -268,5 +269,73 @@ func TestAHookThatCountsItsCalls(t *testing.T) {
 	}
 	if n := len(p.Calls("patch status")); n < 2 || n > 5 {
 		t.Errorf("%d writes in 4 seconds", n)
+	}
+}
+
+// TestANameThatIsTaken keeps one child from being made and no other one (bug 26), and to wait for it costs no request: what is
+// in the way is in the cache. Once it is gone, the child is made.
+func TestANameThatIsTaken(t *testing.T) {
+	for name, c := range map[string]struct {
+		owner  *metav1.OwnerReference
+		says   string
+		within time.Duration
+	}{
+		"by a stranger": {nil, "exists already and is not ours", takenRetry},
+		"by a child of an earlier parent": {
+			&metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Cat", Name: "tom", UID: "earlier", Controller: new(true)},
+			"belongs to an earlier Cat of this name", collectRetry,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPasses(t, catSpec)
+			stranger := fakeserver.Of(pods.Kind)
+			stranger.SetNamespace("default")
+			stranger.SetName("tom-2") // the first one of the answer
+			must(t, unstructured.SetNestedSlice(stranger.Object, []any{map[string]any{"name": "main", "image": "foreign"}}, "spec", "containers"))
+			if c.owner != nil {
+				stranger.SetOwnerReferences([]metav1.OwnerReference{*c.owner})
+			}
+			must(t, p.Raw.Create(t.Context(), stranger))
+			result, err := p.pass()
+			if err != nil || result.RequeueAfter != c.within || !strings.Contains(p.updated(), "False ChildExists: ") ||
+				!strings.Contains(p.updated(), c.says) {
+				t.Errorf("%v, %v, %s, want %q, and to look again in %s", result, err, p.updated(), c.says, c.within)
+			}
+			if got := p.images(); got != "a a foreign" {
+				t.Errorf("there are %s, want the other two of tom", got)
+			}
+			p.Forget()
+			for range 3 {
+				_, err := p.pass()
+				must(t, err)
+			}
+			if calls := p.Calls(); len(calls) > 0 || len(p.events.Events("SyncError")) != 1 {
+				t.Errorf("waiting costs %v and says %q", calls, p.events.Events("SyncError"))
+			}
+			must(t, p.Raw.Delete(t.Context(), stranger))
+			p.settle()
+			if !p.all("a") || !strings.HasPrefix(p.updated(), "True") {
+				t.Errorf("in the end there is %v, and %s", p.images(), p.updated())
+			}
+		})
+	}
+}
+
+// TestThePromotedRevisionIsAskedFor: whatever becomes the newest revision, the API server has just said that the parent asks
+// for it (H7).
+func TestThePromotedRevisionIsAskedFor(t *testing.T) {
+	p := newPasses(t, catSpec)
+	for _, image := range []string{"a", "b", "a"} { // made, made, and gone back to
+		p.edit("image", image)
+		p.Forget()
+		p.settle()
+		calls := p.Calls()
+		read := slices.IndexFunc(calls, func(c fakeserver.Call) bool { return c.Verb == "get" && c.Kind == "Cat" })
+		written := slices.IndexFunc(calls, func(c fakeserver.Call) bool {
+			return (c.Verb == "create" || c.Verb == "patch") && c.Kind == "ControllerRevision"
+		})
+		if read < 0 || written < read {
+			t.Errorf("%s: the parent is read at %d, the revision written at %d: %v", image, read, written, calls)
+		}
 	}
 }
