@@ -192,7 +192,7 @@ func TestPanics(t *testing.T) {
 	t.Run("when it is closed", func(t *testing.T) {
 		inWorld(t, func(w *world) {
 			env := w.environment()
-			if err := Supervise(w.ctx, w, env, "composite", func(context.Context, *v1alpha1.CompositeController) (*Controller, error) {
+			if err := Supervise(w, env, "composite", func(context.Context, *v1alpha1.CompositeController) (*Controller, error) {
 				return &Controller{Reconciler: reconcile.Func(nil), Close: boom}, nil
 			}); err != nil {
 				t.Fatal(err)

@@ -69,7 +69,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // started anew when the object's generation or UID changes, stopped when the object goes, and started again, with a growing
 // delay, when it could not be started. Conditions and events of the object say so. Two controllers of one object never run
 // at once. name is that of the supervisor in logs and metrics. It returns an error if mgr's scheme does not know the kind.
-func Supervise[T client.Object](_ context.Context, mgr ctrl.Manager, env *Environment, name string, build Build[T]) error {
+func Supervise[T client.Object](mgr ctrl.Manager, env *Environment, name string, build Build[T]) error {
 	kind, err := apiutil.GVKForObject(newObject[T](), mgr.GetScheme())
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ func (w *world) host(change ...func(*hosting)) *hosting {
 	for _, f := range change {
 		f(h)
 	}
-	if err := Supervise(w.ctx, w, h.env, "composite", h.make); err != nil {
+	if err := Supervise(w, h.env, "composite", h.make); err != nil {
 		w.Fatal(err)
 	}
 	settle(time.Second) // controller-runtime asks ten times a second whether there is something to watch
@@ -281,7 +281,7 @@ func TestQueues(t *testing.T) {
 		h := &hosting{world: w, env: w.environment(), sources: []source.Source{
 			source.Func(func(_ context.Context, q queue.Queue) error { hosted = q; return nil }),
 		}}
-		if err := Supervise(w.ctx, mgr, h.env, "composite", h.make); err != nil {
+		if err := Supervise(mgr, h.env, "composite", h.make); err != nil {
 			t.Fatal(err)
 		}
 		w.describe("one")
@@ -312,7 +312,7 @@ func TestKindThatTheSchemeDoesNotKnow(t *testing.T) {
 	inWorld(t, func(w *world) {
 		env := w.environment()
 		w.scheme = runtime.NewScheme()
-		err := Supervise(w.ctx, w, env, "composite", func(context.Context, *v1alpha1.CompositeController) (*Controller, error) {
+		err := Supervise(w, env, "composite", func(context.Context, *v1alpha1.CompositeController) (*Controller, error) {
 			return nil, errors.ErrUnsupported
 		})
 		if err == nil {
