@@ -25,6 +25,7 @@
 //
 //   - controllers: one folder each, none imports another. Inside: controller.go wires, gather.go reads, plan.go decides
 //     and is pure, act.go writes, status.go reports.
+//   - queue: the work queue that all of them have.
 //   - api: the types of our own kinds, and Metacontroller's.
 //   - manager: puts controllers into one controller-runtime manager. The command line and the sandbox start it.
 //   - deploy: the manifests of an installation.

@@ -22,13 +22,14 @@ var law = map[string][]string{
 	"":              {},
 	"revision":      {},
 	"rollout":       {},
+	"queue":         {},
 	"ownership":     {"revision"},
 	"history":       {"revision", "ownership", "api"}, // a log claims its revisions by the three laws
 	"api":           {},
 	"controllers":   {},
-	"controllers/*": {"revision", "rollout", "ownership", "history", "api"},
+	"controllers/*": {"revision", "rollout", "queue", "ownership", "history", "api"},
 	"inspect":       {"revision", "history", "ownership", "api"},
-	"manager":       {"controllers/*", "api"},
+	"manager":       {"controllers/*", "queue", "api"}, // its test looks at what queues the controllers have
 	"deploy":        {"api"},
 	"cli":           {"inspect", "manager", "deploy", "api"},
 	"cmd":           {"cli"},

@@ -30,11 +30,11 @@ import (
 
 // registry holds every controller by the name under which --controllers starts it.
 var registry = map[string]func(context.Context, ctrl.Manager, Options) error{
-	composite.Name: func(ctx context.Context, mgr ctrl.Manager, o Options) error {
-		return composite.Setup(ctx, mgr, o.hosted())
+	composite.Name: func(_ context.Context, mgr ctrl.Manager, o Options) error {
+		return composite.Setup(mgr, o.hosted())
 	},
-	decorator.Name: func(ctx context.Context, mgr ctrl.Manager, o Options) error {
-		return decorator.Setup(ctx, mgr, o.hosted())
+	decorator.Name: func(_ context.Context, mgr ctrl.Manager, o Options) error {
+		return decorator.Setup(mgr, o.hosted())
 	},
 	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return daemonset.Setup(ctx, mgr, daemonset.Options{Workers: o.Workers, AskServer: o.AskServer})

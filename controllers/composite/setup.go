@@ -44,12 +44,12 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Setup adds to mgr what runs a controller for each CompositeController there is. It returns an error if mgr cannot take
 // it. mgr's scheme must have the types of api/metacontroller/v1alpha1.
-func Setup(ctx context.Context, mgr ctrl.Manager, o host.Options) error {
-	env, err := host.NewEnvironment(mgr, o) //nolint:contextcheck // what it watches lasts as long as mgr
+func Setup(mgr ctrl.Manager, o host.Options) error {
+	env, err := host.NewEnvironment(mgr, o)
 	if err != nil {
 		return err
 	}
-	return host.Supervise(ctx, mgr, env, Name, func(ctx context.Context, cc *v1alpha1.CompositeController) (*host.Controller, error) {
+	return host.Supervise(mgr, env, Name, func(ctx context.Context, cc *v1alpha1.CompositeController) (*host.Controller, error) {
 		return Build(ctx, env, cc)
 	})
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/queue"
 )
 
 // This file wires the controller: indexes, read-your-writes, watches, and which event wakes which DaemonSet.
@@ -63,7 +64,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	router := r.parents().Router().Handler()
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("daemonset").
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, NewQueue: queue.New}).
 		Watches(&appsv1.DaemonSet{}, ownership.ParentEvents(r.forget)).
 		Watches(&corev1.Pod{}, router).
 		Watches(&appsv1.ControllerRevision{}, router).

@@ -21,12 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/queue"
 )
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
 // woken runs handlers and returns the names of those that they wake.
-func woken(t *testing.T, run func(queue)) []string {
+func woken(t *testing.T, run func(queue.Queue)) []string {
 	t.Helper()
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	run(q)
@@ -41,9 +40,9 @@ func woken(t *testing.T, run func(queue)) []string {
 	return out
 }
 
-func deliver(t *testing.T, h handler.EventHandler, before, after client.Object) func(queue) {
+func deliver(t *testing.T, h handler.EventHandler, before, after client.Object) func(queue.Queue) {
 	t.Helper()
-	return func(q queue) {
+	return func(q queue.Queue) {
 		switch {
 		case before == nil:
 			h.Create(t.Context(), event.CreateEvent{Object: after}, q)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/queue"
 )
 
 // This file wires the controller: indexes, read-your-writes, watches, and which event wakes which parent.
@@ -52,7 +53,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, f flavor, o Options) error {
 	r := newReconciler(f, mgr.GetClient(), mgr.GetAPIReader(), ledger, mgr.GetEventRecorder(f.name+"-controller"), o)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(f.name).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, NewQueue: queue.New}).
 		Watches(f.new(), ownership.ParentEvents(r.forget)).
 		Watches(&corev1.Pod{}, r.parents().Router().Handler()).
 		Complete(r)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/queue"
 )
 
 // This file wires the controller: indexes, read-your-writes, watches, and which event wakes which StatefulSet.
@@ -53,7 +54,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	router := r.parents().Router().Handler()
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("statefulset").
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, NewQueue: queue.New}).
 		Watches(&appsv1.StatefulSet{}, ownership.ParentEvents(r.forget)).
 		Watches(&corev1.Pod{}, router).
 		Watches(&appsv1.ControllerRevision{}, router).

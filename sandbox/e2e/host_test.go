@@ -83,7 +83,7 @@ func (h *hosting) start() (stop func()) {
 	build := func(ctx context.Context, c *v1alpha1.CompositeController) (*host.Controller, error) {
 		return h.build(ctx, hosted, c)
 	}
-	if err := host.Supervise(h.Context(), mgr, hosted, "composite", build); err != nil {
+	if err := host.Supervise(mgr, hosted, "composite", build); err != nil {
 		h.Fatal(err)
 	}
 	return h.run(mgr.Start)
@@ -96,7 +96,7 @@ func (h *hosting) build(ctx context.Context, hosted *host.Environment, c *v1alph
 	if err != nil {
 		return nil, err
 	}
-	if _, err := hosted.Ledger(ctx, nil, parent); err != nil {
+	if _, err := hosted.LedgerOf(ctx, []host.Resource{host.Revisions}, []host.Resource{parent}); err != nil {
 		return nil, err
 	}
 	h.built.Add(1)

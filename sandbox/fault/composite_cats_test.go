@@ -69,15 +69,15 @@ func orphanCats(ctx context.Context, e *fault.Env) error {
 	})
 }
 
-// catsEnded returns nil if the CatSet says that it is rolled out, and there are as many pods as it asks for, all of that
-// image and ready.
+// catsEnded returns nil if the CatSet says that it is rolled out, and there are as many pods as it asks for, all counted, of
+// that image and ready.
 func catsEnded(ctx context.Context, e *fault.Env, image string) error {
 	set, err := catSets(e).Get(ctx, catName, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
 	replicas, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
-	if err := errors.Join(updatedSays(set, "True", ""), claimedOnce(ctx, e)); err != nil {
+	if err := errors.Join(updatedSays(set, "True", ""), countedReady(set, replicas), claimedOnce(ctx, e)); err != nil {
 		return err
 	}
 	var want []string
@@ -87,22 +87,26 @@ func catsEnded(ctx context.Context, e *fault.Env, image string) error {
 	return catPodsAre(ctx, e, want)
 }
 
-// catsCounted returns nil if the status is about the newest spec and counts so many pods, all ready. While a rollout waits the
-// status is a second behind.
+// catsCounted returns nil if the status is about the newest spec and counts so many pods, all ready, in mid-rollout.
 func catsCounted(ctx context.Context, e *fault.Env, n int64) error {
 	set, err := catSets(e).Get(ctx, catName, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
+	if err := errors.Join(countedReady(set, n), claimedOnce(ctx, e)); err != nil {
+		return err
+	}
+	return updatedSays(set, "False", fmt.Sprintf("%d pass their checks", n+1)) // the ConfigMap as well
+}
+
+// countedReady returns nil if the status counts so many pods, all ready. Counts alone may be written a second late.
+func countedReady(set *unstructured.Unstructured, n int64) error {
 	replicas, _, _ := unstructured.NestedInt64(set.Object, "status", "replicas")
 	ready, _, _ := unstructured.NestedInt64(set.Object, "status", "readyReplicas")
 	if replicas != n || ready != n {
 		return fmt.Errorf("the status is %v, want %d pods", set.Object["status"], n)
 	}
-	if err := claimedOnce(ctx, e); err != nil {
-		return err
-	}
-	return updatedSays(set, "False", fmt.Sprintf("%d pass their checks", n+1)) // the ConfigMap as well
+	return nil
 }
 
 // updatedSays returns nil if the condition Updated has that status and a message with those words, as of the newest spec.

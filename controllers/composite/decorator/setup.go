@@ -34,8 +34,8 @@ const Name = "decorator"
 
 // Setup adds to mgr what runs a controller for each DecoratorController there is. It returns an error if mgr cannot take it.
 // mgr's scheme must have the types of api/metacontroller/v1alpha1.
-func Setup(ctx context.Context, mgr ctrl.Manager, o host.Options) error {
-	env, err := host.NewEnvironment(mgr, o) //nolint:contextcheck // what it watches lasts as long as mgr
+func Setup(mgr ctrl.Manager, o host.Options) error {
+	env, err := host.NewEnvironment(mgr, o)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o host.Options) error {
 		return fmt.Errorf("make a discovery client: %w", err)
 	}
 	b := builder{env: env, served: served}
-	return host.Supervise(ctx, mgr, env, Name, b.build)
+	return host.Supervise(mgr, env, Name, b.build)
 }
 
 // builder makes controllers.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/queue"
 )
 
 // This file starts controllers that cannot be started, and breaks them in all places where they can break.
@@ -171,7 +172,7 @@ func TestPanics(t *testing.T) {
 		source source.Source
 		ready  string
 	}{
-		"when a source starts": {source.Func(func(context.Context, queue) error { boom(); return nil }), "False CreateError: panic: boom"},
+		"when a source starts": {source.Func(func(context.Context, queue.Queue) error { boom(); return nil }), "False CreateError: panic: boom"},
 		"when it is synced":    {unsyncable{boom}, "False CreateError: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +192,7 @@ func TestPanics(t *testing.T) {
 	t.Run("when it is closed", func(t *testing.T) {
 		inWorld(t, func(w *world) {
 			env := w.environment()
-			if err := Supervise(w.ctx, w, env, "composite", func(context.Context, *v1alpha1.CompositeController) (*Controller, error) {
+			if err := Supervise(w, env, "composite", func(context.Context, *v1alpha1.CompositeController) (*Controller, error) {
 				return &Controller{Reconciler: reconcile.Func(nil), Close: boom}, nil
 			}); err != nil {
 				t.Fatal(err)
@@ -210,7 +211,7 @@ func TestPanics(t *testing.T) {
 // unsyncable is a source that cannot be waited for.
 type unsyncable struct{ wait func() }
 
-func (unsyncable) Start(context.Context, queue) error { return nil }
+func (unsyncable) Start(context.Context, queue.Queue) error { return nil }
 
 func (u unsyncable) WaitForSync(context.Context) error { u.wait(); return nil }
 

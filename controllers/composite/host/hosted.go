@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/cairn-dev/cairn/queue"
 )
 
 // This file runs one hosted controller, from build to close.
@@ -167,7 +169,7 @@ func (e *Environment) running(name string, built *Controller, watched *sources, 
 		MaxConcurrentReconciles: e.Workers,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		CacheSyncTimeout:        syncTimeout,
-		NewQueue:                newQueue,
+		NewQueue:                queue.New,
 		RecoverPanic:            new(true),
 		SkipNameValidation:      new(true), // its successor has its name
 		Logger:                  l,
@@ -201,7 +203,7 @@ type sources struct {
 func (s *sources) String() string { return fmt.Sprint(s.all) }
 
 // Start starts all of them.
-func (s *sources) Start(ctx context.Context, q queue) error {
+func (s *sources) Start(ctx context.Context, q queue.Queue) error {
 	return s.note(guarded(ctx, func() error {
 		for _, src := range s.all {
 			if err := src.Start(ctx, q); err != nil {

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/queue"
 )
 
 // This file watches the kinds of related objects, from when a parent first asks for one until the controller stops. A kind
@@ -47,7 +49,7 @@ type kinds struct {
 	mu sync.Mutex
 	// life ends with the controller, queue is its own. Both are set by begin.
 	life  context.Context //nolint:containedctx // what is watched outlives the pass that first asks for it
-	queue queue
+	queue queue.Queue
 	kinds map[schema.GroupVersionKind]*kind
 	// missing are resources that are not served.
 	missing map[schema.GroupVersionResource]missing
@@ -72,7 +74,7 @@ func newKinds(e *Environment, i *interests) *kinds {
 }
 
 // begin says whom to wake, until ctx ends.
-func (k *kinds) begin(ctx context.Context, q queue) {
+func (k *kinds) begin(ctx context.Context, q queue.Queue) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.life, k.queue = ctx, q
@@ -176,22 +178,22 @@ func (k *kinds) labelsOf(namespace string) (labels.Set, bool) {
 // nobody: parents that asked before that were told to try again, and those that ask after it are given it.
 func (k *kinds) handler(of schema.GroupVersionKind) handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue.Queue) {
 			if !e.IsInInitialList {
 				k.changed(q, of, nil, e.Object)
 			}
 		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue.Queue) {
 			if e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() {
 				k.changed(q, of, e.ObjectOld, e.ObjectNew)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { k.changed(q, of, e.Object, nil) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue.Queue) { k.changed(q, of, e.Object, nil) },
 	}
 }
 
 // changed wakes parents. before is nil for an object that is new, after for one that is gone.
-func (k *kinds) changed(q queue, of schema.GroupVersionKind, before, after metav1.Object) {
+func (k *kinds) changed(q queue.Queue, of schema.GroupVersionKind, before, after metav1.Object) {
 	woken := map[types.NamespacedName]struct{}{}
 	for _, o := range []metav1.Object{before, after} {
 		if o != nil {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/queue"
 )
 
 // This file collects what parents want to be told of beside their children. kinds.go watches it.
@@ -49,7 +50,7 @@ type feed struct{ related *Related }
 func (f *feed) String() string { return "related objects of " + f.related.parent.String() }
 
 // Start keeps the queue for the kinds that parents will ask for.
-func (f *feed) Start(ctx context.Context, q queue) error {
+func (f *feed) Start(ctx context.Context, q queue.Queue) error {
 	f.related.kinds.begin(ctx, q)
 	return nil
 }

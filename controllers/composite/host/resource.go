@@ -97,17 +97,12 @@ func (e *Environment) Index(ctx context.Context, r Resource) error {
 	return err
 }
 
-// Ledger watches the resources of children, their revisions and their parents until ctx ends, indexes the first two by
-// [ownership.ControllerIndex], and returns a ledger over the stores of all. Errors are those of [Environment.Index].
-func (e *Environment) Ledger(ctx context.Context, children []Resource, parent Resource) (*ownership.Ledger, error) {
-	return e.LedgerOf(ctx, append([]Resource{Revisions}, children...), []Resource{parent})
-}
-
 // indexing makes two controllers that start at once add an index once.
 var indexing sync.Mutex
 
-// LedgerOf is [Environment.Ledger] for controllers without revisions, or with several kinds of parents: indexed are the
-// resources whose objects are looked up by their controllers, plain are the others.
+// LedgerOf watches resources until ctx ends, and returns a ledger over the stores of all. indexed are those whose objects are
+// looked up by their controllers: they are indexed by [ownership.ControllerIndex]. plain are the others, such as parents.
+// Errors are those of [Environment.Index].
 func (e *Environment) LedgerOf(ctx context.Context, indexed, plain []Resource) (*ownership.Ledger, error) {
 	indexing.Lock()
 	defer indexing.Unlock()

@@ -147,7 +147,7 @@ func TestLedgerOfRunningInformers(t *testing.T) {
 			t.Fatal(err)
 		}
 		settle(time.Second)
-		ledger, err := env.Ledger(w.ctx, []Resource{pods}, configMapResource)
+		ledger, err := env.LedgerOf(w.ctx, []Resource{Revisions, pods}, []Resource{configMapResource})
 		if err != nil {
 			t.Fatal(err)
 		}

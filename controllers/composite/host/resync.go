@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/queue"
 )
 
 // This file wakes parents although nothing happened: all of them periodically (resyncPeriodSeconds), or one because its
@@ -53,12 +55,12 @@ func NewResync(period time.Duration, list func() []types.NamespacedName, c clock
 func (r *Resync) String() string { return "resync" }
 
 // Start wakes parents through q until ctx ends.
-func (r *Resync) Start(ctx context.Context, q queue) error {
+func (r *Resync) Start(ctx context.Context, q queue.Queue) error {
 	go r.run(ctx, q)
 	return nil
 }
 
-func (r *Resync) run(ctx context.Context, q queue) {
+func (r *Resync) run(ctx context.Context, q queue.Queue) {
 	var periodic <-chan time.Time
 	if r.period > 0 {
 		ticker := r.clock.NewTicker(r.period)
@@ -128,7 +130,7 @@ func (r *Resync) mark(keys []types.NamespacedName) []types.NamespacedName {
 }
 
 // wake puts parents into the queue, behind those whose objects have changed.
-func wake(q queue, keys []types.NamespacedName) {
+func wake(q queue.Queue, keys []types.NamespacedName) {
 	for _, key := range keys {
 		if p, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
 			p.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority)}, reconcile.Request{NamespacedName: key})

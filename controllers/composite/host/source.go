@@ -7,20 +7,18 @@ import (
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/queue"
 )
 
 // This file feeds a controller from an informer that others use as well, and lets go of it when the controller ends.
 // controller-runtime's own source keeps its handler for as long as the informer lives: a controller that is stopped and
 // started again with each edit of its CompositeController would be woken many times over.
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // ErrNotSynced says that the objects of a kind could not be listed yet. Try again soon.
 var ErrNotSynced = errors.New("its objects could not be listed yet")
@@ -51,7 +49,7 @@ func kindOf(o client.Object) string {
 
 // Start adds the handler to the kind's informer, until ctx ends. It does not wait until the kind is listed. An error means
 // that the kind cannot be watched.
-func (e *Events) Start(ctx context.Context, q queue) error {
+func (e *Events) Start(ctx context.Context, q queue.Queue) error {
 	informer, err := e.Cache.GetInformer(ctx, e.Object, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", kindOf(e.Object), err)

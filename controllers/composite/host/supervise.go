@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/cairn-dev/cairn/queue"
 )
 
 // This file decides which controllers run: one for each object that describes one. hosted.go runs one of them, report.go
@@ -67,7 +69,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // started anew when the object's generation or UID changes, stopped when the object goes, and started again, with a growing
 // delay, when it could not be started. Conditions and events of the object say so. Two controllers of one object never run
 // at once. name is that of the supervisor in logs and metrics. It returns an error if mgr's scheme does not know the kind.
-func Supervise[T client.Object](_ context.Context, mgr ctrl.Manager, env *Environment, name string, build Build[T]) error {
+func Supervise[T client.Object](mgr ctrl.Manager, env *Environment, name string, build Build[T]) error {
 	kind, err := apiutil.GVKForObject(newObject[T](), mgr.GetScheme())
 	if err != nil {
 		return err
@@ -80,7 +82,7 @@ func Supervise[T client.Object](_ context.Context, mgr ctrl.Manager, env *Enviro
 		Reconciler:              s,
 		MaxConcurrentReconciles: supervisors,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-		NewQueue:                newQueue,
+		NewQueue:                queue.New,
 		RecoverPanic:            new(true),
 	}
 	options.DefaultFromConfig(mgr.GetControllerOptions())
@@ -116,7 +118,7 @@ type supervisor[T client.Object] struct {
 
 	// root ends when the supervisor does; queue is its own. Both are set before the first pass.
 	root  context.Context //nolint:containedctx // what is hosted outlives the pass that starts it
-	queue queue
+	queue queue.Queue
 	// running is what has not ended yet.
 	running sync.WaitGroup
 
@@ -133,7 +135,7 @@ func (s *supervisor[T]) Start(ctx context.Context) error {
 }
 
 // begin is the source that tells us where to wake ourselves.
-func (s *supervisor[T]) begin(ctx context.Context, q queue) error {
+func (s *supervisor[T]) begin(ctx context.Context, q queue.Queue) error {
 	s.root, s.queue = ctx, q
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,10 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/queue"
 )
 
 // hosting is a supervisor in a world, of controllers whose parents are ConfigMaps.
@@ -42,7 +45,7 @@ func (w *world) host(change ...func(*hosting)) *hosting {
 	for _, f := range change {
 		f(h)
 	}
-	if err := Supervise(w.ctx, w, h.env, "composite", h.make); err != nil {
+	if err := Supervise(w, h.env, "composite", h.make); err != nil {
 		w.Fatal(err)
 	}
 	settle(time.Second) // controller-runtime asks ten times a second whether there is something to watch
@@ -269,11 +272,47 @@ func TestSupervisorEndsWithItsControllers(t *testing.T) {
 	})
 }
 
+// TestQueues: the queue of a hosted controller ends, and that of its supervisor as well. See
+// docs/design/2026-11-21-one-queue.md.
+func TestQueues(t *testing.T) {
+	inWorld(t, func(w *world) {
+		mgr := &looking{world: w}
+		var hosted queue.Queue
+		h := &hosting{world: w, env: w.environment(), sources: []source.Source{
+			source.Func(func(_ context.Context, q queue.Queue) error { hosted = q; return nil }),
+		}}
+		if err := Supervise(mgr, h.env, "composite", h.make); err != nil {
+			t.Fatal(err)
+		}
+		w.describe("one")
+		settle(time.Second)
+		made := queue.New("", nil)
+		defer made.ShutDown()
+		for of, q := range map[string]queue.Queue{"the controller": hosted, "the supervisor": mgr.supervisor.queue} {
+			if got, want := reflect.TypeOf(q), reflect.TypeOf(made); got != want {
+				t.Errorf("the queue of %s is a %v, want a %v", of, got, want)
+			}
+		}
+	})
+}
+
+// looking is a world that keeps the supervisor.
+type looking struct {
+	*world
+
+	supervisor *supervisor[*v1alpha1.CompositeController]
+}
+
+func (l *looking) Add(r ctrlmanager.Runnable) error {
+	l.supervisor, _ = r.(*supervisor[*v1alpha1.CompositeController])
+	return l.world.Add(r)
+}
+
 func TestKindThatTheSchemeDoesNotKnow(t *testing.T) {
 	inWorld(t, func(w *world) {
 		env := w.environment()
 		w.scheme = runtime.NewScheme()
-		err := Supervise(w.ctx, w, env, "composite", func(context.Context, *v1alpha1.CompositeController) (*Controller, error) {
+		err := Supervise(w, env, "composite", func(context.Context, *v1alpha1.CompositeController) (*Controller, error) {
 			return nil, errors.ErrUnsupported
 		})
 		if err == nil {
