@@ -36,7 +36,8 @@ var law = map[string][]string{
 	"examples":      {}, // hooks that people copy: they know nothing of us
 	// The nested module drives all of it, but starts no main package of ours.
 	"sandbox": {
-		"revision", "rollout", "ownership", "history", "api", "controllers/*", "inspect", "manager", "deploy", "cli", "examples",
+		"revision", "rollout", "ownership", "history", "api", "queue", "controllers/*", "inspect", "manager", "deploy", "cli",
+		"examples",
 	},
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"sync"
 	"testing/synctest"
 
 	"github.com/go-logr/logr"
@@ -17,9 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/queue"
 )
 
 // This file is the ctrl.Manager that controllers are set up in. It is a real one as far as a controller can see: real
@@ -65,11 +65,11 @@ func (m *manager) Add(r ctrlmanager.Runnable) error {
 	}
 	// The type of a controller is internal, and its fields are not.
 	fields := reflect.ValueOf(r).Elem()
-	queue, reconciler := fields.FieldByName("NewQueue"), fields.FieldByName("Do")
-	if !is[newQueue](queue) || !is[reconcile.Reconciler](reconciler) {
+	makes, reconciler := fields.FieldByName("NewQueue"), fields.FieldByName("Do")
+	if !is[newQueue](makes) || !is[reconcile.Reconciler](reconciler) {
 		return fmt.Errorf("sim: a %T is not the controller that the simulation knows", r)
 	}
-	queue.Set(reflect.ValueOf(m.process.newQueue))
+	makes.Set(reflect.ValueOf(m.process.newQueue))
 	inner := reconciler.Interface().(reconcile.Reconciler) //nolint:forcetypeassert // looked at above
 	reconciler.Set(reflect.ValueOf(&knowing{
 		Reconciler: inner, process: m.process, number: len(m.runnables), passes: map[reconcile.Request]int{},
@@ -79,31 +79,21 @@ func (m *manager) Add(r ctrlmanager.Runnable) error {
 
 type (
 	limiter  = workqueue.TypedRateLimiter[reconcile.Request]
-	queue    = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	newQueue = func(string, limiter) queue
+	newQueue = func(string, limiter) queue.Queue
 )
 
 func is[T any](field reflect.Value) bool {
 	return field.IsValid() && field.Type() == reflect.TypeFor[T]()
 }
 
-// newQueue makes controller-runtime's default queue. One without a name has no metrics.
-func (p *process) newQueue(_ string, l limiter) queue {
-	q := &endedOnce{PriorityQueue: priorityqueue.New("", func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = l })}
+// newQueue makes the queue that all controllers have. One without a name has no metrics.
+func (p *process) newQueue(_ string, l limiter) queue.Queue {
+	q := queue.New("", l)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.queues = append(p.queues, q)
 	return q
 }
-
-// endedOnce is a queue that we shut down before its controller does.
-type endedOnce struct {
-	priorityqueue.PriorityQueue[reconcile.Request]
-
-	once sync.Once
-}
-
-func (q *endedOnce) ShutDown() { q.once.Do(q.PriorityQueue.ShutDown) }
 
 // start runs everything, each until ctx ends. It starts one after the other: which controller hears of a pod first is else
 // chance.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cairn-dev/cairn/queue"
 	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/internal/catset"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
@@ -36,7 +37,7 @@ type process struct {
 	calls []*call
 	said  []saying
 	// queues are those of its controllers.
-	queues []queue
+	queues []queue.Queue
 }
 
 // call is one request that waits.
@@ -96,9 +97,8 @@ func (p *process) collect() []*call {
 	return calls
 }
 
-// endQueues lets no pass begin any more. It comes before die, and while everything waits: controller-runtime's queue hands
-// an item to a worker that is leaving if it is shut down while one gets ready, and the goroutine that does so never ends.
-// A real process that exits does not mind; a bubble does.
+// endQueues lets no pass begin any more. It comes before die, and while everything waits: a worker that is about to begin a
+// pass when the process dies would else begin it by chance.
 func (p *process) endQueues() {
 	p.mu.Lock()
 	queues := slices.Clone(p.queues)
