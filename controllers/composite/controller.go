@@ -45,7 +45,7 @@ const (
 )
 
 // errStale says that a pass rested on an old read. It is dropped and made again soon.
-var errStale = errors.New("the cache is behind")
+var errStale = ownership.ErrStale
 
 // asker is a sync or finalize hook.
 type asker interface {

@@ -21,6 +21,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/serverside"
+	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -36,9 +37,6 @@ const (
 	// noteSize is how long the text of an event may be.
 	noteSize = 1000
 )
-
-// errStale says that a pass rested on an old read. It is dropped and made again soon.
-var errStale = errors.New("the cache is behind")
 
 // asker is a sync or finalize hook.
 type asker interface {
@@ -85,6 +83,8 @@ type Reconciler struct {
 	// confirmed are the UIDs of objects that were read past the cache, stated what became of their statuses. Losing an entry
 	// costs a request.
 	confirmed, stated sync.Map
+	// waiting is what objects were said to wait for, by UID, so that it is said once.
+	waiting sync.Map
 }
 
 // Reconcile runs one pass over one object: gather, ask, plan, act. A returned error is retried with a growing delay.
@@ -141,6 +141,8 @@ func (r *Reconciler) pass(ctx context.Context, d *decorated, object *unstructure
 		return err
 	}
 	p := makePlan(f)
+	names := r.names(object)
+	p.creates, p.blocked = taken.Free(p.creates, func(c creation) error { return names.Check(ctx, r.cache, c.attachment) })
 	if err := r.confirm(ctx, o, p); err != nil {
 		return err
 	}
@@ -157,8 +159,9 @@ func (r *Reconciler) outcome(ctx context.Context, object *unstructured.Unstructu
 	logger := log.FromContext(ctx).V(1)
 	switch {
 	case err == nil:
+		r.waiting.Delete(object.GetUID())
 		return reconcile.Result{}, nil
-	case errors.Is(err, errStale), errors.Is(err, host.ErrNotSynced):
+	case errors.Is(err, ownership.ErrStale), errors.Is(err, host.ErrNotSynced):
 		logger.Info("Dropped a pass", "reason", err.Error())
 		return reconcile.Result{RequeueAfter: staleRetry}, nil
 	case errors.Is(err, ownership.ErrGone):
@@ -172,7 +175,14 @@ func (r *Reconciler) outcome(ctx context.Context, object *unstructured.Unstructu
 	if len(note) > noteSize {
 		note = strings.ToValidUTF8(note[:noteSize], "") + "…"
 	}
-	r.recorder.Eventf(object, nil, corev1.EventTypeWarning, "SyncError", "Sync", "%s", note)
+	waits, waiting := taken.Only(err)
+	if said, _ := r.waiting.Swap(object.GetUID(), note); !waiting || said != note {
+		r.recorder.Eventf(object, nil, corev1.EventTypeWarning, "SyncError", "Sync", "%s", note)
+	}
+	if waiting {
+		logger.Info("Waiting for somebody else", "reason", err.Error())
+		return reconcile.Result{RequeueAfter: waits.Again}, nil
+	}
 	return reconcile.Result{}, err
 }
 
@@ -190,6 +200,7 @@ func (r *Reconciler) forget(d *decorated, object client.Object) {
 	r.related[d.Kind.GroupKind()].Forget(uid)
 	r.forgetConfirmed(uid)
 	r.stated.Delete(uid)
+	r.waiting.Delete(uid)
 	r.forgotten(uid)
 	r.resync.Forget(requestFor(d, client.ObjectKeyFromObject(object)).NamespacedName)
 }
