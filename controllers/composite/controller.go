@@ -29,10 +29,6 @@ import (
 // This file is one pass, from the request to the report. setup.go wires it to a host.
 
 const (
-	// unseenRetry is how long a pass waits for the caches to show our own writes if no event comes first.
-	unseenRetry = 100 * time.Millisecond
-	// staleRetry is how long a pass waits after it was found to rest on an old read.
-	staleRetry = 200 * time.Millisecond
 	// settle is how long a parent is left alone after its children were written. What becomes of them meanwhile is one
 	// question to the hook, and the next steps of a rollout are taken together.
 	settle = 100 * time.Millisecond
@@ -47,23 +43,10 @@ const (
 // errStale says that a pass rested on an old read. It is dropped and made again soon.
 var errStale = ownership.ErrStale
 
-// asker is a sync or finalize hook.
-type asker interface {
-	Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error)
-}
-
 // relatedObjects are what a customize hook wants the others to be told.
 type relatedObjects interface {
 	GatherFor(ctx context.Context, q *hook.Question) ([]hook.Group, error)
 	Forget(parent types.UID)
-}
-
-// resyncs wake parents although nothing happened.
-type resyncs interface {
-	After(key types.NamespacedName, d time.Duration)
-	Take(key types.NamespacedName) bool
-	Put(key types.NamespacedName)
-	Forget(key types.NamespacedName)
 }
 
 // reconciler runs passes over the parents of one CompositeController.
@@ -77,9 +60,9 @@ type reconciler struct {
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	// sync is always there; finalize is nil if it is not declared.
-	sync, finalize asker
+	sync, finalize host.Asker
 	related        relatedObjects
-	resync         resyncs
+	resync         host.Resyncs
 	// writers and fresh write children, and confirm the cached ones, by kind. revisionWriter and freshRevisions do that for
 	// revisions.
 	writers        map[schema.GroupKind]ownership.Writer
@@ -140,8 +123,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if unseen != "" {
-		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", unseen)
-		return reconcile.Result{RequeueAfter: unseenRetry}, nil
+		return host.Unseen(ctx, unseen), nil
 	}
 	resync := r.resync.Take(req.NamespacedName)
 	again, err := r.guarded(ctx, parent, m, resync || m.refused)
@@ -149,16 +131,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil && resync {
 		r.resync.Put(req.NamespacedName)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		m.busy = 0
 		return reconcile.Result{RequeueAfter: again}, nil
-	case errors.Is(err, errStale), errors.Is(err, host.ErrNotSynced):
-		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
-		return reconcile.Result{RequeueAfter: staleRetry}, nil
-	case errors.Is(err, ownership.ErrGone):
-		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
-		return reconcile.Result{}, nil // the cache will show it, and that wakes us if there is a new one
+	}
+	if soon, dropped := host.Dropped(ctx, err); dropped {
+		return soon, nil
 	}
 	return r.failed(ctx, parent, m, err)
 }

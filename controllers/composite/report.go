@@ -17,6 +17,7 @@ import (
 
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/ownership"
 )
@@ -171,7 +172,7 @@ func (r *reconciler) later(
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{RequeueAfter: max(busy.After, unseenRetry)}, nil
+	return reconcile.Result{RequeueAfter: max(busy.After, host.UnseenRetry)}, nil
 }
 
 // writeFailure stores why a pass did not do what it should.

@@ -3,8 +3,6 @@ package composite
 import (
 	"context"
 	"errors"
-	"reflect"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -83,7 +81,7 @@ func Build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 		r.finalize = hooks.Finalize
 	}
 	related := env.NewRelated(hooks.Customize, hook.Version(cc.Spec.Hooks.Customize.EffectiveVersion()), s.parent)
-	resync := host.NewResync(period(cc), func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
+	resync := host.NewResync(cc.Spec.ResyncPeriodSeconds, func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
 	r.related, r.resync = related, resync
 	sources := append(r.sources(env), related.Source(), resync)
 	return &host.Controller{Reconciler: r, Sources: sources, Close: hooks.Close}, nil
@@ -96,13 +94,6 @@ func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settin
 	}
 	declared := cc.Spec.Hooks
 	return env.Hooks(told, declared.Sync, declared.Finalize, declared.Customize, cc.Spec.EndpointConfigs)
-}
-
-func period(cc *v1alpha1.CompositeController) time.Duration {
-	if cc.Spec.ResyncPeriodSeconds == nil {
-		return 0
-	}
-	return time.Duration(*cc.Spec.ResyncPeriodSeconds) * time.Second
 }
 
 // newReconciler returns a reconciler that lacks its hooks.
@@ -177,10 +168,9 @@ func (r *reconciler) parentEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: all.Create,
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			if statusOnly(e.ObjectOld, e.ObjectNew) {
-				return
+			if !host.StatusOnly(e) {
+				all.Update(ctx, e, q)
 			}
-			all.Update(ctx, e, q)
 		},
 		DeleteFunc: all.Delete,
 	}
@@ -209,15 +199,6 @@ type forgetting struct {
 func (f *forgetting) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
 	f.forget(e.Object)
 	f.EventHandler.Delete(ctx, e, q)
-}
-
-// statusOnly reports whether an update changed nothing that ignoreStatusChanges looks at (Metacontroller).
-func statusOnly(before, after client.Object) bool {
-	return before.GetUID() == after.GetUID() &&
-		before.GetGeneration() == after.GetGeneration() &&
-		reflect.DeepEqual(before.GetLabels(), after.GetLabels()) &&
-		reflect.DeepEqual(before.GetAnnotations(), after.GetAnnotations()) &&
-		before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp())
 }
 
 // ours are the parents that a resync wakes.

@@ -188,7 +188,7 @@ func (r *Reconciler) create(ctx context.Context, o *observed, c creation) error 
 	if err != nil {
 		return fmt.Errorf("make %s: %w", describe(c.attachment), err)
 	}
-	how, err := r.writers[keyOf(attachment).GroupKind].Create(ctx, o.object, attachment, r.madeByUs)
+	how, err := r.writers[keyOf(attachment).GroupKind].Create(ctx, o.object, attachment, r.made)
 	switch {
 	case err != nil:
 		return fmt.Errorf("make %s: %w", describe(c.attachment), err)

@@ -28,33 +28,16 @@ import (
 // This file is one pass, from the request to its end. setup.go wires it to a host.
 
 const (
-	// unseenRetry is how long a pass waits for the caches to show our own writes if no event comes first.
-	unseenRetry = 100 * time.Millisecond
-	// staleRetry is how long a pass waits after it was found to rest on an old read.
-	staleRetry = 200 * time.Millisecond
 	// busyRetry is how long a hook is left alone that has too many requests and does not say for how long.
 	busyRetry = time.Second
 	// noteSize is how long the text of an event may be.
 	noteSize = 1000
 )
 
-// asker is a sync or finalize hook.
-type asker interface {
-	Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error)
-}
-
 // relatedObjects are what a customize hook wants the others to be told.
 type relatedObjects interface {
 	Gather(ctx context.Context, object *unstructured.Unstructured) ([]hook.Group, error)
 	Forget(object types.UID)
-}
-
-// resyncs wake objects although nothing happened.
-type resyncs interface {
-	After(key types.NamespacedName, d time.Duration)
-	Take(key types.NamespacedName) bool
-	Put(key types.NamespacedName)
-	Forget(key types.NamespacedName)
 }
 
 // Reconciler runs passes over the objects of one DecoratorController. [Setup] makes them.
@@ -67,10 +50,10 @@ type Reconciler struct {
 	ledger   *ownership.Ledger
 	recorder events.EventRecorder
 	// sync and finalize are nil if they are not declared.
-	sync, finalize asker
+	sync, finalize host.Asker
 	// related is there for every kind that is decorated.
 	related map[schema.GroupKind]relatedObjects
-	resync  resyncs
+	resync  host.Resyncs
 	// forgotten is told of objects that are gone.
 	forgotten func(object types.UID)
 	// writers write attachments, and fresh confirms the cached ones, by kind.
@@ -104,8 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	if unseen != "" {
-		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", unseen)
-		return reconcile.Result{RequeueAfter: unseenRetry}, nil
+		return host.Unseen(ctx, unseen), nil
 	}
 	resync := r.resync.Take(req.NamespacedName)
 	err = r.pass(ctx, d, object, resync)
@@ -155,19 +137,15 @@ func (r *Reconciler) pass(ctx context.Context, d *decorated, object *unstructure
 
 // outcome says what follows from the error of a pass, if there was one.
 func (r *Reconciler) outcome(ctx context.Context, object *unstructured.Unstructured, err error) (reconcile.Result, error) {
-	var busy *hook.TooManyRequestsError
-	logger := log.FromContext(ctx).V(1)
-	switch {
-	case err == nil:
+	if err == nil {
 		r.waiting.Delete(object.GetUID())
 		return reconcile.Result{}, nil
-	case errors.Is(err, ownership.ErrStale), errors.Is(err, host.ErrNotSynced):
-		logger.Info("Dropped a pass", "reason", err.Error())
-		return reconcile.Result{RequeueAfter: staleRetry}, nil
-	case errors.Is(err, ownership.ErrGone):
-		logger.Info("Dropped a pass", "reason", err.Error())
-		return reconcile.Result{}, nil // the cache will show it
-	case errors.As(err, &busy):
+	}
+	if soon, dropped := host.Dropped(ctx, err); dropped {
+		return soon, nil
+	}
+	logger := log.FromContext(ctx).V(1)
+	if busy, ok := errors.AsType[*hook.TooManyRequestsError](err); ok {
 		logger.Info("The hook is busy", "reason", err.Error())
 		return reconcile.Result{RequeueAfter: max(busy.After, busyRetry)}, nil
 	}

@@ -142,7 +142,7 @@ func withoutOwner(refs []metav1.OwnerReference, uid types.UID) []metav1.OwnerRef
 
 // names are those that the hook wants for the attachments of an object.
 func (r *Reconciler) names(object *unstructured.Unstructured) taken.Names {
-	return taken.Names{Parent: object, Ours: r.madeByUs, Describe: describe, Orphan: "nothing is adopted"}
+	return taken.Names{Parent: object, Ours: r.made, Describe: describe, Orphan: "nothing is adopted"}
 }
 
 // confirm checks, before the first step that takes something away from an object in this process, that the cache does not

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
 )
 
 // TestServicePerPod is the whole life of the example: made, changed, scaled, drifted, taken out; and no request at all in a
@@ -218,14 +219,14 @@ func TestResyncAfter(t *testing.T) {
 
 // noting notes whether a hook was to be called in any case.
 type noting struct {
-	asker
+	host.Asker
 
 	again *[]bool
 }
 
 func (n noting) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	*n.again = append(*n.again, q.Again)
-	return n.asker.Ask(ctx, q)
+	return n.Asker.Ask(ctx, q)
 }
 
 // TestGoing: once an object that goes was finalized, or if it went before anything was done for it, it is left alone.
@@ -372,7 +373,7 @@ func TestWaitingForAName(t *testing.T) {
 			`{ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, uid: earlier, controller: true}]}`,
 			time.Second, "belongs to an earlier StatefulSet of this name",
 		},
-		"what is going": {`{deletionTimestamp: "2026-03-04T05:06:07Z", finalizers: [example.com/stays]}`, staleRetry, ""},
+		"what is going": {`{deletionTimestamp: "2026-03-04T05:06:07Z", finalizers: [example.com/stays]}`, host.StaleRetry, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first := object(t, `{apiVersion: v1, kind: Service, metadata: `+c.has+`}`)

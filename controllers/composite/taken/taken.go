@@ -75,7 +75,7 @@ func (n Names) stranger(found client.Object, name string) error {
 		who = fmt.Sprintf("%s %s controls it", ref.Kind, ref.Name)
 	}
 	if ref != nil && ref.UID == n.Parent.GetUID() {
-		who += ", and another controller made it"
+		who += ", and this controller did not make it"
 	} else if ref != nil && ref.Kind == n.Parent.GetKind() && ref.Name == n.Parent.GetName() {
 		return &Error{collectRetry, fmt.Sprintf(
 			"%s belongs to an earlier %s of this name, and the garbage collector has not deleted it yet", name, ref.Kind)}

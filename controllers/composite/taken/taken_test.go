@@ -57,7 +57,7 @@ func TestCheck(t *testing.T) {
 		"another controller's of the same parent": {func(o *unstructured.Unstructured) {
 			controlledBy(cats)(o)
 			o.SetLabels(map[string]string{"ours": "no"})
-		}, "another controller made it", 10 * time.Second},
+		}, "CatSet cats controls it, and this controller did not make it", 10 * time.Second},
 		"going": {func(o *unstructured.Unstructured) {
 			o.SetFinalizers([]string{"example.com/stays"})
 			o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1000, 0)})
