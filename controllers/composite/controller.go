@@ -23,6 +23,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/serverside"
+	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -128,7 +129,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	resync := r.resync.Take(req.NamespacedName)
 	again, err := r.guarded(ctx, parent, m, resync || m.refused)
 	m.refused = refused(err)
-	if err != nil && resync {
+	if _, waiting := taken.Only(err); err != nil && resync && !waiting { // what waits for a name has asked the hook
 		r.resync.Put(req.NamespacedName)
 	}
 	if err == nil {

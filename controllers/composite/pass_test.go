@@ -270,3 +270,36 @@ func TestAHookThatCountsItsCalls(t *testing.T) {
 		t.Errorf("%d writes in 4 seconds", n)
 	}
 }
+
+// TestWaitingForAName: a child whose name something else has is in the way of no other, and waits without a request.
+func TestWaitingForAName(t *testing.T) {
+	p := newPasses(t, catSpec)
+	stranger := fakeserver.Of(pods.Kind) // of the name of the first child
+	stranger.SetNamespace("default")
+	stranger.SetName("tom-2")
+	must(t, p.Raw.Create(t.Context(), stranger))
+	if result, err := p.pass(); err != nil || result.RequeueAfter != 10*time.Second {
+		t.Errorf("%+v, %v", result, err)
+	}
+	if got := strings.Join(p.WritesTo("Pod"), ", "); got != "create tom-0, create tom-1" {
+		t.Errorf("writes %s", got)
+	}
+	if got := p.updated(); !strings.HasPrefix(got, "False ChildExists: Pod tom-2 exists already and is not ours (nobody controls it") {
+		t.Error(got)
+	}
+	p.Forget()
+	p.due = true
+	for range 3 {
+		if result, err := p.pass(); err != nil || result.RequeueAfter != 10*time.Second {
+			t.Errorf("%+v, %v", result, err)
+		}
+	}
+	if got := p.Calls(); len(got) != 0 || p.due || len(p.events.Events("SyncError")) != 1 {
+		t.Errorf("requests %v, due %t, events %v", got, p.due, p.events.Events())
+	}
+	must(t, p.Raw.Delete(t.Context(), stranger))
+	p.settle()
+	if !p.all("a") {
+		t.Error(p.images())
+	}
+}

@@ -91,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	resync := r.resync.Take(req.NamespacedName)
 	err = r.pass(ctx, d, object, resync)
-	if err != nil && resync {
+	if _, waiting := taken.Only(err); err != nil && resync && !waiting { // what waits for a name has asked the hook
 		r.resync.Put(req.NamespacedName)
 	}
 	return r.outcome(ctx, object, err)

@@ -380,10 +380,14 @@ func TestWaitingForAName(t *testing.T) {
 			first.SetNamespace("default")
 			first.SetName("web-0")
 			w := newWorld(t, controller(t, "service-per-pod", perPod), servicePerPod, web(t, 3), first)
+			w.resync.due = true
 			for range 3 {
 				if result, err := w.reconcile(webRequest); err != nil || result.RequeueAfter != c.again {
 					t.Errorf("%+v, %v", result, err)
 				}
+			}
+			if w.resync.due != (c.again == host.StaleRetry) {
+				t.Errorf("the hook is asked in each pass: %t", w.resync.due)
 			}
 			if got, want := w.calls(), "patch StatefulSet web, create Service web-1, create Service web-2"; got != want {
 				t.Errorf("requests %s, want %s", got, want)
