@@ -16,6 +16,9 @@ import (
 // another one of the same name. The caller drops what it was about to do for it.
 var ErrGone = errors.New("it is gone")
 
+// ErrStale says that a decision rests on an old read. The caller drops the pass, and makes it again soon.
+var ErrStale = errors.New("the cache is behind")
+
 // Reread reads o again through live, which must not be a cache. It returns an error that wraps [ErrGone] if the object
 // is deleted, being deleted, or has another UID by now, and an API error if it could not be read (retry).
 func Reread(ctx context.Context, live client.Reader, o client.Object) (client.Object, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,14 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/cairn-dev/cairn/history/record"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
 // This file holds all writes to children.
 
 // act carries a plan out: what is to go goes, at once, and what is to be is made, slowly at first. One of the errors it
-// returns may wrap errStale: then the plan rests on an old read.
+// returns may wrap ownership.ErrStale: then the plan rests on an old read.
 func (r *reconciler) act(ctx context.Context, o *observed, d *decision) error {
 	p := d.plan
 	err := errors.Join(
@@ -47,7 +45,7 @@ func (r *reconciler) create(ctx context.Context, o *observed, c creation) error 
 	case err != nil:
 		return fmt.Errorf("create %s: %w", c.key, err)
 	case how == ownership.Taken:
-		return r.taken(ctx, o.parent, made, c.key)
+		return r.names(o.parent).Refused(ctx, r.live, made)
 	case how == ownership.Created:
 		log.FromContext(ctx).V(1).Info("Created", "child", c.key.String(), "revision", c.revision, "reason", c.reason)
 		return r.learn(ctx, o, made, c.object)
@@ -66,43 +64,6 @@ func (r *reconciler) learn(ctx context.Context, o *observed, made, desired *unst
 	return err
 }
 
-// taken says who has the name of a child. One that is going is waited for: its end wakes us.
-func (r *reconciler) taken(ctx context.Context, parent, wanted *unstructured.Unstructured, key record.Child) error {
-	found := ownership.Blank(wanted)
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(wanted), found)
-	switch {
-	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%w: %s was there and is gone", errStale, key)
-	case err != nil:
-		return fmt.Errorf("read %s, which exists already: %w", key, err)
-	}
-	return inTheWay(parent, found, key)
-}
-
-// takenRetry is after how long it is looked again whether a name is still somebody else's, and collectRetry whether it is
-// still that of a child which the garbage collector has to delete. No event tells.
-const takenRetry, collectRetry = 10 * time.Second, time.Second
-
-// inTheWay says what it means that a name which a parent wants for a child is that of found.
-func inTheWay(parent, found client.Object, key record.Child) error {
-	switch {
-	case found.GetDeletionTimestamp() != nil:
-		return fmt.Errorf("%w: the old %s is still going", errStale, key)
-	case metav1.IsControlledBy(found, parent):
-		return fmt.Errorf("%w: %s is there already", errStale, key)
-	}
-	who, ref := "nobody controls it, and the selector of the parent does not match its labels", metav1.GetControllerOf(found)
-	if ref != nil {
-		who = fmt.Sprintf("%s %s controls it", ref.Kind, ref.Name)
-	}
-	if ref != nil && ref.Kind == parent.GetObjectKind().GroupVersionKind().Kind && ref.Name == parent.GetName() {
-		return &faultError{Reason: "ChildExists", Again: collectRetry, Err: fmt.Errorf(
-			"%s belongs to an earlier %s of this name, and the garbage collector has not deleted it yet", key, ref.Kind)}
-	}
-	return &faultError{Reason: "ChildExists", Again: takenRetry, Err: fmt.Errorf(
-		"%s exists already and is not ours (%s); it is left alone. Delete or rename it, or let the hook use another name", key, who)}
-}
-
 // replace deletes the child that the plan was made from, unless it changed since. One that goes at once is made again
 // with it: the hook has said what it is to be.
 func (r *reconciler) replace(ctx context.Context, o *observed, d deletion) error {
@@ -111,7 +72,7 @@ func (r *reconciler) replace(ctx context.Context, o *observed, d deletion) error
 		return fmt.Errorf("delete %s: %w", d.key, err)
 	}
 	if !deleted {
-		return fmt.Errorf("%w: %s changed or went before it could be deleted", errStale, d.key)
+		return fmt.Errorf("%w: %s changed or went before it could be deleted", ownership.ErrStale, d.key)
 	}
 	log.FromContext(ctx).V(1).Info("Deleted", "child", d.key.String(), "reason", d.reason)
 	if d.instead == nil || !goesAtOnce(d.observed) {
@@ -137,7 +98,7 @@ func (r *reconciler) update(ctx context.Context, o *observed, u update) error {
 	if r.applier != nil {
 		out, err := r.applier.Apply(ctx, u.observed, r.owned(o.parent, u.object))
 		if err != nil {
-			return stale(err)
+			return err
 		}
 		r.ledger.Wrote(o.parent.GetUID(), r.resourceOf(u.key.GroupKind), out)
 		return nil
@@ -157,7 +118,7 @@ func (r *reconciler) update(ctx context.Context, o *observed, u update) error {
 	err = r.client.Patch(ctx, out, client.RawPatch(types.MergePatchType, body))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return fmt.Errorf("%w: %s changed before it could be updated", errStale, u.key)
+		return fmt.Errorf("%w: %s changed before it could be updated", ownership.ErrStale, u.key)
 	case err != nil:
 		return fmt.Errorf("update %s: %w", u.key, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -86,7 +85,6 @@ func variant(newest bool) string {
 // owned is what is applied of a desired child by server-side apply.
 func (r *reconciler) owned(parent, desired *unstructured.Unstructured) *unstructured.Unstructured {
 	o := desired.DeepCopy()
-	withoutSystemFields(o)
 	o.SetOwnerReferences(otherOwners(o))
 	return serverside.Owned(o, *metav1.NewControllerRef(parent, r.parent.Kind))
 }
@@ -109,7 +107,7 @@ func (c *comparison) settle(ctx context.Context) (bool, error) {
 	err := ownership.Each(doubts, func(d doubt) error {
 		if c.applier != nil {
 			_, err := c.applier.Try(ctx, variant(d.newest), d.observed, c.owned(c.parent, d.desired))
-			return stale(err)
+			return err
 		}
 		served, err := c.dryRun(ctx, d.desired)
 		if err == nil {
@@ -118,14 +116,6 @@ func (c *comparison) settle(ctx context.Context) (bool, error) {
 		return err
 	})
 	return len(doubts) > 0, err
-}
-
-// stale makes errStale of what an applier says of a child that changed.
-func stale(err error) error {
-	if errors.Is(err, serverside.ErrChanged) {
-		return fmt.Errorf("%w: %w", errStale, err)
-	}
-	return err
 }
 
 // dryRun asks what the API server makes of a desired child, by a dry run of its creation under a name that is free. A
@@ -168,13 +158,6 @@ func (r *reconciler) newChild(parent, desired *unstructured.Unstructured) (*unst
 	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
 	o.SetOwnerReferences(append(otherOwners(o), *metav1.NewControllerRef(parent, r.parent.Kind)))
 	return o, nil
-}
-
-// withoutSystemFields takes off what is the API server's to say: a hook may send back what it was told.
-func withoutSystemFields(o *unstructured.Unstructured) {
-	for _, field := range []string{"resourceVersion", "uid", "selfLink", "generation", "creationTimestamp", "managedFields"} {
-		unstructured.RemoveNestedField(o.Object, "metadata", field)
-	}
 }
 
 // otherOwners are the owner references that a hook asked for. A second controller is none of its business (O1).

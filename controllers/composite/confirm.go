@@ -16,7 +16,7 @@ import (
 
 // confirm checks, before the first write of this process for a parent, that the cache is not behind the API server, and so
 // again after an answer was lost. Whether the parent still asks for what is about to become its newest revision it asks
-// each time (H7). It returns an error that wraps errStale if the cache is behind.
+// each time (H7). It returns an error that wraps ownership.ErrStale if the cache is behind.
 func (r *reconciler) confirm(ctx context.Context, o *observed, d *decision) error {
 	if !d.writes() || o.parent.GetDeletionTimestamp() != nil {
 		return nil // whoever is going keeps nothing that could be lost
@@ -29,7 +29,7 @@ func (r *reconciler) confirm(ctx context.Context, o *observed, d *decision) erro
 		if fresh.GetGeneration() != o.parent.GetGeneration() {
 			r.ledger.Wrote(o.parent.GetUID(), r.parent.Resource.GroupResource(), fresh) // until then there is no point in asking again
 			return fmt.Errorf("%w: it shows generation %d of %s, and there is %d",
-				errStale, o.parent.GetGeneration(), r.describe(o.parent), fresh.GetGeneration())
+				ownership.ErrStale, o.parent.GetGeneration(), r.describe(o.parent), fresh.GetGeneration())
 		}
 		o.memory.confirmed = true
 	}
@@ -78,7 +78,7 @@ func confirmAll[T client.Object](
 	}
 	why, err := fresh.ConfirmIn(ctx, namespace, o.parent, selector, objects)
 	if err == nil && why != "" {
-		err = fmt.Errorf("%w: %s", errStale, why)
+		err = fmt.Errorf("%w: %s", ownership.ErrStale, why)
 	}
 	return err
 }

@@ -23,16 +23,13 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/serverside"
+	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
 // This file is one pass, from the request to the report. setup.go wires it to a host.
 
 const (
-	// unseenRetry is how long a pass waits for the caches to show our own writes if no event comes first.
-	unseenRetry = 100 * time.Millisecond
-	// staleRetry is how long a pass waits after it was found to rest on an old read.
-	staleRetry = 200 * time.Millisecond
 	// settle is how long a parent is left alone after its children were written. What becomes of them meanwhile is one
 	// question to the hook, and the next steps of a rollout are taken together.
 	settle = 100 * time.Millisecond
@@ -44,26 +41,10 @@ const (
 	statusEvery = time.Second
 )
 
-// errStale says that a pass rested on an old read. It is dropped and made again soon.
-var errStale = errors.New("the cache is behind")
-
-// asker is a sync or finalize hook.
-type asker interface {
-	Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error)
-}
-
 // relatedObjects are what a customize hook wants the others to be told.
 type relatedObjects interface {
 	GatherFor(ctx context.Context, q *hook.Question) ([]hook.Group, error)
 	Forget(parent types.UID)
-}
-
-// resyncs wake parents although nothing happened.
-type resyncs interface {
-	After(key types.NamespacedName, d time.Duration)
-	Take(key types.NamespacedName) bool
-	Put(key types.NamespacedName)
-	Forget(key types.NamespacedName)
 }
 
 // reconciler runs passes over the parents of one CompositeController.
@@ -77,9 +58,9 @@ type reconciler struct {
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	// sync is always there; finalize is nil if it is not declared.
-	sync, finalize asker
+	sync, finalize host.Asker
 	related        relatedObjects
-	resync         resyncs
+	resync         host.Resyncs
 	// writers and fresh write children, and confirm the cached ones, by kind. revisionWriter and freshRevisions do that for
 	// revisions.
 	writers        map[schema.GroupKind]ownership.Writer
@@ -140,25 +121,20 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if unseen != "" {
-		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", unseen)
-		return reconcile.Result{RequeueAfter: unseenRetry}, nil
+		return host.Unseen(ctx, unseen), nil
 	}
 	resync := r.resync.Take(req.NamespacedName)
 	again, err := r.guarded(ctx, parent, m, resync || m.refused)
 	m.refused = refused(err)
-	if err != nil && resync {
+	if _, waiting := taken.Only(err); err != nil && resync && !waiting { // what waits for a name has asked the hook
 		r.resync.Put(req.NamespacedName)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		m.busy = 0
 		return reconcile.Result{RequeueAfter: again}, nil
-	case errors.Is(err, errStale), errors.Is(err, host.ErrNotSynced):
-		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
-		return reconcile.Result{RequeueAfter: staleRetry}, nil
-	case errors.Is(err, ownership.ErrGone):
-		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
-		return reconcile.Result{}, nil // the cache will show it, and that wakes us if there is a new one
+	}
+	if soon, dropped := host.Dropped(ctx, err); dropped {
+		return soon, nil
 	}
 	return r.failed(ctx, parent, m, err)
 }
@@ -206,7 +182,7 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 	if actErr == nil {
 		actErr = d.blocked
 	}
-	if errors.Is(actErr, errStale) {
+	if errors.Is(actErr, ownership.ErrStale) {
 		return 0, actErr
 	}
 	if actErr != nil {

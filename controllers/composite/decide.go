@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/history/record"
 )
 
@@ -78,7 +79,8 @@ func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*dec
 	if !managed(o.parent) || d.answer.ChildrenPresence == hook.Absent {
 		d.plan = &plan{}
 	}
-	d.plan.creates, d.blocked = r.free(ctx, o, d.plan.creates)
+	names := r.names(o.parent)
+	d.plan.creates, d.blocked = taken.Free(d.plan.creates, func(c creation) error { return names.Check(ctx, r.cache, c.object) })
 	if o.log != nil {
 		d.revisions = o.log.writes(d.plan.claims, r.tidies(o.memory, d.plan))
 	}

@@ -54,7 +54,7 @@ func (r *reconciler) writeFinalizers(ctx context.Context, parent *unstructured.U
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%s: %w", r.describe(parent), ownership.ErrGone)
 	case apierrors.IsConflict(err):
-		return fmt.Errorf("%w: %w", errStale, err)
+		return fmt.Errorf("%w: %w", ownership.ErrStale, err)
 	case err != nil:
 		return fmt.Errorf("write the finalizer of %s: %w", r.describe(parent), err)
 	}

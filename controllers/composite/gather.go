@@ -13,6 +13,7 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/history/record"
 	"github.com/cairn-dev/cairn/ownership"
 )
@@ -87,7 +88,7 @@ func (r *reconciler) gatherKind(ctx context.Context, o *observed, kind host.Reso
 		return fmt.Errorf("claim the %s of %s: %w", kind.Resource.Resource, r.describe(o.parent), err)
 	}
 	if claimer.Lost {
-		return fmt.Errorf("%w: one of the %s changed while it was being adopted or released", errStale, kind.Resource.Resource)
+		return fmt.Errorf("%w: one of the %s changed while it was being adopted or released", ownership.ErrStale, kind.Resource.Resource)
 	}
 	group.Objects = claimed
 	for _, c := range claimed {
@@ -147,28 +148,17 @@ func (r *reconciler) gatherRevisions(ctx context.Context, o *observed) (*revisio
 		return nil, fmt.Errorf("claim the revisions of %s: %w", r.describe(o.parent), err)
 	}
 	if claimer.Lost {
-		return nil, fmt.Errorf("%w: a revision changed while it was being adopted or released", errStale)
+		return nil, fmt.Errorf("%w: a revision changed while it was being adopted or released", ownership.ErrStale)
 	}
 	return newLog(r.format, r.revisions, o.parent, claimed, func(name string) bool { return o.memory.taken[name] })
 }
 
-// free returns the children that can be made, and why one of the others cannot: something else has its name, as far as the
-// cache knows. What is in the way of one child is not in that of another, and to look costs no request.
-func (r *reconciler) free(ctx context.Context, o *observed, wanted []creation) (free []creation, blocked error) {
-	for _, c := range wanted {
-		found := ownership.Blank(c.object)
-		err := r.cache.Get(ctx, client.ObjectKeyFromObject(found), found)
-		if err == nil {
-			err = inTheWay(o.parent, found, c.key)
-		} else {
-			err = client.IgnoreNotFound(err)
-		}
-		switch {
-		case err == nil:
-			free = append(free, c)
-		case blocked == nil || errors.Is(err, errStale): // which is over sooner
-			blocked = err
-		}
+// names are those that a parent wants for its children.
+func (r *reconciler) names(parent *unstructured.Unstructured) taken.Names {
+	return taken.Names{
+		Parent:   parent,
+		Ours:     func(client.Object) bool { return true },
+		Describe: func(o *unstructured.Unstructured) string { return child(parent, o).String() },
+		Orphan:   "the selector of the parent does not match its labels",
 	}
-	return free, blocked
 }

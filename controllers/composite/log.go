@@ -11,6 +11,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -51,7 +52,7 @@ type revisionLog struct {
 // duplicate is a revision of which somebody made a copy, or the copy. What belongs to it belongs to of.
 type duplicate struct{ entry, of *entry }
 
-// newLog resolves a parent against its stored revisions. taken says which names others have. An error that wraps errStale
+// newLog resolves a parent against its stored revisions. taken says which names others have. An error that wraps ownership.ErrStale
 // says that the parent was read too early.
 func newLog(f *record.Format, decoded *revisionCache, parent *unstructured.Unstructured, stored []*v1alpha1.ControllerRevision,
 	taken func(name string) bool,
@@ -109,7 +110,7 @@ func (l *revisionLog) resolve(f *record.Format, parent *unstructured.Unstructure
 		return &faultError{Reason: "HistoryFull", Err: err}
 	}
 	if found.Kind == revision.Stale {
-		return fmt.Errorf("%w: %s", errStale, found.Reason)
+		return fmt.Errorf("%w: %s", ownership.ErrStale, found.Reason)
 	}
 	l.kind, l.reason, l.number, l.stamp, l.unreadable = found.Kind, found.Reason, found.Number, found.Stamp, found.Undecodable
 	l.number = max(1, l.number) // Metacontroller's revisions have none

@@ -15,6 +15,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/queue"
 )
 
 // TestForgetsChildren: a child that is gone takes with it what is remembered of it, and its end wakes whom it would have.
@@ -43,7 +44,7 @@ func TestForgetsChildren(t *testing.T) {
 	}
 	woken := false
 	h := &forgetting{
-		handler.Funcs{DeleteFunc: func(context.Context, event.DeleteEvent, queue) { woken = true }},
+		handler.Funcs{DeleteFunc: func(context.Context, event.DeleteEvent, queue.Queue) { woken = true }},
 		r.forgetChild(&host.Environment{Encoder: hook.NewEncoder(1)}),
 	}
 	h.Delete(t.Context(), event.DeleteEvent{Object: pod}, nil)

@@ -69,9 +69,9 @@ func (r *reconciler) createRevision(ctx context.Context, o *observed, w revision
 		return fmt.Errorf("record revision %s: %w", name, err)
 	case how == ownership.Taken:
 		o.memory.taken[name] = true
-		return fmt.Errorf("%w: the name %s of a revision is taken by another object", errStale, name)
+		return fmt.Errorf("%w: the name %s of a revision is taken by another object", ownership.ErrStale, name)
 	case how == ownership.Existed:
-		return fmt.Errorf("%w: revision %s exists, and the cache does not show it", errStale, name)
+		return fmt.Errorf("%w: revision %s exists, and the cache does not show it", ownership.ErrStale, name)
 	}
 	log.FromContext(ctx).Info("Recorded", "revision", w.number, "name", name, "reason", o.log.reason)
 	return nil
@@ -102,7 +102,7 @@ func (r *reconciler) updateRevision(ctx context.Context, o *observed, w revision
 	err = r.client.Patch(ctx, out, client.RawPatch(types.MergePatchType, raw))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return fmt.Errorf("%w: revision %s changed before it could be written", errStale, stored.Name)
+		return fmt.Errorf("%w: revision %s changed before it could be written", ownership.ErrStale, stored.Name)
 	case err != nil:
 		return fmt.Errorf("write revision %s: %w", stored.Name, err)
 	}
@@ -140,9 +140,9 @@ func (r *reconciler) kept(ctx context.Context, parent client.Object, original *e
 	fresh, err := ownership.Reread(ctx, r.live, original.object)
 	switch {
 	case errors.Is(err, ownership.ErrGone):
-		return fmt.Errorf("%w: %w", errStale, err)
+		return fmt.Errorf("%w: %w", ownership.ErrStale, err)
 	case err == nil && !metav1.IsControlledBy(fresh, parent):
-		return fmt.Errorf("%w: revision %s is not ours any more", errStale, original.revision.Name)
+		return fmt.Errorf("%w: revision %s is not ours any more", ownership.ErrStale, original.revision.Name)
 	}
 	return err
 }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -29,9 +31,6 @@ type faultError struct {
 	// Reason is one word, for the condition.
 	Reason string
 	Err    error
-	// Again, unless it is zero, is when to look again. It is set where somebody else has to do something, so that to try
-	// with a growing delay would only be later.
-	Again time.Duration
 }
 
 func (e *faultError) Error() string { return e.Err.Error() }
@@ -131,18 +130,21 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 	if fault, ok := errors.AsType[*hook.Error](failed); ok {
 		reason = string(fault.Reason)
 	}
-	waits, _ := failed.(*faultError) //nolint:errorlint // joined with another error it is retried as that one is
-	if text := reason + message; waits == nil || waits.Again == 0 || text != m.status.event {
+	if _, ok := errors.AsType[*taken.Error](failed); ok {
+		reason = "ChildExists"
+	}
+	waits, waiting := taken.Only(failed)
+	if text := reason + message; !waiting || text != m.status.event {
 		m.status.event = text
 		r.recorder.Eventf(parent, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", message) // repeats are counted
 	}
 	if err := r.writeFailure(ctx, parent, m, reason, message); err != nil {
-		failed = errors.Join(failed, err)
+		failed, waiting = errors.Join(failed, err), false
 	}
 	switch {
 	case unknownOwner(failed):
 		return reconcile.Result{RequeueAfter: unknownOwnerRetry}, nil
-	case waits != nil && failed == error(waits) && waits.Again > 0: //nolint:errorlint // as above
+	case waiting:
 		log.FromContext(ctx).V(1).Info("Waiting for somebody else", "reason", message)
 		return reconcile.Result{RequeueAfter: waits.Again}, nil
 	}
@@ -170,7 +172,7 @@ func (r *reconciler) later(
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{RequeueAfter: max(busy.After, unseenRetry)}, nil
+	return reconcile.Result{RequeueAfter: max(busy.After, host.UnseenRetry)}, nil
 }
 
 // writeFailure stores why a pass did not do what it should.
@@ -188,7 +190,7 @@ func (r *reconciler) writeFailure(ctx context.Context, parent *unstructured.Unst
 	if !o.statusDiffers(status) {
 		return nil
 	}
-	if err := r.writeStatus(ctx, parent, m, status); !errors.Is(err, errStale) {
+	if err := r.writeStatus(ctx, parent, m, status); !errors.Is(err, ownership.ErrStale) {
 		return err
 	}
 	return nil
@@ -215,7 +217,7 @@ func (r *reconciler) writeStatus(ctx context.Context, parent *unstructured.Unstr
 	err = r.client.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), body))
 	switch {
 	case apierrors.IsConflict(err):
-		return fmt.Errorf("%w: %w", errStale, err)
+		return fmt.Errorf("%w: %w", ownership.ErrStale, err)
 	case apierrors.IsNotFound(err):
 		return r.noStatus(ctx, parent, err)
 	case err != nil:

@@ -46,13 +46,8 @@ type settings struct {
 	format   *record.Format
 }
 
-// resolver finds resources by the name that the API server serves them under.
-type resolver interface {
-	Resource(apiVersion, resource string) (host.Resource, error)
-}
-
 // read returns what cc asks for. The error is for the author of cc, or says that something is not served yet.
-func read(cc *v1alpha1.CompositeController, resources resolver) (*settings, error) {
+func read(cc *v1alpha1.CompositeController, resources host.Resources) (*settings, error) {
 	spec := &cc.Spec
 	s := &settings{
 		name:         cc.Name,

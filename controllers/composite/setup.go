@@ -3,20 +3,16 @@ package composite
 import (
 	"context"
 	"errors"
-	"reflect"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
@@ -25,6 +21,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/queue"
 )
 
 // This file makes a running controller of each CompositeController: hooks, indexes, read-your-writes, and which event wakes
@@ -39,8 +36,6 @@ const (
 	servedSize   = 4096
 	revisionSize = 8192
 )
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Setup adds to mgr what runs a controller for each CompositeController there is. It returns an error if mgr cannot take
 // it. mgr's scheme must have the types of api/metacontroller/v1alpha1.
@@ -83,7 +78,7 @@ func Build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 		r.finalize = hooks.Finalize
 	}
 	related := env.NewRelated(hooks.Customize, hook.Version(cc.Spec.Hooks.Customize.EffectiveVersion()), s.parent)
-	resync := host.NewResync(period(cc), func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
+	resync := host.NewResync(cc.Spec.ResyncPeriodSeconds, func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
 	r.related, r.resync = related, resync
 	sources := append(r.sources(env), related.Source(), resync)
 	return &host.Controller{Reconciler: r, Sources: sources, Close: hooks.Close}, nil
@@ -96,13 +91,6 @@ func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settin
 	}
 	declared := cc.Spec.Hooks
 	return env.Hooks(told, declared.Sync, declared.Finalize, declared.Customize, cc.Spec.EndpointConfigs)
-}
-
-func period(cc *v1alpha1.CompositeController) time.Duration {
-	if cc.Spec.ResyncPeriodSeconds == nil {
-		return 0
-	}
-	return time.Duration(*cc.Spec.ResyncPeriodSeconds) * time.Second
 }
 
 // newReconciler returns a reconciler that lacks its hooks.
@@ -176,11 +164,10 @@ func (r *reconciler) parentEvents() handler.EventHandler {
 	}
 	return handler.Funcs{
 		CreateFunc: all.Create,
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			if statusOnly(e.ObjectOld, e.ObjectNew) {
-				return
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue.Queue) {
+			if !host.StatusOnly(e) {
+				all.Update(ctx, e, q)
 			}
-			all.Update(ctx, e, q)
 		},
 		DeleteFunc: all.Delete,
 	}
@@ -206,18 +193,9 @@ type forgetting struct {
 }
 
 // Delete implements [handler.EventHandler].
-func (f *forgetting) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
+func (f *forgetting) Delete(ctx context.Context, e event.DeleteEvent, q queue.Queue) {
 	f.forget(e.Object)
 	f.EventHandler.Delete(ctx, e, q)
-}
-
-// statusOnly reports whether an update changed nothing that ignoreStatusChanges looks at (Metacontroller).
-func statusOnly(before, after client.Object) bool {
-	return before.GetUID() == after.GetUID() &&
-		before.GetGeneration() == after.GetGeneration() &&
-		reflect.DeepEqual(before.GetLabels(), after.GetLabels()) &&
-		reflect.DeepEqual(before.GetAnnotations(), after.GetAnnotations()) &&
-		before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp())
 }
 
 // ours are the parents that a resync wakes.

@@ -100,7 +100,7 @@ func (w statusWriter) Patch(ctx context.Context, o client.Object, p client.Patch
 	return w.SubResourceWriter.Patch(ctx, o, p)
 }
 
-// patch sends an edit. The error wraps errStale if the object has changed since it was read.
+// patch sends an edit. The error wraps ownership.ErrStale if the object has changed since it was read.
 func (r *Reconciler) patch(
 	ctx context.Context, d *decorated, o *unstructured.Unstructured, e *edit, w patcher,
 ) (*unstructured.Unstructured, error) {
@@ -112,7 +112,7 @@ func (r *Reconciler) patch(
 	err = w.Patch(ctx, written, client.RawPatch(types.MergePatchType, body))
 	switch {
 	case apierrors.IsConflict(err):
-		return nil, fmt.Errorf("%w: %s has changed", errStale, describe(o))
+		return nil, fmt.Errorf("%w: %s has changed", ownership.ErrStale, describe(o))
 	case err != nil:
 		return nil, err
 	}
@@ -121,7 +121,8 @@ func (r *Reconciler) patch(
 	return written, nil
 }
 
-// attach writes the attachments: first what goes, then what changes, then what is new.
+// attach writes the attachments: first what goes, then what changes, then what is new. If all went well, the error says why
+// one that is missing could not be made.
 func (r *Reconciler) attach(ctx context.Context, o *observed, p *plan) error {
 	err := errors.Join(
 		ownership.Each(p.deletes, func(d deletion) error { return r.delete(ctx, o, d) }),
@@ -131,7 +132,10 @@ func (r *Reconciler) attach(ctx context.Context, o *observed, p *plan) error {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil // nothing can be made here any more, and nobody wants to read so
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return p.blocked
 }
 
 // delete removes the attachment that the plan was made from, unless it changed since.
@@ -150,7 +154,6 @@ func (r *Reconciler) update(ctx context.Context, o *observed, u update) error {
 	log.FromContext(ctx).V(1).Info("Changing an attachment", "attachment", describe(u.attachment), "reason", u.reason)
 	if r.applier != nil {
 		written, err := r.applier.Apply(ctx, u.attachment, owned(o, u.desired))
-		err = stale(err)
 		if err != nil {
 			return fmt.Errorf("apply %s (%s): %w", describe(u.attachment), u.reason, err)
 		}
@@ -185,15 +188,12 @@ func (r *Reconciler) create(ctx context.Context, o *observed, c creation) error 
 	if err != nil {
 		return fmt.Errorf("make %s: %w", describe(c.attachment), err)
 	}
-	how, err := r.writers[keyOf(attachment).GroupKind].Create(ctx, o.object, attachment, func(found client.Object) bool {
-		return found.GetAnnotations()[Annotation] == r.name
-	})
+	how, err := r.writers[keyOf(attachment).GroupKind].Create(ctx, o.object, attachment, r.made)
 	switch {
 	case err != nil:
 		return fmt.Errorf("make %s: %w", describe(c.attachment), err)
 	case how == ownership.Taken:
-		return fmt.Errorf("make %s: there is one already that %s did not make for this object, and it is left as it is",
-			describe(c.attachment), r.name)
+		return r.names(o.object).Refused(ctx, r.live, attachment)
 	case how == ownership.Created && r.applier != nil:
 		err = r.applier.Migrate(ctx, attachment)
 		r.wrote(o, attachment)

@@ -21,42 +21,23 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/serverside"
+	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
 // This file is one pass, from the request to its end. setup.go wires it to a host.
 
 const (
-	// unseenRetry is how long a pass waits for the caches to show our own writes if no event comes first.
-	unseenRetry = 100 * time.Millisecond
-	// staleRetry is how long a pass waits after it was found to rest on an old read.
-	staleRetry = 200 * time.Millisecond
 	// busyRetry is how long a hook is left alone that has too many requests and does not say for how long.
 	busyRetry = time.Second
 	// noteSize is how long the text of an event may be.
 	noteSize = 1000
 )
 
-// errStale says that a pass rested on an old read. It is dropped and made again soon.
-var errStale = errors.New("the cache is behind")
-
-// asker is a sync or finalize hook.
-type asker interface {
-	Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error)
-}
-
 // relatedObjects are what a customize hook wants the others to be told.
 type relatedObjects interface {
 	Gather(ctx context.Context, object *unstructured.Unstructured) ([]hook.Group, error)
 	Forget(object types.UID)
-}
-
-// resyncs wake objects although nothing happened.
-type resyncs interface {
-	After(key types.NamespacedName, d time.Duration)
-	Take(key types.NamespacedName) bool
-	Put(key types.NamespacedName)
-	Forget(key types.NamespacedName)
 }
 
 // Reconciler runs passes over the objects of one DecoratorController. [Setup] makes them.
@@ -69,10 +50,10 @@ type Reconciler struct {
 	ledger   *ownership.Ledger
 	recorder events.EventRecorder
 	// sync and finalize are nil if they are not declared.
-	sync, finalize asker
+	sync, finalize host.Asker
 	// related is there for every kind that is decorated.
 	related map[schema.GroupKind]relatedObjects
-	resync  resyncs
+	resync  host.Resyncs
 	// forgotten is told of objects that are gone.
 	forgotten func(object types.UID)
 	// writers write attachments, and fresh confirms the cached ones, by kind.
@@ -85,6 +66,8 @@ type Reconciler struct {
 	// confirmed are the UIDs of objects that were read past the cache, stated what became of their statuses. Losing an entry
 	// costs a request.
 	confirmed, stated sync.Map
+	// waiting is what objects were said to wait for, by UID, so that it is said once.
+	waiting sync.Map
 }
 
 // Reconcile runs one pass over one object: gather, ask, plan, act. A returned error is retried with a growing delay.
@@ -104,12 +87,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	if unseen != "" {
-		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", unseen)
-		return reconcile.Result{RequeueAfter: unseenRetry}, nil
+		return host.Unseen(ctx, unseen), nil
 	}
 	resync := r.resync.Take(req.NamespacedName)
 	err = r.pass(ctx, d, object, resync)
-	if err != nil && resync {
+	if _, waiting := taken.Only(err); err != nil && resync && !waiting { // what waits for a name has asked the hook
 		r.resync.Put(req.NamespacedName)
 	}
 	return r.outcome(ctx, object, err)
@@ -141,6 +123,8 @@ func (r *Reconciler) pass(ctx context.Context, d *decorated, object *unstructure
 		return err
 	}
 	p := makePlan(f)
+	names := r.names(object)
+	p.creates, p.blocked = taken.Free(p.creates, func(c creation) error { return names.Check(ctx, r.cache, c.attachment) })
 	if err := r.confirm(ctx, o, p); err != nil {
 		return err
 	}
@@ -153,18 +137,15 @@ func (r *Reconciler) pass(ctx context.Context, d *decorated, object *unstructure
 
 // outcome says what follows from the error of a pass, if there was one.
 func (r *Reconciler) outcome(ctx context.Context, object *unstructured.Unstructured, err error) (reconcile.Result, error) {
-	var busy *hook.TooManyRequestsError
-	logger := log.FromContext(ctx).V(1)
-	switch {
-	case err == nil:
+	if err == nil {
+		r.waiting.Delete(object.GetUID())
 		return reconcile.Result{}, nil
-	case errors.Is(err, errStale), errors.Is(err, host.ErrNotSynced):
-		logger.Info("Dropped a pass", "reason", err.Error())
-		return reconcile.Result{RequeueAfter: staleRetry}, nil
-	case errors.Is(err, ownership.ErrGone):
-		logger.Info("Dropped a pass", "reason", err.Error())
-		return reconcile.Result{}, nil // the cache will show it
-	case errors.As(err, &busy):
+	}
+	if soon, dropped := host.Dropped(ctx, err); dropped {
+		return soon, nil
+	}
+	logger := log.FromContext(ctx).V(1)
+	if busy, ok := errors.AsType[*hook.TooManyRequestsError](err); ok {
 		logger.Info("The hook is busy", "reason", err.Error())
 		return reconcile.Result{RequeueAfter: max(busy.After, busyRetry)}, nil
 	}
@@ -172,7 +153,14 @@ func (r *Reconciler) outcome(ctx context.Context, object *unstructured.Unstructu
 	if len(note) > noteSize {
 		note = strings.ToValidUTF8(note[:noteSize], "") + "…"
 	}
-	r.recorder.Eventf(object, nil, corev1.EventTypeWarning, "SyncError", "Sync", "%s", note)
+	waits, waiting := taken.Only(err)
+	if said, _ := r.waiting.Swap(object.GetUID(), note); !waiting || said != note {
+		r.recorder.Eventf(object, nil, corev1.EventTypeWarning, "SyncError", "Sync", "%s", note)
+	}
+	if waiting {
+		logger.Info("Waiting for somebody else", "reason", err.Error())
+		return reconcile.Result{RequeueAfter: waits.Again}, nil
+	}
 	return reconcile.Result{}, err
 }
 
@@ -190,6 +178,7 @@ func (r *Reconciler) forget(d *decorated, object client.Object) {
 	r.related[d.Kind.GroupKind()].Forget(uid)
 	r.forgetConfirmed(uid)
 	r.stated.Delete(uid)
+	r.waiting.Delete(uid)
 	r.forgotten(uid)
 	r.resync.Forget(requestFor(d, client.ObjectKeyFromObject(object)).NamespacedName)
 }

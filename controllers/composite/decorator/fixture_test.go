@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -341,6 +342,20 @@ func (p past) Get(ctx context.Context, key client.ObjectKey, o client.Object, op
 	}
 	u.Object = p.old.DeepCopy().Object
 	return nil
+}
+
+// unseen is a cache that does not show the objects of a kind.
+type unseen struct {
+	client.Reader
+
+	kind string
+}
+
+func (u unseen) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if o.GetObjectKind().GroupVersionKind().Kind == u.kind {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: u.kind}, key.Name)
+	}
+	return u.Reader.Get(ctx, key, o, opts...)
 }
 
 // empty is a cache in which no lists have arrived.

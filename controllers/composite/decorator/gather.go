@@ -16,6 +16,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -139,8 +140,13 @@ func withoutOwner(refs []metav1.OwnerReference, uid types.UID) []metav1.OwnerRef
 	return out
 }
 
+// names are those that the hook wants for the attachments of an object.
+func (r *Reconciler) names(object *unstructured.Unstructured) taken.Names {
+	return taken.Names{Parent: object, Ours: r.made, Describe: describe, Orphan: "nothing is adopted"}
+}
+
 // confirm checks, before the first step that takes something away from an object in this process, that the cache does not
-// show a past in which that was right. It returns an error that wraps errStale if it may.
+// show a past in which that was right. It returns an error that wraps ownership.ErrStale if it may.
 func (r *Reconciler) confirm(ctx context.Context, o *observed, p *plan) error {
 	uid := o.object.GetUID()
 	if _, done := r.confirmed.Load(uid); !done && (len(p.deletes) > 0 || len(p.updates) > 0) {
@@ -152,7 +158,7 @@ func (r *Reconciler) confirm(ctx context.Context, o *observed, p *plan) error {
 		case fresh.GetUID() != uid:
 			return fmt.Errorf("%s: %w: its UID is %s now", describe(o.object), ownership.ErrGone, fresh.GetUID())
 		case fresh.GetResourceVersion() != o.object.GetResourceVersion():
-			return fmt.Errorf("%w: it does not show %s as it is", errStale, describe(o.object))
+			return fmt.Errorf("%w: it does not show %s as it is", ownership.ErrStale, describe(o.object))
 		}
 		r.confirmed.Store(uid, struct{}{})
 	}
@@ -171,7 +177,7 @@ func (r *Reconciler) confirm(ctx context.Context, o *observed, p *plan) error {
 			return err
 		}
 		if why != "" {
-			return fmt.Errorf("%w: %s", errStale, why)
+			return fmt.Errorf("%w: %s", ownership.ErrStale, why)
 		}
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
 )
 
 // TestServicePerPod is the whole life of the example: made, changed, scaled, drifted, taken out; and no request at all in a
@@ -218,14 +219,14 @@ func TestResyncAfter(t *testing.T) {
 
 // noting notes whether a hook was to be called in any case.
 type noting struct {
-	asker
+	host.Asker
 
 	again *[]bool
 }
 
 func (n noting) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	*n.again = append(*n.again, q.Again)
-	return n.asker.Ask(ctx, q)
+	return n.Asker.Ask(ctx, q)
 }
 
 // TestGoing: once an object that goes was finalized, or if it went before anything was done for it, it is left alone.
@@ -340,9 +341,9 @@ func TestStranger(t *testing.T) {
 			change(stranger)
 			w := newWorld(t, controller(t, "service-per-pod", perPod), servicePerPod, web(t, 3), stranger)
 			before := w.get(services, "web-1")
-			_, err := w.reconcile(webRequest)
-			if err == nil {
-				t.Fatal("no error")
+			result, err := w.reconcile(webRequest)
+			if err != nil || result.RequeueAfter != 10*time.Second {
+				t.Errorf("%+v, %v", result, err)
 			}
 			if got := w.events.Events("SyncError"); len(got) != 1 || !strings.Contains(got[0], "Service default/web-1") {
 				t.Errorf("events %v", got)
@@ -357,6 +358,64 @@ func TestStranger(t *testing.T) {
 				t.Errorf("services %v after the opt-out", got)
 			}
 		})
+	}
+}
+
+// TestWaitingForAName: an attachment whose name something else has is in the way of no other, and waits without a request.
+func TestWaitingForAName(t *testing.T) {
+	for name, c := range map[string]struct {
+		has   string // metadata of what has the name
+		again time.Duration
+		why   string
+	}{
+		"a stranger": {`{}`, 10 * time.Second, "(nobody controls it, and nothing is adopted)"},
+		"what an earlier object of the name has left": {
+			`{ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, uid: earlier, controller: true}]}`,
+			time.Second, "belongs to an earlier StatefulSet of this name",
+		},
+		"what is going": {`{deletionTimestamp: "2026-03-04T05:06:07Z", finalizers: [example.com/stays]}`, host.StaleRetry, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := object(t, `{apiVersion: v1, kind: Service, metadata: `+c.has+`}`)
+			first.SetNamespace("default")
+			first.SetName("web-0")
+			w := newWorld(t, controller(t, "service-per-pod", perPod), servicePerPod, web(t, 3), first)
+			w.resync.due = true
+			for range 3 {
+				if result, err := w.reconcile(webRequest); err != nil || result.RequeueAfter != c.again {
+					t.Errorf("%+v, %v", result, err)
+				}
+			}
+			if w.resync.due != (c.again == host.StaleRetry) {
+				t.Errorf("the hook is asked in each pass: %t", w.resync.due)
+			}
+			if got, want := w.calls(), "patch StatefulSet web, create Service web-1, create Service web-2"; got != want {
+				t.Errorf("requests %s, want %s", got, want)
+			}
+			if got := w.events.Events(); len(got) != min(1, len(c.why)) || !strings.Contains(strings.Join(got, ""), c.why) {
+				t.Errorf("events %v", got)
+			}
+			w.edit(services, "web-0", func(o *unstructured.Unstructured) { o.SetFinalizers(nil) })
+			if w.get(services, "web-0") != nil {
+				must(t, w.Raw.Delete(t.Context(), first))
+			}
+			w.Forget()
+			w.mustReconcile(webRequest)
+			if got := w.calls(); got != "create Service web-0" {
+				t.Errorf("requests when the name is free: %s", got)
+			}
+		})
+	}
+}
+
+// TestUnseenStranger: that a name is taken may be known to the API server only.
+func TestUnseenStranger(t *testing.T) {
+	stranger := object(t, `{apiVersion: v1, kind: Service, metadata: {namespace: default, name: web-0}}`)
+	w := newWorld(t, controller(t, "service-per-pod", perPod), servicePerPod, web(t, 1), stranger)
+	w.r.cache = unseen{w.r.cache, "Service"}
+	_, err := w.reconcile(webRequest)
+	if err == nil || !strings.Contains(err.Error(), "Service default/web-0 exists already and is not ours") {
+		t.Errorf("error %v", err)
 	}
 }
 

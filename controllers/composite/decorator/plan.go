@@ -64,6 +64,8 @@ type plan struct {
 	deletes []deletion
 	updates []update
 	creates []creation
+	// blocked says why an attachment that is missing is not made, nil if all are.
+	blocked error
 }
 
 // deletion is an attachment that goes, and why.

@@ -2,7 +2,6 @@ package decorator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +22,7 @@ import (
 func (r *Reconciler) compare(ctx context.Context, o *observed, attachment, desired *unstructured.Unstructured) (apply.Result, error) {
 	if r.applier != nil {
 		same, err := r.applier.Try(ctx, "", attachment, owned(o, desired))
-		return apply.Result{Object: desired.Object, Changed: !same, Content: !same}, stale(err)
+		return apply.Result{Object: desired.Object, Changed: !same, Content: !same}, err
 	}
 	known := r.served.of(attachment, desired)
 	result, err := r.memo.Child("", attachment, desired, known)
@@ -45,14 +44,6 @@ func (r *Reconciler) compare(ctx context.Context, o *observed, attachment, desir
 // owned is what is applied of a desired attachment by server-side apply.
 func owned(o *observed, desired *unstructured.Unstructured) *unstructured.Unstructured {
 	return serverside.Owned(desired, *metav1.NewControllerRef(o.object, o.resource.Kind))
-}
-
-// stale makes errStale of what an applier says of an attachment that changed.
-func stale(err error) error {
-	if errors.Is(err, serverside.ErrChanged) {
-		return fmt.Errorf("%w: %w", errStale, err)
-	}
-	return err
 }
 
 // dryRun asks the API server what it makes of an attachment, under a name that is free. It returns nil if that is refused:

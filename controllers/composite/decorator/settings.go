@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
@@ -47,13 +48,8 @@ type settings struct {
 	finalizes bool
 }
 
-// resolver finds resources by the name that the API server serves them under.
-type resolver interface {
-	Resource(apiVersion, resource string) (host.Resource, error)
-}
-
 // read returns what dc asks for. The error is for the author of dc, or says that something is not served yet.
-func read(dc *v1alpha1.DecoratorController, r resolver) (*settings, error) {
+func read(dc *v1alpha1.DecoratorController, r host.Resources) (*settings, error) {
 	s := &settings{
 		name:      dc.Name,
 		methods:   map[schema.GroupKind]v1alpha1.ChildUpdateMethod{},
@@ -84,7 +80,7 @@ func read(dc *v1alpha1.DecoratorController, r resolver) (*settings, error) {
 	return s, nil
 }
 
-func readResource(spec *v1alpha1.DecoratorResource, r resolver) (*decorated, error) {
+func readResource(spec *v1alpha1.DecoratorResource, r host.Resources) (*decorated, error) {
 	resource, err := r.Resource(spec.APIVersion, spec.Resource)
 	if err != nil {
 		return nil, err
@@ -152,9 +148,9 @@ func (s *settings) manages(o *unstructured.Unstructured) bool {
 	})
 }
 
-// made reports whether o is an attachment of this controller, as far as o can tell.
-func (s *settings) made(o *unstructured.Unstructured) bool {
-	return o.GetAnnotations()[Annotation] == s.name
+// made reports whether o is an attachment of this controller, as far as o can tell. A nil o is none.
+func (s *settings) made(o client.Object) bool {
+	return o != nil && o.GetAnnotations()[Annotation] == s.name
 }
 
 // of returns the decorated resource of a kind, in whatever version, or nil.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -135,11 +134,8 @@ func (b *builder) hooks(dc *v1alpha1.DecoratorController, s *settings) (*host.Ho
 
 // sources wake objects: for their own changes, for those of attachments and of related objects, and from time to time.
 func (b *builder) sources(ctx context.Context, dc *v1alpha1.DecoratorController, r *Reconciler, h *host.Hooks) []source.Source {
-	var period time.Duration
-	if seconds := dc.Spec.ResyncPeriodSeconds; seconds != nil {
-		period = max(time.Duration(*seconds)*time.Second, time.Second)
-	}
-	resync := host.NewResync(period, func() []types.NamespacedName { return r.everything(ctx) }, b.env.Clock)
+	everything := func() []types.NamespacedName { return r.everything(ctx) }
+	resync := host.NewResync(dc.Spec.ResyncPeriodSeconds, everything, b.env.Clock)
 	r.resync = resync
 	out := []source.Source{resync}
 	version := hook.Version(dc.Spec.Hooks.Customize.EffectiveVersion())

@@ -2,7 +2,6 @@ package decorator
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -32,21 +32,13 @@ func (r *Reconciler) objectEvents(d *decorated) handler.EventHandler {
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
 				r.forget(d, e.ObjectOld)
-			} else if d.ignoreStatus && !told(e.ObjectOld, e.ObjectNew) {
+			} else if d.ignoreStatus && host.StatusOnly(e) {
 				return
 			}
 			own.Update(ctx, e, q)
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { r.forget(d, e.Object) },
 	}
-}
-
-// told reports whether an update is one of what people write into an object, and not of its status only.
-func told(before, after client.Object) bool {
-	return before.GetGeneration() != after.GetGeneration() ||
-		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
-		!maps.Equal(before.GetAnnotations(), after.GetAnnotations()) ||
-		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
 }
 
 // attachmentEvents wakes the objects that attachments of this controller belong to.
@@ -66,7 +58,7 @@ func (r *Reconciler) attachmentEvents() handler.EventHandler {
 // owners returns the objects that a change of an attachment concerns. before is nil for one that is new, after for one that
 // is gone. What another controller has attached concerns nobody; what lost our annotation does.
 func (r *Reconciler) owners(ctx context.Context, before, after client.Object) []reconcile.Request {
-	if !r.madeByUs(before) && !r.madeByUs(after) {
+	if !r.made(before) && !r.made(after) {
 		return nil
 	}
 	attachment := after
@@ -96,10 +88,6 @@ func (r *Reconciler) owns(ctx context.Context, d *decorated, name types.Namespac
 	object.SetGroupVersionKind(d.Kind)
 	err := r.cache.Get(ctx, name, object)
 	return err == nil && object.GetUID() == uid && r.concerns(d, object)
-}
-
-func (r *Reconciler) madeByUs(o client.Object) bool {
-	return o != nil && o.GetAnnotations()[Annotation] == r.name
 }
 
 // everything returns all objects that the controller has to do with, as requests name them.

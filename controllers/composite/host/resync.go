@@ -39,14 +39,15 @@ type Resync struct {
 	order appointments
 }
 
-// NewResync returns a source that wakes what list returns once in each period, a second at least. With period 0 there is no
+// NewResync returns a source that wakes what list returns every so many seconds, one at least. Nil says that there is no
 // such period, and list is not called. list must be quick, as from a cache.
-func NewResync(period time.Duration, list func() []types.NamespacedName, c clock.WithTicker) *Resync {
-	if period > 0 {
-		period = max(period, shortest)
+func NewResync(periodSeconds *int32, list func() []types.NamespacedName, c clock.WithTicker) *Resync {
+	var period time.Duration
+	if periodSeconds != nil {
+		period = max(time.Duration(*periodSeconds)*time.Second, shortest)
 	}
 	return &Resync{
-		period: max(period, 0), list: list, clock: c, sooner: make(chan struct{}, 1),
+		period: period, list: list, clock: c, sooner: make(chan struct{}, 1),
 		later: map[types.NamespacedName]time.Time{}, due: map[types.NamespacedName]struct{}{},
 	}
 }

@@ -43,13 +43,13 @@ func parent(name string) types.NamespacedName {
 }
 
 // resyncing runs a resync under a clock that only step moves.
-func resyncing(t *testing.T, period time.Duration, list func() []types.NamespacedName, test func(r *Resync, q *woken, step func(time.Duration))) {
+func resyncing(t *testing.T, periodSeconds *int32, list func() []types.NamespacedName, test func(r *Resync, q *woken, step func(time.Duration))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c, q := clocktesting.NewFakeClock(time.Unix(1000, 0)), &woken{}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		r := NewResync(period, list, c)
+		r := NewResync(periodSeconds, list, c)
 		if err := r.Start(ctx, q); err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func resyncing(t *testing.T, period time.Duration, list func() []types.Namespace
 
 func TestResyncPeriod(t *testing.T) {
 	parents := []types.NamespacedName{parent("a"), parent("b")}
-	resyncing(t, 10*time.Second, func() []types.NamespacedName { return parents }, func(r *Resync, q *woken, step func(time.Duration)) {
+	resyncing(t, new(int32(10)), func() []types.NamespacedName { return parents }, func(r *Resync, q *woken, step func(time.Duration)) {
 		step(9 * time.Second)
 		if q.take() != "" || r.Take(parent("a")) {
 			t.Error("woken before its time")
@@ -97,7 +97,7 @@ func TestResyncPeriod(t *testing.T) {
 
 func TestResyncPeriodIsASecondAtLeast(t *testing.T) {
 	list := func() []types.NamespacedName { return []types.NamespacedName{parent("a")} }
-	resyncing(t, time.Millisecond, list, func(_ *Resync, q *woken, step func(time.Duration)) {
+	resyncing(t, new(int32), list, func(_ *Resync, q *woken, step func(time.Duration)) {
 		step(999 * time.Millisecond)
 		if got := q.take(); got != "" {
 			t.Error(got)
@@ -110,7 +110,7 @@ func TestResyncPeriodIsASecondAtLeast(t *testing.T) {
 }
 
 func TestResyncOnce(t *testing.T) {
-	resyncing(t, 0, nil, func(r *Resync, q *woken, step func(time.Duration)) {
+	resyncing(t, nil, nil, func(r *Resync, q *woken, step func(time.Duration)) {
 		r.After(parent("a"), 10*time.Second)
 		r.After(parent("b"), 5*time.Second)
 		r.After(parent("a"), 3*time.Second)
@@ -149,7 +149,7 @@ func TestResyncOnce(t *testing.T) {
 }
 
 func TestResyncOfManyAtOnce(t *testing.T) {
-	resyncing(t, 0, nil, func(r *Resync, q *woken, step func(time.Duration)) {
+	resyncing(t, nil, nil, func(r *Resync, q *woken, step func(time.Duration)) {
 		for name := range strings.FieldsSeq("e d c b a") {
 			r.After(parent(name), time.Duration(name[0])*time.Second)
 		}
@@ -169,7 +169,7 @@ func TestResyncSurvivesItsList(t *testing.T) {
 		}
 		return []types.NamespacedName{parent("a")}
 	}
-	resyncing(t, time.Second, list, func(_ *Resync, q *woken, step func(time.Duration)) {
+	resyncing(t, new(int32(1)), list, func(_ *Resync, q *woken, step func(time.Duration)) {
 		step(time.Second)
 		step(time.Second)
 		if got := q.take(); got != "a" || calls != 2 {

@@ -11,7 +11,6 @@ package serverside
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,10 +27,6 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/ownership"
 )
-
-// ErrChanged says that a child is not what it was when it was read, by somebody's write or by ours. The caller drops the
-// pass, and looks again soon.
-var ErrChanged = errors.New("it is not what it was")
 
 // Applier applies children under one name. It is safe for concurrent use. Make one with [New].
 type Applier struct {
@@ -50,15 +45,10 @@ func New(c client.Client, live client.Reader, fieldManager string, size int) *Ap
 // Client returns a client whose creates are by the applier's name, as [Applier.Migrate] asks for.
 func (a *Applier) Client() client.Client { return client.WithFieldOwner(a.client, a.manager) }
 
-// Owned returns what is applied of a desired child: what the hook said, without the annotation of the other strategy, and
-// the reference of its parent, which would be gone otherwise.
+// Owned returns what is applied of a desired child: what is the hook's to say ([apply.Own], which leaves out the annotation
+// of the other strategy as well), and the reference of its parent, which would be gone otherwise.
 func Owned(desired *unstructured.Unstructured, parent metav1.OwnerReference) *unstructured.Unstructured {
-	o := desired.DeepCopy()
-	annotations := o.GetAnnotations()
-	if delete(annotations, apply.LastApplied); len(annotations) == 0 {
-		annotations = nil
-	}
-	o.SetAnnotations(annotations)
+	o := (&unstructured.Unstructured{Object: apply.Own(desired.Object)}).DeepCopy()
 	o.SetOwnerReferences(append(o.GetOwnerReferences(), parent))
 	return o
 }
@@ -88,8 +78,9 @@ func (a *Applier) Known(variant string, observed, owned *unstructured.Unstructur
 }
 
 // Try asks the API server what applying owned would make of a child, by a dry run, unless that is known. It is not the same
-// if the API server refuses to apply it: then it takes another child. An error that wraps [ErrChanged] comes as well when
-// fields were handed over, which is a write; any other is the API server's (retry).
+// if the API server refuses to apply it: then it takes another child. An error that wraps [ownership.ErrStale] says that
+// the child has changed since it was read, or that its fields were handed over, which is a write; any other is the API
+// server's (retry).
 func (a *Applier) Try(ctx context.Context, variant string, observed, owned *unstructured.Unstructured) (same bool, err error) {
 	if same, known := a.Known(variant, observed, owned); known {
 		return same, nil
@@ -109,8 +100,8 @@ func (a *Applier) Try(ctx context.Context, variant string, observed, owned *unst
 	return t.same, nil
 }
 
-// Apply applies owned to exactly the child that was read, and returns what the API server makes of it. Errors are the API
-// server's, but for [ErrChanged].
+// Apply applies owned to exactly the child that was read, and returns what the API server makes of it. An error that wraps
+// [ownership.ErrStale] says that the child has changed since; any other is the API server's.
 func (a *Applier) Apply(
 	ctx context.Context, observed, owned *unstructured.Unstructured, opts ...client.ApplyOption,
 ) (*unstructured.Unstructured, error) {
@@ -120,7 +111,7 @@ func (a *Applier) Apply(
 	opts = append(opts, client.ForceOwnership, client.FieldOwner(a.manager))
 	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), opts...)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("apply %s: %w", describe(observed), ErrChanged)
+		return nil, fmt.Errorf("%w: %s changed before it could be applied", ownership.ErrStale, describe(observed))
 	}
 	return o, err
 }
@@ -158,7 +149,7 @@ func (a *Applier) migrateLive(ctx context.Context, observed *unstructured.Unstru
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(observed), live)
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%s: %w", describe(observed), ErrChanged)
+		return fmt.Errorf("%w: %s is gone", ownership.ErrStale, describe(observed))
 	case err != nil:
 		return fmt.Errorf("read %s: %w", describe(observed), err)
 	}
@@ -167,7 +158,7 @@ func (a *Applier) migrateLive(ctx context.Context, observed *unstructured.Unstru
 			return err
 		}
 	}
-	return fmt.Errorf("the fields of %s have changed hands: %w", describe(observed), ErrChanged)
+	return fmt.Errorf("%w: the fields of %s have changed hands", ownership.ErrStale, describe(observed))
 }
 
 // content is the part of a child that an apply is about.

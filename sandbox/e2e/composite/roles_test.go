@@ -50,6 +50,8 @@ type audit struct {
 	denied []string
 	// namespaces are those of lists and watches, by resource; "" stands for all.
 	namespaces map[string]map[string]bool
+	// early is what somebody else does just before the next request of a kind, by that.
+	early map[string]func()
 }
 
 var requests = &apirequest.RequestInfoFactory{
@@ -57,13 +59,16 @@ var requests = &apirequest.RequestInfoFactory{
 }
 
 func newAudit() *audit {
-	return &audit{used: map[string]bool{}, namespaces: map[string]map[string]bool{}}
+	return &audit{used: map[string]bool{}, namespaces: map[string]map[string]bool{}, early: map[string]func(){}}
 }
 
 // wrap goes into [rest.Config.Wrap].
 func (a *audit) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		info, err := requests.NewRequestInfo(req)
+		if err == nil && info.IsResourceRequest && req.URL.Query().Get("dryRun") == "" {
+			a.letGoFirst(info.Verb + " " + named(info.APIGroup, info.Resource, info.Subresource))
+		}
 		resp, failed := next.RoundTrip(req)
 		if err != nil || !info.IsResourceRequest {
 			return resp, failed
@@ -83,6 +88,23 @@ func (a *audit) wrap(next http.RoundTripper) http.RoundTripper {
 		}
 		return resp, failed
 	})
+}
+
+// justBefore lets somebody else do something just before the next request of a kind is sent, so that no cache shows it yet.
+func (a *audit) justBefore(what string, do func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.early[what] = do
+}
+
+func (a *audit) letGoFirst(what string) {
+	a.mu.Lock()
+	do := a.early[what]
+	delete(a.early, what)
+	a.mu.Unlock()
+	if do != nil {
+		do()
+	}
 }
 
 func (a *audit) did(what string) bool {
@@ -278,10 +300,15 @@ func rolesAreExact(t *testing.T, fieldManager string) {
 		}
 		return nil
 	})
-	// Names that are taken are looked at, of a child and of a revision.
-	l.create(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "web-2"},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "other"}}},
+	// Names that are taken are looked at, of a child and of a revision, if the cache does not show by whom.
+	a.justBefore("create pods", func() {
+		stranger := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "web-2"},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "other"}}},
+		}
+		if err := l.Create(l.Context(), stranger); err != nil {
+			l.Error(err)
+		}
 	})
 	l.scale(set, 3)
 	l.reports(set, "ChildExists", "web-2")
@@ -436,7 +463,11 @@ func decoratorRolesAreExact(t *testing.T, fieldManager string) {
 		}
 		return nil
 	})
-	l.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "taken"}})
+	a.justBefore("create configmaps", func() {
+		if err := l.Create(l.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "taken"}}); err != nil {
+			l.Error(err)
+		}
+	})
 	l.attach("one", "taken")
 	l.scale(set, 4)
 	for _, what := range []string{"get configmaps", "patch sets.test.cairn.dev/status"} {

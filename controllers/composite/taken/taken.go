@@ -1,0 +1,108 @@
+// Package taken looks for what has the name of a child that is to be made. Such a child waits, and is in the way of no
+// other: ownership.SlowStart would stop at it. To look costs no request where the reader is a cache.
+//
+// What may not come in: writes, adoption, and what anybody wants children to be.
+package taken
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// strangerRetry is after how long it is looked again whether a name is still somebody else's, and collectRetry whether it
+// is still that of a child which the garbage collector has to delete. No event tells.
+const strangerRetry, collectRetry = 10 * time.Second, time.Second
+
+// Error says that something which is left alone has the name of a child. Show it on the parent, and look again after
+// Again: somebody else has to do something, and to try with a growing delay would only be later.
+type Error struct {
+	Again time.Duration
+	text  string
+}
+
+func (e *Error) Error() string { return e.text }
+
+// Only returns err as an *[Error] if it is nothing else. What is joined with another error is retried as that one is.
+func Only(err error) (*Error, bool) {
+	e, ok := err.(*Error) //nolint:errorlint // see above
+	return e, ok
+}
+
+// Names are those of the children of one parent.
+type Names struct {
+	// Parent is the object as it was read.
+	Parent *unstructured.Unstructured
+	// Ours reports whether an object that Parent controls is a child.
+	Ours func(found client.Object) bool
+	// Describe names a child for people.
+	Describe func(child *unstructured.Unstructured) string
+	// Orphan says why an object that nobody controls is no child.
+	Orphan string
+}
+
+// Check returns nil if nothing that reader knows has the name of child. It returns an *[Error] if that is to be left alone,
+// an error that wraps [ownership.ErrStale] if it is a child that a newer read would show, or one that is going, and any
+// other error if it could not be read (retry).
+func (n Names) Check(ctx context.Context, reader client.Reader, child *unstructured.Unstructured) error {
+	found := ownership.Blank(child)
+	err := reader.Get(ctx, client.ObjectKeyFromObject(child), found)
+	name := n.Describe(child)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read who has the name of %s: %w", name, err)
+	case found.GetDeletionTimestamp() != nil:
+		return fmt.Errorf("%w: the old %s is still going", ownership.ErrStale, name)
+	case metav1.IsControlledBy(found, n.Parent) && n.Ours(found):
+		return fmt.Errorf("%w: %s is there already", ownership.ErrStale, name)
+	}
+	return n.stranger(found, name)
+}
+
+func (n Names) stranger(found client.Object, name string) error {
+	who, ref := "nobody controls it, and "+n.Orphan, metav1.GetControllerOf(found)
+	if ref != nil {
+		who = fmt.Sprintf("%s %s controls it", ref.Kind, ref.Name)
+	}
+	if ref != nil && ref.UID == n.Parent.GetUID() {
+		who += ", and this controller did not make it"
+	} else if ref != nil && ref.Kind == n.Parent.GetKind() && ref.Name == n.Parent.GetName() {
+		return &Error{collectRetry, fmt.Sprintf(
+			"%s belongs to an earlier %s of this name, and the garbage collector has not deleted it yet", name, ref.Kind)}
+	}
+	return &Error{strangerRetry, fmt.Sprintf(
+		"%s exists already and is not ours (%s); it is left alone. Delete or rename it, or let the hook use another name", name, who)}
+}
+
+// Refused says why a creation was refused because the name of child exists: what live, which must not be a cache, knows of
+// it. The errors are those of [Names.Check], and there is always one.
+func (n Names) Refused(ctx context.Context, live client.Reader, child *unstructured.Unstructured) error {
+	if err := n.Check(ctx, live, child); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %s was there and is gone", ownership.ErrStale, n.Describe(child))
+}
+
+// Free returns the children that can be made, and why one of the others cannot: of several reasons, one that is over sooner.
+// check is that of a child: see [Names.Check].
+func Free[T any](wanted []T, check func(T) error) (free []T, blocked error) {
+	for _, child := range wanted {
+		switch err := check(child); {
+		case err == nil:
+			free = append(free, child)
+		case blocked == nil || errors.Is(err, ownership.ErrStale): // which is over sooner
+			blocked = err
+		}
+	}
+	return free, blocked
+}
