@@ -4,9 +4,12 @@
 // The controllers are real, with their real goroutines, work queues and controller-runtime, in a bubble of
 // testing/synctest, where time is simulated. They see a [ctrl.Manager] of ours (manager.go), caches that the scheduler
 // fills (informer.go, cache.go) and a client whose requests wait until the scheduler serves them (process.go, serve.go),
-// against the API server of package model. step.go is the scheduler, cluster.go the machines and kubelets, person.go the
-// user, calm.go how a world comes to rest. When it does, package check judges the history, by what each pass could know:
-// knowledge.go takes that down. stage.go lets a scenario direct a world instead of chance.
+// against the API server of package model. Controllers that people describe run without what starts them in a manager
+// (hosted.go); they have their objects without Go types (view.go), and the world plays their hook (hook.go).
+//
+// step.go is the scheduler, cluster.go the machines and kubelets, person.go the user, calm.go how a world comes to rest.
+// When it does, package check judges the history, by what each pass could know: knowledge.go takes that down. stage.go lets
+// a scenario direct a world instead of chance.
 //
 // A controller is added by describing its kind and what users do to it (kind.go): daemonset.go is an example.
 //
