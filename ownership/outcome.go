@@ -13,6 +13,9 @@ import (
 // failed itself. Of several joined errors, one is enough. A [Ledger] cannot wait for such a write, so that the caller
 // tells its [Confirmer] to forget the parent, and the next step waits for a consistent list.
 func OutcomeUnknown(err error) bool {
+	if err == ErrStale || err == ErrGone { //nolint:errorlint // as below
+		return false // it says what there is
+	}
 	switch e := err.(type) { //nolint:errorlint // it looks at every error there is inside
 	case nil:
 		return false

@@ -33,6 +33,9 @@ func TestOutcomeUnknown(t *testing.T) {
 		"several refusals":              {errors.Join(forbidden, forbidden), false},
 		"several, wrapped, one is open": {fmt.Errorf("act: %w", errors.Join(forbidden, fmt.Errorf("x: %w", failed))), true},
 		"a status without a code":       {&apierrors.StatusError{}, false},
+		"a stale read":                  {fmt.Errorf("%w: changed", ErrStale), false},
+		"a stale read and a failure":    {errors.Join(ErrStale, failed), true},
+		"a parent that is gone":         {fmt.Errorf("web: %w", ErrGone), false},
 		"a proxy failed": {apierrors.NewGenericServerResponse(
 			http.StatusBadGateway, "post", pods, "web", "", 0, true), true},
 	} {

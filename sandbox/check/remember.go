@@ -85,7 +85,7 @@ func (k Kind) remembering(a *answers) Kind {
 		}
 	}
 	if units := k.Units; units != nil {
-		k.Units = func(s *State, parent client.Object) []Unit { return s.unitsBy(units, parent) }
+		k.Units = func(s *State, parent client.Object) []Unit { return s.unitsBy(units, whole{k.Children, parent}) }
 	}
 	k.Strays, k.StraysNow = rememberStrays(ask, 'r', k.Strays), rememberStrays(ask, 'n', k.StraysNow)
 	return k

@@ -58,7 +58,7 @@ func (r *rest) enough(parent client.Object) {
 		}
 	}
 	if most := r.k.Most(parent); len(all.Children) < most {
-		r.violationf("C1", r.k.Parents, parent, "it has %d children and asks for %d", len(all.Children), most)
+		r.violationf("C1", r.k.Parents, parent, "it has %d %s and asks for %d", len(all.Children), r.k.Children.Resource, most)
 	}
 }
 

@@ -27,9 +27,15 @@ type State struct {
 	// versions are all objects with one UID that differ in generation, oldest first.
 	versions map[types.UID][]client.Object
 	// units are those of the parents that were asked for since the last write.
-	units map[client.Object][]Unit
+	units map[whole][]Unit
 	// places outlive the writes.
 	places *placements
+}
+
+// whole is a parent with children of one resource, which have their places.
+type whole struct {
+	children schema.GroupVersionResource
+	parent   client.Object
 }
 
 // belongings are what one owner has of one resource.
@@ -142,14 +148,14 @@ func (s *State) Resources() []schema.GroupVersionResource {
 }
 
 // unitsBy asks for the units of a parent, once in each world.
-func (s *State) unitsBy(ask func(*State, client.Object) []Unit, parent client.Object) []Unit {
-	units, known := s.units[parent]
+func (s *State) unitsBy(ask func(*State, client.Object) []Unit, of whole) []Unit {
+	units, known := s.units[of]
 	if !known {
-		units = ask(s, parent)
+		units = ask(s, of.parent)
 		if s.units == nil {
-			s.units = map[client.Object][]Unit{}
+			s.units = map[whole][]Unit{}
 		}
-		s.units[parent] = units
+		s.units[of] = units
 	}
 	return units
 }

@@ -23,7 +23,7 @@ import (
 // This file plays the hook of all CatSets of a sweep: it answers, notes what it was asked, and fails where a scenario says
 // so.
 
-// finalizePath is where the hook is asked what to leave of a parent that goes: nothing.
+// finalizePath is where the finalize hook is.
 const finalizePath = "/finalize"
 
 // hooks are those of the runs, by namespace.
@@ -111,10 +111,8 @@ func (h *hooks) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
+	q.Finalizing = req.URL.Path == finalizePath
 	good := q.Answer()
-	if req.URL.Path == finalizePath {
-		good = map[string]any{"attachments": []any{}, "finalized": len(q.Children["Pod.v1"]) == 0}
-	}
 	if fault != nil {
 		fault.answer(w, req, good)
 		return

@@ -19,15 +19,20 @@ import (
 
 // This file is what users do to CatSets, parents whose children a hook describes.
 
-// hookTimeout is how long a CatSet's hook is waited for, in simulated time.
-const hookTimeout = "10s"
+// The hooks, and how long they are waited for, in simulated time.
+const (
+	syncURL      = "http://hook.sim/sync"
+	finalizePath = "/finalize"
+	finalizeURL  = "http://hook.sim" + finalizePath
+	hookTimeout  = "10s"
+)
 
 // CatSet is check.cairn.dev/v1 CatSets, and three CompositeControllers for them: which of them a CatSet is for is one of
 // its labels.
 func CatSet() Kind {
 	rules := catset.Kinds()
 	return Kind{
-		Hosted:    catset.Controllers("http://hook.sim/sync", hookTimeout),
+		Hosted:    composed(catset.Controllers(syncURL, hookTimeout)...),
 		Check:     rules[0],
 		Also:      rules[1:],
 		Watches:   []schema.GroupVersionResource{configMaps},
@@ -68,6 +73,17 @@ func CatSet() Kind {
 		Child:   plantedCat,
 		Copy:    copiedCatRevision,
 	}
+}
+
+// Attached is CatSets that nobody runs, and a DecoratorController that attaches the same children to them.
+func Attached() Kind {
+	k, rules := CatSet(), catset.AttachedKinds()
+	k.Hosted, k.Check, k.Also = decorated(catset.Decorator(syncURL, finalizeURL, hookTimeout)), rules[0], rules[1:]
+	k.New = func(chance *rand.Rand, namespace, name string) client.Object {
+		return catset.New(namespace, name, catset.Attached, int64(chance.IntN(4)), anyImage(chance))
+	}
+	k.Restore, k.Copy = nil, nil // no revisions
+	return k
 }
 
 func editCatSet(do func(*rand.Rand, *unstructured.Unstructured)) func(*rand.Rand, client.Object) {

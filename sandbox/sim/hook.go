@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"syscall"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,6 +36,7 @@ func (h hookWay) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	q.Finalizing = r.URL.Path == finalizePath
 	c := &call{
 		from: h.from, answer: make(chan answer, 1), pass: passOf(r.Context()), question: q, body: string(body),
 		request: model.Request{Verb: verbAsk, Resource: hookResource, Namespace: q.Parent.GetNamespace(), Name: q.Parent.GetName()},
@@ -77,12 +77,10 @@ var badAnswers = []badAnswer{
 	{"no JSON", func(map[string]any) (*http.Response, error) {
 		return responseWith(http.StatusOK, []byte("<html>")), nil
 	}},
-	{"no children", func(good map[string]any) (*http.Response, error) {
-		return responseWith(http.StatusOK, encode(map[string]any{"status": good["status"]})), nil
-	}},
-	{"a child twice", func(good map[string]any) (*http.Response, error) {
-		children, _ := good["children"].([]any)
-		return responseWith(http.StatusOK, encode(map[string]any{"children": append(slices.Clone(children), children...)})), nil
+	{"no children", func(map[string]any) (*http.Response, error) { return responseWith(http.StatusOK, []byte("{}")), nil }},
+	{"a child of another kind", func(map[string]any) (*http.Response, error) {
+		stranger := []any{map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "stranger"}}}
+		return responseWith(http.StatusOK, encode(map[string]any{"children": stranger, "attachments": stranger})), nil
 	}},
 }
 

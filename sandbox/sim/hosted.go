@@ -3,8 +3,11 @@ package sim
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite"
+	"github.com/cairn-dev/cairn/controllers/composite/decorator"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 )
@@ -16,20 +19,20 @@ import (
 const remembered = 1 << 20
 
 // host adds the controllers that people describe to a process.
-func (p *process) host(ctx context.Context, described []*v1alpha1.CompositeController) error {
+func (p *process) host(ctx context.Context, described []Hosted) error {
 	m := p.manager
 	env := &host.Environment{
 		Cache: m.caches, Client: m.client, Live: m.live, Mapper: m.mapper, Recorder: m.recorder, Clock: p.world.clock,
 		Encoder: hook.NewEncoder(remembered), Memory: hook.NewMemory(remembered), Transport: hookWay{p},
 		Workers: p.world.options.Workers,
 	}
-	for _, cc := range described {
-		built, err := composite.Build(ctx, env, cc)
+	for _, d := range described {
+		built, err := d.Build(ctx, env, p.world)
 		if err != nil {
 			return err
 		}
 		context.AfterFunc(ctx, built.Close)
-		c, err := env.Running(cc.Name, built, m.log)
+		c, err := env.Running(d.Name, built, m.log)
 		if err != nil {
 			return err
 		}
@@ -38,4 +41,36 @@ func (p *process) host(ctx context.Context, described []*v1alpha1.CompositeContr
 		}
 	}
 	return nil
+}
+
+// composed are the controllers that CompositeControllers describe, decorated the one that a DecoratorController does.
+func composed(described ...*v1alpha1.CompositeController) []Hosted {
+	out := make([]Hosted, 0, len(described))
+	for _, cc := range described {
+		out = append(out, Hosted{cc.Name, func(ctx context.Context, env *host.Environment, _ decorator.Lister) (*host.Controller, error) {
+			return composite.Build(ctx, env, cc)
+		}})
+	}
+	return out
+}
+
+func decorated(dc *v1alpha1.DecoratorController) []Hosted {
+	return []Hosted{{dc.Name, func(ctx context.Context, env *host.Environment, served decorator.Lister) (*host.Controller, error) {
+		return decorator.Build(ctx, env, served, dc)
+	}}}
+}
+
+// ServerResourcesForGroupVersion tells which resources have a status of their own, as discovery does.
+func (w *world) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
+	out := &metav1.APIResourceList{GroupVersion: version}
+	for _, k := range w.modelled {
+		if k.Resource.GroupVersion().String() != version {
+			continue
+		}
+		out.APIResources = append(out.APIResources, metav1.APIResource{Name: k.Resource.Resource, Kind: k.Kind.Kind, Namespaced: k.Namespaced})
+		if k.Status {
+			out.APIResources = append(out.APIResources, metav1.APIResource{Name: k.Resource.Resource + "/status", Kind: k.Kind.Kind})
+		}
+	}
+	return out, nil
 }

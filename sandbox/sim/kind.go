@@ -1,12 +1,14 @@
 package sim
 
 import (
+	"context"
 	"math/rand/v2"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/controllers/composite/decorator"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/sandbox/check"
 )
 
@@ -17,7 +19,7 @@ type Kind struct {
 	// Controller is its name in the manager's registry. It is empty for a kind whose controllers people describe: Hosted are
 	// these descriptions, and the world plays their hook.
 	Controller string
-	Hosted     []*v1alpha1.CompositeController
+	Hosted     []Hosted
 	// Check tells the rules about the kind, Also about more children of the same parents.
 	Check check.Kind
 	Also  []check.Kind
@@ -39,6 +41,12 @@ type Kind struct {
 	Copy func(chance *rand.Rand, revision client.Object) (what string, copied client.Object)
 	// Tend changes what users write on a child for its controller to read. Nil if it reads nothing.
 	Tend func(chance *rand.Rand, child client.Object)
+}
+
+// Hosted is one controller that people describe.
+type Hosted struct {
+	Name  string
+	Build func(ctx context.Context, env *host.Environment, served decorator.Lister) (*host.Controller, error)
 }
 
 // Edit is one way to change a spec.

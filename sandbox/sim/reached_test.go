@@ -35,7 +35,7 @@ var (
 		"replicaset":  {"event FailedCreate", "user: edit the scale", "user: tend a child"},
 		"composite": {
 			"event SyncError", "event RolloutWaiting", "event OnLatestRevision", "user: edit the scale", "user: edit what no revision holds",
-			"fault hook: 500", "fault hook: a child twice", "fault hook: asked to come later", "fault hook: breaks off",
+			"fault hook: 500", "fault hook: a child of another kind", "fault hook: asked to come later", "fault hook: breaks off",
 			"fault hook: no JSON", "fault hook: no children", "fault hook: no connection",
 		},
 		"mixed": {"event FailedDaemonPod", "user: edit the scale", "user: tend a child"},

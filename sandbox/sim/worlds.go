@@ -19,10 +19,11 @@ type World struct {
 // Worlds are all there are. Their shares are a hundred.
 func Worlds() []World {
 	return []World{
-		{Name: "daemonset", Kinds: []Kind{DaemonSet()}, Share: 35},
+		{Name: "daemonset", Kinds: []Kind{DaemonSet()}, Share: 30},
 		{Name: "statefulset", Kinds: []Kind{StatefulSet()}, Share: 20},
 		{Name: "replicaset", Kinds: []Kind{ReplicaSet(), ReplicationController()}, Share: 20},
 		{Name: "composite", Kinds: []Kind{CatSet()}, Share: 15},
+		{Name: "decorator", Kinds: []Kind{Attached()}, Share: 5},
 		{Name: "mixed", Kinds: []Kind{Shared(DaemonSet()), Shared(ReplicaSet()), Shared(StatefulSet())}, Share: 10},
 	}
 }

@@ -129,7 +129,7 @@ func (r *Reconciler) pass(ctx context.Context, d *decorated, object *unstructure
 		return err
 	}
 	err = r.act(ctx, o, p)
-	if ownership.OutcomeUnknown(err) {
+	if err != p.blocked && ownership.OutcomeUnknown(err) { //nolint:errorlint // nothing was written about what is blocked
 		r.forgetConfirmed(object.GetUID()) // nobody told us what was written, so that the ledger cannot wait for it
 	}
 	return err

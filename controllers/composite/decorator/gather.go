@@ -145,11 +145,11 @@ func (r *Reconciler) names(object *unstructured.Unstructured) taken.Names {
 	return taken.Names{Parent: object, Ours: r.made, Describe: describe, Orphan: "nothing is adopted"}
 }
 
-// confirm checks, before the first step that takes something away from an object in this process, that the cache does not
-// show a past in which that was right. It returns an error that wraps ownership.ErrStale if it may.
+// confirm checks, before the first write for an object in this process, that the cache does not show a past in which that was
+// right: it may be gone since. It returns an error that wraps ownership.ErrStale if the cache is behind.
 func (r *Reconciler) confirm(ctx context.Context, o *observed, p *plan) error {
 	uid := o.object.GetUID()
-	if _, done := r.confirmed.Load(uid); !done && (len(p.deletes) > 0 || len(p.updates) > 0) {
+	if _, done := r.confirmed.Load(uid); !done && len(p.deletes)+len(p.updates)+len(p.creates) > 0 {
 		fresh := ownership.Blank(o.object)
 		if err := r.live.Get(ctx, client.ObjectKeyFromObject(o.object), fresh); err != nil {
 			return gone(o.object, err)
@@ -158,6 +158,7 @@ func (r *Reconciler) confirm(ctx context.Context, o *observed, p *plan) error {
 		case fresh.GetUID() != uid:
 			return fmt.Errorf("%s: %w: its UID is %s now", describe(o.object), ownership.ErrGone, fresh.GetUID())
 		case fresh.GetResourceVersion() != o.object.GetResourceVersion():
+			r.ledger.Wrote(uid, o.resource.Resource.Resource.GroupResource(), fresh) // until then there is no point in asking again
 			return fmt.Errorf("%w: it does not show %s as it is", ownership.ErrStale, describe(o.object))
 		}
 		r.confirmed.Store(uid, struct{}{})

@@ -389,7 +389,7 @@ func TestWaitingForAName(t *testing.T) {
 			if w.resync.due != (c.again == host.StaleRetry) {
 				t.Errorf("the hook is asked in each pass: %t", w.resync.due)
 			}
-			if got, want := w.calls(), "patch StatefulSet web, create Service web-1, create Service web-2"; got != want {
+			if got, want := w.calls(), "patch StatefulSet web, get StatefulSet web, create Service web-1, create Service web-2"; got != want {
 				t.Errorf("requests %s, want %s", got, want)
 			}
 			if got := w.events.Events(); len(got) != min(1, len(c.why)) || !strings.Contains(strings.Join(got, ""), c.why) {

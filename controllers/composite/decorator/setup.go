@@ -46,18 +46,26 @@ func Setup(mgr ctrl.Manager, o host.Options) error {
 	if err != nil {
 		return fmt.Errorf("make a discovery client: %w", err)
 	}
+	return host.Supervise(mgr, env, Name, func(ctx context.Context, dc *v1alpha1.DecoratorController) (*host.Controller, error) {
+		return Build(ctx, env, served, dc)
+	})
+}
+
+// Build makes the controller that dc describes. [Setup] does so for each DecoratorController there is; call it to run one
+// without a manager that hosts others. The errors are for the condition of dc: see [host.Build].
+func Build(ctx context.Context, env *host.Environment, served Lister, dc *v1alpha1.DecoratorController) (*host.Controller, error) {
 	b := builder{env: env, served: served}
-	return host.Supervise(mgr, env, Name, b.build)
+	return b.build(ctx, dc)
 }
 
 // builder makes controllers.
 type builder struct {
 	env    *host.Environment
-	served lister
+	served Lister
 }
 
-// lister lists what the API server serves of a version, subresources included.
-type lister interface {
+// Lister lists what the API server serves of a version, subresources included. A discovery client does.
+type Lister interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
 

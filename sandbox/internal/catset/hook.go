@@ -19,8 +19,9 @@ import (
 type Question struct {
 	Parent   *unstructured.Unstructured
 	Children map[string]map[string]*unstructured.Unstructured
-	// Attached says that it comes from a decorator.
-	Attached bool
+	// Attached says that it comes from a decorator. Finalizing says that the finalize hook is asked, what to leave of a parent
+	// that goes: nothing. The asker's URL tells.
+	Attached, Finalizing bool
 }
 
 // Read reads the body of a request. It returns an error if that is no question.
@@ -43,6 +44,9 @@ func Read(body []byte) (*Question, error) {
 
 // Answer is the right answer.
 func (q *Question) Answer() map[string]any {
+	if q.Finalizing {
+		return map[string]any{"attachments": []any{}, "finalized": len(q.Children["Pod.v1"]) == 0}
+	}
 	pods := make([]client.Object, 0, len(q.Children["Pod.v1"]))
 	for _, pod := range q.Children["Pod.v1"] {
 		pods = append(pods, pod)
