@@ -63,7 +63,7 @@ func read(cc *v1alpha1.CompositeController, resources host.Resources) (*settings
 	if s.format, err = record.NewFormat(spec); err != nil {
 		return nil, err
 	}
-	if s.parent, err = resources.Resource(spec.ParentResource.APIVersion, spec.ParentResource.Resource); err != nil {
+	if s.parent, err = host.Declared(resources, spec.ParentResource.APIVersion, spec.ParentResource.Resource); err != nil {
 		return nil, fmt.Errorf("spec.parentResource: %w", err)
 	}
 	s.builtin = scheme.Scheme.Recognizes(s.parent.Kind)
@@ -73,7 +73,7 @@ func read(cc *v1alpha1.CompositeController, resources host.Resources) (*settings
 		}
 	}
 	for i, child := range spec.ChildResources {
-		resource, err := resources.Resource(child.APIVersion, child.Resource)
+		resource, err := host.Declared(resources, child.APIVersion, child.Resource)
 		if err != nil {
 			return nil, fmt.Errorf("spec.childResources[%d]: %w", i, err)
 		}

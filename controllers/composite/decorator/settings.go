@@ -66,7 +66,7 @@ func read(dc *v1alpha1.DecoratorController, r host.Resources) (*settings, error)
 		s.resources = append(s.resources, d)
 	}
 	for i, spec := range dc.Spec.Attachments {
-		resource, err := r.Resource(spec.APIVersion, spec.Resource)
+		resource, err := host.Declared(r, spec.APIVersion, spec.Resource)
 		if err != nil {
 			return nil, fmt.Errorf("spec.attachments[%d]: %w", i, err)
 		}
@@ -81,7 +81,7 @@ func read(dc *v1alpha1.DecoratorController, r host.Resources) (*settings, error)
 }
 
 func readResource(spec *v1alpha1.DecoratorResource, r host.Resources) (*decorated, error) {
-	resource, err := r.Resource(spec.APIVersion, spec.Resource)
+	resource, err := host.Declared(r, spec.APIVersion, spec.Resource)
 	if err != nil {
 		return nil, err
 	}

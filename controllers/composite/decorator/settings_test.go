@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/controllers/composite/host"
 )
 
 func TestRead(t *testing.T) {
@@ -104,6 +105,22 @@ func TestAnnotationSelector(t *testing.T) {
 		}
 	}
 }
+
+// TestRevisionsAreNobodys: the manager's own revisions can be neither decorated nor attached.
+func TestRevisionsAreNobodys(t *testing.T) {
+	const revisions = "{apiVersion: metacontroller.k8s.io/v1alpha1, resource: controllerrevisions}"
+	for _, spec := range []string{"resources: [" + revisions + "]", "attachments: [" + revisions + "]"} {
+		dc := &v1alpha1.DecoratorController{}
+		must(t, yaml.UnmarshalStrict([]byte(spec), &dc.Spec))
+		if _, err := read(dc, revisionsOnly{}); err == nil || !strings.Contains(err.Error(), "are what this manager records") {
+			t.Errorf("%s: %v", spec, err)
+		}
+	}
+}
+
+type revisionsOnly struct{}
+
+func (revisionsOnly) Resource(string, string) (host.Resource, error) { return host.Revisions, nil }
 
 // TestRequests: a request comes back as the object that it was made for, and names of one kind are none of another.
 func TestRequests(t *testing.T) {

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -31,6 +32,17 @@ type Asker interface {
 // Resources finds resources by the name that the API server serves them under: see [Environment.Resource].
 type Resources interface {
 	Resource(apiVersion, resource string) (Resource, error)
+}
+
+// Declared finds a resource that a controller names as that of its parents or children. It is an error to name the revisions
+// of composite parents: they are the manager's own, and no event of one would wake anybody. Other errors are those of
+// [Environment.Resource].
+func Declared(r Resources, apiVersion, resource string) (Resource, error) {
+	found, err := r.Resource(apiVersion, resource)
+	if err == nil && found.Kind == Revisions.Kind {
+		return Resource{}, fmt.Errorf("%s are what this manager records of parents; nothing can be made of them, or attached to them", found)
+	}
+	return found, err
 }
 
 // Resyncs wake parents although nothing happened: see [Resync].

@@ -2,33 +2,26 @@ package host
 
 import (
 	"errors"
-	"fmt"
+	"strings"
 	"testing"
-	"time"
-
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/cairn-dev/cairn/ownership"
 )
 
-// TestDropped: what is nobody's fault is dropped, also where it comes with something else, and all the rest is not.
-func TestDropped(t *testing.T) {
-	other := errors.New("no more pods")
-	for _, c := range []struct {
-		err     error
-		dropped bool
-		again   time.Duration
-	}{
-		{fmt.Errorf("%w: it shows the past", ownership.ErrStale), true, StaleRetry},
-		{errors.Join(other, ownership.ErrStale), true, StaleRetry},
-		{fmt.Errorf("Pod of v1: %w", ErrNotSynced), true, StaleRetry},
-		{fmt.Errorf("CatSet cats: %w", ownership.ErrGone), true, 0},
-		{other, false, 0},
-		{nil, false, 0},
-	} {
-		again, dropped := Dropped(t.Context(), c.err)
-		if dropped != c.dropped || again != (reconcile.Result{RequeueAfter: c.again}) {
-			t.Errorf("%v: %v, %+v", c.err, dropped, again)
-		}
+// finds is a [Resources] that always finds the same.
+type finds func() (Resource, error)
+
+func (f finds) Resource(string, string) (Resource, error) { return f() }
+
+// TestDeclared: our own revisions are nobody's parents, children or attachments.
+func TestDeclared(t *testing.T) {
+	unserved := errors.New("not served")
+	if _, err := Declared(finds(func() (Resource, error) { return Resource{}, unserved }), "v1", "x"); !errors.Is(err, unserved) {
+		t.Error(err)
+	}
+	if r, err := Declared(finds(func() (Resource, error) { return namespaces, nil }), "v1", "namespaces"); err != nil || r != namespaces {
+		t.Error(r, err)
+	}
+	_, err := Declared(finds(func() (Resource, error) { return Revisions, nil }), "metacontroller.k8s.io/v1alpha1", "controllerrevisions")
+	if err == nil || !strings.HasPrefix(err.Error(), "controllerrevisions.metacontroller.k8s.io are what this manager records") {
+		t.Error(err)
 	}
 }
