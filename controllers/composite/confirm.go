@@ -33,7 +33,9 @@ func (r *reconciler) confirm(ctx context.Context, o *observed, d *decision) erro
 		}
 		o.memory.confirmed = true
 	}
-	if d.promotes() || d.plan.replaces() { // a number, and what is gone from a revision, rest on all of them
+	// A number, and what is gone from a revision, rest on all of them. Of a parent that was never edited there can be one only,
+	// of the name that is about to be made.
+	if d.promotes() && o.parent.GetGeneration() != 1 || d.plan.replaces() {
 		if err := r.confirmRevisions(ctx, o); err != nil {
 			return err
 		}
