@@ -33,11 +33,11 @@ func (m *moving) Get(_ context.Context, key client.ObjectKey, into client.Object
 	if state == nil {
 		return apierrors.NewNotFound(daemonSets, key.Name)
 	}
-	*into.(*appsv1.DaemonSet) = *state //nolint:forcetypeassert // it is what the tests read
+	*into.(*appsv1.DaemonSet) = *state
 	return nil
 }
 
-// docs/design/2026-11-21-read-after-asking.md
+// TestReadOfAParentShowsOwnWrites: see docs/design/2026-11-21-read-after-asking.md.
 func TestReadOfAParentShowsOwnWrites(t *testing.T) {
 	old, written := parent("one", version("10")), parent("one", version("12"))
 	other := parent("one", version("14"), withUID("other"))

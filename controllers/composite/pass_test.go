@@ -301,7 +301,7 @@ func TestANameThatIsTaken(t *testing.T) {
 				!strings.Contains(p.updated(), c.says) {
 				t.Errorf("%v, %v, %s, want %q, and to look again in %s", result, err, p.updated(), c.says, c.within)
 			}
-			if got := p.images(); got != "a a foreign" {
+			if got := p.images(); got != strings.Repeat("a ", 2)+"foreign" {
 				t.Errorf("there are %s, want the other two of tom", got)
 			}
 			p.Forget()
@@ -326,7 +326,7 @@ func TestANameThatIsTaken(t *testing.T) {
 // for it (H7).
 func TestThePromotedRevisionIsAskedFor(t *testing.T) {
 	p := newPasses(t, catSpec)
-	for _, image := range []string{"a", "b", "a"} { // made, made, and gone back to
+	for _, image := range []string{"a", "b", "a"} { // two are made, and one is gone back to
 		p.edit("image", image)
 		p.Forget()
 		p.settle()

@@ -1,18 +1,16 @@
 package check
 
 import (
-	"crypto/sha1" //nolint:gosec // the names of revisions, not a secret
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
+	//nolint:gosec // the names of revisions, not a secret
+
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file holds the rules about children that a hook asks for and that revisions name: P3, P4, P5 and W2 for them, H3 for
-// what a revision says, and H5 for the names of revisions. They are silent about every other kind.
+// This file holds the rules about children that a hook asks for and that revisions name: P3, P4, P5 and W2. They are silent
+// about every other kind. rules_asked_log.go has those about the revisions.
 
 // wants returns what the hook wants under the name of a child, nil if nothing.
 func (k Kind) wants(parent, revision, child client.Object) client.Object {
@@ -160,7 +158,7 @@ func (s *step) lostReturns() {
 			continue
 		}
 		before := s.heldBy(wanted)
-		if before == nil || s.k.Number(before) >= s.k.Number(s.e.New) || s.k.wants(parent, before, wanted) == nil || s.k.same(before, s.e.New) {
+		if before == nil || s.k.wants(parent, before, wanted) == nil {
 			continue
 		}
 		key := Key{Resource: s.k.Children, Namespace: s.e.Key.Namespace, Name: wanted.GetName()}
@@ -207,7 +205,7 @@ func (s *step) another(parent types.UID) bool {
 
 // heldBy returns the newest other revision of the parent of the revision that was written which said that a child was its
 // own, nil if none did, or if nobody had told the author, or if another one of the same number says so as well: some of
-// them were adopted.
+// them were adopted. Nor does one count that is newer than that revision, or holds the same.
 func (s *step) heldBy(child client.Object) client.Object {
 	var found client.Object
 	tied := false
@@ -219,122 +217,8 @@ func (s *step) heldBy(child client.Object) client.Object {
 			found, tied = r, false
 		}
 	}
-	if tied {
+	if tied || found != nil && (s.k.Number(found) >= s.k.Number(s.e.New) || s.k.same(found, s.e.New)) {
 		return nil
 	}
 	return found
-}
-
-// lostUnseen reports whether somebody else has taken a revision from the parent, or a child from a revision, so lately that
-// the author may still have read that the child was in one.
-func (s *step) lostUnseen(child client.Object) bool {
-	parent := ownerUID(child)
-	from := s.since(s.k.Revisions, parent)
-	for e := range s.record.before(parent, s.e.RV) {
-		if e.RV > from && e.Key.Resource == s.k.Revisions && ownerUID(e.Old) == parent && !s.own(e) && s.k.Names(child, e.Old) {
-			return true
-		}
-	}
-	return false
-}
-
-// knewClaim reports whether the author must have known that a revision says that a child is its own: it said so when the
-// author read it, or the author wrote it.
-func (s *step) knewClaim(child, revision client.Object) bool {
-	parent := ownerUID(revision)
-	from := s.since(s.k.Revisions, parent)
-	if then := s.record.at(revision.GetUID(), from); then != nil && s.k.Names(child, then) {
-		return true
-	}
-	for e := range s.record.before(parent, s.e.RV) {
-		if e.RV > from && e.New != nil && e.New.GetUID() == revision.GetUID() && s.own(e) && s.k.Names(child, e.New) {
-			return true
-		}
-	}
-	return false
-}
-
-// claimKept is H3 for what a revision says: none stops saying that a child is its own, or goes, while the child is there and
-// wanted, unless another one says so already.
-func (s *step) claimKept() {
-	if s.k.Asked == nil || !s.of(s.k.Revisions) || s.e.Old == nil || s.e.New == nil || !s.byManager() {
-		return
-	}
-	parent := s.parent(s.after, s.e.New)
-	if parent == nil || parent.GetDeletionTimestamp() != nil {
-		return
-	}
-	for _, child := range s.after.Owned(s.k.Children, parent.GetUID()) {
-		if !s.k.Names(child, s.e.Old) || s.k.Names(child, s.e.New) || s.k.named(s.after, child) != nil ||
-			s.lostUnseen(child) {
-			continue
-		}
-		if slices.ContainsFunc(s.possible(parent), func(version client.Object) bool { return s.k.wants(version, nil, child) == nil }) {
-			continue
-		}
-		s.violationf("H3", "it says no longer that %s is its own, and no other revision does", child.GetName())
-	}
-}
-
-// firstName is H5 for revisions whose names follow from their parent and what they hold: a name that holds a count is for
-// when the plain one is somebody else's.
-func (s *step) firstName() {
-	if s.k.Asked == nil || !s.of(s.k.Revisions) || s.e.Type != Added || !s.byManager() {
-		return
-	}
-	data, err := json.Marshal(patchOf(s.e.New))
-	if err != nil {
-		return
-	}
-	sum := sha1.Sum(append([]byte(ownerUID(s.e.New)), data...)) //nolint:gosec // as above
-	name := s.k.Parents.Resource + "." + s.k.Parents.Group + "-" + hex.EncodeToString(sum[:])
-	if name == s.e.Key.Name {
-		return
-	}
-	for _, m := range s.record.moments[Key{Resource: s.k.Revisions, Namespace: s.e.Key.Namespace, Name: name}] {
-		if m.rv < s.e.RV && m.object != nil {
-			return // whose that was is for H1 to say
-		}
-	}
-	s.violationf("H5", "its name should be %s, which nobody ever had", name)
-}
-
-// sent is W2 for parents, where who plays the hook does not know of revisions: what the hook gets is the parent as it was
-// at some moment, or that with what one of its revisions holds.
-func sent(h *History, all *record, k Kind) []Violation {
-	if k.Asked == nil || !k.hasRevisions() {
-		return nil
-	}
-	var found []Violation
-	for _, n := range h.Notes {
-		key, known := all.keys[n.Parent]
-		if n.Sent == nil || !known || key.Resource != k.Parents {
-			continue
-		}
-		version, err := versionOf(n.Sent)
-		then := all.at(n.Parent, version)
-		if err != nil || then == nil || then.GetResourceVersion() != n.Sent.GetResourceVersion() || k.Target(n.Sent) == k.Target(then) {
-			continue
-		}
-		if !slices.ContainsFunc(all.everOwned(k, n), func(r client.Object) bool { return k.asked(n.Sent, r) }) {
-			found = append(found, Violation{
-				Invariant: "W2", Object: key, RV: n.RV, Replay: h.Replay, Trail: h.trail(key, n.Parent, n.RV),
-				Sentence: fmt.Sprintf("the hook got the parent of version %d with fields that no revision holds", version),
-			})
-		}
-	}
-	return found
-}
-
-// everOwned returns every revision that the parent of a note had by then.
-func (r *record) everOwned(k Kind, n Note) []client.Object {
-	var out []client.Object
-	for _, all := range r.moments {
-		for _, m := range all {
-			if m.object != nil && m.rv <= n.RV && ownerUID(m.object) == n.Parent && r.keys[m.object.GetUID()].Resource == k.Revisions {
-				out = append(out, m.object)
-			}
-		}
-	}
-	return out
 }

@@ -104,7 +104,8 @@ func anyLimits(chance *rand.Rand) catset.Limits {
 
 // restoreCatSet replaces what the revision covers, as cairn undo does.
 func restoreCatSet(parent, revision client.Object) error {
-	template, ok, err := unstructured.NestedMap(revision.(*unstructured.Unstructured).Object, "parentPatch", "spec", "template") //nolint:forcetypeassert // as the model stores them
+	stored := revision.(*unstructured.Unstructured) //nolint:forcetypeassert // as the model stores them
+	template, ok, err := unstructured.NestedMap(stored.Object, "parentPatch", "spec", "template")
 	if err == nil && !ok {
 		err = fmt.Errorf("%s holds no template", revision.GetName())
 	}

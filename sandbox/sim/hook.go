@@ -97,7 +97,9 @@ func encode(o any) []byte {
 }
 
 func responseWith(status int, body []byte) *http.Response {
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}
+	return &http.Response{
+		StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}
 }
 
 // answerHook answers a question, well or in the way that is given, and takes down for the rules what was asked.
@@ -106,13 +108,13 @@ func (w *world) answerHook(c *call, bad *badAnswer) {
 	if bad == nil {
 		w.noteHook(c, false)
 		w.tracef("%s: answered", c)
-		c.answer <- answer{said: responseWith(http.StatusOK, encode(good))}
+		c.answer <- answer{said: responseWith(http.StatusOK, encode(good))} //nolint:bodyclose // by whoever asked
 		return
 	}
 	w.stats.count("fault hook: " + bad.name)
 	w.tracef("%s: %s", c, bad.name)
 	w.noteHook(c, true)
-	said, err := bad.make(good)
+	said, err := bad.make(good) //nolint:bodyclose // by whoever asked
 	c.answer <- answer{said: said, err: err}
 }
 

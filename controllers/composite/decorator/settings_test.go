@@ -120,7 +120,7 @@ func TestRevisionsAreNobodys(t *testing.T) {
 
 type revisionsOnly struct{}
 
-func (revisionsOnly) Resource(string, string) (host.Resource, error) { return host.Revisions, nil }
+func (revisionsOnly) Resource(_, _ string) (host.Resource, error) { return host.Revisions, nil }
 
 // TestRequests: a request comes back as the object that it was made for, and names of one kind are none of another.
 func TestRequests(t *testing.T) {

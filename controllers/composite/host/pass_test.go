@@ -9,7 +9,7 @@ import (
 // finds is a [Resources] that always finds the same.
 type finds func() (Resource, error)
 
-func (f finds) Resource(string, string) (Resource, error) { return f() }
+func (f finds) Resource(_, _ string) (Resource, error) { return f() }
 
 // TestDeclared: our own revisions are nobody's parents, children or attachments.
 func TestDeclared(t *testing.T) {

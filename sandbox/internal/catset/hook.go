@@ -27,8 +27,10 @@ type Question struct {
 // Read reads the body of a request. It returns an error if that is no question.
 func Read(body []byte) (*Question, error) {
 	var q struct {
-		Parent, Object        *unstructured.Unstructured
-		Children, Attachments map[string]map[string]*unstructured.Unstructured
+		Parent      *unstructured.Unstructured                       `json:"parent"`
+		Object      *unstructured.Unstructured                       `json:"object"`
+		Children    map[string]map[string]*unstructured.Unstructured `json:"children"`
+		Attachments map[string]map[string]*unstructured.Unstructured `json:"attachments"`
 	}
 	if err := json.Unmarshal(body, &q); err != nil {
 		return nil, fmt.Errorf("no question: %w", err)
