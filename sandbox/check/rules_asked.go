@@ -1,8 +1,6 @@
 package check
 
 import (
-	//nolint:gosec // the names of revisions, not a secret
-
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
