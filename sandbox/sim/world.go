@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -86,12 +84,6 @@ type world struct {
 type complaint struct {
 	at   time.Time
 	text string
-}
-
-// shelf is what there is of one resource, in the order of names.
-type shelf struct {
-	keys    []string
-	objects map[string]client.Object
 }
 
 func newWorld(seed uint64, o Options) *world {
@@ -277,121 +269,6 @@ func (w *world) ask(r model.Request) model.Response {
 		w.tracef("%s %s %s %s: %d", r.User, r.Verb, r.Resource.Resource, objectName(r, response), response.ResourceVersion)
 	}
 	return response
-}
-
-// do sends a request to the server, and takes down what it changed, who did it, and in which pass. c is the manager's call,
-// nil if somebody else asks.
-func (w *world) do(r model.Request, c *call) model.Response {
-	response := w.server.Do(r)
-	entry := entryOf(r, response)
-	if c != nil {
-		entry.Pass, entry.Late = c.pass, c.late
-	}
-	if isManager(entry) {
-		w.history.Requests = append(w.history.Requests, entry)
-	}
-	events := w.server.Events()
-	for _, e := range events[w.seen:] {
-		shown := e
-		shown.Object = w.view(e.Resource, e.Object)
-		w.events[e.Resource] = append(w.events[e.Resource], shown)
-		w.shelves[e.Resource].put(e)
-		w.history.Events = append(w.history.Events, eventOf(e, entry))
-		w.history.Complete = e.RV
-		w.prints = append(w.prints, fingerprint(e.Object))
-	}
-	w.seen = len(events)
-	return response
-}
-
-func entryOf(r model.Request, response model.Response) *check.Entry {
-	e := &check.Entry{
-		User: r.User, Verb: r.Verb, Group: r.Resource.Group, Resource: r.Resource.Resource,
-		Namespace: r.Namespace, Name: objectName(r, response), Subresource: r.Subresource, Code: http.StatusOK,
-	}
-	if response.Err != nil {
-		e.Code = int(statusOf(response.Err))
-	}
-	if response.Err == nil {
-		e.RV = response.ResourceVersion
-	}
-	if response.Object != nil {
-		e.UID = response.Object.GetUID()
-	}
-	if r.Preconditions != nil && r.Preconditions.UID != nil {
-		e.Precondition = *r.Preconditions.UID
-	}
-	if r.Preconditions != nil && r.Preconditions.ResourceVersion != nil {
-		e.PreconditionRV = *r.Preconditions.ResourceVersion
-	}
-	return e
-}
-
-func statusOf(err error) int32 {
-	if status, ok := err.(apierrors.APIStatus); ok {
-		return status.Status().Code
-	}
-	return http.StatusInternalServerError
-}
-
-func objectName(r model.Request, response model.Response) string {
-	switch {
-	case r.Name != "":
-		return r.Name
-	case response.Object != nil:
-		return response.Object.GetName()
-	case r.Object != nil:
-		return r.Object.GetName()
-	default:
-		return ""
-	}
-}
-
-func eventOf(e model.Event, by *check.Entry) check.Event {
-	out := check.Event{RV: e.RV, Type: check.Modified, Key: check.KeyOf(e.Resource, e.Object), Old: e.Old, New: e.Object, By: by}
-	switch e.Type {
-	case addedEvent:
-		out.Type, out.Old = check.Added, nil
-	case deletedEvent:
-		out.Type, out.New = check.Deleted, nil
-	default:
-	}
-	return out
-}
-
-func (s *shelf) put(e model.Event) {
-	key := storeKey(client.ObjectKeyFromObject(e.Object))
-	at, there := slices.BinarySearch(s.keys, key)
-	if e.Type == deletedEvent {
-		delete(s.objects, key)
-		if there {
-			s.keys = slices.Delete(s.keys, at, at+1)
-		}
-		return
-	}
-	s.objects[key] = e.Object
-	if !there {
-		s.keys = slices.Insert(s.keys, at, key)
-	}
-}
-
-// all returns what there is of a resource, by name.
-func (w *world) all(resource schema.GroupVersionResource) []client.Object {
-	s := w.shelves[resource]
-	out := make([]client.Object, 0, len(s.keys))
-	for _, key := range s.keys {
-		out = append(out, s.objects[key])
-	}
-	return out
-}
-
-// get returns an object, nil if there is none.
-func (w *world) get(resource schema.GroupVersionResource, ns, name string) client.Object {
-	key := name
-	if ns != "" {
-		key = ns + "/" + name
-	}
-	return w.shelves[resource].objects[key]
 }
 
 // violationf reports what no rule of package check can see: a world that does not come to its end as it should (C1).

@@ -1,0 +1,92 @@
+package sim
+
+import (
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/sim/model"
+)
+
+// This file takes down what happens: requests, and what each of them changed, as package check wants to know it.
+
+// do sends a request to the server, and takes down what it changed, who did it, and in which pass. c is the manager's call,
+// nil if somebody else asks.
+func (w *world) do(r model.Request, c *call) model.Response {
+	response := w.server.Do(r)
+	entry := entryOf(r, response)
+	if c != nil {
+		entry.Pass, entry.Late = c.pass, c.late
+	}
+	if isManager(entry) {
+		w.history.Requests = append(w.history.Requests, entry)
+	}
+	events := w.server.Events()
+	for _, e := range events[w.seen:] {
+		shown := e
+		shown.Object = w.view(e.Resource, e.Object)
+		w.events[e.Resource] = append(w.events[e.Resource], shown)
+		w.shelves[e.Resource].put(e)
+		w.history.Events = append(w.history.Events, eventOf(e, entry))
+		w.history.Complete = e.RV
+		w.prints = append(w.prints, fingerprint(e.Object))
+	}
+	w.seen = len(events)
+	return response
+}
+
+func entryOf(r model.Request, response model.Response) *check.Entry {
+	e := &check.Entry{
+		User: r.User, Verb: r.Verb, Group: r.Resource.Group, Resource: r.Resource.Resource,
+		Namespace: r.Namespace, Name: objectName(r, response), Subresource: r.Subresource, Code: http.StatusOK,
+	}
+	if response.Err != nil {
+		e.Code = int(statusOf(response.Err))
+	}
+	if response.Err == nil {
+		e.RV = response.ResourceVersion
+	}
+	if response.Object != nil {
+		e.UID = response.Object.GetUID()
+	}
+	if r.Preconditions != nil && r.Preconditions.UID != nil {
+		e.Precondition = *r.Preconditions.UID
+	}
+	if r.Preconditions != nil && r.Preconditions.ResourceVersion != nil {
+		e.PreconditionRV = *r.Preconditions.ResourceVersion
+	}
+	return e
+}
+
+func statusOf(err error) int32 {
+	if status, ok := err.(apierrors.APIStatus); ok {
+		return status.Status().Code
+	}
+	return http.StatusInternalServerError
+}
+
+func objectName(r model.Request, response model.Response) string {
+	switch {
+	case r.Name != "":
+		return r.Name
+	case response.Object != nil:
+		return response.Object.GetName()
+	case r.Object != nil:
+		return r.Object.GetName()
+	default:
+		return ""
+	}
+}
+
+func eventOf(e model.Event, by *check.Entry) check.Event {
+	out := check.Event{RV: e.RV, Type: check.Modified, Key: check.KeyOf(e.Resource, e.Object), Old: e.Old, New: e.Object, By: by}
+	switch e.Type {
+	case addedEvent:
+		out.Type, out.Old = check.Added, nil
+	case deletedEvent:
+		out.Type, out.New = check.Deleted, nil
+	default:
+	}
+	return out
+}
