@@ -31,6 +31,9 @@ type informer struct {
 	store    toolscache.Indexer
 	// next is the first event of the resource that the store has not taken in.
 	next int
+	// empty is true while the store is as it was before the first write. No store says that it is of version 0, which would
+	// mean any, so that it says 1.
+	empty bool
 	// held keeps everything from the store until somebody releases it.
 	held bool
 
@@ -79,8 +82,8 @@ func (i *informer) list(objects []client.Object, rv uint64, events []model.Event
 		now[client.ObjectKeyFromObject(o)] = o
 		items = append(items, o)
 	}
-	// It fails for objects without metadata only. No list is of version 0, which would mean any.
-	_ = i.store.Replace(items, strconv.FormatUint(max(rv, 1), 10))
+	i.empty = rv == 0
+	_ = i.store.Replace(items, strconv.FormatUint(max(rv, 1), 10)) // it fails for objects without metadata only
 	for _, key := range sortedKeys(before) {
 		if now[key] == nil {
 			i.tell(notice{old: before[key], unknown: true})
@@ -110,6 +113,7 @@ func (i *informer) objects() map[types.NamespacedName]client.Object {
 // take lets the store take in the next events: one, or several in one transaction, as client-go does with what has
 // piled up, if they are about different objects. It returns how many it took.
 func (i *informer) take(events []model.Event) int {
+	i.empty = false
 	seen := map[types.NamespacedName]bool{}
 	for n, e := range events {
 		key := client.ObjectKeyFromObject(e.Object)
@@ -133,6 +137,21 @@ func (i *informer) take(events []model.Event) int {
 		}
 	}
 	return len(events)
+}
+
+// bookmark tells the store how new it is.
+func (i *informer) bookmark(rv uint64) {
+	i.empty = i.empty && rv <= 1
+	i.store.Bookmark(strconv.FormatUint(max(rv, 1), 10))
+}
+
+// version is up to where the store knows everything.
+func (i *informer) version() uint64 {
+	if i.empty {
+		return 0
+	}
+	rv, _ := strconv.ParseUint(i.store.LastStoreSyncResourceVersion(), 10, 64) // a store that never listed knows nothing
+	return rv
 }
 
 // resync tells every handler of every object again.

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,7 +51,7 @@ func (k *knowing) begin(r reconcile.Request) *check.Pass {
 	}
 	p.ID = fmt.Sprintf("%s/%d/%s/%d", p.Instance, k.number, r, nth)
 	for _, i := range k.process.manager.caches.order {
-		p.Views[i.resource], _ = strconv.ParseUint(i.store.LastStoreSyncResourceVersion(), 10, 64) // empty is zero
+		p.Views[i.resource] = i.version()
 	}
 	return p
 }

@@ -3,7 +3,6 @@ package sim
 import (
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -158,7 +157,7 @@ func (w *world) bookmark(p *process, i *informer) {
 	if events := w.events[i.resource]; i.next < len(events) {
 		rv = events[i.next].RV - 1
 	}
-	i.store.Bookmark(strconv.FormatUint(rv, 10))
+	i.bookmark(rv)
 	w.tracef("%s knows %s up to %d", p.name, i.resource.Resource, rv)
 	w.stats.count("bookmarks")
 }
