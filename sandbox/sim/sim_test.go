@@ -18,7 +18,7 @@ import (
 
 const (
 	fewSeeds  = 400
-	fullSeeds = 20_000
+	fullSeeds = 16_000
 	// shown is how many seeds of a world that found something are told in full.
 	shown = 3
 )
