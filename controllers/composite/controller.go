@@ -121,7 +121,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if unseen != "" {
-		return host.Unseen(ctx, unseen), nil
+		return ownership.Unseen(ctx, unseen), nil
 	}
 	resync := r.resync.Take(req.NamespacedName)
 	again, err := r.guarded(ctx, parent, m, resync || m.refused)
@@ -133,7 +133,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		m.busy = 0
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
-	if soon, dropped := host.Dropped(ctx, err); dropped {
+	if soon, dropped := ownership.Dropped(ctx, err, host.ErrNotSynced); dropped {
 		return soon, nil
 	}
 	return r.failed(ctx, parent, m, err)

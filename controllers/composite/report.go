@@ -17,7 +17,6 @@ import (
 
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
-	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/ownership"
 )
@@ -172,7 +171,7 @@ func (r *reconciler) later(
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{RequeueAfter: max(busy.After, host.UnseenRetry)}, nil
+	return reconcile.Result{RequeueAfter: max(busy.After, ownership.UnseenRetry)}, nil
 }
 
 // writeFailure stores why a pass did not do what it should.

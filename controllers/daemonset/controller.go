@@ -33,10 +33,6 @@ var (
 )
 
 const (
-	// unseenRetry is how long a pass waits for the caches to show our own writes if no event comes first.
-	unseenRetry = 100 * time.Millisecond
-	// staleRetry is how long a pass waits after it was found to rest on an old read.
-	staleRetry = 200 * time.Millisecond
 	// The pause before a failed pod is replaced grows between these two, as DaemonSet users know it.
 	shortestBackoff = time.Second
 	longestBackoff  = 15 * time.Minute
@@ -69,17 +65,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	if unseen != "" {
-		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", unseen)
-		return reconcile.Result{RequeueAfter: unseenRetry}, nil
+		return ownership.Unseen(ctx, unseen), nil
 	}
 	result, err := r.pass(ctx, &ds)
-	if errors.Is(err, history.ErrStale) {
-		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
-		return reconcile.Result{RequeueAfter: staleRetry}, nil
-	}
-	if errors.Is(err, ownership.ErrGone) {
-		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
-		return reconcile.Result{}, nil // the cache will show it, and that wakes us if there is a new one
+	if again, dropped := ownership.Dropped(ctx, err, history.ErrStale); dropped {
+		return again, nil
 	}
 	return result, err
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
 )
 
@@ -47,7 +48,7 @@ func TestStaleCacheAfterAStart(t *testing.T) {
 			w := worldOf(s, newServer(t, append(three(), c.cached...)...).Raw, nil)
 			result := w.mustReconcile()
 			deletes := len(w.Calls("delete"))
-			if (deletes > 0) != c.deletes || (result.RequeueAfter == staleRetry) == c.deletes {
+			if (deletes > 0) != c.deletes || (result.RequeueAfter == ownership.StaleRetry) == c.deletes {
 				t.Errorf("%d deletes, result %+v", deletes, result)
 			}
 			if !c.deletes && len(w.WritesTo("Pod")) != 0 {

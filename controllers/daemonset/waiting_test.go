@@ -35,7 +35,7 @@ func TestOwnWrites(t *testing.T) {
 	waits := func(t *testing.T, w *world, catchUp func()) {
 		t.Helper()
 		w.Forget()
-		if result := w.mustReconcile(); result.RequeueAfter != unseenRetry || len(w.Calls()) != 1 {
+		if result := w.mustReconcile(); result.RequeueAfter != ownership.UnseenRetry || len(w.Calls()) != 1 {
 			t.Errorf("result %+v with %v", result, w.Calls())
 		}
 		catchUp()
@@ -91,7 +91,7 @@ func TestStaleRead(t *testing.T) {
 	old := newServer(t, three()...)
 	w := worldOf(s, old.Raw, nil)
 	s.edit(image("agent:2"))
-	if result := w.mustReconcile(); result.RequeueAfter != staleRetry || len(w.Writes()) != 0 || len(w.events.Events()) != 0 {
+	if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry || len(w.Writes()) != 0 || len(w.events.Events()) != 0 {
 		t.Errorf("result %+v, wrote %v, events %v", result, w.Writes(), w.events.Events())
 	}
 }

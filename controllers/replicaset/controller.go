@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/ownership"
@@ -27,13 +25,6 @@ import (
 var (
 	podKind     = corev1.SchemeGroupVersion.WithKind("Pod")
 	podResource = schema.GroupResource{Resource: "pods"}
-)
-
-const (
-	// unseenRetry is how long a pass waits for the caches to show our own writes if no event comes first.
-	unseenRetry = 100 * time.Millisecond
-	// staleRetry is how long a pass waits after it was found to rest on an old read.
-	staleRetry = 200 * time.Millisecond
 )
 
 // errStale says that a pass rested on an old read. It is dropped and made again soon.
@@ -68,17 +59,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	if unseen != "" {
-		log.FromContext(ctx).V(1).Info("Waiting for our own writes", "reason", unseen)
-		return reconcile.Result{RequeueAfter: unseenRetry}, nil
+		return ownership.Unseen(ctx, unseen), nil
 	}
 	result, err := r.pass(ctx, parent)
-	if errors.Is(err, errStale) {
-		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
-		return reconcile.Result{RequeueAfter: staleRetry}, nil
-	}
-	if errors.Is(err, ownership.ErrGone) {
-		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
-		return reconcile.Result{}, nil // the cache will show it, and that wakes us if there is a new one
+	if again, dropped := ownership.Dropped(ctx, err, errStale); dropped {
+		return again, nil
 	}
 	return result, err
 }

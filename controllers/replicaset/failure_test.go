@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
 )
 
@@ -110,7 +111,7 @@ func TestLostResponses(t *testing.T) {
 		}
 		w.After = nil
 		w.Forget()
-		if result := w.mustReconcile(); result.RequeueAfter != staleRetry {
+		if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry {
 			t.Errorf("again in %v", result.RequeueAfter)
 		}
 		if got := len(w.Calls("list")); got != 1 {
@@ -160,7 +161,7 @@ func TestNameTaken(t *testing.T) {
 			cache := fakeserver.New(t, web(1))
 			w := worldOf(t, replicaSets, fakeserver.New(t, web(1), holder), cache)
 			w.r.fresh.Live = cache
-			if result := w.mustReconcile(); result.RequeueAfter != staleRetry || w.failure() != "" {
+			if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry || w.failure() != "" {
 				t.Errorf("again in %v, condition %q", result.RequeueAfter, w.failure())
 			}
 			w.r.client, w.r.fresh.Live = w.Server, w.Server
@@ -181,7 +182,7 @@ func TestStaleCache(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := worldOf(t, replicaSets, fakeserver.New(t, c.live...), fakeserver.New(t, c.cached...))
-			if result := w.mustReconcile(); result.RequeueAfter != staleRetry || len(w.Writes()) != 0 {
+			if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry || len(w.Writes()) != 0 {
 				t.Errorf("again in %v, writes %v", result.RequeueAfter, w.Writes())
 			}
 		})
@@ -214,7 +215,7 @@ func TestStaleParent(t *testing.T) {
 				w.r.generations.Store(c.cached.UID, c.known)
 			}
 			result := w.mustReconcile()
-			if waits := result.RequeueAfter == staleRetry && len(w.Writes()) == 0; waits != c.wait {
+			if waits := result.RequeueAfter == ownership.StaleRetry && len(w.Writes()) == 0; waits != c.wait {
 				t.Errorf("again in %v, writes %v", result.RequeueAfter, w.Writes())
 			}
 			if asked := len(w.Calls("get")); (asked == 0) != (name == "edited just now") {
@@ -261,7 +262,7 @@ func TestSelector(t *testing.T) {
 func TestStatusRace(t *testing.T) {
 	w := newWorld(t, replicaSets, web(1), pod("a"))
 	w.Before = fakeserver.Refuse("patch status", "ReplicaSet", apierrors.NewConflict(replicaSets.resource, "web", errors.New("changed")))
-	if result := w.mustReconcile(); result.RequeueAfter != staleRetry {
+	if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry {
 		t.Errorf("again in %v", result.RequeueAfter)
 	}
 	for _, call := range w.Calls("patch status") {

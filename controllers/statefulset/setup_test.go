@@ -108,7 +108,7 @@ func TestOwnWrites(t *testing.T) {
 			w := worldOf(t, fakeserver.New(t, web(data(remove, remove))), nil, stores)
 			w.mustReconcile()
 			w.Forget()
-			if result := w.mustReconcile(); result.RequeueAfter != unseenRetry || len(w.Calls()) != 1 {
+			if result := w.mustReconcile(); result.RequeueAfter != ownership.UnseenRetry || len(w.Calls()) != 1 {
 				t.Errorf("result %+v with %v", result, w.Calls())
 			}
 			late.version = "99999"
@@ -135,14 +135,14 @@ func TestOldReads(t *testing.T) {
 		s, old := fakeserver.New(t, web()), fakeserver.New(t, web())
 		w := worldOf(t, s, old.Raw, nil)
 		w.edit(image("web:2"))
-		if result := w.mustReconcile(); result.RequeueAfter != staleRetry || len(w.Writes()) != 0 || len(w.events.Events()) != 0 {
+		if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry || len(w.Writes()) != 0 || len(w.events.Events()) != 0 {
 			t.Errorf("result %+v, wrote %v", result, w.Writes())
 		}
 	})
 	t.Run("of the pods, before the first delete (F12)", func(t *testing.T) {
 		s := fakeserver.New(t, between(t, nil, pod(0, "a"), pod(1, "a"), pod(2, "a", stuck))...)
 		w := worldOf(t, s, fakeserver.New(t, between(t, nil, pod(0, "a"), pod(1, "a"), pod(2, "a"), pod(3, "a"))...).Raw, nil)
-		if result := w.mustReconcile(); result.RequeueAfter != staleRetry || len(w.WritesTo("Pod")) != 0 {
+		if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry || len(w.WritesTo("Pod")) != 0 {
 			t.Errorf("result %+v, wrote %v", result, w.WritesTo("Pod"))
 		}
 	})
@@ -157,7 +157,7 @@ func TestOldReads(t *testing.T) {
 	t.Run("of a pod that goes", func(t *testing.T) {
 		s := fakeserver.New(t, between(t, nil, pod(0, "b", terminating))...)
 		w := worldOf(t, s, fakeserver.New(t, between(t, nil)...).Raw, nil)
-		if result := w.mustReconcile(); result.RequeueAfter != staleRetry || len(w.events.Events()) != 0 {
+		if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry || len(w.events.Events()) != 0 {
 			t.Errorf("result %+v, events %v", result, w.events.Events())
 		}
 	})

@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	if unseen != "" {
-		return host.Unseen(ctx, unseen), nil
+		return ownership.Unseen(ctx, unseen), nil
 	}
 	resync := r.resync.Take(req.NamespacedName)
 	err = r.pass(ctx, d, object, resync)
@@ -141,7 +141,7 @@ func (r *Reconciler) outcome(ctx context.Context, object *unstructured.Unstructu
 		r.waiting.Delete(object.GetUID())
 		return reconcile.Result{}, nil
 	}
-	if soon, dropped := host.Dropped(ctx, err); dropped {
+	if soon, dropped := ownership.Dropped(ctx, err, host.ErrNotSynced); dropped {
 		return soon, nil
 	}
 	logger := log.FromContext(ctx).V(1)

@@ -17,6 +17,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/ownership"
 )
 
 // TestServicePerPod is the whole life of the example: made, changed, scaled, drifted, taken out; and no request at all in a
@@ -373,7 +374,7 @@ func TestWaitingForAName(t *testing.T) {
 			`{ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, uid: earlier, controller: true}]}`,
 			time.Second, "belongs to an earlier StatefulSet of this name",
 		},
-		"what is going": {`{deletionTimestamp: "2026-03-04T05:06:07Z", finalizers: [example.com/stays]}`, host.StaleRetry, ""},
+		"what is going": {`{deletionTimestamp: "2026-03-04T05:06:07Z", finalizers: [example.com/stays]}`, ownership.StaleRetry, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first := object(t, `{apiVersion: v1, kind: Service, metadata: `+c.has+`}`)
@@ -386,7 +387,7 @@ func TestWaitingForAName(t *testing.T) {
 					t.Errorf("%+v, %v", result, err)
 				}
 			}
-			if w.resync.due != (c.again == host.StaleRetry) {
+			if w.resync.due != (c.again == ownership.StaleRetry) {
 				t.Errorf("the hook is asked in each pass: %t", w.resync.due)
 			}
 			if got, want := w.calls(), "patch StatefulSet web, get StatefulSet web, create Service web-1, create Service web-2"; got != want {

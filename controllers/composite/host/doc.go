@@ -7,8 +7,8 @@
 //
 // It also holds what passes of both kinds need of their surroundings: resources by the name that the API server serves
 // them under (resource.go), informers of any kind that can be let go of (informers.go, source.go), hooks with the Secrets
-// that they refer to (hooks.go, secrets.go), related objects (related.go), being woken although nothing happened
-// (resync.go), and the ends of passes that are nobody's fault (pass.go).
+// that they refer to (hooks.go, secrets.go), related objects (related.go), and being woken although nothing happened
+// (resync.go); pass.go has the interfaces.
 //
 // What may not come in: a decision about children, revisions or a parent's status.
 package host
