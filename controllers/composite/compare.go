@@ -84,9 +84,7 @@ func variant(newest bool) string {
 
 // owned is what is applied of a desired child by server-side apply.
 func (r *reconciler) owned(parent, desired *unstructured.Unstructured) *unstructured.Unstructured {
-	o := desired.DeepCopy()
-	o.SetOwnerReferences(otherOwners(o))
-	return serverside.Owned(o, *metav1.NewControllerRef(parent, r.parent.Kind))
+	return serverside.Owned(desired, append(otherOwners(desired), *metav1.NewControllerRef(parent, r.parent.Kind)))
 }
 
 func (r *reconciler) servedFor(observed, desired *unstructured.Unstructured) servedChild {

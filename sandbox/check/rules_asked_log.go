@@ -17,9 +17,8 @@ import (
 // the author may still have read that the child was in one.
 func (s *step) lostUnseen(child client.Object) bool {
 	parent := ownerUID(child)
-	from := s.since(s.k.Revisions, parent)
-	for e := range s.record.before(parent, s.e.RV) {
-		if e.RV > from && e.Key.Resource == s.k.Revisions && ownerUID(e.Old) == parent && !s.own(e) && s.k.Names(child, e.Old) {
+	for e := range s.late(parent) {
+		if ownerUID(e.Old) == parent && !s.own(e) && s.k.Names(child, e.Old) {
 			return true
 		}
 	}
@@ -30,12 +29,11 @@ func (s *step) lostUnseen(child client.Object) bool {
 // author read it, or the author wrote it.
 func (s *step) knewClaim(child, revision client.Object) bool {
 	parent := ownerUID(revision)
-	from := s.since(s.k.Revisions, parent)
-	if then := s.record.at(revision.GetUID(), from); then != nil && s.k.Names(child, then) {
+	if then := s.record.at(revision.GetUID(), s.since(s.k.Revisions, parent)); then != nil && s.k.Names(child, then) {
 		return true
 	}
-	for e := range s.record.before(parent, s.e.RV) {
-		if e.RV > from && e.New != nil && e.New.GetUID() == revision.GetUID() && s.own(e) && s.k.Names(child, e.New) {
+	for e := range s.late(parent) {
+		if e.New != nil && e.New.GetUID() == revision.GetUID() && s.own(e) && s.k.Names(child, e.New) {
 			return true
 		}
 	}

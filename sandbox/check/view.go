@@ -273,30 +273,3 @@ func (s *step) unread(parent types.UID) (mine, others []Event) {
 	slices.Reverse(others)
 	return mine, others
 }
-
-// madeByOthers are the revisions of a parent that somebody else has made, so lately that the author may not have seen them,
-// the oldest first.
-func (s *step) madeByOthers(parent types.UID) []types.UID {
-	var out []types.UID
-	from := s.since(s.k.Revisions, parent)
-	for e := range s.record.before(parent, s.e.RV) {
-		if e.RV > from && e.Key.Resource == s.k.Revisions && ownerUID(e.Old) != parent && ownerUID(e.New) == parent && !s.own(e) {
-			out = append(out, e.New.GetUID())
-		}
-	}
-	slices.Reverse(out)
-	return out
-}
-
-// left returns the revisions of a parent as they were before they changed or went, as far as the author may have read them
-// so.
-func (s *step) left(parent types.UID) []client.Object {
-	var out []client.Object
-	from := s.since(s.k.Revisions, parent)
-	for e := range s.record.before(parent, s.e.RV) {
-		if e.RV > from && e.Key.Resource == s.k.Revisions && ownerUID(e.Old) == parent {
-			out = append(out, e.Old)
-		}
-	}
-	return out
-}

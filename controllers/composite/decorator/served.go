@@ -43,7 +43,7 @@ func (r *Reconciler) compare(ctx context.Context, o *observed, attachment, desir
 
 // owned is what is applied of a desired attachment by server-side apply.
 func owned(o *observed, desired *unstructured.Unstructured) *unstructured.Unstructured {
-	return serverside.Owned(desired, *metav1.NewControllerRef(o.object, o.resource.Kind))
+	return serverside.Owned(desired, append(desired.GetOwnerReferences(), *metav1.NewControllerRef(o.object, o.resource.Kind)))
 }
 
 // dryRun asks the API server what it makes of an attachment, under a name that is free. It returns nil if that is refused:

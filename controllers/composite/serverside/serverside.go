@@ -46,10 +46,10 @@ func New(c client.Client, live client.Reader, fieldManager string, size int) *Ap
 func (a *Applier) Client() client.Client { return client.WithFieldOwner(a.client, a.manager) }
 
 // Owned returns what is applied of a desired child: what is the hook's to say ([apply.Own], which leaves out the annotation
-// of the other strategy as well), and the reference of its parent, which would be gone otherwise.
-func Owned(desired *unstructured.Unstructured, parent metav1.OwnerReference) *unstructured.Unstructured {
+// of the other strategy as well), with these owners: its parent's reference would be gone otherwise.
+func Owned(desired *unstructured.Unstructured, owners []metav1.OwnerReference) *unstructured.Unstructured {
 	o := (&unstructured.Unstructured{Object: apply.Own(desired.Object)}).DeepCopy()
-	o.SetOwnerReferences(append(o.GetOwnerReferences(), parent))
+	o.SetOwnerReferences(owners)
 	return o
 }
 
