@@ -33,8 +33,6 @@ var (
 	revisionResource    = schema.GroupResource{Group: appsv1.GroupName, Resource: "controllerrevisions"}
 )
 
-const ()
-
 // Reconciler runs passes over StatefulSets. [Setup] makes one.
 type Reconciler struct {
 	client   client.Client
