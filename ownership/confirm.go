@@ -23,6 +23,10 @@ type Confirmer struct {
 	Live client.Reader
 	// Children is the child kind.
 	Children schema.GroupVersionKind
+	// Ledger, if there is one, is told of what the cache does not show, under Resource, that of the child kind. The next pass
+	// then waits for that instead of listing again, five times a second, for as long as the watch lags.
+	Ledger   *Ledger
+	Resource schema.GroupResource
 
 	done sync.Map // of types.UID
 }
@@ -46,7 +50,7 @@ func (c *Confirmer) ConfirmIn(
 	live.SetGroupVersionKind(c.Children.GroupVersion().WithKind(c.Children.Kind + "List"))
 	err := c.Live.List(ctx, live, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
-		return "", fmt.Errorf("list the children of %s past the cache: %w", describe(parent), err)
+		return "", fmt.Errorf("list the children of %s past the cache: %w", Describe(parent), err)
 	}
 	versions := map[types.UID]string{}
 	for _, child := range cached {
@@ -61,6 +65,9 @@ func (c *Confirmer) ConfirmIn(
 		delete(versions, item.UID)
 		cmp, err := resourceversion.CompareResourceVersion(version, item.ResourceVersion)
 		if !known || err == nil && cmp < 0 {
+			if c.Ledger != nil {
+				c.Ledger.Wrote(parent.GetUID(), c.Resource, item)
+			}
 			return fmt.Sprintf("the cache does not show %s %s as it is", c.Children.Kind, item.Name), nil
 		}
 	}

@@ -72,6 +72,40 @@ func TestConfirmAsksOnce(t *testing.T) {
 	}
 }
 
+// What the cache does not show, the ledger waits for, so that nobody lists again until it is there. What seems to be gone may
+// only have been let go of since, and then nothing would ever show that it is gone.
+func TestConfirmTellsTheLedger(t *testing.T) {
+	web := parent("web")
+	mine := func(name, at string) client.Object { return child(name, ownedBy(web), version(at)) }
+	for name, c := range map[string]struct {
+		cached []client.Object
+		waits  bool
+	}{
+		"the same":       {[]client.Object{mine("a", "7")}, false},
+		"one is older":   {[]client.Object{mine("a", "6")}, true},
+		"one is missing": {nil, true},
+		"one is gone":    {[]client.Object{mine("a", "7"), mine("b", "7")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ledger, store, _ := ledger()
+			store.show("6")
+			confirmer := &ownership.Confirmer{
+				Live: serve(t, mine("a", "7")), Children: corev1.SchemeGroupVersion.WithKind("Pod"), Ledger: ledger, Resource: pods,
+			}
+			if _, err := confirmer.Confirm(t.Context(), web, appX, c.cached); err != nil {
+				t.Fatal(err)
+			}
+			if why := ledger.Unseen(web.UID); (why != "") != c.waits {
+				t.Errorf("it waits: %q", why)
+			}
+			store.show("7")
+			if why := ledger.Unseen(web.UID); why != "" {
+				t.Errorf("it still waits: %q", why)
+			}
+		})
+	}
+}
+
 func TestConfirmThatFails(t *testing.T) {
 	boom := errors.New("boom")
 	confirmer := &ownership.Confirmer{Live: lister(func() error { return boom }), Children: corev1.SchemeGroupVersion.WithKind("Pod")}

@@ -40,7 +40,9 @@ func newShelfReconciler(c client.Client, live client.Reader, ledger *ownership.L
 	return &shelfReconciler{
 		client: c, live: live, ledger: ledger,
 		books: ownership.Writer{Client: c, Live: live, Ledger: ledger, Resource: bookResource},
-		fresh: &ownership.Confirmer{Live: live, Children: corev1.SchemeGroupVersion.WithKind("ConfigMap")},
+		fresh: &ownership.Confirmer{
+			Live: live, Children: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Ledger: ledger, Resource: bookResource,
+		},
 	}
 }
 

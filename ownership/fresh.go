@@ -26,13 +26,13 @@ func Reread(ctx context.Context, live client.Reader, o client.Object) (client.Ob
 	err := live.Get(ctx, client.ObjectKeyFromObject(o), fresh)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("%s: %w", describe(o), ErrGone)
+		return nil, fmt.Errorf("%s: %w", Describe(o), ErrGone)
 	case err != nil:
-		return nil, fmt.Errorf("read %s past the cache: %w", describe(o), err)
+		return nil, fmt.Errorf("read %s past the cache: %w", Describe(o), err)
 	case fresh.GetUID() != o.GetUID():
-		return nil, fmt.Errorf("%s: %w: its UID is %s now, not %s", describe(o), ErrGone, fresh.GetUID(), o.GetUID())
+		return nil, fmt.Errorf("%s: %w: its UID is %s now, not %s", Describe(o), ErrGone, fresh.GetUID(), o.GetUID())
 	case fresh.GetDeletionTimestamp() != nil:
-		return nil, fmt.Errorf("%s: %w: it is being deleted", describe(o), ErrGone)
+		return nil, fmt.Errorf("%s: %w: it is being deleted", Describe(o), ErrGone)
 	}
 	return fresh, nil
 }

@@ -48,7 +48,7 @@ func Candidates(ctx context.Context, reader client.Reader, list client.ObjectLis
 	for _, query := range queries {
 		page := list.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // a deep copy of an ObjectList
 		if err := reader.List(ctx, page, query...); err != nil {
-			return fmt.Errorf("list %T in namespace %s: %w", list, namespace, err)
+			return fmt.Errorf("list %s in namespace %s: %w", kindOf(list), namespace, err)
 		}
 		err := meta.EachListItem(page, func(item runtime.Object) error {
 			o := item.(client.Object) //nolint:forcetypeassert // items of an ObjectList are Objects

@@ -95,7 +95,7 @@ func TestCandidatesEndsAtTheFirstError(t *testing.T) {
 			return apierrors.NewForbidden(pods, "", errors.New("no rights"))
 		},
 	})
-	if _, err := visit(t, refuses, true); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "list *v1.PodList in namespace ns") {
+	if _, err := visit(t, refuses, true); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "list PodList in namespace ns") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -132,9 +132,9 @@ func TestRereadSaysThatAnObjectIsGone(t *testing.T) {
 		live []client.Object
 		text string
 	}{
-		"deleted":       {nil, "*v1.DaemonSet ns/us: it is gone"},
-		"being deleted": {[]client.Object{parent("us", deleting)}, "*v1.DaemonSet ns/us: it is gone: it is being deleted"},
-		"replaced":      {[]client.Object{parent("us", withUID("uid-new"))}, "*v1.DaemonSet ns/us: it is gone: its UID is uid-new now, not uid-us"},
+		"deleted":       {nil, "DaemonSet ns/us: it is gone"},
+		"being deleted": {[]client.Object{parent("us", deleting)}, "DaemonSet ns/us: it is gone: it is being deleted"},
+		"replaced":      {[]client.Object{parent("us", withUID("uid-new"))}, "DaemonSet ns/us: it is gone: its UID is uid-new now, not uid-us"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fresh, err := ownership.Reread(t.Context(), serve(t, c.live...), parent("us"))
@@ -150,7 +150,7 @@ func TestRereadTellsAFailureFromAnObjectThatIsGone(t *testing.T) {
 	s := serve(t)
 	s.readErr = apierrors.NewTooManyRequestsError("slow down")
 	_, err := ownership.Reread(t.Context(), s, parent("us"))
-	if errors.Is(err, ownership.ErrGone) || !apierrors.IsTooManyRequests(err) || !strings.HasPrefix(err.Error(), "read *v1.DaemonSet ns/us past the cache: ") {
+	if errors.Is(err, ownership.ErrGone) || !apierrors.IsTooManyRequests(err) || !strings.HasPrefix(err.Error(), "read DaemonSet ns/us past the cache: ") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -130,7 +130,7 @@ func TestAnAdoptionThatHalfSucceededIsRepeated(t *testing.T) {
 		return nil
 	}
 	owned, err := ownership.Claim(t.Context(), s.claimer(us), old)
-	if !apierrors.IsInternalError(errorOf(err)) || !strings.Contains(err.Error(), "adopt *v1.Pod ns/b") {
+	if !apierrors.IsInternalError(errorOf(err)) || !strings.Contains(err.Error(), "adopt Pod ns/b") {
 		t.Errorf("error %v", err)
 	}
 	want(t, "owned", podNames(owned), "a", "c")
@@ -161,7 +161,7 @@ func TestErrorsAreJoinedAndTheRestIsReturned(t *testing.T) {
 		return apierrors.NewForbidden(pods, o.GetName(), errors.New("no rights"))
 	}
 	owned, err := ownership.Claim(t.Context(), s.claimer(us), s.cached("a", "b", "stray", "mine"))
-	for _, text := range []string{"adopt *v1.Pod ns/a: ", "release *v1.Pod ns/stray: "} {
+	for _, text := range []string{"adopt Pod ns/a: ", "release Pod ns/stray: "} {
 		if err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("error %v does not say %q", err, text)
 		}

@@ -56,10 +56,10 @@ func (w Writer) Create(ctx context.Context, parent, child client.Object, wanted 
 	}
 	err = w.Live.Get(ctx, client.ObjectKeyFromObject(child), found)
 	if apierrors.IsNotFound(err) {
-		return 0, fmt.Errorf("create %s: it existed and is gone again: %w", describe(child), err)
+		return 0, fmt.Errorf("create %s: it existed and is gone again: %w", Describe(child), err)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read back %s: %w", describe(child), err)
+		return 0, fmt.Errorf("read back %s: %w", Describe(child), err)
 	}
 	if !metav1.IsControlledBy(found, parent) || found.GetDeletionTimestamp() != nil || !wanted(found) {
 		return Taken, nil

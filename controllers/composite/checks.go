@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/record"
@@ -23,8 +24,23 @@ type health struct {
 // available reports whether the child counts.
 func (h health) available() bool { return h.failing == "" && h.left == 0 }
 
-// healthOf looks at one child that is there and is not going.
-func healthOf(key record.Child, child *unstructured.Unstructured, s strategy, now time.Time) health {
+// changes are when children were changed in place, by UID, as far as this process remembers. Conditions do not tell: many
+// do not turn when a child is changed, and then a child would have passed its checks for long at once.
+type changes map[types.UID]time.Time
+
+// note remembers what a plan changes, and forgets all of it once the rollout is over.
+func (c changes) note(p *plan, now time.Time) {
+	if p.complete() {
+		clear(c)
+	}
+	for _, u := range p.updates {
+		c[u.observed.GetUID()] = now
+	}
+}
+
+// healthOf looks at one child that is there and is not going. changed is when it was changed in place, zero if that is not
+// known.
+func healthOf(key record.Child, child *unstructured.Unstructured, s strategy, changed, now time.Time) health {
 	var passed []map[string]any
 	for _, check := range s.checks {
 		condition, failing := findCondition(child, check)
@@ -40,6 +56,9 @@ func healthOf(key record.Child, child *unstructured.Unstructured, s strategy, no
 		return health{}
 	}
 	since := child.GetCreationTimestamp().Time
+	if changed.After(since) {
+		since = changed
+	}
 	for _, condition := range passed {
 		if at, err := time.Parse(time.RFC3339, text(condition, "lastTransitionTime")); err == nil && at.After(since) {
 			since = at

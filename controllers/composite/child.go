@@ -92,5 +92,7 @@ type facts struct {
 	strategies map[schema.GroupKind]strategy
 	// same reports whether a child is what is wanted of it, so that applying that again would change nothing.
 	same func(observed, desired *unstructured.Unstructured) bool
-	now  time.Time
+	// changed is when children were changed in place.
+	changed changes
+	now     time.Time
 }

@@ -22,20 +22,18 @@ func (r *reconciler) confirm(ctx context.Context, o *observed, d *decision) erro
 		return nil // whoever is going keeps nothing that could be lost
 	}
 	if !o.memory.confirmed || d.promotes() {
-		fresh, err := ownership.Reread(ctx, r.live, o.parent)
-		if err != nil {
+		if err := r.confirmParent(ctx, o); err != nil {
 			return err
 		}
-		if fresh.GetGeneration() != o.parent.GetGeneration() {
-			r.ledger.Wrote(o.parent.GetUID(), r.parent.Resource.GroupResource(), fresh) // until then there is no point in asking again
-			return fmt.Errorf("%w: it shows generation %d of %s, and there is %d",
-				ownership.ErrStale, o.parent.GetGeneration(), r.describe(o.parent), fresh.GetGeneration())
-		}
-		o.memory.confirmed = true
 	}
-	// A number, and what is gone from a revision, rest on all of them. Of a parent that was never edited there can be one only,
-	// of the name that is about to be made.
-	if d.promotes() && o.parent.GetGeneration() != 1 || d.plan.replaces() {
+	// What is gone from a revision rests on all of them, and so does a number: another process may have given it a moment
+	// ago, so that they are listed for each. Of a parent that was never edited there can be one only, of the name that is
+	// about to be made.
+	numbers := d.promotes() && o.parent.GetGeneration() != 1
+	if numbers {
+		r.freshRevisions.Forget(o.parent.GetUID())
+	}
+	if numbers || d.plan.replaces() {
 		if err := r.confirmRevisions(ctx, o); err != nil {
 			return err
 		}
@@ -52,6 +50,20 @@ func (r *reconciler) confirm(ctx context.Context, o *observed, d *decision) erro
 			return err
 		}
 	}
+	return nil
+}
+
+func (r *reconciler) confirmParent(ctx context.Context, o *observed) error {
+	fresh, err := ownership.Reread(ctx, r.live, o.parent)
+	if err != nil {
+		return err
+	}
+	if fresh.GetGeneration() != o.parent.GetGeneration() {
+		r.ledger.Wrote(o.parent.GetUID(), r.parent.Resource.GroupResource(), fresh) // until then there is no point in asking again
+		return fmt.Errorf("%w: it shows generation %d of %s, and there is %d",
+			ownership.ErrStale, o.parent.GetGeneration(), ownership.Describe(o.parent), fresh.GetGeneration())
+	}
+	o.memory.confirmed = true
 	return nil
 }
 

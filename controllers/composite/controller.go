@@ -89,6 +89,9 @@ type memory struct {
 	refused bool
 	// prepared are the last answers, by revision, ready for a plan.
 	prepared map[string]prepared
+	// changed is when children were changed in place, for minReadySeconds. A process that just started does not know, and may
+	// change the next child a little sooner.
+	changed changes
 	// busy counts the passes in a row in which the hook wanted to be asked later.
 	busy int
 	// decided is what the pass that runs has decided, nil before.
@@ -152,7 +155,7 @@ func (r *reconciler) guarded(
 	defer func() {
 		if what := recover(); what != nil {
 			log.FromContext(ctx).Error(nil, "A pass panicked", "panic", what, "stack", string(debug.Stack()))
-			err = &faultError{Reason: "Panic", Err: fmt.Errorf("the pass over %s panicked: %v", r.describe(parent), what)}
+			err = &faultError{Reason: "Panic", Err: fmt.Errorf("the pass over %s panicked: %v", ownership.Describe(parent), what)}
 		}
 	}()
 	return r.pass(ctx, parent, m, resync)
@@ -175,6 +178,7 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 	if err := r.record(ctx, o, d); err != nil {
 		return 0, r.uncertain(o, err)
 	}
+	m.changed.note(d.plan, r.clock.Now())
 	actErr := r.uncertain(o, r.act(ctx, o, d))
 	if d.plan.writes() && actErr == nil { // a retry that is told to wait would begin with the shortest delay each time
 		m.quiet = r.clock.Now().Add(settle)
@@ -240,7 +244,7 @@ func (r *reconciler) forgetConfirmed(uid types.UID) {
 }
 
 func (r *reconciler) memoryOf(uid types.UID) *memory {
-	m, _ := r.parents.LoadOrStore(uid, &memory{prepared: map[string]prepared{}, taken: map[string]bool{}})
+	m, _ := r.parents.LoadOrStore(uid, &memory{prepared: map[string]prepared{}, changed: changes{}, taken: map[string]bool{}})
 	return m.(*memory) //nolint:forcetypeassert // only this method stores
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/ownership"
 )
 
 // This file asks what there should be, and makes a plan of it. It asks the hook about the parent as it is, and about an
@@ -56,7 +57,9 @@ type prepared struct {
 func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*decision, error) {
 	d := &decision{}
 	q := &hook.Question{Parent: o.parent, Version: o.memory.version(o.parent), Children: o.groups, Again: resync}
-	f := facts{observed: o.children, strategies: r.strategies, now: r.clock.Now(), answers: map[string]wanted{}}
+	f := facts{
+		observed: o.children, strategies: r.strategies, changed: o.memory.changed, now: r.clock.Now(), answers: map[string]wanted{},
+	}
 	if o.log != nil {
 		d.newest = o.log.newest.revision.Name
 		f.claimed = o.log.claimed()
@@ -195,7 +198,7 @@ func (r *reconciler) prepare(o *observed, revision string, answer *hook.Answer) 
 		if !o.selector.Matches(labels.Set(desired.GetLabels())) {
 			return wanted{}, &faultError{Reason: selectorMismatch, Err: fmt.Errorf(
 				"the hook wants %s with labels that the selector of %s does not match (%s), so that it could never be its child",
-				key, r.describe(o.parent), o.selector)}
+				key, ownership.Describe(o.parent), o.selector)}
 		}
 		w.order = append(w.order, key)
 		w.objects[key] = desired

@@ -52,11 +52,11 @@ func (r *reconciler) writeFinalizers(ctx context.Context, parent *unstructured.U
 	err = r.client.Patch(ctx, out, client.RawPatch(types.MergePatchType, body))
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%s: %w", r.describe(parent), ownership.ErrGone)
+		return fmt.Errorf("%s: %w", ownership.Describe(parent), ownership.ErrGone)
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%w: %w", ownership.ErrStale, err)
 	case err != nil:
-		return fmt.Errorf("write the finalizer of %s: %w", r.describe(parent), err)
+		return fmt.Errorf("write the finalizer of %s: %w", ownership.Describe(parent), err)
 	}
 	r.ledger.Wrote(parent.GetUID(), r.parent.Resource.GroupResource(), out)
 	return nil

@@ -85,7 +85,7 @@ func (r *reconciler) gatherKind(ctx context.Context, o *observed, kind host.Reso
 	}
 	claimed, err := ownership.Claim(ctx, claimer, candidates)
 	if err != nil {
-		return fmt.Errorf("claim the %s of %s: %w", kind.Resource.Resource, r.describe(o.parent), err)
+		return fmt.Errorf("claim the %s of %s: %w", kind.Resource.Resource, ownership.Describe(o.parent), err)
 	}
 	if claimer.Lost {
 		return fmt.Errorf("%w: one of the %s changed while it was being adopted or released", ownership.ErrStale, kind.Resource.Resource)
@@ -145,7 +145,7 @@ func (r *reconciler) gatherRevisions(ctx context.Context, o *observed) (*revisio
 	}
 	claimed, err := ownership.Claim(ctx, claimer, candidates)
 	if err != nil {
-		return nil, fmt.Errorf("claim the revisions of %s: %w", r.describe(o.parent), err)
+		return nil, fmt.Errorf("claim the revisions of %s: %w", ownership.Describe(o.parent), err)
 	}
 	if claimer.Lost {
 		return nil, fmt.Errorf("%w: a revision changed while it was being adopted or released", ownership.ErrStale)

@@ -323,7 +323,7 @@ func TestANameThatIsTaken(t *testing.T) {
 }
 
 // TestThePromotedRevisionIsAskedFor: whatever becomes the newest revision, the API server has just said that the parent asks
-// for it (H7).
+// for it (H7), and what other numbers there are (H2): another process may have given one a moment ago.
 func TestThePromotedRevisionIsAskedFor(t *testing.T) {
 	p := newPasses(t, catSpec)
 	for _, image := range []string{"a", "b", "a"} { // two are made, and one is gone back to
@@ -335,8 +335,9 @@ func TestThePromotedRevisionIsAskedFor(t *testing.T) {
 		written := slices.IndexFunc(calls, func(c fakeserver.Call) bool {
 			return (c.Verb == "create" || c.Verb == "patch") && c.Kind == "ControllerRevision"
 		})
-		if read < 0 || written < read {
-			t.Errorf("%s: the parent is read at %d, the revision written at %d: %v", image, read, written, calls)
+		listed := slices.IndexFunc(calls, func(c fakeserver.Call) bool { return c.Verb == "list" })
+		if read < 0 || written < read || listed < 0 || written < listed {
+			t.Errorf("%s: the parent is read at %d, revisions are listed at %d, one is written at %d: %v", image, read, listed, written, calls)
 		}
 	}
 }

@@ -169,7 +169,7 @@ func (p *planner) visit(key record.Child) {
 // settle plans for a child of a kind that is not rolled out: whatever is to be done is done at once.
 func (p *planner) settle(key record.Child, s strategy, child *unstructured.Unstructured) {
 	object := p.newestAnswer().objects[key]
-	h := healthOf(key, child, s, p.now)
+	h := healthOf(key, child, s, p.changed[child.GetUID()], p.now)
 	p.lookAgain(h.left)
 	if h.available() && child.GetDeletionTimestamp() == nil {
 		p.serving++

@@ -183,6 +183,57 @@ func TestMinReadySeconds(t *testing.T) {
 	}
 }
 
+// A child that is changed in place starts its minReadySeconds anew, although its conditions do not turn.
+func TestMinReadySecondsInPlace(t *testing.T) {
+	w := newWorld(t, strategy{method: v1alpha1.ChildUpdateRollingInPlace, minReady: 10 * time.Second}, 2)
+	w.now = w.now.Add(time.Minute)
+	w.edit("b")
+	changed := map[string]time.Time{}
+	for began := w.now; len(changed) < 2 || !w.last.complete(); w.tick() {
+		for _, u := range w.pass().updates {
+			changed[u.key.Name] = w.now
+			w.children[u.key].Object["status"] = u.observed.Object["status"] // nothing turns
+		}
+		if w.now.Sub(began) > time.Minute {
+			t.Fatal("it waits for ever")
+		}
+	}
+	if apart := changed["x-1"].Sub(changed["x-0"]); apart != 10*time.Second {
+		t.Errorf("the second one was changed %s after the first", apart)
+	}
+	if done := w.now.Sub(changed["x-1"]); done < 10*time.Second || len(w.changed) != 0 {
+		t.Errorf("it is over after %s more, and %d are remembered", done, len(w.changed))
+	}
+}
+
+// TestHasNotObservedLatestSpec: whoever runs a child that was changed in place has to look at it first. Kinds that do not say
+// are believed, and of those that are replaced it is not asked.
+func TestHasNotObservedLatestSpec(t *testing.T) {
+	for _, c := range []struct {
+		method              v1alpha1.ChildUpdateMethod
+		observed            any
+		generation, serving int64
+	}{
+		{v1alpha1.ChildUpdateRollingInPlace, int64(2), 3, 0},
+		{v1alpha1.ChildUpdateRollingInPlace, int64(3), 3, 1},
+		{v1alpha1.ChildUpdateRollingInPlace, nil, 3, 1},
+		{v1alpha1.ChildUpdateRollingInPlace, int64(0), 3, 1},
+		{v1alpha1.ChildUpdateRollingRecreate, int64(2), 3, 1},
+	} {
+		w := newWorld(t, strategy{method: c.method}, 1)
+		child := w.children[key("x-0")]
+		child.SetGeneration(c.generation)
+		if c.observed != nil {
+			child.Object["status"].(map[string]any)["observedGeneration"] = c.observed
+		}
+		p := w.pass()
+		if int64(p.serving) != c.serving || c.serving == 0 && (len(p.waits) != 1 ||
+			p.waits[0].Reason != "child Pod x-0 with RollingInPlace update strategy hasn't observed latest spec") {
+			t.Errorf("%+v: %d serve, waits %+v", c, p.serving, p.waits)
+		}
+	}
+}
+
 // The checker has found this: what came back at its old revision was moved to the broken one before it was ready.
 func TestALostChildIsNoReasonToSpreadABrokenRevision(t *testing.T) {
 	w := newWorld(t, strategy{method: v1alpha1.ChildUpdateRollingRecreate}, 3)

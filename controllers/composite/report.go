@@ -210,7 +210,7 @@ func (r *reconciler) writeStatus(ctx context.Context, parent *unstructured.Unstr
 	patch := client.MergeFromWithOptions(parent, client.MergeFromWithOptimisticLock{})
 	body, err := patch.Data(out)
 	if err != nil {
-		return fmt.Errorf("encode the status of %s: %w", r.describe(parent), err)
+		return fmt.Errorf("encode the status of %s: %w", ownership.Describe(parent), err)
 	}
 	answer := ownership.Blank(parent).(*unstructured.Unstructured) //nolint:forcetypeassert // Blank returns the type that it is given
 	err = r.client.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), body))
@@ -220,7 +220,7 @@ func (r *reconciler) writeStatus(ctx context.Context, parent *unstructured.Unstr
 	case apierrors.IsNotFound(err):
 		return r.noStatus(ctx, parent, err)
 	case err != nil:
-		return fmt.Errorf("write the status of %s: %w", r.describe(parent), err)
+		return fmt.Errorf("write the status of %s: %w", ownership.Describe(parent), err)
 	}
 	got, _, _ := unstructured.NestedMap(answer.Object, "status")
 	m.status.at, m.status.sent, m.status.got = r.clock.Now(), status, got

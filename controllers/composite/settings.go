@@ -100,14 +100,6 @@ func (s *settings) finalized(parent *unstructured.Unstructured) bool {
 	return slices.Contains(parent.GetFinalizers(), s.finalizer)
 }
 
-// describe names a parent for errors.
-func (s *settings) describe(parent *unstructured.Unstructured) string {
-	if parent.GetNamespace() == "" {
-		return s.parent.Kind.Kind + " " + parent.GetName()
-	}
-	return s.parent.Kind.Kind + " " + parent.GetNamespace() + "/" + parent.GetName()
-}
-
 // child names an object as revisions and plans do.
 func child(parent, o *unstructured.Unstructured) record.Child {
 	c := record.Child{GroupKind: o.GroupVersionKind().GroupKind(), Name: o.GetName()}

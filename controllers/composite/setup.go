@@ -100,7 +100,7 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 		writers:        map[schema.GroupKind]ownership.Writer{},
 		fresh:          map[schema.GroupKind]*ownership.Confirmer{},
 		revisionWriter: ownership.Writer{Client: env.Client, Live: env.Live, Ledger: ledger, Resource: revisionResource},
-		freshRevisions: &ownership.Confirmer{Live: env.Live, Children: host.Revisions.Kind},
+		freshRevisions: &ownership.Confirmer{Live: env.Live, Children: host.Revisions.Kind, Ledger: ledger, Resource: revisionResource},
 		memo:           apply.NewMemo(memoSize),
 		revisions:      newRevisionCache(revisionSize),
 		served:         lru.New(servedSize),
@@ -114,7 +114,9 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 		r.writers[kind.Kind.GroupKind()] = ownership.Writer{
 			Client: children, Live: env.Live, Ledger: ledger, Resource: kind.Resource.GroupResource(),
 		}
-		r.fresh[kind.Kind.GroupKind()] = &ownership.Confirmer{Live: env.Live, Children: kind.Kind}
+		r.fresh[kind.Kind.GroupKind()] = &ownership.Confirmer{
+			Live: env.Live, Children: kind.Kind, Ledger: ledger, Resource: kind.Resource.GroupResource(),
+		}
 	}
 	return r
 }

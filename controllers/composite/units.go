@@ -109,7 +109,7 @@ func (p *planner) unit(s *set, i int, key record.Child) rollout.Unit {
 		}
 		return u
 	}
-	h := healthOf(key, child, p.strategies[key.GroupKind], p.now)
+	h := healthOf(key, child, p.strategies[key.GroupKind], p.changed[child.GetUID()], p.now)
 	p.lookAgain(h.left)
 	instance := &rollout.Instance{Name: child.GetName(), Revision: p.claims[key], Ready: h.failing == "", Available: h.available()}
 	if h.available() {

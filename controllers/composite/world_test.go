@@ -41,6 +41,8 @@ type world struct {
 	now      time.Time
 	// broken are images that never get ready.
 	broken map[string]bool
+	// changed is what is remembered of changes in place.
+	changed changes
 	// low is the least number of children that ever served.
 	low  int
 	last *plan
@@ -50,7 +52,7 @@ func newWorld(t testing.TB, s strategy, n int) *world {
 	t.Helper()
 	w := &world{
 		t: t, strategy: s, images: map[string]string{}, claims: map[record.Child]string{}, children: map[record.Child]*unstructured.Unstructured{},
-		now: start, broken: map[string]bool{},
+		now: start, broken: map[string]bool{}, changed: changes{},
 	}
 	if w.strategy.checks == nil {
 		w.strategy.checks = []v1alpha1.StatusConditionCheck{{Type: "Ready", Status: &yes}}
@@ -89,7 +91,7 @@ func (w *world) wanted(revision string) wanted {
 func (w *world) facts() facts {
 	f := facts{
 		newest: w.newest, answers: map[string]wanted{w.newest: w.wanted(w.newest)}, claimed: maps.Clone(w.claims),
-		observed: maps.Clone(w.children), strategies: map[schema.GroupKind]strategy{podKind: w.strategy}, now: w.now,
+		observed: maps.Clone(w.children), strategies: map[schema.GroupKind]strategy{podKind: w.strategy}, now: w.now, changed: w.changed,
 		same: func(observed, desired *unstructured.Unstructured) bool {
 			return reflect.DeepEqual(observed.Object["spec"], desired.Object["spec"])
 		},
@@ -108,6 +110,7 @@ func (w *world) pass() *plan {
 		w.t.Fatal(err)
 	}
 	w.last, w.claims = p, p.claims
+	w.changed.note(p, w.now)
 	for _, c := range p.creates {
 		child := c.object.DeepCopy()
 		child.SetCreationTimestamp(metav1.NewTime(w.now))

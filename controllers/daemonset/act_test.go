@@ -236,7 +236,7 @@ func TestCreateErrors(t *testing.T) {
 		"gone at read back": {nil, fakeserver.Refuse("create", "Pod", exists), "it existed and is gone again", 1},
 		"no read back": {nil, func(c fakeserver.Call) error {
 			return errors.Join(fakeserver.Refuse("create", "Pod", exists)(c), fakeserver.Refuse("get", "Pod", boom)(c))
-		}, "read back *v1.Pod", 1},
+		}, "read back Pod", 1},
 		"all names taken": {foreign, nil, "create a pod for node n000: 8 names in a row are taken", 8},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -87,7 +87,7 @@ func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger
 			Deleted:   func(parent types.UID, o client.Object) { ledger.Deleted(parent, revisionResource, o) },
 		}),
 		pods:     ownership.Writer{Client: c, Live: live, Ledger: ledger, Resource: podResource},
-		fresh:    &ownership.Confirmer{Live: live, Children: corev1.SchemeGroupVersion.WithKind("Pod")},
+		fresh:    &ownership.Confirmer{Live: live, Children: corev1.SchemeGroupVersion.WithKind("Pod"), Ledger: ledger, Resource: podResource},
 		recorder: recorder,
 		clock:    o.Clock,
 		backoff:  flowcontrol.NewBackOff(shortestBackoff, longestBackoff),

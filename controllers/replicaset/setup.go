@@ -71,7 +71,7 @@ func newReconciler(
 		recorder: recorder,
 		clock:    o.Clock,
 		pods:     ownership.Writer{Client: c, Live: live, Ledger: ledger, Resource: podResource},
-		fresh:    &ownership.Confirmer{Live: live, Children: podKind},
+		fresh:    &ownership.Confirmer{Live: live, Children: podKind, Ledger: ledger, Resource: podResource},
 	}
 }
 

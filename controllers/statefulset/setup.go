@@ -77,7 +77,7 @@ func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger
 			Deleted:   func(parent types.UID, o client.Object) { ledger.Deleted(parent, revisionResource, o) },
 		}),
 		pods:     ownership.Writer{Client: c, Live: live, Ledger: ledger, Resource: podResource},
-		fresh:    &ownership.Confirmer{Live: live, Children: podKind},
+		fresh:    &ownership.Confirmer{Live: live, Children: podKind, Ledger: ledger, Resource: podResource},
 		recorder: recorder,
 		clock:    o.Clock,
 	}

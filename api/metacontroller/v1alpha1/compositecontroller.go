@@ -164,7 +164,8 @@ type ChildUpdateStrategy struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Partition *int32 `json:"partition,omitempty"`
-	// MinReadySeconds is for how many seconds a child must have passed its checks before it counts as available. Cairn only.
+	// MinReadySeconds is for how many seconds a child must have passed its checks before it counts as available. A child that
+	// was changed in place starts anew, whether its conditions turned or not. Cairn only.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`

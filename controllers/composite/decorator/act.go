@@ -82,7 +82,7 @@ func (r *Reconciler) restate(
 	written, err := r.patch(ctx, d, o, e, statusWriter{r.client.Status()})
 	if err != nil {
 		// If it is the object that is not there, the cache will show it. It may also be that its kind has no status any more.
-		return nil, fmt.Errorf("write the status of %s: %w", describe(o), err)
+		return nil, fmt.Errorf("write the status of %s: %w", ownership.Describe(o), err)
 	}
 	r.stated.Store(o.GetUID(), stated{status, written.Object["status"]})
 	return written, nil
@@ -112,7 +112,7 @@ func (r *Reconciler) patch(
 	err = w.Patch(ctx, written, client.RawPatch(types.MergePatchType, body))
 	switch {
 	case apierrors.IsConflict(err):
-		return nil, fmt.Errorf("%w: %s has changed", ownership.ErrStale, describe(o))
+		return nil, fmt.Errorf("%w: %s has changed", ownership.ErrStale, ownership.Describe(o))
 	case err != nil:
 		return nil, err
 	}
@@ -140,29 +140,29 @@ func (r *Reconciler) attach(ctx context.Context, o *observed, p *plan) error {
 
 // delete removes the attachment that the plan was made from, unless it changed since.
 func (r *Reconciler) delete(ctx context.Context, o *observed, d deletion) error {
-	log.FromContext(ctx).V(1).Info("Deleting an attachment", "attachment", describe(d.attachment), "reason", d.reason)
+	log.FromContext(ctx).V(1).Info("Deleting an attachment", "attachment", ownership.Describe(d.attachment), "reason", d.reason)
 	writer := r.writers[keyOf(d.attachment).GroupKind]
 	_, err := writer.Delete(ctx, o.object, d.attachment, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil {
-		return fmt.Errorf("delete %s (%s): %w", describe(d.attachment), d.reason, err)
+		return fmt.Errorf("delete %s (%s): %w", ownership.Describe(d.attachment), d.reason, err)
 	}
 	return nil
 }
 
 // update changes an attachment in place, unless it changed since.
 func (r *Reconciler) update(ctx context.Context, o *observed, u update) error {
-	log.FromContext(ctx).V(1).Info("Changing an attachment", "attachment", describe(u.attachment), "reason", u.reason)
+	log.FromContext(ctx).V(1).Info("Changing an attachment", "attachment", ownership.Describe(u.attachment), "reason", u.reason)
 	if r.applier != nil {
 		written, err := r.applier.Apply(ctx, u.attachment, owned(o, u.desired))
 		if err != nil {
-			return fmt.Errorf("apply %s (%s): %w", describe(u.attachment), u.reason, err)
+			return fmt.Errorf("apply %s (%s): %w", ownership.Describe(u.attachment), u.reason, err)
 		}
 		r.wrote(o, written)
 		return nil
 	}
 	body, err := u.result.Patch(u.attachment.Object)
 	if err != nil {
-		return fmt.Errorf("change %s: %w", describe(u.attachment), err)
+		return fmt.Errorf("change %s: %w", ownership.Describe(u.attachment), err)
 	}
 	written := ownership.Blank(u.attachment).(*unstructured.Unstructured) //nolint:forcetypeassert // of the same type
 	err = r.client.Patch(ctx, written, client.RawPatch(types.MergePatchType, body))
@@ -170,7 +170,7 @@ func (r *Reconciler) update(ctx context.Context, o *observed, u update) error {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return nil // the cache will show what it is by now, and that wakes us
 	case err != nil:
-		return fmt.Errorf("change %s (%s): %w", describe(u.attachment), u.reason, err)
+		return fmt.Errorf("change %s (%s): %w", ownership.Describe(u.attachment), u.reason, err)
 	}
 	r.served.put(u.attachment, u.desired, written.Object)
 	r.wrote(o, written)
@@ -186,12 +186,12 @@ func (r *Reconciler) wrote(o *observed, attachment *unstructured.Unstructured) {
 func (r *Reconciler) create(ctx context.Context, o *observed, c creation) error {
 	attachment, err := r.newAttachment(o, c.attachment)
 	if err != nil {
-		return fmt.Errorf("make %s: %w", describe(c.attachment), err)
+		return fmt.Errorf("make %s: %w", ownership.Describe(c.attachment), err)
 	}
 	how, err := r.writers[keyOf(attachment).GroupKind].Create(ctx, o.object, attachment, r.made)
 	switch {
 	case err != nil:
-		return fmt.Errorf("make %s: %w", describe(c.attachment), err)
+		return fmt.Errorf("make %s: %w", ownership.Describe(c.attachment), err)
 	case how == ownership.Taken:
 		return r.names(o.object).Refused(ctx, r.live, attachment)
 	case how == ownership.Created && r.applier != nil:

@@ -62,7 +62,7 @@ func (r *Reconciler) gatherKind(ctx context.Context, o *observed, resource host.
 	list.SetGroupVersionKind(resource.Kind.GroupVersion().WithKind(resource.Kind.Kind + "List"))
 	index := client.MatchingFields{ownership.ControllerIndex: string(o.object.GetUID())}
 	if err := r.cache.List(ctx, list, client.InNamespace(namespace), index); err != nil {
-		return fmt.Errorf("list the %s of %s: %w", resource, describe(o.object), err)
+		return fmt.Errorf("list the %s of %s: %w", resource, ownership.Describe(o.object), err)
 	}
 	for i := range list.Items {
 		if item := &list.Items[i]; r.made(item) {
@@ -140,9 +140,11 @@ func withoutOwner(refs []metav1.OwnerReference, uid types.UID) []metav1.OwnerRef
 	return out
 }
 
+func describeChild(o *unstructured.Unstructured) string { return ownership.Describe(o) }
+
 // names are those that the hook wants for the attachments of an object.
 func (r *Reconciler) names(object *unstructured.Unstructured) taken.Names {
-	return taken.Names{Parent: object, Ours: r.made, Describe: describe, Orphan: "nothing is adopted"}
+	return taken.Names{Parent: object, Ours: r.made, Describe: describeChild, Orphan: "nothing is adopted"}
 }
 
 // confirm checks, before the first write for an object in this process, that the cache does not show a past in which that was
@@ -156,10 +158,10 @@ func (r *Reconciler) confirm(ctx context.Context, o *observed, p *plan) error {
 		}
 		switch {
 		case fresh.GetUID() != uid:
-			return fmt.Errorf("%s: %w: its UID is %s now", describe(o.object), ownership.ErrGone, fresh.GetUID())
+			return fmt.Errorf("%s: %w: its UID is %s now", ownership.Describe(o.object), ownership.ErrGone, fresh.GetUID())
 		case fresh.GetResourceVersion() != o.object.GetResourceVersion():
 			r.ledger.Wrote(uid, o.resource.Resource.Resource.GroupResource(), fresh) // until then there is no point in asking again
-			return fmt.Errorf("%w: it does not show %s as it is", ownership.ErrStale, describe(o.object))
+			return fmt.Errorf("%w: it does not show %s as it is", ownership.ErrStale, ownership.Describe(o.object))
 		}
 		r.confirmed.Store(uid, struct{}{})
 	}
@@ -187,7 +189,7 @@ func (r *Reconciler) confirm(ctx context.Context, o *observed, p *plan) error {
 // gone turns the error of a read or write of an object into one that wraps [ownership.ErrGone] if it is not there.
 func gone(o *unstructured.Unstructured, err error) error {
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s: %w", describe(o), ownership.ErrGone)
+		return fmt.Errorf("%s: %w", ownership.Describe(o), ownership.ErrGone)
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
+	"github.com/cairn-dev/cairn/ownership"
 )
 
 // text is a plan for people.
@@ -29,13 +30,13 @@ func (p *plan) text() string {
 		add("done")
 	}
 	for _, d := range p.deletes {
-		add("delete %s: %s", describe(d.attachment), d.reason)
+		add("delete %s: %s", ownership.Describe(d.attachment), d.reason)
 	}
 	for _, u := range p.updates {
-		add("change %s: %s", describe(u.attachment), u.reason)
+		add("change %s: %s", ownership.Describe(u.attachment), u.reason)
 	}
 	for _, c := range p.creates {
-		add("make %s", describe(c.attachment))
+		add("make %s", ownership.Describe(c.attachment))
 	}
 	return strings.Join(out, "\n")
 }

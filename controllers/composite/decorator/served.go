@@ -13,6 +13,7 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/serverside"
+	"github.com/cairn-dev/cairn/ownership"
 )
 
 // This file compares attachments with what is wanted of them, knowing what the API server makes of that: defaults are not
@@ -62,7 +63,7 @@ func (r *Reconciler) dryRun(ctx context.Context, o *observed, desired *unstructu
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		return nil, nil //nolint:nilnil // the caller knows what that means
 	}
-	return nil, fmt.Errorf("dry run of %s: %w", describe(desired), err)
+	return nil, fmt.Errorf("dry run of %s: %w", ownership.Describe(desired), err)
 }
 
 // servings keeps what the API server made of desired attachments, by the UID of what came of them. Losing one costs a

@@ -162,11 +162,3 @@ func (s *settings) of(kind schema.GroupKind) *decorated {
 	}
 	return nil
 }
-
-// describe names an object for errors and events.
-func describe(o *unstructured.Unstructured) string {
-	if o.GetNamespace() == "" {
-		return o.GetKind() + " " + o.GetName()
-	}
-	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
-}

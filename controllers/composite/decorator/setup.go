@@ -179,7 +179,7 @@ func newReconciler(
 	for _, a := range s.attachments {
 		kind := a.Kind.GroupKind()
 		r.writers[kind] = ownership.Writer{Client: c, Live: live, Ledger: ledger, Resource: a.Resource.GroupResource()}
-		r.fresh[kind] = &ownership.Confirmer{Live: live, Children: a.Kind}
+		r.fresh[kind] = &ownership.Confirmer{Live: live, Children: a.Kind, Ledger: ledger, Resource: a.Resource.GroupResource()}
 	}
 	return r
 }

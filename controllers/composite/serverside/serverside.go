@@ -111,7 +111,7 @@ func (a *Applier) Apply(
 	opts = append(opts, client.ForceOwnership, client.FieldOwner(a.manager))
 	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), opts...)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("%w: %s changed before it could be applied", ownership.ErrStale, describe(observed))
+		return nil, fmt.Errorf("%w: %s changed before it could be applied", ownership.ErrStale, ownership.Describe(observed))
 	}
 	return o, err
 }
@@ -129,7 +129,7 @@ func (a *Applier) Migrate(ctx context.Context, made *unstructured.Unstructured) 
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("hand over the fields of %s: %w", describe(made), err)
+		return fmt.Errorf("hand over the fields of %s: %w", ownership.Describe(made), err)
 	}
 	made.SetResourceVersion(out.GetResourceVersion())
 	return nil
@@ -149,16 +149,16 @@ func (a *Applier) migrateLive(ctx context.Context, observed *unstructured.Unstru
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(observed), live)
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%w: %s is gone", ownership.ErrStale, describe(observed))
+		return fmt.Errorf("%w: %s is gone", ownership.ErrStale, ownership.Describe(observed))
 	case err != nil:
-		return fmt.Errorf("read %s: %w", describe(observed), err)
+		return fmt.Errorf("read %s: %w", ownership.Describe(observed), err)
 	}
 	if live.GetUID() == observed.GetUID() {
 		if err := a.Migrate(ctx, live); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: the fields of %s have changed hands", ownership.ErrStale, describe(observed))
+	return fmt.Errorf("%w: the fields of %s have changed hands", ownership.ErrStale, ownership.Describe(observed))
 }
 
 // content is the part of a child that an apply is about.
@@ -180,8 +180,4 @@ func content(o *unstructured.Unstructured) map[string]any {
 	}
 	out["metadata"] = metadata
 	return out
-}
-
-func describe(o *unstructured.Unstructured) string {
-	return o.GetKind() + " " + client.ObjectKeyFromObject(o).String()
 }
