@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,8 @@ type Composite struct {
 	Parents  schema.GroupVersionResource
 	Child    schema.GroupVersionKind
 	Children schema.GroupVersionResource
+	// Cluster is true if the parents are in no namespace, and their children are.
+	Cluster bool
 	// Answer is what the hook wants of all resources, in its order. It must not look at anything but the parent.
 	Answer func(parent *unstructured.Unstructured) []*unstructured.Unstructured
 	// Status says what the hook's status is with these children of the resource, nil if it does not count them.
@@ -62,8 +65,8 @@ func (c Composite) Kind() Kind {
 		Names:     c.claims,
 		Labelled:  func(client.Object) bool { return c.Rolled },
 		Number:    func(revision client.Object) int64 { return int64At(revision, "revision") },
-		Snapshot:  func(revision client.Object) (string, error) { return encode(patchOf(revision)), nil },
-		Target:    func(parent client.Object) string { return encode(c.covered(asTree(parent))) },
+		Snapshot:  func(revision client.Object) (string, error) { return exact(patchOf(revision)), nil },
+		Target:    func(parent client.Object) string { return exact(c.covered(asTree(parent))) },
 		StraysNow: c.straysNow,
 		Units:     c.units,
 		Ended:     func(client.Object) bool { return false },
@@ -157,9 +160,14 @@ func (c Composite) covered(parent map[string]any) map[string]any {
 	return out
 }
 
-// claims reports whether a revision says that a child is its own.
+// claims reports whether a revision says that a child is its own. Revisions of parents that are in no namespace say in which
+// one a child is.
 func (c Composite) claims(child, revision client.Object) bool {
-	return slices.Contains(claimedBy(revision, c.Child.GroupKind()), child.GetName())
+	name := child.GetName()
+	if c.Cluster {
+		name = child.GetNamespace() + "/" + name
+	}
+	return slices.Contains(claimedBy(revision, c.Child.GroupKind()), name)
 }
 
 // claimedBy are the names of the children of a kind that a revision says are its own.
@@ -202,7 +210,8 @@ func (c Composite) units(s *State, parent client.Object) []Unit {
 		if child := there[u.Name]; child != nil {
 			u.Children = []client.Object{child}
 		} else {
-			u.Taken = s.Get(Key{Resource: c.Children, Namespace: parent.GetNamespace(), Name: u.Name}) != nil
+			in := cmp.Or(parent.GetNamespace(), wanted.GetNamespace())
+			u.Taken = s.Get(Key{Resource: c.Children, Namespace: in, Name: u.Name}) != nil
 		}
 		delete(there, u.Name)
 		out = append(out, u)

@@ -79,8 +79,12 @@ func int64At(o client.Object, path ...string) int64 {
 }
 
 // encode is a tree as JSON, keys sorted, empty values left out.
-func encode(v any) string {
-	encoded, err := json.Marshal(prune(v))
+func encode(v any) string { return exact(prune(v)) }
+
+// exact is a tree as JSON, keys sorted. An empty value is not the same as none: the API server keeps it in what a schema
+// preserves, and a hook may ask.
+func exact(v any) string {
+	encoded, err := json.Marshal(v)
 	if err != nil {
 		return err.Error()
 	}

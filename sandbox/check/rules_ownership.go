@@ -11,7 +11,7 @@ import (
 // This file holds the rules about who owns what: H6, O1 to O5.
 
 // controllerRef is O1, O5 and H6: at most one controller, whoever writes; and the controllers put in a parent of that
-// name, in the same namespace, and only where nobody is, or let go.
+// name, in the same namespace unless it is in none, and only where nobody is, or let go.
 func (s *step) controllerRef() {
 	if !s.dependent() || s.e.New == nil {
 		return
@@ -37,7 +37,7 @@ func (s *step) controllerRef() {
 	switch was, ok := s.before.Identity(uid); {
 	case !ok:
 		s.violationf("H6", "its controller %s has UID %s, which nothing ever had", ref.Name, uid)
-	case was.Namespace != s.e.Key.Namespace:
+	case was.Namespace != s.e.Key.Namespace && was.Namespace != "":
 		s.violationf("O5", "its controller is in namespace %s", was.Namespace)
 	case was.Name != ref.Name || was.Resource != s.k.Parents:
 		s.violationf("H6", "its controller is said to be %s, but UID %s is %s", ref.Name, uid, was)

@@ -11,10 +11,10 @@ import (
 
 // This file holds the rules about rollouts and status that hold at every resource version: R1, R2, R4, S1, S2.
 
-// unavailable is R1: when the controllers delete a child that serves, no more units than allowed are without one
-// afterwards, of the whole set. A child that does not serve may be replaced at no cost.
+// unavailable is R1: when the controllers delete a child that serves, or change it where it is, no more units than allowed
+// are without one afterwards, of the whole set. A child that does not serve may be replaced at no cost.
 func (s *step) unavailable() {
-	parent := s.dismissed()
+	parent := s.disturbed()
 	if parent == nil || s.k.Asked != nil && s.pass() == nil && s.another(parent.GetUID()) {
 		return // a pass asks a hook before it acts; what another manager did meanwhile it cannot have seen
 	}
@@ -29,8 +29,16 @@ func (s *step) unavailable() {
 		}
 	}
 	if first != "" {
-		s.violationf("R1", "it serves and is deleted when %s", first)
+		s.violationf("R1", "it serves and is %s when %s", s.how(), first)
 	}
+}
+
+// how says what became of a child that was disturbed.
+func (s *step) how() string {
+	if s.e.New != nil && s.e.New.GetDeletionTimestamp() == nil {
+		return "changed"
+	}
+	return "deleted"
 }
 
 // costs says why the child that was deleted could not be spared, "" if it could.

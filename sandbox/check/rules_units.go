@@ -52,6 +52,15 @@ func (s *step) dismissed() client.Object {
 	return parent
 }
 
+// disturbed returns the parent of a child that the controllers deleted, or changed where it is, nil if they did neither.
+func (s *step) disturbed() client.Object {
+	if s.k.Asked == nil || !s.of(s.k.Children) || s.e.Old == nil || s.e.New == nil || s.e.Old.GetDeletionTimestamp() != nil ||
+		s.e.New.GetDeletionTimestamp() != nil || !s.byManager() || !s.rewritten() {
+		return s.dismissed()
+	}
+	return s.parent(s.before, s.e.Old)
+}
+
 // most is P2: no child is made at a place that is not asked for, or, without places, beyond the number asked for.
 func (s *step) most() {
 	parent := s.made()

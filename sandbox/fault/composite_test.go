@@ -43,7 +43,8 @@ func composites() subject {
 		namespaced: []string{"catsets", "pods", "configmaps", "controllerrevisions"},
 		scenarios: slices.Concat([]fault.Scenario{
 			rolledAndBack(), lostBesideABrokenOne(), changedBesideRevisions(), catsEditedWhileAway(), orphanedAndMadeAgain(),
-			wantedByTwo(), twoManagersOfCats(),
+			wantedByTwo(), rolledWith("changed in place", catset.InPlace), rolledWith("generated selector", catset.Generated),
+			twoManagersOfCats(),
 		}, hookFailures(h), catsBehindCaches()),
 		aimed: []fault.Fault{
 			{Mode: fault.Unseen, At: 1, Resource: catRevisionResource, Verb: "create", Times: 2},
@@ -111,6 +112,13 @@ func rolledAndBackBy(limits catset.Limits) fault.Scenario {
 		Ended:  func(ctx context.Context, e *fault.Env) error { return catsEnded(ctx, e, "app:1") },
 		AtRest: func(ctx context.Context, e *fault.Env) error { return catHistoryIs(ctx, e, "2=app:2 3=app:3 4=app:1") },
 	}
+}
+
+// rolledWith is the same with a controller of another sort.
+func rolledWith(how string, limits catset.Limits) fault.Scenario {
+	s := rolledAndBackBy(limits)
+	s.Name, s.Share = "catset rolled and back, "+how, 6
+	return s
 }
 
 // lostBesideABrokenOne loses a pod that waits for its turn while the rollout is stopped by one that does not start.

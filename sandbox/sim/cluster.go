@@ -85,6 +85,8 @@ func (w *world) due(pod *corev1.Pod) func() {
 			return func() { w.bind(pod, node) }
 		}
 		return nil
+	case pod.Status.Phase == corev1.PodRunning && pod.Status.ObservedGeneration < pod.Generation:
+		return func() { w.setPhase(pod, corev1.PodRunning, false) } // its containers are started again
 	case pod.Status.Phase != corev1.PodRunning || ready(pod) != w.healthy(pod):
 		return func() { w.setPhase(pod, corev1.PodRunning, w.healthy(pod)) }
 	default:
@@ -153,6 +155,7 @@ func (w *world) setPhase(pod *corev1.Pod, phase corev1.PodPhase, isReady bool) {
 	now := metav1.NewTime(w.clock.Now().Truncate(1e9))
 	out := pod.DeepCopy()
 	out.Status.Phase = phase
+	out.Status.ObservedGeneration = pod.Generation
 	if out.Status.StartTime == nil {
 		out.Status.StartTime = &now
 	}

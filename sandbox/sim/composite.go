@@ -27,8 +27,8 @@ const (
 	hookTimeout  = "10s"
 )
 
-// CatSet is check.cairn.dev/v1 CatSets, and three CompositeControllers for them: which of them a CatSet is for is one of
-// its labels.
+// CatSet is check.cairn.dev/v1 CatSets, and the CompositeControllers for them: which of them a CatSet is for is one of its
+// labels.
 func CatSet() Kind {
 	rules := catset.Kinds()
 	return Kind{
@@ -53,11 +53,15 @@ func CatSet() Kind {
 				setField(set, int64(chance.IntN(5)), "spec", "replicas")
 			})},
 			{"a field of the template that comes and goes", 3, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
+				path, value := []string{"spec", "template", "spec", "priorityClassName"}, "high"
+				if catset.LimitsOf(set) == catset.InPlace { // nothing of the kind can be changed of a pod
+					path, value = []string{"spec", "template", "metadata", "annotations", "example.com/class"}, "high"
+				}
 				if chance.IntN(2) == 0 {
-					unstructured.RemoveNestedField(set.Object, "spec", "template", "spec", "priorityClassName")
+					unstructured.RemoveNestedField(set.Object, path...)
 					return
 				}
-				setField(set, "high", "spec", "template", "spec", "priorityClassName")
+				setField(set, value, path...)
 			})},
 			{"a label of the template", 2, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
 				setField(set, strconv.Itoa(chance.IntN(2)), "spec", "template", "metadata", "labels", "tier")
@@ -73,6 +77,26 @@ func CatSet() Kind {
 		Child:   plantedCat,
 		Copy:    copiedCatRevision,
 	}
+}
+
+// InPlace is CatSets whose pods are changed where they are. Nobody replaces those pods, so what cannot be changed of a pod
+// is never asked for.
+func InPlace() Kind {
+	k := CatSet()
+	k.New = func(chance *rand.Rand, namespace, name string) client.Object {
+		return catset.New(namespace, name, catset.InPlace, int64(chance.IntN(4)), anyImage(chance))
+	}
+	return k
+}
+
+// ClusterCatSet is CatSets in no namespace, with pods and revisions in one and ConfigMaps in another.
+func ClusterCatSet() Kind {
+	k, rules := CatSet(), catset.ClusterKinds()
+	k.Hosted, k.Check, k.Also = composed(catset.ClusterControllers(namespace, syncURL, hookTimeout)...), rules[0], rules[1:]
+	k.New = func(chance *rand.Rand, _, name string) client.Object {
+		return catset.NewCluster(namespace, name, anyLimits(chance), 1+int64(chance.IntN(3)), anyImage(chance))
+	}
+	return k
 }
 
 // Attached is CatSets that nobody runs, and a DecoratorController that attaches the same children to them.
@@ -99,7 +123,8 @@ func setField(o *unstructured.Unstructured, value any, path ...string) {
 }
 
 func anyLimits(chance *rand.Rand) catset.Limits {
-	return []catset.Limits{catset.OneByOne, catset.Together, catset.HeldBack}[chance.IntN(3)]
+	all := []catset.Limits{catset.OneByOne, catset.Together, catset.HeldBack, catset.Generated}
+	return all[chance.IntN(len(all))]
 }
 
 // restoreCatSet replaces what the revision covers, as cairn undo does.
@@ -121,10 +146,17 @@ func plantedCat(chance *rand.Rand, parent client.Object, _ []string) client.Obje
 	if chance.IntN(2) == 0 {
 		name = fmt.Sprintf("%s-%d", parent.GetName(), chance.IntN(4))
 	}
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: parent.GetNamespace(), Name: name, Labels: map[string]string{"app": parent.GetName()}},
+	out := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": parent.GetName()}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: anyImage(chance)}}},
 	}
+	switch limits := catset.LimitsOf(parent); {
+	case limits == catset.InPlace:
+		out.Spec.Hostname = name // for nobody could give it one
+	case limits == catset.Generated && chance.IntN(3) > 0:
+		out.Labels[catset.GeneratedLabel] = string(parent.GetUID())
+	}
+	return out
 }
 
 // copiedCatRevision is a copy of a revision that somebody made by hand: of the same number or of one that is far ahead, with
@@ -154,12 +186,14 @@ var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
 // catKinds are CatSets and their revisions as the API server's model serves them, with what their CRDs say.
 func catKinds() []model.Kind {
+	oneReplica := model.Schema{Default: func(set *unstructured.Unstructured) {
+		if _, ok, _ := unstructured.NestedFieldNoCopy(set.Object, "spec", "replicas"); !ok {
+			setField(set, int64(1), "spec", "replicas")
+		}
+	}}
 	return []model.Kind{
-		model.Custom(catset.Kind, catset.Resource.Resource, true, true, model.Schema{Default: func(set *unstructured.Unstructured) {
-			if _, ok, _ := unstructured.NestedFieldNoCopy(set.Object, "spec", "replicas"); !ok {
-				setField(set, int64(1), "spec", "replicas")
-			}
-		}}),
+		model.Custom(catset.Kind, catset.Resource.Resource, true, true, oneReplica),
+		model.Custom(catset.ClusterKind, catset.ClusterResource.Resource, false, true, oneReplica),
 		model.Custom(catset.Revisions.GroupVersion().WithKind("ControllerRevision"), catset.Revisions.Resource, true, false,
 			model.Schema{Validate: unchangedPatch}),
 	}

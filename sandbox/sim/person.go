@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/sandbox/internal/catset"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
 )
 
@@ -75,7 +76,7 @@ func (w *world) user() {
 
 func (w *world) create(k Kind) {
 	for _, name := range parentNames[:w.options.Parents] {
-		if w.get(k.Check.Parents, namespace, name) == nil {
+		if w.get(k.Check.Parents, w.home(k.Check.Parents), name) == nil {
 			w.createNamed(k, name)
 			return
 		}
@@ -83,15 +84,22 @@ func (w *world) create(k Kind) {
 }
 
 func (w *world) createNamed(k Kind, name string) {
-	w.person("create", model.Request{Verb: model.VerbCreate, Resource: k.Check.Parents, Object: k.New(w.chance, namespace, name)})
+	parent := k.New(w.chance, w.home(k.Check.Parents), name)
+	w.person("create", model.Request{Verb: model.VerbCreate, Resource: k.Check.Parents, Object: parent})
+}
+
+// home is the namespace of what users touch of a resource: there is but one.
+func (w *world) home(resource schema.GroupVersionResource) string {
+	if w.served[resource].Namespaced {
+		return namespace
+	}
+	return ""
 }
 
 // person does a request of the user, and takes down what it was for.
 func (w *world) person(what string, r model.Request) bool {
 	r.User = userPerson
-	if r.Namespace == "" {
-		r.Namespace = namespace
-	}
+	r.Namespace = w.home(r.Resource)
 	w.stats.count("user: " + what)
 	w.tracef("user: %s", what)
 	return w.ask(r).Err == nil
@@ -167,7 +175,7 @@ func (w *world) recreate(k Kind, parent client.Object) bool {
 		return false
 	}
 	for range 4 {
-		if w.get(k.Check.Parents, namespace, parent.GetName()) == nil {
+		if w.get(k.Check.Parents, parent.GetNamespace(), parent.GetName()) == nil {
 			w.createNamed(k, parent.GetName())
 			break
 		}
@@ -198,11 +206,14 @@ func (w *world) relabelChild(k Kind, _ client.Object) bool {
 		return false
 	}
 	out := deepCopy(children[w.chance.IntN(len(children))])
-	labels := maps.Clone(out.GetLabels())
-	if app, away := strings.CutPrefix(labels["app"], "not-"); away {
-		labels["app"] = app
+	labels, key := maps.Clone(out.GetLabels()), "app"
+	if _, generated := labels[catset.GeneratedLabel]; generated {
+		key = catset.GeneratedLabel
+	}
+	if value, away := strings.CutPrefix(labels[key], "not-"); away {
+		labels[key] = value
 	} else {
-		labels["app"] = "not-" + labels["app"]
+		labels[key] = "not-" + labels[key]
 	}
 	out.SetLabels(labels)
 	return w.update("relabel a child", k.Check.Children, out)

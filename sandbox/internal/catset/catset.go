@@ -62,7 +62,7 @@ func Answer(parent *unstructured.Unstructured) []*unstructured.Unstructured {
 
 func podOf(parent *unstructured.Unstructured, i int64) *unstructured.Unstructured {
 	name := fmt.Sprintf("%s-%d", prefixOf(parent), i)
-	meta, spec := labelled(parent, name), map[string]any{"hostname": name}
+	meta, spec := labelled(parent, name, ""), map[string]any{"hostname": name}
 	annotations, _, _ := unstructured.NestedMap(parent.Object, "spec", "template", "metadata", "annotations")
 	if note, ok, _ := unstructured.NestedString(parent.Object, "spec", "note"); ok {
 		if annotations == nil {
@@ -87,15 +87,19 @@ func prefixOf(parent *unstructured.Unstructured) string {
 
 func configOf(parent *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": labelled(parent, parent.GetName()+"-config"),
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": labelled(parent, parent.GetName()+"-config", "-config"),
 		"data": map[string]any{"image": Image(parent)},
 	}}
 }
 
-// labelled is the metadata of a child of that name, with the labels of the template.
-func labelled(parent *unstructured.Unstructured, name string) map[string]any {
+// labelled is the metadata of a child of that name, with the labels of the template. What belongs to a parent in no namespace
+// is in its home, or in the one with that suffix.
+func labelled(parent *unstructured.Unstructured, name, suffix string) map[string]any {
 	labels, _, _ := unstructured.NestedMap(parent.Object, "spec", "template", "metadata", "labels")
 	meta := map[string]any{"name": name}
+	if home, ok, _ := unstructured.NestedString(parent.Object, "spec", "home"); ok {
+		meta["namespace"] = home + suffix
+	}
 	if len(labels) > 0 {
 		meta["labels"] = labels
 	}
@@ -143,9 +147,33 @@ func Ready(child client.Object) bool {
 	return false
 }
 
+// serves reports whether a pod passes its checks: it is ready, and that is said of its spec as it is.
+func serves(child client.Object) bool {
+	pod, ok := child.(*corev1.Pod)
+	return Ready(child) && (!ok || pod.Status.ObservedGeneration == 0 || pod.Status.ObservedGeneration >= pod.Generation)
+}
+
+// wanted is what a CatSet's children are to be: what the hook wants, and the label by which they are selected.
+func wanted(parent *unstructured.Unstructured) []*unstructured.Unstructured {
+	out := Answer(parent)
+	if LimitsOf(parent) == Generated {
+		for _, child := range out {
+			labels := child.GetLabels()
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			labels[GeneratedLabel] = string(parent.GetUID())
+			child.SetLabels(labels)
+		}
+	}
+	return out
+}
+
 // Kinds tell the rules what a CatSet is, once for each resource of its children.
-func Kinds() []check.Kind {
-	all := composites()
+func Kinds() []check.Kind { return kinds(Kind, Resource) }
+
+func kinds(parent schema.GroupVersionKind, parents schema.GroupVersionResource) []check.Kind {
+	all := composites(parent, parents)
 	out := make([]check.Kind, len(all))
 	for i := range all {
 		out[i] = all[i].Kind()
@@ -158,16 +186,16 @@ func Resources() []check.Scope {
 	return []check.Scope{{Resource: Resource}, {Resource: pods}, {Resource: configMaps}, {Resource: Revisions}}
 }
 
-func composites() []check.Composite {
+func composites(parent schema.GroupVersionKind, parents schema.GroupVersionResource) []check.Composite {
 	rolled := check.Composite{
-		Parent: Kind, Parents: Resource, Child: corev1.SchemeGroupVersion.WithKind("Pod"), Children: pods,
-		Answer: Answer, Rolled: true, FieldPaths: []string{"spec.template"}, Limit: Limit, Serves: Ready,
+		Parent: parent, Parents: parents, Cluster: parent == ClusterKind, Child: corev1.SchemeGroupVersion.WithKind("Pod"), Children: pods,
+		Answer: wanted, Rolled: true, FieldPaths: []string{"spec.template"}, Limit: Limit, Serves: serves,
 		Status:    func(_ *unstructured.Unstructured, pods []client.Object) map[string]any { return Status(pods) },
 		Budget:    func(parent client.Object, _ int) int { return limitsOf(parent).maxUnavailable },
 		Partition: func(parent client.Object) int { return limitsOf(parent).partition },
 	}
 	told := check.Composite{
-		Parent: Kind, Parents: Resource, Child: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Children: configMaps, Answer: Answer,
+		Parent: parent, Parents: parents, Cluster: parent == ClusterKind, Child: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Children: configMaps, Answer: wanted,
 	}
 	return []check.Composite{rolled, told}
 }

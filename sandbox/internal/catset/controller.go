@@ -1,6 +1,9 @@
 package catset
 
 import (
+	"maps"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,11 +17,14 @@ import (
 type Limits string
 
 // The controllers. OneByOne names no limit, which is Metacontroller's way; Together may have two pods down at once;
-// HeldBack keeps the last pod of the answer, name-0, at its revision.
+// HeldBack keeps the last pod of the answer, name-0, at its revision; InPlace changes pods instead of replacing them;
+// Generated selects children by the UID of their parent.
 const (
-	OneByOne Limits = "one-by-one"
-	Together Limits = "together"
-	HeldBack Limits = "held-back"
+	OneByOne  Limits = "one-by-one"
+	Together  Limits = "together"
+	HeldBack  Limits = "held-back"
+	InPlace   Limits = "in-place"
+	Generated Limits = "generated"
 	// Attached is for the DecoratorController.
 	Attached Limits = "attached"
 )
@@ -27,9 +33,21 @@ const limitsLabel = "check.cairn.dev/limits"
 
 type limits struct{ maxUnavailable, partition int }
 
-var all = map[Limits]limits{OneByOne: {maxUnavailable: 1}, Together: {maxUnavailable: 2}, HeldBack: {maxUnavailable: 2, partition: 1}}
+var all = map[Limits]limits{
+	OneByOne:  {maxUnavailable: 1},
+	Together:  {maxUnavailable: 2},
+	HeldBack:  {maxUnavailable: 2, partition: 1},
+	InPlace:   {maxUnavailable: 1},
+	Generated: {maxUnavailable: 2},
+}
 
-func limitsOf(parent client.Object) limits { return all[Limits(parent.GetLabels()[limitsLabel])] }
+// LimitsOf is which of the controllers runs a CatSet.
+func LimitsOf(parent client.Object) Limits { return Limits(parent.GetLabels()[limitsLabel]) }
+
+func limitsOf(parent client.Object) limits { return all[LimitsOf(parent)] }
+
+// GeneratedLabel has the UID of a parent whose children are selected by that.
+const GeneratedLabel = "controller-uid"
 
 // CRD is the manifest of the custom resource.
 const CRD = `
@@ -66,9 +84,18 @@ spec:
 // Controllers returns the CompositeControllers. Their hook is at that URL, and is waited for as long as timeout says, a Go
 // duration.
 func Controllers(url, timeout string) []*v1alpha1.CompositeController {
+	return controllers("check-", Resource.Resource, "", url, timeout)
+}
+
+// controllers are those of one resource of parents. Their names begin with prefix, and revisions of parents that are in no
+// namespace are in home.
+func controllers(prefix, resource, home, url, timeout string) []*v1alpha1.CompositeController {
 	var out []*v1alpha1.CompositeController
-	for _, name := range []Limits{OneByOne, Together, HeldBack} {
-		out = append(out, controller(name, url, timeout))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		cc := controller(name, url, timeout)
+		cc.Name = prefix + string(name)
+		cc.Spec.ParentResource.Resource, cc.Spec.ParentResource.RevisionHistory.Namespace = resource, home
+		out = append(out, cc)
 	}
 	return out
 }
@@ -80,16 +107,18 @@ func controller(name Limits, url, timeout string) *v1alpha1.CompositeController 
 			{Type: "Ready", Status: new("True")},
 		}},
 	}
+	if name == InPlace {
+		rolled.Method = v1alpha1.ChildUpdateRollingInPlace
+	}
 	if l := all[name]; name != OneByOne {
 		rolled.MaxUnavailable = new(intstr.FromInt(l.maxUnavailable))
 		rolled.Partition = new(int32(l.partition))
 	}
 	return &v1alpha1.CompositeController{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "CompositeController"},
-		ObjectMeta: metav1.ObjectMeta{Name: "check-" + string(name)},
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "CompositeController"},
 		Spec: v1alpha1.CompositeControllerSpec{
 			ParentResource: v1alpha1.ParentResource{
-				ResourceRule:    v1alpha1.ResourceRule{APIVersion: Kind.GroupVersion().String(), Resource: Resource.Resource},
+				ResourceRule:    v1alpha1.ResourceRule{APIVersion: Kind.GroupVersion().String()},
 				LabelSelector:   &metav1.LabelSelector{MatchLabels: map[string]string{limitsLabel: string(name)}},
 				RevisionHistory: &v1alpha1.RevisionHistory{FieldPaths: []string{"spec.template"}, Limit: new(int32(Limit))},
 			},
@@ -100,7 +129,8 @@ func controller(name Limits, url, timeout string) *v1alpha1.CompositeController 
 					UpdateStrategy: &v1alpha1.ChildUpdateStrategy{Method: v1alpha1.ChildUpdateInPlace},
 				},
 			},
-			Hooks: &v1alpha1.CompositeControllerHooks{Sync: &v1alpha1.Hook{Webhook: &v1alpha1.Webhook{URL: &url, Timeout: &timeout}}},
+			GenerateSelector: new(name == Generated),
+			Hooks:            &v1alpha1.CompositeControllerHooks{Sync: &v1alpha1.Hook{Webhook: &v1alpha1.Webhook{URL: &url, Timeout: &timeout}}},
 		},
 	}
 }
