@@ -30,9 +30,6 @@ import (
 // This file is one pass, from the request to the report. setup.go wires it to a host.
 
 const (
-	// settle is how long a parent is left alone after its children were written. What becomes of them meanwhile is one
-	// question to the hook, and the next steps of a rollout are taken together.
-	settle = 100 * time.Millisecond
 	// tidyAfter is how long a rollout stands still until older revisions say what they no longer have.
 	tidyAfter = time.Minute
 	// standstill is how long no step is taken until an event says what a rollout waits for.
@@ -80,8 +77,9 @@ type reconciler struct {
 // memory is what is remembered of a parent from pass to pass. Losing it costs requests and nothing else. Passes over one
 // parent come one after the other, so it needs no lock.
 type memory struct {
-	// quiet is when the children were left to settle until.
-	quiet time.Time
+	// quiet is until when the children were left to settle, awaits for which of them that is.
+	quiet  time.Time
+	awaits []awaited
 	// confirmed is set once the parent was read past the cache.
 	confirmed bool
 	// refused says that the last answer could not be used, by what we or the API server think of it. What is remembered of
@@ -120,7 +118,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	m := r.memoryOf(parent.GetUID())
-	if wait := m.quiet.Sub(r.clock.Now()); wait > 0 {
+	if wait := m.quiet.Sub(r.clock.Now()); wait > 0 && (unseen != "" || !r.settled(ctx, parent, m)) {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if unseen != "" {
@@ -181,7 +179,7 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 	m.changed.note(d.plan, r.clock.Now())
 	actErr := r.uncertain(o, r.act(ctx, o, d))
 	if d.plan.writes() && actErr == nil { // a retry that is told to wait would begin with the shortest delay each time
-		m.quiet = r.clock.Now().Add(settle)
+		m.quiet, m.awaits = r.clock.Now().Add(settle), d.plan.awaits()
 	}
 	if actErr == nil {
 		actErr = d.blocked

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 )
 
@@ -48,6 +49,9 @@ type Hook struct {
 	caller     *caller
 	encoder    *Encoder
 	memory     *Memory
+	// share is how many bytes the last question had for each object in it. The next one is about as long, so that it is
+	// written into one piece of memory.
+	share atomic.Int64
 }
 
 // New returns a hook. The error is a *[Error] with reason [Misconfigured] if the webhook has no address. Nothing is

@@ -47,9 +47,24 @@ type writer struct {
 	parent  *unstructured.Unstructured
 }
 
+// objects counts what a question tells of.
+func (q *Question) objects() int64 {
+	n := 1
+	for _, g := range q.Children {
+		n += len(g.Objects)
+	}
+	for _, g := range q.Related {
+		n += len(g.Objects)
+	}
+	return int64(n)
+}
+
 // write returns the body of a sync or finalize call.
 func (h *Hook) write(q *Question) ([]byte, error) {
 	w := &writer{encoder: h.encoder, version: h.version, parent: q.Parent}
+	n := q.objects()
+	w.Grow(int(n * h.share.Load()))
+	defer func() { h.share.Store(int64(w.Len())*9/8/n + 1) }() // a little more than it took
 	t := h.controller.Type
 	w.begin(h.controller.Object, t.parentField())
 	if err := w.asked(q); err != nil {

@@ -39,6 +39,7 @@ func newTransport(dialer *net.Dialer, config *tls.Config) *http.Transport {
 		TLSHandshakeTimeout:    dialTimeout,
 		MaxIdleConnsPerHost:    32, // one for each worker and revision
 		IdleConnTimeout:        90 * time.Second,
+		WriteBufferSize:        32 << 10, // what fits is sent without a buffer of its own for each call
 		MaxResponseHeaderBytes: 64 << 10,
 	}
 }
