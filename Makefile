@@ -44,7 +44,7 @@ test: build $(TOOLS)/gotestsum ## run all tests of both modules (TESTFLAGS="-run
 	@GOTESTSUM=$(CURDIR)/$(TOOLS)/gotestsum LDFLAGS='$(LDFLAGS)' TESTFLAGS='$(TESTFLAGS)' hack/test.sh
 
 .PHONY: check
-check: ## look for broken promises: simulation, every fault, scenarios (under 10 minutes)
+check: ## look for broken promises: simulation, every fault, scenarios (about 13 minutes)
 	@LDFLAGS='$(LDFLAGS)' CHECKFLAGS='$(CHECKFLAGS)' hack/check.sh controllers
 
 .PHONY: calibrate

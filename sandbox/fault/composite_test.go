@@ -117,7 +117,7 @@ func rolledAndBackBy(limits catset.Limits) fault.Scenario {
 // rolledWith is the same with a controller of another sort.
 func rolledWith(how string, limits catset.Limits) fault.Scenario {
 	s := rolledAndBackBy(limits)
-	s.Name, s.Share = "catset rolled and back, "+how, 6
+	s.Name, s.Share = "catset rolled and back, "+how, 13
 	return s
 }
 

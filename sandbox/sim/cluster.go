@@ -85,13 +85,21 @@ func (w *world) due(pod *corev1.Pod) func() {
 			return func() { w.bind(pod, node) }
 		}
 		return nil
-	case pod.Status.Phase == corev1.PodRunning && pod.Status.ObservedGeneration < pod.Generation:
-		return func() { w.setPhase(pod, corev1.PodRunning, false) } // its containers are started again
-	case pod.Status.Phase != corev1.PodRunning || ready(pod) != w.healthy(pod):
-		return func() { w.setPhase(pod, corev1.PodRunning, w.healthy(pod)) }
 	default:
+		return w.tend(pod)
+	}
+}
+
+// tend returns what a kubelet has left to do for a pod on its node, nil if nothing. If the pod was changed, its containers are
+// started again.
+func (w *world) tend(pod *corev1.Pod) func() {
+	running := pod.Status.Phase == corev1.PodRunning
+	again := running && pod.Status.ObservedGeneration < pod.Generation
+	healthy := w.healthy(pod) && !again
+	if running && !again && ready(pod) == healthy {
 		return nil
 	}
+	return func() { w.setPhase(pod, corev1.PodRunning, healthy) }
 }
 
 // healthy reports whether a pod is to become ready.

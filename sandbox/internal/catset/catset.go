@@ -187,15 +187,15 @@ func Resources() []check.Scope {
 }
 
 func composites(parent schema.GroupVersionKind, parents schema.GroupVersionResource) []check.Composite {
-	rolled := check.Composite{
-		Parent: parent, Parents: parents, Cluster: parent == ClusterKind, Child: corev1.SchemeGroupVersion.WithKind("Pod"), Children: pods,
-		Answer: wanted, Rolled: true, FieldPaths: []string{"spec.template"}, Limit: Limit, Serves: serves,
-		Status:    func(_ *unstructured.Unstructured, pods []client.Object) map[string]any { return Status(pods) },
-		Budget:    func(parent client.Object, _ int) int { return limitsOf(parent).maxUnavailable },
-		Partition: func(parent client.Object) int { return limitsOf(parent).partition },
-	}
 	told := check.Composite{
-		Parent: parent, Parents: parents, Cluster: parent == ClusterKind, Child: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Children: configMaps, Answer: wanted,
+		Parent: parent, Parents: parents, Cluster: parent == ClusterKind, Answer: wanted,
+		Child: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Children: configMaps,
 	}
+	rolled := told
+	rolled.Child, rolled.Children = corev1.SchemeGroupVersion.WithKind("Pod"), pods
+	rolled.Rolled, rolled.FieldPaths, rolled.Limit, rolled.Serves = true, []string{"spec.template"}, Limit, serves
+	rolled.Status = func(_ *unstructured.Unstructured, pods []client.Object) map[string]any { return Status(pods) }
+	rolled.Budget = func(parent client.Object, _ int) int { return limitsOf(parent).maxUnavailable }
+	rolled.Partition = func(parent client.Object) int { return limitsOf(parent).partition }
 	return []check.Composite{rolled, told}
 }
