@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/history/record"
 	"github.com/cairn-dev/cairn/sandbox/internal/catset"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
 )
@@ -53,15 +54,15 @@ func CatSet() Kind {
 				setField(set, int64(chance.IntN(5)), "spec", "replicas")
 			})},
 			{"a field of the template that comes and goes", 3, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
-				path, value := []string{"spec", "template", "spec", "priorityClassName"}, "high"
+				path := []string{"spec", "template", "spec", "priorityClassName"}
 				if catset.LimitsOf(set) == catset.InPlace { // nothing of the kind can be changed of a pod
-					path, value = []string{"spec", "template", "metadata", "annotations", "example.com/class"}, "high"
+					path = []string{"spec", "template", "metadata", "annotations", "example.com/class"}
 				}
 				if chance.IntN(2) == 0 {
 					unstructured.RemoveNestedField(set.Object, path...)
 					return
 				}
-				setField(set, value, path...)
+				setField(set, "high", path...)
 			})},
 			{"a label of the template", 2, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
 				setField(set, strconv.Itoa(chance.IntN(2)), "spec", "template", "metadata", "labels", "tier")
@@ -154,7 +155,7 @@ func plantedCat(chance *rand.Rand, parent client.Object, _ []string) client.Obje
 	case limits == catset.InPlace:
 		out.Spec.Hostname = name // for nobody could give it one
 	case limits == catset.Generated && chance.IntN(3) > 0:
-		out.Labels[catset.GeneratedLabel] = string(parent.GetUID())
+		out.Labels[record.UIDLabel] = string(parent.GetUID())
 	}
 	return out
 }

@@ -140,11 +140,12 @@ func withoutOwner(refs []metav1.OwnerReference, uid types.UID) []metav1.OwnerRef
 	return out
 }
 
-func describeChild(o *unstructured.Unstructured) string { return ownership.Describe(o) }
-
 // names are those that the hook wants for the attachments of an object.
 func (r *Reconciler) names(object *unstructured.Unstructured) taken.Names {
-	return taken.Names{Parent: object, Ours: r.made, Describe: describeChild, Orphan: "nothing is adopted"}
+	return taken.Names{
+		Parent: object, Ours: r.made, Orphan: "nothing is adopted",
+		Describe: func(o *unstructured.Unstructured) string { return ownership.Describe(o) },
+	}
 }
 
 // confirm checks, before the first write for an object in this process, that the cache does not show a past in which that was

@@ -19,6 +19,7 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/history/record"
 	"github.com/cairn-dev/cairn/sandbox/check"
 )
 
@@ -158,12 +159,8 @@ func wanted(parent *unstructured.Unstructured) []*unstructured.Unstructured {
 	out := Answer(parent)
 	if LimitsOf(parent) == Generated {
 		for _, child := range out {
-			labels := child.GetLabels()
-			if labels == nil {
-				labels = map[string]string{}
-			}
-			labels[GeneratedLabel] = string(parent.GetUID())
-			child.SetLabels(labels)
+			// labels are a map if there are any: labelled made them
+			_ = unstructured.SetNestedField(child.Object, string(parent.GetUID()), "metadata", "labels", record.UIDLabel)
 		}
 	}
 	return out

@@ -46,9 +46,6 @@ func LimitsOf(parent client.Object) Limits { return Limits(parent.GetLabels()[li
 
 func limitsOf(parent client.Object) limits { return all[LimitsOf(parent)] }
 
-// GeneratedLabel has the UID of a parent whose children are selected by that.
-const GeneratedLabel = "controller-uid"
-
 // CRD is the manifest of the custom resource.
 const CRD = `
 apiVersion: apiextensions.k8s.io/v1
