@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a condition may take to become true on a busy machine.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // cluster is the shared sandbox as one test sees it.
 type cluster struct {

@@ -104,7 +104,7 @@ func TestRecorderMergesWhatItsWatchesTell(t *testing.T) {
 	}
 	go tell(r.pods, watch.Bookmark, "Pod", "", 20)
 	go tell(r.claims, watch.Added, "PersistentVolumeClaim", "d", 21)
-	at, err := syncOf(t, r, 10*time.Second)
+	at, err := syncOf(t, r, time.Minute)
 	if err != nil || at != 20 {
 		t.Fatalf("synced to %d: %v", at, err)
 	}
@@ -140,7 +140,7 @@ func TestRecorderAsksUntilItIsTold(t *testing.T) {
 	rest := <-watches
 	synced := make(chan error, 1)
 	go func() {
-		_, err := syncOf(t, r, 30*time.Second)
+		_, err := syncOf(t, r, time.Minute)
 		synced <- err
 	}()
 	stop := make(chan struct{})
@@ -180,7 +180,7 @@ func TestRecorderFailsLoudly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := record(t)
 			spoil(r)
-			if _, err := syncOf(t, r, 10*time.Second); err == nil || errors.Is(err, context.DeadlineExceeded) {
+			if _, err := syncOf(t, r, time.Minute); err == nil || errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("sync ended with %v", err)
 			}
 			_, err := r.History()

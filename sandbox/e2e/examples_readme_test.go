@@ -91,7 +91,7 @@ func startHook(t *testing.T, address, program string, args ...string) (stop func
 		_ = hook.Wait()
 	})
 	t.Cleanup(stop)
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		c, err := net.Dial("tcp", address)
 		if err == nil {

@@ -170,7 +170,7 @@ func (e *env) reload(ds *appsv1.DaemonSet) {
 // eventually waits until f succeeds. A wait that does not end fails the test with the last error.
 func (e *env) eventually(what string, f func() error) {
 	e.Helper()
-	e.within(30*time.Second, what, f)
+	e.within(time.Minute, what, f)
 }
 
 // within is eventually with a time of its own.

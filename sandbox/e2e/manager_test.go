@@ -154,7 +154,7 @@ func TestManagersTakeTurns(t *testing.T) {
 	}
 
 	began := time.Now()
-	if err := end(first.cmd, 5*time.Second); err != nil {
+	if err := end(first.cmd, 20*time.Second); err != nil {
 		t.Errorf("first manager: %v\n%s", err, first.text())
 	}
 	t.Logf("the first manager ended %s after SIGTERM", time.Since(began).Round(time.Millisecond))
@@ -163,7 +163,7 @@ func TestManagersTakeTurns(t *testing.T) {
 	if now := e.holder(); now == leader || now == "" {
 		t.Errorf("the lease is held by %q, want the second manager", now)
 	}
-	if err := end(second.cmd, 5*time.Second); err != nil {
+	if err := end(second.cmd, 20*time.Second); err != nil {
 		t.Errorf("second manager: %v\n%s", err, second.text())
 	}
 	for line := range strings.Lines(first.text() + second.text()) {

@@ -155,7 +155,7 @@ func startBinary(t *testing.T, root string, args ...string) (stop func()) {
 			return
 		}
 		stopped = true
-		if err := end(cmd, 5*time.Second); err != nil {
+		if err := end(cmd, 20*time.Second); err != nil {
 			t.Errorf("%s: %v\n%s", cmd.Path, err, stderr.String())
 		}
 	}

@@ -24,8 +24,9 @@ const (
 	look = 450 * time.Millisecond
 )
 
-// cleanup bounds how long the end of a run may take.
-const cleanup = 10 * time.Second
+// cleanup bounds how long the end of a run may take. It is as generous as [patience], and for the same reason: beside
+// the other runs and the tests of other packages a deletion has taken more than ten seconds.
+const cleanup = 2 * time.Minute
 
 // Env is one run of a scenario.
 type Env struct {

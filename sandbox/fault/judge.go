@@ -23,7 +23,7 @@ const (
 	// still is how long nothing may be asked for until a run counts as over, and again how long it must stay over.
 	still = 400 * time.Millisecond
 	// unrest bounds the wait for that.
-	unrest = 30 * time.Second
+	unrest = time.Minute
 )
 
 // record starts the recording of a sweep.

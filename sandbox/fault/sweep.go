@@ -149,7 +149,10 @@ func (r *run) all(ctx context.Context, trials []trial) ([]*outcome, error) {
 		slots <- struct{}{}
 		running.Go(func() {
 			defer func() { <-slots }()
-			outcomes[i], errs[i] = r.once(ctx, t)
+			var err error
+			if outcomes[i], err = r.once(ctx, t); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", t, err)
+			}
 			if r.Progress != nil {
 				r.Progress(fmt.Sprintf("%s: %s", t, outcomes[i]))
 			}

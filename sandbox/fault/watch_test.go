@@ -42,7 +42,7 @@ func startWatch(t *testing.T, s *server, c kubernetes.Interface) (watch.Interfac
 // that nothing is read.
 func held(t *testing.T, in *fault.Injector, n int) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for in.Held(configMaps) != n {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d events are held, want %d", in.Held(configMaps), n)

@@ -44,7 +44,10 @@ const LogVariable = "CAIRN_SANDBOX_LOG"
 const pollInterval = 5 * time.Millisecond
 
 // leakPatience is how long goroutines may take to end after Stop.
-const leakPatience = 5 * time.Second
+const leakPatience = 20 * time.Second
+
+// patience is how long the API server may take to make a namespace, or to empty it, while other tests keep it busy.
+const patience = time.Minute
 
 // shared is the binary's sandbox.
 var shared struct {
@@ -126,7 +129,7 @@ func Namespace(t testing.TB, s *sandbox.Sandbox) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	ns, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "test-",
@@ -137,7 +140,7 @@ func Namespace(t testing.TB, s *sandbox.Sandbox) string {
 	}
 	t.Cleanup(func() {
 		// The test's own context is over.
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := client.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			t.Errorf("delete namespace %s: %v", ns.Name, err)

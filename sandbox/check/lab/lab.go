@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long a condition may take to become true on a busy machine.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // Lab is one recorded namespace of the test binary's sandbox.
 type Lab struct {

@@ -335,7 +335,7 @@ func (l *lab) reload(o client.Object) {
 // eventually waits until f succeeds. A wait that does not end fails the test with the last error.
 func (l *lab) eventually(what string, f func() error) {
 	l.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		err := f()
 		if err == nil {
