@@ -30,7 +30,8 @@ type Options struct {
 	// AskServer allows rule R3: a server-side dry run on the parent, which needs the right to patch parents. Without
 	// it, a snapshot that only lacks today's defaults counts as different.
 	AskServer bool
-	// Wrote and Deleted, if set, are told of every revision written or deleted for a parent. See [ownership.Ledger].
+	// Wrote and Deleted, if set, are told of every revision written or deleted for a parent, and Wrote also of one that
+	// somebody else wrote and the cache does not show. See [ownership.Ledger].
 	Wrote   func(parent types.UID, o client.Object)
 	Deleted func(parent types.UID, o client.Object)
 }

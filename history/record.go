@@ -147,6 +147,7 @@ func (l *Log) fence(ctx context.Context, parent client.Object, v *Verdict, colli
 			continue
 		}
 		if r := l.revision(o); o.Name != wanted || r.Deleting || r.Err != nil || revision.Compare(v.Snapshot, r.Snapshot) == revision.RuleNone {
+			l.opts.Wrote(parent.GetUID(), o) // until the cache shows it there is no point in asking again
 			return "", fmt.Errorf("%w: revision %s has number %d already, and the cache does not show it", ErrStale, o.Name, o.Revision)
 		}
 		hidden = o.Name

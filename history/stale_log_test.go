@@ -42,12 +42,18 @@ func TestLaggingLog(t *testing.T) {
 				newest[r.Name] = r.Number > c.shown
 			}
 			ds := s.image(c.image)
+			var told []client.Object
 			log := history.New(history.DaemonSet(), history.Options{
 				Client: hiding{s, func(o client.Object) bool { return newest[o.GetName()] }}, Live: s, Indexed: true,
+				Wrote: func(_ types.UID, o client.Object) { told = append(told, o) },
 			})
 			v, recorded, err := pass(t.Context(), log, ds)
 			if v == nil || v.Kind != c.kind || errors.Is(err, history.ErrStale) != c.stale || (recorded == nil) != c.stale {
 				t.Errorf("%+v, %v", recorded, err)
+			}
+			// The ledger waits for what is hidden: nobody lists again before the cache shows it.
+			if c.stale && (len(told) != 1 || !newest[told[0].GetName()] || told[0].GetResourceVersion() == "") {
+				t.Errorf("told of %v", told)
 			}
 			if recorded != nil && recorded.CollisionCount != nil {
 				t.Errorf("collision count %d", *recorded.CollisionCount)

@@ -23,8 +23,8 @@ type Confirmer struct {
 	Live client.Reader
 	// Children is the child kind.
 	Children schema.GroupVersionKind
-	// Ledger, if there is one, is told of what the cache does not show, under Resource, that of the child kind. The next pass
-	// then waits for that instead of listing again, five times a second, for as long as the watch lags.
+	// Ledger, if there is one, is told of what the cache does not show, or still shows, under Resource, that of the child kind.
+	// The next pass then waits for that instead of listing again, five times a second, for as long as the watch lags.
 	Ledger   *Ledger
 	Resource schema.GroupResource
 
@@ -52,30 +52,40 @@ func (c *Confirmer) ConfirmIn(
 	if err != nil {
 		return "", fmt.Errorf("list the children of %s past the cache: %w", Describe(parent), err)
 	}
-	versions := map[types.UID]string{}
+	shown := map[types.UID]client.Object{}
 	for _, child := range cached {
-		versions[child.GetUID()] = child.GetResourceVersion()
+		shown[child.GetUID()] = child
 	}
 	for i := range live.Items {
 		item := &live.Items[i]
 		if !metav1.IsControlledBy(item, parent) {
 			continue
 		}
-		version, known := versions[item.UID]
-		delete(versions, item.UID)
-		cmp, err := resourceversion.CompareResourceVersion(version, item.ResourceVersion)
-		if !known || err == nil && cmp < 0 {
+		child, known := shown[item.UID]
+		delete(shown, item.UID)
+		if !known || older(child, item) {
 			if c.Ledger != nil {
 				c.Ledger.Wrote(parent.GetUID(), c.Resource, item)
 			}
 			return fmt.Sprintf("the cache does not show %s %s as it is", c.Children.Kind, item.Name), nil
 		}
 	}
-	if len(versions) > 0 {
-		return fmt.Sprintf("the cache shows %d children that are gone", len(versions)), nil
+	if len(shown) > 0 {
+		for _, child := range shown {
+			if c.Ledger != nil {
+				c.Ledger.Outdated(parent.GetUID(), c.Resource, child)
+			}
+		}
+		return fmt.Sprintf("the cache shows %d children that are gone", len(shown)), nil
 	}
 	c.done.Store(parent.GetUID(), struct{}{})
 	return "", nil
+}
+
+// older reports whether a was written before b, two versions of one object.
+func older(a, b client.Object) bool {
+	cmp, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && cmp < 0
 }
 
 // Forget drops what is known of a parent that is gone.

@@ -72,23 +72,24 @@ func TestConfirmAsksOnce(t *testing.T) {
 	}
 }
 
-// What the cache does not show, the ledger waits for, so that nobody lists again until it is there. What seems to be gone may
-// only have been let go of since, and then nothing would ever show that it is gone.
+// What the cache does not show, or still shows, the ledger waits for, so that nobody lists again until it is seen. What
+// seems to be gone may only have been let go of since: then the cache will show it at another version.
 func TestConfirmTellsTheLedger(t *testing.T) {
 	web := parent("web")
 	mine := func(name, at string) client.Object { return child(name, ownedBy(web), version(at)) }
 	for name, c := range map[string]struct {
-		cached []client.Object
-		waits  bool
+		cached, then []client.Object
+		waits        bool
 	}{
-		"the same":       {[]client.Object{mine("a", "7")}, false},
-		"one is older":   {[]client.Object{mine("a", "6")}, true},
-		"one is missing": {nil, true},
-		"one is gone":    {[]client.Object{mine("a", "7"), mine("b", "7")}, false},
+		"the same":          {[]client.Object{mine("a", "7")}, []client.Object{mine("a", "7")}, false},
+		"one is older":      {[]client.Object{mine("a", "6")}, []client.Object{mine("a", "7")}, true},
+		"one is missing":    {nil, []client.Object{mine("a", "7")}, true},
+		"one is gone":       {[]client.Object{mine("a", "7"), mine("b", "5")}, []client.Object{mine("a", "7")}, true},
+		"one was let go of": {[]client.Object{mine("a", "7"), mine("b", "5")}, []client.Object{mine("a", "7"), child("b", version("6"))}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ledger, store, _ := ledger()
-			store.show("6")
+			store.show("6", c.cached...)
 			confirmer := &ownership.Confirmer{
 				Live: serve(t, mine("a", "7")), Children: corev1.SchemeGroupVersion.WithKind("Pod"), Ledger: ledger, Resource: pods,
 			}
@@ -98,7 +99,7 @@ func TestConfirmTellsTheLedger(t *testing.T) {
 			if why := ledger.Unseen(web.UID); (why != "") != c.waits {
 				t.Errorf("it waits: %q", why)
 			}
-			store.show("7")
+			store.show("7", c.then...)
 			if why := ledger.Unseen(web.UID); why != "" {
 				t.Errorf("it still waits: %q", why)
 			}

@@ -36,13 +36,16 @@ type Ledger struct {
 // debts are one parent's unseen writes.
 type debts struct {
 	versions map[schema.GroupResource]string
-	deleted  map[gone]struct{}
+	old      map[old]struct{}
 }
 
-type gone struct {
+// old is an object that is not there any more as the cache may still show it: if version is empty, without a deletion
+// timestamp, else at that version.
+type old struct {
 	resource schema.GroupResource
 	key      string
 	uid      types.UID
+	version  string
 }
 
 // NewLedger returns a ledger over the stores of the resources that the controller writes. Writes to other resources are
@@ -66,7 +69,15 @@ func (l *Ledger) Wrote(parent types.UID, resource schema.GroupResource, o client
 func (l *Ledger) Deleted(parent types.UID, resource schema.GroupResource, o client.Object) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.of(parent).deleted[gone{resource, client.ObjectKeyFromObject(o).String(), o.GetUID()}] = struct{}{}
+	l.of(parent).old[old{resource, client.ObjectKeyFromObject(o).String(), o.GetUID(), ""}] = struct{}{}
+}
+
+// Outdated remembers, on behalf of parent, that o is not as the cache showed it when it was read: whoever looked past the
+// cache found it changed or gone. It counts as seen once the cache shows another version, nothing, or another object.
+func (l *Ledger) Outdated(parent types.UID, resource schema.GroupResource, o client.Object) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.of(parent).old[old{resource, client.ObjectKeyFromObject(o).String(), o.GetUID(), o.GetResourceVersion()}] = struct{}{}
 }
 
 // Forget drops what is remembered of a parent that is gone.
@@ -93,11 +104,11 @@ func (l *Ledger) Unseen(parent types.UID) string {
 		}
 		delete(d.versions, resource)
 	}
-	for g := range d.deleted {
-		if !seenDelete(l.stores[g.resource], g) {
-			return fmt.Sprintf("the cache of %s still shows %s, which was deleted", g.resource, g.key)
+	for o := range d.old {
+		if !replaced(l.stores[o.resource], o) {
+			return fmt.Sprintf("the cache of %s still shows %s, which was %s", o.resource, o.key, o.fate())
 		}
-		delete(d.deleted, g)
+		delete(d.old, o)
 	}
 	delete(l.pending, parent)
 	return ""
@@ -131,7 +142,7 @@ func (l *Ledger) Read(ctx context.Context, cache client.Reader, key client.Objec
 func (l *Ledger) of(parent types.UID) *debts {
 	d, ok := l.pending[parent]
 	if !ok {
-		d = &debts{versions: map[schema.GroupResource]string{}, deleted: map[gone]struct{}{}}
+		d = &debts{versions: map[schema.GroupResource]string{}, old: map[old]struct{}{}}
 		l.pending[parent] = d
 	}
 	return d
@@ -148,16 +159,30 @@ func seen(store Store, version string) bool {
 	return err != nil || cmp >= 0
 }
 
-func seenDelete(store Store, g gone) bool {
+// replaced reports whether store shows something else than what is old, or nothing.
+func replaced(store Store, o old) bool {
 	if store == nil {
 		return true
 	}
-	item, exists, err := store.GetByKey(g.key)
+	item, exists, err := store.GetByKey(o.key)
 	if err != nil || !exists {
 		return true
 	}
-	o, err := meta.Accessor(item)
-	return err != nil || o.GetUID() != g.uid || o.GetDeletionTimestamp() != nil
+	shown, err := meta.Accessor(item)
+	if err != nil || shown.GetUID() != o.uid {
+		return true
+	}
+	if o.version == "" {
+		return shown.GetDeletionTimestamp() != nil
+	}
+	return shown.GetResourceVersion() != o.version
+}
+
+func (o old) fate() string {
+	if o.version == "" {
+		return "deleted"
+	}
+	return "changed or deleted"
 }
 
 // orOne turns "nothing written yet" into the oldest version there can be.

@@ -149,6 +149,28 @@ func TestADeleteIsPendingUntilTheCacheHasSeenIt(t *testing.T) {
 	}
 }
 
+// What somebody saw past the cache: the object is not like that any more.
+func TestWhatIsOutdatedIsPendingUntilTheCacheShowsSomethingElse(t *testing.T) {
+	for name, shows := range map[string][]client.Object{
+		"it is gone":               {},
+		"it is terminating":        {child("c", version("12"), deleting)},
+		"it belongs to nobody now": {child("c", version("12"))},
+		"another one has its name": {child("c", withUID("uid-new"), version("7"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, podStore, _ := ledger()
+			shown := child("c", version("7"))
+			podStore.show("10", shown)
+			l.Outdated("p", pods, shown)
+			unseen(t, l, "p", "the cache of pods still shows ns/c, which was changed or deleted")
+			podStore.show("11", shown) // something else has changed
+			unseen(t, l, "p", "the cache of pods still shows ns/c, which was changed or deleted")
+			podStore.show("12", shows...)
+			unseen(t, l, "p", "")
+		})
+	}
+}
+
 func TestEveryDeleteIsWaitedFor(t *testing.T) {
 	l, podStore, _ := ledger()
 	a, b := child("a"), child("b")

@@ -1,6 +1,7 @@
 package fault_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -40,10 +41,12 @@ var full = os.Getenv("CAIRN_CHECK") == "full"
 
 // subject is one controller under the sweep.
 type subject struct {
-	// controller is its name in package manager.
-	controller string
-	kinds      []check.Kind
-	scopes     []check.Scope
+	// controller is its name in package manager, and name the sweep's if that is another one.
+	controller, name string
+	// manager, if not nil, says how it is run.
+	manager func(*manager.Options)
+	kinds   []check.Kind
+	scopes  []check.Scope
 	// namespaced are the resources that it watches in all namespaces.
 	namespaced []string
 	scenarios  []fault.Scenario
@@ -55,7 +58,9 @@ type subject struct {
 
 // subjects are all controllers.
 func subjects() []subject {
-	return []subject{daemonSets(), replicaSets(), replicationControllers(), statefulSets(), composites(), decorators()}
+	return []subject{
+		daemonSets(), replicaSets(), replicationControllers(), statefulSets(), composites(), appliedComposites(), decorators(),
+	}
 }
 
 func TestEveryControllerIsSwept(t *testing.T) {
@@ -68,7 +73,8 @@ func TestEveryControllerIsSwept(t *testing.T) {
 
 func TestSweep(t *testing.T) {
 	for _, subject := range subjects() {
-		t.Run(subject.controller, func(t *testing.T) {
+		name := cmp.Or(subject.name, subject.controller)
+		t.Run(name, func(t *testing.T) {
 			sweep := sweepOf(t, subject)
 			report, err := sweep.Run(t.Context(), subject.scenarios...)
 			if err != nil {
@@ -84,7 +90,7 @@ func TestSweep(t *testing.T) {
 			if sweep.Only == "" && (report.Injected < report.Runs/2 || report.States < 2*nodes*report.Runs) {
 				t.Errorf("a sweep that injects or sees this little shows nothing: %v", report)
 			}
-			_, _ = fmt.Fprintf(os.Stdout, "check: L1 %s: %s\n", subject.controller, report.Summary())
+			_, _ = fmt.Fprintf(os.Stdout, "check: L1 %s: %s\n", name, report.Summary())
 		})
 	}
 }
@@ -104,10 +110,14 @@ func sweepOf(t *testing.T, subject subject) *fault.Sweep {
 		User:   user,
 		Config: cfg,
 		Manager: func(ctx context.Context, cfg *rest.Config) error {
-			return manager.Run(ctx, manager.Options{
+			o := manager.Options{
 				Config: cfg, Controllers: []string{subject.controller}, AskServer: true, Logger: klog.Background(),
 				MetricsBindAddress: manager.Off, HealthProbeBindAddress: manager.Off, HookAllow: []netip.Prefix{loopback},
-			})
+			}
+			if subject.manager != nil {
+				subject.manager(&o)
+			}
+			return manager.Run(ctx, o)
 		},
 		Namespaced: subject.namespaced,
 		Kinds:      subject.kinds,
@@ -118,7 +128,7 @@ func sweepOf(t *testing.T, subject subject) *fault.Sweep {
 		Parallel:   parallel,
 		Only:       os.Getenv("CAIRN_FAULT"),
 		Replay: func(run string) string {
-			return fmt.Sprintf("cd sandbox && CAIRN_CHECK=full CAIRN_FAULT='%s' go test ./fault -run 'TestSweep/%s' -count=1", run, subject.controller)
+			return fmt.Sprintf("cd sandbox && CAIRN_CHECK=full CAIRN_FAULT='%s' go test ./fault -run 'TestSweep/%s$' -count=1", run, cmp.Or(subject.name, subject.controller))
 		},
 		Progress: func(line string) { t.Log(line) },
 	}
