@@ -9,9 +9,15 @@ import (
 
 // SlowStart does f for all items in batches of 1, 2, 4 and so on, each batch at once, and stops after the first batch
 // that fails: under a full quota or a broken webhook the rest would most likely fail the same way, and a pass costs few
-// requests. It returns the errors of that batch, joined.
-func SlowStart[T any](items []T, f func(T) error) error {
+// requests. It returns the errors of that batch, joined. Before each batch but the first it asks still, unless that is nil,
+// and stops with its error: a batch can take seconds, and what the others were decided on may be over. See [Unedited].
+func SlowStart[T any](items []T, still func() error, f func(T) error) error {
 	for size := 1; len(items) > 0; size *= 2 {
+		if size > 1 && still != nil {
+			if err := still(); err != nil {
+				return err
+			}
+		}
 		batch := items[:min(size, len(items))]
 		items = items[len(batch):]
 		if err := Each(batch, f); err != nil {

@@ -92,7 +92,7 @@ func (r *shelfReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	if why, err := r.fresh.Confirm(ctx, shelf, shelfSelector(shelf), owned); err != nil || why != "" {
 		return reconcile.Result{RequeueAfter: time.Second}, err
 	}
-	err = ownership.SlowStart(missing, func(book *corev1.ConfigMap) error {
+	err = ownership.SlowStart(missing, ownership.Unedited(ctx, r.client, shelf), func(book *corev1.ConfigMap) error {
 		how, err := r.books.Create(ctx, shelf, book, func(client.Object) bool { return true })
 		if how == ownership.Taken {
 			return fmt.Errorf("the name %s is somebody else's", book.Name)

@@ -147,7 +147,7 @@ func TestSlowStart(t *testing.T) {
 			for i := range items {
 				items[i] = i + 1
 			}
-			err := ownership.SlowStart(items, func(i int) error {
+			err := ownership.SlowStart(items, nil, func(i int) error {
 				done.Add(1)
 				if i == c.fails {
 					return context.Canceled
@@ -158,6 +158,25 @@ func TestSlowStart(t *testing.T) {
 				t.Errorf("%d done, %v", done.Load(), err)
 			}
 		})
+	}
+}
+
+// Between batches it asks whether to go on.
+func TestSlowStartStops(t *testing.T) {
+	for asks, want := range []int{1, 3, 7, 10} { // done when the answer changes after so many
+		done, asked := atomic.Int32{}, 0
+		err := ownership.SlowStart(make([]int, 10), func() error {
+			if asked++; asked > asks {
+				return ownership.ErrStale
+			}
+			return nil
+		}, func(int) error {
+			done.Add(1)
+			return nil
+		})
+		if int(done.Load()) != want || ownership.Superseded(err) != (want < 10) {
+			t.Errorf("%d times yes: %d done, %v", asks, done.Load(), err)
+		}
 	}
 }
 

@@ -19,13 +19,13 @@ import (
 // This file holds all writes to children.
 
 // act carries a plan out: what is to go goes, at once, and what is to be is made, slowly at first. One of the errors it
-// returns may wrap ownership.ErrStale: then the plan rests on an old read.
+// returns may be [ownership.Superseded]: then the plan rests on an old read.
 func (r *reconciler) act(ctx context.Context, o *observed, d *decision) error {
 	p := d.plan
 	err := errors.Join(
 		ownership.Each(p.deletes, func(d deletion) error { return r.replace(ctx, o, d) }),
 		ownership.Each(p.updates, func(u update) error { return r.update(ctx, o, u) }),
-		ownership.SlowStart(p.creates, func(c creation) error { return r.create(ctx, o, c) }),
+		ownership.SlowStart(p.creates, ownership.Unedited(ctx, r.cache, o.parent), func(c creation) error { return r.create(ctx, o, c) }),
 	)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil // nothing can be made here any more, and nobody wants to read so

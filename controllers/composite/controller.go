@@ -184,7 +184,7 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 	if actErr == nil {
 		actErr = d.blocked
 	}
-	if errors.Is(actErr, ownership.ErrStale) {
+	if ownership.Superseded(actErr) {
 		return 0, actErr
 	}
 	if actErr != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -180,6 +181,27 @@ func TestAFailureIsNotToldToWait(t *testing.T) {
 		if result, err := p.r.Reconcile(t.Context(), p.request()); i > 2 && err == nil {
 			t.Errorf("pass %d: %v", i, result)
 		}
+	}
+}
+
+// TestEditedMeanwhile: children take their time, the parent is edited, and no more of the old ones are made.
+func TestEditedMeanwhile(t *testing.T) {
+	p := newPasses(t, catSpec)
+	var once sync.Once
+	p.Before = func(c fakeserver.Call) error {
+		if c.Verb == "create" && c.Kind == "Pod" {
+			once.Do(func() { p.edit("image", "b") })
+		}
+		return nil
+	}
+	_, err := p.pass()
+	must(t, err)
+	if got := p.images(); got != "a" {
+		t.Errorf("there are %s", got)
+	}
+	p.settle()
+	if !p.all("b") {
+		t.Error(p.images())
 	}
 }
 

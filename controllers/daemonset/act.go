@@ -26,10 +26,15 @@ const burst = 250
 // maxNameProbes bounds the search for a free pod name.
 const maxNameProbes = 8
 
-// act carries a plan out: creates, slowly at first, then deletes, all at once. It returns all errors, joined.
+// act carries a plan out: creates, slowly at first, then deletes, all at once. It returns all errors, joined. One that
+// is [ownership.Superseded] says that another plan is to be made.
 func (r *Reconciler) act(ctx context.Context, f facts, p *plan) error {
 	creates, deletes := p.creates[:min(len(p.creates), burst)], p.deletes[:min(len(p.deletes), burst)]
-	created := ownership.SlowStart(creates, func(c creation) error { return r.create(ctx, f, c) })
+	still := ownership.Unedited(ctx, r.client, f.ds)
+	created := ownership.SlowStart(creates, still, func(c creation) error { return r.create(ctx, f, c) })
+	if ownership.Superseded(created) {
+		return created
+	}
 	return errors.Join(created, ownership.Each(deletes, func(d deletion) error { return r.delete(ctx, f.ds, d) }))
 }
 

@@ -34,7 +34,7 @@ func creating(n int) (facts, *plan) {
 // there. A quota or a broken webhook costs as many requests as the batch that meets it has.
 func TestSlowStart(t *testing.T) {
 	t.Run("sizes", func(t *testing.T) {
-		w := newWorld(t)
+		w := newWorld(t, agent())
 		// Each batch is let go when as many requests are waiting as it should have.
 		sizes, waiting := []int{1, 2, 4, 8, 5}, []chan struct{}(nil)
 		var mu sync.Mutex
@@ -62,7 +62,7 @@ func TestSlowStart(t *testing.T) {
 	})
 	for failing, want := range map[int]int{1: 1, 2: 3, 3: 3, 5: 7, 12: 15, 16: 20, 21: 20} {
 		t.Run(fmt.Sprintf("create %d fails", failing), func(t *testing.T) {
-			w := newWorld(t)
+			w := newWorld(t, agent())
 			f, p := creating(20)
 			node := fmt.Sprintf("n%03d", failing-1)
 			w.Before = func(c fakeserver.Call) error {
@@ -83,6 +83,25 @@ func TestSlowStart(t *testing.T) {
 				t.Error("the deletes were left out")
 			}
 		})
+	}
+}
+
+// TestEditedMeanwhile: pods take their time, the parent is edited, and no more of the old ones are made.
+func TestEditedMeanwhile(t *testing.T) {
+	w := newWorld(t, agent())
+	f, p := creating(20)
+	p.deletes = []deletion{{pod: pod("gone", hashOld), node: "gone", reason: "test"}}
+	w.Before = func(fakeserver.Call) error {
+		if len(w.Calls("create")) == 3 {
+			edited := agent()
+			edited.Generation = f.ds.Generation + 1
+			return w.Raw.Update(t.Context(), edited)
+		}
+		return nil
+	}
+	err := w.r.act(t.Context(), f, p)
+	if got := len(w.Calls("create")); got != 3 || len(w.Calls("delete")) != 0 || !ownership.Superseded(err) {
+		t.Errorf("%d creates, %d deletes, %v", got, len(w.Calls("delete")), err)
 	}
 }
 

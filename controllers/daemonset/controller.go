@@ -104,7 +104,7 @@ func (r *Reconciler) pass(ctx context.Context, ds *appsv1.DaemonSet) (reconcile.
 	}
 	rep := report{update: &recorded.Update, collisions: recorded.CollisionCount, undecodable: verdict.Undecodable}
 	result, err := r.roll(ctx, o, &rep, verdict.Snapshot)
-	if errors.Is(err, history.ErrStale) {
+	if errors.Is(err, history.ErrStale) || ownership.Superseded(err) {
 		return result, err // what is live was read too early as well
 	}
 	entries := history.Without(o.entries, recorded.Deleted)
@@ -136,6 +136,9 @@ func (r *Reconciler) roll(ctx context.Context, o *observed, rep *report, current
 		}
 	}
 	actErr := r.act(ctx, f, rep.plan)
+	if ownership.Superseded(actErr) {
+		return reconcile.Result{}, actErr
+	}
 	rep.actErr = actErr
 	statusErr := r.report(ctx, o.ds, *rep)
 	if ownership.OutcomeUnknown(actErr) {

@@ -15,10 +15,11 @@ import (
 // This file holds all writes to pods.
 
 // act carries a plan out: creates, slowly at first, or deletes, all at once. One of the errors it returns may wrap
-// errStale: then the plan rests on an old read.
+// errStale, or be [ownership.Superseded]: then the plan rests on an old read.
 func (r *Reconciler) act(ctx context.Context, o *observed, p *plan) error {
+	still := ownership.Unedited(ctx, r.client, o.parent)
 	err := errors.Join(
-		ownership.SlowStart(p.creates, func(c creation) error { return r.create(ctx, o, c) }),
+		ownership.SlowStart(p.creates, still, func(c creation) error { return r.create(ctx, o, c) }),
 		ownership.Each(p.deletes, func(d deletion) error { return r.delete(ctx, o, d) }),
 	)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {

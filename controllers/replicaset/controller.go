@@ -96,7 +96,7 @@ func (r *Reconciler) pass(ctx context.Context, parent client.Object) (reconcile.
 	if ownership.OutcomeUnknown(actErr) {
 		r.fresh.Forget(o.set.UID) // nobody told us what was written, so that the ledger cannot wait for it
 	}
-	if errors.Is(actErr, errStale) {
+	if errors.Is(actErr, errStale) || ownership.Superseded(actErr) {
 		return reconcile.Result{}, actErr
 	}
 	statusErr := r.report(ctx, o, p, actErr)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,6 +25,27 @@ var podsResource = schema.GroupResource{Resource: "pods"}
 
 func firstNames(n int) []string {
 	return names("web", "web-uid", n, func(string) bool { return false })
+}
+
+// TestEditedMeanwhile: pods take their time, fewer are asked for, and no more are made than were on their way. That is no
+// failure.
+func TestEditedMeanwhile(t *testing.T) {
+	w := newWorld(t, replicaSets, web(8))
+	var once sync.Once
+	w.Before = func(call fakeserver.Call) error {
+		if call.Verb == "create" && len(w.Calls("create")) > 1 {
+			once.Do(func() { w.scale(2) })
+		}
+		return nil
+	}
+	w.mustReconcile()
+	if got := len(w.pods()); got != 3 || w.failure() != "" || len(w.events.Events("FailedCreate")) != 0 {
+		t.Errorf("%d pods, condition %q, events %v", got, w.failure(), w.events.Events())
+	}
+	w.mustReconcile()
+	if got := len(w.pods()); got != 2 {
+		t.Errorf("%d pods in the end", got)
+	}
 }
 
 // TestQuota: a refusal ends the batch, is an event and a condition, is retried, and the condition goes with its cause.

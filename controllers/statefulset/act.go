@@ -21,21 +21,24 @@ import (
 // This file holds all writes to pods and claims.
 
 // act carries a plan out: what pods and claims lack, then creates, slowly at first, then deletes, all at once. It returns
-// all errors, joined; one that wraps [history.ErrStale] says that the plan rests on an old read.
+// all errors, joined; one that wraps [history.ErrStale], or is [ownership.Superseded], says that the plan rests on an old
+// read.
 func (r *Reconciler) act(ctx context.Context, set *appsv1.StatefulSet, p *plan) error {
 	for _, name := range p.foreign {
 		r.recorder.Eventf(set, nil, corev1.EventTypeWarning, "ConflictingController", "Update",
 			"Claim %s has another controller, so its retention policy is ignored", name)
 	}
-	var errs []error
-	errs = append(errs,
+	still := ownership.Unedited(ctx, r.client, set)
+	made := errors.Join(
 		ownership.Each(p.owners, func(c ownerChange) error { return r.setOwners(ctx, set, c) }),
 		ownership.Each(p.identities, func(c identityChange) error { return r.identify(ctx, set, c) }),
-		ownership.SlowStart(p.claims, func(claim *corev1.PersistentVolumeClaim) error { return r.createClaim(ctx, set, claim) }),
-		ownership.SlowStart(p.creates, func(c creation) error { return r.create(ctx, set, c) }),
-		ownership.Each(p.deletes, func(d deletion) error { return r.delete(ctx, set, d) }),
+		ownership.SlowStart(p.claims, still, func(claim *corev1.PersistentVolumeClaim) error { return r.createClaim(ctx, set, claim) }),
+		ownership.SlowStart(p.creates, still, func(c creation) error { return r.create(ctx, set, c) }),
 	)
-	return errors.Join(errs...)
+	if ownership.Superseded(made) {
+		return made
+	}
+	return errors.Join(made, ownership.Each(p.deletes, func(d deletion) error { return r.delete(ctx, set, d) }))
 }
 
 // create makes the claims of one ordinal, and then its pod.

@@ -102,7 +102,7 @@ func (r *Reconciler) pass(ctx context.Context, set *appsv1.StatefulSet) (reconci
 	o.entries = history.Without(o.entries, recorded.Deleted)
 	rep := report{update: &recorded.Update, collisions: recorded.CollisionCount, undecodable: verdict.Undecodable}
 	result, err := r.roll(ctx, o, &rep, verdict.Snapshot)
-	if errors.Is(err, history.ErrStale) {
+	if errors.Is(err, history.ErrStale) || ownership.Superseded(err) {
 		return result, err // there are pods that this pass has not seen, and the revisions of those live, too (H3)
 	}
 	return result, errors.Join(err, r.truncate(ctx, o, recorded.Update))
@@ -131,7 +131,7 @@ func (r *Reconciler) roll(ctx context.Context, o *observed, rep *report, asked *
 	if ownership.OutcomeUnknown(rep.actErr) {
 		r.fresh.Forget(o.set.UID) // nobody told us what was written, so that the ledger cannot wait for it
 	}
-	if errors.Is(rep.actErr, history.ErrStale) {
+	if errors.Is(rep.actErr, history.ErrStale) || ownership.Superseded(rep.actErr) {
 		return reconcile.Result{}, rep.actErr
 	}
 	statusErr := r.report(ctx, o.set, *rep)

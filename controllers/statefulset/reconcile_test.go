@@ -6,6 +6,7 @@ package statefulset
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -352,6 +353,22 @@ func TestStaleForgetsNothing(t *testing.T) {
 	w.mustReconcile()
 	if got := w.Calls("delete"); len(got) != 0 {
 		t.Errorf("it did %v", got)
+	}
+}
+
+// TestEditedMeanwhile: pods take their time, the parent is edited, and no more of the old ones are made. That is no failure.
+func TestEditedMeanwhile(t *testing.T) {
+	w := newWorld(t, web(replicas(7), parallel))
+	var once sync.Once
+	w.Before = func(c fakeserver.Call) error {
+		if c.Verb == "create" && c.Kind == "Pod" {
+			once.Do(func() { w.edit(replicas(1)) })
+		}
+		return nil
+	}
+	w.mustReconcile()
+	if got := len(w.pods()); got != 1 || len(w.events.Events("FailedCreate")) != 0 {
+		t.Errorf("%d pods, events %v", got, w.events.Events())
 	}
 }
 

@@ -26,6 +26,9 @@ import (
 // finalizePath is where the finalize hook is.
 const finalizePath = "/finalize"
 
+// customizePath is where the customize hook is.
+const customizePath = "/customize"
+
 // hooks are those of the runs, by namespace.
 type hooks struct {
 	*httptest.Server
@@ -101,6 +104,10 @@ func (h *hooks) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		return // whoever asked is gone
 	}
+	if req.URL.Path == customizePath {
+		customized(w, body)
+		return
+	}
 	q, err := catset.Read(body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -119,6 +126,16 @@ func (h *hooks) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	answerWith(w, good)
+}
+
+func customized(w http.ResponseWriter, body []byte) {
+	rules, err := catset.Customize(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	answerWith(w, rules)
 }
 
 // answerWith sends an answer. Who does not read it has failed, not we.
@@ -143,6 +160,9 @@ func (h *hooks) note(ctx context.Context, q *catset.Question) (*hookFault, error
 	fault := run.fail
 	if fault != nil && fault.only != nil && !fault.only(q.Parent) {
 		fault = nil
+	}
+	if fault == nil && !q.Permitted() {
+		fault = &hookFaults()[0]
 	}
 	if fault != nil {
 		run.failed++

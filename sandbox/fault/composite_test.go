@@ -44,7 +44,7 @@ func composites() subject {
 		scenarios: slices.Concat([]fault.Scenario{
 			rolledAndBack(), lostBesideABrokenOne(), changedBesideRevisions(), catsEditedWhileAway(), orphanedAndMadeAgain(),
 			wantedByTwo(), rolledWith("changed in place", catset.InPlace), rolledWith("generated selector", catset.Generated),
-			twoManagersOfCats(),
+			approvedCats(h), twoManagersOfCats(),
 		}, hookFailures(h), catsBehindCaches()),
 		aimed: []fault.Fault{
 			{Mode: fault.Unseen, At: 1, Resource: catRevisionResource, Verb: "create", Times: 2},
@@ -74,8 +74,13 @@ func applyCats(ctx context.Context, admin *rest.Config, url string) error {
 		return err
 	}
 	manifests := []string{catset.CRD}
-	for _, cc := range catset.Controllers(url, hookTimeout) {
-		roles, err := deploy.CompositeRoles(cc, deploy.Grant{})
+	controllers := append(catset.Controllers(url, hookTimeout), catset.ApprovedController(url, url+customizePath, hookTimeout))
+	for _, cc := range controllers {
+		grant := deploy.Grant{}
+		if cc.Spec.Hooks.Customize != nil {
+			grant.Related = []schema.GroupResource{{Resource: "configmaps"}}
+		}
+		roles, err := deploy.CompositeRoles(cc, grant)
 		if err != nil {
 			return err
 		}

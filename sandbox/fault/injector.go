@@ -33,6 +33,8 @@ type Injector struct {
 	refused []int // by refusal, how many requests matched
 	process *Process
 	blinds  []*blind
+	// under is how many requests are under way by what was done to them: they hang, or are to be sent again later.
+	under int
 }
 
 // armed is a fault and how many requests were its business so far.
@@ -114,6 +116,25 @@ func (p *Process) Kill() { p.cancel(ErrDead) }
 
 // Killed reports whether the process was killed, by a fault or by Kill. A context that ended earlier is no kill.
 func (p *Process) Killed() bool { return errors.Is(context.Cause(p.ctx), ErrDead) }
+
+// busy notes a request that is under way until the function that it returns is called.
+func (in *Injector) busy() (done func()) {
+	add := func(n int) {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.under += n
+	}
+	add(1)
+	return func() { add(-1) }
+}
+
+// Busy reports whether a request is under way that nothing is to be seen of: it hangs, or was told to come again later. What
+// looks like rest until then is none.
+func (in *Injector) Busy() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.under > 0
+}
 
 // admit gives a request its number, writes it to the log and says what is to happen to it: a mode, a status code to
 // refuse it with, or neither.

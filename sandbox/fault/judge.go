@@ -44,7 +44,7 @@ func (o *outcome) settle(ctx context.Context, e *Env) error {
 	defer cancel()
 	asked, changed := -1, e.changed()
 	for last := time.Now(); time.Since(last) < still; {
-		if n := e.asked(); n != asked {
+		if n := e.asked(); n != asked || e.busy() {
 			asked, last = n, time.Now()
 		}
 		select {
@@ -66,6 +66,11 @@ func (e *Env) asked() (n int) {
 		n += k.Faults.Count()
 	}
 	return n
+}
+
+// busy reports whether a request of a manager is under way by what was done to it.
+func (e *Env) busy() bool {
+	return slices.ContainsFunc(e.managers, func(k *Keeper) bool { return k.Faults.Busy() })
 }
 
 // now is the resource version of the newest state.

@@ -61,6 +61,7 @@ func (t *transport) fail(req *http.Request, r *Request, mode Mode) (*http.Respon
 		return answer(req, statusOf(http.StatusConflict, *r), nil)
 	case Throttled:
 		seconds := int((t.in.plan.RetryAfter + time.Second - 1) / time.Second)
+		time.AfterFunc(time.Duration(seconds)*time.Second, t.in.busy())
 		return answer(req, statusOf(http.StatusTooManyRequests, *r), retryAfter(seconds))
 	case Rejected:
 		return answer(req, statusOf(http.StatusTooManyRequests, *r), nil)
@@ -113,6 +114,8 @@ func (t *transport) applied(req *http.Request, r *Request) error {
 
 // hang waits for the end of the request, of the process or of patience, and says how it ended.
 func (t *transport) hang(ctx context.Context) error {
+	done := t.in.busy()
+	defer done()
 	bound, cancel := context.WithTimeout(t.process.ctx, t.in.plan.HangFor)
 	defer cancel()
 	select {

@@ -90,6 +90,32 @@ func TestThrottledIsSentAgainByTheClient(t *testing.T) {
 	}
 }
 
+// TestBusy: what hangs, and what is to be sent again later, is under way although nothing is to be seen of it.
+func TestBusy(t *testing.T) {
+	for _, mode := range []fault.Mode{fault.Throttled, fault.Hang} {
+		t.Run(mode.String(), func(t *testing.T) {
+			s := newServer(t)
+			in := fault.New(t.Context(), fault.Plan{Faults: []fault.Fault{{At: 1, Mode: mode}}, HangFor: time.Second})
+			if in.Busy() {
+				t.Error("it is busy before the first request")
+			}
+			maps, ended := s.client(t, in, runtime.ContentTypeJSON).CoreV1().ConfigMaps("ns"), make(chan struct{})
+			go func() {
+				defer close(ended)
+				_, _ = maps.Create(t.Context(), configMap("a"), metav1.CreateOptions{})
+			}()
+			eventually(t, "it is busy", in.Busy)
+			select {
+			case <-ended:
+				t.Error("the request is over")
+			default:
+			}
+			<-ended
+			eventually(t, "it rests", func() bool { return !in.Busy() })
+		})
+	}
+}
+
 func TestOnlyWhatCountsIsCounted(t *testing.T) {
 	s := newServer(t)
 	in := fault.New(t.Context(), fault.Plan{})

@@ -127,7 +127,7 @@ func (r *Reconciler) attach(ctx context.Context, o *observed, p *plan) error {
 	err := errors.Join(
 		ownership.Each(p.deletes, func(d deletion) error { return r.delete(ctx, o, d) }),
 		ownership.Each(p.updates, func(u update) error { return r.update(ctx, o, u) }),
-		ownership.SlowStart(p.creates, func(c creation) error { return r.create(ctx, o, c) }),
+		ownership.SlowStart(p.creates, ownership.Unedited(ctx, r.cache, o.object), func(c creation) error { return r.create(ctx, o, c) }),
 	)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil // nothing can be made here any more, and nobody wants to read so

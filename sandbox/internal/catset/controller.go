@@ -39,6 +39,7 @@ var all = map[Limits]limits{
 	HeldBack:  {maxUnavailable: 2, partition: 1},
 	InPlace:   {maxUnavailable: 1},
 	Generated: {maxUnavailable: 2},
+	Approved:  {maxUnavailable: 2},
 }
 
 // LimitsOf is which of the controllers runs a CatSet.
@@ -89,6 +90,9 @@ func Controllers(url, timeout string) []*v1alpha1.CompositeController {
 func controllers(prefix, resource, home, url, timeout string) []*v1alpha1.CompositeController {
 	var out []*v1alpha1.CompositeController
 	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if name == Approved {
+			continue // it needs another hook
+		}
 		cc := controller(name, url, timeout)
 		cc.Name = prefix + string(name)
 		cc.Spec.ParentResource.Resource, cc.Spec.ParentResource.RevisionHistory.Namespace = resource, home

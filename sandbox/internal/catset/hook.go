@@ -19,6 +19,7 @@ import (
 type Question struct {
 	Parent   *unstructured.Unstructured
 	Children map[string]map[string]*unstructured.Unstructured
+	Related  map[string]map[string]*unstructured.Unstructured
 	// Attached says that it comes from a decorator. Finalizing says that the finalize hook is asked, what to leave of a parent
 	// that goes: nothing. The asker's URL tells.
 	Attached, Finalizing bool
@@ -31,6 +32,7 @@ func Read(body []byte) (*Question, error) {
 		Object      *unstructured.Unstructured                       `json:"object"`
 		Children    map[string]map[string]*unstructured.Unstructured `json:"children"`
 		Attachments map[string]map[string]*unstructured.Unstructured `json:"attachments"`
+		Related     map[string]map[string]*unstructured.Unstructured `json:"related"`
 	}
 	if err := json.Unmarshal(body, &q); err != nil {
 		return nil, fmt.Errorf("no question: %w", err)
@@ -39,7 +41,7 @@ func Read(body []byte) (*Question, error) {
 	case q.Object != nil:
 		return &Question{Parent: q.Object, Children: q.Attachments, Attached: true}, nil
 	case q.Parent != nil:
-		return &Question{Parent: q.Parent, Children: q.Children}, nil
+		return &Question{Parent: q.Parent, Children: q.Children, Related: q.Related}, nil
 	}
 	return nil, errors.New("no question: it is about no object")
 }
@@ -70,6 +72,9 @@ func (q *Question) Note(rv uint64, failed bool) check.Note {
 		for _, child := range children {
 			told, versions = append(told, child), append(versions, child.GetResourceVersion())
 		}
+	}
+	if LimitsOf(q.Parent) == Approved {
+		versions = append(versions, q.permit().GetResourceVersion())
 	}
 	slices.Sort(versions)
 	return check.Note{
