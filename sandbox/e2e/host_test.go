@@ -70,7 +70,7 @@ func (h *hosting) start() (stop func()) {
 		Logger:                  klog.Background(),
 		Cache:                   cache.Options{DefaultUnsafeDisableDeepCopy: new(true)},
 		Metrics:                 server.Options{BindAddress: "0"},
-		GracefulShutdownTimeout: new(900 * time.Millisecond),
+		GracefulShutdownTimeout: new(20 * time.Second),
 		Controller:              config.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {

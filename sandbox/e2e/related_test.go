@@ -152,7 +152,7 @@ func newRelating(t *testing.T, cfg *rest.Config, e *env) *relating {
 	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme, Logger: klog.Background(), Metrics: server.Options{BindAddress: "0"},
-		GracefulShutdownTimeout: new(900 * time.Millisecond), Controller: config.Controller{SkipNameValidation: new(true)},
+		GracefulShutdownTimeout: new(20 * time.Second), Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package composite
 
 import (
 	"encoding/json"
+	"io"
 	"maps"
 	"net/http"
 	"strings"
@@ -32,7 +33,7 @@ func TestABadAnswerDeletesNothing(t *testing.T) {
 		return m{"apiVersion": "v1", "kind": "Pod", "metadata": m{"name": name, "namespace": namespace}}
 	}
 	l := newLab(t)
-	set, _ := l.running(2, func(cc *v1alpha1.CompositeController) { cc.Spec.Hooks.Sync.Webhook.Timeout = new("300ms") })
+	set, _ := l.running(2, func(cc *v1alpha1.CompositeController) { cc.Spec.Hooks.Sync.Webhook.Timeout = new("3s") })
 	before := l.uids(set)
 	replicas := int64(2)
 	for _, c := range []struct {
@@ -48,15 +49,17 @@ func TestABadAnswerDeletesNothing(t *testing.T) {
 			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
 		}},
 		{"too slow", "HookTimedOut", func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // until then nobody sees that the client has gone
 			select {
 			case <-r.Context().Done():
-			case <-time.After(5 * time.Second):
+			case <-time.After(10 * time.Second):
 			}
 		}},
 		{"huge", "HookAnswerTooLarge", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`{"children":[], "status": {"x":"`))
-			for range 17 << 10 {
-				if _, err := w.Write([]byte(strings.Repeat("x", 1<<10))); err != nil {
+			piece := []byte(strings.Repeat("x", 1<<20))
+			for range 17 {
+				if _, err := w.Write(piece); err != nil {
 					return
 				}
 			}
