@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 root=$PWD
 
 GOTESTSUM=${GOTESTSUM:?is set by the Makefile}
-timeout=20m # of one test binary: the longest takes six minutes on two cores
+timeout=20m # of one test binary: the longest takes seven minutes on two cores
 
 run="CAIRN_TEST_RUN=$$-$(date +%s)"
 

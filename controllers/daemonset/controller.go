@@ -136,14 +136,14 @@ func (r *Reconciler) roll(ctx context.Context, o *observed, rep *report, current
 		}
 	}
 	actErr := r.act(ctx, f, rep.plan)
+	if ownership.OutcomeUnknown(actErr) {
+		r.fresh.Forget(o.ds.UID) // what was written nobody told us, so that the ledger cannot wait for it
+	}
 	if ownership.Superseded(actErr) {
 		return reconcile.Result{}, actErr
 	}
 	rep.actErr = actErr
 	statusErr := r.report(ctx, o.ds, *rep)
-	if ownership.OutcomeUnknown(actErr) {
-		r.fresh.Forget(o.ds.UID) // what was written nobody told us, so that the ledger cannot wait for it
-	}
 	if actErr != nil && errors.Is(statusErr, history.ErrStale) {
 		statusErr = nil // a lost race must not turn a failure into a quick retry
 	}

@@ -128,7 +128,7 @@ func sweepOf(t *testing.T, subject subject) *fault.Sweep {
 		Parallel:   parallel,
 		Only:       os.Getenv("CAIRN_FAULT"),
 		Replay: func(run string) string {
-			return fmt.Sprintf("cd sandbox && CAIRN_CHECK=full CAIRN_FAULT='%s' go test ./fault -run 'TestSweep/%s$' -count=1", run, cmp.Or(subject.name, subject.controller))
+			return fmt.Sprintf("cd sandbox && CAIRN_CHECK=full CAIRN_FAULT='%s' go test ./fault -run '%s$' -count=1", run, t.Name())
 		},
 		Progress: func(line string) { t.Log(line) },
 	}

@@ -25,6 +25,8 @@ type Question struct {
 	Attached, Finalizing bool
 }
 
+var errNoObject = errors.New("no question: it is about no object")
+
 // Read reads the body of a request. It returns an error if that is no question.
 func Read(body []byte) (*Question, error) {
 	var q struct {
@@ -43,7 +45,7 @@ func Read(body []byte) (*Question, error) {
 	case q.Parent != nil:
 		return &Question{Parent: q.Parent, Children: q.Children, Related: q.Related}, nil
 	}
-	return nil, errors.New("no question: it is about no object")
+	return nil, errNoObject
 }
 
 // Answer is the right answer.

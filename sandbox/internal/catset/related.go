@@ -40,8 +40,11 @@ func Customize(body []byte) (map[string]any, error) {
 	var q struct {
 		Parent *metav1.PartialObjectMetadata `json:"parent"`
 	}
-	if err := json.Unmarshal(body, &q); err != nil || q.Parent == nil {
-		return nil, fmt.Errorf("no question about a parent: %w", err)
+	if err := json.Unmarshal(body, &q); err != nil {
+		return nil, fmt.Errorf("no question: %w", err)
+	}
+	if q.Parent == nil {
+		return nil, errNoObject
 	}
 	return map[string]any{"relatedResources": []any{map[string]any{
 		"apiVersion": "v1", "resource": configMaps.Resource, "names": []any{permitOf(q.Parent.Name)},
