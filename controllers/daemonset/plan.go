@@ -19,8 +19,11 @@ import (
 type facts struct {
 	// ds is the DaemonSet with its template restored from the update revision (rule R4).
 	ds *appsv1.DaemonSet
-	// hash is the label value of the update revision.
+	// hash is the label value of the revision that pods are made from: the update revision.
 	hash string
+	// hold says that the update revision could not be recorded. Then hash and template are those of the newest revision that
+	// there is, or hash is empty; pods that are lost come back from that, and nothing is replaced.
+	hold bool
 	// nodes are all nodes, pods the claimed pods by node.
 	nodes []*corev1.Node
 	pods  map[string][]*corev1.Pod
@@ -82,6 +85,12 @@ func makePlan(f facts) (*plan, error) {
 	p.strays()
 	p.rollout = rollout.New(units, budget)
 	p.take(p.rollout.Steps)
+	if p.hold {
+		p.counts.updated = 0 // nothing is from a revision that is not there
+	}
+	if p.hash == "" {
+		p.creates = nil // there is nothing to make a pod from
+	}
 	return p.plan, nil
 }
 
@@ -146,7 +155,7 @@ func (p *planner) visit(node *corev1.Node) (unit rollout.Unit, ok bool) {
 	}
 	unit = p.unit(node.Name, p.running(node.Name, pods))
 	unit.Leaving = !start
-	unit.Held = p.ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+	unit.Held = p.hold || p.ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
 	return unit, start || unit.Old != nil || unit.New != nil || unit.Crowded
 }
 

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
+	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -69,7 +69,7 @@ func TestDuplicateAndAStaleCache(t *testing.T) {
 	}
 	s := newServer(t, objects(pod("n2", "twin"))...)
 	w := worldOf(s, newServer(t, objects()...).Raw, nil)
-	if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry || len(w.Writes()) != 0 {
+	if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry || len(w.Writes()) != 0 {
 		t.Errorf("result %+v, wrote %v", result, w.Writes())
 	}
 	w = worldOf(s, nil, nil)

@@ -30,6 +30,8 @@ type facts struct {
 	strangers map[string]*corev1.Pod
 	// now is when the facts were gathered.
 	now time.Time
+	// hold says that the update revision could not be recorded: no pod is replaced.
+	hold bool
 }
 
 // plan is what one pass does, and what it knows by then.
@@ -122,7 +124,7 @@ func makePlan(f facts) (*plan, error) {
 	p.scaleDown()
 	p.roll()
 	p.counts = countsOf(f.set, f.pods, f.current.name, f.update.name, f.now)
-	p.promote = p.conformed()
+	p.promote = !p.hold && p.conformed()
 	return p.plan, nil
 }
 

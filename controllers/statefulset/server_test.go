@@ -218,3 +218,11 @@ func (w *world) condition(kind appsv1.StatefulSetConditionType) string {
 	}
 	return string(c.Status) + " " + c.Reason + ": " + c.Message
 }
+
+func findCondition(conditions []appsv1.StatefulSetCondition, t appsv1.StatefulSetConditionType) *appsv1.StatefulSetCondition {
+	i := slices.IndexFunc(conditions, func(c appsv1.StatefulSetCondition) bool { return c.Type == t })
+	if i < 0 {
+		return nil
+	}
+	return &conditions[i]
+}

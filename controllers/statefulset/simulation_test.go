@@ -14,7 +14,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // simulation is one set with its pods.
@@ -87,8 +89,8 @@ func (s *simulation) line(p *plan) string {
 		cells = append(cells, fmt.Sprintf("%d:%s%s", ordinal, strings.TrimPrefix(revisionOf(pod), "web-"), sign))
 	}
 	slices.Sort(cells)
-	rep := report{plan: p, update: &revision.Revision{Name: "web-" + s.target}}
-	c := rep.updated(s.set)
+	rep := report{plan: p, recorded: &pass.Recorded{Update: &revision.Revision{Name: "web-" + s.target}}}
+	c := rep.updated(s.set, metav1.NewTime(now))
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n    current %s, %d of them; updated %d, available %d; Updated=%s %s: %s\n",
 		strings.Join(cells, " "), s.current, p.counts.current, p.counts.updated, p.counts.available, c.Status, c.Reason, c.Message)

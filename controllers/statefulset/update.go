@@ -57,7 +57,7 @@ func (p *planner) roll() {
 // unit makes the rollout's picture of one slot. A pod that is being replaced for other reasons is not in it.
 func (p *planner) unit(i int) rollout.Unit {
 	s := p.slots[i]
-	u := rollout.Unit{Key: s.name, Held: p.onDelete() || i < p.partition}
+	u := rollout.Unit{Key: s.name, Held: p.hold || p.onDelete() || i < p.partition}
 	if !s.alive {
 		return u
 	}
@@ -85,7 +85,7 @@ func (p *planner) unit(i int) rollout.Unit {
 func (p *planner) misguided(i int) bool {
 	s := p.slots[i]
 	from := p.sourceOf(i)
-	return !p.onDelete() && p.replacesNeverReady() && neverReady(s.pod) && from.template != nil &&
+	return !p.hold && !p.onDelete() && p.replacesNeverReady() && neverReady(s.pod) && from.template != nil &&
 		from.name != revisionOf(s.pod) && (i < p.partition || from.name != p.update.name)
 }
 
