@@ -58,8 +58,8 @@ func Each[T any](items []T, f func(T) error) error {
 // being deleted since, is gone, or is another one: the caller drops the pass. If the cache cannot be read, the pass goes on.
 func (p *Pass) Unedited(ctx context.Context) func() error {
 	return func() error {
-		shown := p.controller.New()
-		err := p.controller.Client.Get(ctx, client.ObjectKeyFromObject(p.Parent), shown)
+		shown := ownership.Blank(p.Parent)
+		err := p.controller.Cache.Get(ctx, client.ObjectKeyFromObject(p.Parent), shown)
 		switch {
 		case apierrors.IsNotFound(err), err == nil && shown.GetUID() != p.Parent.GetUID():
 			return fmt.Errorf("%s: %w", p.describe(), ownership.ErrGone)

@@ -47,7 +47,7 @@ func NewChildren[C client.Object](
 		newList:    newList,
 		Fresh:      &ownership.Confirmer{Live: c.Live, Children: kind, Ledger: c.Ledger, Resource: resource},
 	}
-	c.OnForget(out.Fresh.Forget)
+	c.OnUncertain(out.Fresh.Forget)
 	return out
 }
 
@@ -57,7 +57,7 @@ func NewChildren[C client.Object](
 func (ch *Children[C]) Claim(ctx context.Context, p *Pass, selector labels.Selector) ([]C, error) {
 	c, parent := ch.controller, p.Parent
 	var candidates []C
-	err := ownership.Candidates(ctx, c.Client, ch.newList(), parent.GetNamespace(), parent.GetUID(), selector, true,
+	err := ownership.Candidates(ctx, c.Cache, ch.newList(), parent.GetNamespace(), parent.GetUID(), selector, true,
 		func(o client.Object) error {
 			candidates = append(candidates, o.(C)) //nolint:forcetypeassert // the items of that list
 			return nil
@@ -66,7 +66,7 @@ func (ch *Children[C]) Claim(ctx context.Context, p *Pass, selector labels.Selec
 		return nil, err
 	}
 	claimer := &ownership.Claimer{
-		Parent: parent, Kind: c.Kind, Selector: selector, Writer: c.Client, Live: c.Live,
+		Parent: parent, Kind: p.kind(), Selector: selector, Writer: c.Client, Live: c.Live,
 		Wrote: func(o client.Object) { c.Ledger.Wrote(parent.GetUID(), ch.Resource, o) },
 	}
 	if ch.Adoptable != nil {

@@ -22,14 +22,16 @@ import (
 
 // Config is what a controller is made of. All fields are required unless they say otherwise.
 type Config struct {
-	// Kind and Resource are those of the parents.
+	// Kind and Resource are those of the parents. A parent that says of which kind it is, is believed.
 	Kind     schema.GroupVersionKind
 	Resource schema.GroupResource
 	// New returns an empty parent.
 	New func() client.Object
-	// Client reads from a cache, whose objects nobody changes, and writes. Live reads past every cache.
+	// Client writes, and reads from a cache, whose objects nobody changes. Live reads past every cache.
 	Client client.Client
 	Live   client.Reader
+	// Cache is what is read from instead of Client. Optional.
+	Cache client.Reader
 	// Ledger remembers the writes of passes until the caches show them. The parents must be among its resources.
 	Ledger   *ownership.Ledger
 	Recorder events.EventRecorder
@@ -56,7 +58,7 @@ const (
 	UnseenRetry   = 100 * time.Millisecond
 	StaleRetry    = 200 * time.Millisecond
 	longestUnseen = 5 * time.Second
-	longestStale  = time.Minute
+	longestStale  = 15 * time.Second
 )
 
 // Controller makes passes over the parents of one kind. It is a [reconcile.Reconciler], and the [Controller.Limiter] that goes
@@ -70,8 +72,8 @@ type Controller struct {
 	memories map[types.UID]*memory
 	delays   map[reconcile.Request]time.Duration
 	rests    map[reconcile.Request]time.Time
-	// forgets are called when a parent is gone.
-	forgets []func(parent types.UID)
+	// forgets are called when a parent is gone, unconfirms also when the outcome of a write was unknown.
+	forgets, unconfirms []func(parent types.UID)
 }
 
 // memory is what is remembered of one parent from pass to pass. Losing it costs requests and nothing else. Only the pass
@@ -98,6 +100,9 @@ func New(c Config) *Controller {
 	if c.FirstRetry == 0 {
 		c.FirstRetry, c.LastRetry = firstRetry, lastRetry
 	}
+	if c.Cache == nil {
+		c.Cache = c.Client
+	}
 	out := &Controller{
 		Config:   c,
 		memories: map[types.UID]*memory{},
@@ -112,10 +117,16 @@ func New(c Config) *Controller {
 // over it is under way (invariant X1: a parent of the same name inherits nothing).
 func (c *Controller) OnForget(forget func(parent types.UID)) { c.forgets = append(c.forgets, forget) }
 
+// OnUncertain adds a function that drops what is known of what the API server has of a parent's children: see
+// [Pass.Uncertain]. It is called once the parent is gone as well.
+func (c *Controller) OnUncertain(unconfirm func(parent types.UID)) {
+	c.unconfirms = append(c.unconfirms, unconfirm)
+}
+
 // Reconcile makes one pass. It implements [reconcile.Reconciler].
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	parent := c.New()
-	unseen, err := c.Ledger.Read(ctx, c.Client, req.NamespacedName, parent)
+	unseen, err := c.Ledger.Read(ctx, c.Cache, req.NamespacedName, parent)
 	if err != nil {
 		c.drop(req)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -239,7 +250,7 @@ func (c *Controller) Forget(uid types.UID) {
 }
 
 func (c *Controller) forgetAll(uid types.UID) {
-	for _, forget := range c.forgets {
+	for _, forget := range slices.Concat(c.forgets, c.unconfirms) {
 		forget(uid)
 	}
 }

@@ -61,7 +61,7 @@ func (p *Pass) event(kind string, related client.Object, reason, action, note st
 		related = nil
 		b.sent[eventKey{kind: kind, reason: reason, action: action}] = now
 	}
-	c.Recorder.Eventf(reference(p.Parent, c.Kind), referenceOrNil(related), kind, reason, action, "%s", note)
+	c.Recorder.Eventf(reference(p.Parent, p.kind()), referenceOrNil(related), kind, reason, action, "%s", note)
 }
 
 // flushEvents says how many events were left out, once there are no more of them for a while.
@@ -77,7 +77,7 @@ func (p *Pass) flushEvents() {
 		}
 		delete(b.omitted, key)
 		b.sent[key] = now
-		p.controller.Recorder.Eventf(reference(p.Parent, p.controller.Kind), nil, key.kind, key.reason, key.action,
+		p.controller.Recorder.Eventf(reference(p.Parent, p.kind()), nil, key.kind, key.reason, key.action,
 			"%s", Cut(fmt.Sprintf("%d more, the last one: %s", o.count, o.last), maxNote))
 	}
 }

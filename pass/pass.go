@@ -42,8 +42,8 @@ func (p *Pass) Now() time.Time { return p.controller.Clock.Now() }
 // waits for a consistent list: nobody told us, so that the ledger cannot wait for it.
 func (p *Pass) Uncertain(err error) {
 	if OutcomeUnknown(err) {
-		for _, forget := range p.controller.forgets[1:] { // the first one is the ledger's
-			forget(p.Parent.GetUID())
+		for _, unconfirm := range p.controller.unconfirms {
+			unconfirm(p.Parent.GetUID())
 		}
 	}
 }
@@ -88,12 +88,21 @@ func (p *Pass) Stated(stored client.Object) {
 	c.Ledger.Wrote(p.Parent.GetUID(), p.resource, stored)
 }
 
+// kind is the kind of the parent.
+func (p *Pass) kind() schema.GroupVersionKind {
+	if kind := p.Parent.GetObjectKind().GroupVersionKind(); !kind.Empty() {
+		return kind
+	}
+	return p.controller.Kind
+}
+
 // describe names the parent in errors.
 func (p *Pass) describe() string {
-	if p.Parent.GetNamespace() == "" {
-		return p.controller.Kind.Kind + " " + p.Parent.GetName()
+	name := p.Parent.GetName()
+	if namespace := p.Parent.GetNamespace(); namespace != "" {
+		name = namespace + "/" + name
 	}
-	return p.controller.Kind.Kind + " " + p.Parent.GetNamespace() + "/" + p.Parent.GetName()
+	return p.kind().Kind + " " + name
 }
 
 // Superseded reports whether err, the error of a pass or of a part of it, says that what the pass was decided on is over: it

@@ -42,7 +42,7 @@ func (r *reconciler) record(ctx context.Context, o *observed, d *decision) error
 		}
 	}
 	if o.log != nil && o.log.kind == revision.Rollback && len(d.revisions) > 0 {
-		r.recorder.Eventf(o.parent, nil, corev1.EventTypeNormal, "RolledBack", "Record", "%s", o.log.reason)
+		o.memory.pass.Normal(nil, "RolledBack", "Record", "%s", o.log.reason)
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,13 +85,13 @@ func (r *reconciler) announce(o *observed, reason, message string) time.Duration
 	if m.event = text; reason == "OnLatestRevision" {
 		m.event = "" // the next rollout is not a part of this story
 	}
-	r.recorder.Eventf(o.parent, nil, corev1.EventTypeNormal, reason, "Roll", "%s", message)
+	o.memory.pass.Normal(nil, reason, "Roll", "%s", message)
 	return 0
 }
 
 func (r *reconciler) reportUnreadable(o *observed) {
 	for _, u := range o.log.unreadable {
-		r.recorder.Eventf(o.parent, nil, corev1.EventTypeWarning, "UnreadableRevision", "Resolve",
+		o.memory.pass.Warn(nil, "UnreadableRevision", "Resolve",
 			"%v; it is kept, and nothing is made from it", u.Err)
 	}
 }
@@ -135,7 +134,7 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 	waits, waiting := taken.Only(failed)
 	if text := reason + message; !waiting || text != m.status.event {
 		m.status.event = text
-		r.recorder.Eventf(parent, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", message) // repeats are counted
+		m.pass.Warn(nil, "SyncError", "Sync", "Sync error: %s", message) // repeats are counted
 	}
 	if err := r.writeFailure(ctx, parent, m, reason, message); err != nil {
 		failed, waiting = errors.Join(failed, err), false
@@ -230,7 +229,7 @@ func (r *reconciler) writeStatus(ctx context.Context, parent *unstructured.Unstr
 			m.own = answer.GetResourceVersion() // the hook has said all of it
 		}
 	}
-	r.ledger.Wrote(parent.GetUID(), r.parent.Resource.GroupResource(), answer)
+	m.pass.Stated(answer)
 	return nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/queue"
 )
 
@@ -81,7 +82,7 @@ func Build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 	resync := host.NewResync(cc.Spec.ResyncPeriodSeconds, func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
 	r.related, r.resync = related, resync
 	sources := append(r.sources(env), related.Source(), resync)
-	return &host.Controller{Reconciler: r, Sources: sources, Close: hooks.Close}, nil
+	return &host.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: sources, Close: hooks.Close}, nil
 }
 
 func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settings) (*host.Hooks, error) {
@@ -105,6 +106,12 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 		revisions:      newRevisionCache(revisionSize),
 		served:         lru.New(servedSize),
 	}
+	r.Controller = pass.New(pass.Config{
+		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,
+		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Recorder: env.Recorder, Clock: env.Clock,
+		Run: r.run, Deleted: true, Stale: []error{host.ErrNotSynced}, FirstRetry: host.FirstRetry, LastRetry: host.LastRetry,
+	})
+	r.OnForget(r.forget)
 	children := env.Client
 	if env.FieldManager != "" {
 		r.applier = serverside.New(env.Client, env.Live, env.FieldManager, memoSize)
@@ -124,12 +131,12 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 // sources wake parents for their own events and for those of children and revisions.
 func (r *reconciler) sources(env *host.Environment) []source.Source {
 	out := []source.Source{&host.Events{Cache: env.Cache, Object: r.parent.New(), Handler: r.parentEvents()}}
-	owned := &forgetting{r.lookup(r.format.ChildSelector).Router().Handler(), r.forgetChild(env)}
+	owned := &forgetting{r.ChildEvents(r.lookup(r.format.ChildSelector).Router()), r.forgetChild(env)}
 	for _, kind := range r.children {
 		out = append(out, &host.Events{Cache: env.Cache, Object: kind.New(), Handler: owned})
 	}
 	if r.recorded {
-		logged := r.lookup(r.format.Selector).Router().Handler()
+		logged := r.ChildEvents(r.lookup(r.format.Selector).Router())
 		out = append(out, &host.Events{Cache: env.Cache, Object: &v1alpha1.ControllerRevision{}, Handler: logged})
 	}
 	return out
@@ -160,7 +167,7 @@ func (r *reconciler) resourceOf(kind schema.GroupKind) schema.GroupResource {
 
 // parentEvents wakes parents for what concerns them.
 func (r *reconciler) parentEvents() handler.EventHandler {
-	all := ownership.ParentEvents(r.forget)
+	all := r.ParentEvents()
 	if !r.ignoreStatus {
 		return all
 	}

@@ -7,10 +7,12 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -21,6 +23,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file makes a controller of each DecoratorController.
@@ -93,7 +96,7 @@ func (b *builder) build(ctx context.Context, dc *v1alpha1.DecoratorController) (
 	if err != nil {
 		return nil, err
 	}
-	r := newReconciler(s, b.env.Cache, b.env.Client, b.env.Live, ledger, b.env.Recorder)
+	r := newReconciler(s, b.env.Cache, b.env.Client, b.env.Live, ledger, b.env.Recorder, b.env.Clock)
 	if b.env.FieldManager != "" {
 		r.applyAs(b.env.FieldManager)
 	}
@@ -104,7 +107,7 @@ func (b *builder) build(ctx context.Context, dc *v1alpha1.DecoratorController) (
 	if h.Finalize != nil {
 		r.finalize = h.Finalize
 	}
-	return &host.Controller{Reconciler: r, Sources: b.sources(ctx, dc, r, h), Close: h.Close}, nil
+	return &host.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: b.sources(ctx, dc, r, h), Close: h.Close}, nil
 }
 
 // applyAs makes attachments be kept by server-side apply under that name.
@@ -162,6 +165,7 @@ func (b *builder) sources(ctx context.Context, dc *v1alpha1.DecoratorController,
 // newReconciler returns a Reconciler without hooks. It reads from cache and, past it, from live.
 func newReconciler(
 	s *settings, cache client.Reader, c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder,
+	clock clock.PassiveClock,
 ) *Reconciler {
 	r := &Reconciler{
 		settings: s,
@@ -176,6 +180,11 @@ func newReconciler(
 		memo:     apply.NewMemo(remembered),
 		served:   newServings(remembered),
 	}
+	r.Controller = pass.New(pass.Config{
+		New:    func() client.Object { return &unstructured.Unstructured{} }, // requests name objects of several kinds: see Reconcile
+		Client: c, Live: live, Cache: cache, Ledger: ledger, Recorder: recorder, Clock: clock,
+		Run: r.run, Deleted: true, Stale: []error{host.ErrNotSynced}, FirstRetry: host.FirstRetry, LastRetry: host.LastRetry,
+	})
 	for _, a := range s.attachments {
 		kind := a.Kind.GroupKind()
 		r.writers[kind] = ownership.Writer{Client: c, Live: live, Ledger: ledger, Resource: a.Resource.GroupResource()}
