@@ -89,7 +89,7 @@ func (rep report) updated(set *appsv1.StatefulSet) appsv1.StatefulSetCondition {
 		c.Reason, c.Message = "CurrentRevisionLost", fmt.Sprintf("%s; %s: %s", progress, rep.plan.waits[lost].Unit, rep.plan.waits[lost].Reason)
 	case p.Complete() && rep.plan.surplus == 0:
 		c.Status, c.Reason = corev1.ConditionTrue, "OnLatestRevision"
-		c.Message = "latest ControllerRevision: " + rep.update.Name
+		c.Message = rep.plan.onLatest(rep.update.Name)
 	default:
 		var why string
 		c.Reason, why = rep.plan.underWay(set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType)
