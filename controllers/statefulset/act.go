@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,38 +39,68 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, set *appsv1.Stateful
 	return errors.Join(made, pass.SlowStart(plan.deletes, nil, func(d deletion) error { return r.delete(ctx, p, d) }))
 }
 
-// create makes the claims of one ordinal, and then its pod.
+// create makes the claims of one ordinal, and then its pod: from the revision that it is to come from, or from the one that
+// the plan names for the case that the API server refuses the first for good.
 func (r *Reconciler) create(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, c creation) error {
 	for _, claim := range c.claims {
 		if err := r.createClaim(ctx, p, claim); err != nil {
 			return err
 		}
 	}
-	pod := podFor(set, c.from, c.ordinal)
+	err := r.createPod(ctx, p, set, c.ordinal, c.from, c.reason)
+	switch {
+	case pass.Superseded(err):
+		return err
+	case !refusesContent(err):
+	case c.instead.template != nil:
+		reason := fmt.Sprintf("revision %s, because a pod of revision %s is refused: %v", c.instead.name, c.from.name, err)
+		if instead := r.createPod(ctx, p, set, c.ordinal, c.instead, reason); instead != nil {
+			err = fmt.Errorf("%w; and from revision %s: %w", err, c.instead.name, instead)
+			break
+		}
+		return nil
+	case c.held:
+		start, _ := ordinals(set)
+		err = fmt.Errorf("%w; a pod below the partition comes from the current revision, %s, and from no other: "+
+			"allow that one, or lower the partition to %d", err, c.from.name, c.ordinal-start)
+	}
+	if err == nil || pass.Superseded(err) {
+		return err
+	}
+	name := podName(set, c.ordinal)
+	p.Warn(nil, "FailedCreate", "Create", "Error creating pod %s: %v", name, err)
+	return fmt.Errorf("create pod %s: %w", name, err)
+}
+
+// createPod makes the pod of one ordinal from one revision.
+func (r *Reconciler) createPod(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, ordinal int64, from source, reason string) error {
+	pod := podFor(set, from, ordinal)
 	// A pod of ours that is there already is looked at in the next pass, whatever it was made from: this one rests on a
 	// cache that does not show it.
 	how, err := r.pods.Create(ctx, set, pod, func(client.Object) bool { return true })
-	switch err = pass.Ended(err); {
-	case pass.Superseded(err):
-		return err
-	case err == nil && how == ownership.Taken:
-		err = r.taken(ctx, set, pod)
-		if err == nil || pass.Superseded(err) {
-			return err
-		}
-	}
-	if err != nil {
-		p.Warn(nil, "FailedCreate", "Create", "Error creating pod %s: %v", pod.Name, err)
-		return fmt.Errorf("create pod %s: %w", pod.Name, err)
-	}
-	switch how {
-	case ownership.Existed:
+	switch {
+	case err != nil:
+		return pass.Ended(err)
+	case how == ownership.Taken:
+		return r.taken(ctx, set, pod)
+	case how == ownership.Existed:
 		return fmt.Errorf("%w: pod %s is there, and the cache does not show it", ownership.ErrStale, pod.Name)
-	case ownership.Created:
-		p.Normal(pod, "SuccessfulCreate", "Create", "Created pod: %s (%s)", pod.Name, c.reason)
-	case ownership.Taken: // handled above
 	}
+	p.Normal(pod, "SuccessfulCreate", "Create", "Created pod: %s (%s)", pod.Name, reason)
 	return nil
+}
+
+// refusesContent reports whether the API server will not have a pod because of what is in it: validation says so with 422,
+// policies, webhooks and admission plugins with 403 or 422. An exhausted quota answers 403 as well, but it speaks of a
+// moment: it would be as wrong to spread a revision that nobody has seen working because of that, as because of a lost
+// connection. The API has no code for it, so that the sentence has to be looked at; where it changes some day, the pod
+// comes from the update revision if that fits into the quota.
+func refusesContent(err error) bool {
+	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+		return false
+	}
+	said := err.Error()
+	return !strings.Contains(said, "exceeded quota") && !strings.Contains(said, "status unknown for quota")
 }
 
 // taken says who has the name of a pod. No other name will do, so there is nothing but to wait until it is free.

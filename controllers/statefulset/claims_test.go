@@ -22,7 +22,7 @@ import (
 type claimOption func(*corev1.PersistentVolumeClaim)
 
 // claim is the claim of an ordinal of web, owned by nobody.
-func claim(ordinal int, options ...claimOption) *corev1.PersistentVolumeClaim {
+func claim(ordinal int64, options ...claimOption) *corev1.PersistentVolumeClaim {
 	set := web(data(retain, retain))
 	c := claimFor(set, &set.Spec.VolumeClaimTemplates[0], ordinal)
 	c.UID, c.ResourceVersion = types.UID("uid-of-"+c.Name), "1"

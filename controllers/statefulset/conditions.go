@@ -46,7 +46,7 @@ func (rep report) updated(set *appsv1.StatefulSet, now metav1.Time) metav1.Condi
 		c.Reason, c.Message = "CurrentRevisionLost", fmt.Sprintf("%s; %s: %s", progress, rep.plan.waits[lost].Unit, rep.plan.waits[lost].Reason)
 	case p.Complete() && rep.plan.surplus == 0:
 		c.Status, c.Reason = metav1.ConditionTrue, "OnLatestRevision"
-		c.Message = "latest ControllerRevision: " + rep.recorded.Update.Name
+		c.Message = rep.plan.onLatest(rep.recorded.Update.Name)
 	default:
 		var why string
 		c.Reason, why = rep.plan.underWay(set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType)

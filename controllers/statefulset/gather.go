@@ -83,7 +83,7 @@ func (r *Reconciler) readClaims(
 		return out, nil
 	}
 	start, count := ordinals(set)
-	wanted := map[int]bool{}
+	wanted := map[int64]bool{}
 	for i := range count {
 		wanted[start+i] = true
 	}

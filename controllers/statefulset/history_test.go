@@ -201,7 +201,7 @@ func TestLegacyRevision(t *testing.T) {
 	set.Status.CurrentRevision, set.Status.UpdateRevision = "web-b", "web-b"
 	objects := []client.Object{set, legacy}
 	for i := range 3 {
-		objects = append(objects, pod(i, "b"))
+		objects = append(objects, pod(int64(i), "b"))
 	}
 	w := newWorld(t, objects...)
 	w.mustReconcile()

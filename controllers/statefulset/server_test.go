@@ -124,7 +124,7 @@ func (w *world) settle() {
 	for _, p := range w.pods() {
 		p.Status.Phase, p.Status.StartTime = corev1.PodRunning, new(metav1.NewTime(now.Add(-time.Hour)))
 		if strings.Contains(p.Spec.Containers[0].Image, "broken") {
-			stuck(p)
+			crashing(p)
 		} else {
 			ready(time.Hour)(p)
 		}

@@ -66,6 +66,8 @@ type Kind struct {
 	// Lacks says what a child that was adopted lacks, "" if nothing: no revision says anything about it, and only another
 	// child in its place has it.
 	Lacks func(child, parent client.Object) string
+	// Holds reports whether a parent keeps a part of its units at the current revision, if it asked for any.
+	Holds func(parent client.Object) bool
 	// Current and Update are the revisions that the status names: the one that children come from until they are updated,
 	// and the one to which they are. Empty if it names none.
 	Current, Update func(parent client.Object) string

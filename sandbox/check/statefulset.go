@@ -63,6 +63,7 @@ func StatefulSet() Kind {
 		Ordered: func(parent client.Object) bool {
 			return as[appsv1.StatefulSet](parent).Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 		},
+		Holds:   func(parent client.Object) bool { return partitionOf(as[appsv1.StatefulSet](parent)) > 0 },
 		Lacks:   lacksStorage,
 		Claimed: claimed, Outlives: outlives,
 	}
