@@ -41,7 +41,7 @@ func (r *Reconciler) act(ctx context.Context, f facts, p *plan) error {
 // create makes the pod of one node. A name that something else has is skipped.
 func (r *Reconciler) create(ctx context.Context, f facts, c creation) error {
 	for probe := range maxNameProbes {
-		pod := podFor(f.ds, f.hash, c.node, probe)
+		pod := podFor(f.ds, f.hash, c, probe)
 		how, err := r.pods.Create(ctx, f.ds, pod, func(found client.Object) bool {
 			node, _ := nodeOf(asPod(found)) // a pod that is bound for no node is not ours
 			return node == c.node && found.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey] == f.hash

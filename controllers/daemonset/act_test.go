@@ -25,7 +25,7 @@ import (
 func creating(n int) (facts, *plan) {
 	p := &plan{}
 	for i := range n {
-		p.creates = append(p.creates, creation{fmt.Sprintf("n%03d", i), "it has none"})
+		p.creates = append(p.creates, creation{node: fmt.Sprintf("n%03d", i), reason: "it has none"})
 	}
 	return given(agent(), nil), p
 }
@@ -157,7 +157,7 @@ func TestCreate(t *testing.T) {
 	if err := w.r.act(t.Context(), f, p); err != nil {
 		t.Fatal(err)
 	}
-	want := podFor(f.ds, hashNew, "n000", 0)
+	want := podFor(f.ds, hashNew, creation{node: "n000"}, 0)
 	var got corev1.Pod
 	if err := w.Raw.Get(t.Context(), client.ObjectKeyFromObject(want), &got); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestTakenPodName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, p := creating(1)
-			taken := podFor(f.ds, hashNew, "n000", 0)
+			taken := podFor(f.ds, hashNew, creation{node: "n000"}, 0)
 			taken.UID = "taken"
 			c.change(taken)
 			w := worldOf(newServer(t, taken), nil, map[schema.GroupResource]ownership.Store{podResource: &store{version: "1"}})
@@ -200,7 +200,7 @@ func TestTakenPodName(t *testing.T) {
 			}
 			var want []string
 			if !c.used {
-				want = []string{podFor(f.ds, hashNew, "n000", 1).Name}
+				want = []string{podFor(f.ds, hashNew, creation{node: "n000"}, 1).Name}
 			}
 			var made []string
 			for _, pod := range w.pods() {
@@ -239,7 +239,7 @@ func TestCreateErrors(t *testing.T) {
 	exists, boom := apierrors.NewAlreadyExists(schema.GroupResource{}, "x"), apierrors.NewInternalError(errors.New("boom"))
 	foreign := func(ctx context.Context, w *world) {
 		for probe := range maxNameProbes {
-			stranger := podFor(agent(), hashNew, "n000", probe)
+			stranger := podFor(agent(), hashNew, creation{node: "n000"}, probe)
 			stranger.OwnerReferences = nil
 			if err := w.Raw.Create(ctx, stranger); err != nil {
 				t.Fatal(err)

@@ -50,6 +50,8 @@ type Reconciler struct {
 	// pods writes pods; fresh confirms the cached ones once a DaemonSet.
 	pods  ownership.Writer
 	fresh *ownership.Confirmer
+	// predecessors are what new pods do not have the names of.
+	predecessors predecessors
 }
 
 // Reconcile runs one pass over one DaemonSet: gather, resolve, record, plan, act, report, truncate. A returned error is

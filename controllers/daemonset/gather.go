@@ -112,6 +112,8 @@ func (r *Reconciler) facts(o *observed, snapshot *revision.Snapshot, hash string
 		nodes: o.nodes,
 		pods:  byNode(o.pods),
 		now:   now,
+
+		predecessors: r.predecessors.of(o.ds.UID, hash, o.nodes, o.pods),
 		backoff: func(node string) time.Duration {
 			key := backoffKey(o.ds, node)
 			if !r.backoff.IsInBackOffSinceUpdate(key, now) {

@@ -123,6 +123,7 @@ func (r *Reconciler) parents() ownership.Parents {
 func (r *Reconciler) forget(uid types.UID) {
 	r.ledger.Forget(uid)
 	r.fresh.Forget(uid)
+	r.predecessors.forget(uid)
 }
 
 // nodeEvents wakes the DaemonSets for which a change of a node makes a difference. Heartbeats make none.

@@ -53,6 +53,10 @@ func DaemonSet() Kind {
 			return podStrays(as[corev1.Pod](child), as[appsv1.DaemonSet](parent).Spec.Template)
 		},
 		Units: daemonUnits,
+		Place: func(child client.Object) string {
+			node, _ := daemonutil.GetTargetNodeName(as[corev1.Pod](child)) // none is a place as well
+			return node
+		},
 		Ended: podEnded,
 		Available: func(child, parent client.Object, at time.Time) bool {
 			return podServes(child, as[appsv1.DaemonSet](parent).Spec.MinReadySeconds, at)

@@ -80,6 +80,9 @@ type Kind struct {
 	// revision is given, as it was then. Where it is set, a revision says which children are its own, before they are
 	// touched, and of two that say so of one the newer counts.
 	Asked func(parent, revision client.Object) []client.Object
+	// Place is where a child is, or is bound for. Where it is set, nothing but the controllers gives a child its name, and none
+	// has the name of the child that it replaces.
+	Place func(child client.Object) string
 	// CompleteServes is true if Complete says of every wanted unit as well that a child serves there.
 	CompleteServes bool
 }
