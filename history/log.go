@@ -54,6 +54,9 @@ const (
 
 // New returns the log that format describes.
 func New(format Format, opts Options) *Log {
+	if format.Named == nil {
+		format.Named = named
+	}
 	if opts.Live == nil {
 		opts.Live = opts.Client
 	}

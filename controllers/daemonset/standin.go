@@ -16,14 +16,12 @@ import (
 // for concurrent use.
 type predecessors struct {
 	mu  sync.Mutex
-	all map[types.UID]map[string]predecessor
+	all map[types.UID]map[string]lastPods
 }
 
-// predecessor is a pod that was the newest of its revision on its node.
-type predecessor struct {
-	hash string
-	uid  types.UID
-}
+// lastPods are the UIDs of the pods that were the last ones on a node, by their hash: of all revisions that were there when
+// a pod was last seen, and of the one that was asked for then.
+type lastPods map[string]types.UID
 
 // of returns the UID of the last pod of a revision on each node that has, or had, one. pods are all that ds owns,
 // including those that ended and those that are terminating; what they show is remembered for the passes after them. A node
@@ -31,33 +29,52 @@ type predecessor struct {
 //
 // Only the last pod of the revision that is asked for matters: a pod of another revision has another name in any case.
 func (p *predecessors) of(ds types.UID, hash string, nodes []*corev1.Node, pods []*corev1.Pod) map[string]types.UID {
+	shown := newest(pods)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before := p.all[ds]
-	now := make(map[string]predecessor, len(nodes))
+	before, now := p.all[ds], make(map[string]lastPods, len(nodes))
 	for _, node := range nodes {
-		if was, ok := before[node.Name]; ok && was.hash == hash {
+		if was := before[node.Name]; was != nil && shown[node.Name] == nil {
 			now[node.Name] = was
 		}
 	}
-	newest := map[string]*corev1.Pod{}
-	for _, pod := range pods {
-		node, err := nodeOf(pod)
-		if err != nil || pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] != hash {
-			continue
+	for node, byHash := range shown {
+		now[node] = make(lastPods, len(byHash))
+		if was, ok := before[node][hash]; ok {
+			now[node][hash] = was
 		}
-		if other := newest[node]; other == nil || later(pod, other) {
-			newest[node] = pod
-			now[node] = predecessor{hash: hash, uid: pod.UID}
+		for h, pod := range byHash {
+			now[node][h] = pod.UID
 		}
 	}
 	if p.all == nil {
-		p.all = map[types.UID]map[string]predecessor{}
+		p.all = map[types.UID]map[string]lastPods{}
 	}
 	p.all[ds] = now
 	out := make(map[string]types.UID, len(now))
-	for node, was := range now {
-		out[node] = was.uid
+	for node, last := range now {
+		if uid, ok := last[hash]; ok {
+			out[node] = uid
+		}
+	}
+	return out
+}
+
+// newest returns the newest pod of each revision on each node.
+func newest(pods []*corev1.Pod) map[string]map[string]*corev1.Pod {
+	out := map[string]map[string]*corev1.Pod{}
+	for _, pod := range pods {
+		node, err := nodeOf(pod)
+		if err != nil {
+			continue
+		}
+		if out[node] == nil {
+			out[node] = map[string]*corev1.Pod{}
+		}
+		hash := pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
+		if other := out[node][hash]; other == nil || later(pod, other) {
+			out[node][hash] = pod
+		}
 	}
 	return out
 }

@@ -167,8 +167,12 @@ func TestPredecessors(t *testing.T) {
 	b, c := pod("n1", hashNew, named("b"), age(1)), pod("n1", hashNew, named("c"), age(1), unscheduled)
 	want(p.of("ds", hashNew, two, []*corev1.Pod{b, c, first}), map[string]types.UID{"n1": c.UID})
 	want(p.of("ds", hashNew, two, []*corev1.Pod{first, c, b}), map[string]types.UID{"n1": c.UID})
-	// A pod of another revision has another name in any case.
-	want(p.of("ds", hashOld, two, nil), map[string]types.UID{})
+	// A pod of another revision has another name in any case. Where one took the place, what was there before it is not what
+	// the next one replaces; but beside a surge both are.
+	want(p.of("ds", hashOld, two, nil), map[string]types.UID{"n2": "uid-of-n2-old"})
+	want(p.of("ds", hashNew, two, nil), map[string]types.UID{"n1": c.UID})
+	want(p.of("ds", hashNew, two, []*corev1.Pod{pod("n1", hashOld)}), map[string]types.UID{"n1": c.UID})
+	want(p.of("ds", hashOld, two, []*corev1.Pod{pod("n1", hashOld)}), map[string]types.UID{"n1": "uid-of-n1-old", "n2": "uid-of-n2-old"})
 	want(p.of("ds", hashNew, two, []*corev1.Pod{pod("n2", hashNew)}), map[string]types.UID{"n2": "uid-of-n2-new"})
 	want(p.of("ds", hashNew, one, nil), map[string]types.UID{}) // the node is gone
 	p.of("ds", hashNew, two, []*corev1.Pod{first})
