@@ -66,9 +66,12 @@ type Relabel func(ctx context.Context, from, to revision.Revision) error
 // status, nil if it has none.
 //
 // It may be repeated after any error: a write whose response was lost is found again and not made twice. Errors:
-// [ErrStale] (drop the pass), [*TooLargeError] (report it; there is no point in retrying before the parent changes), or
-// an API error (retry). After an error no child may be written.
+// [ErrStale] (drop the pass), [*TooLargeError] (report it; there is no point in retrying before the parent changes), a
+// [*revision.NumberError] that [Log.Resolve] gave already, or an API error (retry). After an error no child may be written.
 func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, collisionCount *int32, relabel Relabel) (*Recorded, error) {
+	if v.Update == nil && v.Full != nil {
+		return nil, v.Full // under no number
+	}
 	out := &Recorded{CollisionCount: collisionCount}
 	hidden := ""
 	if v.Update == nil || v.Renumber() {

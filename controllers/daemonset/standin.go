@@ -12,6 +12,9 @@ import (
 // UID: whoever waits until the old name is not found must not wait for ever. See
 // docs/design/2026-11-22-names-of-replacements.md.
 
+// mostGone is how many nodes that do not exist any more are remembered for a DaemonSet.
+const mostGone = 1000
+
 // predecessors are the last pods that this process has seen on each node, by DaemonSet. The zero value is empty. It is safe
 // for concurrent use.
 type predecessors struct {
@@ -24,8 +27,8 @@ type predecessors struct {
 type lastPods map[string]types.UID
 
 // of returns the UID of the last pod of a revision on each node that has, or had, one. pods are all that ds owns,
-// including those that ended and those that are terminating; what they show is remembered for the passes after them. A node
-// that does not exist any more is forgotten when its last pod is.
+// including those that ended and those that are terminating; what they show is remembered for the passes after them. Nodes
+// that are gone are remembered as well, up to a bound: some come back under their name.
 //
 // Only the last pod of the revision that is asked for matters: a pod of another revision has another name in any case.
 func (p *predecessors) of(ds types.UID, hash string, nodes []*corev1.Node, pods []*corev1.Pod) map[string]types.UID {
@@ -33,9 +36,12 @@ func (p *predecessors) of(ds types.UID, hash string, nodes []*corev1.Node, pods 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before, now := p.all[ds], make(map[string]lastPods, len(nodes))
-	for _, node := range nodes {
-		if was := before[node.Name]; was != nil && shown[node.Name] == nil {
-			now[node.Name] = was
+	if len(before) > len(nodes)+mostGone {
+		before = existing(before, nodes)
+	}
+	for node, was := range before {
+		if shown[node] == nil {
+			now[node] = was
 		}
 	}
 	for node, byHash := range shown {
@@ -55,6 +61,17 @@ func (p *predecessors) of(ds types.UID, hash string, nodes []*corev1.Node, pods 
 	for node, last := range now {
 		if uid, ok := last[hash]; ok {
 			out[node] = uid
+		}
+	}
+	return out
+}
+
+// existing returns what is remembered of nodes that exist.
+func existing(all map[string]lastPods, nodes []*corev1.Node) map[string]lastPods {
+	out := make(map[string]lastPods, len(nodes))
+	for _, node := range nodes {
+		if was, ok := all[node.Name]; ok {
+			out[node.Name] = was
 		}
 	}
 	return out

@@ -174,7 +174,13 @@ func TestPredecessors(t *testing.T) {
 	want(p.of("ds", hashNew, two, []*corev1.Pod{pod("n1", hashOld)}), map[string]types.UID{"n1": c.UID})
 	want(p.of("ds", hashOld, two, []*corev1.Pod{pod("n1", hashOld)}), map[string]types.UID{"n1": "uid-of-n1-old", "n2": "uid-of-n2-old"})
 	want(p.of("ds", hashNew, two, []*corev1.Pod{pod("n2", hashNew)}), map[string]types.UID{"n2": "uid-of-n2-new"})
-	want(p.of("ds", hashNew, one, nil), map[string]types.UID{}) // the node is gone
+	// A node that is gone may come back; not all of them do.
+	want(p.of("ds", hashNew, one, nil), map[string]types.UID{"n2": "uid-of-n2-new"})
+	want(p.of("ds", hashNew, one, []*corev1.Pod{first}), map[string]types.UID{"n1": first.UID, "n2": "uid-of-n2-new"})
+	for i := range mostGone {
+		p.of("ds", hashNew, one, []*corev1.Pod{pod(fmt.Sprint("gone-", i), hashNew)})
+	}
+	want(p.of("ds", hashNew, one, nil), map[string]types.UID{"n1": first.UID})
 	p.of("ds", hashNew, two, []*corev1.Pod{first})
 	p.forget("ds")
 	want(p.of("ds", hashNew, two, nil), map[string]types.UID{})
