@@ -103,9 +103,9 @@ func TestNodeOf(t *testing.T) {
 	}{
 		"scheduled":          {pod("n1", hashOld), "n1"},
 		"unscheduled":        {pod("n1", hashOld, unscheduled), "n1"},
-		"as podFor makes it": {podFor(agent(), hashOld, creation{node: "n1"}, 0), "n1"},
+		"as podFor makes it": {podFor(agent(), hashOld, creation{node: "n1"}), "n1"},
 		"scheduled elsewhere": {func() *corev1.Pod {
-			p := podFor(agent(), hashOld, creation{node: "n1"}, 0)
+			p := podFor(agent(), hashOld, creation{node: "n1"})
 			p.Spec.NodeName = "n2"
 			return p
 		}(), "n2"},

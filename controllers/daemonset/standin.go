@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -22,9 +23,28 @@ type predecessors struct {
 	all map[types.UID]map[string]lastPods
 }
 
-// lastPods are the UIDs of the pods that were the last ones on a node, by their hash: of all revisions that were there when
-// a pod was last seen, and of the one that was asked for then.
-type lastPods map[string]types.UID
+// lastPods are the pods that were made last for a node, by their hash: of all revisions that were there when a pod was last
+// seen, and of the one that was asked for then.
+type lastPods map[string]predecessor
+
+// predecessor is what is kept of a pod.
+type predecessor struct {
+	uid     types.UID
+	name    string
+	created metav1.Time
+}
+
+func predecessorOf(pod *corev1.Pod) predecessor {
+	return predecessor{uid: pod.UID, name: pod.Name, created: pod.CreationTimestamp}
+}
+
+// later reports whether p was created after other; of two that were created in one second, the one with the greater name.
+func (p predecessor) later(other predecessor) bool {
+	if !p.created.Equal(&other.created) {
+		return other.created.Before(&p.created)
+	}
+	return p.name > other.name
+}
 
 // of returns the UID of the last pod of a revision on each node that has, or had, one. pods are all that ds owns,
 // including those that ended and those that are terminating; what they show is remembered for the passes after them. Nodes
@@ -49,8 +69,12 @@ func (p *predecessors) of(ds types.UID, hash string, nodes []*corev1.Node, pods 
 		if was, ok := before[node][hash]; ok {
 			now[node][hash] = was
 		}
-		for h, pod := range byHash {
-			now[node][h] = pod.UID
+		for h, last := range byHash {
+			// A pod that was made after it, and is gone already, has a name that is not to come back either.
+			if was, ok := before[node][h]; ok && last.created.Before(&was.created) {
+				last = was
+			}
+			now[node][h] = last
 		}
 	}
 	if p.all == nil {
@@ -59,8 +83,8 @@ func (p *predecessors) of(ds types.UID, hash string, nodes []*corev1.Node, pods 
 	p.all[ds] = now
 	out := make(map[string]types.UID, len(now))
 	for node, last := range now {
-		if uid, ok := last[hash]; ok {
-			out[node] = uid
+		if was, ok := last[hash]; ok {
+			out[node] = was.uid
 		}
 	}
 	return out
@@ -78,19 +102,19 @@ func existing(all map[string]lastPods, nodes []*corev1.Node) map[string]lastPods
 }
 
 // newest returns the newest pod of each revision on each node.
-func newest(pods []*corev1.Pod) map[string]map[string]*corev1.Pod {
-	out := map[string]map[string]*corev1.Pod{}
+func newest(pods []*corev1.Pod) map[string]lastPods {
+	out := map[string]lastPods{}
 	for _, pod := range pods {
 		node, err := nodeOf(pod)
 		if err != nil {
 			continue
 		}
 		if out[node] == nil {
-			out[node] = map[string]*corev1.Pod{}
+			out[node] = lastPods{}
 		}
-		hash := pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
-		if other := out[node][hash]; other == nil || later(pod, other) {
-			out[node][hash] = pod
+		hash, shown := pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey], predecessorOf(pod)
+		if other, ok := out[node][hash]; !ok || shown.later(other) {
+			out[node][hash] = shown
 		}
 	}
 	return out
@@ -101,12 +125,4 @@ func (p *predecessors) forget(ds types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.all, ds)
-}
-
-// later reports whether a was created after b; of two that were created in one second, the one with the greater name.
-func later(a, b *corev1.Pod) bool {
-	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return b.CreationTimestamp.Before(&a.CreationTimestamp)
-	}
-	return a.Name > b.Name
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -50,7 +51,7 @@ func TestAReplacementHasAnotherName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, agent(), node("n1"))
 			w.mustReconcile()
-			if first, want := w.only().Name, podName(agent(), w.only().Labels["controller-revision-hash"], creation{node: "n1"}, 0); first != want {
+			if first, want := w.only().Name, podName(agent(), w.only().Labels["controller-revision-hash"], creation{node: "n1"}); first != want {
 				t.Errorf("the first pod is %s, want %s", first, want)
 			}
 			seen := map[string]bool{}
@@ -98,7 +99,7 @@ func TestANameBesideOneThatGoes(t *testing.T) {
 			for _, manager := range two {
 				manager.mustReconcile()
 			}
-			want := podName(agent(), p.Labels["controller-revision-hash"], creation{node: "n1", after: p.UID}, 0)
+			want := podName(agent(), p.Labels["controller-revision-hash"], creation{node: "n1", after: p.UID})
 			if pods := w.pods(); len(pods) != 2 || pods[0].Name != want && pods[1].Name != want {
 				t.Errorf("pods %v, want %s beside %s", names(pods), want, p.Name)
 			}
@@ -159,14 +160,16 @@ func TestPredecessors(t *testing.T) {
 			t.Errorf("predecessors (-want +got):\n%s", diff)
 		}
 	}
-	first := pod("n1", hashNew, age(2))
+	first := pod("n1", hashNew, age(2*time.Minute))
 	want(p.of("ds", hashNew, two, []*corev1.Pod{first, pod("n2", hashOld)}), map[string]types.UID{"n1": first.UID})
 	want(p.of("ds", hashNew, two, nil), map[string]types.UID{"n1": first.UID})
 	want(p.of("other", hashNew, two, nil), map[string]types.UID{})
 	// The latest of several, in any order.
-	b, c := pod("n1", hashNew, named("b"), age(1)), pod("n1", hashNew, named("c"), age(1), unscheduled)
+	b, c := pod("n1", hashNew, named("b"), age(time.Minute)), pod("n1", hashNew, named("c"), age(time.Minute), unscheduled)
 	want(p.of("ds", hashNew, two, []*corev1.Pod{b, c, first}), map[string]types.UID{"n1": c.UID})
 	want(p.of("ds", hashNew, two, []*corev1.Pod{first, c, b}), map[string]types.UID{"n1": c.UID})
+	// One that was made after it, and is gone already, counts more.
+	want(p.of("ds", hashNew, two, []*corev1.Pod{first}), map[string]types.UID{"n1": c.UID})
 	// A pod of another revision has another name in any case. Where one took the place, what was there before it is not what
 	// the next one replaces; but beside a surge both are.
 	want(p.of("ds", hashOld, two, nil), map[string]types.UID{"n2": "uid-of-n2-old"})

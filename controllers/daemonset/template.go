@@ -45,13 +45,12 @@ func withToleration(tolerations []corev1.Toleration, t corev1.Toleration) []core
 	return append(tolerations, t)
 }
 
-// podFor builds the pod of ds, restored to the revision with that hash, that c asks for. probe is raised where a name is
-// taken by something that is not this pod.
-func podFor(ds *appsv1.DaemonSet, hash string, c creation, probe int) *corev1.Pod {
+// podFor builds the pod of ds, restored to the revision with that hash, that c asks for.
+func podFor(ds *appsv1.DaemonSet, hash string, c creation) *corev1.Pod {
 	template := ds.Spec.Template.DeepCopy()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            podName(ds, hash, c, probe),
+			Name:            podName(ds, hash, c),
 			Namespace:       ds.Namespace,
 			Labels:          map[string]string{},
 			Annotations:     template.Annotations,
@@ -92,12 +91,13 @@ func bind(spec *corev1.PodSpec, node string) {
 // It differs from node to node, from revision to revision, because a surge holds two on a node, and from that of the pod
 // that it stands in for: whoever waits until that one is not found, as kubectl and the conformance tests do, would wait for
 // ever.
-func podName(ds *appsv1.DaemonSet, hash string, c creation, probe int) string {
+func podName(ds *appsv1.DaemonSet, hash string, c creation) string {
 	const (
 		maxHostname = 63             // longer pod names give truncated host names
 		tenDigits   = 10_000_000_000 // as long as a revision's hash; a clash costs one more probe
 	)
-	parts := []string{string(ds.UID), c.node, hash, strconv.Itoa(probe)}
+	// The 0 was a count of taken names once. It stays, so that pods keep their names over an upgrade.
+	parts := []string{string(ds.UID), c.node, hash, "0"}
 	if c.after != "" {
 		parts = append(parts, string(c.after))
 	}
