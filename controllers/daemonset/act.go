@@ -33,10 +33,11 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, f facts, plan *plan)
 	return errors.Join(created, pass.SlowStart(deletes, nil, func(d deletion) error { return r.delete(ctx, p, d) }))
 }
 
-// create makes the pod of one node. A name that something else has is skipped.
+// create makes the pod of one node. Where something else has its name, the next name follows from that one's UID, as if the
+// pod stood in for it: it may be the last pod of the node, which is not ours any more, and which others have seen there.
 func (r *Reconciler) create(ctx context.Context, p *pass.Pass, f facts, c creation) error {
-	for probe := range maxNameProbes {
-		pod := podFor(f.ds, f.hash, c.node, probe)
+	for range maxNameProbes {
+		pod := podFor(f.ds, f.hash, c)
 		how, err := r.pods.Create(ctx, p.Parent, pod, func(found client.Object) bool {
 			node, _ := nodeOf(asPod(found)) // a pod that is bound for no node is not ours
 			return node == c.node && found.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey] == f.hash
@@ -52,6 +53,13 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, f facts, c creati
 			return nil
 		case how == ownership.Existed:
 			return nil
+		}
+		var holder corev1.Pod
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(pod), &holder); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read pod %s past the cache: %w", pod.Name, err)
+		}
+		if holder.UID != "" { // it is not gone again
+			c.after = holder.UID
 		}
 	}
 	return fmt.Errorf("create a pod for node %s: %d names in a row are taken", c.node, maxNameProbes)

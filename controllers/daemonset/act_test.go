@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/ownership"
@@ -26,7 +27,7 @@ import (
 func creating(n int) (facts, *plan) {
 	p := &plan{}
 	for i := range n {
-		p.creates = append(p.creates, creation{fmt.Sprintf("n%03d", i), "it has none"})
+		p.creates = append(p.creates, creation{node: fmt.Sprintf("n%03d", i), reason: "it has none"})
 	}
 	return given(agent(), nil), p
 }
@@ -158,7 +159,7 @@ func TestCreate(t *testing.T) {
 	if err := w.act(f, p); err != nil {
 		t.Fatal(err)
 	}
-	want := podFor(f.ds, hashNew, "n000", 0)
+	want := podFor(f.ds, hashNew, creation{node: "n000"})
 	var got corev1.Pod
 	if err := w.Raw.Get(t.Context(), client.ObjectKeyFromObject(want), &got); err != nil {
 		t.Fatal(err)
@@ -191,7 +192,7 @@ func TestTakenPodName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, p := creating(1)
-			taken := podFor(f.ds, hashNew, "n000", 0)
+			taken := podFor(f.ds, hashNew, creation{node: "n000"})
 			taken.UID = "taken"
 			c.change(taken)
 			w := worldOf(newServer(t, taken), nil, map[schema.GroupResource]ownership.Store{podResource: &store{version: "1"}})
@@ -201,7 +202,7 @@ func TestTakenPodName(t *testing.T) {
 			}
 			var want []string
 			if !c.used {
-				want = []string{podFor(f.ds, hashNew, "n000", 1).Name}
+				want = []string{podFor(f.ds, hashNew, creation{node: "n000", after: "taken"}).Name}
 			}
 			var made []string
 			for _, pod := range w.pods() {
@@ -239,12 +240,14 @@ func TestCreateLostResponse(t *testing.T) {
 func TestCreateErrors(t *testing.T) {
 	exists, boom := apierrors.NewAlreadyExists(schema.GroupResource{}, "x"), apierrors.NewInternalError(errors.New("boom"))
 	foreign := func(ctx context.Context, w *world) {
-		for probe := range maxNameProbes {
-			stranger := podFor(agent(), hashNew, "n000", probe)
-			stranger.OwnerReferences = nil
+		next := creation{node: "n000"}
+		for i := range maxNameProbes {
+			stranger := podFor(agent(), hashNew, next)
+			stranger.OwnerReferences, stranger.UID = nil, types.UID(fmt.Sprint("stranger-", i))
 			if err := w.Raw.Create(ctx, stranger); err != nil {
 				t.Fatal(err)
 			}
+			next.after = stranger.UID
 		}
 	}
 	for name, c := range map[string]struct {

@@ -39,6 +39,8 @@ type Reconciler struct {
 	log     *history.Log
 	pods    *pass.Children[*corev1.Pod]
 	backoff *flowcontrol.Backoff
+	// predecessors are what new pods do not have the names of.
+	predecessors predecessors
 }
 
 // pass is one pass over a DaemonSet that is there: gather, record, plan, act, report, truncate.

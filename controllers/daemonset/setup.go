@@ -78,6 +78,7 @@ func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger
 		Kind: kind, Resource: daemonSetResource, New: func() client.Object { return &appsv1.DaemonSet{} },
 		Client: c, Live: live, Ledger: ledger, Recorder: recorder, Clock: o.Clock, Run: r.pass,
 	})
+	r.OnForget(r.predecessors.forget)
 	r.log = pass.NewLog(r.Controller, history.DaemonSet(), o.AskServer)
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
 	return r

@@ -82,6 +82,12 @@ type Kind struct {
 	// revision is given, as it was then. Where it is set, a revision says which children are its own, before they are
 	// touched, and of two that say so of one the newer counts.
 	Asked func(parent, revision client.Object) []client.Object
+	// Named is the name under which upstream stores what a revision holds, for a collision count. It is set where names follow
+	// from what a revision holds.
+	Named func(parent, revision client.Object, collisionCount *int32) string
+	// Place is where a child is, or is bound for. Where it is set, nothing but the controllers gives a child its name, and none
+	// has the name of the child that it replaces.
+	Place func(child client.Object) string
 	// CompleteServes is true if Complete says of every wanted unit as well that a child serves there.
 	CompleteServes bool
 }

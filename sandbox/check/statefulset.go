@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/kubernetes/pkg/controller/history"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -48,7 +49,7 @@ func StatefulSet() Kind {
 		StraysNow: func(child, parent client.Object) string {
 			return memberStrays(as[corev1.Pod](child), as[appsv1.StatefulSet](parent).Spec.Template)
 		},
-		Number: numberOf, Snapshot: snapshotOf,
+		Number: numberOf, Snapshot: snapshotOf, Named: statefulRevisionName,
 		Target: func(parent client.Object) string { return defaulted(as[appsv1.StatefulSet](parent).Spec.Template) },
 		Units:  statefulUnits,
 		Ended:  podEnded,
@@ -83,6 +84,14 @@ func ordinals(set *appsv1.StatefulSet) (from, to int) {
 		from = int(set.Spec.Ordinals.Start)
 	}
 	return from, from + int(replicasOr1(set.Spec.Replicas))
+}
+
+func statefulRevisionName(parent, revision client.Object, collisionCount *int32) string {
+	if collisionCount == nil {
+		collisionCount = new(int32)
+	}
+	return history.ControllerRevisionName(parent.GetName(),
+		history.HashControllerRevision(as[appsv1.ControllerRevision](revision), collisionCount))
 }
 
 // statefulUnits are the ordinals that are asked for and those that have a pod, in their order.
