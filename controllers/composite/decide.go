@@ -62,7 +62,7 @@ func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*dec
 	}
 	if o.log != nil {
 		d.newest = o.log.newest.revision.Name
-		f.claimed = o.log.claimed()
+		f.claimed, f.lost = o.log.claimed()
 	}
 	f.newest = d.newest
 	if o.ending || o.log == nil {
@@ -85,7 +85,7 @@ func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*dec
 	names := r.names(o.parent)
 	d.plan.creates, d.blocked = taken.Free(d.plan.creates, func(c creation) error { return names.Check(ctx, r.cache, c.object) })
 	if o.log != nil {
-		d.revisions = o.log.writes(d.plan.claims, r.tidies(o.memory, d.plan))
+		d.revisions = o.log.writes(d.plan.claims, d.plan.held, r.tidies(o.memory, d.plan))
 	}
 	return d, nil
 }

@@ -150,7 +150,7 @@ func (r *reconciler) gatherRevisions(ctx context.Context, o *observed) (*revisio
 	if claimer.Lost {
 		return nil, fmt.Errorf("%w: a revision changed while it was being adopted or released", ownership.ErrStale)
 	}
-	return newLog(r.format, r.revisions, o.parent, claimed, func(name string) bool { return o.memory.taken[name] })
+	return newLog(r.format, r.revisions, o.parent, claimed, r.declares, func(name string) bool { return o.memory.taken[name] })
 }
 
 // names are those that a parent wants for its children.

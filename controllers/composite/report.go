@@ -80,6 +80,11 @@ func (r *reconciler) announce(o *observed, reason, message string) time.Duration
 	if reason == "RolloutProgressing" || text == m.event || reason == "OnLatestRevision" && m.event == "" {
 		return 0
 	}
+	if reason == revisionLost { // nobody but a person can mend it
+		m.event = text
+		r.recorder.Eventf(o.parent, nil, corev1.EventTypeWarning, reason, "Roll", "%s", message)
+		return 0
+	}
 	if left := o.memory.quiet.Add(standstill).Sub(r.clock.Now()); reason == "RolloutWaiting" && left > 0 {
 		return left
 	}

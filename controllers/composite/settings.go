@@ -86,13 +86,21 @@ func read(cc *v1alpha1.CompositeController, resources host.Resources) (*settings
 		s.rolls = s.rolls || s.strategies[kind].method.Rolling()
 	}
 	// Metacontroller records the parents whose children are rolled. Whoever says what a revision is to hold wants some, too.
-	s.recorded = s.rolls || spec.ParentResource.RevisionHistory != nil
+	// What is rolled needs them; who merely wants a history, and has no place for it, goes without, as in Metacontroller.
+	history := spec.ParentResource.RevisionHistory
+	s.recorded = s.rolls || history != nil && (s.parent.Namespaced || history.Namespace != "")
 	return s, nil
 }
 
 // matches reports whether an object is one of the controller's parents.
 func (s *settings) matches(parent *unstructured.Unstructured) bool {
 	return s.selector.Matches(labels.Set(parent.GetLabels()))
+}
+
+// declares reports whether children may be of a kind.
+func (s *settings) declares(kind schema.GroupKind) bool {
+	_, ok := s.strategies[kind]
+	return ok
 }
 
 // finalized reports whether a parent has the controller's finalizer.
