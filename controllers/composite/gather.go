@@ -41,7 +41,10 @@ type observed struct {
 func (r *reconciler) gather(ctx context.Context, parent *unstructured.Unstructured, m *memory) (*observed, error) {
 	o := &observed{parent: parent, memory: m, children: map[record.Child]*unstructured.Unstructured{}}
 	o.ending = parent.GetDeletionTimestamp() != nil || !r.matches(parent)
-	var err error
+	err := r.share(ctx, parent, m)
+	if err != nil {
+		return nil, err
+	}
 	if o.selector, err = r.format.ChildSelector(parent); err != nil {
 		return nil, &faultError{Reason: "InvalidSelector", Err: err}
 	}

@@ -50,7 +50,7 @@ type statusMemory struct {
 func (r *reconciler) report(ctx context.Context, o *observed, d *decision) (time.Duration, error) {
 	rolled := r.rolls && o.log != nil
 	status, reason, message := d.plan.condition(d.newest)
-	wantedStatus := statusOf(ownStatus(o.parent, d.answer.Status, r.builtin), o.parent.GetGeneration(), rolled, status, reason, message)
+	wantedStatus := r.statusFor(o.parent, o.memory, d.answer.Status, o.parent.GetGeneration(), rolled, status, reason, message)
 	var again time.Duration
 	if rolled {
 		again = r.announce(o, reason, message)
@@ -59,8 +59,12 @@ func (r *reconciler) report(ctx context.Context, o *observed, d *decision) (time
 		return again, nil
 	}
 	m := &o.memory.status
-	urgent := o.newGeneration() || rolled && status != updatedIs(o.parent)
-	if early := m.at.Add(statusEvery).Sub(r.clock.Now()); early > 0 && !urgent {
+	urgent := o.newGeneration() || rolled && isUpdated(wantedStatus) != updatedIs(o.parent)
+	every := statusEvery
+	if len(o.memory.sharers) > 0 && apply.Equal(m.sent, wantedStatus) {
+		every = contestedEvery
+	}
+	if early := m.at.Add(every).Sub(r.clock.Now()); early > 0 && !urgent {
 		return soonest(again, early), nil // also of a hook that counts its calls, which would be called for each write
 	}
 	if err := r.writeStatus(ctx, o.parent, o.memory, wantedStatus); err != nil {
@@ -70,6 +74,18 @@ func (r *reconciler) report(ctx context.Context, o *observed, d *decision) (time
 		r.reportUnreadable(o)
 	}
 	return again, nil
+}
+
+// statusFor returns the status that a parent is to have: see statusOf. said is the hook's part of it.
+func (r *reconciler) statusFor(parent *unstructured.Unstructured, m *memory, said map[string]any, generation int64,
+	rolled bool, status, reason, message string,
+) map[string]any {
+	if len(m.sharers) == 0 {
+		return statusOf(ownStatus(parent, said, r.builtin), generation, rolled, status, reason, message)
+	}
+	s := sharing{r.name, m.sharers}
+	status, reason, message = s.updated(parent, status, reason, message)
+	return statusOf(s.own(parent, said), generation, rolled, status, reason, message)
 }
 
 // announce sends an event when a rollout stands still, and when it is over after that. Progress, and the wait for a child
@@ -185,9 +201,9 @@ func (r *reconciler) writeFailure(ctx context.Context, parent *unstructured.Unst
 	said, _, _ := unstructured.NestedMap(parent.Object, "status")
 	at, _, _ := unstructured.NestedInt64(parent.Object, "status", "observedGeneration")
 	if d := m.decided; d != nil { // the hook has answered, and what could be done was
-		said, at = ownStatus(parent, d.answer.Status, r.builtin), parent.GetGeneration()
+		said, at = d.answer.Status, parent.GetGeneration()
 	}
-	status := statusOf(said, at, true, "False", reason, message)
+	status := r.statusFor(parent, m, said, at, true, "False", reason, message)
 	if at == 0 {
 		delete(status, "observedGeneration") // nothing was acted on yet
 	}

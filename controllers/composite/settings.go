@@ -22,8 +22,9 @@ const finalizerPrefix = "metacontroller.io/compositecontroller-"
 
 // settings are what one CompositeController asks for. Nothing changes them: a new spec is a new value.
 type settings struct {
-	// name is that of the CompositeController.
-	name string
+	// name is that of the CompositeController, declared is all of it.
+	name     string
+	declared *v1alpha1.CompositeController
 	// parent is the resource of the parents, selector narrows them.
 	parent   host.Resource
 	selector labels.Selector
@@ -51,6 +52,7 @@ func read(cc *v1alpha1.CompositeController, resources host.Resources) (*settings
 	spec := &cc.Spec
 	s := &settings{
 		name:         cc.Name,
+		declared:     cc,
 		selector:     labels.Everything(),
 		strategies:   map[schema.GroupKind]strategy{},
 		generate:     spec.GenerateSelector != nil && *spec.GenerateSelector,
@@ -85,10 +87,7 @@ func read(cc *v1alpha1.CompositeController, resources host.Resources) (*settings
 		s.strategies[kind] = strategyOf(child.UpdateStrategy)
 		s.rolls = s.rolls || s.strategies[kind].method.Rolling()
 	}
-	// Metacontroller records the parents whose children are rolled. Whoever says what a revision is to hold wants some, too.
-	// What is rolled needs them; who merely wants a history, and has no place for it, goes without, as in Metacontroller.
-	history := spec.ParentResource.RevisionHistory
-	s.recorded = s.rolls || history != nil && (s.parent.Namespaced || history.Namespace != "")
+	s.recorded = recorded(spec, s.parent.Namespaced)
 	return s, nil
 }
 
