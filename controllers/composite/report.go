@@ -245,9 +245,10 @@ func (r *reconciler) writeStatus(ctx context.Context, parent *unstructured.Unstr
 	}
 	got, _, _ := unstructured.NestedMap(answer.Object, "status")
 	m.status.at, m.status.sent, m.status.got = r.clock.Now(), status, got
-	current, _, _ := unstructured.NestedMap(parent.Object, "status")
+	current, has, _ := unstructured.NestedMap(parent.Object, "status")
 	if m.told == parent.GetResourceVersion() || m.own == parent.GetResourceVersion() {
-		if m.own = ""; apply.Equal(hookPart(current), hookPart(got)) {
+		first := !has && m.decided != nil && m.decided.answer.StatusPresence == hook.Given // {} is a status to a hook, too
+		if m.own = ""; !first && apply.Equal(hookPart(current), hookPart(got)) {
 			m.own = answer.GetResourceVersion() // the hook has said all of it
 		}
 	}
