@@ -202,7 +202,7 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 		return 0, actErr
 	}
 	if d.done {
-		return 0, r.removeFinalizer(ctx, parent)
+		return 0, r.letGo(ctx, o, d)
 	}
 	again, err := r.report(ctx, o, d)
 	if err == nil {

@@ -67,7 +67,7 @@ func (r *reconciler) report(ctx context.Context, o *observed, d *decision) (time
 	if early := m.at.Add(every).Sub(r.clock.Now()); early > 0 && !urgent {
 		return soonest(again, early), nil // also of a hook that counts its calls, which would be called for each write
 	}
-	if err := r.writeStatus(ctx, o.parent, o.memory, wantedStatus); err != nil {
+	if _, err := r.writeStatus(ctx, o.parent, o.memory, wantedStatus); err != nil {
 		return 0, err
 	}
 	if o.log != nil {
@@ -210,7 +210,7 @@ func (r *reconciler) writeFailure(ctx context.Context, parent *unstructured.Unst
 	if !o.statusDiffers(status) {
 		return nil
 	}
-	if err := r.writeStatus(ctx, parent, m, status); !errors.Is(err, ownership.ErrStale) {
+	if _, err := r.writeStatus(ctx, parent, m, status); !errors.Is(err, ownership.ErrStale) {
 		return err
 	}
 	return nil
@@ -223,25 +223,27 @@ func firstLine(err error) string {
 }
 
 // writeStatus stores a status. It is fenced by the resource version: what is said of an older read of the parent never
-// replaces what is said of a newer one (S2).
-func (r *reconciler) writeStatus(ctx context.Context, parent *unstructured.Unstructured, m *memory, status map[string]any) error {
+// replaces what is said of a newer one (S2). It returns the parent as it is then.
+func (r *reconciler) writeStatus(
+	ctx context.Context, parent *unstructured.Unstructured, m *memory, status map[string]any,
+) (*unstructured.Unstructured, error) {
 	out := &unstructured.Unstructured{Object: make(map[string]any, len(parent.Object))}
 	maps.Copy(out.Object, parent.Object)
 	out.Object["status"] = status
 	patch := client.MergeFromWithOptions(parent, client.MergeFromWithOptimisticLock{})
 	body, err := patch.Data(out)
 	if err != nil {
-		return fmt.Errorf("encode the status of %s: %w", ownership.Describe(parent), err)
+		return nil, fmt.Errorf("encode the status of %s: %w", ownership.Describe(parent), err)
 	}
 	answer := ownership.Blank(parent).(*unstructured.Unstructured) //nolint:forcetypeassert // Blank returns the type that it is given
 	err = r.client.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), body))
 	switch {
 	case apierrors.IsConflict(err):
-		return fmt.Errorf("%w: %w", ownership.ErrStale, err)
+		return nil, fmt.Errorf("%w: %w", ownership.ErrStale, err)
 	case apierrors.IsNotFound(err):
-		return r.noStatus(ctx, parent, err)
+		return nil, r.noStatus(ctx, parent, err)
 	case err != nil:
-		return fmt.Errorf("write the status of %s: %w", ownership.Describe(parent), err)
+		return nil, fmt.Errorf("write the status of %s: %w", ownership.Describe(parent), err)
 	}
 	got, _, _ := unstructured.NestedMap(answer.Object, "status")
 	m.status.at, m.status.sent, m.status.got = r.clock.Now(), status, got
@@ -253,7 +255,7 @@ func (r *reconciler) writeStatus(ctx context.Context, parent *unstructured.Unstr
 		}
 	}
 	r.ledger.Wrote(parent.GetUID(), r.parent.Resource.GroupResource(), answer)
-	return nil
+	return answer, nil
 }
 
 // noStatus tells a parent that is gone from a resource without the status subresource, in Metacontroller's words.
