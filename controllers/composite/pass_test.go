@@ -274,6 +274,26 @@ func (p *passes) tomSays(field string) bool {
 	return found
 }
 
+// TestNoStatusSubresource: the parent cannot be told, so that an event says so, and another one tells the controller. Its
+// children are made; a parent that is gone is another thing.
+func TestNoStatusSubresource(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.Before = fakeserver.Refuse("patch status", "Cat", apierrors.NewNotFound(cats.Resource.GroupResource(), "tom"))
+	_, err := p.pass()
+	fault, ok := errors.AsType[*faultError](err)
+	if !ok || fault.Reason != noStatusSubresource || !strings.Contains(err.Error(), "cats.example.com does not have subresource 'Status' enabled") {
+		t.Fatal(err)
+	}
+	if got := p.events.Events("SyncError"); len(got) != 2 || len(p.Calls("patch status")) != 1 || !p.all("a") {
+		t.Errorf("events %q, calls %v, pods %s", got, p.Calls(), p.images())
+	}
+	must(t, p.Raw.Delete(t.Context(), p.tom()))
+	p.Forget()
+	if _, err := p.pass(); err != nil || len(p.events.Events("SyncError")) != 2 {
+		t.Errorf("%v, events %q", err, p.events.Events("SyncError"))
+	}
+}
+
 // TestAKindThatTheAPIServerDoesNotKnowAsAnOwnerYet: it will in half a minute, and a delay that doubles would make that two.
 func TestAKindThatTheAPIServerDoesNotKnowAsAnOwnerYet(t *testing.T) {
 	p := newPasses(t, catSpec)

@@ -158,6 +158,9 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 		m.status.event = text
 		r.recorder.Eventf(parent, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", message) // repeats are counted
 	}
+	if r.hasNoStatus(failed) {
+		return reconcile.Result{}, failed
+	}
 	if err := r.writeFailure(ctx, parent, m, reason, message); err != nil {
 		failed, waiting = errors.Join(failed, err), false
 	}
@@ -258,12 +261,26 @@ func (r *reconciler) writeStatus(
 	return answer, nil
 }
 
+// noStatusSubresource is the reason of a parent whose resource has no status subresource. The parent cannot say so itself;
+// its controller can.
+const noStatusSubresource = "NoStatusSubresource"
+
 // noStatus tells a parent that is gone from a resource without the status subresource, in Metacontroller's words.
 func (r *reconciler) noStatus(ctx context.Context, parent *unstructured.Unstructured, notFound error) error {
 	if _, err := ownership.Reread(ctx, r.live, parent); err != nil {
 		return err
 	}
-	return &faultError{Reason: "SyncError", Err: fmt.Errorf(
-		"%s does not have subresource 'Status' enabled, so that nobody can be told what became of its parents: %w",
-		r.parent.Resource.GroupResource(), notFound)}
+	return &faultError{Reason: noStatusSubresource, Err: fmt.Errorf(
+		"%s does not have subresource 'Status' enabled, so that nobody can be told what became of its parents: "+
+			"set subresources.status in its CRD (%w)", r.parent.Resource.GroupResource(), notFound)}
+}
+
+// hasNoStatus reports whether a parent of that resource cannot be told anything, and tells its controller instead.
+func (r *reconciler) hasNoStatus(err error) bool {
+	fault, ok := errors.AsType[*faultError](err)
+	if !ok || fault.Reason != noStatusSubresource {
+		return false
+	}
+	r.recorder.Eventf(r.declared, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", firstLine(err))
+	return true
 }
