@@ -37,6 +37,9 @@ const (
 	standstill = 10 * time.Second
 	// statusEvery is how often the status is written at most, while nothing is new but details.
 	statusEvery = time.Second
+	// contestedEvery is how often a status is written at most that is what we wrote last, where somebody else who shares the
+	// parent wants another one.
+	contestedEvery = time.Minute
 )
 
 // relatedObjects are what a customize hook wants the others to be told.
@@ -60,6 +63,9 @@ type reconciler struct {
 	sync, finalize host.Asker
 	related        relatedObjects
 	resync         host.Resyncs
+	// others lists all CompositeControllers, nil if nobody knows of others. clashes are those that were told of this one.
+	others  others
+	clashes sync.Map
 	// writers and fresh write children, and confirm the cached ones, by kind. revisionWriter and freshRevisions do that for
 	// revisions.
 	writers        map[schema.GroupKind]ownership.Writer
@@ -101,6 +107,8 @@ type memory struct {
 	// the status made of it, unless that is news to the hook.
 	told, own string
 	status    statusMemory
+	// sharers are other controllers of the parent.
+	sharers []string
 	// taken are names of revisions that other objects have, which the cache does not show.
 	taken map[string]bool
 }
@@ -205,7 +213,7 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 		return 0, actErr
 	}
 	if d.done {
-		return 0, r.removeFinalizer(ctx, parent)
+		return 0, r.letGo(ctx, o, d)
 	}
 	again, err := r.report(ctx, o, d)
 	if err == nil {

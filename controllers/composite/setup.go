@@ -46,18 +46,25 @@ func Setup(mgr ctrl.Manager, o host.Options) error {
 		return err
 	}
 	return host.Supervise(mgr, env, Name, func(ctx context.Context, cc *v1alpha1.CompositeController) (*host.Controller, error) {
-		return Build(ctx, env, cc)
+		return build(ctx, env, cc, othersIn(mgr.GetCache()))
 	})
 }
 
 // Build makes the controller of the parents of cc. [Setup] does so for each CompositeController there is; call it to run one
 // without a manager that hosts others. The errors are for the condition of cc: see [host.Build].
 func Build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController) (*host.Controller, error) {
+	return build(ctx, env, cc, nil)
+}
+
+func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController, others others) (*host.Controller, error) {
 	if cc.Spec.Hooks == nil || cc.Spec.Hooks.Sync == nil {
 		return nil, &host.Error{Reason: "NoSyncHook", Err: errors.New("spec.hooks.sync is not set, so that nobody says what the children are")}
 	}
 	s, err := read(cc, env)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.alone(ctx, others); err != nil {
 		return nil, err
 	}
 	hooks, err := newHooks(env, cc, s)
@@ -74,6 +81,7 @@ func Build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 		return nil, err
 	}
 	r := newReconciler(env, s, ledger)
+	r.others = others
 	r.sync = hooks.Sync
 	if hooks.Finalize != nil {
 		r.finalize = hooks.Finalize

@@ -171,6 +171,31 @@ status: {height: 3, dry: true}
 	}
 }
 
+// TestFirstStatusIsEmpty: {} is a status, so that it is written, and the hook is asked once more, about an object that has one
+// (Metacontroller's TestResyncAfter).
+func TestFirstStatusIsEmpty(t *testing.T) {
+	const spec = `
+resources: [{apiVersion: example.com/v1, resource: plants}]
+hooks: {sync: {}}
+`
+	plant := object(t, `{apiVersion: example.com/v1, kind: Plant, metadata: {namespace: default, name: fern, uid: uid-of-fern}}`)
+	w := newWorld(t, controller(t, "water", spec), func(q *hook.Question) string {
+		if q.Parent.Object["status"] == nil {
+			return `{"status":{}}`
+		}
+		return `{"resyncAfterSeconds":0.1}`
+	}, plant)
+	req := requestFor(&decorated{Resource: plants}, types.NamespacedName{Namespace: "default", Name: "fern"})
+	w.mustReconcile(req)
+	if got := w.calls(); got != "patch Plant fern" || w.get(plants, "fern").Object["status"] == nil {
+		t.Errorf("requests %q, status %v", got, w.get(plants, "fern").Object["status"])
+	}
+	w.mustReconcile(req)
+	if got := w.calls(); got != "patch Plant fern" || len(w.resync.after) == 0 {
+		t.Errorf("requests %q, resyncs %v", got, w.resync.after)
+	}
+}
+
 // TestStatusThatIsNotKept: what the API server drops of a status is not written again and again, and what it keeps is.
 func TestStatusThatIsNotKept(t *testing.T) {
 	const spec = `
@@ -190,7 +215,8 @@ hooks: {sync: {}}
 		{answer, ""},
 		{`{"status":{"phase":"Terminating","unknown":1}}`, "patch status Namespace team, patch ConfigMap map"},
 		{`{"status":{"phase":"Terminating"}}`, "patch ConfigMap map"},
-		{`{"status":{}}`, "patch status Namespace team"},
+		{`{"status":{}}`, "patch status Namespace team, patch ConfigMap map"},
+		{`{"status":{}}`, ""},
 	} {
 		answer = c.change
 		w.Forget()
