@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/ownership"
@@ -128,6 +129,9 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 	}
 	if fault, ok := errors.AsType[*hook.Error](failed); ok {
 		reason = string(fault.Reason)
+	}
+	if held, ok := errors.AsType[*children.HeldError](failed); ok && message == firstLine(held) {
+		reason = held.Reason
 	}
 	if _, ok := errors.AsType[*taken.Error](failed); ok {
 		reason = "ChildExists"
