@@ -25,6 +25,9 @@ func (p *Pass) Compare(w Wish) Verdict {
 	if v, ok := p.answers[w.key()]; ok {
 		return v
 	}
+	if why, fresh := p.refused.of(w.Variant, w.Observed, w.Desired, p.Clock.Now()); fresh {
+		return p.unknown(w, why)
+	}
 	if p.applier != nil {
 		same, known := p.applier.Known(w.Variant, w.Observed, p.applied(w.Desired))
 		if !known {
@@ -79,7 +82,7 @@ func (p *Pass) keep(child types.UID, desired, served *unstructured.Unstructured)
 }
 
 // Ask asks the API server about wishes, each of which [Pass.Compare] was in doubt about. After that it is in doubt no more.
-// An answer that says nothing is asked for again in the next pass. The error wraps [ownership.ErrStale] if a child has changed
+// An answer that says nothing is asked for again a few seconds later. The error wraps [ownership.ErrStale] if a child has changed
 // since it was read; no other is about one child.
 func (p *Pass) Ask(ctx context.Context, wishes []Wish) error {
 	var writing sync.Mutex
@@ -90,6 +93,7 @@ func (p *Pass) Ask(ctx context.Context, wishes []Wish) error {
 		case ownership.Superseded(err), apierrors.IsTooManyRequests(err), ctx.Err() != nil:
 			return fmt.Errorf("ask whether %s is what is wanted: %w", p.names.Describe(w.Desired), err)
 		default:
+			p.refused.add(w.Variant, w.Observed, w.Desired, err, p.Clock.Now())
 			v = p.unknown(w, err)
 		}
 		writing.Lock()

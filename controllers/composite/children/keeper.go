@@ -48,6 +48,7 @@ type Keeper struct {
 	memo    *apply.Memo
 	served  *lru.Cache // of serving, by the child's UID
 	leaves  *leaves
+	refused refusals
 }
 
 // serving is what the API server makes of a desired child.
@@ -63,7 +64,7 @@ func New(c Config) *Keeper {
 	}
 	k := &Keeper{
 		Config: c, writers: map[schema.GroupKind]ownership.Writer{},
-		memo: apply.NewMemo(c.Size), served: lru.New(min(c.Size, servedSize)), leaves: newLeaves(),
+		memo: apply.NewMemo(c.Size), served: lru.New(min(c.Size, servedSize)), leaves: newLeaves(), refused: refusals{lru.New(min(c.Size, servedSize))},
 	}
 	creates := c.Client
 	if c.FieldManager != "" {
@@ -84,6 +85,7 @@ func (k *Keeper) Applies() bool { return k.applier != nil }
 func (k *Keeper) Forget(child types.UID) {
 	k.memo.Forget(child)
 	k.served.Remove(child)
+	k.refused.forget(child)
 }
 
 // Of returns what one pass over one parent works with. kind is the parent's, as its children name it.

@@ -23,8 +23,12 @@ import (
 // trial returns nil if what is to stand in for a child can be made, and a *[HeldError] if the API server would refuse it.
 // After any other error it is not known (retry).
 func (p *Pass) trial(ctx context.Context, observed, desired *unstructured.Unstructured) error {
-	leave := leaveOf(desired)
-	if p.leaves.has(leave, p.Clock.Now()) {
+	leave, now := leaveOf(desired), p.Clock.Now()
+	why, fresh := p.refused.of(replacement, observed, desired, now)
+	switch {
+	case fresh:
+		return &HeldError{ReplacementRefused, p.names.Describe(desired), why}
+	case why == nil && p.leaves.has(leave, now): // what was refused under its own name is not let go by another one's leave
 		return nil
 	}
 	o, err := p.made(desired)
@@ -34,11 +38,13 @@ func (p *Pass) trial(ctx context.Context, observed, desired *unstructured.Unstru
 	err = p.writer(o).Client.Create(ctx, released(o, observed), client.DryRunAll)
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
-		p.leaves.add(leave, p.Clock.Now())
+		p.refused.forget(observed.GetUID())
+		p.leaves.add(leave, now)
 		return nil
 	case fits(refusal.Quota(err), observed):
 		return nil // of another child of the same content nothing is said
 	case refusal.Answered(err) && !apierrors.IsNotFound(err):
+		p.refused.add(replacement, observed, desired, err, now)
 		return &HeldError{ReplacementRefused, p.names.Describe(desired), err}
 	}
 	return fmt.Errorf("ask whether %s can be made again: %w", p.names.Describe(desired), err)

@@ -7,12 +7,15 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/controllers/composite/children"
@@ -52,11 +55,11 @@ func (d defaulting) Patch(ctx context.Context, o client.Object, patch client.Pat
 	return err
 }
 
-// writeWith makes the controller write attachments with c.
-func (w *world) writeWith(c client.Client) {
+// writeWith makes the controller write attachments with c, and takes the time from a clock.
+func (w *world) writeWith(c client.Client, now clock.PassiveClock) {
 	w.r.client = c
 	config := w.r.keeper.Config
-	config.Client = c
+	config.Client, config.Clock = c, now
 	w.r.keeper = children.New(config)
 }
 
@@ -82,7 +85,7 @@ func TestDefaultsAreNoDifference(t *testing.T) {
 			w := newWorld(t, s, says(wordy), web(t, 1))
 			restart := func() {
 				w = worldOn(t, w.Server, s, says(wordy))
-				w.writeWith(defaulting{w.Server, w.Server})
+				w.writeWith(defaulting{w.Server, w.Server}, clock.RealClock{})
 				w.r.confirmed.Store(web(t, 1).GetUID(), struct{}{})
 				w.Forget()
 			}
@@ -129,16 +132,18 @@ func TestRefusedIsNotDifferent(t *testing.T) {
 	} {
 		t.Run(verb, func(t *testing.T) {
 			s := controller(t, "wordy", strings.Replace(perPod, "InPlace", "Recreate", 1))
+			now := clocktesting.NewFakePassiveClock(time.Now())
 			w := newWorld(t, s, says(wordy), web(t, 1))
-			w.writeWith(defaulting{w.Server, w.Server})
+			w.writeWith(defaulting{w.Server, w.Server}, now)
 			w.settle(webRequest)
 			uid := w.get(services, "web").GetUID()
 			w = worldOn(t, w.Server, s, says(wordy))
-			w.writeWith(defaulting{w.Server, w.Server})
+			w.writeWith(defaulting{w.Server, w.Server}, now)
 			w.expose("example.com")
 			w.Before = fakeserver.Refuse(verb, "Service", denied)
 			for range 3 {
 				w.Forget()
+				now.SetTime(now.Now().Add(time.Minute))
 				if _, err := w.reconcile(webRequest); !apierrors.IsForbidden(err) {
 					t.Fatalf("error %v", err)
 				}
@@ -153,6 +158,7 @@ func TestRefusedIsNotDifferent(t *testing.T) {
 				t.Errorf("events %v", got)
 			}
 			w.Before = nil
+			now.SetTime(now.Now().Add(time.Minute))
 			w.settle(webRequest)
 			if w.get(services, "web").GetUID() == uid {
 				t.Error("it was not made again once that was possible")
