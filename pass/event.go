@@ -20,8 +20,8 @@ import (
 // takes two for the same if all that they refer to is, resourceVersions included, so that references have none here.
 
 const (
-	// maxNote is how long the text of an event may be, in bytes. The API server refuses more than 1,024.
-	maxNote = 1000
+	// MaxNote is how long the text of an event may be, in bytes. The API server refuses more than 1,024.
+	MaxNote = 1000
 	// burst is how many different events of a parent are sent at once, of which the last few are for warnings only. After
 	// that there is one more every refill: 25 in five minutes, as the built-in controllers have it.
 	burst, forWarnings = 25, 5
@@ -35,13 +35,13 @@ const (
 // Normal sends an event about the parent: what was done, to which child. related may be nil. The text of action is a verb.
 // Where there were many events already it is counted, and sent with the next one that says how many there were.
 func (p *Pass) Normal(related client.Object, reason, action, note string, args ...any) {
-	p.event(corev1.EventTypeNormal, related, reason, action, Cut(fmt.Sprintf(note, args...), maxNote))
+	p.event(corev1.EventTypeNormal, related, reason, action, Cut(fmt.Sprintf(note, args...), MaxNote))
 }
 
 // Warn sends a warning about the parent: what went wrong, and what to do. related may be nil. It is never left out, but where
 // there were many already it is about the parent alone, so that those that are alike are joined.
 func (p *Pass) Warn(related client.Object, reason, action, note string, args ...any) {
-	p.event(corev1.EventTypeWarning, related, reason, action, Cut(fmt.Sprintf(note, args...), maxNote))
+	p.event(corev1.EventTypeWarning, related, reason, action, Cut(fmt.Sprintf(note, args...), MaxNote))
 }
 
 func (p *Pass) event(kind string, related client.Object, reason, action, note string) {
@@ -78,7 +78,7 @@ func (p *Pass) flushEvents() {
 		delete(b.omitted, key)
 		b.sent[key] = now
 		p.controller.Recorder.Eventf(reference(p.Parent, p.kind()), nil, key.kind, key.reason, key.action,
-			"%s", Cut(fmt.Sprintf("%d more, the last one: %s", o.count, o.last), maxNote))
+			"%s", Cut(fmt.Sprintf("%d more, the last one: %s", o.count, o.last), MaxNote))
 	}
 }
 

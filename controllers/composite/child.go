@@ -95,6 +95,8 @@ type facts struct {
 	strategies map[schema.GroupKind]strategy
 	// same reports whether a child is what is wanted of it, so that applying that again would change nothing.
 	same func(observed, desired *unstructured.Unstructured) bool
+	// untold returns why nobody can tell that, nil if somebody can. Nil stands for a world in which somebody always can.
+	untold func(observed, desired *unstructured.Unstructured) error
 	// changed is when children were changed in place.
 	changed changes
 	now     time.Time

@@ -14,15 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
-	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
@@ -66,18 +64,13 @@ type reconciler struct {
 	// others lists all CompositeControllers, nil if nobody knows of others. clashes are those that were told of this one.
 	others  others
 	clashes sync.Map
-	// writers and fresh write children, and confirm the cached ones, by kind. revisionWriter and freshRevisions do that for
-	// revisions.
-	writers        map[schema.GroupKind]ownership.Writer
+	// keeper compares and writes children, and fresh confirms the cached ones, by kind. revisionWriter and freshRevisions do
+	// that for revisions.
+	keeper         *children.Keeper
 	fresh          map[schema.GroupKind]*ownership.Confirmer
 	revisionWriter ownership.Writer
 	freshRevisions *ownership.Confirmer
-	memo           *apply.Memo
 	revisions      *revisionCache
-	// served keeps what the API server makes of a desired child, by the child's UID.
-	served *lru.Cache
-	// applier, unless it is nil, applies children by server-side apply.
-	applier *serverside.Applier
 	// parents keeps what is remembered of each, by UID.
 	parents sync.Map
 }

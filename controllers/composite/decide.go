@@ -84,6 +84,9 @@ func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*dec
 	}
 	names := r.names(o.parent)
 	d.plan.creates, d.blocked = taken.Free(d.plan.creates, func(c creation) error { return names.Check(ctx, r.cache, c.object) })
+	if !d.done {
+		d.blocked = blocking(d.plan.untold, d.blocked)
+	}
 	if o.log != nil {
 		d.revisions = o.log.writes(d.plan.claims, d.plan.held, r.tidies(o.memory, d.plan))
 	}
@@ -126,8 +129,8 @@ func atOnce(strategies map[schema.GroupKind]strategy) map[schema.GroupKind]strat
 
 // plan makes plans until one needs to know nothing more.
 func (r *reconciler) plan(ctx context.Context, o *observed, q *hook.Question, f facts) (*plan, error) {
-	known := &comparison{reconciler: r, parent: o.parent, newest: f.answers[f.newest].objects}
-	f.same = known.same
+	known := &comparison{Pass: r.childrenOf(o.parent), parent: o.parent, newest: f.answers[f.newest].objects, strategies: f.strategies}
+	f.same, f.untold = known.same, known.untold
 	for {
 		p, err := makePlan(f)
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,7 +43,7 @@ func (r *reconciler) letGo(ctx context.Context, o *observed, d *decision) error 
 		case err == nil:
 			parent = written
 		case fault, apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsRequestEntityTooLargeError(err):
-			r.recorder.Eventf(parent, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", firstLine(err))
+			o.memory.pass.Warn(nil, "SyncError", "Sync", "Sync error: %s", firstLine(err))
 		default:
 			return err
 		}

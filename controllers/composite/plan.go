@@ -34,6 +34,8 @@ type plan struct {
 	// total counts the children that are wanted, updated those that are what the newest revision asks for, and serving
 	// those that pass their checks.
 	total, updated, serving int
+	// untold says of which children nobody can tell whether they are what is wanted. They stay as they are.
+	untold []error
 	// again is when to look again although nothing happened; zero means never.
 	again time.Duration
 	// asks are the older revisions whose answers are needed and not there. While there are any, nothing else in the plan
@@ -224,6 +226,9 @@ func (p *planner) settle(key record.Child, s strategy, child *unstructured.Unstr
 		p.updated++
 		return
 	}
+	if p.unknown(key, child, object) != "" {
+		return
+	}
 	const differs = "it is not what is wanted"
 	switch {
 	case child.GetDeletionTimestamp() != nil: // it is replaced once it is gone
@@ -234,6 +239,20 @@ func (p *planner) settle(key record.Child, s strategy, child *unstructured.Unstr
 	default:
 		p.waits = append(p.waits, rollout.Wait{Unit: key.String(), Reason: "the method is OnDelete, so it is updated when somebody deletes it"})
 	}
+}
+
+// unknown returns why nobody can tell whether a child is what is wanted, empty if somebody can. It is waited for.
+func (p *planner) unknown(key record.Child, child, object *unstructured.Unstructured) string {
+	if p.facts.untold == nil {
+		return ""
+	}
+	why := p.facts.untold(child, object)
+	if why == nil {
+		return ""
+	}
+	p.plan.untold = append(p.plan.untold, why)
+	p.waits = append(p.waits, rollout.Wait{Unit: key.String(), Reason: why.Error()})
+	return why.Error()
 }
 
 // surplus plans the end of the children that nobody wants any more.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,9 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file writes the status of parents, and events: what the hook said, how far the rollout is, and what went wrong. It
@@ -97,7 +100,7 @@ func (r *reconciler) announce(o *observed, reason, message string) time.Duration
 	}
 	if reason == revisionLost { // nobody but a person can mend it
 		m.event = text
-		r.recorder.Eventf(o.parent, nil, corev1.EventTypeWarning, reason, "Roll", "%s", message)
+		o.memory.pass.Warn(nil, reason, "Roll", "%s", message)
 		return 0
 	}
 	if left := o.memory.quiet.Add(standstill).Sub(r.clock.Now()); reason == "RolloutWaiting" && left > 0 {
@@ -148,6 +151,9 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 	}
 	if fault, ok := errors.AsType[*hook.Error](failed); ok {
 		reason = string(fault.Reason)
+	}
+	if held, ok := errors.AsType[*children.HeldError](failed); ok && message == firstLine(held) {
+		reason = held.Reason
 	}
 	if _, ok := errors.AsType[*taken.Error](failed); ok {
 		reason = "ChildExists"
@@ -280,6 +286,6 @@ func (r *reconciler) hasNoStatus(err error) bool {
 	if !ok || fault.Reason != noStatusSubresource {
 		return false
 	}
-	r.recorder.Eventf(r.declared, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", firstLine(err))
+	r.recorder.Eventf(r.declared, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", pass.Cut(firstLine(err), pass.MaxNote))
 	return true
 }

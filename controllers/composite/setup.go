@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -16,10 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
-	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/queue"
@@ -33,8 +31,7 @@ const Name = "composite"
 
 // Sizes of the memories of one hosted controller, in entries. What does not fit is made again.
 const (
-	memoSize     = 16384
-	servedSize   = 4096
+	childrenSize = 16384
 	revisionSize = 8192
 )
 
@@ -106,13 +103,10 @@ func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settin
 func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger) *reconciler {
 	r := &reconciler{
 		settings: s, cache: env.Cache, client: env.Client, live: env.Live, ledger: ledger, recorder: env.Recorder, clock: env.Clock,
-		writers:        map[schema.GroupKind]ownership.Writer{},
 		fresh:          map[schema.GroupKind]*ownership.Confirmer{},
 		revisionWriter: ownership.Writer{Client: env.Client, Live: env.Live, Ledger: ledger, Resource: revisionResource},
 		freshRevisions: &ownership.Confirmer{Live: env.Live, Children: host.Revisions.Kind, Ledger: ledger, Resource: revisionResource},
-		memo:           apply.NewMemo(memoSize),
 		revisions:      newRevisionCache(revisionSize),
-		served:         lru.New(servedSize),
 	}
 	r.Controller = pass.New(pass.Config{
 		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,
@@ -120,19 +114,17 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 		Run: r.run, Deleted: true, Stale: []error{host.ErrNotSynced}, FirstRetry: host.FirstRetry, LastRetry: host.LastRetry,
 	})
 	r.OnForget(r.forget)
-	children := env.Client
-	if env.FieldManager != "" {
-		r.applier = serverside.New(env.Client, env.Live, env.FieldManager, memoSize)
-		children = r.applier.Client()
-	}
+	resources := map[schema.GroupKind]schema.GroupResource{}
 	for _, kind := range s.children {
-		r.writers[kind.Kind.GroupKind()] = ownership.Writer{
-			Client: children, Live: env.Live, Ledger: ledger, Resource: kind.Resource.GroupResource(),
-		}
+		resources[kind.Kind.GroupKind()] = kind.Resource.GroupResource()
 		r.fresh[kind.Kind.GroupKind()] = &ownership.Confirmer{
 			Live: env.Live, Children: kind.Kind, Ledger: ledger, Resource: kind.Resource.GroupResource(),
 		}
 	}
+	r.keeper = children.New(children.Config{
+		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Clock: env.Clock, FieldManager: env.FieldManager,
+		Resources: resources, Size: childrenSize,
+	})
 	return r
 }
 
@@ -168,11 +160,6 @@ func (r *reconciler) lookup(selector func(parent *unstructured.Unstructured) (la
 	}
 }
 
-// resourceOf returns the resource of a declared kind of child.
-func (r *reconciler) resourceOf(kind schema.GroupKind) schema.GroupResource {
-	return r.writers[kind].Resource
-}
-
 // parentEvents wakes parents for what concerns them.
 func (r *reconciler) parentEvents() handler.EventHandler {
 	all := r.ParentEvents()
@@ -194,8 +181,7 @@ func (r *reconciler) parentEvents() handler.EventHandler {
 // was would be kept until there is no more room for it.
 func (r *reconciler) forgetChild(env *host.Environment) func(child client.Object) {
 	return func(child client.Object) {
-		r.memo.Forget(child.GetUID())
-		r.served.Remove(child.GetUID())
+		r.keeper.Forget(child.GetUID())
 		if u, ok := child.(*unstructured.Unstructured); ok {
 			env.Encoder.Forget(u)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file is about parents that several CompositeControllers have. They can share one if each has its own kinds of
@@ -74,7 +75,7 @@ func (r *reconciler) announceClash(other *v1alpha1.CompositeController, err erro
 		return
 	}
 	for _, cc := range []*v1alpha1.CompositeController{r.declared, other} {
-		r.recorder.Eventf(cc, nil, corev1.EventTypeWarning, controllersOverlap, "Sync", "%v", err)
+		r.recorder.Eventf(cc, nil, corev1.EventTypeWarning, controllersOverlap, "Sync", "%s", pass.Cut(err.Error(), pass.MaxNote))
 	}
 }
 

@@ -136,10 +136,11 @@ func (p *planner) unit(s *set, i int, key record.Child) rollout.Unit {
 	if p.same(child, p.newestAnswer().objects[key]) {
 		p.updated++
 	}
-	if s.held(i) && p.isLost(p.claims[key]) || p.same(child, p.target(s, i, key)) {
+	target := p.target(s, i, key)
+	if s.held(i) && p.isLost(p.claims[key]) || p.same(child, target) {
 		u.New = instance
 	} else {
-		u.Old = instance
+		u.Old, u.Stays = instance, p.unknown(key, child, target)
 	}
 	return u
 }

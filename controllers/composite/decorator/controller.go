@@ -15,10 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
-	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
@@ -52,13 +51,9 @@ type Reconciler struct {
 	resync  host.Resyncs
 	// forgotten is told of objects that are gone.
 	forgotten func(object types.UID)
-	// writers write attachments, and fresh confirms the cached ones, by kind.
-	writers map[schema.GroupKind]ownership.Writer
-	fresh   map[schema.GroupKind]*ownership.Confirmer
-	memo    *apply.Memo
-	served  *servings
-	// applier, unless it is nil, keeps attachments by server-side apply.
-	applier *serverside.Applier
+	// keeper compares and writes attachments, and fresh confirms the cached ones, by kind.
+	keeper *children.Keeper
+	fresh  map[schema.GroupKind]*ownership.Confirmer
 	// confirmed are the UIDs of objects that were read past the cache, stated what became of their statuses. Losing an entry
 	// costs a request.
 	confirmed, stated sync.Map
@@ -126,6 +121,9 @@ func (r *Reconciler) pass(ctx context.Context, d *decorated, object *unstructure
 	p := makePlan(f)
 	names := r.names(object)
 	p.creates, p.blocked = taken.Free(p.creates, func(c creation) error { return names.Check(ctx, r.cache, c.attachment) })
+	if p.untold != nil && !p.done {
+		p.blocked = errors.Join(p.untold, p.blocked)
+	}
 	if err := r.confirm(ctx, o, p); err != nil {
 		return err
 	}
