@@ -41,7 +41,7 @@ func TestEach(t *testing.T) {
 		"one is refused":                {"a1 a2 a3 b1", map[string]error{"a1": own}, "a1 a2 a3 b1", "policy"},
 		"all are refused":               {"a1 a2 a3", map[string]error{"a1": own, "a2": own, "a3": own}, "a1 a2 a3", "policy policy policy"},
 		"a quota ends the kind":         {"a1 a2 a3 b1 b2", map[string]error{"a1": ofAll}, "a1 b1 b2", "quota"},
-		"an old read is of one":         {"a1 a2", map[string]error{"a1": fmt.Errorf("%w: a1", ownership.ErrStale)}, "a1 a2", "behind"},
+		"an old read is of one":         {"a1 a2", map[string]error{"a1": fmt.Errorf("%w: a1", ownership.ErrStale)}, "a1 a2", "stale"},
 		"the namespace is deleted":      {"a1 a2 b1", map[string]error{"a1": terminating(), "b1": terminating()}, "a1 b1", ""},
 		"which hides no other failure":  {"a1 a2 b1", map[string]error{"a1": terminating(), "b1": own}, "a1 b1", "policy"},
 		"an answer that never came":     {"a1 a2", map[string]error{"a1": errors.New("connection refused")}, "a1", "connection"},
