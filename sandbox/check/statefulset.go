@@ -82,8 +82,9 @@ func podStarts(child, parent client.Object) bool {
 		switch {
 		case c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable:
 			return false
-		case c.Type == corev1.PodReady && (pod.Status.StartTime == nil || !c.LastTransitionTime.Equal(pod.Status.StartTime)):
-			return false // it was ready, as far as one can tell
+		case c.Type != corev1.PodReady:
+		case c.Status == corev1.ConditionTrue, pod.Status.StartTime == nil, !c.LastTransitionTime.Equal(pod.Status.StartTime):
+			return false // it is ready, or was, as far as one can tell
 		}
 	}
 	return !slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {
