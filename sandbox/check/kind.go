@@ -63,6 +63,8 @@ type Kind struct {
 	// Ordered reports whether units are filled in their order, each when all before it serve, and updated and emptied in
 	// the opposite one.
 	Ordered func(parent client.Object) bool
+	// Starting reports whether a child of an ordered parent was never ready and does not fail, so that it is left to start.
+	Starting func(child, parent client.Object) bool
 	// Lacks says what a child that was adopted lacks, "" if nothing: no revision says anything about it, and only another
 	// child in its place has it.
 	Lacks func(child, parent client.Object) string

@@ -64,11 +64,34 @@ func StatefulSet() Kind {
 		Ordered: func(parent client.Object) bool {
 			return as[appsv1.StatefulSet](parent).Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 		},
-		Holds:   func(parent client.Object) bool { return partitionOf(as[appsv1.StatefulSet](parent)) > 0 },
-		Lacks:   lacksStorage,
-		Claimed: claimed, Outlives: outlives,
+		Starting: podStarts,
+		Holds:    func(parent client.Object) bool { return partitionOf(as[appsv1.StatefulSet](parent)) > 0 },
+		Lacks:    lacksStorage,
+		Claimed:  claimed, Outlives: outlives,
 	}
 	return withStatefulStatus(k)
+}
+
+// podStarts reports whether a pod was never ready, by the time of its condition, and nothing says that it never will be. The
+// annotation may say that such a pod is replaced all the same.
+func podStarts(child, parent client.Object) bool {
+	pod := as[corev1.Pod](child)
+	if value := parent.GetAnnotations()["cairn.dev/replace-never-ready"]; value == "true" || value == "always" {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		switch {
+		case c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable:
+			return false
+		case c.Type != corev1.PodReady:
+		case c.Status == corev1.ConditionTrue, pod.Status.StartTime == nil, !c.LastTransitionTime.Equal(pod.Status.StartTime):
+			return false // it is ready, or was, as far as one can tell
+		}
+	}
+	return !slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {
+		waits := c.State.Waiting
+		return c.State.Terminated != nil || waits != nil && waits.Reason != "ContainerCreating" && waits.Reason != "PodInitializing"
+	})
 }
 
 // ordinalOf returns the ordinal in the name of what a StatefulSet makes, "NAME-7".

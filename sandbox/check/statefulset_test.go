@@ -137,7 +137,25 @@ func (w stateful) gone(who, name string) {
 
 // unready is a pod that stops to serve.
 func (w stateful) unready(name string) {
-	w.as("kubelet", func() { w.pod(name, func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodRunning} }) })
+	w.as("kubelet", func() {
+		w.pod(name, func(p *corev1.Pod) {
+			crashes := corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}
+			p.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{crashes}}
+		})
+	})
+}
+
+// starting is a pod that was never ready.
+func (w stateful) starting(name string, container corev1.ContainerStatus) {
+	w.as("kubelet", func() {
+		w.pod(name, func(p *corev1.Pod) {
+			since := metav1.NewTime(start)
+			p.Status = corev1.PodStatus{
+				Phase: corev1.PodRunning, StartTime: &since, ContainerStatuses: []corev1.ContainerStatus{container},
+				Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: since}},
+			}
+		})
+	})
 }
 
 // update replaces one pod.
@@ -312,6 +330,30 @@ var statefulPromises = []promise{
 		w.second()
 		w.unready("db-0")
 		w.mark("db-0")
+	}},
+	{"R3", "what is only starting is left to start", func(w stateful) {
+		w.second()
+		w.starting("db-2", corev1.ContainerStatus{})
+		w.mark("db-2")
+	}, func(w stateful) {
+		w.second()
+		w.starting("db-2", corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}})
+		w.mark("db-2")
+	}},
+	{"R3", "what is only starting goes if somebody wants it so", func(w stateful) {
+		w.second()
+		w.starting("db-2", corev1.ContainerStatus{})
+		w.spec(func(*appsv1.StatefulSetSpec) {})
+		w.mark("db-2")
+	}, func(w stateful) {
+		w.second()
+		w.starting("db-2", corev1.ContainerStatus{})
+		w.as("user", func() {
+			w.set(func(set *appsv1.StatefulSet) {
+				set.Annotations = map[string]string{"cairn.dev/replace-never-ready": "true"}
+			})
+		})
+		w.mark("db-2")
 	}},
 	{"R3", "scaled down from the end", func(w stateful) {
 		w.scale(1)
