@@ -258,8 +258,8 @@ func (r *reconciler) writeStatus(
 	current, has, _ := unstructured.NestedMap(parent.Object, "status")
 	if m.told == parent.GetResourceVersion() || m.own == parent.GetResourceVersion() {
 		first := !has && m.decided != nil && m.decided.answer.StatusPresence == hook.Given // {} is a status to a hook, too
-		if m.own = ""; !first && apply.Equal(hookPart(current), hookPart(got)) {
-			m.own = answer.GetResourceVersion() // the hook has said all of it
+		if m.own = ""; r.ignoreStatus || !first && apply.Equal(hookPart(current), hookPart(got)) {
+			m.own = answer.GetResourceVersion() // the hook has said all of it, or does not care
 		}
 	}
 	m.pass.Stated(answer)
