@@ -121,8 +121,8 @@ func DecoratorRoles(c *v1alpha1.DecoratorController, g Grant) ([]runtime.Object,
 			return nil, fmt.Errorf("attachments[%d]: %w", i, err)
 		}
 		r.allow(resource, "", "get", "list", "watch", "create")
-		// Nothing is adopted, so one that is left alone is never changed. Server-side apply asks, by a dry run of the change,
-		// whether one is to be recreated.
+		// Nothing is adopted, so one that is left alone is never changed. Whether one is to be recreated is asked by a dry run of
+		// the change.
 		if attachment.UpdateStrategy.EffectiveMethod() != v1alpha1.ChildUpdateOnDelete {
 			r.allow(resource, "", "patch")
 		}

@@ -2,34 +2,35 @@ package ownership_test
 
 import (
 	"errors"
-	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/cairn-dev/cairn/ownership"
 )
 
-// TestEachIsBounded: however many there are, no more than AtOnce are under way at a time, and as many as that are.
+// TestEachIsBounded: however many there are, AtOnce are under way at a time, and each is done.
 func TestEachIsBounded(t *testing.T) {
-	var mu sync.Mutex
-	running, most, done := 0, 0, 0
-	full := make(chan struct{})
-	err := ownership.Each(make([]int, 3000), func(int) error {
-		mu.Lock()
-		running++
-		most = max(most, running)
-		if running == ownership.AtOnce && most == ownership.AtOnce && done == 0 {
-			close(full) // all that may be are under way
-			done = 1
+	const items = 3000
+	synctest.Test(t, func(t *testing.T) {
+		var running atomic.Int64
+		proceed := make(chan struct{})
+		result := make(chan error)
+		go func() {
+			result <- ownership.Each(make([]int, items), func(int) error {
+				running.Add(1)
+				<-proceed
+				return errors.New("no")
+			})
+		}()
+		synctest.Wait()
+		if got := running.Load(); got != ownership.AtOnce {
+			t.Errorf("%d are under way", got)
 		}
-		mu.Unlock()
-		<-full
-		mu.Lock()
-		defer mu.Unlock()
-		running--
-		return errors.New("no")
+		close(proceed)
+		joined, ok := (<-result).(interface{ Unwrap() []error })
+		if !ok || len(joined.Unwrap()) != items || running.Load() != items {
+			t.Errorf("%d of %d were done", running.Load(), items)
+		}
 	})
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what Each returns itself
-	if most != ownership.AtOnce || !ok || len(joined.Unwrap()) != 3000 {
-		t.Errorf("%d at once", most)
-	}
 }

@@ -189,6 +189,20 @@ func TestHeld(t *testing.T) {
 	}
 }
 
+// TestFullQuota: a quota that is full by as much as the child itself has is no reason to keep it. One that has no room for the
+// replacement is.
+func TestFullQuota(t *testing.T) {
+	for limit, replaced := range map[string]bool{"1": true, "0": false} {
+		w := newWorld(t, "x")
+		text := "exceeded quota: q, requested: configmaps=1, used: configmaps=1, limited: configmaps=" + limit
+		w.Before = fakeserver.Refuse(fakeserver.TryCreate, "ConfigMap", apierrors.NewForbidden(configs, "x", errors.New(text)))
+		err := w.replace("b", "x")
+		if got := len(w.Calls("delete")) == 1; got != replaced || (err == nil) != replaced {
+			t.Errorf("limit %s: replaced: %v, error %v", limit, got, err)
+		}
+	}
+}
+
 // TestNotToldIsNotHeld: an API server that does not decide is asked again, and meanwhile nothing is deleted.
 func TestNotToldIsNotHeld(t *testing.T) {
 	w := newWorld(t, "x-0")
