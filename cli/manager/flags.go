@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
@@ -23,6 +24,8 @@ type flags struct {
 	askServer                           bool
 	leaderElect                         bool
 	leaderElectNamespace, leaderElectID string
+	leaseDuration, renewDeadline        time.Duration
+	retryPeriod                         time.Duration
 	metrics, probes, profiles           string
 	watchNamespace                      string
 	targets                             string
@@ -46,6 +49,11 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several managers act")
 	fs.StringVar(&f.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the lease (default: the pod's, or "+deploy.Namespace+")")
 	fs.StringVar(&f.leaderElectID, "leader-elect-id", deploy.LeaseName, "name of the lease")
+	fs.DurationVar(&f.leaseDuration, "leader-elect-lease-duration", manager.DefaultLeaseDuration,
+		"how long others wait before they take a lease that is not renewed, in whole seconds")
+	fs.DurationVar(&f.renewDeadline, "leader-elect-renew-deadline", manager.DefaultRenewDeadline,
+		"how long a leader that cannot renew its lease goes on writing; less than the lease")
+	fs.DurationVar(&f.retryPeriod, "leader-elect-retry-period", manager.DefaultRetryPeriod, "pause between two tries to take or renew the lease")
 	// Metrics are plain HTTP and ask nobody who they are, so opening them to the network is a decision. Probes say no more
 	// than "ok", and the kubelet asks from outside the pod.
 	fs.StringVar(&f.metrics, "metrics-bind-address", "127.0.0.1:8080",

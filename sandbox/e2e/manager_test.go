@@ -37,12 +37,12 @@ type process struct {
 }
 
 // manager starts the binary with the rights of the shipped roles and waits until it says where it listens.
-func (e *env) manager(root, kubeconfig string) *process {
+func (e *env) manager(root, kubeconfig string, flags ...string) *process {
 	e.Helper()
 	p := &process{addresses: map[string]string{}}
-	p.cmd = exec.Command(filepath.Join(root, "bin", "cairn"), "manager",
-		"--controllers=daemonset", "--kubeconfig="+kubeconfig, "--log-format=json",
-		"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0")
+	p.cmd = exec.Command(filepath.Join(root, "bin", "cairn"), append([]string{"manager",
+		"--controllers=daemonset", "--kubeconfig=" + kubeconfig, "--log-format=json",
+		"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"}, flags...)...)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		e.Fatal(err)
