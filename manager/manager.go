@@ -87,6 +87,8 @@ type Options struct {
 	// Namespace, unless it is empty, is the only one that is looked at. Parents and children that are in no namespace cannot
 	// be looked at then.
 	Namespace string
+	// AllowVersionSkew starts controllers on an API server that is too new for them, or too old, as [SkewError] says.
+	AllowVersionSkew bool
 	// Logger gets structured logs. The zero value discards them.
 	Logger logr.Logger
 }
@@ -121,7 +123,15 @@ func New(ctx context.Context, o Options) (ctrl.Manager, error) {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), metacontroller.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
+	versions, err := o.fit(ctx)
+	if err != nil {
+		return nil, err
+	}
 	mgr, ready, err := o.bare(scheme)
+	if err == nil {
+		ready = append(ready, versions.ready)
+		err = mgr.Add(versions)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start a manager: %w", err)
 	}

@@ -35,6 +35,7 @@ type flags struct {
 	burst                               int
 	logLevel, logFormat                 string
 	verbosity                           int
+	allowSkew                           bool
 	serverSide                          bool
 	fieldManager                        string
 }
@@ -76,6 +77,8 @@ func (f *flags) add(fs *pflag.FlagSet) {
 		"composite and decorator: address, or CIDR, that a webhook may have although it is loopback or link-local; can be repeated")
 	fs.BoolVar(&f.hookAllowAPIServer, "hook-allow-api-server", false,
 		"composite and decorator: let webhooks be at the API server's own address")
+	fs.BoolVar(&f.allowSkew, "allow-version-skew", false,
+		"start controllers also on an API server that is more than one minor version newer than cairn, or older than any that is supported")
 	fs.StringVar(&f.logLevel, "log-level", "info", "error, warn, info or debug")
 	fs.IntVarP(&f.verbosity, "v", "v", 0, "more of --log-level=info; debug is 4")
 	fs.StringVar(&f.logFormat, "log-format", "text", "text or json")

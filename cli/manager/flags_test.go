@@ -52,6 +52,7 @@ func TestOptions(t *testing.T) {
 				"--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=1s", "--metrics-bind-address=off", "--health-probe-bind-address=0",
 				"--pprof-bind-address=127.0.0.1:0", "--watch-namespace=team", "--target-label-selector=tier=gold",
 				"--hook-allow-address=127.0.0.1,169.254.0.0/16", "--hook-allow-address=::1", "--hook-allow-api-server",
+				"--allow-version-skew",
 			},
 			want: manager.Options{
 				Controllers: []string{"daemonset"}, Workers: 9,
@@ -62,7 +63,7 @@ func TestOptions(t *testing.T) {
 				HookAllow: []netip.Prefix{
 					netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("::1/128"),
 				},
-				HookAllowAPIServers: true,
+				HookAllowAPIServers: true, AllowVersionSkew: true,
 			},
 		},
 	} {

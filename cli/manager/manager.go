@@ -128,6 +128,7 @@ func (f *flags) options() (manager.Options, error) {
 		HealthProbeBindAddress:  probes,
 		PprofBindAddress:        profiles,
 		Namespace:               f.watchNamespace,
+		AllowVersionSkew:        f.allowSkew,
 		TargetLabelSelector:     targets,
 		HookAllow:               allow,
 		HookAllowAPIServers:     f.hookAllowAPIServer,

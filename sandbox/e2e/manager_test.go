@@ -174,6 +174,52 @@ func TestManagersTakeTurns(t *testing.T) {
 	}
 }
 
+// TestLeaseThatCannotBeHad: a manager that can never lead says so within seconds, with what to do, and is not ready.
+func TestLeaseThatCannotBeHad(t *testing.T) {
+	e := newEnv(t)
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	binaries(t, root)
+	cfg, err := install.Roles(t.Context(), e.sandbox.Config(), []string{"daemonset"}, true)
+	if err == nil {
+		cfg, err = e.sandbox.ServiceAccountConfig(t.Context(), deploy.Namespace, deploy.ServiceAccount)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(kubeconfigOf(cfg), kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	for want, try := range map[string]struct{ kubeconfig, namespace string }{
+		`namespace \\\"nowhere\\\", where lease nowhere/metacontroller should be, does not exist`: {e.as("lost-manager"), "nowhere"},
+		"it may not get lease " + e.namespace + "/metacontroller":                                 {kubeconfig, e.namespace},
+	} {
+		p := e.manager(root, try.kubeconfig, "--leader-election", "--leader-election-id=metacontroller", "--leader-election-namespace="+try.namespace)
+		e.eventually("wait until it says what is wrong", func() error {
+			for line := range strings.Lines(p.text()) {
+				if strings.Contains(line, `"level":"ERROR"`) && strings.Contains(line, want) && strings.Contains(line, "--leader-elect-namespace") {
+					return nil
+				}
+			}
+			return fmt.Errorf("want %s\n%s", want, p.text())
+		})
+		resp, err := http.Get("http://" + p.address("probes") + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			t.Errorf("%s: it is ready", want)
+		}
+		if err := end(p.cmd, 20*time.Second); err != nil {
+			t.Errorf("%v\n%s", err, p.text())
+		}
+	}
+}
+
 // holder returns who holds the manager's lease.
 func (e *env) holder() string {
 	e.Helper()
