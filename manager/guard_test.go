@@ -184,12 +184,12 @@ func TestGuardGivesUp(t *testing.T) {
 // TestGuardLooksAgainAtTheBody: a process may be stopped after the guard has looked and before the request has left.
 func TestGuardLooksAgainAtTheBody(t *testing.T) {
 	o := newOffice(t, logr.Discard())
-	now := time.Now()
-	o.term.now = func() time.Time { return now }
+	at := now()
+	o.term.now = func() moment { return at }
 	o.renew()
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, pods, nil)
 	req.Body = readFunc(func([]byte) (int, error) {
-		now = now.Add(30 * time.Second)
+		at.wall = at.wall.Add(30 * time.Second)
 		return 0, io.EOF
 	})
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(nil)), nil }
@@ -213,7 +213,8 @@ func (readFunc) Close() error                 { return nil }
 func TestRetriesAreGuarded(t *testing.T) {
 	o := newOffice(t, logr.Discard())
 	o.renew()
-	now := time.Now()
+	later := now()
+	later.process = later.process.Add(time.Minute)
 	var again io.ReadCloser
 	o.guard = o.term.guard(roundTripper(func(req *http.Request) (*http.Response, error) {
 		var err error
@@ -223,7 +224,7 @@ func TestRetriesAreGuarded(t *testing.T) {
 	if err := o.send(http.MethodPost, pods, "{}"); err != nil {
 		t.Fatal(err)
 	}
-	o.term.now = func() time.Time { return now.Add(time.Minute) }
+	o.term.now = func() moment { return later }
 	if _, err := io.ReadAll(again); err == nil {
 		t.Error("the copy can be sent after the lease has lapsed")
 	}
@@ -247,16 +248,19 @@ func TestNothingFollowsTheRelease(t *testing.T) {
 	}
 }
 
-func TestElapsed(t *testing.T) {
-	now := time.Now()
-	if got := elapsed(now, now.Add(time.Second)); got != time.Second {
-		t.Error(got)
+func TestMoments(t *testing.T) {
+	from := now()
+	for _, c := range []struct{ process, wall, want time.Duration }{
+		{time.Second, time.Second, time.Second},
+		{time.Second, time.Hour, time.Hour},    // the machine slept
+		{time.Second, -time.Hour, time.Second}, // somebody set the clock back
+	} {
+		to := moment{process: from.process.Add(c.process), wall: from.wall.Add(c.wall)}
+		if got := to.since(from); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
 	}
-	// The process's clock stood still, the wall clock did not: so it is after a suspend.
-	if got := elapsed(now, now.Add(time.Hour).Round(0)); got != time.Hour {
-		t.Error(got)
-	}
-	if elapsed(time.Time{}, now) < time.Hour {
+	if now().since(moment{}) < time.Hour {
 		t.Error("a term that never began has not lapsed")
 	}
 }

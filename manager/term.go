@@ -44,26 +44,26 @@ type term struct {
 	// valid is for how long after a renewal nobody else can have taken the lease: less than its duration.
 	valid time.Duration
 	log   logr.Logger
-	now   func() time.Time
+	now   func() moment
 
 	// over is closed when the term has ended. There is no second one: the manager is started again.
 	over chan struct{}
 
 	mu sync.Mutex
 	// renewed is when the last renewal that succeeded was sent; zero before the term.
-	renewed time.Time
+	renewed moment
 	// again is closed, and replaced, by a renewal.
 	again chan struct{}
 	// lost is why the term has ended, nil before.
 	lost *LostError
 	// problem is why the lease cannot be used, nil if it can; warned is when that was last logged.
 	problem error
-	warned  time.Time
+	warned  moment
 }
 
 func newTerm(namespace, name, identity string, valid time.Duration, log logr.Logger) *term {
 	return &term{
-		lease: namespace + "/" + name, namespace: namespace, identity: identity, valid: valid, log: log, now: time.Now,
+		lease: namespace + "/" + name, namespace: namespace, identity: identity, valid: valid, log: log, now: now,
 		over: make(chan struct{}), again: make(chan struct{}),
 	}
 }
@@ -92,7 +92,7 @@ func (t *term) mayLocked() error {
 	if t.lost != nil {
 		return t.lost
 	}
-	if since := elapsed(t.renewed, t.now()); since >= t.valid {
+	if since := t.now().since(t.renewed); since >= t.valid {
 		return &lapsedError{lease: t.lease, since: since}
 	}
 	return nil
@@ -125,14 +125,25 @@ func (t *term) await(ctx context.Context) error {
 	}
 }
 
-// elapsed is the longer one of the two times that have passed: the process's clock stands still while the machine sleeps,
-// and the wall clock can be set back.
-func elapsed(from, to time.Time) time.Duration {
-	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
+// moment is one time as two clocks have it: the process's stands still while the machine sleeps, and the wall's can be set
+// back.
+type moment struct{ process, wall time.Time }
+
+func now() moment {
+	now := time.Now()
+	return moment{process: now, wall: now.Round(0)}
+}
+
+// IsZero reports whether it is no moment at all.
+func (m moment) IsZero() bool { return m.process.IsZero() }
+
+// since is the longer one of the two times that have passed.
+func (m moment) since(from moment) time.Duration {
+	return max(m.process.Sub(from.process), m.wall.Sub(from.wall))
 }
 
 // renew notes that the lease was this manager's when the request was sent.
-func (t *term) renew(sent time.Time) {
+func (t *term) renew(sent moment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.lost != nil {
@@ -179,7 +190,7 @@ func (t *term) noted(verb string, err error) {
 	problem, lasting := t.judge(verb, err)
 	t.mu.Lock()
 	same := t.problem != nil && problem != nil && t.problem.Error() == problem.Error()
-	say := lasting && (!same || elapsed(t.warned, t.now()) >= repeat)
+	say := lasting && (!same || t.now().since(t.warned) >= repeat)
 	t.problem = problem
 	if say {
 		t.warned = t.now()

@@ -194,8 +194,8 @@ func TestLeaseThatCannotBeHad(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, try := range map[string]struct{ kubeconfig, namespace string }{
-		`namespace \\\"nowhere\\\", where lease nowhere/metacontroller should be, does not exist`: {e.as("lost-manager"), "nowhere"},
-		"it may not get lease " + e.namespace + "/metacontroller":                                 {kubeconfig, e.namespace},
+		"where lease nowhere/metacontroller should be, does not exist": {e.as("lost-manager"), "nowhere"},
+		"it may not get lease " + e.namespace + "/metacontroller":      {kubeconfig, e.namespace},
 	} {
 		p := e.manager(root, try.kubeconfig, "--leader-election", "--leader-election-id=metacontroller", "--leader-election-namespace="+try.namespace)
 		e.eventually("wait until it says what is wrong", func() error {
