@@ -103,7 +103,11 @@ const drain = 900 * time.Millisecond
 // cluster cannot be reached, if a port is taken, or if leadership is lost; the caller exits and is started again.
 func Run(ctx context.Context, o Options) error {
 	mgr, err := New(ctx, o)
-	if err != nil {
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return nil // it was told to stop before it had started
+	default:
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -127,6 +128,16 @@ func measured(t *testing.T) float64 {
 func TestNewLooksAtTheVersion(t *testing.T) {
 	_, err := New(t.Context(), Options{Config: cluster(t, skew.Types()+2), Controllers: []string{"daemonset"}})
 	if _, refused := errors.AsType[*SkewError](err); !refused {
+		t.Error(err)
+	}
+}
+
+// TestStoppedBeforeItStarted: whoever is told to stop while the API server does not answer has done what it was told.
+func TestStoppedBeforeItStarted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { cancel() }))
+	defer s.Close()
+	if err := Run(ctx, Options{Config: &rest.Config{Host: s.URL}, Controllers: []string{"daemonset"}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -182,10 +182,10 @@ func TestLeaseThatCannotBeHad(t *testing.T) {
 		t.Fatal(err)
 	}
 	binaries(t, root)
-	cfg, err := install.Roles(t.Context(), e.sandbox.Config(), []string{"daemonset"}, true)
-	if err == nil {
-		cfg, err = e.sandbox.ServiceAccountConfig(t.Context(), deploy.Namespace, deploy.ServiceAccount)
+	if _, err := install.Roles(t.Context(), e.sandbox.Config(), []string{"daemonset"}, true); err != nil {
+		t.Fatal(err)
 	}
+	cfg, err := e.sandbox.ServiceAccountConfig(t.Context(), deploy.Namespace, deploy.ServiceAccount)
 	if err != nil {
 		t.Fatal(err)
 	}
