@@ -27,9 +27,9 @@ type Verdict struct {
 	Refused []error
 }
 
-// ErrStale says that the parent that was read is older than the log, or than the API server. The caller drops the pass
-// and reads again; its cache will catch up.
-var ErrStale = errors.New("the parent was read too early")
+// ErrStale says that what was read, the parent or its log, is older than what the API server has. The caller drops the pass
+// and reads again; its cache will catch up. It is [ownership.ErrStale] under another name.
+var ErrStale = ownership.ErrStale
 
 // Resolve finds the revision that is equivalent to parent among entries, as returned by [Log.Claim]. It writes nothing.
 //

@@ -124,6 +124,7 @@ func (r *Reconciler) forget(uid types.UID) {
 	r.ledger.Forget(uid)
 	r.fresh.Forget(uid)
 	r.predecessors.forget(uid)
+	r.log.Forget(uid)
 }
 
 // nodeEvents wakes the DaemonSets for which a change of a node makes a difference. Heartbeats make none.

@@ -112,6 +112,7 @@ func (r *Reconciler) parents() ownership.Parents {
 func (r *Reconciler) forget(uid types.UID) {
 	r.ledger.Forget(uid)
 	r.fresh.Forget(uid)
+	r.log.Forget(uid)
 }
 
 // claimEvents wakes the StatefulSets that a claim belongs to by its name: one that is gone may be made again, and one that
