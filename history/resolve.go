@@ -27,8 +27,8 @@ type Verdict struct {
 	Refused []error
 }
 
-// ErrStale is [ownership.ErrStale], by its old name: the parent that was read is older than the log, or than the API server. The
-// caller drops the pass and reads again; its cache will catch up.
+// ErrStale says that what was read, the parent or its log, is older than what the API server has. The caller drops the pass
+// and reads again; its cache will catch up. It is [ownership.ErrStale] under another name.
 var ErrStale = ownership.ErrStale
 
 // Resolve finds the revision that is equivalent to parent among entries, as returned by [Log.Claim]. It writes nothing.

@@ -170,12 +170,14 @@ func TestPredecessors(t *testing.T) {
 	want(p.of("ds", hashNew, two, []*corev1.Pod{first, c, b}), map[string]types.UID{"n1": c.UID})
 	// One that was made after it, and is gone already, counts more.
 	want(p.of("ds", hashNew, two, []*corev1.Pod{first}), map[string]types.UID{"n1": c.UID})
-	// A pod of another revision has another name in any case. Where one took the place, what was there before it is not what
-	// the next one replaces; but beside a surge both are.
+	// A pod of another revision has another name in any case. A spec may go back and forth while pods of others are there.
 	want(p.of("ds", hashOld, two, nil), map[string]types.UID{"n2": "uid-of-n2-old"})
-	want(p.of("ds", hashNew, two, nil), map[string]types.UID{"n1": c.UID})
-	want(p.of("ds", hashNew, two, []*corev1.Pod{pod("n1", hashOld)}), map[string]types.UID{"n1": c.UID})
 	want(p.of("ds", hashOld, two, []*corev1.Pod{pod("n1", hashOld)}), map[string]types.UID{"n1": "uid-of-n1-old", "n2": "uid-of-n2-old"})
+	want(p.of("ds", hashNew, two, nil), map[string]types.UID{"n1": c.UID})
+	for i := range mostRevisions {
+		p.of("ds", fmt.Sprint(i), two, []*corev1.Pod{pod("n1", fmt.Sprint(i))})
+	}
+	want(p.of("ds", hashNew, two, nil), map[string]types.UID{}) // that was too far back
 	want(p.of("ds", hashNew, two, []*corev1.Pod{pod("n2", hashNew)}), map[string]types.UID{"n2": "uid-of-n2-new"})
 	// A node that is gone may come back; not all of them do.
 	want(p.of("ds", hashNew, one, nil), map[string]types.UID{"n2": "uid-of-n2-new"})
