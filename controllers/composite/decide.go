@@ -47,10 +47,12 @@ func (d *decision) promotes() bool {
 	return slices.ContainsFunc(d.revisions, func(w revisionWrite) bool { return w.entry.object == nil || w.number != w.entry.object.Revision })
 }
 
-// prepared is an answer that is ready for plans.
+// prepared is an answer that is ready for plans. The answer itself keeps it, so that all goes together when the memory of
+// answers is full. What is remembered beside that has no objects.
 type prepared struct {
-	answer *hook.Answer
-	wanted wanted
+	parent   types.UID
+	revision string
+	wanted   wanted
 }
 
 // decide makes the plan of a pass.
@@ -187,10 +189,19 @@ func (r *reconciler) askAgain(ctx context.Context, o *observed, q hook.Question,
 	return r.prepare(o, name, answer)
 }
 
+// names returns what is wanted without the objects.
+func (w wanted) names() wanted {
+	out := wanted{objects: make(map[record.Child]*unstructured.Unstructured, len(w.order))}
+	for _, key := range w.order {
+		out.objects[key] = nil
+	}
+	return out
+}
+
 // prepare makes an answer ready for plans, once. It checks that the parent could claim what it is told to make: it would
 // let go of it at once, and make it again for ever.
 func (r *reconciler) prepare(o *observed, revision string, answer *hook.Answer) (wanted, error) {
-	if p, ok := o.memory.prepared[revision]; ok && p.answer == answer {
+	if p, ok := answer.Kept().(prepared); ok && p.parent == o.parent.GetUID() && p.revision == revision {
 		return p.wanted, nil
 	}
 	w := wanted{objects: make(map[record.Child]*unstructured.Unstructured, len(answer.Children))}
@@ -207,14 +218,21 @@ func (r *reconciler) prepare(o *observed, revision string, answer *hook.Answer) 
 		w.order = append(w.order, key)
 		w.objects[key] = desired
 	}
-	o.memory.prepared[revision] = prepared{answer, w}
+	answer.Keep(prepared{o.parent.GetUID(), revision, w})
+	o.memory.prepared[revision] = prepared{wanted: w.names()}
 	return w, nil
 }
 
-// labelled returns a copy with the label by which parents claim children where the controller generates the selector.
+// labelled returns a copy with the label by which parents claim children where the controller generates the selector. All
+// but the labels is that of desired.
 func labelled(desired *unstructured.Unstructured, uid string) *unstructured.Unstructured {
-	out := desired.DeepCopy()
-	l := out.GetLabels()
+	out := &unstructured.Unstructured{Object: maps.Clone(desired.Object)}
+	metadata, _ := desired.Object["metadata"].(map[string]any)
+	if metadata = maps.Clone(metadata); metadata == nil {
+		metadata = map[string]any{}
+	}
+	out.Object["metadata"] = metadata
+	l := desired.GetLabels() // a copy
 	if l == nil {
 		l = map[string]string{}
 	}
