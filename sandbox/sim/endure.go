@@ -1,0 +1,157 @@
+package sim
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/sim/model"
+)
+
+// This file is how a world lives with a trouble that lasts: one manager, no other faults, everything is done fairly. What
+// fails, fails for a long time, so that the pace of who tries again can be seen, and what does not need it must go on.
+
+const (
+	// endurance is how long it lasts each time, and there are two: at the beginning somebody has edited something, and
+	// then, when whoever failed has slowed down, a child is lost and others have to start again.
+	endurance = 12 * time.Minute
+	// promptly is how long after the last thing that happened all timers are over: minReadySeconds are 30 at most.
+	promptly = 2 * time.Minute
+	// mostEndured bounds the things done. A controller that does not slow down at all would need infinitely many.
+	mostEndured = 3000
+)
+
+// endure lets the world live with its trouble for a while.
+func (w *world) endure() {
+	if w.trouble == nil {
+		return
+	}
+	w.tracef("endure")
+	w.quieten()
+	w.setTrouble(true)
+	for range 1 + w.trouble.chance.IntN(3) {
+		w.user()
+		w.wait()
+	}
+	if w.last() {
+		w.loseSome()
+		w.last()
+	}
+}
+
+// last lets everything happen that can, until the time is over. It returns false if too much happened.
+func (w *world) last() bool {
+	span := check.Span{From: w.clock.Now(), What: w.trouble.about}
+	end := span.From.Add(endurance)
+	changed, looked := w.clock.Now(), false
+	seen := len(w.history.Events)
+	done := 0
+	for ; done < mostEndured && w.clock.Now().Before(end); done++ {
+		w.step++
+		w.bury()
+		if len(w.processes) == 0 {
+			w.startNext()
+		}
+		busy := w.fair()
+		if n := w.disturbances(seen); n > 0 {
+			changed, looked = w.clock.Now(), false
+		}
+		seen = len(w.history.Events)
+		if busy {
+			continue
+		}
+		if !looked && w.clock.Since(changed) >= promptly {
+			looked = true
+			w.prompt()
+		}
+		wait := end.Sub(w.clock.Now())
+		if !looked {
+			wait = min(wait, promptly-w.clock.Since(changed))
+		}
+		w.sleep(w.nextDue(wait))
+	}
+	span.To = w.clock.Now()
+	w.history.Lasting = append(w.history.Lasting, span)
+	w.stats.count("troubles that lasted")
+	return done < mostEndured
+}
+
+// disturbances counts the writes from one on that may have anybody wait: all but those to parents and revisions.
+func (w *world) disturbances(from int) int {
+	n := 0
+	for _, e := range w.history.Events[from:] {
+		own := e.By != nil && isManager(e.By)
+		family := false
+		for _, k := range w.kinds {
+			family = family || e.Key.Resource == k.Check.Parents || e.Key.Resource == k.Check.Revisions
+		}
+		if !own || !family {
+			n++
+		}
+	}
+	return n
+}
+
+// prompt sees that what needs none of the failing writes has come to its end.
+func (w *world) prompt() {
+	if t := w.trouble; t.hook != nil || t.slow != nil || t.skew != nil || t.denial != nil && t.denial.stopsStatus(w) {
+		return
+	}
+	w.stats.count("looked whether all is prompt")
+	w.found = append(w.found, check.Prompt(&w.history, w.server.ResourceVersion(), w.trouble.about, w.trouble.denial.lets(w), w.checkKinds()...)...)
+}
+
+// stopsStatus reports whether the status cannot be written either.
+func (d *denial) stopsStatus(w *world) bool {
+	for _, k := range w.kinds {
+		if d.resource == k.Check.Parents {
+			return true
+		}
+	}
+	return false
+}
+
+// lets reports whether what is refused stands in nobody's way who observes an edit: neither the recording of a revision nor
+// the claims on children.
+func (d *denial) lets(w *world) bool {
+	if d == nil || d.verb == model.VerbDelete || d.dry {
+		return true
+	}
+	for _, k := range w.kinds {
+		if d.resource == k.Check.Revisions {
+			return false
+		}
+	}
+	return d.verb == model.VerbCreate
+}
+
+// loseSome takes a child from each parent, and lets the others start again.
+func (w *world) loseSome() {
+	for _, k := range w.kinds {
+		for _, parent := range w.all(k.Check.Parents) {
+			children := w.owned(k.Check.Children, parent)
+			if len(children) == 0 {
+				continue
+			}
+			lost := w.trouble.chance.IntN(len(children))
+			for n, child := range children {
+				if n == lost {
+					w.person("lose a child", model.Request{Verb: model.VerbDelete, Resource: k.Check.Children, Name: child.GetName()})
+				} else {
+					w.unreadyOnce(child)
+				}
+			}
+		}
+	}
+	w.wait()
+}
+
+// unreadyOnce lets a pod fail its check. Its kubelet finds it well again the next time.
+func (w *world) unreadyOnce(child client.Object) {
+	pod, ok := child.(*corev1.Pod)
+	if ok && pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && ready(pod) {
+		w.setPhase(pod, corev1.PodRunning, false)
+	}
+}
