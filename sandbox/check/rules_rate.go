@@ -49,7 +49,7 @@ type bound struct{ first, later int }
 // two to look.
 var bounds = map[Sort]bound{
 	Request:  {first: 300, later: 30},
-	Said:     {first: 60, later: 10},
+	Said:     {first: 60, later: 30},
 	Question: {first: 60, later: 6},
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,14 +31,60 @@ func (w *world) endure() {
 	}
 	w.tracef("endure")
 	w.quieten()
-	w.setTrouble(true)
-	for range 1 + w.trouble.chance.IntN(3) {
-		w.user()
-		w.wait()
+	w.setTrouble(false)
+	for _, k := range w.kinds {
+		if len(w.all(k.Check.Parents)) == 0 {
+			w.create(k)
+		}
 	}
+	w.settle(promptly)
+	if d := w.trouble.denial; d != nil && d.quota > 0 {
+		d.quota = max(1, len(w.all(d.resource)))
+		w.trouble.aboutf("%s", d)
+	}
+	w.setTrouble(true)
+	w.stir()
 	if w.last() {
 		w.loseSome()
 		w.last()
+	}
+}
+
+// stir lets the user edit all parents, so that there is something to do; and children count only when they have been ready
+// for a while, in most worlds.
+func (w *world) stir() {
+	t := w.trouble
+	for _, k := range w.kinds {
+		for _, parent := range w.all(k.Check.Parents) {
+			for _, e := range k.Edits {
+				if e.Name == minReady && t.chance.IntN(4) > 0 {
+					w.change(k, e, parent.GetName())
+				}
+			}
+			for range 1 + t.chance.IntN(3) {
+				w.change(k, k.Edits[t.chance.IntN(min(3, len(k.Edits)))], parent.GetName())
+			}
+		}
+	}
+	if t.chance.IntN(3) == 0 {
+		w.user()
+	}
+	w.wait()
+}
+
+// change does an edit until it changes something, a few times at most.
+func (w *world) change(k Kind, e Edit, name string) {
+	for range 4 {
+		parent := w.get(k.Check.Parents, w.home(k.Check.Parents), name)
+		if parent == nil {
+			return
+		}
+		out := deepCopy(parent)
+		e.Do(w.trouble.chance, out)
+		w.update("edit "+e.Name, k.Check.Parents, out)
+		if now := w.get(k.Check.Parents, w.home(k.Check.Parents), name); now != nil && now.GetGeneration() > parent.GetGeneration() {
+			return
+		}
 	}
 }
 
@@ -100,7 +147,7 @@ func (w *world) prompt() {
 		return
 	}
 	w.stats.count("looked whether all is prompt")
-	w.found = append(w.found, check.Prompt(&w.history, w.server.ResourceVersion(), w.trouble.about, w.trouble.denial.lets(w), w.checkKinds()...)...)
+	w.found = append(w.found, check.Prompt(&w.history, w.server.ResourceVersion(), w.failing(), w.checkKinds()...)...)
 }
 
 // stopsStatus reports whether the status cannot be written either.
@@ -113,10 +160,30 @@ func (d *denial) stopsStatus(w *world) bool {
 	return false
 }
 
+// failing says what the trouble does not let happen.
+func (w *world) failing() check.Failing {
+	out := check.Failing{What: w.trouble.about, Observes: true, Deletes: true, Creates: func(string) bool { return true }}
+	d := w.trouble.denial
+	if d == nil || d.dry {
+		return out
+	}
+	out.Observes = d.lets(w)
+	creates, deletes := d.verb == "" || d.verb == model.VerbCreate, d.verb == "" || d.verb == model.VerbDelete
+	if d.resource == pods {
+		out.Deletes = !deletes
+	}
+	if d.resource != pods && !deletes || d.quota > 0 || creates && d.one == "" {
+		out.Creates = nil
+	} else if creates && d.resource == pods {
+		out.Creates = func(place string) bool { return !strings.HasSuffix(place, "-"+d.one) }
+	}
+	return out
+}
+
 // lets reports whether what is refused stands in nobody's way who observes an edit: neither the recording of a revision nor
 // the claims on children.
 func (d *denial) lets(w *world) bool {
-	if d == nil || d.verb == model.VerbDelete || d.dry {
+	if d.verb == model.VerbDelete {
 		return true
 	}
 	for _, k := range w.kinds {

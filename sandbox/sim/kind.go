@@ -49,6 +49,9 @@ type Hosted struct {
 	Build func(ctx context.Context, env *host.Environment, served decorator.Lister) (*host.Controller, error)
 }
 
+// minReady is the name of the edit that sets how long a child must be ready until it counts.
+const minReady = "minReadySeconds"
+
 // Edit is one way to change a spec.
 type Edit struct {
 	Name string

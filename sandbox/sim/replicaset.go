@@ -97,7 +97,7 @@ func replicatedEdits(in func(parent client.Object) replicated) []Edit {
 		{"a label of the template", 2, edit(func(chance *rand.Rand, spec replicated) {
 			spec.template.Labels["tier"] = strconv.Itoa(chance.IntN(2))
 		})},
-		{"minReadySeconds", 2, edit(func(chance *rand.Rand, spec replicated) {
+		{minReady, 2, edit(func(chance *rand.Rand, spec replicated) {
 			*spec.minReadySeconds = int32([]int{0, 0, 5, 30}[chance.IntN(4)])
 		})},
 		{"an annotation", 1, func(chance *rand.Rand, parent client.Object) {

@@ -52,7 +52,7 @@ func StatefulSet() Kind {
 			{"what becomes of claims", 2, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
 				set.Spec.PersistentVolumeClaimRetentionPolicy = anyRetention(chance)
 			})},
-			{"minReadySeconds", 1, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
+			{minReady, 1, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
 				set.Spec.MinReadySeconds = int32([]int{0, 0, 5, 30}[chance.IntN(4)])
 			})},
 			{"an annotation", 1, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
