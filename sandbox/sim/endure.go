@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +19,9 @@ const (
 	// endurance is how long it lasts each time, and there are two: at the beginning somebody has edited something, and
 	// then, when whoever failed has slowed down, a child is lost and others have to start again.
 	endurance = 12 * time.Minute
-	// promptly is how long after the last thing that happened all timers are over: minReadySeconds are 30 at most.
-	promptly = 2 * time.Minute
+	// promptly is how long after the last thing that happened all timers are over: minReadySeconds are 30 at most. A
+	// back-off from then on has its tries after 20 and after 41 seconds, so that nothing is right because of those.
+	promptly = 33 * time.Second
 	// mostEndured bounds the things done. A controller that does not slow down at all would need infinitely many.
 	mostEndured = 3000
 )
@@ -37,9 +39,9 @@ func (w *world) endure() {
 			w.create(k)
 		}
 	}
-	w.settle(promptly)
+	w.settle(4 * promptly)
 	if d := w.trouble.denial; d != nil && d.quota > 0 {
-		d.quota = max(1, len(w.all(d.resource)))
+		d.quota = max(1, len(w.all(d.resource))-w.trouble.chance.IntN(2))
 		w.trouble.aboutf("%s", d)
 	}
 	w.setTrouble(true)
@@ -61,15 +63,30 @@ func (w *world) stir() {
 					w.change(k, e, parent.GetName())
 				}
 			}
-			for range 1 + t.chance.IntN(3) {
+			if t.denial != nil && t.denial.quota > 0 {
+				w.outgrow(k, parent.GetName())
+			}
+			for range 1 + t.chance.IntN(2) {
 				w.change(k, k.Edits[t.chance.IntN(min(3, len(k.Edits)))], parent.GetName())
 			}
 		}
 	}
-	if t.chance.IntN(3) == 0 {
+	if t.chance.IntN(5) == 0 {
 		w.user()
 	}
 	w.wait()
+}
+
+// outgrow scales a parent until it asks for more children than it has, if it can be scaled.
+func (w *world) outgrow(k Kind, name string) {
+	at := slices.IndexFunc(k.Edits, func(e Edit) bool { return e.Name == scaleEdit })
+	for range 8 {
+		parent := w.get(k.Check.Parents, w.home(k.Check.Parents), name)
+		if at < 0 || k.Check.Most == nil || parent == nil || k.Check.Most(parent) > len(w.owned(k.Check.Children, parent)) {
+			return
+		}
+		w.change(k, k.Edits[at], name)
+	}
 }
 
 // change does an edit until it changes something, a few times at most.
