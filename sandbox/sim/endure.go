@@ -46,6 +46,13 @@ func (w *world) endure() {
 	}
 	w.setTrouble(true)
 	w.stir()
+	if w.trouble.guards {
+		for range w.trouble.chance.IntN(40) {
+			w.step++
+			w.fair()
+		}
+		w.attack()
+	}
 	if w.last() {
 		w.loseSome()
 		w.last()

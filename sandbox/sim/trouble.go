@@ -106,6 +106,9 @@ func (t *trouble) draw(name string) func(*trouble, *world) bool {
 
 // flip lets the trouble come or go, now and then.
 func (w *world) flip() {
+	if w.troubled().guards {
+		w.attack()
+	}
 	if w.trouble == nil || w.trouble.chance.IntN(3) > 0 {
 		return
 	}
@@ -122,6 +125,9 @@ func (w *world) setTrouble(on bool) {
 		w.tracef("trouble: %s", w.trouble.about)
 	} else {
 		w.tracef("the trouble is over: %s", w.trouble.about)
+		if w.trouble.guards {
+			w.repair()
+		}
 	}
 }
 
