@@ -188,6 +188,7 @@ func (d *denial) stopsStatus(w *world) bool {
 func (w *world) failing() check.Failing {
 	out := check.Failing{What: w.trouble.about, Observes: true, Deletes: true, Creates: func(string) bool { return true }}
 	d := w.trouble.denial
+	out.Observes = !w.trouble.guards // a number above all others leaves no room for a new revision
 	if d == nil || d.dry {
 		return out
 	}
