@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,7 +30,9 @@ func (w *world) attack() {
 			continue
 		}
 		for _, parent := range w.all(k.Check.Parents) {
-			all := w.owned(k.Check.Revisions, parent)
+			all := slices.DeleteFunc(w.owned(k.Check.Revisions, parent), func(r client.Object) bool {
+				return len(r.GetLabels()) == 0 // it is in no log any more
+			})
 			if len(all) > 0 {
 				w.spoil(k, parent, all[w.trouble.chance.IntN(len(all))])
 			}
