@@ -74,7 +74,7 @@ func (r *rest) goesOn(parent client.Object, failing Failing, violationf func(str
 	}
 	budget := r.k.Budget(parent, wanted)
 	for _, u := range units {
-		if stray := r.stray(u, parent); u.Wanted && stray != "" && failing.Deletes && unavailable < budget.MaxUnavailable {
+		if stray := r.stray(u, parent); u.Wanted && stray != "" && failing.Deletes && failing.Observes && unavailable < budget.MaxUnavailable {
 			violationf("the rollout has stopped, with %d of %d unavailable: of %s", unavailable, budget.MaxUnavailable, stray)
 			return
 		}
