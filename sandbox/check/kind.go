@@ -51,6 +51,9 @@ type Kind struct {
 	Implausible func(parent client.Object) []string
 	// Miscounted says where the status differs from what there is.
 	Miscounted func(s *State, parent client.Object) []string
+	// Served are how many children the status calls available, and how many are if every timer is over: all that are ready.
+	// ok is false if that cannot be said of a world; nil, of the kind.
+	Served func(s *State, parent client.Object) (said, counted int32, ok bool)
 	// StatusRevisions are the names of the revisions that the status names.
 	StatusRevisions func(parent client.Object) []string
 	// Limit is how many revisions that nobody came from may be kept.
@@ -80,9 +83,6 @@ type Kind struct {
 	// revision is given, as it was then. Where it is set, a revision says which children are its own, before they are
 	// touched, and of two that say so of one the newer counts.
 	Asked func(parent, revision client.Object) []client.Object
-	// Served are how many children the status calls available, and how many are if every timer is over: all that are ready.
-	// ok is false if that cannot be said of a world, or of the kind.
-	Served func(s *State, parent client.Object) (said, counted int32, ok bool)
 	// CompleteServes is true if Complete says of every wanted unit as well that a child serves there.
 	CompleteServes bool
 }

@@ -150,7 +150,7 @@ func (m *Mutant) arguments(t *testing.T, dir string) []string {
 	t.Helper()
 	args := []string{"-test.v", "-test.run=^TestSeeds$"}
 	if m.Script == "" {
-		return append(args, fmt.Sprintf("-seeds=%d", patience), "-world="+m.World)
+		return append(args, fmt.Sprintf("-seeds=%d", patience), "-world="+m.World, "-trouble="+m.Trouble)
 	}
 	script := filepath.Join(dir, "script.txt")
 	if err := os.WriteFile(script, []byte(m.Script), 0o600); err != nil {
