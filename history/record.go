@@ -66,9 +66,12 @@ type Relabel func(ctx context.Context, from, to revision.Revision) error
 // status, nil if it has none.
 //
 // It may be repeated after any error: a write whose response was lost is found again and not made twice. Errors:
-// [ErrStale] (drop the pass), [*TooLargeError] (report it; there is no point in retrying before the parent changes), or
-// an API error (retry). After an error no child may be written.
+// [ErrStale] (drop the pass), [*TooLargeError] (report it; there is no point in retrying before the parent changes), a
+// [*revision.NumberError] that [Log.Resolve] gave already, or an API error (retry). After an error no child may be written.
 func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, collisionCount *int32, relabel Relabel) (*Recorded, error) {
+	if v.Update == nil && v.Full != nil {
+		return nil, v.Full // under no number
+	}
 	out := &Recorded{CollisionCount: collisionCount}
 	hidden := ""
 	if v.Update == nil || v.Renumber() {
@@ -137,9 +140,11 @@ func (l *Log) fence(ctx context.Context, parent client.Object, v *Verdict, colli
 	if err != nil {
 		return "", fmt.Errorf("list the revisions of %s %s/%s past the cache: %w", l.Parent.Kind, parent.GetNamespace(), parent.GetName(), err)
 	}
-	wanted := l.object(parent, v, collisionCount).Name
+	var wanted string
 	if v.Update != nil {
 		wanted = v.Update.Name
+	} else {
+		wanted, _ = l.Named(parent, v.Snapshot.Data(), collisionCount)
 	}
 	for i := range list.Items {
 		o := &list.Items[i]
@@ -241,7 +246,7 @@ func (l *Log) readBack(ctx context.Context, parent client.Object, v *Verdict, na
 
 // object builds the revision object for the parent's snapshot.
 func (l *Log) object(parent client.Object, v *Verdict, count *int32) *appsv1.ControllerRevision {
-	hash := revision.Hash(v.Snapshot.Data(), count)
+	name, hash := l.Named(parent, v.Snapshot.Data(), count)
 	labels := map[string]string{}
 	maps.Copy(labels, l.Labels(parent))
 	labels[l.HashLabel] = hash
@@ -252,7 +257,7 @@ func (l *Log) object(parent client.Object, v *Verdict, count *int32) *appsv1.Con
 	maps.Copy(annotations, stampAnnotations(v.Stamp))
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            revision.Name(parent.GetName(), hash),
+			Name:            name,
 			Namespace:       parent.GetNamespace(),
 			Labels:          labels,
 			Annotations:     annotations,

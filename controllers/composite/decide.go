@@ -62,7 +62,7 @@ func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*dec
 	}
 	if o.log != nil {
 		d.newest = o.log.newest.revision.Name
-		f.claimed = o.log.claimed()
+		f.claimed, f.lost = o.log.claimed()
 	}
 	f.newest = d.newest
 	if o.ending || o.log == nil {
@@ -72,20 +72,23 @@ func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*dec
 	if d.answer, err = r.ask(ctx, o, q, ""); err != nil {
 		return nil, err
 	}
-	d.done = o.ending && d.answer.Finalized
+	d.done = o.ending && r.finalizes && d.answer.Finalized
 	if f.answers[f.newest], err = r.prepare(o, "", d.answer); err != nil {
 		return nil, err
 	}
-	if d.plan, err = r.plan(ctx, o, q, f); err != nil {
-		return nil, err
-	}
-	if !managed(o.parent) || d.answer.ChildrenPresence == hook.Absent {
-		d.plan = &plan{}
+	d.plan = &plan{}
+	if r.manages(o.parent) && d.answer.ChildrenPresence != hook.Absent {
+		if d.plan, err = r.plan(ctx, o, q, f); err != nil {
+			return nil, err
+		}
 	}
 	names := r.names(o.parent)
 	d.plan.creates, d.blocked = taken.Free(d.plan.creates, func(c creation) error { return names.Check(ctx, r.cache, c.object) })
+	if !d.done {
+		d.blocked = blocking(d.plan.untold, d.blocked)
+	}
 	if o.log != nil {
-		d.revisions = o.log.writes(d.plan.claims, r.tidies(o.memory, d.plan))
+		d.revisions = o.log.writes(d.plan.claims, d.plan.held, r.tidies(o.memory, d.plan))
 	}
 	return d, nil
 }
@@ -105,13 +108,13 @@ func (r *reconciler) tidies(m *memory, p *plan) bool {
 	return false
 }
 
-// managed reports whether the children of a parent are ours to manage: as long as it is not being deleted, and after that
-// while a finalize hook is asked, unless somebody told the garbage collector what is to become of them.
-func managed(parent *unstructured.Unstructured) bool {
+// manages reports whether the children of a parent are ours to manage: as long as it is not being deleted, and after that
+// while our finalizer holds it, unless somebody told the garbage collector what is to become of them (Metacontroller).
+func (s *settings) manages(parent *unstructured.Unstructured) bool {
 	if parent.GetDeletionTimestamp() == nil {
 		return true
 	}
-	return !slices.ContainsFunc(parent.GetFinalizers(), func(f string) bool {
+	return s.finalized(parent) && !slices.ContainsFunc(parent.GetFinalizers(), func(f string) bool {
 		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
 	})
 }
@@ -126,8 +129,8 @@ func atOnce(strategies map[schema.GroupKind]strategy) map[schema.GroupKind]strat
 
 // plan makes plans until one needs to know nothing more.
 func (r *reconciler) plan(ctx context.Context, o *observed, q *hook.Question, f facts) (*plan, error) {
-	known := &comparison{reconciler: r, parent: o.parent, newest: f.answers[f.newest].objects}
-	f.same = known.same
+	known := &comparison{Pass: r.childrenOf(o.parent), parent: o.parent, newest: f.answers[f.newest].objects, strategies: f.strategies}
+	f.same, f.untold = known.same, known.untold
 	for {
 		p, err := makePlan(f)
 		if err != nil {
@@ -148,10 +151,11 @@ func (r *reconciler) plan(ctx context.Context, o *observed, q *hook.Question, f 
 	}
 }
 
-// ask asks the hook that the parent's state calls for.
+// ask asks the hook that the parent's state calls for. Where no finalize hook is declared sync is asked to the end: what it
+// says of the status of a parent that somebody else holds is written.
 func (r *reconciler) ask(ctx context.Context, o *observed, q *hook.Question, revision string) (*hook.Answer, error) {
 	h := r.sync
-	if o.ending {
+	if o.ending && r.finalizes {
 		h = r.finalize
 	}
 	q.Revision = revision

@@ -4,7 +4,8 @@
 // [Setup] runs one controller for each CompositeController (setup.go, settings.go; package host starts and stops them). One
 // pass over one parent (controller.go) goes like this:
 //
-//   - gather.go reads children and revisions and claims what is the parent's; finalizer.go looks after its finalizer
+//   - gather.go reads children and revisions and claims what is the parent's; finalizer.go looks after its finalizer;
+//     sharing.go looks for other controllers of the parent
 //   - decide.go asks the hook what there should be, compare.go the API server what it makes of that
 //   - plan.go decides what happens to which child, units.go what the rollout is told of them, checks.go whether a child
 //     serves, log.go what the log is to hold: pure functions of what the hook said and what is there

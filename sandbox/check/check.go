@@ -37,7 +37,7 @@ var rules = []func(*step){
 	(*step).numbers, (*step).liveRevision, (*step).revisionData, (*step).stamp,
 	(*step).fenced, (*step).collision,
 	(*step).controllerRef, (*step).looked, (*step).afterTheEnd, (*step).foreign,
-	(*step).onePerUnit, (*step).conformingStays, (*step).content, (*step).precondition,
+	(*step).onePerUnit, (*step).newName, (*step).conformingStays, (*step).content, (*step).precondition,
 	(*step).unavailable, (*step).surge, (*step).claimsFollow,
 	(*step).completeMeans, (*step).updateMeans, (*step).plausible, (*step).observed,
 	(*step).afterAFailure, (*step).hooked,

@@ -164,10 +164,14 @@ func (e *Environment) Running(name string, built *Controller, l logr.Logger) (co
 }
 
 func (e *Environment) running(name string, built *Controller, watched *sources, l logr.Logger) (controller.Controller, error) {
+	limiter := built.Limiter
+	if limiter == nil {
+		limiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](FirstRetry, LastRetry)
+	}
 	c, err := controller.NewUnmanaged(name, controller.Options{
 		Reconciler:              built.Reconciler,
 		MaxConcurrentReconciles: e.Workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		RateLimiter:             limiter,
 		CacheSyncTimeout:        syncTimeout,
 		NewQueue:                queue.New,
 		RecoverPanic:            new(true),
