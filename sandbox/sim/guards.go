@@ -52,9 +52,8 @@ func (w *world) spoil(k Kind, parent, revision client.Object) {
 		out.SetLabels(nil)
 		w.update("take the labels of a revision away", resource, out)
 	case 3:
-		if w.deleteOne("delete a revision", resource, revision) {
+		if w.deleteOne("delete a revision", resource, revision) && unreadable(out) {
 			fresh(out)
-			unreadable(out)
 			w.person("put something unreadable in its place", model.Request{Verb: model.VerbCreate, Resource: resource, Object: out})
 		}
 	case 4:
@@ -108,13 +107,12 @@ func number(revision client.Object, n int64) {
 	}
 }
 
-// unreadable puts something into a revision that is none.
-func unreadable(revision client.Object) {
-	switch r := revision.(type) {
-	case *appsv1.ControllerRevision:
+// unreadable puts something into a revision that is none, and returns false if it cannot: of parents that a hook describes,
+// every object is a revision.
+func unreadable(revision client.Object) bool {
+	r, ok := revision.(*appsv1.ControllerRevision)
+	if ok {
 		r.Data.Raw = []byte(`{"spec":{"template":"none"}}`)
-	case *unstructured.Unstructured:
-		setField(r, map[string]any{"spec": "none"}, "parentPatch")
-	default:
 	}
+	return ok
 }
