@@ -73,3 +73,24 @@ func (s *step) replaced(lost client.Object) bool {
 	}
 	return false
 }
+
+// guardLost reports whether somebody other than the controllers took away the revision that the child of a place belonged to:
+// where it is held back, it is not made from another one.
+func (r *rest) guardLost(parent client.Object, u Unit) bool {
+	if r.k.Asked == nil {
+		return false
+	}
+	for _, wanted := range r.k.Asked(parent, nil) {
+		if wanted.GetName() != u.Name {
+			continue
+		}
+		for _, e := range r.h.Events {
+			gone := e.Key.Resource == r.k.Revisions && e.Old != nil && ownerUID(e.Old) == parent.GetUID() && !r.h.byManager(e) &&
+				(e.New == nil || ownerUID(e.New) != parent.GetUID() || !maps.Equal(e.Old.GetLabels(), e.New.GetLabels()))
+			if gone && r.k.Names(wanted, e.Old) {
+				return true
+			}
+		}
+	}
+	return false
+}
