@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,6 +36,17 @@ func SlowStart[T any](items []T, still func() error, f func(T) error) error {
 		}
 	}
 	return nil
+}
+
+// Rotate returns items such that each pass that follows a failure begins with another one. Without it a single item that is
+// always refused would keep [SlowStart] from all those behind it, for ever; with it the rest gets there in its own time, and a
+// pass that fails still costs a request or two. What has an order that matters is not to be rotated.
+func Rotate[T any](p *Pass, items []T) []T {
+	if len(items) == 0 {
+		return items
+	}
+	first := p.memory.failures % len(items)
+	return slices.Concat(items[first:], items[:first])
 }
 
 // Each does f for all items, some at a time, and returns the errors, joined.

@@ -54,8 +54,11 @@ func (p predecessor) later(other predecessor) bool {
 // including those that ended and those that are terminating; what they show is remembered for the passes after them. Nodes
 // that are gone are remembered as well, up to a bound: some come back under their name.
 //
-// Only the last pod of the revision that is asked for matters: a pod of another revision has another name in any case.
-func (p *predecessors) of(ds types.UID, hash string, nodes []*corev1.Node, pods []*corev1.Pod) map[string]types.UID {
+// Only the last pod of the revision that is asked for matters: a pod of another revision has another name as a rule. One that
+// was relabelled does not, so that seen has the UIDs of all that are remembered, by their names.
+func (p *predecessors) of(
+	ds types.UID, hash string, nodes []*corev1.Node, pods []*corev1.Pod,
+) (last, seen map[string]types.UID) {
 	shown := newest(pods)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,13 +91,16 @@ func (p *predecessors) of(ds types.UID, hash string, nodes []*corev1.Node, pods 
 		p.all = map[types.UID]map[string]lastPods{}
 	}
 	p.all[ds] = now
-	out := make(map[string]types.UID, len(now))
-	for node, last := range now {
-		if was, ok := last[hash]; ok {
-			out[node] = was.uid
+	last, seen = make(map[string]types.UID, len(now)), map[string]types.UID{}
+	for node, byHash := range now {
+		for h, was := range byHash {
+			seen[was.name] = was.uid
+			if h == hash {
+				last[node] = was.uid
+			}
 		}
 	}
-	return out
+	return last, seen
 }
 
 // existing returns what is remembered of nodes that exist.

@@ -72,6 +72,7 @@ func DaemonSet() Kind {
 		},
 		Implausible:     daemonImplausible,
 		Miscounted:      daemonMiscounted,
+		Served:          daemonServed,
 		StatusRevisions: func(client.Object) []string { return nil },
 		Limit: func(parent client.Object) int {
 			return limitOr10(as[appsv1.DaemonSet](parent).Spec.RevisionHistoryLimit)

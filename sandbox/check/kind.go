@@ -51,6 +51,9 @@ type Kind struct {
 	Implausible func(parent client.Object) []string
 	// Miscounted says where the status differs from what there is.
 	Miscounted func(s *State, parent client.Object) []string
+	// Served are how many children the status calls available, and how many are if every timer is over: all that are ready.
+	// ok is false if that cannot be said of a world; nil, of the kind.
+	Served func(s *State, parent client.Object) (said, counted int32, ok bool)
 	// StatusRevisions are the names of the revisions that the status names.
 	StatusRevisions func(parent client.Object) []string
 	// Limit is how many revisions that nobody came from may be kept.

@@ -11,7 +11,7 @@ import (
 // process has seen it need not know; nor what came and went between two of its passes.
 func (s *step) newName() {
 	if s.k.Place == nil || !s.of(s.k.Children) || s.e.Type != Added || s.pass() == nil || !s.byManager() ||
-		s.parent(s.after, s.e.New) == nil {
+		s.parent(s.after, s.e.New) == nil { // in a world of several kinds, it is another one's
 		return
 	}
 	place, parent := s.k.Place(s.e.New), ownerUID(s.e.New)

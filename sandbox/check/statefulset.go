@@ -154,12 +154,14 @@ func strange(s *State, set *appsv1.StatefulSet, name string) bool {
 	return metav1.GetControllerOfNoCopy(pod) != nil || err != nil || !selector.Matches(labels.Set(pod.GetLabels()))
 }
 
-// currentIsLost reports whether the pods that are not updated yet come from a revision that the set does not have any more.
+// currentIsLost reports whether the pods that are not updated yet come from a revision that the set does not have any more, or
+// that nobody can read.
 // What is to be made from it cannot be made: nothing else may take its place (F15).
 func currentIsLost(s *State, set *appsv1.StatefulSet) bool {
 	name := set.Status.CurrentRevision
 	return name != "" && name != set.Status.UpdateRevision && !slices.ContainsFunc(s.Owned(revisions, set.UID), func(r client.Object) bool {
-		return r.GetName() == name
+		_, err := snapshotOf(r)
+		return r.GetName() == name && err == nil
 	})
 }
 

@@ -160,7 +160,7 @@ func (w *world) bind(pod *corev1.Pod, node string) {
 
 // setPhase writes what a kubelet says of a pod.
 func (w *world) setPhase(pod *corev1.Pod, phase corev1.PodPhase, isReady bool) {
-	now := metav1.NewTime(w.clock.Now().Truncate(1e9))
+	now := metav1.NewTime(w.kubeletClock(pod.Spec.NodeName))
 	out := pod.DeepCopy()
 	out.Status.Phase = phase
 	out.Status.ObservedGeneration = pod.Generation
