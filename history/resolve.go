@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -116,7 +117,7 @@ func (l *Log) ask(ctx context.Context, parent client.Object, r revision.Revision
 	if err != nil {
 		return false, fmt.Errorf("ask whether revision %s equals its parent: %w", r.Name, err)
 	}
-	out := ownership.Blank(parent)
+	out := anyobject.Blank(parent)
 	err = l.opts.Client.Patch(ctx, out, client.RawPatch(types.JSONPatchType, patch), client.DryRunAll)
 	switch {
 	case apierrors.IsConflict(err):

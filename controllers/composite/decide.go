@@ -15,7 +15,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/history/record"
-	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/internal/anyobject"
 )
 
 // This file asks what there should be, and makes a plan of it. It asks the hook about the parent as it is, and about an
@@ -213,7 +213,7 @@ func (r *reconciler) prepare(o *observed, revision string, answer *hook.Answer) 
 		if !o.selector.Matches(labels.Set(desired.GetLabels())) {
 			return wanted{}, &faultError{Reason: selectorMismatch, Err: fmt.Errorf(
 				"the hook wants %s with labels that the selector of %s does not match (%s), so that it could never be its child",
-				key, ownership.Describe(o.parent), o.selector)}
+				key, anyobject.Describe(o.parent), o.selector)}
 		}
 		w.order = append(w.order, key)
 		w.objects[key] = desired

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
 )
@@ -70,7 +71,7 @@ func (w *world) restart() {
 func (w *world) pass() *children.Pass {
 	return w.keeper.Of(taken.Names{
 		Parent: w.parent, Ours: func(client.Object) bool { return true },
-		Describe: func(o *unstructured.Unstructured) string { return ownership.Describe(o) },
+		Describe: func(o *unstructured.Unstructured) string { return anyobject.Describe(o) },
 	}, catKind)
 }
 
