@@ -39,6 +39,8 @@ type Sandbox struct {
 	cause    error        // why the sandbox ends, when not because Stop was called
 	failed   chan struct{}
 
+	restarting sync.Mutex // held by whoever takes the API server away for a while
+
 	stopOnce sync.Once
 	stopErr  error
 	stopped  chan struct{}
