@@ -36,7 +36,7 @@ const quiet = 4 * time.Second
 
 func (a *labs) testChanged(t *testing.T) {
 	for what, patches := range changes() {
-		if !full && what != "a claim" && what != "a sidecar" {
+		if !full && what != "a claim" {
 			continue
 		}
 		t.Run("pods get "+what, func(t *testing.T) {

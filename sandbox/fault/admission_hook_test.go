@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -116,7 +117,7 @@ func (l *lab) review(rule review) (lift func()) {
 		began := time.Now()
 		err := l.probe(rule.verb, rule.resource)
 		if rule.deny && (err == nil || !strings.Contains(err.Error(), "policy engine")) || time.Since(began) < min(rule.slow, time.Duration(timeout)*time.Second) {
-			return fmt.Errorf("%s of %s is answered within %s: %w", rule.verb, rule.resource, time.Since(began), err)
+			return errors.Join(fmt.Errorf("%s of %s is answered after %s", rule.verb, rule.resource, time.Since(began)), err)
 		}
 		return nil
 	})
@@ -150,7 +151,7 @@ func (l *lab) probe(verb registrationv1.OperationType, resource string) error {
 	}
 	list, err := pods.List(l.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) == 0 {
-		return fmt.Errorf("no pod to try it on: %w", err)
+		return errors.Join(errors.New("there is no pod to try it on"), err)
 	}
 	name := list.Items[0].Name
 	if verb == registrationv1.Delete {

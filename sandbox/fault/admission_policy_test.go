@@ -2,6 +2,7 @@ package fault_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -44,7 +45,7 @@ func (l *lab) deny(verb registrationv1.OperationType, resource, refused string, 
 	l.Cleanup(lift)
 	l.until("the policy is in force", func() error {
 		if err := try(); err == nil || !strings.Contains(err.Error(), message) {
-			return fmt.Errorf("a %s of %s is answered with: %w", verb, resource, err)
+			return errors.Join(fmt.Errorf("%s of %s is not refused by it", verb, resource), err)
 		}
 		return nil
 	})
@@ -87,7 +88,7 @@ func (l *lab) mutate(condition, patches string) {
 	l.until("the policy is in force", func() error {
 		made, err := l.client.CoreV1().Pods(l.namespace).Create(l.Context(), l.pod("probe", map[string]string{"app": "probe"}), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil || made.Labels["seen"] != "yes" {
-			return fmt.Errorf("a pod came back with the labels %v: %w", made.Labels, err)
+			return errors.Join(errors.New("a pod came back unchanged"), err)
 		}
 		return nil
 	})

@@ -19,7 +19,8 @@ import (
 // TestAdmission is what policies and webhooks do to controllers: refuse, change and delay what they write. Upstream's
 // controllers pass the same tests, where they have the kind and keep the promise.
 func TestAdmission(t *testing.T) {
-	a := newLabs(t)
+	t.Parallel()
+	a := newLabs(t).withCats(t)
 	t.Run("refused", a.testRefused)
 	t.Run("beside", a.testBeside)
 	t.Run("changed", a.testChanged)

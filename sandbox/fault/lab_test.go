@@ -55,9 +55,7 @@ func (a *labs) wait(t *testing.T) {
 func newLabs(t *testing.T) *labs {
 	t.Helper()
 	s := sandboxtest.Get(t)
-	h := &hooks{}
-	h.start(t, kubernetes.NewForConfigOrDie(s.Config()))
-	if err := applyCats(t.Context(), s.Config(), h.URL); err != nil {
+	if err := install.CRDs(t.Context(), s.Config()); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := install.Roles(t.Context(), s.Config(), manager.Names(), true)
@@ -65,6 +63,17 @@ func newLabs(t *testing.T) *labs {
 		t.Fatal(err)
 	}
 	return &labs{sandbox: s, ours: cfg, hook: startReviewer(t), slots: make(chan struct{}, 6)}
+}
+
+// withCats runs the controllers of CatSets and their hook until the test ends: one test at a time.
+func (a *labs) withCats(t *testing.T) *labs {
+	t.Helper()
+	h := &hooks{}
+	h.start(t, kubernetes.NewForConfigOrDie(a.sandbox.Config()))
+	if err := applyCats(t.Context(), a.sandbox.Config(), h.URL); err != nil {
+		t.Fatal(err)
+	}
+	return a
 }
 
 // lab is a namespace, the parents in it and the manager that serves them.

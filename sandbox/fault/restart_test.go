@@ -55,7 +55,7 @@ func TestAnOutageInMidRollout(t *testing.T) {
 			continue
 		}
 		t.Run(o.name, func(t *testing.T) {
-			l := newLabs(t).lab(t, false)
+			l := newLabs(t).withCats(t).lab(t, false)
 			l.outage(func() error { return o.away(t.Context(), l.sandbox) })
 		})
 	}
