@@ -113,13 +113,19 @@ func (c *refusedCase) run(l *lab, all []parent) {
 	for _, p := range all {
 		c.act(l, p)
 	}
+	for _, p := range all {
+		l.until("the first try", func() error {
+			if c.wants(p) && l.count(began, p, c.try) == 0 {
+				return fmt.Errorf("%s has not tried, so the rest shows nothing", p.name)
+			}
+			return nil
+		})
+	}
 	time.Sleep(window() / 2) //nolint:forbidigo // nothing marks the end of a time in which little may happen
 	half := l.now()
 	time.Sleep(window() / 2) //nolint:forbidigo // the same
 	for _, p := range all {
-		if l.bounded(began, p, began.allowed(), c.try) == 0 && c.wants(p) {
-			l.Errorf("%s has not tried at all, so this shows nothing", p.name)
-		}
+		l.bounded(began, p, began.allowed(), c.try)
 		l.bounded(half, p, lateTries, c.try)
 	}
 }
@@ -138,8 +144,8 @@ func (c *refusedCase) wants(p parent) bool {
 // is twice the one before, so there are one or two. Who does not wait longer and longer tries as often as in the first half.
 const lateTries = 3
 
-// bounded fails the test if there were more tries than that, or more writes beside them. It returns how many tries.
-func (l *lab) bounded(since mark, p parent, most int, try func(fault.Request) bool) int {
+// bounded fails the test if there were more tries than that, or more writes beside them.
+func (l *lab) bounded(since mark, p parent, most int, try func(fault.Request) bool) {
 	l.Helper()
 	tries, statuses, events := l.count(since, p, try), l.count(since, p, isStatus), l.count(since, p, isEvent)
 	text := fmt.Sprintf("%s: %d tries, %d writes of the status and %d of events in %s, of each at most %d are allowed",
@@ -149,7 +155,6 @@ func (l *lab) bounded(since mark, p parent, most int, try func(fault.Request) bo
 	} else {
 		l.Log(text)
 	}
-	return tries
 }
 
 // orphan makes a ready pod that the parent will want to adopt.
