@@ -25,9 +25,10 @@ var law = map[string][]string{
 	"queue":         {},
 	"ownership":     {"revision"},
 	"history":       {"revision", "ownership", "api"}, // a log claims its revisions by the three laws
+	"pass":          {"revision", "queue", "ownership", "history"},
 	"api":           {},
 	"controllers":   {},
-	"controllers/*": {"revision", "rollout", "queue", "ownership", "history", "api"},
+	"controllers/*": {"revision", "rollout", "queue", "ownership", "history", "pass", "api"},
 	"inspect":       {"revision", "history", "ownership", "api"},
 	"manager":       {"controllers/*", "queue", "api"}, // its test looks at what queues the controllers have
 	"deploy":        {"api"},
@@ -36,7 +37,7 @@ var law = map[string][]string{
 	"examples":      {}, // hooks that people copy: they know nothing of us
 	// The nested module drives all of it, but starts no main package of ours.
 	"sandbox": {
-		"revision", "rollout", "ownership", "history", "api", "queue", "controllers/*", "inspect", "manager", "deploy", "cli",
+		"revision", "rollout", "ownership", "history", "pass", "api", "queue", "controllers/*", "inspect", "manager", "deploy", "cli",
 		"examples",
 	},
 }

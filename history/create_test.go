@@ -18,7 +18,6 @@ import (
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
-	"github.com/cairn-dev/cairn/revision"
 )
 
 // behind is a client whose lists of revisions show nothing: a cache that lags.
@@ -60,8 +59,7 @@ func TestTakenName(t *testing.T) {
 				ds := agent("agent:1")
 				ds.Status.CollisionCount = count
 				taken := revisionOf(t, ds, "agent:1", 1)
-				hash := revision.Hash(taken.Data.Raw, count)
-				taken.Name, taken.Labels["controller-revision-hash"] = revision.Name("agent", hash), hash
+				taken.Name, taken.Labels["controller-revision-hash"] = history.DaemonSet().Named(ds, taken.Data.Raw, count)
 				c.change(taken)
 				s := newServer(t, agent("agent:1"), taken)
 				before := s.stored()[taken.Name].DeepCopy()
@@ -188,7 +186,7 @@ func TestAllNamesTaken(t *testing.T) {
 			count = nil
 		}
 		o := stranger.DeepCopy()
-		o.Name = revision.Name("agent", revision.Hash(data, count))
+		o.Name, _ = history.DaemonSet().Named(ds, data, count)
 		if err := s.Raw.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}

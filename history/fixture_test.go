@@ -177,10 +177,10 @@ func revisionOf(t testing.TB, ds *appsv1.DaemonSet, image string, number int64) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	hash := revision.Hash(snapshot.Data(), nil)
+	name, hash := history.DaemonSet().Named(ds, snapshot.Data(), nil)
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: ds.Namespace, Name: revision.Name(ds.Name, hash), UID: types.UID("uid-of-" + image),
+			Namespace: ds.Namespace, Name: name, UID: types.UID("uid-of-" + image),
 			Labels:          map[string]string{"app": "agent", "controller-revision-hash": hash},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(ds, history.DaemonSet().Parent)},
 		},

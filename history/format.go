@@ -50,6 +50,8 @@ type Format struct {
 	// Labels returns the labels of a new revision, the hash label apart. The parent's selector must match them, or the
 	// revision is released as soon as it is made.
 	Labels func(parent client.Object) map[string]string
+	// Named names a new revision. Nil means <parent>-<hash>, by [revision.Hash] of its data.
+	Named Naming
 	// Annotations returns the annotations of a new revision, the stamp apart. Nil means none.
 	Annotations func(parent client.Object) map[string]string
 }
@@ -69,6 +71,7 @@ func DaemonSet() Format {
 			}
 			return ds.Spec.Template.Labels
 		},
+		Named:       namedAsDaemonSet,
 		Annotations: client.Object.GetAnnotations,
 		Selector: func(parent client.Object) (labels.Selector, error) {
 			ds, ok := parent.(*appsv1.DaemonSet)
@@ -99,6 +102,7 @@ func StatefulSet() Format {
 			}
 			return set.Spec.Template.Labels
 		},
+		Named:       namedAsStatefulSet,
 		Annotations: client.Object.GetAnnotations,
 		Selector: func(parent client.Object) (labels.Selector, error) {
 			set, ok := parent.(*appsv1.StatefulSet)

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/ownership"
@@ -30,6 +29,8 @@ type Options struct {
 	// AskServer allows rule R3: a server-side dry run on the parent, which needs the right to patch parents. Without
 	// it, a snapshot that only lacks today's defaults counts as different.
 	AskServer bool
+	// Cache holds what was decoded. Nil means one of [DefaultCacheBytes] that all logs of the process share.
+	Cache *Cache
 	// Wrote and Deleted, if set, are told of every revision written or deleted for a parent, and Wrote also of one that
 	// somebody else wrote and the cache does not show. See [ownership.Ledger].
 	Wrote   func(parent types.UID, o client.Object)
@@ -40,20 +41,17 @@ type Options struct {
 type Log struct {
 	Format
 	opts Options
-
-	// decoded and snapshots save decoding and encoding in a pass that finds nothing new; answers saves requests.
-	decoded, snapshots, answers *lru.Cache
 }
 
-// Sizes of the caches, in entries. An entry is about as large as a template.
-const (
-	decodedCacheSize  = 8192
-	snapshotCacheSize = 2048
-	answerCacheSize   = 4096
-)
+// Forget drops what is kept in memory for a parent that is gone. A log that is told of no end keeps it until its cache is
+// full.
+func (l *Log) Forget(parent types.UID) { l.opts.Cache.Forget(parent) }
 
 // New returns the log that format describes.
 func New(format Format, opts Options) *Log {
+	if format.Named == nil {
+		format.Named = named
+	}
 	if opts.Live == nil {
 		opts.Live = opts.Client
 	}
@@ -63,23 +61,31 @@ func New(format Format, opts Options) *Log {
 	if opts.Deleted == nil {
 		opts.Deleted = func(types.UID, client.Object) {}
 	}
-	return &Log{
-		Format:    format,
-		opts:      opts,
-		decoded:   lru.New(decodedCacheSize),
-		snapshots: lru.New(snapshotCacheSize),
-		answers:   lru.New(answerCacheSize),
+	if opts.Cache == nil {
+		opts.Cache = shared
 	}
+	return &Log{Format: format, opts: opts}
 }
 
 // Claim returns the revisions of parent, oldest first, after adopting orphans that match selector and releasing what
 // matches no longer (ControllerRef proposal). Orphans of another kind's format are not adopted, even if the labels match.
-// The error joins all that went wrong; the caller retries the pass and acts on nothing.
+// The error joins all that went wrong; the caller retries the pass and acts on nothing. It wraps [ErrStale] if a revision
+// changed while it was being adopted or released.
 func (l *Log) Claim(ctx context.Context, parent client.Object, selector labels.Selector) ([]revision.Revision, error) {
 	var found []*appsv1.ControllerRevision
 	if err := l.candidates(ctx, parent, selector, &found); err != nil {
 		return nil, err
 	}
+	claimed, err := l.claim(ctx, parent, selector, found)
+	if err != nil {
+		return nil, err
+	}
+	return l.read(claimed), nil
+}
+
+func (l *Log) claim(
+	ctx context.Context, parent client.Object, selector labels.Selector, found []*appsv1.ControllerRevision,
+) ([]*appsv1.ControllerRevision, error) {
 	claimer := &ownership.Claimer{
 		Parent:    parent,
 		Kind:      l.Parent,
@@ -93,7 +99,26 @@ func (l *Log) Claim(ctx context.Context, parent client.Object, selector labels.S
 	if err != nil {
 		return nil, fmt.Errorf("claim the revisions of %s %s/%s: %w", l.Parent.Kind, parent.GetNamespace(), parent.GetName(), err)
 	}
-	return l.read(claimed), nil
+	if claimer.Lost {
+		// An orphan may be ours by now, if the response to an earlier adoption was lost. A revision beside it would be one too
+		// many.
+		return nil, fmt.Errorf("%w: a revision of %s %s/%s changed while it was being adopted or released",
+			ErrStale, l.Parent.Kind, parent.GetNamespace(), parent.GetName())
+	}
+	return claimed, nil
+}
+
+// adopt takes one revision that nobody owns, if the laws let parent have it. It returns nil if they do not.
+func (l *Log) adopt(ctx context.Context, parent client.Object, o *appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+	selector, err := l.Selector(parent)
+	if err != nil {
+		return nil, err
+	}
+	claimed, err := l.claim(ctx, parent, selector, []*appsv1.ControllerRevision{o})
+	if len(claimed) == 0 || err != nil {
+		return nil, err
+	}
+	return claimed[0], nil
 }
 
 // List returns the revisions that parent owns, oldest first. It writes nothing: it is for looking at a log.
@@ -146,6 +171,7 @@ func (l *Log) revision(o *appsv1.ControllerRevision) revision.Revision {
 		Deleting:        o.DeletionTimestamp != nil,
 	}
 	type key struct {
+		target  *revision.Target
 		uid     types.UID
 		version string
 	}
@@ -153,15 +179,25 @@ func (l *Log) revision(o *appsv1.ControllerRevision) revision.Revision {
 		snapshot *revision.Snapshot
 		err      error
 	}
-	at := key{o.UID, o.ResourceVersion}
-	if c, ok := l.decoded.Get(at); ok {
+	at := key{l.Target, o.UID, o.ResourceVersion}
+	if c, ok := l.opts.Cache.Get(at); ok {
 		r.Snapshot, r.Err = c.(content).snapshot, c.(content).err //nolint:forcetypeassert // put in below
 		return r
 	}
 	r.Snapshot, r.Err = l.decode(o)
-	l.decoded.Add(at, content{r.Snapshot, r.Err})
+	size, parent := errorSize, o.UID
+	if r.Snapshot != nil {
+		size = r.Snapshot.Size()
+	}
+	if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
+		parent = ref.UID
+	}
+	l.opts.Cache.Add(parent, at, content{r.Snapshot, r.Err}, size)
 	return r
 }
+
+// errorSize is about what the error of a revision takes that cannot be read.
+const errorSize = 512
 
 func (l *Log) decode(o *appsv1.ControllerRevision) (*revision.Snapshot, error) {
 	s, err := l.Target.Decode(o.Data.Raw)
@@ -187,21 +223,22 @@ func stampOf(o metav1.Object) revision.Stamp {
 // snapshot takes the parent's target object state, once for each version of it.
 func (l *Log) snapshot(parent client.Object) (*revision.Snapshot, error) {
 	type key struct {
+		target     *revision.Target
 		uid        types.UID
 		version    string
 		generation int64
 	}
-	at := key{uid: parent.GetUID(), version: parent.GetResourceVersion()}
+	at := key{target: l.Target, uid: parent.GetUID(), version: parent.GetResourceVersion()}
 	if l.Generational {
-		at = key{uid: parent.GetUID(), generation: parent.GetGeneration()}
+		at = key{target: l.Target, uid: parent.GetUID(), generation: parent.GetGeneration()}
 	}
-	if s, ok := l.snapshots.Get(at); ok {
+	if s, ok := l.opts.Cache.Get(at); ok {
 		return s.(*revision.Snapshot), nil //nolint:forcetypeassert // put in below
 	}
 	s, err := l.Target.Snapshot(parent)
 	if err != nil {
 		return nil, fmt.Errorf("take a snapshot of %s %s/%s: %w", l.Parent.Kind, parent.GetNamespace(), parent.GetName(), err)
 	}
-	l.snapshots.Add(at, s)
+	l.opts.Cache.Add(parent.GetUID(), at, s, s.Size())
 	return s, nil
 }

@@ -27,14 +27,26 @@ type Verdict struct {
 	Refused []error
 }
 
-// ErrStale says that the parent that was read is older than the log, or than the API server. The caller drops the pass
-// and reads again; its cache will catch up.
-var ErrStale = errors.New("the parent was read too early")
+// ErrStale says that what was read, the parent or its log, is older than what the API server has. The caller drops the pass
+// and reads again; its cache will catch up. It is [ownership.ErrStale] under another name.
+var ErrStale = ownership.ErrStale
 
 // Resolve finds the revision that is equivalent to parent among entries, as returned by [Log.Claim]. It writes nothing.
 //
-// Errors: [ErrStale] if parent is an old read; an API error if the server could not be asked (retry); anything else means
-// that the log or the parent is broken in a way that the message says, and that only a person can mend.
+// Errors:
+//   - [ErrStale]: parent is an old read.
+//   - [*revision.NumberError]: a new revision is needed, and somebody gave one of those that are there the highest number
+//     there is. It says which, and what to do. The verdict comes with the error: Update is nil, and Snapshot, Undecodable,
+//     Refused, Relabel and Duplicates hold. The caller does not call [Log.Record], says so on the parent (an event, and the
+//     history is not healthy), and goes on with what needs no new revision: children that are lost come back from the
+//     revision that they had, the status is written, and the number of children follows the spec. Nothing is updated, no
+//     revision is truncated, and no retry is needed: an edit of that revision, or its end, wakes the parent.
+//   - an API error: the server could not be asked (retry).
+//   - anything else: the parent is broken in a way that the message says, and that only a person can mend.
+//
+// Only with a NumberError is there a verdict beside an error. A verdict without an error may have Full set: the revision that
+// the parent asks for is there, but cannot get a higher number than the others. It is Update, and the caller does as ever;
+// it says so on the parent as well, because the next edit will find no number.
 func (l *Log) Resolve(ctx context.Context, parent client.Object, entries []revision.Revision) (*Verdict, error) {
 	snapshot, err := l.snapshot(parent)
 	if err != nil {
@@ -45,7 +57,7 @@ func (l *Log) Resolve(ctx context.Context, parent client.Object, entries []revis
 	answers := l.answersFor(parent)
 	for {
 		if v.Resolution, err = revision.Resolve(facts, entries, answers.of(entries), l.opts.AskServer); err != nil {
-			return nil, fmt.Errorf("the log of %s %s/%s: %w", l.Parent.Kind, parent.GetNamespace(), parent.GetName(), err)
+			return v, fmt.Errorf("the log of %s %s/%s: %w", l.Parent.Kind, parent.GetNamespace(), parent.GetName(), err)
 		}
 		switch v.Kind {
 		case revision.Stale:
@@ -123,6 +135,12 @@ type answerBook struct {
 	equal      map[answerKey]bool
 }
 
+// bookKey is under which a book is kept.
+type bookKey struct {
+	target *revision.Target
+	parent types.UID
+}
+
 type answerKey struct {
 	uid     types.UID
 	version string
@@ -131,13 +149,15 @@ type answerKey struct {
 // answersFor returns the answers that still hold for parent. A pass is the only one over its parent, so the book itself
 // needs no lock.
 func (l *Log) answersFor(parent client.Object) *answerBook {
-	if b, ok := l.answers.Get(parent.GetUID()); ok {
+	const size = 2048 // of a book with an answer about each revision of an ordinary log
+	at := bookKey{l.Target, parent.GetUID()}
+	if b, ok := l.opts.Cache.Get(at); ok {
 		if book := b.(*answerBook); book.generation == parent.GetGeneration() { //nolint:forcetypeassert // put in below
 			return book
 		}
 	}
 	book := &answerBook{generation: parent.GetGeneration(), equal: map[answerKey]bool{}}
-	l.answers.Add(parent.GetUID(), book)
+	l.opts.Cache.Add(parent.GetUID(), at, book, size)
 	return book
 }
 

@@ -27,12 +27,21 @@ func SlowStart[T any](items []T, still func() error, f func(T) error) error {
 	return nil
 }
 
-// Each does f for all items at once and returns the errors, joined.
+// AtOnce is how many requests of one pass are under way at a time, at most. More of them would only wait for each other at the
+// API server, which refuses what waits too long there, also for others.
+const AtOnce = 16
+
+// Each does f for all items, as many as [AtOnce] at a time, and returns the errors, joined.
 func Each[T any](items []T, f func(T) error) error {
 	errs := make([]error, len(items))
+	free := make(chan struct{}, AtOnce)
 	var running sync.WaitGroup
 	for i, item := range items {
-		running.Go(func() { errs[i] = f(item) })
+		free <- struct{}{}
+		running.Go(func() {
+			defer func() { <-free }()
+			errs[i] = f(item)
+		})
 	}
 	running.Wait()
 	return errors.Join(errs...)

@@ -17,8 +17,9 @@ import (
 // another one of the same name. The caller drops what it was about to do for it.
 var ErrGone = errors.New("it is gone")
 
-// ErrStale says that a decision rests on an old read. The caller drops the pass, and makes it again soon.
-var ErrStale = errors.New("the cache is behind")
+// ErrStale says that a decision rests on an old read. The caller drops the pass, and makes it again soon. It is the only
+// sentinel for that: every package of this module wraps it.
+var ErrStale = errors.New("the cache is stale")
 
 // Superseded reports whether err, the error of a pass or of a part of it, wraps [ErrStale] or [ErrGone]: what the pass was
 // decided on is over.

@@ -16,7 +16,7 @@ const maxPrefix = 223
 
 // Hash returns the hash under which data is stored: FNV-32a over the data and, if there is one, the decimal collision
 // count, safe-encoded so that it holds no vowels and no bad words (proposal, "Hashing"). It is 1 to 10 characters long
-// and a valid label value.
+// and a valid label value. The built-in kinds have hashes of their own, which package history knows.
 func Hash(data []byte, collisionCount *int32) string {
 	h := fnv.New32a()
 	_, _ = h.Write(data) // a hash never fails to write

@@ -70,6 +70,21 @@ type Resolution struct {
 	Ask []Revision
 	// Undecodable lists the revisions that cannot be read. They are kept.
 	Undecodable []Revision
+	// Full says that no number is left that would be higher than all others; nil mostly. With an Update, that one stays
+	// what the parent asks for under the number that it has, although others have higher ones, and Kind is NoChange.
+	Full *NumberError
+}
+
+// NumberError says that no revision can have a higher number than the others: somebody gave one of them the highest that
+// there is. A person has to delete that revision, or to give it a lower number.
+type NumberError struct {
+	// Revision is the name of the revision that has the highest number.
+	Revision string
+}
+
+// Error says which revision stands in the way, and what to do about it.
+func (e *NumberError) Error() string {
+	return fmt.Sprintf("revision %s has the highest number there is, so no newer one can be recorded; delete it or lower its number", e.Revision)
 }
 
 // Duplicate is a revision that repeats the content of another.
@@ -89,8 +104,8 @@ func (r *Resolution) Restamp() bool { return r.Update != nil && r.Update.Stamp !
 // revisions are all that the parent owns, in any order. answers may be nil. ask says whether the API server may be asked
 // (rule R3); without it, what cannot be told apart is different.
 //
-// The only error is a log whose highest number leaves no room for a next one: somebody wrote it by hand, and has to
-// delete or renumber that revision.
+// The only error is a [*NumberError]: a new revision is needed, and there is no number for it. The resolution comes with it,
+// of kind RollForward and with number 0: its other fields hold. Nothing may be recorded from it.
 func Resolve(parent Parent, revisions []Revision, answers Answers, ask bool) (*Resolution, error) {
 	all := Sorted(revisions)
 	slices.Reverse(all) // newest first: rule R5, and the first match is the one to keep
@@ -275,18 +290,12 @@ func (r *Resolution) settle(parent Parent, all []Revision, update *Revision, rul
 		}
 	}
 	if update != nil && update.Number > others {
-		r.Kind, r.Rule, r.Update, r.Number = NoChange, rule, update, update.Number
+		r.keep(parent, update, rule)
 		r.Reason = fmt.Sprintf("revision %d (%s) is what the parent asks for, by rule %s", update.Number, update.Name, rule)
-		// A stamp is written once, and again when the verdict had to be asked for: it then saves the question. A
-		// generation that rose for another reason (a scale, a new maxUnavailable) is no reason to write. One from the
-		// future is put right: it would fence every cached read.
-		if update.Stamp.ParentUID == parent.UID && update.Stamp.Generation <= parent.Generation && rule != RuleServer {
-			r.Stamp = update.Stamp
-		}
 		return nil
 	}
 	if others == math.MaxInt64 {
-		return fmt.Errorf("revision %s has the highest number there is, so no newer one can be recorded; delete it or lower its number", holder)
+		return r.full(parent, update, rule, &NumberError{Revision: holder})
 	}
 	r.Number = others + 1
 	if update == nil {
@@ -297,5 +306,30 @@ func (r *Resolution) settle(parent Parent, all []Revision, update *Revision, rul
 	r.Kind, r.Rule, r.Update = Rollback, rule, update
 	r.Reason = fmt.Sprintf("the parent asks for revision %d (%s) again, by rule %s; renumbering it to %d",
 		update.Number, update.Name, rule, r.Number)
+	return nil
+}
+
+// keep leaves the update revision the number that it has.
+func (r *Resolution) keep(parent Parent, update *Revision, rule Rule) {
+	r.Kind, r.Rule, r.Update, r.Number = NoChange, rule, update, update.Number
+	// A stamp is written once, and again when the verdict had to be asked for: it then saves the question. A
+	// generation that rose for another reason (a scale, a new maxUnavailable) is no reason to write. One from the
+	// future is put right: it would fence every cached read.
+	if update.Stamp.ParentUID == parent.UID && update.Stamp.Generation <= parent.Generation && rule != RuleServer {
+		r.Stamp = update.Stamp
+	}
+}
+
+// full ends the search for a number where there is none: what is stored already can be used all the same.
+func (r *Resolution) full(parent Parent, update *Revision, rule Rule, err *NumberError) error {
+	r.Full = err
+	if update == nil {
+		r.Kind = RollForward
+		r.Reason = fmt.Sprintf("no stored revision is what the parent asks for, but %v", err)
+		return err
+	}
+	r.keep(parent, update, rule)
+	r.Reason = fmt.Sprintf("the parent asks for revision %d (%s) again, by rule %s, under the number that it has, because %v",
+		update.Number, update.Name, rule, err)
 	return nil
 }

@@ -4,7 +4,9 @@ package revision_test
 // holds for any log at all.
 
 import (
+	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -136,15 +138,31 @@ func TestResolveNumbers(t *testing.T) {
 	})
 }
 
-// Nobody gets there by counting; somebody wrote it by hand and has to undo it.
+// Nobody gets there by counting; somebody wrote it by hand and has to undo it. What is stored can be used meanwhile, under
+// the number that it has; what would be new waits.
 func TestResolveHasNoNumberLeft(t *testing.T) {
-	full := log{stored("a", math.MaxInt64, "A", at(1)), stored("b", 1, "B", at(1))}
-	for _, content := range []string{"B", "C"} {
-		_, err := revision.Resolve(parent(content, 2), full, nil, true)
-		const want = "revision a has the highest number there is, so no newer one can be recorded; delete it or lower its number"
-		if err == nil || err.Error() != want {
-			t.Errorf("%s: got %v, want the error %q", content, err, want)
-		}
+	full := log{stored("a", math.MaxInt64, "A", at(1)), stored("b", 1, "B", at(1)), stored("x", 2, "?")}
+	const says = "revision a has the highest number there is, so no newer one can be recorded; delete it or lower its number"
+
+	res, err := revision.Resolve(parent("B", 2), full, nil, true)
+	if err != nil || res.Kind != revision.NoChange || res.Update == nil || res.Update.Name != "b" || res.Renumber() || res.Restamp() {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if res.Full == nil || res.Full.Error() != says || res.Full.Revision != "a" || !strings.Contains(res.Reason, says) {
+		t.Errorf("full: %v, reason %q", res.Full, res.Reason)
+	}
+
+	res, err = revision.Resolve(parent("C", 2), full, nil, true)
+	if none, ok := errors.AsType[*revision.NumberError](err); !ok || none.Error() != says {
+		t.Fatalf("got %v, want the error %q", err, says)
+	}
+	if res == nil || res.Kind != revision.RollForward || res.Update != nil || res.Number != 0 || res.Full == nil || len(res.Undecodable) != 1 {
+		t.Errorf("beside the error: %+v", res)
+	}
+
+	// The last number that there is can be had.
+	if res, err = revision.Resolve(parent("C", 2), log{stored("a", math.MaxInt64-1, "A")}, nil, true); err != nil || res.Number != math.MaxInt64 || res.Full != nil {
+		t.Errorf("%+v, %v", res, err)
 	}
 }
 

@@ -84,14 +84,19 @@ type facts struct {
 	// of the newest is always there, others if a plan without them asked for them.
 	newest  string
 	answers map[string]wanted
-	// claimed says which revision each child belongs to, as the revisions have it.
+	// claimed says which revision each child belongs to, as the revisions have it. It is empty for a child that is held and
+	// that no revision claims.
 	claimed map[record.Child]string
+	// lost says, by the names of revisions that nothing can be made from, what is wrong with them.
+	lost map[string]string
 	// observed are the parent's children, the ones that are going included.
 	observed map[record.Child]*unstructured.Unstructured
 	// strategies are those of the kinds that the controller declares.
 	strategies map[schema.GroupKind]strategy
 	// same reports whether a child is what is wanted of it, so that applying that again would change nothing.
 	same func(observed, desired *unstructured.Unstructured) bool
+	// untold returns why nobody can tell that, nil if somebody can. Nil stands for a world in which somebody always can.
+	untold func(observed, desired *unstructured.Unstructured) error
 	// changed is when children were changed in place.
 	changed changes
 	now     time.Time

@@ -14,17 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
-	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file is one pass, from the request to the report. setup.go wires it to a host.
@@ -36,6 +35,9 @@ const (
 	standstill = 10 * time.Second
 	// statusEvery is how often the status is written at most, while nothing is new but details.
 	statusEvery = time.Second
+	// contestedEvery is how often a status is written at most that is what we wrote last, where somebody else who shares the
+	// parent wants another one.
+	contestedEvery = time.Minute
 )
 
 // relatedObjects are what a customize hook wants the others to be told.
@@ -47,6 +49,7 @@ type relatedObjects interface {
 // reconciler runs passes over the parents of one CompositeController.
 type reconciler struct {
 	*settings
+	*pass.Controller
 
 	cache    client.Reader // of unstructured objects and of revisions; what it returns is not copied
 	client   client.Client
@@ -58,18 +61,16 @@ type reconciler struct {
 	sync, finalize host.Asker
 	related        relatedObjects
 	resync         host.Resyncs
-	// writers and fresh write children, and confirm the cached ones, by kind. revisionWriter and freshRevisions do that for
-	// revisions.
-	writers        map[schema.GroupKind]ownership.Writer
+	// others lists all CompositeControllers, nil if nobody knows of others. clashes are those that were told of this one.
+	others  others
+	clashes sync.Map
+	// keeper compares and writes children, and fresh confirms the cached ones, by kind. revisionWriter and freshRevisions do
+	// that for revisions.
+	keeper         *children.Keeper
 	fresh          map[schema.GroupKind]*ownership.Confirmer
 	revisionWriter ownership.Writer
 	freshRevisions *ownership.Confirmer
-	memo           *apply.Memo
 	revisions      *revisionCache
-	// served keeps what the API server makes of a desired child, by the child's UID.
-	served *lru.Cache
-	// applier, unless it is nil, applies children by server-side apply.
-	applier *serverside.Applier
 	// parents keeps what is remembered of each, by UID.
 	parents sync.Map
 }
@@ -92,18 +93,21 @@ type memory struct {
 	changed changes
 	// busy counts the passes in a row in which the hook wanted to be asked later.
 	busy int
-	// decided is what the pass that runs has decided, nil before.
+	// pass is the one that runs, decided what it has decided, nil before.
+	pass    *pass.Pass
 	decided *decision
 	// told and own are resourceVersions of the parent: the one that the hook was told of, and the one that our own write of
 	// the status made of it, unless that is news to the hook.
 	told, own string
 	status    statusMemory
+	// sharers are other controllers of the parent.
+	sharers []string
 	// taken are names of revisions that other objects have, which the cache does not show.
 	taken map[string]bool
 }
 
-// Reconcile runs one pass over one parent: gather, decide, record, act, report. A returned error is retried with a growing
-// delay.
+// Reconcile makes one pass over one parent: gather, decide, record, act, report. What begins and ends it is package pass's; a
+// parent whose children were written a moment ago is left alone until they have settled.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	parent := &unstructured.Unstructured{}
 	parent.SetGroupVersionKind(r.parent.Kind)
@@ -121,23 +125,31 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if wait := m.quiet.Sub(r.clock.Now()); wait > 0 && (unseen != "" || !r.settled(ctx, parent, m)) {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	if unseen != "" {
-		return ownership.Unseen(ctx, unseen), nil
-	}
-	resync := r.resync.Take(req.NamespacedName)
+	return r.Make(ctx, req, parent, r.parent.Resource.GroupResource(), unseen)
+}
+
+// run is one pass over a parent that is ours.
+func (r *reconciler) run(ctx context.Context, p *pass.Pass) error {
+	parent := p.Parent.(*unstructured.Unstructured) //nolint:forcetypeassert // Reconcile reads one
+	key, m := client.ObjectKeyFromObject(parent), r.memoryOf(parent.GetUID())
+	m.pass = p
+	resync := r.resync.Take(key)
 	again, err := r.guarded(ctx, parent, m, resync || m.refused)
+	p.Again(again)
 	m.refused = refused(err)
 	if _, waiting := taken.Only(err); err != nil && resync && !waiting { // what waits for a name has asked the hook
-		r.resync.Put(req.NamespacedName)
+		r.resync.Put(key)
 	}
 	if err == nil {
 		m.busy = 0
-		return reconcile.Result{RequeueAfter: again}, nil
+		return nil
 	}
-	if soon, dropped := ownership.Dropped(ctx, err, host.ErrNotSynced); dropped {
-		return soon, nil
+	if pass.Superseded(err) || errors.Is(err, host.ErrNotSynced) {
+		return err
 	}
-	return r.failed(ctx, parent, m, err)
+	soon, err := r.failed(ctx, parent, m, err)
+	p.Again(soon.RequeueAfter)
+	return err
 }
 
 // refused reports whether a pass ended because of what the hook answered, so that only another answer can help.
@@ -184,7 +196,7 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 	if actErr == nil {
 		actErr = d.blocked
 	}
-	if ownership.Superseded(actErr) {
+	if pass.Superseded(actErr) {
 		return 0, actErr
 	}
 	if actErr != nil {
@@ -194,7 +206,7 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 		return 0, actErr
 	}
 	if d.done {
-		return 0, r.removeFinalizer(ctx, parent)
+		return 0, r.letGo(ctx, o, d)
 	}
 	again, err := r.report(ctx, o, d)
 	if err == nil {
@@ -227,7 +239,7 @@ func (r *reconciler) gatherAndDecide(
 // uncertain makes the next step wait for a consistent list if an error leaves open what was written: nobody told us, so
 // that the ledger cannot wait for it.
 func (r *reconciler) uncertain(o *observed, err error) error {
-	if ownership.OutcomeUnknown(err) {
+	if pass.OutcomeUnknown(err) {
 		r.forgetConfirmed(o.parent.GetUID())
 	}
 	return err
@@ -246,9 +258,8 @@ func (r *reconciler) memoryOf(uid types.UID) *memory {
 	return m.(*memory) //nolint:forcetypeassert // only this method stores
 }
 
-// forget drops what is remembered of a parent that is gone.
+// forget drops what is remembered of a parent that is gone, but for what package pass remembers.
 func (r *reconciler) forget(uid types.UID) {
-	r.ledger.Forget(uid)
 	r.related.Forget(uid)
 	r.forgetConfirmed(uid)
 	r.parents.Delete(uid)

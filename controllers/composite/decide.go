@@ -47,10 +47,12 @@ func (d *decision) promotes() bool {
 	return slices.ContainsFunc(d.revisions, func(w revisionWrite) bool { return w.entry.object == nil || w.number != w.entry.object.Revision })
 }
 
-// prepared is an answer that is ready for plans.
+// prepared is an answer that is ready for plans. The answer itself keeps it, so that all goes together when the memory of
+// answers is full. What is remembered beside that has no objects.
 type prepared struct {
-	answer *hook.Answer
-	wanted wanted
+	parent   types.UID
+	revision string
+	wanted   wanted
 }
 
 // decide makes the plan of a pass.
@@ -62,7 +64,7 @@ func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*dec
 	}
 	if o.log != nil {
 		d.newest = o.log.newest.revision.Name
-		f.claimed = o.log.claimed()
+		f.claimed, f.lost = o.log.claimed()
 	}
 	f.newest = d.newest
 	if o.ending || o.log == nil {
@@ -72,20 +74,23 @@ func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*dec
 	if d.answer, err = r.ask(ctx, o, q, ""); err != nil {
 		return nil, err
 	}
-	d.done = o.ending && d.answer.Finalized
+	d.done = o.ending && r.finalizes && d.answer.Finalized
 	if f.answers[f.newest], err = r.prepare(o, "", d.answer); err != nil {
 		return nil, err
 	}
-	if d.plan, err = r.plan(ctx, o, q, f); err != nil {
-		return nil, err
-	}
-	if !managed(o.parent) || d.answer.ChildrenPresence == hook.Absent {
-		d.plan = &plan{}
+	d.plan = &plan{}
+	if r.manages(o.parent) && d.answer.ChildrenPresence != hook.Absent {
+		if d.plan, err = r.plan(ctx, o, q, f); err != nil {
+			return nil, err
+		}
 	}
 	names := r.names(o.parent)
 	d.plan.creates, d.blocked = taken.Free(d.plan.creates, func(c creation) error { return names.Check(ctx, r.cache, c.object) })
+	if !d.done {
+		d.blocked = blocking(d.plan.untold, d.blocked)
+	}
 	if o.log != nil {
-		d.revisions = o.log.writes(d.plan.claims, r.tidies(o.memory, d.plan))
+		d.revisions = o.log.writes(d.plan.claims, d.plan.held, r.tidies(o.memory, d.plan))
 	}
 	return d, nil
 }
@@ -105,13 +110,13 @@ func (r *reconciler) tidies(m *memory, p *plan) bool {
 	return false
 }
 
-// managed reports whether the children of a parent are ours to manage: as long as it is not being deleted, and after that
-// while a finalize hook is asked, unless somebody told the garbage collector what is to become of them.
-func managed(parent *unstructured.Unstructured) bool {
+// manages reports whether the children of a parent are ours to manage: as long as it is not being deleted, and after that
+// while our finalizer holds it, unless somebody told the garbage collector what is to become of them (Metacontroller).
+func (s *settings) manages(parent *unstructured.Unstructured) bool {
 	if parent.GetDeletionTimestamp() == nil {
 		return true
 	}
-	return !slices.ContainsFunc(parent.GetFinalizers(), func(f string) bool {
+	return s.finalized(parent) && !slices.ContainsFunc(parent.GetFinalizers(), func(f string) bool {
 		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
 	})
 }
@@ -126,8 +131,8 @@ func atOnce(strategies map[schema.GroupKind]strategy) map[schema.GroupKind]strat
 
 // plan makes plans until one needs to know nothing more.
 func (r *reconciler) plan(ctx context.Context, o *observed, q *hook.Question, f facts) (*plan, error) {
-	known := &comparison{reconciler: r, parent: o.parent, newest: f.answers[f.newest].objects}
-	f.same = known.same
+	known := &comparison{Pass: r.childrenOf(o.parent), parent: o.parent, newest: f.answers[f.newest].objects, strategies: f.strategies}
+	f.same, f.untold = known.same, known.untold
 	for {
 		p, err := makePlan(f)
 		if err != nil {
@@ -148,10 +153,11 @@ func (r *reconciler) plan(ctx context.Context, o *observed, q *hook.Question, f 
 	}
 }
 
-// ask asks the hook that the parent's state calls for.
+// ask asks the hook that the parent's state calls for. Where no finalize hook is declared sync is asked to the end: what it
+// says of the status of a parent that somebody else holds is written.
 func (r *reconciler) ask(ctx context.Context, o *observed, q *hook.Question, revision string) (*hook.Answer, error) {
 	h := r.sync
-	if o.ending {
+	if o.ending && r.finalizes {
 		h = r.finalize
 	}
 	q.Revision = revision
@@ -183,10 +189,19 @@ func (r *reconciler) askAgain(ctx context.Context, o *observed, q hook.Question,
 	return r.prepare(o, name, answer)
 }
 
+// names returns what is wanted without the objects.
+func (w wanted) names() wanted {
+	out := wanted{objects: make(map[record.Child]*unstructured.Unstructured, len(w.order))}
+	for _, key := range w.order {
+		out.objects[key] = nil
+	}
+	return out
+}
+
 // prepare makes an answer ready for plans, once. It checks that the parent could claim what it is told to make: it would
 // let go of it at once, and make it again for ever.
 func (r *reconciler) prepare(o *observed, revision string, answer *hook.Answer) (wanted, error) {
-	if p, ok := o.memory.prepared[revision]; ok && p.answer == answer {
+	if p, ok := answer.Kept().(prepared); ok && p.parent == o.parent.GetUID() && p.revision == revision {
 		return p.wanted, nil
 	}
 	w := wanted{objects: make(map[record.Child]*unstructured.Unstructured, len(answer.Children))}
@@ -203,14 +218,21 @@ func (r *reconciler) prepare(o *observed, revision string, answer *hook.Answer) 
 		w.order = append(w.order, key)
 		w.objects[key] = desired
 	}
-	o.memory.prepared[revision] = prepared{answer, w}
+	answer.Keep(prepared{o.parent.GetUID(), revision, w})
+	o.memory.prepared[revision] = prepared{wanted: w.names()}
 	return w, nil
 }
 
-// labelled returns a copy with the label by which parents claim children where the controller generates the selector.
+// labelled returns a copy with the label by which parents claim children where the controller generates the selector. All
+// but the labels is that of desired.
 func labelled(desired *unstructured.Unstructured, uid string) *unstructured.Unstructured {
-	out := desired.DeepCopy()
-	l := out.GetLabels()
+	out := &unstructured.Unstructured{Object: maps.Clone(desired.Object)}
+	metadata, _ := desired.Object["metadata"].(map[string]any)
+	if metadata = maps.Clone(metadata); metadata == nil {
+		metadata = map[string]any{}
+	}
+	out.Object["metadata"] = metadata
+	l := desired.GetLabels() // a copy
 	if l == nil {
 		l = map[string]string{}
 	}

@@ -3,6 +3,7 @@ package composite
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,12 +24,31 @@ func (r *reconciler) setFinalizer(ctx context.Context, parent *unstructured.Unst
 	switch {
 	case has && !r.finalizes:
 		return true, r.removeFinalizer(ctx, parent)
-	case !has && going:
-		return true, nil // what it leaves behind is the garbage collector's
+	case !has && going && r.finalizes:
+		return true, nil // its hook has said that it is done; what it leaves behind is the garbage collector's
 	case !has && r.finalizes:
 		return true, r.writeFinalizers(ctx, parent, append(slices.Clone(parent.GetFinalizers()), r.finalizer))
 	}
 	return false, nil
+}
+
+// letGo lets go of a parent whose finalize hook is done. What that said of its status is written before: who else has a
+// finalizer on it looks there. A status that the API server does not take is no reason to keep the parent.
+func (r *reconciler) letGo(ctx context.Context, o *observed, d *decision) error {
+	parent, status := o.parent, r.statusFor(o.parent, o.memory, d.answer.Status, o.parent.GetGeneration(), false, "", "", "")
+	if o.statusDiffers(status) {
+		written, err := r.writeStatus(ctx, parent, o.memory, status)
+		_, fault := errors.AsType[*faultError](err)
+		switch {
+		case err == nil:
+			parent = written
+		case fault, apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsRequestEntityTooLargeError(err):
+			o.memory.pass.Warn(nil, "SyncError", "Sync", "Sync error: %s", firstLine(err))
+		default:
+			return err
+		}
+	}
+	return r.removeFinalizer(ctx, parent)
 }
 
 // removeFinalizer lets a parent go.

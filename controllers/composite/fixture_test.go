@@ -34,13 +34,20 @@ var (
 		Kind:     schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Cat"},
 		Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "cats"}, Namespaced: true,
 	}
-	pods = host.Resource{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespaced: true}
+	pods    = host.Resource{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespaced: true}
+	configs = host.Resource{
+		Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Namespaced: true,
+	}
+	globals = host.Resource{
+		Kind:     schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Global"},
+		Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "globals"},
+	}
 )
 
 type served struct{}
 
 func (served) Resource(apiVersion, resource string) (host.Resource, error) {
-	for _, r := range []host.Resource{cats, pods} {
+	for _, r := range []host.Resource{cats, pods, configs, globals} {
 		if r.Resource.GroupVersion().String() == apiVersion && r.Resource.Resource == resource {
 			return r, nil
 		}
@@ -86,7 +93,7 @@ func newPasses(t testing.TB, spec string) *passes {
 	kinds := fakeserver.Kinds{
 		AddToScheme: v1alpha1.AddToScheme,
 		Status:      []client.Object{cats.New()},
-		Indexed:     []client.Object{pods.New(), &v1alpha1.ControllerRevision{}},
+		Indexed:     []client.Object{pods.New(), configs.New(), &v1alpha1.ControllerRevision{}},
 	}
 	cat := fakeserver.Of(cats.Kind)
 	cat.SetNamespace("default")
@@ -109,7 +116,7 @@ func newPasses(t testing.TB, spec string) *passes {
 func (p *passes) start(s *settings) {
 	env := &host.Environment{Client: p.Server, Live: p.Server, Recorder: p.events, Clock: p.clock, Encoder: hook.NewEncoder(0)}
 	p.r = newReconciler(env, s, ownership.NewLedger(nil))
-	p.r.cache = p.Raw // the cache is what is stored, so that only live reads are requests
+	p.r.cache, p.r.keeper.Cache = p.Raw, p.Raw // the cache is what is stored, so that only live reads are requests
 	p.r.sync, p.r.related, p.r.resync = asking{p, hook.Sync}, nothing{}, &resyncing{p}
 	if s.finalizes {
 		p.r.finalize = asking{p, hook.Finalize}

@@ -41,7 +41,10 @@ type observed struct {
 func (r *reconciler) gather(ctx context.Context, parent *unstructured.Unstructured, m *memory) (*observed, error) {
 	o := &observed{parent: parent, memory: m, children: map[record.Child]*unstructured.Unstructured{}}
 	o.ending = parent.GetDeletionTimestamp() != nil || !r.matches(parent)
-	var err error
+	err := r.share(ctx, parent, m)
+	if err != nil {
+		return nil, err
+	}
 	if o.selector, err = r.format.ChildSelector(parent); err != nil {
 		return nil, &faultError{Reason: "InvalidSelector", Err: err}
 	}
@@ -150,7 +153,7 @@ func (r *reconciler) gatherRevisions(ctx context.Context, o *observed) (*revisio
 	if claimer.Lost {
 		return nil, fmt.Errorf("%w: a revision changed while it was being adopted or released", ownership.ErrStale)
 	}
-	return newLog(r.format, r.revisions, o.parent, claimed, func(name string) bool { return o.memory.taken[name] })
+	return newLog(r.format, r.revisions, o.parent, claimed, r.declares, func(name string) bool { return o.memory.taken[name] })
 }
 
 // names are those that a parent wants for its children.

@@ -1,11 +1,13 @@
 package composite
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 
@@ -25,6 +27,15 @@ type entry struct {
 	revision revision.Revision
 	// claims are the children that belong to it; stored are those that it says. They differ after a move that was cut off.
 	claims, stored *record.Claims
+	// foreign are children of kinds that the controller does not declare: another controller of the same parents rolls them.
+	foreign *record.Claims
+}
+
+func newEntry(o *v1alpha1.ControllerRevision, r revision.Revision, ours func(schema.GroupKind) bool) *entry {
+	e := &entry{object: o, revision: r}
+	e.stored, e.foreign = record.ReadClaims(o.Children).Split(ours)
+	e.claims = e.stored.Clone()
+	return e
 }
 
 // revisionLog is the log of one parent, as a pass sees it.
@@ -45,17 +56,22 @@ type revisionLog struct {
 	reason   string
 	// unreadable are revisions that nothing can be made from.
 	unreadable []revision.Revision
+	// full says that newest cannot get a higher number than the others: somebody gave one of them the highest.
+	full bool
 	// duplicates hold what another one holds as well.
 	duplicates []duplicate
+	// held and foreignHeld are the children that the revision which was the newest says are held at older ones: ours, and
+	// those of kinds that the controller does not declare.
+	held, foreignHeld record.Held
 }
 
 // duplicate is a revision of which somebody made a copy, or the copy. What belongs to it belongs to of.
 type duplicate struct{ entry, of *entry }
 
-// newLog resolves a parent against its stored revisions. taken says which names others have. An error that wraps ownership.ErrStale
-// says that the parent was read too early.
+// newLog resolves a parent against its stored revisions. ours says which kinds the controller declares, taken which names
+// others have. An error that wraps ownership.ErrStale says that the parent was read too early.
 func newLog(f *record.Format, decoded *revisionCache, parent *unstructured.Unstructured, stored []*v1alpha1.ControllerRevision,
-	taken func(name string) bool,
+	ours func(schema.GroupKind) bool, taken func(name string) bool,
 ) (*revisionLog, error) {
 	l := &revisionLog{}
 	var err error
@@ -66,10 +82,14 @@ func newLog(f *record.Format, decoded *revisionCache, parent *unstructured.Unstr
 		return nil, err
 	}
 	for _, o := range stored {
-		claims := record.ReadClaims(o.Children)
-		l.entries = append(l.entries, &entry{object: o, revision: decoded.read(f, o), claims: claims.Clone(), stored: claims})
+		l.entries = append(l.entries, newEntry(o, decoded.read(f, o), ours))
 	}
 	slices.SortFunc(l.entries, func(a, b *entry) int { return revision.Older(a.revision, b.revision) })
+	if n := len(l.entries); n > 0 { // only that of the last pass is kept up to date
+		all := record.ReadHeld(l.entries[n-1].object)
+		l.held = all.Only(ours)
+		l.foreignHeld = all.Only(func(kind schema.GroupKind) bool { return !ours(kind) })
+	}
 	if err := l.resolve(f, parent, taken); err != nil {
 		return nil, err
 	}
@@ -83,11 +103,11 @@ func newLog(f *record.Format, decoded *revisionCache, parent *unstructured.Unstr
 }
 
 // settle gives a child that two revisions claim to the newer one, by the numbers that are stored: a revision that the parent
-// goes back to was not the newer one when the child was moved. Metacontroller's have no numbers; of those, the one that the
-// parent asks for is.
+// goes back to was not the newer one when the child was moved. Metacontroller's have no numbers, and somebody may have given
+// one the highest that there is; then the one that the parent asks for is the newer one.
 func (l *revisionLog) settle() {
 	var claims []*record.Claims
-	if l.newest.object != nil && l.newest.object.Revision == 0 {
+	if l.newest.object != nil && (l.newest.object.Revision == 0 || l.full) {
 		claims = append(claims, l.newest.claims)
 	}
 	for _, e := range slices.Backward(l.entries) {
@@ -113,6 +133,7 @@ func (l *revisionLog) resolve(f *record.Format, parent *unstructured.Unstructure
 		return fmt.Errorf("%w: %s", ownership.ErrStale, found.Reason)
 	}
 	l.kind, l.reason, l.number, l.stamp, l.unreadable = found.Kind, found.Reason, found.Number, found.Stamp, found.Undecodable
+	l.full = found.Full != nil
 	l.number = max(1, l.number) // Metacontroller's revisions have none
 	entryOf := func(r revision.Revision) *entry {
 		return l.entries[slices.IndexFunc(l.entries, func(e *entry) bool { return e.revision.UID == r.UID })]
@@ -125,7 +146,10 @@ func (l *revisionLog) resolve(f *record.Format, parent *unstructured.Unstructure
 		return nil
 	}
 	name, probe := f.FreeName(parent.GetUID(), l.snapshot, func(name string) bool { return taken(name) || l.entry(name) != nil })
-	l.newest = &entry{revision: revision.Revision{Name: name, Snapshot: l.snapshot}, claims: &record.Claims{}, stored: &record.Claims{}}
+	l.newest = &entry{
+		revision: revision.Revision{Name: name, Snapshot: l.snapshot},
+		claims:   &record.Claims{}, stored: &record.Claims{}, foreign: &record.Claims{},
+	}
 	l.probe = probe
 	return nil
 }
@@ -140,19 +164,37 @@ func (l *revisionLog) entry(name string) *entry {
 	return nil
 }
 
-// claimed says which revision each child belongs to. What belongs to one that cannot be read belongs to none: nothing can
-// be made from it.
-func (l *revisionLog) claimed() map[record.Child]string {
-	out := map[record.Child]string{}
+// claimed says which revision each child belongs to, and of revisions from which nothing can be made what is wrong with
+// them. A revision may be gone, and the newest one still knows what it held.
+func (l *revisionLog) claimed() (claims map[record.Child]string, lost map[string]string) {
+	claims, lost = map[record.Child]string{}, map[string]string{}
 	for _, e := range l.entries {
 		if e.revision.Snapshot == nil && e != l.newest {
-			continue
+			lost[e.revision.Name] = fmt.Sprintf("which cannot be read (%v)", unreadable(e.revision))
 		}
 		for _, c := range e.claims.Sorted() {
-			out[c] = e.revision.Name
+			claims[c] = e.revision.Name
 		}
 	}
-	return out
+	for name, children := range l.held {
+		if name != "" && l.entry(name) == nil {
+			lost[name] = "which is gone, or is not this parent's any more"
+		}
+		for _, c := range children.Sorted() {
+			if _, known := claims[c]; !known {
+				claims[c] = name
+			}
+		}
+	}
+	return claims, lost
+}
+
+// unreadable says what is wrong with a revision that has no snapshot, without its name.
+func unreadable(r revision.Revision) error {
+	if err, ok := errors.AsType[*revision.UndecodableError](r.Err); ok {
+		return err.Err
+	}
+	return r.Err
 }
 
 // revisionWrite is what one revision is to become.
@@ -161,12 +203,19 @@ type revisionWrite struct {
 	// number and children are what it is to hold.
 	number   int64
 	children *record.Claims
+	// held is what the newest revision is to say of children that are held at others: nil leaves what it says.
+	held *string
+}
+
+// stored are the claims of a write as the revision holds them, those of other controllers included.
+func (w revisionWrite) stored() []v1alpha1.ControllerRevisionChildren {
+	return w.children.Union(w.entry.foreign).Stored()
 }
 
 // writes returns what is to be stored before children are touched, newest first, so that a child is never in none. claims
-// are those of a plan. What older revisions no longer have waits until tidy: the newer one counts until then, and a
-// rollout costs one write a pass and not two.
-func (l *revisionLog) writes(claims map[record.Child]string, tidy bool) []revisionWrite {
+// and held are those of a plan. What older revisions no longer have waits until tidy: the newer one counts until then, and
+// a rollout costs one write a pass and not two.
+func (l *revisionLog) writes(claims map[record.Child]string, held record.Held, tidy bool) []revisionWrite {
 	of := map[string]*record.Claims{}
 	for c, name := range claims {
 		if of[name] == nil {
@@ -181,8 +230,11 @@ func (l *revisionLog) writes(claims map[record.Child]string, tidy bool) []revisi
 		return &record.Claims{}
 	}
 	var out []revisionWrite
-	if w := (revisionWrite{l.newest, l.number, claimsOf(l.newest)}); l.newest.object == nil || l.newest.revision.Number != l.number ||
-		!w.children.Equal(l.newest.stored) {
+	w := revisionWrite{entry: l.newest, number: l.number, children: claimsOf(l.newest)}
+	if text := held.With(l.foreignHeld).Annotation(); text != l.newest.says(record.HeldAnnotation) {
+		w.held = &text
+	}
+	if l.newest.object == nil || l.newest.revision.Number != l.number || w.held != nil || !w.children.Equal(l.newest.stored) {
 		out = append(out, w)
 	}
 	if !tidy {
@@ -194,7 +246,7 @@ func (l *revisionLog) writes(claims map[record.Child]string, tidy bool) []revisi
 		if e == l.newest || c.Equal(e.stored) || e.revision.Deleting {
 			continue
 		}
-		w := revisionWrite{e, e.revision.Number, c}
+		w := revisionWrite{entry: e, number: e.revision.Number, children: c}
 		if c.Within(e.stored) {
 			poorer = append(poorer, w)
 		} else {
@@ -209,13 +261,13 @@ func (l *revisionLog) writes(claims map[record.Child]string, tidy bool) []revisi
 func (l *revisionLog) surplus(claims map[record.Child]string, limit int) []*entry {
 	live := slices.Collect(maps.Values(claims))
 	for _, e := range l.entries {
-		if e.stored.Len() > 0 {
+		if e.stored.Len()+e.foreign.Len() > 0 {
 			live = append(live, e.revision.Name) // it still says so
 		}
 	}
 	var out []*entry
 	for _, d := range l.duplicates {
-		if d.entry.stored.Len() == 0 && !d.entry.revision.Deleting {
+		if d.entry.stored.Len()+d.entry.foreign.Len() == 0 && !d.entry.revision.Deleting {
 			out = append(out, d.entry)
 		}
 	}
@@ -229,6 +281,14 @@ func (l *revisionLog) surplus(claims map[record.Child]string, limit int) []*entr
 		out = append(out, l.entry(pruned.Name))
 	}
 	return out
+}
+
+// says returns an annotation of a stored revision, empty if there is none.
+func (e *entry) says(annotation string) string {
+	if e.object == nil {
+		return ""
+	}
+	return e.object.Annotations[annotation]
 }
 
 // original returns the revision of which e is a duplicate, nil if it is none.

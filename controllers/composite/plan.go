@@ -21,15 +21,21 @@ import (
 type plan struct {
 	// claims says which revision each child of a rolling kind belongs to from now on. It is stored before any child is
 	// touched.
-	claims  map[record.Child]string
-	creates []creation
-	updates []update
-	deletes []deletion
+	claims map[record.Child]string
+	// held are the children that partition or paused keep at another revision than the newest, and stranded those of them
+	// whose revision is lost. Those are left as they are, and not made again.
+	held     record.Held
+	stranded []stranded
+	creates  []creation
+	updates  []update
+	deletes  []deletion
 	// waits says what the rollout waits for, in the order of the hook's answer.
 	waits []rollout.Wait
 	// total counts the children that are wanted, updated those that are what the newest revision asks for, and serving
 	// those that pass their checks.
 	total, updated, serving int
+	// untold says of which children nobody can tell whether they are what is wanted. They stay as they are.
+	untold []error
 	// again is when to look again although nothing happened; zero means never.
 	again time.Duration
 	// asks are the older revisions whose answers are needed and not there. While there are any, nothing else in the plan
@@ -61,6 +67,15 @@ type deletion struct {
 	reason   string
 }
 
+// stranded is a child that is held at a revision from which nothing can be made, for that reason. The revision is empty
+// if none says that the child is its own.
+type stranded struct {
+	key              record.Child
+	revision, reason string
+	// missing says that the child is not there.
+	missing bool
+}
+
 // writes reports whether any child is written.
 func (p *plan) writes() bool { return len(p.creates) > 0 || p.replaces() }
 
@@ -85,15 +100,23 @@ type planner struct {
 	*plan
 
 	sets sets
+	// guarded are the children that partition or paused keep at their revision.
+	guarded map[record.Child]bool
 }
 
 // makePlan plans one pass.
 func makePlan(f facts) (*plan, error) {
-	p := &planner{facts: f, plan: &plan{claims: map[record.Child]string{}}, sets: sets{}}
+	p := &planner{facts: f, plan: &plan{claims: map[record.Child]string{}, held: record.Held{}}, sets: sets{}}
+	for _, key := range p.newestAnswer().order {
+		if s := p.strategies[key.GroupKind]; s.method.Rolling() {
+			p.sets.add(key, s)
+		}
+	}
+	p.guarded = p.sets.guarded()
 	for _, key := range p.newestAnswer().order {
 		p.total++
 		if p.strategies[key.GroupKind].method.Rolling() {
-			p.claims[key] = p.belongs(key)
+			p.claim(key)
 		}
 		p.visit(key)
 	}
@@ -106,21 +129,34 @@ func makePlan(f facts) (*plan, error) {
 
 func (p *planner) newestAnswer() wanted { return p.answers[p.newest] }
 
-// belongs returns the revision of a child of a rolling kind: the one that claims it. A child that none claims, or that its
-// revision does not want, belongs to the newest; one that is already what the newest asks for moves there at once.
+// claim notes to which revision a child of a rolling kind belongs.
+func (p *planner) claim(key record.Child) {
+	name := p.belongs(key)
+	if p.claims[key] = name; name != p.newest && p.guarded[key] {
+		p.held.Add(name, key)
+	}
+}
+
+// belongs returns the revision of a child of a rolling kind: the one that claims it, or none for a child that is there and
+// that none claims. One that is already what the newest asks for moves there at once. One that is missing and that none
+// claims, or that its revision does not want, belongs to the newest.
 //
 // What an older revision wants is only looked at for a child that has to be made from it, or kept at it. So a rollout in
 // which nothing is lost asks about the newest revision only.
 func (p *planner) belongs(key record.Child) string {
-	name, ok := p.claimed[key]
-	if !ok || name == p.newest {
-		return p.newest
-	}
+	name, claimed := p.claimed[key]
 	child := p.observed[key]
-	if child != nil && p.same(child, p.newestAnswer().objects[key]) {
+	switch {
+	case claimed && name == p.newest, !claimed && child == nil:
 		return p.newest
-	}
-	if child != nil && !p.strategies[key.GroupKind].holds() {
+	case child != nil && p.same(child, p.newestAnswer().objects[key]):
+		return p.newest
+	case !claimed, p.isLost(name):
+		if child == nil && !p.guarded[key] {
+			return p.newest // nothing else can be made, and that is where it was to go
+		}
+		return name
+	case child != nil && !p.strategies[key.GroupKind].holds():
 		return name
 	}
 	old, known := p.answers[name]
@@ -132,6 +168,22 @@ func (p *planner) belongs(key record.Child) string {
 		return p.newest
 	}
 	return name
+}
+
+// isLost reports whether nothing can be made from a revision: it is gone, it cannot be read, or nobody knows which it is.
+func (p *planner) isLost(revision string) bool {
+	_, lost := p.lost[revision]
+	return lost || revision == ""
+}
+
+// strand notes a child that is held at a revision that is lost, and reports whether it is one.
+func (p *planner) strand(key record.Child) bool {
+	name := p.claims[key]
+	if !p.guarded[key] || !p.isLost(name) {
+		return false
+	}
+	p.stranded = append(p.stranded, stranded{key, name, p.lost[name], p.observed[key] == nil})
+	return true
 }
 
 func (p *planner) ask(revision string) {
@@ -149,20 +201,16 @@ func (p *planner) source(key record.Child) (revision string, object *unstructure
 	return revision, p.answers[revision].objects[key]
 }
 
-// visit plans for one child that is wanted.
+// visit plans for one child that is wanted, as far as the rollout does not.
 func (p *planner) visit(key record.Child) {
 	s, child := p.strategies[key.GroupKind], p.observed[key]
 	switch {
+	case s.method.Rolling() && p.strand(key):
 	case child == nil:
 		revision, object := p.source(key)
 		p.creates = append(p.creates, creation{key, object, revision, "revision " + revision})
-	case s.method.Rolling():
-	default:
+	case !s.method.Rolling():
 		p.settle(key, s, child)
-		return
-	}
-	if s.method.Rolling() {
-		p.sets.add(key, s)
 	}
 }
 
@@ -178,6 +226,9 @@ func (p *planner) settle(key record.Child, s strategy, child *unstructured.Unstr
 		p.updated++
 		return
 	}
+	if p.unknown(key, child, object) != "" {
+		return
+	}
 	const differs = "it is not what is wanted"
 	switch {
 	case child.GetDeletionTimestamp() != nil: // it is replaced once it is gone
@@ -188,6 +239,20 @@ func (p *planner) settle(key record.Child, s strategy, child *unstructured.Unstr
 	default:
 		p.waits = append(p.waits, rollout.Wait{Unit: key.String(), Reason: "the method is OnDelete, so it is updated when somebody deletes it"})
 	}
+}
+
+// unknown returns why nobody can tell whether a child is what is wanted, empty if somebody can. It is waited for.
+func (p *planner) unknown(key record.Child, child, object *unstructured.Unstructured) string {
+	if p.facts.untold == nil {
+		return ""
+	}
+	why := p.facts.untold(child, object)
+	if why == nil {
+		return ""
+	}
+	p.plan.untold = append(p.plan.untold, why)
+	p.waits = append(p.waits, rollout.Wait{Unit: key.String(), Reason: why.Error()})
+	return why.Error()
 }
 
 // surplus plans the end of the children that nobody wants any more.
@@ -213,6 +278,8 @@ func (p *plan) condition(newest string) (status, reason, message string) {
 	switch {
 	case p.complete():
 		return "True", "OnLatestRevision", "latest ControllerRevision: " + newest
+	case len(p.stranded) > 0:
+		return "False", revisionLost, p.strandedMessage()
 	case len(p.updates) > 0:
 		return "False", "RolloutProgressing", fmt.Sprintf("updating %s", p.updates[0].key)
 	case len(p.deletes) > 0:
@@ -223,4 +290,26 @@ func (p *plan) condition(newest string) (status, reason, message string) {
 		return "False", "RolloutWaiting", p.waits[0].Unit + ": " + p.waits[0].Reason
 	}
 	return "False", "RolloutWaiting", fmt.Sprintf("%d of %d children are updated, %d pass their checks", p.updated, p.total, p.serving)
+}
+
+// revisionLost is the reason of the condition Updated while children are held at a revision from which nothing can be made.
+const revisionLost = "RevisionLost"
+
+// strandedMessage says which child is held at what, and what a person can do about it.
+func (p *plan) strandedMessage() string {
+	first := p.stranded[0]
+	who, does, held := first.key.String(), "is", "it"
+	if more := len(p.stranded) - 1; more > 0 {
+		who, does, held = fmt.Sprintf("%s and %d more", who, more), "are", "they"
+	}
+	at := "although no revision says what it was made from"
+	if first.revision != "" {
+		at = fmt.Sprintf("at ControllerRevision %s, %s", first.revision, first.reason)
+	}
+	left := held + " " + does + " left alone"
+	if i := slices.IndexFunc(p.stranded, func(s stranded) bool { return s.missing }); i >= 0 {
+		left = fmt.Sprintf("%s is missing and is not made from another revision", p.stranded[i].key)
+	}
+	return fmt.Sprintf("%s %s held by partition or paused, %s; %s. To go on, restore that ControllerRevision, "+
+		"or lower partition and end the pause so that the newest revision takes its place", who, does, at, left)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/history/record"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -42,7 +43,7 @@ func (r *reconciler) record(ctx context.Context, o *observed, d *decision) error
 		}
 	}
 	if o.log != nil && o.log.kind == revision.Rollback && len(d.revisions) > 0 {
-		r.recorder.Eventf(o.parent, nil, corev1.EventTypeNormal, "RolledBack", "Record", "%s", o.log.reason)
+		o.memory.pass.Normal(nil, "RolledBack", "Record", "%s", o.log.reason)
 	}
 	return nil
 }
@@ -54,7 +55,10 @@ func (r *reconciler) createRevision(ctx context.Context, o *observed, w revision
 	if err != nil {
 		return &faultError{Reason: "RevisionFailed", Err: err}
 	}
-	object.Children = w.children.Stored()
+	object.Children = w.stored()
+	if w.held != nil {
+		object.Annotations[record.HeldAnnotation] = *w.held
+	}
 	name := object.Name
 	how, err := r.revisionWriter.Create(ctx, o.parent, object, func(found client.Object) bool {
 		stored, ok := found.(*v1alpha1.ControllerRevision)
@@ -81,17 +85,25 @@ func (r *reconciler) createRevision(ctx context.Context, o *observed, w revision
 func (r *reconciler) updateRevision(ctx context.Context, o *observed, w revisionWrite) error {
 	stored := w.entry.object
 	metadata := map[string]any{"uid": stored.UID, "resourceVersion": stored.ResourceVersion}
-	children := w.children.Stored()
+	children := w.stored()
 	if children == nil {
 		children = []v1alpha1.ControllerRevisionChildren{} // null would remove the field, and mean the same
 	}
 	body := map[string]any{"metadata": metadata, "children": children}
+	annotations := map[string]any{}
 	if w.number != stored.Revision {
 		body["revision"] = w.number
-		metadata["annotations"] = map[string]string{
-			history.ParentUIDAnnotation:        string(o.log.stamp.ParentUID),
-			history.ParentGenerationAnnotation: strconv.FormatInt(o.log.stamp.Generation, 10),
+		annotations[history.ParentUIDAnnotation] = string(o.log.stamp.ParentUID)
+		annotations[history.ParentGenerationAnnotation] = strconv.FormatInt(o.log.stamp.Generation, 10)
+	}
+	if w.held != nil {
+		annotations[record.HeldAnnotation] = *w.held
+		if *w.held == "" {
+			annotations[record.HeldAnnotation] = nil
 		}
+	}
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
 	}
 	raw, err := json.Marshal(body)
 	if err != nil {

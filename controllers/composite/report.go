@@ -16,9 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file writes the status of parents, and events: what the hook said, how far the rollout is, and what went wrong. It
@@ -50,7 +52,7 @@ type statusMemory struct {
 func (r *reconciler) report(ctx context.Context, o *observed, d *decision) (time.Duration, error) {
 	rolled := r.rolls && o.log != nil
 	status, reason, message := d.plan.condition(d.newest)
-	wantedStatus := statusOf(ownStatus(o.parent, d.answer.Status, r.builtin), o.parent.GetGeneration(), rolled, status, reason, message)
+	wantedStatus := r.statusFor(o.parent, o.memory, d.answer.Status, o.parent.GetGeneration(), rolled, status, reason, message)
 	var again time.Duration
 	if rolled {
 		again = r.announce(o, reason, message)
@@ -59,17 +61,33 @@ func (r *reconciler) report(ctx context.Context, o *observed, d *decision) (time
 		return again, nil
 	}
 	m := &o.memory.status
-	urgent := o.newGeneration() || rolled && status != updatedIs(o.parent)
-	if early := m.at.Add(statusEvery).Sub(r.clock.Now()); early > 0 && !urgent {
+	urgent := o.newGeneration() || rolled && isUpdated(wantedStatus) != updatedIs(o.parent)
+	every := statusEvery
+	if len(o.memory.sharers) > 0 && apply.Equal(m.sent, wantedStatus) {
+		every = contestedEvery
+	}
+	if early := m.at.Add(every).Sub(r.clock.Now()); early > 0 && !urgent {
 		return soonest(again, early), nil // also of a hook that counts its calls, which would be called for each write
 	}
-	if err := r.writeStatus(ctx, o.parent, o.memory, wantedStatus); err != nil {
+	if _, err := r.writeStatus(ctx, o.parent, o.memory, wantedStatus); err != nil {
 		return 0, err
 	}
 	if o.log != nil {
 		r.reportUnreadable(o)
 	}
 	return again, nil
+}
+
+// statusFor returns the status that a parent is to have: see statusOf. said is the hook's part of it.
+func (r *reconciler) statusFor(parent *unstructured.Unstructured, m *memory, said map[string]any, generation int64,
+	rolled bool, status, reason, message string,
+) map[string]any {
+	if len(m.sharers) == 0 {
+		return statusOf(ownStatus(parent, said, r.builtin), generation, rolled, status, reason, message)
+	}
+	s := sharing{r.name, m.sharers}
+	status, reason, message = s.updated(parent, status, reason, message)
+	return statusOf(s.own(parent, said), generation, rolled, status, reason, message)
 }
 
 // announce sends an event when a rollout stands still, and when it is over after that. Progress, and the wait for a child
@@ -80,19 +98,24 @@ func (r *reconciler) announce(o *observed, reason, message string) time.Duration
 	if reason == "RolloutProgressing" || text == m.event || reason == "OnLatestRevision" && m.event == "" {
 		return 0
 	}
+	if reason == revisionLost { // nobody but a person can mend it
+		m.event = text
+		o.memory.pass.Warn(nil, reason, "Roll", "%s", message)
+		return 0
+	}
 	if left := o.memory.quiet.Add(standstill).Sub(r.clock.Now()); reason == "RolloutWaiting" && left > 0 {
 		return left
 	}
 	if m.event = text; reason == "OnLatestRevision" {
 		m.event = "" // the next rollout is not a part of this story
 	}
-	r.recorder.Eventf(o.parent, nil, corev1.EventTypeNormal, reason, "Roll", "%s", message)
+	o.memory.pass.Normal(nil, reason, "Roll", "%s", message)
 	return 0
 }
 
 func (r *reconciler) reportUnreadable(o *observed) {
 	for _, u := range o.log.unreadable {
-		r.recorder.Eventf(o.parent, nil, corev1.EventTypeWarning, "UnreadableRevision", "Resolve",
+		o.memory.pass.Warn(nil, "UnreadableRevision", "Resolve",
 			"%v; it is kept, and nothing is made from it", u.Err)
 	}
 }
@@ -129,13 +152,19 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 	if fault, ok := errors.AsType[*hook.Error](failed); ok {
 		reason = string(fault.Reason)
 	}
+	if held, ok := errors.AsType[*children.HeldError](failed); ok && message == firstLine(held) {
+		reason = held.Reason
+	}
 	if _, ok := errors.AsType[*taken.Error](failed); ok {
 		reason = "ChildExists"
 	}
 	waits, waiting := taken.Only(failed)
 	if text := reason + message; !waiting || text != m.status.event {
 		m.status.event = text
-		r.recorder.Eventf(parent, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", message) // repeats are counted
+		m.pass.Warn(nil, "SyncError", "Sync", "Sync error: %s", message) // repeats are counted
+	}
+	if r.hasNoStatus(failed) {
+		return reconcile.Result{}, failed
 	}
 	if err := r.writeFailure(ctx, parent, m, reason, message); err != nil {
 		failed, waiting = errors.Join(failed, err), false
@@ -180,16 +209,16 @@ func (r *reconciler) writeFailure(ctx context.Context, parent *unstructured.Unst
 	said, _, _ := unstructured.NestedMap(parent.Object, "status")
 	at, _, _ := unstructured.NestedInt64(parent.Object, "status", "observedGeneration")
 	if d := m.decided; d != nil { // the hook has answered, and what could be done was
-		said, at = ownStatus(parent, d.answer.Status, r.builtin), parent.GetGeneration()
+		said, at = d.answer.Status, parent.GetGeneration()
 	}
-	status := statusOf(said, at, true, "False", reason, message)
+	status := r.statusFor(parent, m, said, at, true, "False", reason, message)
 	if at == 0 {
 		delete(status, "observedGeneration") // nothing was acted on yet
 	}
 	if !o.statusDiffers(status) {
 		return nil
 	}
-	if err := r.writeStatus(ctx, parent, m, status); !errors.Is(err, ownership.ErrStale) {
+	if _, err := r.writeStatus(ctx, parent, m, status); !errors.Is(err, ownership.ErrStale) {
 		return err
 	}
 	return nil
@@ -202,44 +231,61 @@ func firstLine(err error) string {
 }
 
 // writeStatus stores a status. It is fenced by the resource version: what is said of an older read of the parent never
-// replaces what is said of a newer one (S2).
-func (r *reconciler) writeStatus(ctx context.Context, parent *unstructured.Unstructured, m *memory, status map[string]any) error {
+// replaces what is said of a newer one (S2). It returns the parent as it is then.
+func (r *reconciler) writeStatus(
+	ctx context.Context, parent *unstructured.Unstructured, m *memory, status map[string]any,
+) (*unstructured.Unstructured, error) {
 	out := &unstructured.Unstructured{Object: make(map[string]any, len(parent.Object))}
 	maps.Copy(out.Object, parent.Object)
 	out.Object["status"] = status
 	patch := client.MergeFromWithOptions(parent, client.MergeFromWithOptimisticLock{})
 	body, err := patch.Data(out)
 	if err != nil {
-		return fmt.Errorf("encode the status of %s: %w", ownership.Describe(parent), err)
+		return nil, fmt.Errorf("encode the status of %s: %w", ownership.Describe(parent), err)
 	}
 	answer := ownership.Blank(parent).(*unstructured.Unstructured) //nolint:forcetypeassert // Blank returns the type that it is given
 	err = r.client.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), body))
 	switch {
 	case apierrors.IsConflict(err):
-		return fmt.Errorf("%w: %w", ownership.ErrStale, err)
+		return nil, fmt.Errorf("%w: %w", ownership.ErrStale, err)
 	case apierrors.IsNotFound(err):
-		return r.noStatus(ctx, parent, err)
+		return nil, r.noStatus(ctx, parent, err)
 	case err != nil:
-		return fmt.Errorf("write the status of %s: %w", ownership.Describe(parent), err)
+		return nil, fmt.Errorf("write the status of %s: %w", ownership.Describe(parent), err)
 	}
 	got, _, _ := unstructured.NestedMap(answer.Object, "status")
 	m.status.at, m.status.sent, m.status.got = r.clock.Now(), status, got
-	current, _, _ := unstructured.NestedMap(parent.Object, "status")
+	current, has, _ := unstructured.NestedMap(parent.Object, "status")
 	if m.told == parent.GetResourceVersion() || m.own == parent.GetResourceVersion() {
-		if m.own = ""; apply.Equal(hookPart(current), hookPart(got)) {
-			m.own = answer.GetResourceVersion() // the hook has said all of it
+		first := !has && m.decided != nil && m.decided.answer.StatusPresence == hook.Given // {} is a status to a hook, too
+		if m.own = ""; r.ignoreStatus || !first && apply.Equal(hookPart(current), hookPart(got)) {
+			m.own = answer.GetResourceVersion() // the hook has said all of it, or does not care
 		}
 	}
-	r.ledger.Wrote(parent.GetUID(), r.parent.Resource.GroupResource(), answer)
-	return nil
+	m.pass.Stated(answer)
+	return answer, nil
 }
+
+// noStatusSubresource is the reason of a parent whose resource has no status subresource. The parent cannot say so itself;
+// its controller can.
+const noStatusSubresource = "NoStatusSubresource"
 
 // noStatus tells a parent that is gone from a resource without the status subresource, in Metacontroller's words.
 func (r *reconciler) noStatus(ctx context.Context, parent *unstructured.Unstructured, notFound error) error {
 	if _, err := ownership.Reread(ctx, r.live, parent); err != nil {
 		return err
 	}
-	return &faultError{Reason: "SyncError", Err: fmt.Errorf(
-		"%s does not have subresource 'Status' enabled, so that nobody can be told what became of its parents: %w",
-		r.parent.Resource.GroupResource(), notFound)}
+	return &faultError{Reason: noStatusSubresource, Err: fmt.Errorf(
+		"%s does not have subresource 'Status' enabled, so that nobody can be told what became of its parents: "+
+			"set subresources.status in its CRD (%w)", r.parent.Resource.GroupResource(), notFound)}
+}
+
+// hasNoStatus reports whether a parent of that resource cannot be told anything, and tells its controller instead.
+func (r *reconciler) hasNoStatus(err error) bool {
+	fault, ok := errors.AsType[*faultError](err)
+	if !ok || fault.Reason != noStatusSubresource {
+		return false
+	}
+	r.recorder.Eventf(r.declared, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", pass.Cut(firstLine(err), pass.MaxNote))
+	return true
 }

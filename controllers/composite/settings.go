@@ -22,8 +22,9 @@ const finalizerPrefix = "metacontroller.io/compositecontroller-"
 
 // settings are what one CompositeController asks for. Nothing changes them: a new spec is a new value.
 type settings struct {
-	// name is that of the CompositeController.
-	name string
+	// name is that of the CompositeController, declared is all of it.
+	name     string
+	declared *v1alpha1.CompositeController
 	// parent is the resource of the parents, selector narrows them.
 	parent   host.Resource
 	selector labels.Selector
@@ -51,6 +52,7 @@ func read(cc *v1alpha1.CompositeController, resources host.Resources) (*settings
 	spec := &cc.Spec
 	s := &settings{
 		name:         cc.Name,
+		declared:     cc,
 		selector:     labels.Everything(),
 		strategies:   map[schema.GroupKind]strategy{},
 		generate:     spec.GenerateSelector != nil && *spec.GenerateSelector,
@@ -63,7 +65,7 @@ func read(cc *v1alpha1.CompositeController, resources host.Resources) (*settings
 	if s.format, err = record.NewFormat(spec); err != nil {
 		return nil, err
 	}
-	if s.parent, err = host.Declared(resources, spec.ParentResource.APIVersion, spec.ParentResource.Resource); err != nil {
+	if s.parent, err = host.DeclaredParent(resources, spec.ParentResource.APIVersion, spec.ParentResource.Resource); err != nil {
 		return nil, fmt.Errorf("spec.parentResource: %w", err)
 	}
 	s.builtin = scheme.Scheme.Recognizes(s.parent.Kind)
@@ -85,14 +87,19 @@ func read(cc *v1alpha1.CompositeController, resources host.Resources) (*settings
 		s.strategies[kind] = strategyOf(child.UpdateStrategy)
 		s.rolls = s.rolls || s.strategies[kind].method.Rolling()
 	}
-	// Metacontroller records the parents whose children are rolled. Whoever says what a revision is to hold wants some, too.
-	s.recorded = s.rolls || spec.ParentResource.RevisionHistory != nil
+	s.recorded = recorded(spec, s.parent.Namespaced)
 	return s, nil
 }
 
 // matches reports whether an object is one of the controller's parents.
 func (s *settings) matches(parent *unstructured.Unstructured) bool {
 	return s.selector.Matches(labels.Set(parent.GetLabels()))
+}
+
+// declares reports whether children may be of a kind.
+func (s *settings) declares(kind schema.GroupKind) bool {
+	_, ok := s.strategies[kind]
+	return ok
 }
 
 // finalized reports whether a parent has the controller's finalizer.

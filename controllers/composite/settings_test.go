@@ -34,3 +34,23 @@ func TestRevisionsAreNobodys(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoHasRevisions: whose children are rolled. Others have them where a history is asked for, and there is a place for it.
+func TestWhoHasRevisions(t *testing.T) {
+	for spec, want := range map[string]bool{
+		"parentResource: {apiVersion: example.com/v1, resource: cats}":                                                               false,
+		"parentResource: {apiVersion: example.com/v1, resource: cats, revisionHistory: {fieldPaths: [spec]}}":                        true,
+		"parentResource: {apiVersion: example.com/v1, resource: globals, revisionHistory: {fieldPaths: [spec]}}":                     false,
+		"parentResource: {apiVersion: example.com/v1, resource: globals, revisionHistory: {fieldPaths: [spec], namespace: history}}": true,
+		"parentResource: {apiVersion: example.com/v1, resource: globals}\n" +
+			"childResources: [{apiVersion: v1, resource: pods, updateStrategy: {method: RollingInPlace}}]": true,
+	} {
+		cc := &v1alpha1.CompositeController{}
+		must(t, yaml.UnmarshalStrict([]byte(spec), &cc.Spec))
+		s, err := read(cc, served{})
+		must(t, err)
+		if s.recorded != want {
+			t.Errorf("%s: %t", spec, s.recorded)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/history/record"
 )
 
@@ -38,7 +39,7 @@ func (p *plan) awaits() []awaited {
 	}
 	for _, d := range p.deletes {
 		a := awaited{key: d.key}
-		if d.instead == nil || !goesAtOnce(d.observed) {
+		if d.instead == nil || !children.GoesAtOnce(d.observed) {
 			a.gone = d.observed.GetUID()
 		}
 		out = append(out, a)

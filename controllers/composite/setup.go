@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -16,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
-	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/queue"
 )
 
@@ -32,8 +31,7 @@ const Name = "composite"
 
 // Sizes of the memories of one hosted controller, in entries. What does not fit is made again.
 const (
-	memoSize     = 16384
-	servedSize   = 4096
+	childrenSize = 16384
 	revisionSize = 8192
 )
 
@@ -45,18 +43,25 @@ func Setup(mgr ctrl.Manager, o host.Options) error {
 		return err
 	}
 	return host.Supervise(mgr, env, Name, func(ctx context.Context, cc *v1alpha1.CompositeController) (*host.Controller, error) {
-		return Build(ctx, env, cc)
+		return build(ctx, env, cc, othersIn(mgr.GetCache()))
 	})
 }
 
 // Build makes the controller of the parents of cc. [Setup] does so for each CompositeController there is; call it to run one
 // without a manager that hosts others. The errors are for the condition of cc: see [host.Build].
 func Build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController) (*host.Controller, error) {
+	return build(ctx, env, cc, nil)
+}
+
+func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController, others others) (*host.Controller, error) {
 	if cc.Spec.Hooks == nil || cc.Spec.Hooks.Sync == nil {
 		return nil, &host.Error{Reason: "NoSyncHook", Err: errors.New("spec.hooks.sync is not set, so that nobody says what the children are")}
 	}
 	s, err := read(cc, env)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.alone(ctx, others); err != nil {
 		return nil, err
 	}
 	hooks, err := newHooks(env, cc, s)
@@ -73,6 +78,7 @@ func Build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 		return nil, err
 	}
 	r := newReconciler(env, s, ledger)
+	r.others = others
 	r.sync = hooks.Sync
 	if hooks.Finalize != nil {
 		r.finalize = hooks.Finalize
@@ -81,7 +87,7 @@ func Build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 	resync := host.NewResync(cc.Spec.ResyncPeriodSeconds, func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
 	r.related, r.resync = related, resync
 	sources := append(r.sources(env), related.Source(), resync)
-	return &host.Controller{Reconciler: r, Sources: sources, Close: hooks.Close}, nil
+	return &host.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: sources, Close: hooks.Close}, nil
 }
 
 func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settings) (*host.Hooks, error) {
@@ -97,39 +103,40 @@ func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settin
 func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger) *reconciler {
 	r := &reconciler{
 		settings: s, cache: env.Cache, client: env.Client, live: env.Live, ledger: ledger, recorder: env.Recorder, clock: env.Clock,
-		writers:        map[schema.GroupKind]ownership.Writer{},
 		fresh:          map[schema.GroupKind]*ownership.Confirmer{},
 		revisionWriter: ownership.Writer{Client: env.Client, Live: env.Live, Ledger: ledger, Resource: revisionResource},
 		freshRevisions: &ownership.Confirmer{Live: env.Live, Children: host.Revisions.Kind, Ledger: ledger, Resource: revisionResource},
-		memo:           apply.NewMemo(memoSize),
 		revisions:      newRevisionCache(revisionSize),
-		served:         lru.New(servedSize),
 	}
-	children := env.Client
-	if env.FieldManager != "" {
-		r.applier = serverside.New(env.Client, env.Live, env.FieldManager, memoSize)
-		children = r.applier.Client()
-	}
+	r.Controller = pass.New(pass.Config{
+		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,
+		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Recorder: env.Recorder, Clock: env.Clock,
+		Run: r.run, Deleted: true, Stale: []error{host.ErrNotSynced}, FirstRetry: host.FirstRetry, LastRetry: host.LastRetry,
+	})
+	r.OnForget(r.forget)
+	resources := map[schema.GroupKind]schema.GroupResource{}
 	for _, kind := range s.children {
-		r.writers[kind.Kind.GroupKind()] = ownership.Writer{
-			Client: children, Live: env.Live, Ledger: ledger, Resource: kind.Resource.GroupResource(),
-		}
+		resources[kind.Kind.GroupKind()] = kind.Resource.GroupResource()
 		r.fresh[kind.Kind.GroupKind()] = &ownership.Confirmer{
 			Live: env.Live, Children: kind.Kind, Ledger: ledger, Resource: kind.Resource.GroupResource(),
 		}
 	}
+	r.keeper = children.New(children.Config{
+		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Clock: env.Clock, FieldManager: env.FieldManager,
+		Resources: resources, Size: childrenSize,
+	})
 	return r
 }
 
 // sources wake parents for their own events and for those of children and revisions.
 func (r *reconciler) sources(env *host.Environment) []source.Source {
 	out := []source.Source{&host.Events{Cache: env.Cache, Object: r.parent.New(), Handler: r.parentEvents()}}
-	owned := &forgetting{r.lookup(r.format.ChildSelector).Router().Handler(), r.forgetChild(env)}
+	owned := &forgetting{r.ChildEvents(r.lookup(r.format.ChildSelector).Router()), r.forgetChild(env)}
 	for _, kind := range r.children {
 		out = append(out, &host.Events{Cache: env.Cache, Object: kind.New(), Handler: owned})
 	}
 	if r.recorded {
-		logged := r.lookup(r.format.Selector).Router().Handler()
+		logged := r.ChildEvents(r.lookup(r.format.Selector).Router())
 		out = append(out, &host.Events{Cache: env.Cache, Object: &v1alpha1.ControllerRevision{}, Handler: logged})
 	}
 	return out
@@ -153,14 +160,9 @@ func (r *reconciler) lookup(selector func(parent *unstructured.Unstructured) (la
 	}
 }
 
-// resourceOf returns the resource of a declared kind of child.
-func (r *reconciler) resourceOf(kind schema.GroupKind) schema.GroupResource {
-	return r.writers[kind].Resource
-}
-
 // parentEvents wakes parents for what concerns them.
 func (r *reconciler) parentEvents() handler.EventHandler {
-	all := ownership.ParentEvents(r.forget)
+	all := r.ParentEvents()
 	if !r.ignoreStatus {
 		return all
 	}
@@ -179,8 +181,7 @@ func (r *reconciler) parentEvents() handler.EventHandler {
 // was would be kept until there is no more room for it.
 func (r *reconciler) forgetChild(env *host.Environment) func(child client.Object) {
 	return func(child client.Object) {
-		r.memo.Forget(child.GetUID())
-		r.served.Remove(child.GetUID())
+		r.keeper.Forget(child.GetUID())
 		if u, ok := child.(*unstructured.Unstructured); ok {
 			env.Encoder.Forget(u)
 		}

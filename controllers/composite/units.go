@@ -1,6 +1,7 @@
 package composite
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -55,6 +56,19 @@ func (s *set) held(i int) bool {
 	return s.kind != schema.GroupKind{} && (s.strategy.paused || i >= len(s.keys)-s.strategy.partition)
 }
 
+// guarded are the children that keep their revision.
+func (s sets) guarded() map[record.Child]bool {
+	out := map[record.Child]bool{}
+	for _, one := range s {
+		for i, key := range one.keys {
+			if one.held(i) {
+				out[key] = true
+			}
+		}
+	}
+	return out
+}
+
 // roll plans the next steps of every set.
 func (p *planner) roll() error {
 	for _, s := range p.sets {
@@ -99,7 +113,8 @@ func (p *planner) contain(s *set, units []rollout.Unit, budget int) {
 
 // unit makes the rollout's picture of one child. A child that is held is to be what its own revision asks for; every other
 // one, what the newest does. One that differs from that is an old instance, wherever the difference comes from: a new
-// revision, a field of the parent that no revision covers, or somebody's edit. So all of these share one budget.
+// revision, a field of the parent that no revision covers, or somebody's edit. So all of these share one budget. A child
+// that is held at a revision that is lost is what it is to be: nobody knows better.
 func (p *planner) unit(s *set, i int, key record.Child) rollout.Unit {
 	u := rollout.Unit{Key: key.String()}
 	child := p.observed[key]
@@ -111,7 +126,7 @@ func (p *planner) unit(s *set, i int, key record.Child) rollout.Unit {
 	}
 	h := healthOf(key, child, p.strategies[key.GroupKind], p.changed[child.GetUID()], p.now)
 	p.lookAgain(h.left)
-	instance := &rollout.Instance{Name: child.GetName(), Revision: p.claims[key], Ready: h.failing == "", Available: h.available()}
+	instance := &rollout.Instance{Name: child.GetName(), Revision: cmp.Or(p.claims[key], "unknown"), Ready: h.failing == "", Available: h.available()}
 	if h.available() {
 		p.serving++
 	}
@@ -121,10 +136,11 @@ func (p *planner) unit(s *set, i int, key record.Child) rollout.Unit {
 	if p.same(child, p.newestAnswer().objects[key]) {
 		p.updated++
 	}
-	if p.same(child, p.target(s, i, key)) {
+	target := p.target(s, i, key)
+	if s.held(i) && p.isLost(p.claims[key]) || p.same(child, target) {
 		u.New = instance
 	} else {
-		u.Old = instance
+		u.Old, u.Stays = instance, p.unknown(key, child, target)
 	}
 	return u
 }

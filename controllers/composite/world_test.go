@@ -39,6 +39,8 @@ type world struct {
 	claims   map[record.Child]string
 	children map[record.Child]*unstructured.Unstructured
 	now      time.Time
+	// lost are revisions that nothing can be made from.
+	lost map[string]string
 	// broken are images that never get ready.
 	broken map[string]bool
 	// changed is what is remembered of changes in place.
@@ -52,7 +54,7 @@ func newWorld(t testing.TB, s strategy, n int) *world {
 	t.Helper()
 	w := &world{
 		t: t, strategy: s, images: map[string]string{}, claims: map[record.Child]string{}, children: map[record.Child]*unstructured.Unstructured{},
-		now: start, broken: map[string]bool{}, changed: changes{},
+		now: start, broken: map[string]bool{}, lost: map[string]string{}, changed: changes{},
 	}
 	if w.strategy.checks == nil {
 		w.strategy.checks = []v1alpha1.StatusConditionCheck{{Type: "Ready", Status: &yes}}
@@ -92,12 +94,15 @@ func (w *world) facts() facts {
 	f := facts{
 		newest: w.newest, answers: map[string]wanted{w.newest: w.wanted(w.newest)}, claimed: maps.Clone(w.claims),
 		observed: maps.Clone(w.children), strategies: map[schema.GroupKind]strategy{podKind: w.strategy}, now: w.now, changed: w.changed,
+		lost: w.lost,
 		same: func(observed, desired *unstructured.Unstructured) bool {
 			return reflect.DeepEqual(observed.Object["spec"], desired.Object["spec"])
 		},
 	}
 	for _, revision := range w.claims {
-		f.answers[revision] = w.wanted(revision)
+		if _, lost := w.lost[revision]; !lost && revision != "" {
+			f.answers[revision] = w.wanted(revision)
+		}
 	}
 	return f
 }

@@ -15,17 +15,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // creating is a plan of n creates.
 func creating(n int) (facts, *plan) {
 	p := &plan{}
 	for i := range n {
-		p.creates = append(p.creates, creation{fmt.Sprintf("n%03d", i), "it has none"})
+		p.creates = append(p.creates, creation{node: fmt.Sprintf("n%03d", i), reason: "it has none"})
 	}
 	return given(agent(), nil), p
 }
@@ -56,7 +58,7 @@ func TestSlowStart(t *testing.T) {
 			return nil
 		}
 		f, p := creating(20)
-		if err := w.r.act(t.Context(), f, p); err != nil || len(sizes) != 0 || len(w.Calls("create")) != 20 {
+		if err := w.act(f, p); err != nil || len(sizes) != 0 || len(w.Calls("create")) != 20 {
 			t.Errorf("%d creates, batches left: %v, %v", len(w.Calls("create")), sizes, err)
 		}
 	})
@@ -72,7 +74,7 @@ func TestSlowStart(t *testing.T) {
 				return nil
 			}
 			p.deletes = []deletion{{pod: pod("gone", hashOld), node: "gone", reason: "test"}}
-			err := w.r.act(t.Context(), f, p)
+			err := w.act(f, p)
 			if got := len(w.Calls("create")); got != want || (err == nil) != (failing > 20) {
 				t.Errorf("%d creates, want %d; %v", got, want, err)
 			}
@@ -99,8 +101,8 @@ func TestEditedMeanwhile(t *testing.T) {
 		}
 		return nil
 	}
-	err := w.r.act(t.Context(), f, p)
-	if got := len(w.Calls("create")); got != 3 || len(w.Calls("delete")) != 0 || !ownership.Superseded(err) {
+	err := w.act(f, p)
+	if got := len(w.Calls("create")); got != 3 || len(w.Calls("delete")) != 0 || !pass.Superseded(err) {
 		t.Errorf("%d creates, %d deletes, %v", got, len(w.Calls("delete")), err)
 	}
 }
@@ -132,7 +134,7 @@ func TestBurst(t *testing.T) {
 	for i := range 300 {
 		p.deletes = append(p.deletes, deletion{pod: pod(fmt.Sprintf("n%03d", i), hashOld)})
 	}
-	if err := w.r.act(t.Context(), f, p); err != nil || len(w.Calls("delete")) != 250 {
+	if err := w.act(f, p); err != nil || len(w.Calls("delete")) != 250 {
 		t.Errorf("%d deletes, %v", len(w.Calls("delete")), err)
 	}
 	w.Forget()
@@ -141,9 +143,9 @@ func TestBurst(t *testing.T) {
 			Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
 		}}
 	}
-	// A namespace that goes is no error, so all batches are tried.
+	// A namespace that is being deleted ends the pass with the first answer.
 	f, p = creating(300)
-	if err := w.r.act(t.Context(), f, p); err != nil || len(w.Calls("create")) != 250 {
+	if err := w.act(f, p); !errors.Is(err, ownership.ErrGone) || len(w.Calls("create")) != 1 {
 		t.Errorf("%d creates, %v", len(w.Calls("create")), err)
 	}
 	if len(w.events.Events()) != 0 {
@@ -154,10 +156,10 @@ func TestBurst(t *testing.T) {
 func TestCreate(t *testing.T) {
 	w := newWorld(t)
 	f, p := creating(1)
-	if err := w.r.act(t.Context(), f, p); err != nil {
+	if err := w.act(f, p); err != nil {
 		t.Fatal(err)
 	}
-	want := podFor(f.ds, hashNew, "n000", 0)
+	want := podFor(f.ds, hashNew, creation{node: "n000"})
 	var got corev1.Pod
 	if err := w.Raw.Get(t.Context(), client.ObjectKeyFromObject(want), &got); err != nil {
 		t.Fatal(err)
@@ -190,17 +192,17 @@ func TestTakenPodName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, p := creating(1)
-			taken := podFor(f.ds, hashNew, "n000", 0)
+			taken := podFor(f.ds, hashNew, creation{node: "n000"})
 			taken.UID = "taken"
 			c.change(taken)
 			w := worldOf(newServer(t, taken), nil, map[schema.GroupResource]ownership.Store{podResource: &store{version: "1"}})
 			before := w.pod(taken.Name)
-			if err := w.r.act(t.Context(), f, p); err != nil {
+			if err := w.act(f, p); err != nil {
 				t.Fatal(err)
 			}
 			var want []string
 			if !c.used {
-				want = []string{podFor(f.ds, hashNew, "n000", 1).Name}
+				want = []string{podFor(f.ds, hashNew, creation{node: "n000", after: "taken"}).Name}
 			}
 			var made []string
 			for _, pod := range w.pods() {
@@ -211,7 +213,7 @@ func TestTakenPodName(t *testing.T) {
 			if diff := cmp.Diff(want, made); diff != "" {
 				t.Errorf("made (-want +got):\n%s", diff)
 			}
-			if w.r.ledger.Unseen(f.ds.UID) == "" {
+			if w.r.Ledger.Unseen(f.ds.UID) == "" {
 				t.Error("nothing waits for the cache to show the pod")
 			}
 			if diff := cmp.Diff(before, w.pod(taken.Name)); diff != "" || len(w.Calls("patch", "delete")) != 0 {
@@ -226,11 +228,11 @@ func TestCreateLostResponse(t *testing.T) {
 	w := newWorld(t)
 	f, p := creating(1)
 	w.After = fakeserver.Refuse("create", "Pod", apierrors.NewTimeoutError("the response got lost", 0))
-	if err := w.r.act(t.Context(), f, p); err == nil {
+	if err := w.act(f, p); err == nil {
 		t.Error("the unknown outcome was swallowed")
 	}
 	w.After = nil
-	if err := w.r.act(t.Context(), f, p); err != nil || len(w.pods()) != 1 {
+	if err := w.act(f, p); err != nil || len(w.pods()) != 1 {
 		t.Errorf("%d pods, %v", len(w.pods()), err)
 	}
 }
@@ -238,12 +240,14 @@ func TestCreateLostResponse(t *testing.T) {
 func TestCreateErrors(t *testing.T) {
 	exists, boom := apierrors.NewAlreadyExists(schema.GroupResource{}, "x"), apierrors.NewInternalError(errors.New("boom"))
 	foreign := func(ctx context.Context, w *world) {
-		for probe := range maxNameProbes {
-			stranger := podFor(agent(), hashNew, "n000", probe)
-			stranger.OwnerReferences = nil
+		next := creation{node: "n000"}
+		for i := range maxNameProbes {
+			stranger := podFor(agent(), hashNew, next)
+			stranger.OwnerReferences, stranger.UID = nil, types.UID(fmt.Sprint("stranger-", i))
 			if err := w.Raw.Create(ctx, stranger); err != nil {
 				t.Fatal(err)
 			}
+			next.after = stranger.UID
 		}
 	}
 	for name, c := range map[string]struct {
@@ -265,7 +269,7 @@ func TestCreateErrors(t *testing.T) {
 			}
 			w.Before = c.before
 			f, p := creating(1)
-			err := w.r.act(t.Context(), f, p)
+			err := w.act(f, p)
 			if err == nil || !strings.Contains(err.Error(), c.want) || len(w.Calls("create")) != c.creates {
 				t.Errorf("%d creates, %v", len(w.Calls("create")), err)
 			}

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // TestStaleCacheAfterAStart has a cache that was filled by an API server that lags (kubernetes#59848), and an old pod
@@ -48,7 +48,7 @@ func TestStaleCacheAfterAStart(t *testing.T) {
 			w := worldOf(s, newServer(t, append(three(), c.cached...)...).Raw, nil)
 			result := w.mustReconcile()
 			deletes := len(w.Calls("delete"))
-			if (deletes > 0) != c.deletes || (result.RequeueAfter == ownership.StaleRetry) == c.deletes {
+			if (deletes > 0) != c.deletes || (result.RequeueAfter == pass.StaleRetry) == c.deletes {
 				t.Errorf("%d deletes, result %+v", deletes, result)
 			}
 			if !c.deletes && len(w.WritesTo("Pod")) != 0 {

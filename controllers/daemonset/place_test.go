@@ -101,10 +101,14 @@ func TestNodeOf(t *testing.T) {
 		pod  *corev1.Pod
 		want string
 	}{
-		"scheduled":            {pod("n1", hashOld), "n1"},
-		"unscheduled":          {pod("n1", hashOld, unscheduled), "n1"},
-		"as podFor makes it":   {podFor(agent(), hashOld, "n1", 0), "n1"},
-		"scheduled elsewhere":  {func() *corev1.Pod { p := podFor(agent(), hashOld, "n1", 0); p.Spec.NodeName = "n2"; return p }(), "n2"},
+		"scheduled":          {pod("n1", hashOld), "n1"},
+		"unscheduled":        {pod("n1", hashOld, unscheduled), "n1"},
+		"as podFor makes it": {podFor(agent(), hashOld, creation{node: "n1"}), "n1"},
+		"scheduled elsewhere": {func() *corev1.Pod {
+			p := podFor(agent(), hashOld, creation{node: "n1"})
+			p.Spec.NodeName = "n2"
+			return p
+		}(), "n2"},
 		"nowhere":              {&corev1.Pod{}, ""},
 		"no node affinity":     {&corev1.Pod{Spec: corev1.PodSpec{Affinity: &corev1.Affinity{}}}, ""},
 		"no required affinity": {&corev1.Pod{Spec: corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}}}, ""},

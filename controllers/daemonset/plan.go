@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/cairn-dev/cairn/rollout"
@@ -19,11 +20,19 @@ import (
 type facts struct {
 	// ds is the DaemonSet with its template restored from the update revision (rule R4).
 	ds *appsv1.DaemonSet
-	// hash is the label value of the update revision.
+	// hash is the label value of the revision that pods are made from: the update revision.
 	hash string
+	// hold says that the update revision could not be recorded. Then hash and template are those of the newest revision that
+	// there is, or hash is empty; pods that are lost come back from that, and nothing is replaced.
+	hold bool
 	// nodes are all nodes, pods the claimed pods by node.
 	nodes []*corev1.Node
 	pods  map[string][]*corev1.Pod
+	// predecessors are the UIDs of the last pods of the update revision, by node: a new one never has the name of one that
+	// it stands in for.
+	predecessors map[string]types.UID
+	// seen are the UIDs of all pods that are remembered, by their names: none of them comes back.
+	seen map[string]types.UID
 	// now is when the facts were gathered.
 	now time.Time
 	// backoff returns how long a failed pod on a node must stay before it is replaced; zero or less means now.
@@ -44,6 +53,8 @@ type plan struct {
 
 type creation struct {
 	node, reason string
+	// after is the UID of the pod that this one stands in for, empty if it is the first of its revision on the node.
+	after types.UID
 }
 
 type deletion struct {
@@ -82,6 +93,12 @@ func makePlan(f facts) (*plan, error) {
 	p.strays()
 	p.rollout = rollout.New(units, budget)
 	p.take(p.rollout.Steps)
+	if p.hold {
+		p.counts.updated = 0 // nothing is from a revision that is not there
+	}
+	if p.hash == "" {
+		p.creates = nil // there is nothing to make a pod from
+	}
 	return p.plan, nil
 }
 
@@ -140,13 +157,13 @@ func (p *planner) visit(node *corev1.Node) (unit rollout.Unit, ok bool) {
 		}
 		return rollout.Unit{}, false
 	case start && len(pods) == 0:
-		p.creates = append(p.creates, creation{node.Name, fmt.Sprintf("node %s has none", node.Name)})
+		p.create(node.Name, fmt.Sprintf("node %s has none", node.Name))
 	case start && p.surge && len(alive(pods)) == 0:
-		p.creates = append(p.creates, creation{node.Name, fmt.Sprintf("all pods on node %s are going", node.Name)})
+		p.create(node.Name, fmt.Sprintf("all pods on node %s are terminating", node.Name))
 	}
 	unit = p.unit(node.Name, p.running(node.Name, pods))
 	unit.Leaving = !start
-	unit.Held = p.ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+	unit.Held = p.hold || p.ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
 	return unit, start || unit.Old != nil || unit.New != nil || unit.Crowded
 }
 
@@ -228,7 +245,7 @@ func (p *planner) take(steps []rollout.Step) {
 	for _, s := range steps {
 		switch s.Verb {
 		case rollout.Create:
-			p.creates = append(p.creates, creation{s.Unit, s.Reason})
+			p.create(s.Unit, s.Reason)
 		case rollout.Delete:
 			i := slices.IndexFunc(p.pods[s.Unit], func(pod *corev1.Pod) bool { return pod.Name == s.Instance })
 			p.remove(deletion{pod: p.pods[s.Unit][i], node: s.Unit, reason: s.Reason})
@@ -288,6 +305,10 @@ func (p *planner) available(pod *corev1.Pod) bool {
 	// A kubelet whose clock is ahead of ours must not make us sleep longer than a whole period.
 	p.lookAgain(min(left, wait))
 	return false
+}
+
+func (p *planner) create(node, reason string) {
+	p.creates = append(p.creates, creation{node: node, reason: reason, after: p.predecessors[node]})
 }
 
 func (p *planner) remove(d deletion) { p.deletes = append(p.deletes, d) }

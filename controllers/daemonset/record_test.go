@@ -15,9 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
-	"github.com/cairn-dev/cairn/revision"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // TestDuplicateOfALiveRevision: the pods of agent:1 carry the label of a revision that is stored twice. They are pointed
@@ -69,7 +68,7 @@ func TestDuplicateAndAStaleCache(t *testing.T) {
 	}
 	s := newServer(t, objects(pod("n2", "twin"))...)
 	w := worldOf(s, newServer(t, objects()...).Raw, nil)
-	if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry || len(w.Writes()) != 0 {
+	if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry || len(w.Writes()) != 0 {
 		t.Errorf("result %+v, wrote %v", result, w.Writes())
 	}
 	w = worldOf(s, nil, nil)
@@ -126,10 +125,26 @@ func TestReturnToADuplicate(t *testing.T) {
 	}
 }
 
+// TestALostLogIsFoundByName: all revisions are gone, by a restore without them or by somebody's hand. The one that is
+// recorded anew has the name that kube-controller-manager gives, so that the pods of either controller are still what the
+// spec asks for: none is touched. TestNamesAreUpstreams in sandbox/check is about any template; this hash is upstream's.
+func TestALostLogIsFoundByName(t *testing.T) {
+	const upstreams = "67d94656fb"
+	w := newWorld(t, append(three(), pod("n1", upstreams), pod("n2", upstreams), pod("n3", upstreams))...)
+	w.mustReconcile()
+	if diff := cmp.Diff(map[string]int64{"agent-" + upstreams: 1}, w.revisions()); diff != "" {
+		t.Errorf("revisions (-want +got):\n%s", diff)
+	}
+	if writes := w.WritesTo("Pod"); len(writes) != 0 {
+		t.Errorf("wrote %v", writes)
+	}
+}
+
 // A name that a stranger has costs one count, once, and the status keeps it.
 func TestCollisionCount(t *testing.T) {
 	data := stored(t, "agent:1", "x", 1).Data.Raw
-	stranger := stored(t, "agent:7", revision.Hash(data, nil), 1)
+	_, hash := history.DaemonSet().Named(agent(), data, nil)
+	stranger := stored(t, "agent:7", hash, 1)
 	stranger.OwnerReferences, stranger.Labels = nil, nil
 	w := newWorld(t, append(three(), stranger)...)
 	for range 3 {
@@ -139,9 +154,9 @@ func TestCollisionCount(t *testing.T) {
 		}
 		w.settle()
 	}
-	one := int32(1)
+	_, hash = history.DaemonSet().Named(agent(), data, new(int32(1)))
 	for _, p := range w.pods() {
-		if got := p.Labels["controller-revision-hash"]; got != revision.Hash(data, &one) {
+		if got := p.Labels["controller-revision-hash"]; got != hash {
 			t.Errorf("%s is labelled %s", p.Name, got)
 		}
 	}

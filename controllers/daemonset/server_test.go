@@ -3,14 +3,18 @@ package daemonset
 // The reconciler over a fake API server, with a clock that stands still and events that are kept.
 
 import (
+	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
+	"github.com/cairn-dev/cairn/revision"
 )
 
 // server is an API server, and what tests ask of it.
@@ -50,4 +54,23 @@ func worldOf(s *server, cache client.Reader, stores map[schema.GroupResource]own
 	}
 	w.r = newReconciler(c, s, ownership.NewLedger(stores), w.events, Options{Clock: w.clock})
 	return w
+}
+
+// act carries out a plan.
+func (w *world) act(f facts, p *plan) error {
+	return w.r.act(w.t.Context(), w.r.NewPass(f.ds), f, p)
+}
+
+// relabel is what points pods at another revision.
+func (w *world) relabel(o *observed) history.Relabel {
+	return w.r.pods.Relabel(w.r.NewPass(o.ds), o.selector, o.pods, appsv1.DefaultDaemonSetUniqueLabelKey,
+		func(r revision.Revision) string { return r.Hash })
+}
+
+func findCondition(conditions []appsv1.DaemonSetCondition, t appsv1.DaemonSetConditionType) *appsv1.DaemonSetCondition {
+	i := slices.IndexFunc(conditions, func(c appsv1.DaemonSetCondition) bool { return c.Type == t })
+	if i < 0 {
+		return nil
+	}
+	return &conditions[i]
 }

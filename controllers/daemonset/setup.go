@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -26,7 +24,7 @@ import (
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
-	"github.com/cairn-dev/cairn/queue"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file wires the controller: indexes, read-your-writes, watches, and which event wakes which DaemonSet.
@@ -61,46 +59,36 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	})); err != nil {
 		return err
 	}
-	router := r.parents().Router().Handler()
+	children := r.ChildEvents(r.parents().Router())
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("daemonset").
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, NewQueue: queue.New}).
-		Watches(&appsv1.DaemonSet{}, ownership.ParentEvents(r.forget)).
-		Watches(&corev1.Pod{}, router).
-		Watches(&appsv1.ControllerRevision{}, router).
+		WithOptions(r.Options(o.Workers)).
+		Watches(&appsv1.DaemonSet{}, r.ParentEvents()).
+		Watches(&corev1.Pod{}, children).
+		Watches(&appsv1.ControllerRevision{}, children).
 		Watches(&corev1.Node{}, r.nodeEvents()).
 		Complete(r)
 }
 
 // newReconciler returns a Reconciler that reads from c and, past its cache, from live.
 func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder, o Options) *Reconciler {
-	r := &Reconciler{
-		client: c,
-		live:   live,
-		ledger: ledger,
-		log: history.New(history.DaemonSet(), history.Options{
-			Client:    c,
-			Live:      live,
-			Indexed:   true,
-			AskServer: o.AskServer,
-			Wrote:     func(parent types.UID, o client.Object) { ledger.Wrote(parent, revisionResource, o) },
-			Deleted:   func(parent types.UID, o client.Object) { ledger.Deleted(parent, revisionResource, o) },
-		}),
-		pods:     ownership.Writer{Client: c, Live: live, Ledger: ledger, Resource: podResource},
-		fresh:    &ownership.Confirmer{Live: live, Children: corev1.SchemeGroupVersion.WithKind("Pod"), Ledger: ledger, Resource: podResource},
-		recorder: recorder,
-		clock:    o.Clock,
-		backoff:  flowcontrol.NewBackOff(shortestBackoff, longestBackoff),
-	}
+	r := &Reconciler{backoff: flowcontrol.NewBackOff(shortestBackoff, longestBackoff)}
 	r.backoff.Clock = o.Clock
+	r.Controller = pass.New(pass.Config{
+		Kind: kind, Resource: daemonSetResource, New: func() client.Object { return &appsv1.DaemonSet{} },
+		Client: c, Live: live, Ledger: ledger, Recorder: recorder, Clock: o.Clock, Run: r.pass,
+	})
+	r.OnForget(r.predecessors.forget)
+	r.log = pass.NewLog(r.Controller, history.DaemonSet(), o.AskServer)
+	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
 	return r
 }
 
 // wire builds the ledger over the stores of everything this controller writes, and registers the indexes.
 func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.Ledger, error) {
 	return ownership.Wire(ctx, mgr, map[schema.GroupResource]client.Object{
-		podResource:      &corev1.Pod{},
-		revisionResource: &appsv1.ControllerRevision{},
+		podResource:           &corev1.Pod{},
+		pass.RevisionResource: &appsv1.ControllerRevision{},
 	}, map[schema.GroupResource]client.Object{
 		daemonSetResource: &appsv1.DaemonSet{},
 	})
@@ -109,7 +97,7 @@ func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.Ledger, error) {
 // parents says how DaemonSets are found in the cache.
 func (r *Reconciler) parents() ownership.Parents {
 	return ownership.Parents{
-		Reader:  r.client,
+		Reader:  r.Client,
 		Kind:    kind.GroupKind(),
 		New:     func() client.Object { return &appsv1.DaemonSet{} },
 		NewList: func() client.ObjectList { return &appsv1.DaemonSetList{} },
@@ -117,12 +105,6 @@ func (r *Reconciler) parents() ownership.Parents {
 			return metav1.LabelSelectorAsSelector(asDaemonSet(parent).Spec.Selector)
 		},
 	}
-}
-
-// forget drops what is remembered of a DaemonSet that is gone.
-func (r *Reconciler) forget(uid types.UID) {
-	r.ledger.Forget(uid)
-	r.fresh.Forget(uid)
 }
 
 // nodeEvents wakes the DaemonSets for which a change of a node makes a difference. Heartbeats make none.

@@ -107,9 +107,9 @@ func TestOwnEvents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := worldOf(newServer(t), nil, map[schema.GroupResource]ownership.Store{podResource: &store{version: "1"}})
-			w.r.ledger.Wrote("agent-uid", podResource, pod("n1", hashNew, func(p *corev1.Pod) { p.ResourceVersion = "5" }))
+			w.r.Ledger.Wrote("agent-uid", podResource, pod("n1", hashNew, func(p *corev1.Pod) { p.ResourceVersion = "5" }))
 			confirm := func(cached ...client.Object) string {
-				why, err := w.r.fresh.Confirm(t.Context(), agent(), labels.SelectorFromSet(labels.Set{"app": "agent"}), cached)
+				why, err := w.r.pods.Fresh.Confirm(t.Context(), agent(), labels.SelectorFromSet(labels.Set{"app": "agent"}), cached)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -118,11 +118,11 @@ func TestOwnEvents(t *testing.T) {
 			if why := confirm(); why != "" {
 				t.Fatal(why)
 			}
-			if diff := cmp.Diff(c.woken, woken(t, deliver(t, ownership.ParentEvents(w.r.forget), c.before, c.after))); diff != "" {
+			if diff := cmp.Diff(c.woken, woken(t, deliver(t, w.r.ParentEvents(), c.before, c.after))); diff != "" {
 				t.Errorf("woken (-want +got):\n%s", diff)
 			}
 			confirmed := confirm(pod("n1", hashNew)) == "" // there is no such pod, so only a memory says so
-			if unseen := w.r.ledger.Unseen("agent-uid") != ""; unseen == c.forgotten || confirmed == c.forgotten {
+			if unseen := w.r.Ledger.Unseen("agent-uid") != ""; unseen == c.forgotten || confirmed == c.forgotten {
 				t.Errorf("unseen writes: %v, confirmed: %v", unseen, confirmed)
 			}
 		})

@@ -13,7 +13,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // simulation is a small cluster.
@@ -40,8 +42,8 @@ func (s *simulation) run(t *testing.T, least int) string {
 		}
 		f := given(s.ds, slices.Clone(s.nodes), s.pods...)
 		p := mustPlan(t, f)
-		rep := report{plan: p, update: &revision.Revision{Name: "agent-new"}}
-		condition := rep.updated(s.ds)
+		rep := report{plan: p, recorded: &pass.Recorded{Update: &revision.Revision{Name: "agent-new"}}}
+		condition := rep.updated(s.ds, metav1.NewTime(now))
 		fmt.Fprintf(&s.out, "%2d   %s\n", tick, s.table())
 		fmt.Fprintf(&s.out, "     desired %d, updated %d, available %d; Updated=%s %s: %s\n",
 			p.counts.desired, p.counts.updated, p.counts.available, condition.Status, condition.Reason, condition.Message)

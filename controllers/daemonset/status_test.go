@@ -5,15 +5,16 @@ package daemonset
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -32,62 +33,41 @@ func TestConditions(t *testing.T) {
 		pods  []*corev1.Pod
 		rep   report
 	}{
-		{"no nodes", nil, 0, nil, report{update: recorded}},
-		{"complete", nil, 2, []*corev1.Pod{pod("n1", hashNew), pod("n2", hashNew)}, report{update: recorded}},
-		{"complete, not available", nil, 2, []*corev1.Pod{pod("n1", hashNew, notReady), pod("n2", hashNew)}, report{update: recorded}},
-		{"complete, OnDelete", []dsOption{onDelete}, 1, []*corev1.Pod{pod("n1", hashNew)}, report{update: recorded}},
-		{"a step", nil, 2, []*corev1.Pod{pod("n1", hashNew), pod("n2", hashOld)}, report{update: recorded}},
-		{"a free step", nil, 2, []*corev1.Pod{pod("n1", hashOld), pod("n2", hashOld, notReady)}, report{update: recorded}},
-		{"a surge", []dsOption{rolling(0, 1)}, 2, []*corev1.Pod{pod("n1", hashNew), pod("n2", hashOld)}, report{update: recorded}},
-		{"a surge that waits", []dsOption{rolling(0, 1)}, 1, []*corev1.Pod{pod("n1", hashNew, notReady), pod("n1", hashOld)}, report{update: recorded}},
-		{"waiting", nil, 2, []*corev1.Pod{pod("n1", hashNew, notReady), pod("n2", hashOld)}, report{update: recorded}},
-		{"waiting for a person", []dsOption{onDelete}, 2, []*corev1.Pod{pod("n1", hashNew), pod("n2", hashOld)}, report{update: recorded}},
-		{"starting", nil, 2, nil, report{update: recorded}},
-		{"not recorded", nil, 1, []*corev1.Pod{pod("n1", hashOld)}, report{recordErr: errors.New("create revision agent-new: forbidden")}},
-		{"too large", nil, 1, nil, report{recordErr: tooLarge}},
-		{"unreadable", nil, 0, nil, report{update: recorded, undecodable: unreadable}},
-		{"unreadable and not recorded", nil, 0, nil, report{undecodable: unreadable, recordErr: errors.New("boom")}},
-		{"pods that are refused", nil, 2, nil, report{update: recorded, actErr: errors.Join(errors.New("create a pod for node n1: no"), errors.New("the next"))}},
-		{"well again", []dsOption{healthyBefore}, 0, nil, report{update: recorded}},
+		{"no nodes", nil, 0, nil, report{recorded: &pass.Recorded{Update: recorded}}},
+		{"complete", nil, 2, []*corev1.Pod{pod("n1", hashNew), pod("n2", hashNew)}, report{recorded: &pass.Recorded{Update: recorded}}},
+		{"complete, not available", nil, 2, []*corev1.Pod{pod("n1", hashNew, notReady), pod("n2", hashNew)}, report{recorded: &pass.Recorded{Update: recorded}}},
+		{"complete, OnDelete", []dsOption{onDelete}, 1, []*corev1.Pod{pod("n1", hashNew)}, report{recorded: &pass.Recorded{Update: recorded}}},
+		{"a step", nil, 2, []*corev1.Pod{pod("n1", hashNew), pod("n2", hashOld)}, report{recorded: &pass.Recorded{Update: recorded}}},
+		{"a free step", nil, 2, []*corev1.Pod{pod("n1", hashOld), pod("n2", hashOld, notReady)}, report{recorded: &pass.Recorded{Update: recorded}}},
+		{"a surge", []dsOption{rolling(0, 1)}, 2, []*corev1.Pod{pod("n1", hashNew), pod("n2", hashOld)}, report{recorded: &pass.Recorded{Update: recorded}}},
+		{"a surge that waits", []dsOption{rolling(0, 1)}, 1, []*corev1.Pod{pod("n1", hashNew, notReady), pod("n1", hashOld)}, report{recorded: &pass.Recorded{Update: recorded}}},
+		{"waiting", nil, 2, []*corev1.Pod{pod("n1", hashNew, notReady), pod("n2", hashOld)}, report{recorded: &pass.Recorded{Update: recorded}}},
+		{"waiting for a person", []dsOption{onDelete}, 2, []*corev1.Pod{pod("n1", hashNew), pod("n2", hashOld)}, report{recorded: &pass.Recorded{Update: recorded}}},
+		{"starting", nil, 2, nil, report{recorded: &pass.Recorded{Update: recorded}}},
+		{"not recorded", nil, 1, []*corev1.Pod{pod("n1", hashOld)}, report{recorded: &pass.Recorded{Failed: errors.New("create revision agent-new: forbidden")}}},
+		{"too large", nil, 1, nil, report{recorded: &pass.Recorded{Failed: tooLarge}}},
+		{"unreadable", nil, 0, nil, report{recorded: &pass.Recorded{Update: recorded, Undecodable: unreadable}}},
+		{"unreadable and not recorded", nil, 0, nil, report{recorded: &pass.Recorded{Undecodable: unreadable, Failed: errors.New("boom")}}},
+		{"pods that are refused", nil, 2, nil, report{recorded: &pass.Recorded{Update: recorded}, failed: errors.Join(errors.New("create a pod for node n1: no"), errors.New("the next"))}},
+		{"well again", []dsOption{healthyBefore}, 0, nil, report{recorded: &pass.Recorded{Update: recorded}}},
 	} {
 		ds := agent(c.ds...)
 		f := given(ds, nodes("n1", "n2")[:c.nodes], c.pods...)
-		if c.rep.update == nil {
+		if c.rep.recorded.Update == nil {
 			f.hash = ""
 		}
 		c.rep.plan = mustPlan(t, f)
 		fmt.Fprintf(&out, "%s\n", c.name)
-		for _, condition := range c.rep.conditions(ds) {
+		conditions := conditionsOf(&ds.Status)
+		pass.SetCondition(&conditions, c.rep.updated(ds, metav1.NewTime(now)))
+		r := newWorld(t).r
+		c.rep.recorded.SetHealthy(r.NewPass(ds), &conditions, nil, now)
+		slices.SortFunc(conditions, func(a, b metav1.Condition) int { return -strings.Compare(a.Type, b.Type) })
+		for _, condition := range conditions {
 			fmt.Fprintf(&out, "    %s=%s %s: %s\n", condition.Type, condition.Status, condition.Reason, condition.Message)
 		}
 	}
 	golden(t, "conditions.golden", out.String())
-}
-
-// A condition's time says since when it has been so, not since when the words have been these.
-func TestSetCondition(t *testing.T) {
-	then, later := metav1.NewTime(now.Add(-1000)), metav1.NewTime(now)
-	foreign := appsv1.DaemonSetCondition{Type: "Foreign", Status: corev1.ConditionTrue, LastTransitionTime: then}
-	set := func(status corev1.ConditionStatus, message string) appsv1.DaemonSetCondition {
-		return appsv1.DaemonSetCondition{Type: ConditionUpdated, Status: status, Message: message}
-	}
-	s := &appsv1.DaemonSetStatus{Conditions: []appsv1.DaemonSetCondition{foreign}}
-	for i, c := range []struct {
-		set  appsv1.DaemonSetCondition
-		now  metav1.Time
-		want metav1.Time
-	}{
-		{set(corev1.ConditionFalse, "1"), then, then},
-		{set(corev1.ConditionFalse, "2"), later, then},
-		{set(corev1.ConditionTrue, "3"), later, later},
-	} {
-		setCondition(s, c.set, c.now)
-		want := c.set
-		want.LastTransitionTime = c.want
-		if diff := cmp.Diff([]appsv1.DaemonSetCondition{foreign, want}, s.Conditions); diff != "" {
-			t.Errorf("step %d (-want +got):\n%s", i, diff)
-		}
-	}
 }
 
 // A node that takes no new pod keeps the one it has, and is no part of the rollout. While it holds two, one of them is about
@@ -100,8 +80,8 @@ func TestConditionOfALeavingNode(t *testing.T) {
 		"latest ControllerRevision: agent-new": {pod("n1", hashOld)},
 		"0 of 0 pods updated; n1: ":            {pod("n1", hashNew, notReady), pod("n1", hashOld)},
 	} {
-		rep := report{update: &revision.Revision{Name: "agent-new"}, plan: mustPlan(t, given(ds, tainted, pods...))}
-		if c := rep.updated(ds); !strings.HasPrefix(c.Message, message) || (c.Status == corev1.ConditionTrue) != (len(pods) == 1) {
+		rep := report{recorded: &pass.Recorded{Update: &revision.Revision{Name: "agent-new"}}, plan: mustPlan(t, given(ds, tainted, pods...))}
+		if c := rep.updated(ds, metav1.NewTime(now)); !strings.HasPrefix(c.Message, message) || (c.Status == metav1.ConditionTrue) != (len(pods) == 1) {
 			t.Errorf("with %d pods: %s %s: %s", len(pods), c.Status, c.Reason, c.Message)
 		}
 	}

@@ -45,13 +45,12 @@ func withToleration(tolerations []corev1.Toleration, t corev1.Toleration) []core
 	return append(tolerations, t)
 }
 
-// podFor builds the pod of ds, restored to the revision with that hash, for one node. probe is raised where a name is
-// taken by something that is not this pod.
-func podFor(ds *appsv1.DaemonSet, hash, node string, probe int) *corev1.Pod {
+// podFor builds the pod of ds, restored to the revision with that hash, that c asks for.
+func podFor(ds *appsv1.DaemonSet, hash string, c creation) *corev1.Pod {
 	template := ds.Spec.Template.DeepCopy()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            podName(ds, hash, node, probe),
+			Name:            podName(ds, hash, c),
 			Namespace:       ds.Namespace,
 			Labels:          map[string]string{},
 			Annotations:     template.Annotations,
@@ -66,7 +65,7 @@ func podFor(ds *appsv1.DaemonSet, hash, node string, probe int) *corev1.Pod {
 		pod.Labels[templateGenerationLabel] = strconv.FormatInt(generation, 10)
 	}
 	tolerate(&pod.Spec)
-	bind(&pod.Spec, node)
+	bind(&pod.Spec, c.node)
 	return pod
 }
 
@@ -89,14 +88,21 @@ func bind(spec *corev1.PodSpec, node string) {
 }
 
 // podName is deterministic, so that a pod that was created twice, by a lost response or by two managers, exists once.
-// It differs from node to node and from revision to revision, because a surge holds two on a node.
-func podName(ds *appsv1.DaemonSet, hash, node string, probe int) string {
+// It differs from node to node, from revision to revision, because a surge holds two on a node, and from that of the pod
+// that it stands in for: whoever waits until that one is not found, as kubectl and the conformance tests do, would wait for
+// ever.
+func podName(ds *appsv1.DaemonSet, hash string, c creation) string {
 	const (
 		maxHostname = 63             // longer pod names give truncated host names
 		tenDigits   = 10_000_000_000 // as long as a revision's hash; a clash costs one more probe
 	)
+	// The 0 was a count of taken names once. It stays, so that pods keep their names over an upgrade.
+	parts := []string{string(ds.UID), c.node, hash, "0"}
+	if c.after != "" {
+		parts = append(parts, string(c.after))
+	}
 	h := fnv.New64a()
-	for _, part := range []string{string(ds.UID), node, hash, strconv.Itoa(probe)} {
+	for _, part := range parts {
 		_, _ = h.Write([]byte(part)) // a hash never fails to write
 		_, _ = h.Write([]byte{0})
 	}

@@ -47,7 +47,7 @@ func rich() *appsv1.DaemonSet {
 func TestPodFor(t *testing.T) {
 	ds := rich()
 	before := ds.DeepCopy()
-	got, err := yaml.Marshal(podFor(ds, "59c5455d9b", "worker-1", 0))
+	got, err := yaml.Marshal(podFor(ds, "59c5455d9b", creation{node: "worker-1"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestPodFor(t *testing.T) {
 func TestPodSharesNothing(t *testing.T) {
 	ds := rich()
 	before := ds.DeepCopy()
-	p := podFor(ds, hashNew, "n1", 0)
+	p := podFor(ds, hashNew, creation{node: "n1"})
 	p.Labels["x"], p.Annotations["x"], p.Finalizers[0], p.Spec.Containers[0].Image = "x", "x", "x", "x"
 	p.Spec.Tolerations[0].Key, p.Spec.Affinity.PodAntiAffinity = "x", nil
 	if diff := cmp.Diff(before, ds); diff != "" {
@@ -74,11 +74,11 @@ func TestTemplateGenerationLabel(t *testing.T) {
 		ds := agent(func(ds *appsv1.DaemonSet) {
 			ds.Annotations = map[string]string{appsv1.DeprecatedTemplateGeneration: annotation}
 		})
-		if got := podFor(ds, hashNew, "n1", 0).Labels["pod-template-generation"]; got != want {
+		if got := podFor(ds, hashNew, creation{node: "n1"}).Labels["pod-template-generation"]; got != want {
 			t.Errorf("annotation %q gives label %q, want %q", annotation, got, want)
 		}
 	}
-	if _, ok := podFor(agent(), hashNew, "n1", 0).Labels["pod-template-generation"]; ok {
+	if _, ok := podFor(agent(), hashNew, creation{node: "n1"}).Labels["pod-template-generation"]; ok {
 		t.Error("there is a label without the annotation")
 	}
 }
@@ -86,7 +86,7 @@ func TestTemplateGenerationLabel(t *testing.T) {
 // The revision's hash wins over whatever the template says, or a pod could pass for one of another revision.
 func TestHashLabelOfTheTemplate(t *testing.T) {
 	ds := agent(func(ds *appsv1.DaemonSet) { ds.Spec.Template.Labels["controller-revision-hash"] = "forged" })
-	if got := podFor(ds, hashNew, "n1", 0).Labels["controller-revision-hash"]; got != hashNew {
+	if got := podFor(ds, hashNew, creation{node: "n1"}).Labels["controller-revision-hash"]; got != hashNew {
 		t.Errorf("labelled %q", got)
 	}
 }
@@ -142,12 +142,12 @@ func TestPodNameIsValid(t *testing.T) {
 		ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{
 			Name: dnsNames().Draw(t, "ds"), UID: types.UID(rapid.String().Draw(t, "uid")),
 		}}
-		hash, node, probe := rapid.String().Draw(t, "hash"), dnsNames().Draw(t, "node"), rapid.IntRange(0, 7).Draw(t, "probe")
-		name := podName(ds, hash, node, probe)
+		hash, c := rapid.String().Draw(t, "hash"), creation{node: dnsNames().Draw(t, "node"), after: types.UID(rapid.String().Draw(t, "after"))}
+		name := podName(ds, hash, c)
 		if len(name) > 63 || len(validation.IsDNS1123Subdomain(name)) > 0 {
 			t.Fatalf("%q has %d bytes: %v", name, len(name), validation.IsDNS1123Subdomain(name))
 		}
-		if again := podName(ds, hash, node, probe); again != name {
+		if again := podName(ds, hash, c); again != name {
 			t.Fatalf("%q, and then %q", name, again)
 		}
 		if cut := min(len(ds.Name), 50); !strings.HasPrefix(name, strings.TrimRight(ds.Name[:cut], ".-")) {
@@ -162,9 +162,10 @@ func TestPodNameDiffers(t *testing.T) {
 	for _, uid := range []types.UID{"u", "un"} {
 		for _, node := range []string{"n", "nn", "n1"} {
 			for _, hash := range []string{"h", "nh", "1h"} {
-				for probe := range maxNameProbes {
+				for _, after := range []types.UID{"", "a", "b"} {
 					ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent", UID: uid}}
-					name, is := podName(ds, hash, node, probe), strings.Join([]string{string(uid), node, hash, string(rune('0' + probe))}, " ")
+					name := podName(ds, hash, creation{node: node, after: after})
+					is := strings.Join([]string{string(uid), node, hash, string(after)}, " ")
 					if was, taken := names[name]; taken {
 						t.Errorf("%s is the name for %s and for %s", name, was, is)
 					}
@@ -174,7 +175,7 @@ func TestPodNameDiffers(t *testing.T) {
 		}
 	}
 	// A constant, because two managers of different versions must agree on it.
-	if got := podName(agent(), "59c5455d9b", "worker-1", 0); got != "agent-9cb57978b6" {
+	if got := podName(agent(), "59c5455d9b", creation{node: "worker-1"}); got != "agent-9cb57978b6" {
 		t.Errorf("named %s", got)
 	}
 }

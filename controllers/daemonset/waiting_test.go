@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // store is an informer's store as far as the ledger looks at it.
@@ -35,7 +36,7 @@ func TestOwnWrites(t *testing.T) {
 	waits := func(t *testing.T, w *world, catchUp func()) {
 		t.Helper()
 		w.Forget()
-		if result := w.mustReconcile(); result.RequeueAfter != ownership.UnseenRetry || len(w.Calls()) != 1 {
+		if result := w.mustReconcile(); result.RequeueAfter != pass.UnseenRetry || len(w.Calls()) != 1 {
 			t.Errorf("result %+v with %v", result, w.Calls())
 		}
 		catchUp()
@@ -45,10 +46,10 @@ func TestOwnWrites(t *testing.T) {
 	}
 	all := func() map[schema.GroupResource]ownership.Store {
 		return map[schema.GroupResource]ownership.Store{
-			podResource: &store{version: "99999"}, revisionResource: &store{version: "99999"}, daemonSetResource: &store{version: "99999"},
+			podResource: &store{version: "99999"}, pass.RevisionResource: &store{version: "99999"}, daemonSetResource: &store{version: "99999"},
 		}
 	}
-	for _, resource := range []schema.GroupResource{podResource, revisionResource, daemonSetResource} {
+	for _, resource := range []schema.GroupResource{podResource, pass.RevisionResource, daemonSetResource} {
 		t.Run(resource.String(), func(t *testing.T) {
 			stores, behind := all(), &store{version: "1"}
 			stores[resource] = behind
@@ -64,7 +65,7 @@ func TestOwnWrites(t *testing.T) {
 	}{
 		"an adopted pod":     {append(three(), stored(t, "agent:1", "one", 1), pod("n1", "one", func(p *corev1.Pod) { p.OwnerReferences = nil }), pod("n2", "one"), pod("n3", "one")), podResource},
 		"a relabelled pod":   {append(three(), stored(t, "agent:1", "twin", 1), stored(t, "agent:1", "one", 2), pod("n1", "twin"), pod("n2", "one"), pod("n3", "one")), podResource},
-		"a stamped revision": {append(three(), stored(t, "agent:1", "one", 1)), revisionResource},
+		"a stamped revision": {append(three(), stored(t, "agent:1", "one", 1)), pass.RevisionResource},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stores, behind := all(), &store{version: "1"}
@@ -91,7 +92,7 @@ func TestStaleRead(t *testing.T) {
 	old := newServer(t, three()...)
 	w := worldOf(s, old.Raw, nil)
 	s.edit(image("agent:2"))
-	if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry || len(w.Writes()) != 0 || len(w.events.Events()) != 0 {
+	if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry || len(w.Writes()) != 0 || len(w.events.Events()) != 0 {
 		t.Errorf("result %+v, wrote %v, events %v", result, w.Writes(), w.events.Events())
 	}
 }

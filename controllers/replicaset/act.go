@@ -5,57 +5,51 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file holds all writes to pods.
+// This file holds all writes to pods but the claims to them, which are package pass's.
 
-// act carries a plan out: creates, slowly at first, or deletes, all at once. One of the errors it returns may wrap
-// errStale, or be [ownership.Superseded]: then the plan rests on an old read.
-func (r *Reconciler) act(ctx context.Context, o *observed, p *plan) error {
-	still := ownership.Unedited(ctx, r.client, o.parent)
-	err := errors.Join(
-		ownership.SlowStart(p.creates, still, func(c creation) error { return r.create(ctx, o, c) }),
-		ownership.Each(p.deletes, func(d deletion) error { return r.delete(ctx, o, d) }),
+// act carries a plan out: creates or deletes, slowly at first. One of the errors it returns may be [pass.Superseded]: then the
+// plan rests on an old read.
+func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *plan) error {
+	return errors.Join(
+		pass.SlowStart(plan.creates, p.Unedited(ctx), func(c creation) error { return r.create(ctx, p, o, c) }),
+		pass.SlowStart(pass.Rotate(p, plan.deletes), nil, func(d deletion) error { return r.delete(ctx, p, d) }),
 	)
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return nil // nothing can be made here any more, and nobody wants to read so
-	}
-	return err
 }
 
 // create makes one pod. One of ours that is alive under that name was made by an earlier request whose response was lost,
 // or by another manager, and is the one we want, whatever template it was made from.
-func (r *Reconciler) create(ctx context.Context, o *observed, c creation) error {
+func (r *Reconciler) create(ctx context.Context, p *pass.Pass, o *observed, c creation) error {
 	pod := podFor(o.set, r.flavor.kind, c.name)
-	how, err := r.pods.Create(ctx, o.set, pod, func(found client.Object) bool { return !ended(asPod(found)) })
-	switch {
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	how, err := r.pods.Create(ctx, p.Parent, pod, func(found client.Object) bool { return !ended(asPod(found)) })
+	switch err = pass.Ended(err); {
+	case pass.Superseded(err):
 		return err
 	case err != nil:
-		r.recorder.Eventf(o.parent, nil, corev1.EventTypeWarning, "FailedCreate", "Create", "Error creating: %v", err)
+		p.Warn(nil, "FailedCreate", "Create", "Error creating: %v", err)
 		return fmt.Errorf("create pod %s: %w", c.name, err)
 	case how == ownership.Taken:
-		return fmt.Errorf("%w: the name %s is taken, and the cache does not show by whom", errStale, c.name)
+		return fmt.Errorf("%w: the name %s is taken, and the cache does not show by whom", ownership.ErrStale, c.name)
 	case how == ownership.Created:
-		r.recorder.Eventf(o.parent, pod, corev1.EventTypeNormal, "SuccessfulCreate", "Create", "Created pod: %s (%s)", c.name, c.reason)
+		p.Normal(pod, "SuccessfulCreate", "Create", "Created pod: %s (%s)", c.name, c.reason)
 	}
 	return nil
 }
 
 // delete removes the pod that the plan was made from, unless it changed since.
-func (r *Reconciler) delete(ctx context.Context, o *observed, d deletion) error {
-	deleted, err := r.pods.Delete(ctx, o.set, d.pod)
+func (r *Reconciler) delete(ctx context.Context, p *pass.Pass, d deletion) error {
+	deleted, err := r.pods.Delete(ctx, p.Parent, d.pod)
 	if err != nil {
-		r.recorder.Eventf(o.parent, d.pod, corev1.EventTypeWarning, "FailedDelete", "Delete", "Error deleting pod %s: %v", d.pod.Name, err)
+		p.Warn(d.pod, "FailedDelete", "Delete", "Error deleting pod %s: %v", d.pod.Name, err)
 		return fmt.Errorf("delete pod %s: %w", d.pod.Name, err)
 	}
 	if deleted {
-		r.recorder.Eventf(o.parent, d.pod, corev1.EventTypeNormal, "SuccessfulDelete", "Delete", "Deleted pod: %s (%s)", d.pod.Name, d.reason)
+		p.Normal(d.pod, "SuccessfulDelete", "Delete", "Deleted pod: %s (%s)", d.pod.Name, d.reason)
 	}
 	return nil
 }

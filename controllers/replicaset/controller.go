@@ -2,7 +2,6 @@ package replicaset
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -12,98 +11,60 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file is one pass, from the request to the report. setup.go wires it to a manager.
+// This file is one pass, from the parent to the report. setup.go wires it to a manager; package pass begins and ends it.
 
 var (
 	podKind     = corev1.SchemeGroupVersion.WithKind("Pod")
 	podResource = schema.GroupResource{Resource: "pods"}
 )
 
-// errStale says that a pass rested on an old read. It is dropped and made again soon.
-var errStale = errors.New("the cache is behind")
-
 // Reconciler runs passes over the parents of one kind. [Setup] makes one.
 type Reconciler struct {
-	flavor   flavor
-	client   client.Client
-	live     client.Reader
-	ledger   *ownership.Ledger
-	recorder events.EventRecorder
-	clock    clock.PassiveClock
-	// pods writes pods; fresh confirms the cached ones.
-	pods  ownership.Writer
-	fresh *ownership.Confirmer
+	*pass.Controller
+
+	flavor flavor
+	pods   *pass.Children[*corev1.Pod]
 	// generations are those of the parents that passes have looked at last, by UID, once the API server has confirmed one.
 	generations sync.Map
 	// unserved is set once the API server has dropped status.terminatingReplicas.
 	unserved atomic.Bool
 }
 
-// Reconcile runs one pass over one parent: gather, plan, act, report. A returned error is retried with a growing delay.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	parent := r.flavor.new()
-	unseen, err := r.ledger.Read(ctx, r.client, req.NamespacedName, parent)
-	if err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	// What a parent that is being deleted owned may be orphaned or deleted at any moment, by the garbage collector.
-	if parent.GetDeletionTimestamp() != nil {
-		return reconcile.Result{}, nil
-	}
-	if unseen != "" {
-		return ownership.Unseen(ctx, unseen), nil
-	}
-	result, err := r.pass(ctx, parent)
-	if again, dropped := ownership.Dropped(ctx, err, errStale); dropped {
-		return again, nil
-	}
-	return result, err
-}
-
-// pass is one pass over a parent that is there.
-func (r *Reconciler) pass(ctx context.Context, parent client.Object) (reconcile.Result, error) {
-	set := r.flavor.read(parent)
+// pass is one pass over a parent that is there: gather, plan, act, report.
+func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
+	set := r.flavor.read(p.Parent)
 	selector, reason, message := selectorOf(set)
 	if message != "" {
-		return reconcile.Result{}, r.refuse(ctx, parent, reason, message)
+		return r.refuse(ctx, p, set, reason, message)
 	}
-	o, err := r.gather(ctx, parent, selector)
+	o, err := r.gather(ctx, p, set, selector)
 	if err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
 	f, err := r.facts(ctx, o)
 	if err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
-	p := makePlan(f)
-	if p.writes() {
-		if err := r.confirm(ctx, o); err != nil {
-			return reconcile.Result{}, err
+	plan := makePlan(f)
+	p.Again(plan.again)
+	if plan.writes() {
+		if err := r.confirm(ctx, p, o); err != nil {
+			return err
 		}
 	}
-	if _, known := r.generations.Load(o.set.UID); known || p.writes() {
-		r.generations.Store(o.set.UID, o.set.Generation)
+	if _, known := r.generations.Load(set.UID); known || plan.writes() {
+		r.generations.Store(set.UID, set.Generation)
 	}
-	actErr := r.act(ctx, o, p)
-	if ownership.OutcomeUnknown(actErr) {
-		r.fresh.Forget(o.set.UID) // nobody told us what was written, so that the ledger cannot wait for it
+	failed := r.act(ctx, p, o, plan)
+	p.Uncertain(failed)
+	if pass.Superseded(failed) {
+		return failed
 	}
-	if errors.Is(actErr, errStale) || ownership.Superseded(actErr) {
-		return reconcile.Result{}, actErr
-	}
-	statusErr := r.report(ctx, o, p, actErr)
-	if actErr != nil && errors.Is(statusErr, errStale) {
-		statusErr = nil // a lost race must not turn a failure into a quick retry
-	}
-	return reconcile.Result{RequeueAfter: p.again}, errors.Join(actErr, statusErr)
+	return pass.Finished(failed, r.report(ctx, p, o, plan, failed))
 }
 
 // selectorOf returns the selector of set, or why nothing can be done with it. The API server lets none of these in.

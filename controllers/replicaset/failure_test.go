@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 var podsResource = schema.GroupResource{Resource: "pods"}
@@ -133,13 +133,13 @@ func TestLostResponses(t *testing.T) {
 		}
 		w.After = nil
 		w.Forget()
-		if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry {
+		if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry {
 			t.Errorf("again in %v", result.RequeueAfter)
 		}
 		if got := len(w.Calls("list")); got != 1 {
 			t.Errorf("%d lists past the cache", got)
 		}
-		w.r.client = w.Server // the cache caught up
+		w.r.Client = w.Server // the cache caught up
 		w.mustReconcile()
 		if diff := cmp.Diff(firstNames(1)[0], w.pods()[0].Name); diff != "" || len(w.pods()) != 1 {
 			t.Errorf("pods %v", w.pods())
@@ -164,7 +164,7 @@ func TestAnotherManagersPods(t *testing.T) {
 	first := firstNames(2)
 	cache := fakeserver.New(t, web(2))
 	w := worldOf(t, replicaSets, fakeserver.New(t, web(2), pod(first[0]), pod(first[1])), cache)
-	w.r.fresh.Live = cache // the other one is faster than our list
+	w.r.pods.Fresh.Live = cache // the other one is faster than our list
 	w.mustReconcile()
 	if len(w.pods()) != 2 || len(w.events.Events()) != 0 {
 		t.Errorf("%d pods, events %v", len(w.pods()), w.events.Events())
@@ -182,11 +182,11 @@ func TestNameTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cache := fakeserver.New(t, web(1))
 			w := worldOf(t, replicaSets, fakeserver.New(t, web(1), holder), cache)
-			w.r.fresh.Live = cache
-			if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry || w.failure() != "" {
+			w.r.pods.Fresh.Live = cache
+			if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry || w.failure() != "" {
 				t.Errorf("again in %v, condition %q", result.RequeueAfter, w.failure())
 			}
-			w.r.client, w.r.fresh.Live = w.Server, w.Server
+			w.r.Client, w.r.pods.Fresh.Live = w.Server, w.Server
 			w.Forget()
 			w.mustReconcile()
 			if got := w.WritesTo("Pod"); len(got) != 1 || got[0] != "create "+first[1] {
@@ -204,7 +204,7 @@ func TestStaleCache(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := worldOf(t, replicaSets, fakeserver.New(t, c.live...), fakeserver.New(t, c.cached...))
-			if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry || len(w.Writes()) != 0 {
+			if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry || len(w.Writes()) != 0 {
 				t.Errorf("again in %v, writes %v", result.RequeueAfter, w.Writes())
 			}
 		})
@@ -237,7 +237,7 @@ func TestStaleParent(t *testing.T) {
 				w.r.generations.Store(c.cached.UID, c.known)
 			}
 			result := w.mustReconcile()
-			if waits := result.RequeueAfter == ownership.StaleRetry && len(w.Writes()) == 0; waits != c.wait {
+			if waits := result.RequeueAfter == pass.StaleRetry && len(w.Writes()) == 0; waits != c.wait {
 				t.Errorf("again in %v, writes %v", result.RequeueAfter, w.Writes())
 			}
 			if asked := len(w.Calls("get")); (asked == 0) != (name == "edited just now") {
@@ -284,7 +284,7 @@ func TestSelector(t *testing.T) {
 func TestStatusRace(t *testing.T) {
 	w := newWorld(t, replicaSets, web(1), pod("a"))
 	w.Before = fakeserver.Refuse("patch status", "ReplicaSet", apierrors.NewConflict(replicaSets.resource, "web", errors.New("changed")))
-	if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry {
+	if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry {
 		t.Errorf("again in %v", result.RequeueAfter)
 	}
 	for _, call := range w.Calls("patch status") {

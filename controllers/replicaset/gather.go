@@ -15,52 +15,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file holds all reads of a pass. Objects come from a cache without copies: nothing here or later may change them.
 
 // observed is what one pass works on.
 type observed struct {
-	parent   client.Object
-	set      *appsv1.ReplicaSet // parent, as a ReplicaSet
+	set      *appsv1.ReplicaSet // the parent, as a ReplicaSet
 	selector labels.Selector
 	pods     []*corev1.Pod
 }
 
 // gather reads the pods of a parent, and claims what is its own.
-func (r *Reconciler) gather(ctx context.Context, parent client.Object, selector labels.Selector) (*observed, error) {
-	o := &observed{parent: parent, set: r.flavor.read(parent), selector: selector}
-	var candidates []*corev1.Pod
-	err := ownership.Candidates(ctx, r.client, &corev1.PodList{}, o.set.Namespace, o.set.UID, selector, true, func(o client.Object) error {
-		candidates = append(candidates, asPod(o))
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	claimer := &ownership.Claimer{
-		Parent:    parent,
-		Kind:      r.flavor.kind,
-		Selector:  selector,
-		Writer:    r.client,
-		Live:      r.live,
-		Adoptable: adoptable,
-		Wrote:     func(child client.Object) { r.ledger.Wrote(o.set.UID, podResource, child) },
-	}
-	if o.pods, err = ownership.Claim(ctx, claimer, candidates); err != nil {
-		return nil, fmt.Errorf("claim the pods of %s: %w", r.describe(o.set), err)
-	}
-	if claimer.Lost {
-		// An orphan may be ours by now, if the response to an earlier adoption was lost; what matched no longer may match
-		// again. A pod beside it would be one too many.
-		return nil, fmt.Errorf("%w: a pod changed while it was being adopted or released", errStale)
-	}
-	return o, nil
+func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, set *appsv1.ReplicaSet, selector labels.Selector) (*observed, error) {
+	pods, err := r.pods.Claim(ctx, p, selector)
+	return &observed{set: set, selector: selector, pods: pods}, err
 }
 
 // adoptable keeps pods that have ended as they are: they would not count.
-func adoptable(child client.Object) error {
-	if ended(asPod(child)) {
+func adoptable(_ client.Object, pod *corev1.Pod) error {
+	if ended(pod) {
 		return errors.New("it has ended")
 	}
 	return nil
@@ -68,10 +43,10 @@ func adoptable(child client.Object) error {
 
 // facts are what the plan for o is made from.
 func (r *Reconciler) facts(ctx context.Context, o *observed) (facts, error) {
-	f := facts{set: o.set, pods: o.pods, now: r.clock.Now()}
+	f := facts{set: o.set, pods: o.pods, now: r.Clock.Now()}
 	// A name that cannot be looked up is one to be asked for: the answer to that tells.
 	f.taken = func(name string) bool {
-		return r.client.Get(ctx, types.NamespacedName{Namespace: o.set.Namespace, Name: name}, &corev1.Pod{}) == nil
+		return r.Client.Get(ctx, types.NamespacedName{Namespace: o.set.Namespace, Name: name}, &corev1.Pod{}) == nil
 	}
 	alive := 0
 	for _, pod := range o.pods {
@@ -101,7 +76,7 @@ func (r *Reconciler) neighbours(ctx context.Context, o *observed) (map[string]in
 		return out, nil
 	}
 	siblings := r.flavor.newList()
-	if err := r.client.List(ctx, siblings, controlledBy(o.set.Namespace, ref.UID)...); err != nil {
+	if err := r.Client.List(ctx, siblings, controlledBy(o.set.Namespace, ref.UID)...); err != nil {
 		return nil, fmt.Errorf("list what else the controller of %s controls: %w", r.describe(o.set), err)
 	}
 	err := meta.EachListItem(siblings, func(item runtime.Object) error {
@@ -110,7 +85,7 @@ func (r *Reconciler) neighbours(ctx context.Context, o *observed) (map[string]in
 			return nil
 		}
 		var pods corev1.PodList
-		if err := r.client.List(ctx, &pods, controlledBy(o.set.Namespace, sibling.GetUID())...); err != nil {
+		if err := r.Client.List(ctx, &pods, controlledBy(o.set.Namespace, sibling.GetUID())...); err != nil {
 			return fmt.Errorf("list the pods of %s: %w", sibling.GetName(), err)
 		}
 		for i := range pods.Items {
@@ -130,34 +105,27 @@ func controlledBy(namespace string, uid types.UID) []client.ListOption {
 
 // confirm checks, before pods are created or deleted, that the cache is not behind the API server: of pods before the
 // first write of this process for a parent, and after an answer was lost, of the parent whenever that may be. It returns an
-// error that wraps errStale if it is.
-func (r *Reconciler) confirm(ctx context.Context, o *observed) error {
-	if err := r.fence(ctx, o); err != nil {
+// error that wraps ownership.ErrStale if it is.
+func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed) error {
+	if err := r.fence(ctx, p.Parent); err != nil {
 		return err
 	}
-	children := make([]client.Object, len(o.pods))
-	for i, pod := range o.pods {
-		children[i] = pod
-	}
-	why, err := r.fresh.Confirm(ctx, o.parent, o.selector, children)
-	if err == nil && why != "" {
-		err = fmt.Errorf("%w: %s", errStale, why)
-	}
-	return err
+	return r.pods.Confirm(ctx, p, o.selector, o.pods)
 }
 
 // fence checks that there is no later generation of the parent than the cached one. It asks unless the cache has just
 // shown an edit of one that was confirmed: after a restart the cache may be old, and what this process found done before
 // and finds undone now another manager may have done that knows of a later edit. Without the question the two would undo
 // each other's work for as long as one of the caches is behind.
-func (r *Reconciler) fence(ctx context.Context, o *observed) error {
-	if known, ok := r.generations.Load(o.set.UID); ok && known.(int64) < o.set.Generation { //nolint:forcetypeassert // pass stores it
+func (r *Reconciler) fence(ctx context.Context, parent client.Object) error {
+	known, ok := r.generations.Load(parent.GetUID())
+	if ok && known.(int64) < parent.GetGeneration() { //nolint:forcetypeassert // pass stores it
 		return nil
 	}
-	fresh, err := ownership.Reread(ctx, r.live, o.parent)
-	if err == nil && fresh.GetGeneration() != o.set.Generation {
-		err = fmt.Errorf("%w: it shows generation %d of %s, and there is %d",
-			errStale, o.set.Generation, r.describe(o.set), fresh.GetGeneration())
+	fresh, err := ownership.Reread(ctx, r.Live, parent)
+	if err == nil && fresh.GetGeneration() != parent.GetGeneration() {
+		err = fmt.Errorf("%w: it shows generation %d of %s %s/%s, and there is %d", ownership.ErrStale,
+			parent.GetGeneration(), r.flavor.kind.Kind, parent.GetNamespace(), parent.GetName(), fresh.GetGeneration())
 	}
 	return err
 }

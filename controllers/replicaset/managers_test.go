@@ -171,7 +171,7 @@ func TestTwoManagers(t *testing.T) {
 			"see all": func(*rapid.T) { m := one(); m.view, m.parent = s.at(), len(s.replicas)-1 },
 			"decide":  func(*rapid.T) { one().decide(s) },
 			"request": func(*rapid.T) { request(one()) },
-			"pass":    func(*rapid.T) { pass(one(), s, request) },
+			"pass":    func(*rapid.T) { passOf(one(), s, request) },
 			"scale": func(t *rapid.T) {
 				s.replicas = append(s.replicas, rapid.Int32Range(0, 5).Draw(t, "replicas"))
 			},
@@ -199,7 +199,7 @@ func TestTwoManagers(t *testing.T) {
 					request(m)
 				}
 				m.view, m.parent = s.at(), len(s.replicas)-1
-				pass(m, s, request)
+				passOf(m, s, request)
 			}
 		}
 		if want := int(s.replicas[len(s.replicas)-1]); len(s.alive()) != want {
@@ -208,7 +208,7 @@ func TestTwoManagers(t *testing.T) {
 	})
 }
 
-func pass(m *copilot, s *store, request func(*copilot)) {
+func passOf(m *copilot, s *store, request func(*copilot)) {
 	m.decide(s)
 	for m.plan != nil {
 		request(m)

@@ -173,7 +173,7 @@ func TestTerminating(t *testing.T) {
 	}
 	// A server without the field drops it from what it stores and returns.
 	w = newWorld(t, replicaSets, web(1), pod("a"))
-	w.r.client = dropsTerminating{w.Server}
+	w.r.Client = dropsTerminating{w.Server}
 	w.mustReconcile()
 	w.Forget()
 	w.mustReconcile()

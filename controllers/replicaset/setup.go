@@ -12,10 +12,9 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/cairn-dev/cairn/ownership"
-	"github.com/cairn-dev/cairn/queue"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file wires the controller: indexes, read-your-writes, watches, and which event wakes which parent.
@@ -53,9 +52,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, f flavor, o Options) error {
 	r := newReconciler(f, mgr.GetClient(), mgr.GetAPIReader(), ledger, mgr.GetEventRecorder(f.name+"-controller"), o)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(f.name).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, NewQueue: queue.New}).
-		Watches(f.new(), ownership.ParentEvents(r.forget)).
-		Watches(&corev1.Pod{}, r.parents().Router().Handler()).
+		WithOptions(r.Options(o.Workers)).
+		Watches(f.new(), r.ParentEvents()).
+		Watches(&corev1.Pod{}, r.ChildEvents(r.parents().Router())).
 		Complete(r)
 }
 
@@ -63,22 +62,21 @@ func setup(ctx context.Context, mgr ctrl.Manager, f flavor, o Options) error {
 func newReconciler(
 	f flavor, c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder, o Options,
 ) *Reconciler {
-	return &Reconciler{
-		flavor:   f,
-		client:   c,
-		live:     live,
-		ledger:   ledger,
-		recorder: recorder,
-		clock:    o.Clock,
-		pods:     ownership.Writer{Client: c, Live: live, Ledger: ledger, Resource: podResource},
-		fresh:    &ownership.Confirmer{Live: live, Children: podKind, Ledger: ledger, Resource: podResource},
-	}
+	r := &Reconciler{flavor: f}
+	r.Controller = pass.New(pass.Config{
+		Kind: f.kind, Resource: f.resource, New: f.new,
+		Client: c, Live: live, Ledger: ledger, Recorder: recorder, Clock: o.Clock, Run: r.pass,
+	})
+	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
+	r.pods.Adoptable = adoptable
+	r.OnForget(func(uid types.UID) { r.generations.Delete(uid) })
+	return r
 }
 
 // parents says how the parents of this kind are found in the cache.
 func (r *Reconciler) parents() ownership.Parents {
 	return ownership.Parents{
-		Reader:  r.client,
+		Reader:  r.Client,
 		Kind:    r.flavor.kind.GroupKind(),
 		New:     r.flavor.new,
 		NewList: r.flavor.newList,
@@ -86,11 +84,4 @@ func (r *Reconciler) parents() ownership.Parents {
 			return metav1.LabelSelectorAsSelector(r.flavor.read(parent).Spec.Selector)
 		},
 	}
-}
-
-// forget drops what is remembered of a parent that is gone.
-func (r *Reconciler) forget(uid types.UID) {
-	r.ledger.Forget(uid)
-	r.fresh.Forget(uid)
-	r.generations.Delete(uid)
 }

@@ -17,12 +17,12 @@ import (
 // set, by the condemned pod if it goes with a scale down, by nobody if it stays.
 
 // claimName is the name of the claim of one ordinal. Schedulers and tools know the pattern.
-func claimName(set *appsv1.StatefulSet, template *corev1.PersistentVolumeClaim, ordinal int) string {
+func claimName(set *appsv1.StatefulSet, template *corev1.PersistentVolumeClaim, ordinal int64) string {
 	return fmt.Sprintf("%s-%s-%d", template.Name, set.Name, ordinal)
 }
 
 // claimNames are the names of all claims of one ordinal.
-func claimNames(set *appsv1.StatefulSet, ordinal int) []string {
+func claimNames(set *appsv1.StatefulSet, ordinal int64) []string {
 	var out []string
 	for i := range set.Spec.VolumeClaimTemplates {
 		out = append(out, claimName(set, &set.Spec.VolumeClaimTemplates[i], ordinal))
@@ -31,7 +31,7 @@ func claimNames(set *appsv1.StatefulSet, ordinal int) []string {
 }
 
 // claimFor builds the claim of one ordinal from one of the set's templates.
-func claimFor(set *appsv1.StatefulSet, template *corev1.PersistentVolumeClaim, ordinal int) *corev1.PersistentVolumeClaim {
+func claimFor(set *appsv1.StatefulSet, template *corev1.PersistentVolumeClaim, ordinal int64) *corev1.PersistentVolumeClaim {
 	claim := template.DeepCopy()
 	claim.Name, claim.Namespace = claimName(set, template, ordinal), set.Namespace
 	if claim.Labels == nil {

@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 type claimOption func(*corev1.PersistentVolumeClaim)
 
 // claim is the claim of an ordinal of web, owned by nobody.
-func claim(ordinal int, options ...claimOption) *corev1.PersistentVolumeClaim {
+func claim(ordinal int64, options ...claimOption) *corev1.PersistentVolumeClaim {
 	set := web(data(retain, retain))
 	c := claimFor(set, &set.Spec.VolumeClaimTemplates[0], ordinal)
 	c.UID, c.ResourceVersion = types.UID("uid-of-"+c.Name), "1"
@@ -181,7 +181,7 @@ func TestScaleDownWithClaims(t *testing.T) {
 			w := newWorld(t, objects()...)
 			w.Before = fakeserver.Refuse("patch", "PersistentVolumeClaim", err)
 			result, got := w.r.Reconcile(t.Context(), request)
-			if len(w.WritesTo("Pod")) != 0 || (got == nil) != (result.RequeueAfter == ownership.StaleRetry) || (got == nil) != apierrors.IsConflict(err) {
+			if len(w.WritesTo("Pod")) != 0 || (got == nil) != (result.RequeueAfter == pass.StaleRetry) || (got == nil) != apierrors.IsConflict(err) {
 				t.Errorf("wrote %v, result %+v, %v", w.WritesTo("Pod"), result, got)
 			}
 		})
@@ -215,7 +215,7 @@ func TestClaimsOfNewPods(t *testing.T) {
 func TestUnseenClaim(t *testing.T) {
 	s := fakeserver.New(t, web(data(retain, retain)), claim(0))
 	w := worldOf(t, s, fakeserver.New(t, web(data(retain, retain))).Raw, nil)
-	if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry || len(w.WritesTo("Pod"))+len(w.Calls("patch status")) != 0 {
+	if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry || len(w.WritesTo("Pod"))+len(w.Calls("patch status")) != 0 {
 		t.Errorf("result %+v, wrote %v", result, w.Writes())
 	}
 }

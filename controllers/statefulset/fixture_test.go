@@ -98,8 +98,13 @@ func minReadyFor(seconds int32) setOption {
 	return func(set *appsv1.StatefulSet) { set.Spec.MinReadySeconds = seconds }
 }
 
-func keepsNeverReady(set *appsv1.StatefulSet) {
-	set.Annotations = map[string]string{ReplaceNeverReadyAnnotation: "false"}
+func keepsNeverReady(set *appsv1.StatefulSet) { neverReadies("false")(set) }
+
+// neverReadies says which pods that were never ready are replaced.
+func neverReadies(value string) setOption {
+	return func(set *appsv1.StatefulSet) {
+		set.Annotations = map[string]string{ReplaceNeverReadyAnnotation: value}
+	}
 }
 
 // data gives every pod a claim, under retention policies.
@@ -112,6 +117,9 @@ func data(deleted, scaled appsv1.PersistentVolumeClaimRetentionPolicyType) setOp
 	}
 }
 
+// younger makes a set that was made after its pods, which it adopted.
+func younger(set *appsv1.StatefulSet) { set.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute)) }
+
 const (
 	retain = appsv1.RetainPersistentVolumeClaimRetentionPolicyType
 	remove = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
@@ -120,7 +128,7 @@ const (
 type podOption func(*corev1.Pod)
 
 // pod is a pod of web with an ordinal, an hour old and available, from the revision web-<rev>.
-func pod(ordinal int, rev string, options ...podOption) *corev1.Pod {
+func pod(ordinal int64, rev string, options ...podOption) *corev1.Pod {
 	set := web()
 	p := podFor(set, revisionNamed(rev), ordinal)
 	p.ResourceVersion = "1"
@@ -157,6 +165,23 @@ func condition(p *corev1.Pod, status corev1.ConditionStatus, since time.Time) {
 		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
 		{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(since)},
 	}
+}
+
+// crashing makes a pod not ready that never was, and fails.
+func crashing(p *corev1.Pod) {
+	stuck(p)
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{waitingFor("CrashLoopBackOff")}
+}
+
+func waitingFor(reason string) corev1.ContainerStatus {
+	return corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}
+}
+
+// unschedulable makes a pod wait for a node that there is not.
+func unschedulable(p *corev1.Pod) {
+	p.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
+	}}
 }
 
 // pending makes a pod wait for the scheduler.

@@ -1,6 +1,7 @@
 package statefulset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,10 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -28,15 +27,13 @@ type observed struct {
 	entries  []revision.Revision
 	// strangers are pods of others under names that the set asks for.
 	strangers map[string]*corev1.Pod
-	// relabelled holds the names that pods were pointed at in this pass.
-	relabelled []string
 }
 
 // gather reads the StatefulSet's pods, claims and revisions, and claims what is its own.
-func (r *Reconciler) gather(ctx context.Context, set *appsv1.StatefulSet, selector labels.Selector) (*observed, error) {
+func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, selector labels.Selector) (*observed, error) {
 	o := &observed{set: set, selector: selector}
 	var err error
-	if o.pods, err = r.claimPods(ctx, set, selector); err != nil {
+	if o.pods, err = r.pods.Claim(ctx, p, selector); err != nil {
 		return nil, err
 	}
 	if o.strangers, err = r.readStrangers(ctx, set, o.pods); err != nil {
@@ -49,36 +46,6 @@ func (r *Reconciler) gather(ctx context.Context, set *appsv1.StatefulSet, select
 		return nil, err
 	}
 	return o, nil
-}
-
-func (r *Reconciler) claimPods(ctx context.Context, set *appsv1.StatefulSet, selector labels.Selector) ([]*corev1.Pod, error) {
-	var candidates []*corev1.Pod
-	err := ownership.Candidates(ctx, r.client, &corev1.PodList{}, set.Namespace, set.UID, selector, true, func(o client.Object) error {
-		candidates = append(candidates, asPod(o))
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	claimer := &ownership.Claimer{
-		Parent:    set,
-		Kind:      kind,
-		Selector:  selector,
-		Writer:    r.client,
-		Live:      r.live,
-		Adoptable: func(child client.Object) error { return adoptable(set, child.GetName()) },
-		Wrote:     func(o client.Object) { r.ledger.Wrote(set.UID, podResource, o) },
-	}
-	pods, err := ownership.Claim(ctx, claimer, candidates)
-	if err != nil {
-		return nil, fmt.Errorf("claim the pods of StatefulSet %s/%s: %w", set.Namespace, set.Name, err)
-	}
-	if claimer.Lost {
-		// An orphan may be ours by now, if the response to an earlier adoption was lost; what matched no longer may match
-		// again. What is decided without it is wrong.
-		return nil, fmt.Errorf("%w: a pod changed while it was being adopted or released", history.ErrStale)
-	}
-	return pods, nil
 }
 
 // readStrangers reads who has the names of the pods that are missing.
@@ -95,7 +62,7 @@ func (r *Reconciler) readStrangers(ctx context.Context, set *appsv1.StatefulSet,
 			continue
 		}
 		pod := &corev1.Pod{}
-		err := r.client.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: name}, pod)
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: name}, pod)
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
@@ -116,7 +83,7 @@ func (r *Reconciler) readClaims(
 		return out, nil
 	}
 	start, count := ordinals(set)
-	wanted := map[int]bool{}
+	wanted := map[int64]bool{}
 	for i := range count {
 		wanted[start+i] = true
 	}
@@ -128,7 +95,7 @@ func (r *Reconciler) readClaims(
 	for ordinal := range wanted {
 		for _, name := range claimNames(set, ordinal) {
 			claim := &corev1.PersistentVolumeClaim{}
-			err := r.client.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: name}, claim)
+			err := r.Client.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: name}, claim)
 			switch {
 			case apierrors.IsNotFound(err):
 			case err != nil:
@@ -141,59 +108,58 @@ func (r *Reconciler) readClaims(
 	return out, nil
 }
 
-// live returns the revisions that something depends on: those that status names, those that pods name, terminating ones
-// included, and those that pods were told to name. It is complete on every path (bug 16).
-func (o *observed) live() revision.Live {
-	refs := append(slices.Clone(o.relabelled), o.set.Status.CurrentRevision, o.set.Status.UpdateRevision)
+// live returns the revisions that something depends on: those that status names, and those that pods name, terminating ones
+// included. It is complete on every path (bug 16).
+func (o *observed) live(named ...string) revision.Live {
+	refs := slices.Clone(named)
 	for _, pod := range o.pods {
 		refs = append(refs, revisionOf(pod))
 	}
 	return revision.NewLive(refs...)
 }
 
-// children returns the claimed pods as what they are to the laws.
-func (o *observed) children() []client.Object {
-	out := make([]client.Object, len(o.pods))
-	for i, pod := range o.pods {
-		out[i] = pod
+// facts are what the plan for o is made from. Where the update revision could not be recorded, no pod is replaced, and one
+// that is lost comes back from the revisions that status names.
+func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) {
+	f := facts{set: o.set, pods: o.pods, strangers: o.strangers, claims: o.claims, now: r.Clock.Now()}
+	if recorded.Update == nil {
+		f.hold = true
+		f.update = sourceIn(o.entries, cmp.Or(o.set.Status.UpdateRevision, nameOf(recorded.Newest())))
+		f.current = currentOf(o.set, o.entries, f.update)
+		return f, nil
 	}
-	return out
-}
-
-// confirm checks, before this process creates or deletes something for a StatefulSet for the first time, and after an answer was lost,
-// that the cache is not behind the API server. It returns an error that wraps [history.ErrStale] if it is.
-func (r *Reconciler) confirm(ctx context.Context, o *observed) error {
-	why, err := r.fresh.Confirm(ctx, o.set, o.selector, o.children())
-	if err == nil && why != "" {
-		err = fmt.Errorf("%w: %s", history.ErrStale, why)
-	}
-	return err
-}
-
-// facts are what the plan for o is made from. asked is the snapshot of the set itself, for an update revision that cannot
-// be read, but whose stamp proves that the set has not changed since.
-func (r *Reconciler) facts(o *observed, update revision.Revision, asked *revision.Snapshot) (facts, error) {
-	f := facts{set: o.set, pods: o.pods, strangers: o.strangers, claims: o.claims, now: r.clock.Now()}
-	snapshot := update.Snapshot
+	snapshot := recorded.Update.Snapshot
 	if snapshot == nil {
-		snapshot = asked
+		snapshot = recorded.Snapshot // it cannot be read, but its stamp proves that the set has not changed since
 	}
 	template, err := restore(snapshot)
 	if err != nil {
-		return facts{}, fmt.Errorf("restore StatefulSet %s/%s to its update revision %s: %w", o.set.Namespace, o.set.Name, update.Name, err)
+		return facts{}, fmt.Errorf("restore StatefulSet %s/%s to its update revision %s: %w", o.set.Namespace, o.set.Name, recorded.Update.Name, err)
 	}
-	f.update = source{name: update.Name, template: template}
+	f.update = source{name: recorded.Update.Name, template: template}
 	f.current = currentOf(o.set, o.entries, f.update)
 	return f, nil
 }
 
+func nameOf(r *revision.Revision) string {
+	if r == nil {
+		return ""
+	}
+	return r.Name
+}
+
 // currentOf finds the revision that status names as the current one. A set that has none yet starts with the update
-// revision. One that cannot be had is no source, and nothing else takes its place (F15).
+// revision.
 func currentOf(set *appsv1.StatefulSet, entries []revision.Revision, update source) source {
 	name := set.Status.CurrentRevision
 	if name == "" || name == update.name {
 		return update
 	}
+	return sourceIn(entries, name)
+}
+
+// sourceIn finds a revision by its name. One that cannot be had is no source, and nothing else takes its place (F15).
+func sourceIn(entries []revision.Revision, name string) source {
 	i := slices.IndexFunc(entries, func(r revision.Revision) bool { return r.Name == name })
 	switch {
 	case i < 0:

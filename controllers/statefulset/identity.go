@@ -12,44 +12,47 @@ import (
 // This file says which pod is which: names, ordinals, and the labels that repeat them. It is pure.
 
 // podName is the name of the pod with an ordinal.
-func podName(set *appsv1.StatefulSet, ordinal int) string {
-	return set.Name + "-" + strconv.Itoa(ordinal)
+func podName(set *appsv1.StatefulSet, ordinal int64) string {
+	return set.Name + "-" + decimal(ordinal)
 }
 
+func decimal(ordinal int64) string { return strconv.FormatInt(ordinal, 10) }
+
 // ordinalOf reads the ordinal from the name of a pod of set. ok is false for every name that [podName] never gives, like
-// one with a leading zero.
-func ordinalOf(set *appsv1.StatefulSet, name string) (ordinal int, ok bool) {
+// one with a leading zero. Ordinals have 64 bits everywhere: the first one may be the largest number that the API allows, and
+// the others follow it.
+func ordinalOf(set *appsv1.StatefulSet, name string) (ordinal int64, ok bool) {
 	digits, ours := strings.CutPrefix(name, set.Name+"-")
-	n, err := strconv.ParseInt(digits, 10, 32)
-	if !ours || err != nil || n < 0 || podName(set, int(n)) != name {
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !ours || err != nil || n < 0 || podName(set, n) != name {
 		return 0, false
 	}
-	return int(n), true
+	return n, true
 }
 
 // ordinals returns the first ordinal that set asks for, and how many it asks for.
-func ordinals(set *appsv1.StatefulSet) (start, count int) {
+func ordinals(set *appsv1.StatefulSet) (start, count int64) {
 	count = 1 // the default of apps/v1; the API server fills it in
 	if set.Spec.Replicas != nil {
-		count = max(0, int(*set.Spec.Replicas))
+		count = max(0, int64(*set.Spec.Replicas))
 	}
 	if set.Spec.Ordinals != nil {
-		start = int(set.Spec.Ordinals.Start)
+		start = int64(set.Spec.Ordinals.Start)
 	}
 	return start, count
 }
 
 // inRange reports whether set asks for a pod with that ordinal.
-func inRange(set *appsv1.StatefulSet, ordinal int) bool {
+func inRange(set *appsv1.StatefulSet, ordinal int64) bool {
 	start, count := ordinals(set)
 	return ordinal >= start && ordinal < start+count
 }
 
 // identityLabels are the labels by which a pod says who it is.
-func identityLabels(set *appsv1.StatefulSet, ordinal int) map[string]string {
+func identityLabels(set *appsv1.StatefulSet, ordinal int64) map[string]string {
 	return map[string]string{
 		appsv1.StatefulSetPodNameLabel: podName(set, ordinal),
-		appsv1.PodIndexLabel:           strconv.Itoa(ordinal),
+		appsv1.PodIndexLabel:           decimal(ordinal),
 	}
 }
 
@@ -67,20 +70,37 @@ func misses(pod *corev1.Pod, want map[string]string) map[string]string {
 	return out
 }
 
-// hasStorage reports whether a pod mounts the claims of its ordinal. One that was adopted may not; volumes cannot change.
-func hasStorage(set *appsv1.StatefulSet, ordinal int, pod *corev1.Pod) bool {
+// storageDiffers says in what the volumes of a pod differ from the claims of its ordinal, in one clause; an empty string
+// means that it mounts them all.
+func storageDiffers(set *appsv1.StatefulSet, ordinal int64, pod *corev1.Pod) string {
 	for i := range set.Spec.VolumeClaimTemplates {
 		template := &set.Spec.VolumeClaimTemplates[i]
-		found := false
+		want, mounts := claimName(set, template, ordinal), ""
 		for _, v := range pod.Spec.Volumes {
-			found = found || v.Name == template.Name && v.PersistentVolumeClaim != nil &&
-				v.PersistentVolumeClaim.ClaimName == claimName(set, template, ordinal)
+			if v.Name == template.Name && v.PersistentVolumeClaim != nil {
+				mounts = v.PersistentVolumeClaim.ClaimName
+			}
 		}
-		if !found {
-			return false
+		switch mounts {
+		case want:
+		case "":
+			return fmt.Sprintf("it does not mount claim %s", want)
+		default:
+			return fmt.Sprintf("it mounts claim %s, not %s", mounts, want)
 		}
 	}
-	return true
+	return ""
+}
+
+// precedes reports whether a pod is older than the set that owns it, so that it was adopted: the set cannot have made it. A
+// pod that the set made, or that somebody planted since, does not precede it.
+//
+// It matters only for volumes, which no write can change. A pod that was adopted without the claims of its ordinal has to
+// be replaced, but a pod that we made lacks them only because admission took them away, and would do so again: replacing it
+// would never end. What takes the place of a pod that precedes its set does not precede it, so that each pod is replaced
+// for its volumes at most once.
+func precedes(pod *corev1.Pod, set *appsv1.StatefulSet) bool {
+	return pod.CreationTimestamp.Before(&set.CreationTimestamp)
 }
 
 // adoptable refuses orphans that cannot be pods of set by their name, whatever their labels are.

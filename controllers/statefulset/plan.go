@@ -30,6 +30,8 @@ type facts struct {
 	strangers map[string]*corev1.Pod
 	// now is when the facts were gathered.
 	now time.Time
+	// hold says that the update revision could not be recorded: no pod is replaced.
+	hold bool
 }
 
 // plan is what one pass does, and what it knows by then.
@@ -48,6 +50,8 @@ type plan struct {
 	guarded []string
 	// foreign are the claims that another controller has.
 	foreign []string
+	// differs says of pods that stay in what they differ from what was asked for when they were made.
+	differs []string
 	// rollout is the rolling update's part, its steps among the deletes already.
 	rollout rollout.Plan
 	counts  counts
@@ -58,8 +62,13 @@ type plan struct {
 }
 
 type creation struct {
-	ordinal int
+	ordinal int64
 	from    source
+	// instead, if it has a template, is what the pod is made from where the API server refuses to have it made from the other
+	// one, for good.
+	instead source
+	// held says that the pod is below the partition, where nothing else may take the place of the current revision.
+	held bool
 	// claims are those of the pod that are missing.
 	claims []*corev1.PersistentVolumeClaim
 	reason string
@@ -84,13 +93,15 @@ type identityChange struct {
 
 // slot is one ordinal that is asked for.
 type slot struct {
-	ordinal int
+	ordinal int64
 	name    string
 	// pod is the pod that is there, nil if there is none.
 	pod *corev1.Pod
 	// alive says that the pod holds its place. Of such a pod, available says that it serves, and conforms that it comes from
-	// the update revision and has its storage.
+	// the update revision.
 	alive, available, conforms bool
+	// strays says in what its volumes differ from the claims of the ordinal, empty if they do not.
+	strays string
 }
 
 // strangerRetry is how often a pass looks whether a name is free again: what happens to other people's pods wakes nobody.
@@ -101,7 +112,9 @@ type planner struct {
 	facts
 	*plan
 
-	slots     []slot
+	slots []slot
+	// around is what source.go asks of the other slots, summed up once.
+	around    around
 	condemned []*corev1.Pod // highest ordinal first
 	ordered   bool
 	partition int
@@ -122,7 +135,7 @@ func makePlan(f facts) (*plan, error) {
 	p.scaleDown()
 	p.roll()
 	p.counts = countsOf(f.set, f.pods, f.current.name, f.update.name, f.now)
-	p.promote = p.conformed()
+	p.promote = !p.hold && p.conformed()
 	return p.plan, nil
 }
 
@@ -153,17 +166,23 @@ func newPlanner(f facts) (*planner, error) {
 	var err error
 	p.surplus = len(p.condemned)
 	p.partition, p.budget, err = strategyOf(f.set)
+	p.around = sumUp(p.slots, p.ordered)
 	return p, err
 }
 
 // place puts a pod into its slot. Labels are believed: they are ours to write, and a pod's content is set when it is made.
+// Volumes count only where the pod cannot have been made by this set; see [precedes].
 func (p *planner) place(s *slot, pod *corev1.Pod) {
 	s.pod = pod
 	if s.alive = alive(pod); !s.alive {
 		return
 	}
-	s.conforms = p.update.name != "" && revisionOf(pod) == p.update.name && hasStorage(p.set, s.ordinal, pod)
 	s.available, _ = availability(pod, minReady(p.set), p.now)
+	s.conforms = p.update.name != "" && revisionOf(pod) == p.update.name
+	s.strays = storageDiffers(p.set, s.ordinal, pod)
+	if s.strays != "" && precedes(pod, p.set) {
+		s.conforms = false
+	}
 }
 
 // visit plans for one ordinal, lowest first.
@@ -173,7 +192,7 @@ func (p *planner) visit(i int) {
 	case s.pod == nil:
 		p.fill(i)
 	case going(s.pod):
-		p.blockf("%s is going", s.name)
+		p.blockf("%s is terminating", s.name)
 	case ended(s.pod):
 		if !p.ordered || p.blocked == "" {
 			p.remove(deletion{pod: s.pod, reason: fmt.Sprintf("it ended (%s), and a pod that runs takes its place", s.pod.Status.Phase)})
@@ -210,9 +229,13 @@ func (p *planner) fill(i int) {
 			}
 		}
 	}
-	p.creates = append(p.creates, creation{
-		ordinal: s.ordinal, from: from, claims: p.missingClaims(s.ordinal), reason: "revision " + from.name,
-	})
+	c := creation{ordinal: s.ordinal, from: from, claims: p.missingClaims(s.ordinal), reason: "revision " + from.name}
+	if from.name != p.update.name {
+		if c.held = i < p.partition; !c.held {
+			c.instead = p.update
+		}
+	}
+	p.creates = append(p.creates, c)
 }
 
 // keep plans for a pod that holds its place: what follows it, and what it lacks.
@@ -228,58 +251,22 @@ func (p *planner) keep(s slot) {
 	default:
 		p.blockf("%s is not ready", s.name)
 	}
+	if s.conforms && s.strays != "" {
+		p.differs = append(p.differs, fmt.Sprintf("pod %s stays as it was created: %s, and volumes cannot change", s.name, s.strays))
+	}
 	if labels := misses(s.pod, identityLabels(p.set, s.ordinal)); labels != nil {
 		p.identities = append(p.identities, identityChange{s.pod, labels})
 	}
 	p.owners = append(p.owners, p.claimOwners(s.pod)...)
 }
 
-// scaleDown plans the end of the pods that are not asked for, highest ordinal first. Under OrderedReady one goes at a
-// time, and none before everything that stays is available.
-func (p *planner) scaleDown() {
-	for _, pod := range p.condemned {
-		owners := p.claimOwners(pod)
-		switch {
-		case going(pod):
-			p.owners = append(p.owners, owners...)
-			p.blockf("%s is going", pod.Name)
-		case p.ordered && p.blocked != "":
-			p.owners = append(p.owners, owners...)
-			p.waitf(pod.Name, "it is not asked for any more; %s", p.blocked)
-		default:
-			p.remove(deletion{pod: pod, owners: owners, reason: "it is not asked for any more"})
-			p.blockf("%s goes first", pod.Name)
-		}
-	}
-}
-
 // missingClaims builds the claims of an ordinal that do not exist.
-func (p *planner) missingClaims(ordinal int) []*corev1.PersistentVolumeClaim {
+func (p *planner) missingClaims(ordinal int64) []*corev1.PersistentVolumeClaim {
 	var out []*corev1.PersistentVolumeClaim
 	for i := range p.set.Spec.VolumeClaimTemplates {
 		template := &p.set.Spec.VolumeClaimTemplates[i]
 		if _, ok := p.facts.claims[claimName(p.set, template, ordinal)]; !ok {
 			out = append(out, claimFor(p.set, template, ordinal))
-		}
-	}
-	return out
-}
-
-// claimOwners plans who owns the claims of a pod from now on.
-func (p *planner) claimOwners(pod *corev1.Pod) []ownerChange {
-	var out []ownerChange
-	ordinal, _ := ordinalOf(p.set, pod.Name)
-	for _, name := range claimNames(p.set, ordinal) {
-		claim, ok := p.facts.claims[name]
-		if !ok || claim.DeletionTimestamp != nil {
-			continue
-		}
-		owners, differ, foreign := ownersOf(p.set, pod, claim)
-		if foreign {
-			p.foreign = append(p.foreign, name)
-		}
-		if differ {
-			out = append(out, ownerChange{claim, owners})
 		}
 	}
 	return out
@@ -308,6 +295,18 @@ func (p *planner) lookAgain(after time.Duration) {
 }
 
 func (p *planner) remove(d deletion) { p.deletes = append(p.deletes, d) }
+
+// onLatest says that all pods come from a revision, and in what some differ from what was asked for all the same.
+func (p *plan) onLatest(revision string) string {
+	said := "latest ControllerRevision: " + revision
+	if len(p.differs) > 0 {
+		said += "; " + p.differs[0]
+	}
+	if more := len(p.differs) - 1; more > 0 {
+		said += fmt.Sprintf(", and %d more pods likewise", more)
+	}
+	return said
+}
 
 // risky reports whether the plan does what is wrong if the cache is behind: what goes is missed, and what comes is one too
 // early.

@@ -32,8 +32,8 @@ func situations() *rapid.Generator[facts] {
 			if rapid.IntRange(0, 3).Draw(t, "missing") == 0 {
 				continue
 			}
-			p := pod(i, rapid.SampledFrom([]string{"a", "a", "b", "b", "z", ""}).Draw(t, "revision"))
-			for _, option := range []podOption{unready, stuck, ready(5 * time.Second), terminating, phase(corev1.PodFailed), pending} {
+			p := pod(int64(i), rapid.SampledFrom([]string{"a", "a", "b", "b", "z", ""}).Draw(t, "revision"))
+			for _, option := range []podOption{unready, stuck, crashing, ready(5 * time.Second), terminating, phase(corev1.PodFailed), pending} {
 				if rapid.IntRange(0, 7).Draw(t, "option") == 0 {
 					option(p)
 				}
@@ -66,8 +66,8 @@ func TestPlanProperties(t *testing.T) {
 			t.Fatal(err)
 		}
 		start, count := ordinals(f.set)
-		at := map[int]*corev1.Pod{}
-		up := 0
+		at := map[int64]*corev1.Pod{}
+		up := int64(0)
 		for _, pod := range f.pods {
 			ordinal, _ := ordinalOf(f.set, pod.Name)
 			at[ordinal] = pod
@@ -81,13 +81,13 @@ func TestPlanProperties(t *testing.T) {
 			switch name := podName(f.set, c.ordinal); {
 			case seen[name], at[c.ordinal] != nil, !inRange(f.set, c.ordinal), c.reason == "":
 				t.Fatalf("%s is created beside another one, or not asked for", name)
-			case !onDeletes(f.set) && c.ordinal-start < partition && c.from.name != f.current.name:
+			case !onDeletes(f.set) && c.ordinal-start < int64(partition) && c.from.name != f.current.name:
 				t.Fatalf("%s is below the partition and comes from %s", name, c.from.name)
 			default:
 				seen[name] = true
 			}
 		}
-		taken, lowest := 0, start+count
+		taken, lowest := int64(0), start+count
 		for _, d := range p.deletes {
 			ordinal, _ := ordinalOf(f.set, d.pod.Name)
 			if seen[d.pod.Name] || d.pod.DeletionTimestamp != nil || d.reason == "" {
@@ -105,7 +105,7 @@ func TestPlanProperties(t *testing.T) {
 				lowest = min(lowest, ordinal)
 			}
 		}
-		if taken > 0 && count-up+taken > budget {
+		if taken > 0 && count-up+taken > int64(budget) {
 			t.Fatalf("%d of %d serve, %d go, %d may: %v", up, count, taken, budget, steps(p))
 		}
 		for ordinal := lowest; ordinal < start+count && taken > 0; ordinal++ {
@@ -123,7 +123,7 @@ func onDeletes(set *appsv1.StatefulSet) bool {
 }
 
 // orderly fails if OrderedReady is not kept: one thing at a time, and each only when all before it are available.
-func orderly(t *rapid.T, f facts, p *plan, at map[int]*corev1.Pod, up int) {
+func orderly(t *rapid.T, f facts, p *plan, at map[int64]*corev1.Pod, up int64) {
 	if f.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
 		return
 	}
@@ -135,6 +135,15 @@ func orderly(t *rapid.T, f facts, p *plan, at map[int]*corev1.Pod, up int) {
 			surplus = append(surplus, d.pod.Name)
 		case serves(d.pod):
 			served = append(served, d.pod.Name)
+		}
+	}
+	for _, name := range surplus {
+		ordinal, _ := ordinalOf(f.set, name)
+		gone := ended(at[ordinal]) // nothing is taken away
+		for _, pod := range f.pods {
+			if ordinal, _ := ordinalOf(f.set, pod.Name); pod.Name != name && !inRange(f.set, ordinal) && !serves(pod) && !gone {
+				t.Fatalf("%s is not asked for and goes, although %s does not serve: %v", name, pod.Name, steps(p))
+			}
 		}
 	}
 	if len(p.creates)+len(surplus) > 1 || (len(served) > 0 || len(surplus) > 0) && up < count || len(served) > 0 && condemned(f) > 0 {
@@ -159,7 +168,7 @@ func condemned(f facts) (n int) {
 	return n
 }
 
-func consistent(t *rapid.T, f facts, p *plan, at map[int]*corev1.Pod) {
+func consistent(t *rapid.T, f facts, p *plan, at map[int64]*corev1.Pod) {
 	c := p.counts
 	if c.available < 0 || c.available > c.ready || c.ready > c.replicas || c.current > c.replicas || c.updated > c.replicas || int(c.replicas) != len(f.pods) {
 		t.Fatalf("counters %+v of %d pods", c, len(f.pods))
@@ -169,7 +178,8 @@ func consistent(t *rapid.T, f facts, p *plan, at map[int]*corev1.Pod) {
 	for ordinal := start; ordinal < start+count; ordinal++ {
 		all = all && alive(at[ordinal]) && revisionOf(at[ordinal]) == f.update.name
 	}
-	if p.promote && (!all || count == 0) {
+	partition, _, _ := strategyOf(f.set)
+	if p.promote && (!all || count == 0 && partition > 0) {
 		t.Fatal("the current revision is promoted for less than all")
 	}
 }
@@ -198,13 +208,13 @@ func TestLost(t *testing.T) {
 				}
 				continue
 			}
-			f.pods = append(f.pods, pod(i, rev))
+			f.pods = append(f.pods, pod(int64(i), rev))
 		}
 		if done == 1 && lost == n-1 {
 			want = "web-b"
 		}
 		p := mustPlanOf(t, f)
-		i := slices.IndexFunc(p.creates, func(c creation) bool { return c.ordinal == lost })
+		i := slices.IndexFunc(p.creates, func(c creation) bool { return c.ordinal == int64(lost) })
 		if i < 0 || p.creates[i].from.name != want {
 			t.Fatalf("%d of %d updated, web-%d was lost: %v, want it from %s", done, n, lost, steps(p), want)
 		}
@@ -229,7 +239,7 @@ func TestEveryRolloutEnds(t *testing.T) {
 		for range 100 {
 			p := mustPlanOf(t, s.facts())
 			s.out.WriteString(s.line(p))
-			if len(p.creates)+len(p.deletes) == 0 && (p.promote || count == 0) && len(s.pods) == count {
+			if len(p.creates)+len(p.deletes) == 0 && p.promote && len(s.pods) == int(count) {
 				return
 			}
 			for _, c := range p.creates {
@@ -239,8 +249,11 @@ func TestEveryRolloutEnds(t *testing.T) {
 			}
 			s.tick(p)
 			for _, pod := range s.pods {
-				if !neverReady(pod) && alive(pod) {
+				switch ordinal, _ := ordinalOf(f.set, pod.Name); {
+				case !neverReady(pod) && alive(pod):
 					ready(time.Minute)(pod)
+				case !inRange(f.set, ordinal) && alive(pod) && failing(pod):
+					terminating(pod) // by a person: scaling down waits for it, and says so
 				}
 			}
 		}

@@ -1,6 +1,7 @@
 package statefulset
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,6 +59,40 @@ func neverReady(pod *corev1.Pod) bool {
 	}
 	apart := c.LastTransitionTime.Sub(pod.Status.StartTime.Time)
 	return apart >= -slip && apart <= slip
+}
+
+// failing reports whether a pod will not become ready as it is, by what its kubelet and the scheduler say now: a container
+// of it, an init container included, cannot be started or ended with an error, or no node can take the pod. A pod that is
+// only slow is not failing, however long it takes.
+func failing(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return true
+		}
+	}
+	return slices.ContainsFunc(pod.Status.InitContainerStatuses, containerFails) ||
+		slices.ContainsFunc(pod.Status.ContainerStatuses, containerFails)
+}
+
+// failures are the reasons with which kubelets let a container wait that they cannot start. A reason that is not among them
+// (ContainerCreating, PodInitializing, one that is new) says nothing against the pod: it is not deleted on a guess.
+var failures = []string{
+	"CrashLoopBackOff", "RunContainerError", "CreateContainerError", "CreateContainerConfigError", "ContainerCannotRun", "StartError",
+	"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "ImageInspectError", "InvalidImageName", "RegistryUnavailable",
+	"SignatureValidationFailed", "PreCreateHookError", "PreStartHookError", "PostStartHookError", "RunInitContainerError",
+	"CreatePodSandboxError", "ConfigPodSandboxError",
+}
+
+func containerFails(c corev1.ContainerStatus) bool {
+	switch {
+	case c.State.Waiting != nil:
+		return slices.Contains(failures, c.State.Waiting.Reason)
+	case c.State.Terminated != nil:
+		return c.State.Terminated.ExitCode != 0
+	default:
+		return false
+	}
 }
 
 func readyCondition(pod *corev1.Pod) *corev1.PodCondition {

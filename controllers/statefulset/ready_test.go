@@ -42,6 +42,56 @@ func restarted(p *corev1.Pod) {
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", RestartCount: 7}}
 }
 
+func TestFailing(t *testing.T) {
+	container := func(state corev1.ContainerState) podOption {
+		return func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "sidecar", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}, {Name: "web", State: state}}
+		}
+	}
+	exit := func(code int32) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}
+	}
+	inits := func(c corev1.ContainerStatus) podOption {
+		return func(p *corev1.Pod) { p.Status.InitContainerStatuses = []corev1.ContainerStatus{c} }
+	}
+	scheduled := func(reason string) podOption {
+		return func(p *corev1.Pod) {
+			unschedulable(p)
+			p.Status.Conditions[0].Reason = reason
+		}
+	}
+	for name, c := range map[string]struct {
+		pod  *corev1.Pod
+		want bool
+	}{
+		"nothing is known":              {pod(0, "a", pending), false},
+		"it runs and is not ready":      {pod(0, "a", stuck), false},
+		"it restarted, and runs":        {pod(0, "a", stuck, restarted), false},
+		"it is being made":              {pod(0, "a", stuck, waits("ContainerCreating")), false},
+		"its init containers run":       {pod(0, "a", stuck, waits("PodInitializing")), false},
+		"a reason that nobody knows":    {pod(0, "a", stuck, waits("Meditating")), false},
+		"it crashes":                    {pod(0, "a", crashing), true},
+		"its image is refused":          {pod(0, "a", stuck, waits("InvalidImageName")), true},
+		"its image is not there":        {pod(0, "a", stuck, waits("ErrImagePull")), true},
+		"its image is not there, again": {pod(0, "a", stuck, waits("ImagePullBackOff")), true},
+		"its image may not be pulled":   {pod(0, "a", stuck, waits("ErrImageNeverPull")), true},
+		"a secret is not there":         {pod(0, "a", stuck, waits("CreateContainerConfigError")), true},
+		"its command is not there":      {pod(0, "a", stuck, waits("RunContainerError")), true},
+		"it ended with an error":        {pod(0, "a", stuck, container(exit(1))), true},
+		"it ended well":                 {pod(0, "a", stuck, container(exit(0))), false},
+		"an init container crashes":     {pod(0, "a", stuck, waits("PodInitializing"), inits(waitingFor("CrashLoopBackOff"))), true},
+		"an init container ended well":  {pod(0, "a", stuck, inits(corev1.ContainerStatus{State: exit(0)})), false},
+		"no node will take it":          {pod(0, "a", unschedulable), true},
+		"its scheduling is gated":       {pod(0, "a", scheduled(corev1.PodReasonSchedulingGated)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := failing(c.pod); got != c.want {
+				t.Errorf("%v", got)
+			}
+		})
+	}
+}
+
 func TestAvailability(t *testing.T) {
 	for name, c := range map[string]struct {
 		pod       *corev1.Pod

@@ -193,11 +193,15 @@ func TestLostRevisionAndATakenName(t *testing.T) {
 func TestPromotionKeepsWhatStatusNames(t *testing.T) {
 	limit := func(set *appsv1.StatefulSet) { set.Spec.RevisionHistoryLimit = new(int32) }
 	w := newWorld(t, between(t, []setOption{limit}, pod(0, "b"), pod(1, "b"), pod(2, "b"))...)
-	w.mustReconcile()
-	if s := w.set().Status; s.CurrentRevision != "web-b" || s.CurrentReplicas != 3 || len(w.revisions()) != 2 {
-		t.Errorf("status %+v, revisions %v", s, w.revisions())
+	w.Before = fakeserver.Refuse("patch status", "StatefulSet", errBoom)
+	if _, err := w.r.Reconcile(t.Context(), request); err == nil || len(w.revisions()) != 2 {
+		t.Errorf("%v, revisions %v", err, w.revisions())
 	}
+	w.Before = nil
 	w.mustReconcile()
+	if s := w.set().Status; s.CurrentRevision != "web-b" || s.CurrentReplicas != 3 {
+		t.Errorf("status %+v", s)
+	}
 	if diff := cmp.Diff(map[string]int64{"web:b": 2}, w.revisions()); diff != "" {
 		t.Errorf("revisions (-want +got):\n%s", diff)
 	}

@@ -124,7 +124,7 @@ func (w *world) settle() {
 	for _, p := range w.pods() {
 		p.Status.Phase, p.Status.StartTime = corev1.PodRunning, new(metav1.NewTime(now.Add(-time.Hour)))
 		if strings.Contains(p.Spec.Containers[0].Image, "broken") {
-			stuck(p)
+			crashing(p)
 		} else {
 			ready(time.Hour)(p)
 		}
@@ -217,4 +217,12 @@ func (w *world) condition(kind appsv1.StatefulSetConditionType) string {
 		return ""
 	}
 	return string(c.Status) + " " + c.Reason + ": " + c.Message
+}
+
+func findCondition(conditions []appsv1.StatefulSetCondition, t appsv1.StatefulSetConditionType) *appsv1.StatefulSetCondition {
+	i := slices.IndexFunc(conditions, func(c appsv1.StatefulSetCondition) bool { return c.Type == t })
+	if i < 0 {
+		return nil
+	}
+	return &conditions[i]
 }

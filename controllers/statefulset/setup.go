@@ -10,20 +10,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
-	"github.com/cairn-dev/cairn/queue"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file wires the controller: indexes, read-your-writes, watches, and which event wakes which StatefulSet.
@@ -51,44 +49,38 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), ledger, mgr.GetEventRecorder("statefulset-controller"), o)
-	router := r.parents().Router().Handler()
+	children := r.ChildEvents(r.parents().Router())
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("statefulset").
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, NewQueue: queue.New}).
-		Watches(&appsv1.StatefulSet{}, ownership.ParentEvents(r.forget)).
-		Watches(&corev1.Pod{}, router).
-		Watches(&appsv1.ControllerRevision{}, router).
+		WithOptions(r.Options(o.Workers)).
+		Watches(&appsv1.StatefulSet{}, r.ParentEvents()).
+		Watches(&corev1.Pod{}, children).
+		Watches(&appsv1.ControllerRevision{}, children).
 		Watches(&corev1.PersistentVolumeClaim{}, r.claimEvents()).
 		Complete(r)
 }
 
 // newReconciler returns a Reconciler that reads from c and, past its cache, from live.
 func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder, o Options) *Reconciler {
-	return &Reconciler{
-		client: c,
-		live:   live,
-		ledger: ledger,
-		log: history.New(history.StatefulSet(), history.Options{
-			Client:    c,
-			Live:      live,
-			Indexed:   true,
-			AskServer: o.AskServer,
-			Wrote:     func(parent types.UID, o client.Object) { ledger.Wrote(parent, revisionResource, o) },
-			Deleted:   func(parent types.UID, o client.Object) { ledger.Deleted(parent, revisionResource, o) },
-		}),
-		pods:     ownership.Writer{Client: c, Live: live, Ledger: ledger, Resource: podResource},
-		fresh:    &ownership.Confirmer{Live: live, Children: podKind, Ledger: ledger, Resource: podResource},
-		recorder: recorder,
-		clock:    o.Clock,
-	}
+	r := &Reconciler{}
+	r.Controller = pass.New(pass.Config{
+		Kind: kind, Resource: statefulSetResource, New: func() client.Object { return &appsv1.StatefulSet{} },
+		Client: c, Live: live, Ledger: ledger, Recorder: recorder, Clock: o.Clock, Run: r.pass,
+	})
+	r.log = pass.NewLog(r.Controller, history.StatefulSet(), o.AskServer)
+	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
+	r.pods.Adoptable = func(set client.Object, pod *corev1.Pod) error { return adoptable(asStatefulSet(set), pod.Name) }
+	r.claims = pass.NewChildren[*corev1.PersistentVolumeClaim](r.Controller, claimKind, claimResource,
+		func() client.ObjectList { return &corev1.PersistentVolumeClaimList{} })
+	return r
 }
 
 // wire builds the ledger over the stores of everything this controller writes, and registers the indexes. Claims need
 // none: they are found by their names.
 func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.Ledger, error) {
 	return ownership.Wire(ctx, mgr, map[schema.GroupResource]client.Object{
-		podResource:      &corev1.Pod{},
-		revisionResource: &appsv1.ControllerRevision{},
+		podResource:           &corev1.Pod{},
+		pass.RevisionResource: &appsv1.ControllerRevision{},
 	}, map[schema.GroupResource]client.Object{
 		claimResource:       &corev1.PersistentVolumeClaim{},
 		statefulSetResource: &appsv1.StatefulSet{},
@@ -98,7 +90,7 @@ func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.Ledger, error) {
 // parents says how StatefulSets are found in the cache.
 func (r *Reconciler) parents() ownership.Parents {
 	return ownership.Parents{
-		Reader:  r.client,
+		Reader:  r.Client,
 		Kind:    kind.GroupKind(),
 		New:     func() client.Object { return &appsv1.StatefulSet{} },
 		NewList: func() client.ObjectList { return &appsv1.StatefulSetList{} },
@@ -106,12 +98,6 @@ func (r *Reconciler) parents() ownership.Parents {
 			return metav1.LabelSelectorAsSelector(asStatefulSet(parent).Spec.Selector)
 		},
 	}
-}
-
-// forget drops what is remembered of a StatefulSet that is gone.
-func (r *Reconciler) forget(uid types.UID) {
-	r.ledger.Forget(uid)
-	r.fresh.Forget(uid)
 }
 
 // claimEvents wakes the StatefulSets that a claim belongs to by its name: one that is gone may be made again, and one that

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // woken delivers an event and returns the names of those that it wakes.
@@ -97,10 +98,10 @@ func (*store) GetByKey(string) (any, bool, error) { return nil, false, nil }
 // TestOwnWrites: a pass waits until the caches show what the last one wrote (kubernetes#129795), and reads nothing else;
 // a set of the same name inherits nothing (X1).
 func TestOwnWrites(t *testing.T) {
-	for _, behind := range []schema.GroupResource{podResource, claimResource, revisionResource, statefulSetResource} {
+	for _, behind := range []schema.GroupResource{podResource, claimResource, pass.RevisionResource, statefulSetResource} {
 		t.Run(behind.String(), func(t *testing.T) {
 			stores := map[schema.GroupResource]ownership.Store{}
-			for _, r := range []schema.GroupResource{podResource, claimResource, revisionResource, statefulSetResource} {
+			for _, r := range []schema.GroupResource{podResource, claimResource, pass.RevisionResource, statefulSetResource} {
 				stores[r] = &store{version: "99999"}
 			}
 			late := &store{version: "1"}
@@ -108,7 +109,7 @@ func TestOwnWrites(t *testing.T) {
 			w := worldOf(t, fakeserver.New(t, web(data(remove, remove))), nil, stores)
 			w.mustReconcile()
 			w.Forget()
-			if result := w.mustReconcile(); result.RequeueAfter != ownership.UnseenRetry || len(w.Calls()) != 1 {
+			if result := w.mustReconcile(); result.RequeueAfter != pass.UnseenRetry || len(w.Calls()) != 1 {
 				t.Errorf("result %+v with %v", result, w.Calls())
 			}
 			late.version = "99999"
@@ -120,7 +121,7 @@ func TestOwnWrites(t *testing.T) {
 			w.edit(image("web:2"))
 			w.settle()
 			w.mustReconcile()
-			w.r.forget(w.set().UID)
+			w.r.Forget(w.set().UID)
 			w.Forget()
 			if w.mustReconcile(); len(w.Calls("list")) == 0 {
 				t.Error("what was forgotten is waited for")
@@ -135,14 +136,14 @@ func TestOldReads(t *testing.T) {
 		s, old := fakeserver.New(t, web()), fakeserver.New(t, web())
 		w := worldOf(t, s, old.Raw, nil)
 		w.edit(image("web:2"))
-		if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry || len(w.Writes()) != 0 || len(w.events.Events()) != 0 {
+		if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry || len(w.Writes()) != 0 || len(w.events.Events()) != 0 {
 			t.Errorf("result %+v, wrote %v", result, w.Writes())
 		}
 	})
 	t.Run("of the pods, before the first delete (F12)", func(t *testing.T) {
 		s := fakeserver.New(t, between(t, nil, pod(0, "a"), pod(1, "a"), pod(2, "a", stuck))...)
 		w := worldOf(t, s, fakeserver.New(t, between(t, nil, pod(0, "a"), pod(1, "a"), pod(2, "a"), pod(3, "a"))...).Raw, nil)
-		if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry || len(w.WritesTo("Pod")) != 0 {
+		if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry || len(w.WritesTo("Pod")) != 0 {
 			t.Errorf("result %+v, wrote %v", result, w.WritesTo("Pod"))
 		}
 	})
@@ -157,7 +158,7 @@ func TestOldReads(t *testing.T) {
 	t.Run("of a pod that goes", func(t *testing.T) {
 		s := fakeserver.New(t, between(t, nil, pod(0, "b", terminating))...)
 		w := worldOf(t, s, fakeserver.New(t, between(t, nil)...).Raw, nil)
-		if result := w.mustReconcile(); result.RequeueAfter != ownership.StaleRetry || len(w.events.Events()) != 0 {
+		if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry || len(w.events.Events()) != 0 {
 			t.Errorf("result %+v, events %v", result, w.events.Events())
 		}
 	})

@@ -1,7 +1,7 @@
 package statefulset
 
 // Whole rollouts as golden files: makePlan in a loop over pods in memory. A pod that is deleted goes one tick later; one
-// that is created runs after a tick and is ready after another, unless its revision is broken. Between the ticks people
+// that is created runs after a tick and is ready after another, or crashes if its revision is broken. Between the ticks people
 // edit the template, lose pods, scale.
 
 import (
@@ -14,7 +14,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // simulation is one set with its pods.
@@ -87,8 +89,8 @@ func (s *simulation) line(p *plan) string {
 		cells = append(cells, fmt.Sprintf("%d:%s%s", ordinal, strings.TrimPrefix(revisionOf(pod), "web-"), sign))
 	}
 	slices.Sort(cells)
-	rep := report{plan: p, update: &revision.Revision{Name: "web-" + s.target}}
-	c := rep.updated(s.set)
+	rep := report{plan: p, recorded: &pass.Recorded{Update: &revision.Revision{Name: "web-" + s.target}}}
+	c := rep.updated(s.set, metav1.NewTime(now))
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n    current %s, %d of them; updated %d, available %d; Updated=%s %s: %s\n",
 		strings.Join(cells, " "), s.current, p.counts.current, p.counts.updated, p.counts.available, c.Status, c.Reason, c.Message)
@@ -108,7 +110,7 @@ func (s *simulation) line(p *plan) string {
 // makes a pod below the partition from anything but the current revision (P5).
 func (s *simulation) check(t *testing.T, tick int, p *plan) {
 	t.Helper()
-	up, taken := 0, 0
+	up, taken := int64(0), int64(0)
 	for _, pod := range s.pods {
 		if ordinal, _ := ordinalOf(s.set, pod.Name); alive(pod) && isReady(pod) && inRange(s.set, ordinal) {
 			up++
@@ -127,12 +129,12 @@ func (s *simulation) check(t *testing.T, tick int, p *plan) {
 		}
 	}
 	partition, budget, _ := strategyOf(s.set)
-	if _, count := ordinals(s.set); taken > 0 && count-up+taken > budget {
+	if _, count := ordinals(s.set); taken > 0 && count-up+taken > int64(budget) {
 		t.Errorf("tick %d: %d of %d serve, and %d go", tick, up, count, taken)
 	}
 	for _, c := range p.creates {
 		start, _ := ordinals(s.set)
-		if c.ordinal-start < partition && c.from.name != "web-"+s.current {
+		if c.ordinal-start < int64(partition) && c.from.name != "web-"+s.current {
 			t.Errorf("tick %d: web-%d is below the partition and comes from %s", tick, c.ordinal, c.from.name)
 		}
 	}
@@ -146,7 +148,10 @@ func (s *simulation) tick(p *plan) {
 		case pod.Status.Phase == corev1.PodPending:
 			pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &pod.CreationTimestamp
 			stuck(pod)
-		case neverReady(pod) && !s.broken[strings.TrimPrefix(revisionOf(pod), "web-")]:
+		case !neverReady(pod) || !alive(pod):
+		case s.broken[strings.TrimPrefix(revisionOf(pod), "web-")]:
+			crashing(pod)
+		default:
 			ready(time.Minute)(pod)
 		}
 	}
@@ -161,7 +166,7 @@ func (s *simulation) tick(p *plan) {
 	}
 }
 
-func (s *simulation) pod(ordinal int) *corev1.Pod {
+func (s *simulation) pod(ordinal int64) *corev1.Pod {
 	i := slices.IndexFunc(s.pods, func(p *corev1.Pod) bool { return p.Name == podName(s.set, ordinal) })
 	return s.pods[i]
 }
@@ -175,7 +180,7 @@ func edits(rev string) func(*simulation) string {
 	}
 }
 
-func loses(ordinals ...int) func(*simulation) string {
+func loses(ordinals ...int64) func(*simulation) string {
 	return func(s *simulation) string {
 		for _, o := range ordinals {
 			terminating(s.pod(o))
@@ -184,7 +189,7 @@ func loses(ordinals ...int) func(*simulation) string {
 	}
 }
 
-func crashes(ordinals ...int) func(*simulation) string {
+func crashes(ordinals ...int64) func(*simulation) string {
 	return func(s *simulation) string {
 		for _, o := range ordinals {
 			unready(s.pod(o))
@@ -205,7 +210,7 @@ func TestSimulatedRollouts(t *testing.T) {
 	abc, aba := events{0: edits("b"), 5: edits("c")}, events{0: edits("b"), 5: edits("a")}
 	deletingAll := func(more events) events {
 		for i := range 4 {
-			more[7+4*i] = loses(3 - i)
+			more[7+4*i] = loses(int64(3 - i))
 		}
 		return more
 	}
@@ -248,7 +253,7 @@ func TestSimulatedRollouts(t *testing.T) {
 			s := &simulation{set: web(append([]setOption{replicas(4)}, c.set...)...), target: "a", current: "a", events: c.events, broken: map[string]bool{c.broken: true}}
 			for i := range 4 {
 				if c.start < 0 {
-					s.pods = append(s.pods, pod(i, "a"))
+					s.pods = append(s.pods, pod(int64(i), "a"))
 				}
 			}
 			golden(t, name+".golden", s.run(t))

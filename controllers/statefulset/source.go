@@ -41,64 +41,93 @@ func (p *planner) sourceOf(i int) source {
 	}
 }
 
+// around is what the rules ask of the other slots, summed up once for all: a rule that walks over the set for every slot
+// makes a plan quadratic in the number of pods.
+type around struct {
+	// above is what is above each slot.
+	above []above
+	// conforming is how many slots hold a pod that conforms, and unavailable how many hold none that is available.
+	conforming, unavailable int
+}
+
+// above is what is above one slot.
+type above struct {
+	// old says that a pod which does not conform is alive there.
+	old bool
+	// down is how many places are down of those that the rolling update may have taken, see [planner.reached].
+	down int
+	// gap is the lowest place without a pod that is alive, empty if there is none.
+	gap string
+}
+
+// sumUp walks over the slots once, from the top.
+func sumUp(slots []slot, ordered bool) around {
+	out := around{above: make([]above, len(slots))}
+	someOld := slices.ContainsFunc(slots, func(s slot) bool { return s.alive && !s.conforms })
+	careful := !ordered && someOld
+	var so above
+	filled := false // whether a place further up was filled before
+	for i, s := range slices.Backward(slots) {
+		out.above[i] = so
+		taken := careful && s.pod != nil && going(s.pod)
+		filled = filled || s.alive || taken
+		if !s.alive {
+			so.gap = s.name
+		}
+		if !s.available {
+			out.unavailable++
+		}
+		if !s.available && filled {
+			so.down++
+		}
+		if s.conforms {
+			out.conforming++
+		}
+		so.old = so.old || s.alive && !s.conforms
+	}
+	return out
+}
+
 // reached reports whether the rolling update is done with everything above a slot: nothing old is alive there, and fewer
 // places of what it did so far are down than may be.
 //
 // Places above the highest pod are no obstacle: they were never filled, and under OrderedReady they wait for this one. A
-// pod up there that is going was most likely taken by the rollout, and counts as down as long as there are old pods to be
-// careful about; under OrderedReady this one would come first all the same, so that it would only be made twice.
+// pod up there that is terminating was most likely taken by the rollout, and counts as down as long as there are old pods to
+// be careful about; under OrderedReady this one would come first all the same, so that it would only be made twice.
 func (p *planner) reached(i int) bool {
-	down, gone := 0, 0
-	careful := !p.ordered && p.someOld()
-	for _, s := range p.slots[i+1:] {
-		switch {
-		case !s.alive:
-			gone++
-			if s.pod != nil && going(s.pod) && careful {
-				down, gone = down+gone, 0
-			}
-			continue
-		case !s.conforms:
-			return false
-		case !s.available:
-			down++
-		}
-		down, gone = down+gone, 0
-	}
-	return down < p.budget
+	above := p.around.above[i]
+	return !above.old && above.down < p.budget
 }
 
 // holdsUp reports whether the rollout waits for just this slot before it begins: no other pod is updated, all those that
 // come before it are there and old, and without it the budget is used up.
 func (p *planner) holdsUp(i int) bool {
-	down := 1
-	for j, s := range p.slots {
-		switch {
-		case j == i:
-		case s.conforms, j > i && !s.alive:
-			return false
-		case !s.available:
-			down++
-		}
+	s, others := p.slots[i], p.around
+	if s.conforms {
+		others.conforming--
 	}
-	return p.ordered || down >= p.budget // under OrderedReady a single one that is down holds up everything
+	if !s.available {
+		others.unavailable--
+	}
+	if others.conforming > 0 || others.above[i].gap != "" {
+		return false
+	}
+	return p.ordered || others.unavailable+1 >= p.budget // under OrderedReady a single one that is down holds up everything
 }
 
-// someOld reports whether some pod that holds its place is not updated.
-func (p *planner) someOld() bool {
-	return slices.ContainsFunc(p.slots, func(s slot) bool { return s.alive && !s.conforms })
-}
-
-// conformed reports whether the update revision is what the whole set runs: there is a pod for every ordinal and at least
-// one, each of them conforms and is ready, and no other pod is left. It holds whatever the strategy is (kubernetes#73492),
-// and never for a set without pods (kubernetes#121534).
+// conformed reports whether the update revision is what the whole set runs: there is a pod for every ordinal, each of them
+// conforms and is ready, and no other pod is left. It holds whatever the strategy is (kubernetes#73492).
+//
+// A set that asks for no pods and has none left runs what it is told to: tools that compare the two revisions would wait for
+// ever otherwise. Not so with a partition: pods below it are to come back from the current revision when the set is scaled
+// up again (kubernetes#121534).
 func (p *planner) conformed() bool {
 	for _, s := range p.slots {
 		if !s.conforms || !isReady(s.pod) {
 			return false
 		}
 	}
-	return len(p.slots) > 0 && len(p.condemned) == 0
+	return len(p.condemned) == 0 && (len(p.slots) > 0 || p.partition == 0)
 }
 
 func (p *planner) onDelete() bool {

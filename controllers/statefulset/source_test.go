@@ -68,7 +68,7 @@ func TestSource(t *testing.T) {
 		"OnDelete: also above what is down":  {[]setOption{onDelete}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "b", stuck)}, "bbb"},
 		"a third revision, not reached":      {[]setOption{four}, []*corev1.Pod{pod(1, "a"), pod(2, "z"), pod(3, "b")}, "aabb"},
 		"an older one that is not in force":  {nil, []*corev1.Pod{pod(0, "z"), pod(1, "z"), pod(2, "b")}, "abb"},
-		"an old pod without its storage":     {[]setOption{data(retain, retain)}, []*corev1.Pod{pod(0, "a"), pod(1, "b"), pod(2, "b")}, "bbb"},
+		"an old pod without its storage":     {[]setOption{data(retain, retain), younger}, []*corev1.Pod{pod(0, "a"), pod(1, "b"), pod(2, "b")}, "bbb"},
 		"pods that name no revision are old": {nil, []*corev1.Pod{pod(0, ""), pod(1, ""), pod(2, "b")}, "abb"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,18 +118,22 @@ func TestPromotion(t *testing.T) {
 		pods []*corev1.Pod
 		want bool
 	}{
-		"all conform":           {nil, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b")}, true},
-		"one does not":          {nil, []*corev1.Pod{pod(0, "a"), pod(1, "b"), pod(2, "b")}, false},
-		"one is missing":        {nil, []*corev1.Pod{pod(0, "b"), pod(1, "b")}, false},
-		"one is not ready":      {nil, []*corev1.Pod{pod(0, "b", stuck), pod(1, "b"), pod(2, "b")}, false},
-		"one goes":              {nil, []*corev1.Pod{pod(0, "b", terminating), pod(1, "b"), pod(2, "b")}, false},
-		"one failed":            {nil, []*corev1.Pod{pod(0, "b", phase(corev1.PodFailed)), pod(1, "b"), pod(2, "b")}, false},
-		"one is left over":      {nil, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b"), pod(3, "a", terminating)}, false},
-		"there is none (40)":    {[]setOption{replicas(0)}, nil, false},
-		"by hand (42)":          {[]setOption{onDelete}, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b")}, true},
-		"by hand, one is old":   {[]setOption{onDelete}, []*corev1.Pod{pod(0, "b"), pod(1, "a"), pod(2, "b")}, false},
-		"one without storage":   {[]setOption{data(retain, retain), replicas(1)}, []*corev1.Pod{pod(0, "b")}, false},
-		"the partition is done": {[]setOption{partition(1)}, []*corev1.Pod{pod(0, "a"), pod(1, "b"), pod(2, "b")}, false},
+		"all conform":            {nil, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b")}, true},
+		"one does not":           {nil, []*corev1.Pod{pod(0, "a"), pod(1, "b"), pod(2, "b")}, false},
+		"one is missing":         {nil, []*corev1.Pod{pod(0, "b"), pod(1, "b")}, false},
+		"one is not ready":       {nil, []*corev1.Pod{pod(0, "b", stuck), pod(1, "b"), pod(2, "b")}, false},
+		"one goes":               {nil, []*corev1.Pod{pod(0, "b", terminating), pod(1, "b"), pod(2, "b")}, false},
+		"one failed":             {nil, []*corev1.Pod{pod(0, "b", phase(corev1.PodFailed)), pod(1, "b"), pod(2, "b")}, false},
+		"one is left over":       {nil, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b"), pod(3, "a", terminating)}, false},
+		"none is asked for":      {[]setOption{replicas(0)}, nil, true},
+		"none, by hand":          {[]setOption{replicas(0), onDelete}, nil, true},
+		"none, one goes still":   {[]setOption{replicas(0)}, []*corev1.Pod{pod(0, "a", terminating)}, false},
+		"none, a partition (40)": {[]setOption{replicas(0), partition(1)}, nil, false},
+		"by hand (42)":           {[]setOption{onDelete}, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b")}, true},
+		"by hand, one is old":    {[]setOption{onDelete}, []*corev1.Pod{pod(0, "b"), pod(1, "a"), pod(2, "b")}, false},
+		"adopted, no storage":    {[]setOption{data(retain, retain), replicas(1), younger}, []*corev1.Pod{pod(0, "b")}, false},
+		"ours, no storage":       {[]setOption{data(retain, retain), replicas(1)}, []*corev1.Pod{pod(0, "b")}, true},
+		"the partition is done":  {[]setOption{partition(1)}, []*corev1.Pod{pod(0, "a"), pod(1, "b"), pod(2, "b")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if p := mustPlan(t, given(web(c.set...), c.pods...)); p.promote != c.want {

@@ -6,56 +6,54 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file writes status: counters from what was seen, the names of both revisions, conditions that say why. It writes
 // only what differs, and once a pass.
 
-// report stores what rep says. Where the update revision could not be recorded, the names of revisions and the observed
-// generation stay as they are: kubectl would take the counters of the old revision for the end of the new rollout.
-func (r *Reconciler) report(ctx context.Context, set *appsv1.StatefulSet, rep report) error {
+// report stores what rep says, and reports whether it wrote. Where the update revision could not be recorded, the names of
+// revisions and the observed generation stay as they are: kubectl would take the counters of the old revision for the end of
+// the new rollout.
+func (r *Reconciler) report(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, rep report) (written bool, err error) {
 	status := set.Status.DeepCopy()
 	rep.plan.counts.store(status)
-	if rep.update != nil {
-		status.CurrentRevision, status.UpdateRevision = rep.current, rep.update.Name
+	if rep.recorded.Update != nil {
+		status.CurrentRevision, status.UpdateRevision = rep.current, rep.recorded.Update.Name
 		status.ObservedGeneration = max(status.ObservedGeneration, set.Generation)
 	}
-	if rep.collisions != nil {
-		status.CollisionCount = rep.collisions
+	if rep.recorded.Collisions != nil {
+		status.CollisionCount = rep.recorded.Collisions
 	}
-	now := metav1.NewTime(r.clock.Now())
-	for _, condition := range rep.conditions(set) {
-		setCondition(status, condition, now)
-	}
-	if err := r.writeStatus(ctx, set, status); err != nil {
-		return err
-	}
-	was, is := findCondition(set.Status.Conditions, ConditionHistoryHealthy), findCondition(status.Conditions, ConditionHistoryHealthy)
-	if is != nil && is.Status == corev1.ConditionFalse && rep.recordErr == nil && (was == nil || was.Reason != is.Reason) {
-		r.recorder.Eventf(set, nil, corev1.EventTypeWarning, is.Reason, "Report", "%s", is.Message)
-	}
-	return nil
+	conditions := conditionsOf(status)
+	pass.SetCondition(&conditions, rep.updated(set, metav1.NewTime(p.Now())))
+	rep.recorded.SetHealthy(p, &conditions, set.Spec.RevisionHistoryLimit, p.Now())
+	setConditions(status, conditions)
+	names := status.CurrentRevision == set.Status.CurrentRevision && status.UpdateRevision == set.Status.UpdateRevision
+	urgent := !names || pass.Urgent(conditionsOf(&set.Status), conditions, status.ObservedGeneration == set.Status.ObservedGeneration)
+	return r.writeStatus(ctx, p, set, status, urgent)
 }
 
 // refuse reports a set that nothing can be done for before somebody edits it.
-func (r *Reconciler) refuse(ctx context.Context, set *appsv1.StatefulSet, reason, message string) error {
+func (r *Reconciler) refuse(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, reason, message string) error {
 	status := set.Status.DeepCopy()
-	c := appsv1.StatefulSetCondition{Type: ConditionUpdated, Status: corev1.ConditionFalse, Reason: reason, Message: message}
-	setCondition(status, c, metav1.NewTime(r.clock.Now()))
-	r.recorder.Eventf(set, nil, corev1.EventTypeWarning, reason, "Reconcile", "%s", message)
-	return r.writeStatus(ctx, set, status)
+	conditions := conditionsOf(status)
+	pass.SetCondition(&conditions, metav1.Condition{
+		Type: pass.Updated, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(p.Now()),
+	})
+	setConditions(status, conditions)
+	p.Warn(nil, reason, "Reconcile", "%s", message)
+	_, err := r.writeStatus(ctx, p, set, status, true)
+	return err
 }
 
 // rename replaces the name of a revision that is about to go in status, and counts again: the pods that name it are about
-// to name the other one. It returns an error that wraps [history.ErrStale] if it wrote, because the set as it was read is
+// to name the other one. It returns an error that wraps [ownership.ErrStale] if it wrote, because the set as it was read is
 // outdated by that.
-func (r *Reconciler) rename(ctx context.Context, o *observed, from, to string) error {
+func (r *Reconciler) rename(ctx context.Context, p *pass.Pass, o *observed, from, to string) error {
 	status := o.set.Status.DeepCopy()
 	for _, name := range []*string{&status.CurrentRevision, &status.UpdateRevision} {
 		if *name == from {
@@ -65,7 +63,7 @@ func (r *Reconciler) rename(ctx context.Context, o *observed, from, to string) e
 	if status.CurrentRevision == o.set.Status.CurrentRevision && status.UpdateRevision == o.set.Status.UpdateRevision {
 		return nil
 	}
-	now := r.clock.Now()
+	now := p.Now()
 	c, moving := countsOf(o.set, o.pods, status.CurrentRevision, status.UpdateRevision, now), countsOf(o.set, o.pods, from, from, now)
 	if status.CurrentRevision == to {
 		c.current += moving.current
@@ -74,30 +72,40 @@ func (r *Reconciler) rename(ctx context.Context, o *observed, from, to string) e
 		c.updated += moving.updated
 	}
 	c.store(status)
-	if err := r.writeStatus(ctx, o.set, status); err != nil {
+	if _, err := r.writeStatus(ctx, p, o.set, status, true); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: its status named revision %s, which equals %s", history.ErrStale, from, to)
+	return fmt.Errorf("%w: its status named revision %s, which equals %s", ownership.ErrStale, from, to)
 }
 
-// writeStatus stores status if it differs. It is fenced by the resource version: counters from an older read of the set
-// never replace newer ones (S2).
-func (r *Reconciler) writeStatus(ctx context.Context, set *appsv1.StatefulSet, status *appsv1.StatefulSetStatus) error {
-	if apiequality.Semantic.DeepEqual(&set.Status, status) {
-		return nil
-	}
+func (r *Reconciler) writeStatus(
+	ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, status *appsv1.StatefulSetStatus, urgent bool,
+) (written bool, err error) {
 	before := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: set.Namespace, Name: set.Name, UID: set.UID, ResourceVersion: set.ResourceVersion,
 	}, Status: set.Status}
-	out := before.DeepCopy()
-	out.Status = *status
-	err := r.client.Status().Patch(ctx, out, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) {
-		return fmt.Errorf("%w to report on: %w", history.ErrStale, err)
+	after := before.DeepCopy()
+	after.Status = *status
+	return p.WriteStatus(ctx, before, after, urgent)
+}
+
+func conditionsOf(status *appsv1.StatefulSetStatus) []metav1.Condition {
+	out := make([]metav1.Condition, 0, len(status.Conditions)+1)
+	for _, c := range status.Conditions {
+		out = append(out, metav1.Condition{
+			Type: string(c.Type), Status: metav1.ConditionStatus(c.Status),
+			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+		})
 	}
-	if err != nil {
-		return fmt.Errorf("write the status of StatefulSet %s/%s: %w", set.Namespace, set.Name, err)
+	return out
+}
+
+func setConditions(status *appsv1.StatefulSetStatus, conditions []metav1.Condition) {
+	status.Conditions = make([]appsv1.StatefulSetCondition, 0, len(conditions))
+	for _, c := range conditions {
+		status.Conditions = append(status.Conditions, appsv1.StatefulSetCondition{
+			Type: appsv1.StatefulSetConditionType(c.Type), Status: corev1.ConditionStatus(c.Status),
+			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+		})
 	}
-	r.ledger.Wrote(set.UID, statefulSetResource, out)
-	return nil
 }

@@ -11,7 +11,7 @@ import (
 // This file builds pods. It is pure.
 
 // podFor builds the pod with an ordinal from one revision of the template.
-func podFor(set *appsv1.StatefulSet, from source, ordinal int) *corev1.Pod {
+func podFor(set *appsv1.StatefulSet, from source, ordinal int64) *corev1.Pod {
 	template := from.template.DeepCopy()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -33,7 +33,7 @@ func podFor(set *appsv1.StatefulSet, from source, ordinal int) *corev1.Pod {
 }
 
 // volumes are the claims of an ordinal, and those volumes of the template that none of them replaces.
-func volumes(set *appsv1.StatefulSet, template *corev1.PodTemplateSpec, ordinal int) []corev1.Volume {
+func volumes(set *appsv1.StatefulSet, template *corev1.PodTemplateSpec, ordinal int64) []corev1.Volume {
 	var out []corev1.Volume
 	claimed := map[string]bool{}
 	for i := range set.Spec.VolumeClaimTemplates {

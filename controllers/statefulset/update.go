@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/cairn-dev/cairn/rollout"
@@ -13,9 +14,14 @@ import (
 
 // This file decides about the rolling update: highest ordinal first, within maxUnavailable over the whole set. It is pure.
 
-// ReplaceNeverReadyAnnotation on a StatefulSet, with value "false", keeps the controller from replacing pods that are not
-// ready under OrderedReady, as the built-in controller does: a rollout, or the way back, then waits until somebody deletes
-// such a pod.
+// ReplaceNeverReadyAnnotation on a StatefulSet says which pods of a wrong revision are replaced although they were never
+// ready, before the rollout would have come to them, or where it would wait for them.
+//
+//   - Without it, or with any other value than these: those that fail. A container waits in CrashLoopBackOff, cannot be
+//     pulled or made, or ended with an error; or no node can take the pod.
+//   - "true" or "always": all of them, those that are only starting included. A first start that takes long is interrupted.
+//   - "false": none under OrderedReady, as with the built-in controller. A rollout, or the way back, then waits until
+//     somebody deletes such a pod.
 const ReplaceNeverReadyAnnotation = "cairn.dev/replace-never-ready"
 
 // strategyOf returns the number of ordinals that are held back, and how many pods may be unavailable. maxUnavailable is
@@ -31,7 +37,7 @@ func strategyOf(set *appsv1.StatefulSet) (partition, unavailable int, err error)
 	}
 	_, replicas := ordinals(set)
 	value := intstr.ValueOrDefault(update.MaxUnavailable, intstr.FromInt32(1))
-	unavailable, err = intstr.GetScaledValueFromIntOrPercent(value, replicas, false)
+	unavailable, err = intstr.GetScaledValueFromIntOrPercent(value, int(replicas), false)
 	if err != nil {
 		return 0, 0, fmt.Errorf("spec.updateStrategy.rollingUpdate.maxUnavailable: %w", err)
 	}
@@ -45,8 +51,12 @@ func (p *planner) roll() {
 		units = append(units, p.unit(i))
 	}
 	p.rollout = rollout.New(units, rollout.Strategy{MaxUnavailable: p.budget, Ordered: true})
+	slots := make(map[string]slot, len(p.slots))
+	for _, s := range p.slots {
+		slots[s.name] = s
+	}
 	for i, step := range p.rollout.Steps {
-		s := p.slots[slices.IndexFunc(p.slots, func(s slot) bool { return s.name == step.Unit })]
+		s := slots[step.Unit]
 		if !s.available && neverReady(s.pod) {
 			p.rollout.Steps[i].Reason += ", and never was"
 		}
@@ -57,7 +67,7 @@ func (p *planner) roll() {
 // unit makes the rollout's picture of one slot. A pod that is being replaced for other reasons is not in it.
 func (p *planner) unit(i int) rollout.Unit {
 	s := p.slots[i]
-	u := rollout.Unit{Key: s.name, Held: p.onDelete() || i < p.partition}
+	u := rollout.Unit{Key: s.name, Held: p.hold || p.onDelete() || i < p.partition}
 	if !s.alive {
 		return u
 	}
@@ -85,8 +95,8 @@ func (p *planner) unit(i int) rollout.Unit {
 func (p *planner) misguided(i int) bool {
 	s := p.slots[i]
 	from := p.sourceOf(i)
-	return !p.onDelete() && p.replacesNeverReady() && neverReady(s.pod) && from.template != nil &&
-		from.name != revisionOf(s.pod) && (i < p.partition || from.name != p.update.name)
+	return !p.hold && !p.onDelete() && from.template != nil && from.name != revisionOf(s.pod) &&
+		(i < p.partition || from.name != p.update.name) && p.replaceable(s.pod)
 }
 
 // stays says why the old pod of a slot must not be replaced now, whatever the budget is; an empty string means that it may.
@@ -101,28 +111,68 @@ func (p *planner) stays(i int) string {
 	case p.sourceOf(i).name != p.update.name:
 		return "it is not available, and the rollout has not reached it"
 	case !p.ordered:
-		return p.gapAbove(i)
-	case !p.replacesNeverReady():
+		return p.staysUnordered(i)
+	case p.policy() == replaceNone:
 		return fmt.Sprintf("it is not available, and the annotation %s keeps it; delete it to go on", ReplaceNeverReadyAnnotation)
-	case neverReady(s.pod), p.reached(i):
+	case p.replaceable(s.pod):
+		return ""
+	case neverReady(s.pod):
+		return p.starting()
+	case p.reached(i):
 		return ""
 	default:
 		return "it was ready before and may be so again; it waits for its turn, and the rollout for it"
 	}
 }
 
-// gapAbove says which place above a slot has no pod: until it is filled one cannot tell whether this pod's turn has come.
-// Under OrderedReady that would be for ever.
-func (p *planner) gapAbove(i int) string {
-	for _, s := range p.slots[i+1:] {
-		if !s.alive {
-			return s.name + " comes first"
-		}
+// staysUnordered is [planner.stays] for an unavailable pod of a Parallel set. It uses up no budget, so that it may go at any
+// time, except for one that is only starting: that has to wait for its turn like those that are available.
+func (p *planner) staysUnordered(i int) string {
+	if gap := p.around.above[i].gap; gap != "" {
+		return gap + " comes first" // until it is filled one cannot tell whether this pod's turn has come
+	}
+	if pod := p.slots[i].pod; neverReady(pod) && !failing(pod) && p.policy() != replaceAll && !p.reached(i) {
+		return p.starting()
 	}
 	return ""
 }
 
-// replacesNeverReady reports whether pods that are not ready may be replaced under OrderedReady.
-func (p *planner) replacesNeverReady() bool {
-	return p.set.Annotations[ReplaceNeverReadyAnnotation] != "false"
+// starting says of a pod that was never ready and does not fail why it stays.
+func (p *planner) starting() string {
+	return fmt.Sprintf("it is starting, and is replaced once it is ready or fails; "+
+		"delete it, or set the annotation %s to \"true\", to go on at once",
+		ReplaceNeverReadyAnnotation)
+}
+
+// policy is what [ReplaceNeverReadyAnnotation] says.
+type policy int
+
+const (
+	replaceFailing policy = iota
+	replaceAll
+	replaceNone
+)
+
+func (p *planner) policy() policy {
+	switch p.set.Annotations[ReplaceNeverReadyAnnotation] {
+	case "true", "always":
+		return replaceAll
+	case "false":
+		return replaceNone
+	default:
+		return replaceFailing
+	}
+}
+
+// replaceable reports whether a pod of a wrong revision may be replaced although it was never ready. Where it only starts, a
+// replacement would interrupt what may be the first start of a database.
+func (p *planner) replaceable(pod *corev1.Pod) bool {
+	switch p.policy() {
+	case replaceNone:
+		return false
+	case replaceAll:
+		return neverReady(pod)
+	default:
+		return neverReady(pod) && failing(pod)
+	}
 }

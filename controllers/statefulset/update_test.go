@@ -11,6 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// startsSays is what a pod waits for that is starting.
+const startsSays = "it is starting, and is replaced once it is ready or fails; delete it, or set the annotation cairn.dev/replace-never-ready to \"true\", to go on at once"
+
+func waits(reason string) podOption {
+	return func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{waitingFor(reason)} }
+}
+
 func TestPlanRollout(t *testing.T) {
 	four := replicas(4)
 	for name, c := range map[string]struct {
@@ -44,32 +51,49 @@ func TestPlanRollout(t *testing.T) {
 		"by hand only, however broken":     {[]setOption{onDelete}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a", unready), pod(2, "a")}, nil, ""},
 
 		// 36: under OrderedReady a pod that was never ready blocks nothing if it would not be made like that again.
-		"36: the first template is broken":        {nil, []*corev1.Pod{pod(0, "a", stuck)}, []string{"delete web-0"}, "it comes from revision web-a and is not available anyway, and never was"},
-		"36: it is broken on the second ordinal":  {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a", stuck)}, []string{"delete web-1"}, ""},
-		"36: it waits for a node":                 {nil, []*corev1.Pod{pod(0, "a", pending)}, []string{"delete web-0"}, ""},
-		"36: it holds up what has not begun":      {nil, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a"), pod(2, "a")}, []string{"delete web-0"}, ""},
-		"36: another edit":                        {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "z", stuck)}, []string{"delete web-2"}, ""},
-		"36: in the middle of another edit":       {nil, []*corev1.Pod{pod(0, "a"), pod(1, "z", stuck), pod(2, "b")}, []string{"delete web-1"}, ""},
-		"36: an old edit, not reached":            {[]setOption{four}, []*corev1.Pod{pod(0, "a"), pod(1, "z", stuck), pod(2, "a"), pod(3, "b")}, []string{"delete web-1"}, ""},
-		"36: below the partition":                 {[]setOption{partition(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "z", stuck), pod(2, "b")}, []string{"delete web-1"}, ""},
-		"36: below the partition, as it is to be": {[]setOption{partition(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "a", stuck), pod(2, "b")}, nil, ""},
-		"36: it conforms, so it stays":            {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "b", stuck)}, nil, ""},
-		"36: one that was lost comes back":        {[]setOption{four}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a"), pod(2, "a"), pod(3, "b")}, nil, "scaling comes first: web-0 is not ready"},
+		"36: the first template is broken":        {nil, []*corev1.Pod{pod(0, "a", crashing)}, []string{"delete web-0"}, "it comes from revision web-a and is not available anyway, and never was"},
+		"36: it is broken on the second ordinal":  {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a", crashing)}, []string{"delete web-1"}, ""},
+		"36: it waits for a node":                 {nil, []*corev1.Pod{pod(0, "a", unschedulable)}, []string{"delete web-0"}, ""},
+		"36: it holds up what has not begun":      {nil, []*corev1.Pod{pod(0, "a", crashing), pod(1, "a"), pod(2, "a")}, []string{"delete web-0"}, ""},
+		"36: another edit":                        {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "z", crashing)}, []string{"delete web-2"}, ""},
+		"36: in the middle of another edit":       {nil, []*corev1.Pod{pod(0, "a"), pod(1, "z", crashing), pod(2, "b")}, []string{"delete web-1"}, ""},
+		"36: an old edit, not reached":            {[]setOption{four}, []*corev1.Pod{pod(0, "a"), pod(1, "z", crashing), pod(2, "a"), pod(3, "b")}, []string{"delete web-1"}, ""},
+		"36: below the partition":                 {[]setOption{partition(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "z", crashing), pod(2, "b")}, []string{"delete web-1"}, ""},
+		"36: below the partition, as it is to be": {[]setOption{partition(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "a", crashing), pod(2, "b")}, nil, ""},
+		"36: it conforms, so it stays":            {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "b", crashing)}, nil, ""},
+		"36: one that was lost comes back":        {[]setOption{four}, []*corev1.Pod{pod(0, "a", crashing), pod(1, "a"), pod(2, "a"), pod(3, "b")}, nil, "scaling comes first: web-0 is not ready"},
 		"36: one that was ready waits":            {nil, []*corev1.Pod{pod(0, "a", unready), pod(1, "a"), pod(2, "a")}, nil, "scaling comes first: web-0 is not ready"},
 		"36: one that was ready, at its turn":     {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a", unready)}, []string{"delete web-2"}, ""},
-		"36: switched off":                        {[]setOption{keepsNeverReady}, []*corev1.Pod{pod(0, "a", stuck)}, nil, "it is not available, and the annotation cairn.dev/replace-never-ready keeps it; delete it to go on"},
-		"36: switched off, below the partition":   {[]setOption{keepsNeverReady, partition(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "z", stuck), pod(2, "b")}, nil, ""},
+		"36: switched off":                        {[]setOption{keepsNeverReady}, []*corev1.Pod{pod(0, "a", crashing)}, nil, "it is not available, and the annotation cairn.dev/replace-never-ready keeps it; delete it to go on"},
+		"36: switched off, below the partition":   {[]setOption{keepsNeverReady, partition(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "z", crashing), pod(2, "b")}, nil, ""},
 
 		// 37: without an order, what is down anyway uses up no budget.
-		"37: all are broken":                      {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a", stuck), pod(2, "a", stuck)}, []string{"delete web-0", "delete web-1", "delete web-2"}, ""},
-		"37: all crashed":                         {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", unready), pod(1, "a", unready), pod(2, "a", unready)}, []string{"delete web-0", "delete web-1", "delete web-2"}, ""},
-		"37: one crashed, the others serve":       {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", unready), pod(1, "a"), pod(2, "a")}, []string{"delete web-0"}, ""},
-		"37: one crashed, and the rollout waits":  {[]setOption{parallel, four}, []*corev1.Pod{pod(0, "a", unready), pod(1, "a"), pod(2, "a"), pod(3, "b", stuck)}, nil, "1 of 4 may be unavailable, and 2 are"},
-		"37: it crashed at its turn":              {[]setOption{parallel}, []*corev1.Pod{pod(0, "a"), pod(1, "a", unready), pod(2, "b")}, []string{"delete web-1"}, ""},
-		"37: the annotation is about order only":  {[]setOption{parallel, keepsNeverReady}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a", stuck), pod(2, "a", stuck)}, []string{"delete web-0", "delete web-1", "delete web-2"}, ""},
-		"37: it has to wait, and so do others":    {[]setOption{parallel, four, atOnce(3)}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a", unready)}, []string{"create web-3 b"}, "web-3 comes first"},
-		"37: the mended one is down as well":      {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a", stuck), pod(2, "b", stuck)}, nil, ""},
-		"an adopted pod without its storage goes": {[]setOption{replicas(1), data(retain, retain)}, []*corev1.Pod{pod(0, "b")}, []string{"delete web-0"}, ""},
+		"37: all are broken":                     {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", crashing), pod(1, "a", crashing), pod(2, "a", crashing)}, []string{"delete web-0", "delete web-1", "delete web-2"}, ""},
+		"37: all crashed":                        {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", unready), pod(1, "a", unready), pod(2, "a", unready)}, []string{"delete web-0", "delete web-1", "delete web-2"}, ""},
+		"37: one crashed, the others serve":      {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", unready), pod(1, "a"), pod(2, "a")}, []string{"delete web-0"}, ""},
+		"37: one crashed, and the rollout waits": {[]setOption{parallel, four}, []*corev1.Pod{pod(0, "a", unready), pod(1, "a"), pod(2, "a"), pod(3, "b", crashing)}, nil, "1 of 4 may be unavailable, and 2 are"},
+		"37: it crashed at its turn":             {[]setOption{parallel}, []*corev1.Pod{pod(0, "a"), pod(1, "a", unready), pod(2, "b")}, []string{"delete web-1"}, ""},
+		"37: the annotation is about order only": {[]setOption{parallel, keepsNeverReady}, []*corev1.Pod{pod(0, "a", crashing), pod(1, "a", crashing), pod(2, "a", crashing)}, []string{"delete web-0", "delete web-1", "delete web-2"}, ""},
+		"37: it has to wait, and so do others":   {[]setOption{parallel, four, atOnce(3)}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a", unready)}, []string{"create web-3 b"}, "web-3 comes first"},
+		"37: the mended one is down as well":     {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", crashing), pod(1, "a", crashing), pod(2, "b", crashing)}, nil, ""},
+		"37: one that starts waits for its turn": {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a", crashing), pod(2, "a", stuck)}, []string{"delete web-1", "delete web-2"}, ""},
+		"37: all of them, if so asked":           {[]setOption{parallel, neverReadies("always")}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a", stuck), pod(2, "a", stuck)}, []string{"delete web-0", "delete web-1", "delete web-2"}, ""},
+
+		// What only starts is not interrupted by an edit, unless somebody asks for that.
+		"it starts, at an edit":             {nil, []*corev1.Pod{pod(0, "a", stuck)}, nil, startsSays},
+		"it is being pulled":                {nil, []*corev1.Pod{pod(0, "a", pending, waits("ContainerCreating"))}, nil, startsSays},
+		"it waits for the scheduler":        {nil, []*corev1.Pod{pod(0, "a", pending)}, nil, startsSays},
+		"it starts in mid-rollout":          {nil, []*corev1.Pod{pod(0, "a"), pod(1, "z", stuck), pod(2, "b")}, nil, ""},
+		"it starts below the partition":     {[]setOption{partition(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "z", stuck), pod(2, "b")}, nil, ""},
+		"it starts, at another edit":        {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "z", stuck)}, nil, startsSays},
+		"it starts, replaced if so asked":   {[]setOption{neverReadies("true")}, []*corev1.Pod{pod(0, "a", stuck)}, []string{"delete web-0"}, ""},
+		"it starts, below, if so asked":     {[]setOption{partition(2), neverReadies("always")}, []*corev1.Pod{pod(0, "a"), pod(1, "z", stuck), pod(2, "b")}, []string{"delete web-1"}, ""},
+		"it starts, and nonsense is asked":  {[]setOption{neverReadies("perhaps")}, []*corev1.Pod{pod(0, "a", stuck)}, nil, ""},
+		"its image is not there":            {nil, []*corev1.Pod{pod(0, "a", pending, waits("ErrImagePull"))}, []string{"delete web-0"}, ""},
+		"its image is not there, and again": {nil, []*corev1.Pod{pod(0, "a", pending, waits("ImagePullBackOff"))}, []string{"delete web-0"}, ""},
+
+		"an adopted pod without its storage goes": {[]setOption{replicas(1), data(retain, retain), younger}, []*corev1.Pod{pod(0, "b")}, []string{"delete web-0"}, ""},
+		"one of ours without it stays":            {[]setOption{replicas(1), data(retain, retain)}, []*corev1.Pod{pod(0, "b")}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := given(web(c.set...), c.pods...)
@@ -104,13 +128,13 @@ func TestPlanOfABadStrategy(t *testing.T) {
 
 // TestGoingBack: the way back of a rollout that broke ends at the revision that served all the time (bug 36, and B64).
 func TestGoingBack(t *testing.T) {
-	f := given(web(), pod(0, "a"), pod(1, "a"), pod(2, "b", stuck))
+	f := given(web(), pod(0, "a"), pod(1, "a"), pod(2, "b", crashing))
 	f.update = f.current
 	wantSteps(t, mustPlan(t, f), "delete web-2")
 	f.pods = f.pods[:2]
 	wantSteps(t, mustPlan(t, f), "create web-2 a")
 	// Raising the partition as well keeps nobody at a template that never worked.
-	f = given(web(partition(3)), pod(0, "a"), pod(1, "a"), pod(2, "b", stuck))
+	f = given(web(partition(3)), pod(0, "a"), pod(1, "a"), pod(2, "b", crashing))
 	f.update = f.current
 	wantSteps(t, mustPlan(t, f), "delete web-2")
 }

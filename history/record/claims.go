@@ -90,6 +90,24 @@ func (c *Claims) Equal(other *Claims) bool { return c.children.Equal(other.child
 // Clone returns a copy that can be changed by itself.
 func (c *Claims) Clone() *Claims { return &Claims{children: c.children.Clone()} }
 
+// Split returns the claims of some kinds, and the others.
+func (c *Claims) Split(of func(schema.GroupKind) bool) (ours, others *Claims) {
+	ours, others = &Claims{}, &Claims{}
+	for child := range c.children {
+		if of(child.GroupKind) {
+			ours.Add(child)
+		} else {
+			others.Add(child)
+		}
+	}
+	return ours, others
+}
+
+// Union returns the claims of both.
+func (c *Claims) Union(other *Claims) *Claims {
+	return &Claims{children: c.children.Union(other.children)}
+}
+
 // Sorted returns the children by group, kind, namespace and name.
 func (c *Claims) Sorted() []Child {
 	return slices.SortedFunc(slices.Values(c.children.UnsortedList()), Child.Compare)

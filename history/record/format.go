@@ -51,6 +51,13 @@ func NewFormat(spec *v1alpha1.CompositeControllerSpec) (*Format, error) {
 // Target returns the part of a parent that is versioned.
 func (f *Format) Target() *revision.Target { return f.target }
 
+// SharesLog reports whether the revisions of both can be one log of a parent: they hold the same and are selected alike, or
+// they are in different namespaces. namespaced says that parents are in one, and their revisions beside them.
+func (f *Format) SharesLog(other *Format, namespaced bool) bool {
+	return !namespaced && f.namespace != other.namespace ||
+		f.generateSelector == other.generateSelector && slices.Equal(f.paths, other.paths)
+}
+
 // Generational reports whether every change of that part raises the parent's metadata.generation, for parents that have
 // one: the API server counts changes of everything but metadata and status.
 func (f *Format) Generational() bool {

@@ -28,7 +28,7 @@ import (
 
 // Call is one request.
 type Call struct {
-	// Verb is that of RBAC, with the subresource behind a space: "patch status". Kind is what [TypeOf] says.
+	// Verb is that of RBAC, with the subresource behind a space: "patch status", or that of a dry run. Kind is what [TypeOf] says.
 	Verb, Kind, Name string
 	// Body is the patch, if it is one.
 	Body string
@@ -76,7 +76,16 @@ func serve(t testing.TB, raw client.WithWatch) *Server {
 		Create: s.create,
 		Delete: s.delete,
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			return s.patch(ctx, "patch", o, patch, func() error { return c.Patch(ctx, o, patch, opts...) })
+			var options client.PatchOptions
+			options.ApplyOptions(opts)
+			if !dryRun(options.DryRun) {
+				return s.patch(ctx, "patch", o, patch, func() error { return c.Patch(ctx, o, patch, opts...) })
+			}
+			body, err := patch.Data(o)
+			if err != nil {
+				return err
+			}
+			return s.patch(ctx, TryPatch, o, patch, func() error { return s.tryPatch(ctx, o, body) })
 		},
 		SubResourcePatch: func(
 			ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
@@ -88,6 +97,11 @@ func serve(t testing.TB, raw client.WithWatch) *Server {
 }
 
 func (s *Server) create(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+	var options client.CreateOptions
+	options.ApplyOptions(opts)
+	if dryRun(options.DryRun) {
+		return s.tryCreate(ctx, o)
+	}
 	return s.Serve(Call{Verb: "create", Kind: TypeOf(o), Name: o.GetName(), Object: o}, func() error {
 		s.uids++
 		o.SetUID(types.UID(fmt.Sprintf("uid-%d", s.uids)))

@@ -55,6 +55,10 @@ type Refused struct {
 
 	// After is the resource version of the last write before it that the entries tell of.
 	After uint64
+	// Why is what the server said, empty if nobody knows. Injected is true if somebody played the part of the server, or of
+	// a policy, to refuse it: it may have been a good request.
+	Why      string
+	Injected bool
 }
 
 func (e *Entry) who() string {

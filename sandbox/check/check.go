@@ -37,13 +37,13 @@ var rules = []func(*step){
 	(*step).numbers, (*step).liveRevision, (*step).revisionData, (*step).stamp,
 	(*step).fenced, (*step).collision,
 	(*step).controllerRef, (*step).looked, (*step).afterTheEnd, (*step).foreign,
-	(*step).onePerUnit, (*step).conformingStays, (*step).content, (*step).precondition,
+	(*step).onePerUnit, (*step).newName, (*step).conformingStays, (*step).content, (*step).precondition,
 	(*step).unavailable, (*step).surge, (*step).claimsFollow,
 	(*step).completeMeans, (*step).updateMeans, (*step).plausible, (*step).observed,
 	(*step).afterAFailure, (*step).hooked,
 	(*step).most, (*step).guarded, (*step).guardedStays, (*step).filled, (*step).emptied, (*step).promoted,
 	(*step).claim, (*step).asAsked, (*step).worstFirst,
-	(*step).madeAsAsked, (*step).askedStays, (*step).lostReturns, (*step).claimKept, (*step).firstName,
+	(*step).heldStays, (*step).madeAsAsked, (*step).askedStays, (*step).lostReturns, (*step).claimKept, (*step).firstName,
 }
 
 // Check evaluates every rule at every resource version of a history, for parents of the given kinds.

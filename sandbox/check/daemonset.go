@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/daemon"
 	daemonutil "k8s.io/kubernetes/pkg/controller/daemon/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +41,7 @@ func DaemonSet() Kind {
 		Labelled: func(child client.Object) bool {
 			return child.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey] != ""
 		},
-		Number: numberOf, Snapshot: snapshotOf,
+		Number: numberOf, Snapshot: snapshotOf, Named: daemonRevisionName,
 		Target: func(parent client.Object) string { return defaulted(as[appsv1.DaemonSet](parent).Spec.Template) },
 		Strays: func(child, revision client.Object) string {
 			template, err := templateIn(as[appsv1.ControllerRevision](revision))
@@ -53,6 +54,10 @@ func DaemonSet() Kind {
 			return podStrays(as[corev1.Pod](child), as[appsv1.DaemonSet](parent).Spec.Template)
 		},
 		Units: daemonUnits,
+		Place: func(child client.Object) string {
+			node, _ := daemonutil.GetTargetNodeName(as[corev1.Pod](child)) // none is a place as well
+			return node
+		},
 		Ended: podEnded,
 		Available: func(child, parent client.Object, at time.Time) bool {
 			return podServes(child, as[appsv1.DaemonSet](parent).Spec.MinReadySeconds, at)
@@ -67,11 +72,20 @@ func DaemonSet() Kind {
 		},
 		Implausible:     daemonImplausible,
 		Miscounted:      daemonMiscounted,
+		Served:          daemonServed,
 		StatusRevisions: func(client.Object) []string { return nil },
 		Limit: func(parent client.Object) int {
 			return limitOr10(as[appsv1.DaemonSet](parent).Spec.RevisionHistoryLimit)
 		},
 	}
+}
+
+func daemonRevisionName(parent, revision client.Object, collisionCount *int32) string {
+	template, err := templateIn(as[appsv1.ControllerRevision](revision))
+	if err != nil {
+		return "" // nobody gave it that name
+	}
+	return parent.GetName() + "-" + controller.ComputeHash(&template, collisionCount)
 }
 
 // podStrays compares a pod with a template. The controller replaces the required node affinity.

@@ -101,6 +101,21 @@ func daemonMiscounted(state *State, parent client.Object) []string {
 	return out
 }
 
+// daemonServed counts the nodes that want a pod and have one that is ready. Of several pods on a node the status may have
+// meant any.
+func daemonServed(state *State, parent client.Object) (said, counted int32, ok bool) {
+	ds := as[appsv1.DaemonSet](parent)
+	for _, u := range daemonUnits(state, parent) {
+		if len(u.Children) > 1 {
+			return 0, 0, false
+		}
+		if u.Wanted && len(u.Children) == 1 && podutil.IsPodReady(as[corev1.Pod](u.Children[0])) {
+			counted++
+		}
+	}
+	return ds.Status.NumberAvailable, counted, true
+}
+
 // daemonConforms reports whether a pod says that it comes from a revision that holds what the DaemonSet asks for.
 func daemonConforms(state *State, ds *appsv1.DaemonSet, pod *corev1.Pod) bool {
 	hash := pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]

@@ -38,8 +38,9 @@
 //
 // Two managers promise less, because nothing joins their caches: P1 for one place and one revision, by names, and for one
 // place at rest; H1, H5 and H2 at rest; and of R1, R2 and P3 what each of them could see. A budget may be spent twice if both
-// look at different generations at the same moment. Two names for one place and revision are wrong, unless the one that is
-// made was held before by a child that is gone.
+// look at different generations at the same moment. Two names for one place and revision are wrong, unless one of
+// them was held before by a child that is gone: a name follows from the child that is replaced, which a process that just
+// started, or one whose cache lags, may not have seen.
 //
 // H2 at rest is about what the parent asks for: its number is its own. Nothing else is ever renumbered, so that a tie stays
 // between two others if one brought its number (an orphan that was adopted, a revision by somebody else), or if both were
@@ -79,6 +80,7 @@
 //	                                       (*step).madeAsAsked where a hook is asked
 //	P5  every write  (*step).guarded; (*step).lostReturns where a hook is asked
 //	P6  every write  (*step).precondition  UID and version, of children and revisions. Needs to know who wrote
+//	P7  every write  (*step).newName       a name of its own for what replaces a child, where the controllers give names
 //	R1  every write  (*step).unavailable   of the whole set; R2 (*step).surge
 //	R3  every write  (*step).filled, (*step).emptied
 //	R4  every write  (*step).completeMeans when it is first said, (*step).updateMeans; of composite parents it says as well

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -99,6 +100,12 @@ type History struct {
 	Replay string
 	// Refused are the requests that the server did not take, in the order in which they were made. Attach fills it.
 	Refused []Refused
+	// Calls are all that the controllers asked of anybody, in their order. Lasting are the times in which something failed all
+	// along, and nobody but the controllers and the kubelets did anything; Resting is from when on nothing was left to do,
+	// zero if never. Who directs the world fills them.
+	Calls   []Call
+	Lasting []Span
+	Resting time.Time
 	// Manager reports whether an entry was written by the controllers under test. Nil means that every one was.
 	Manager func(*Entry) bool
 }

@@ -51,6 +51,9 @@ type Kind struct {
 	Implausible func(parent client.Object) []string
 	// Miscounted says where the status differs from what there is.
 	Miscounted func(s *State, parent client.Object) []string
+	// Served are how many children the status calls available, and how many are if every timer is over: all that are ready.
+	// ok is false if that cannot be said of a world; nil, of the kind.
+	Served func(s *State, parent client.Object) (said, counted int32, ok bool)
 	// StatusRevisions are the names of the revisions that the status names.
 	StatusRevisions func(parent client.Object) []string
 	// Limit is how many revisions that nobody came from may be kept.
@@ -63,9 +66,13 @@ type Kind struct {
 	// Ordered reports whether units are filled in their order, each when all before it serve, and updated and emptied in
 	// the opposite one.
 	Ordered func(parent client.Object) bool
+	// Starting reports whether a child of an ordered parent was never ready and does not fail, so that it is left to start.
+	Starting func(child, parent client.Object) bool
 	// Lacks says what a child that was adopted lacks, "" if nothing: no revision says anything about it, and only another
 	// child in its place has it.
 	Lacks func(child, parent client.Object) string
+	// Holds reports whether a parent keeps a part of its units at the current revision, if it asked for any.
+	Holds func(parent client.Object) bool
 	// Current and Update are the revisions that the status names: the one that children come from until they are updated,
 	// and the one to which they are. Empty if it names none.
 	Current, Update func(parent client.Object) string
@@ -80,6 +87,12 @@ type Kind struct {
 	// revision is given, as it was then. Where it is set, a revision says which children are its own, before they are
 	// touched, and of two that say so of one the newer counts.
 	Asked func(parent, revision client.Object) []client.Object
+	// Named is the name under which upstream stores what a revision holds, for a collision count. It is set where names follow
+	// from what a revision holds.
+	Named func(parent, revision client.Object, collisionCount *int32) string
+	// Place is where a child is, or is bound for. Where it is set, nothing but the controllers gives a child its name, and none
+	// has the name of the child that it replaces.
+	Place func(child client.Object) string
 	// CompleteServes is true if Complete says of every wanted unit as well that a child serves there.
 	CompleteServes bool
 }

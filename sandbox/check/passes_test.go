@@ -41,6 +41,14 @@ func (w *world) taint(taints ...corev1.Taint) {
 	})
 }
 
+// lost is a world where somebody deleted a pod that a manager made, and saw.
+func lost(w *world) {
+	w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+	w.in(seeing("0", w.rv), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
+	w.in(seeing("1", w.rv), func() { w.report(3, 3) })
+	w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+}
+
 func TestWhatTheAuthorMayHaveSeen(t *testing.T) {
 	for _, test := range []struct {
 		want, name string
@@ -200,6 +208,60 @@ func TestWhatTheAuthorMayHaveSeen(t *testing.T) {
 				p.Name = "web-at-random"
 				w.put(p)
 			})
+		}},
+		{"", "two managers fill one place, and one of them does not know of the last pod there", func(w *world) {
+			lost(w)
+			view := w.rv
+			w.in(pass("b", "1"), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
+			w.in(seeing("2", view), func() {
+				p := pod("web", "web-uid", "n1", "h1", "app:1")
+				p.Name = "web-instead"
+				w.put(p)
+			})
+		}},
+		{"P1", "two managers fill one place under new names", func(w *world) {
+			lost(w)
+			view := w.rv
+			for i, name := range []string{"web-instead", "web-in-place"} {
+				p := seeing(name, view)
+				p.Instance = string(rune('b' + i))
+				w.in(p, func() {
+					p := pod("web", "web-uid", "n1", "h1", "app:1")
+					p.Name = name
+					w.put(p)
+				})
+			}
+		}},
+		{"P7", "a pod has the name of the one that was deleted", func(w *world) {
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+			w.in(pass("a", "0"), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
+			w.as("kubelet", func() {
+				w.pod("web-n1-h1", func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodFailed} })
+			})
+			w.in(pass("a", "1"), func() { w.mark("web-n1-h1") })
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+			w.in(pass("a", "2"), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
+		}},
+		{"P7", "a pod has the name of the one that was lost", func(w *world) {
+			lost(w)
+			w.in(seeing("2", w.rv), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
+		}},
+		{"", "a pod has the name of one that another process has seen", func(w *world) {
+			lost(w)
+			p := seeing("2", w.rv)
+			p.Instance = "b"
+			w.in(p, func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
+		}},
+		{"", "a pod has the name of one before the last", func(w *world) {
+			lost(w)
+			w.in(seeing("2", w.rv), func() {
+				p := pod("web", "web-uid", "n1", "h1", "app:1")
+				p.Name = "web-instead"
+				w.put(p)
+			})
+			w.in(seeing("3", w.rv), func() {})
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-instead") })
+			w.in(seeing("4", w.rv), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
 		}},
 		{"", "two managers surge", func(w *world) {
 			w.as("user", func() { w.ds(surging(1)) })

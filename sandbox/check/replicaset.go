@@ -56,6 +56,7 @@ func replicated(parent schema.GroupVersionKind, parents schema.GroupVersionResou
 		Complete:           func(client.Object) bool { return false }, // there are no rollouts
 		Implausible:        replicatedImplausible,
 		Miscounted:         replicatedMiscounted,
+		Served:             replicatedServed,
 		StatusRevisions:    func(client.Object) []string { return nil },
 		Limit:              func(client.Object) int { return 0 },
 		Most:               func(parent client.Object) int { return int(replicasOr1(asReplicaSet(parent).Spec.Replicas)) },
@@ -136,4 +137,14 @@ func replicatedMiscounted(state *State, parent client.Object) []string {
 		c.is("availableReplicas", s.AvailableReplicas, ready)
 	}
 	return c.found
+}
+
+// replicatedServed counts the pods that are ready.
+func replicatedServed(state *State, parent client.Object) (said, counted int32, ok bool) {
+	for _, o := range state.Owned(pods, parent.GetUID()) {
+		if pod := as[corev1.Pod](o); pod.DeletionTimestamp == nil && !podEnded(pod) && podutil.IsPodReady(pod) {
+			counted++
+		}
+	}
+	return asReplicaSet(parent).Status.AvailableReplicas, counted, true
 }

@@ -125,6 +125,9 @@ func (r *rest) limit(parent client.Object) {
 	}
 	idle := 0
 	for _, revision := range r.s.Owned(r.k.Revisions, parent.GetUID()) {
+		if _, err := r.k.Snapshot(revision); err != nil {
+			continue // what cannot be read is kept
+		}
 		if !named[revision.GetName()] && !r.k.asked(parent, revision) && r.k.user(r.s, revision) == nil && !r.k.claimsWanted(parent, revision) {
 			idle++
 		}

@@ -70,7 +70,7 @@ func (r *rest) left(parent client.Object) left {
 		l.waiting = cmp.Or(waiting, l.waiting)
 		switch {
 		case u.Wanted && len(u.Children) == 0:
-			l.lacks(u, ordered && blocked)
+			l.lacks(u, ordered && blocked || u.Guarded && r.guardLost(parent, u))
 		case !u.MayStay && len(alive) > 0:
 			l.surplus = fmt.Sprintf("%s is at %s, where none may be", alive[0].GetName(), u.Name)
 		case len(alive) > 1:

@@ -46,18 +46,24 @@ func (k Kind) firstIdle(units []Unit, parent client.Object, when time.Time) stri
 }
 
 // emptied is R3 for children that are deleted. One that serves is updated only after all behind it have been; one that
-// does not serve may be repaired at any time. One that is not asked for goes only after all behind it are gone.
+// does not serve may be repaired at any time, but not while it is only starting. One that is not asked for goes only after all behind it are gone, and while all
+// others serve.
 func (s *step) emptied() {
 	parent := s.dismissed()
 	if parent == nil || s.k.Ordered == nil {
 		return
 	}
-	first := ""
+	first, starts := "", false
 	for _, version := range s.possible(parent) {
 		u, ok := unitOf(s.k.Units(s.before, version), s.e.Old)
 		switch {
-		case !ok || !s.k.Ordered(version) || u.Wanted && !s.k.Available(s.e.Old, version, s.decidedAt()):
+		case !ok || !s.k.Ordered(version):
 			return
+		case u.Wanted && !s.k.Available(s.e.Old, version, s.decidedAt()):
+			if starts = s.k.Starting != nil && s.k.Starting(s.e.Old, version); !starts {
+				return
+			}
+			continue
 		case u.Wanted && !s.lags(s.before, version, u) && s.k.lacks(s.e.Old, version) == "":
 			continue // this is P3
 		}
@@ -68,14 +74,33 @@ func (s *step) emptied() {
 			return
 		}
 	}
-	if first != "" {
-		s.violationf("R3", "it is deleted before %s, which comes first", first)
+	if starts {
+		s.violationf("R3", "it is deleted while it is starting")
 	}
+	if first != "" {
+		s.violationf("R3", "it is deleted before %s, which comes first or does not serve", first)
+	}
+}
+
+// halts returns a unit other than the one that goes where nothing serves although something should, or something is left:
+// while there is one, nothing is taken away.
+func (k Kind) halts(units []Unit, parent client.Object, goes string, at time.Time) string {
+	for _, u := range units {
+		if u.Name != goes && (u.Wanted || len(u.Children) > 0) && !k.serves(u, parent, nil, at) {
+			return u.Name
+		}
+	}
+	return ""
 }
 
 // obstacle returns the unit behind one that has to go before it, "" if there is none.
 func (s *step) obstacle(world *State, parent client.Object, u Unit) string {
 	units := s.k.Units(world, parent)
+	if !u.Wanted {
+		if weak := s.k.halts(units, parent, u.Name, deletedAt(s.e)); weak != "" {
+			return weak
+		}
+	}
 	for _, other := range slices.Backward(units) {
 		switch {
 		case other.Name == u.Name:

@@ -10,8 +10,9 @@ import (
 
 // onePerUnit is P1: a child is made only where there is none, or, with surge, one. A child that is going still runs; it
 // counts unless a surge is allowed. One that has ended holds no place. Two managers that know nothing of each other make
-// the same child, because its name follows from what it is for: under a name that was never used before, a second one for
-// the same revision is wrong, whatever its author has seen.
+// the same child, because its name follows from what it is for, and from the child that it replaces: under names that were
+// never used before, two for the same revision are wrong, whatever their authors have seen. A name that is used again says
+// that its author did not know of the last child there, because it had just started or its cache lags.
 func (s *step) onePerUnit() {
 	parent := s.made()
 	if parent == nil {
@@ -53,17 +54,23 @@ func (s *step) crowds(world *State, parent client.Object) (unit string, crowds b
 }
 
 // double reports whether the controllers made another child for the same place and revision, which is there and has
-// another name than the one that was made now, and that name is new.
+// another name than the one that was made now, and both names are new.
 func (s *step) double(parent client.Object) bool {
 	from := s.k.named(s.after, s.e.New)
 	u, ok := unitOf(s.k.Units(s.after, parent), s.e.New)
-	if from == nil || !ok || len(s.record.moments[s.e.Key]) > 1 {
+	if from == nil || !ok || s.record.reused(s.e) {
 		return false
 	}
 	return slices.ContainsFunc(s.k.alive(u), func(other client.Object) bool {
 		born := s.record.born(other.GetUID())
-		return other.GetUID() != s.e.New.GetUID() && s.k.Names(other, from) && born != nil && s.h.byManager(*born)
+		return other.GetUID() != s.e.New.GetUID() && s.k.Names(other, from) && born != nil && s.h.byManager(*born) &&
+			!s.record.reused(*born)
 	})
+}
+
+// reused reports whether something else had the name before that was made by an event.
+func (r *record) reused(made Event) bool {
+	return slices.ContainsFunc(r.moments[made.Key], func(m moment) bool { return m.rv < made.RV })
 }
 
 // conformingStays is P3: the controllers delete no child that is as the spec asks, unless it has ended, is surplus, is

@@ -2,15 +2,10 @@ package check
 
 import (
 	"fmt"
-	"hash/fnv"
 	"net/http"
 	"reflect"
-	"strconv"
-	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -21,27 +16,25 @@ const (
 	// mostFailures is how many failures with one object a process may have within a second. A back-off that doubles from
 	// five milliseconds has eight.
 	mostFailures = 50
-	// maxPrefix is what of a parent's name goes into the name of a revision, in bytes.
-	maxPrefix = 223
 )
 
 // collision is H5: the collision count rises only past names that somebody else had. The name of a revision follows from
 // its data and the count, so that the names which were passed over are known; a lost response finds the parent's own
 // revision under its name, and passes over none.
 func (s *step) collision() {
-	if !s.of(s.k.Parents) || !s.k.hasRevisions() || s.e.Old == nil || !s.byManager() {
+	if !s.of(s.k.Parents) || s.k.Named == nil || s.e.Old == nil || !s.byManager() {
 		return
 	}
 	before, now := collisionsOf(s.e.Old), collisionsOf(s.e.New)
 	if now == nil || before != nil && *before >= *now {
 		return
 	}
-	recorded, data := s.recordedAs(*now)
+	recorded := s.recordedAs(*now)
 	if recorded == nil {
 		return // its names follow another rule
 	}
 	for count := before; count == nil || *count < *now; {
-		name := nameOf(s.e.New, data, count)
+		name := s.k.Named(s.e.New, recorded, count)
 		if !s.taken(Key{Resource: s.k.Revisions, Namespace: s.e.Key.Namespace, Name: name}, recorded) {
 			s.violationf("H5", "its collision count rises to %d, and nobody but its own revision ever had the name %s", *now, name)
 			return
@@ -68,31 +61,17 @@ func collisionsOf(o client.Object) *int32 {
 	return out
 }
 
-// nameOf is the name of the revision that holds data, as the design has it: FNV-32a over data and count.
-func nameOf(parent client.Object, data []byte, count *int32) string {
-	h := fnv.New32a()
-	_, _ = h.Write(data) // a hash never fails to write
-	if count != nil {
-		_, _ = h.Write([]byte(strconv.Itoa(int(*count))))
-	}
-	prefix := parent.GetName()
-	if len(prefix) > maxPrefix {
-		prefix = strings.TrimRight(prefix[:maxPrefix], ".-")
-	}
-	return prefix + "-" + rand.SafeEncodeString(strconv.FormatUint(uint64(h.Sum32()), 10))
-}
-
-// recordedAs returns the parent's revision that got its name under a collision count, and its data.
-func (s *step) recordedAs(count int32) (client.Object, []byte) {
+// recordedAs returns the parent's revision that got its name under a collision count, nil if there is none.
+func (s *step) recordedAs(count int32) client.Object {
 	for e := range s.record.before(s.e.New.GetUID(), s.e.RV) {
 		if e.Key.Resource != s.k.Revisions || e.New == nil || ownerUID(e.New) != s.e.New.GetUID() {
 			continue
 		}
-		if r, ok := e.New.(*appsv1.ControllerRevision); ok && nameOf(s.e.New, r.Data.Raw, &count) == r.Name {
-			return r, r.Data.Raw
+		if s.k.Named(s.e.New, e.New, &count) == e.New.GetName() {
+			return e.New
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // taken reports whether anything but an equal revision of the same parent, or one that was going, ever had a name.
@@ -123,7 +102,7 @@ func hasty(h *History) []Violation {
 	recent, said := map[target][]time.Time{}, map[target]bool{}
 	for i := range h.Refused {
 		r := &h.Refused[i]
-		if r.At.IsZero() || r.Code == http.StatusConflict || r.Code == http.StatusNotFound || h.Manager != nil && !h.Manager(&r.Entry) {
+		if r.At.IsZero() || r.Resource == "events" || r.Code == http.StatusConflict || r.Code == http.StatusNotFound || h.Manager != nil && !h.Manager(&r.Entry) {
 			continue
 		}
 		t := target{verb: r.Verb, key: Key{Namespace: r.Namespace, Name: r.Name}}

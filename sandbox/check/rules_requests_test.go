@@ -1,8 +1,9 @@
 package check_test
 
 import (
+	"encoding/json"
 	"fmt"
-	"hash/fnv"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/kubernetes/pkg/controller"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
 )
@@ -21,9 +22,15 @@ import (
 // hashed is a revision under the name that its data and the collision count give it, "" for none.
 func hashed(number int64, image, count string) *appsv1.ControllerRevision {
 	r := revision("web", "web-uid", number, "x", image)
-	h := fnv.New32a()
-	_, _ = h.Write(append(r.Data.Raw, count...))
-	hash := rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
+	var collisions *int32
+	if n, err := strconv.ParseInt(count, 10, 32); err == nil {
+		collisions = new(int32(n))
+	}
+	var data appsv1.DaemonSet
+	if err := json.Unmarshal(r.Data.Raw, &data); err != nil {
+		panic(err)
+	}
+	hash := controller.ComputeHash(&data.Spec.Template, collisions)
 	r.Name, r.UID, r.Labels["controller-revision-hash"] = "web-"+hash, types.UID("uid-"+hash), hash
 	return r
 }

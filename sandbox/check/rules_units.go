@@ -135,7 +135,7 @@ func (s *step) hadBefore(revision client.Object) bool {
 }
 
 // promoted is S3: the status names another revision as the current one only when every unit comes from it, and there is
-// at least one.
+// at least one, or none is asked for, none is left and none would be held back.
 func (s *step) promoted() {
 	if s.k.Current == nil || !s.of(s.k.Parents) || s.e.New == nil {
 		return
@@ -154,7 +154,7 @@ func (s *step) promoted() {
 		return
 	}
 	if s.e.Old == nil || s.k.Current(s.e.Old) != now { // it is said once
-		s.violationf("S3", "its status says that %s is current instead of %s, and not all children come from it, or there are none", now, was)
+		s.violationf("S3", "its status says that %s is current instead of %s, and not all children come from it, or some are held back", now, was)
 	}
 }
 
@@ -182,7 +182,7 @@ func (s *step) readable(parent types.UID, name string) []client.Object {
 }
 
 // conforms reports whether all units of the parent that was written come from a revision, as its controllers may have
-// seen it, and there is at least one.
+// seen it.
 func (s *step) conforms(revision string) bool {
 	if revision != s.k.Update(s.e.New) {
 		return false
@@ -196,11 +196,12 @@ func (s *step) conforms(revision string) bool {
 }
 
 // allFrom reports whether every wanted unit has a child, all of them come from one of those revisions, which have one name,
-// and lack nothing, and there is at least one unit.
+// and lack nothing. Where no unit is wanted, none may be left, and none be held back if there were any.
 func (k Kind) allFrom(world *State, parent client.Object, revisions []client.Object) bool {
-	some := false
+	some, left := false, false
 	for _, u := range k.Units(world, parent) {
 		if !u.Wanted {
+			left = left || len(u.Children) > 0
 			continue
 		}
 		some = true
@@ -214,7 +215,7 @@ func (k Kind) allFrom(world *State, parent client.Object, revisions []client.Obj
 			}
 		}
 	}
-	return some
+	return some || !left && k.Holds != nil && !k.Holds(parent)
 }
 
 // asAsked is P4 for kinds without revisions: a child is made as its parent asks.
@@ -234,13 +235,20 @@ func (s *step) asAsked() {
 	}
 }
 
-// held reports whether the order of its children keeps a parent from taking one away: a child that stays does not serve.
+// held reports whether the order of its children keeps a parent from taking one away: a child other than the one that goes
+// next does not serve.
 func (r *rest) held(parent client.Object) bool {
 	if r.k.Ordered == nil || !r.k.Ordered(parent) {
 		return false
 	}
-	_, down := r.k.wanted(r.k.Units(r.s, parent), parent, time.Time{})
-	return down > 0
+	next := ""
+	for _, u := range slices.Backward(r.k.Units(r.s, parent)) {
+		if !u.Wanted && len(r.k.alive(u)) > 0 {
+			next = u.Name
+			break
+		}
+	}
+	return r.k.halts(r.k.Units(r.s, parent), parent, next, time.Time{}) != ""
 }
 
 // units is, at rest, P2: no more children than asked for; and S3: once all units come from the update revision and serve,

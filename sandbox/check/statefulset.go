@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/kubernetes/pkg/controller/history"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -48,7 +49,7 @@ func StatefulSet() Kind {
 		StraysNow: func(child, parent client.Object) string {
 			return memberStrays(as[corev1.Pod](child), as[appsv1.StatefulSet](parent).Spec.Template)
 		},
-		Number: numberOf, Snapshot: snapshotOf,
+		Number: numberOf, Snapshot: snapshotOf, Named: statefulRevisionName,
 		Target: func(parent client.Object) string { return defaulted(as[appsv1.StatefulSet](parent).Spec.Template) },
 		Units:  statefulUnits,
 		Ended:  podEnded,
@@ -63,10 +64,34 @@ func StatefulSet() Kind {
 		Ordered: func(parent client.Object) bool {
 			return as[appsv1.StatefulSet](parent).Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 		},
-		Lacks:   lacksStorage,
-		Claimed: claimed, Outlives: outlives,
+		Starting: podStarts,
+		Holds:    func(parent client.Object) bool { return partitionOf(as[appsv1.StatefulSet](parent)) > 0 },
+		Lacks:    lacksStorage,
+		Claimed:  claimed, Outlives: outlives,
 	}
 	return withStatefulStatus(k)
+}
+
+// podStarts reports whether a pod was never ready, by the time of its condition, and nothing says that it never will be. The
+// annotation may say that such a pod is replaced all the same.
+func podStarts(child, parent client.Object) bool {
+	pod := as[corev1.Pod](child)
+	if value := parent.GetAnnotations()["cairn.dev/replace-never-ready"]; value == "true" || value == "always" {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		switch {
+		case c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable:
+			return false
+		case c.Type != corev1.PodReady:
+		case c.Status == corev1.ConditionTrue, pod.Status.StartTime == nil, !c.LastTransitionTime.Equal(pod.Status.StartTime):
+			return false // it is ready, or was, as far as one can tell
+		}
+	}
+	return !slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {
+		waits := c.State.Waiting
+		return c.State.Terminated != nil || waits != nil && waits.Reason != "ContainerCreating" && waits.Reason != "PodInitializing"
+	})
 }
 
 // ordinalOf returns the ordinal in the name of what a StatefulSet makes, "NAME-7".
@@ -82,6 +107,14 @@ func ordinals(set *appsv1.StatefulSet) (from, to int) {
 		from = int(set.Spec.Ordinals.Start)
 	}
 	return from, from + int(replicasOr1(set.Spec.Replicas))
+}
+
+func statefulRevisionName(parent, revision client.Object, collisionCount *int32) string {
+	if collisionCount == nil {
+		collisionCount = new(int32)
+	}
+	return history.ControllerRevisionName(parent.GetName(),
+		history.HashControllerRevision(as[appsv1.ControllerRevision](revision), collisionCount))
 }
 
 // statefulUnits are the ordinals that are asked for and those that have a pod, in their order.
@@ -121,12 +154,14 @@ func strange(s *State, set *appsv1.StatefulSet, name string) bool {
 	return metav1.GetControllerOfNoCopy(pod) != nil || err != nil || !selector.Matches(labels.Set(pod.GetLabels()))
 }
 
-// currentIsLost reports whether the pods that are not updated yet come from a revision that the set does not have any more.
+// currentIsLost reports whether the pods that are not updated yet come from a revision that the set does not have any more, or
+// that nobody can read.
 // What is to be made from it cannot be made: nothing else may take its place (F15).
 func currentIsLost(s *State, set *appsv1.StatefulSet) bool {
 	name := set.Status.CurrentRevision
 	return name != "" && name != set.Status.UpdateRevision && !slices.ContainsFunc(s.Owned(revisions, set.UID), func(r client.Object) bool {
-		return r.GetName() == name
+		_, err := snapshotOf(r)
+		return r.GetName() == name && err == nil
 	})
 }
 

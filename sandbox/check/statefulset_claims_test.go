@@ -1,6 +1,8 @@
 package check_test
 
 import (
+	"time"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,8 +16,15 @@ var (
 	setKind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 )
 
-// adopted is a pod that was made without its claim.
+// adopted is a pod that was made without its claim, before its set was.
 func (w stateful) adopted(name string) {
+	w.as("user", func() {
+		w.pod(name, func(p *corev1.Pod) { p.Spec.Volumes, p.CreationTimestamp = nil, metav1.NewTime(start.Add(-time.Hour)) })
+	})
+}
+
+// mutated is a pod from which admission took its claim.
+func (w stateful) mutated(name string) {
 	w.as("user", func() { w.pod(name, func(p *corev1.Pod) { p.Spec.Volumes = nil }) })
 }
 

@@ -71,6 +71,29 @@ func TestStatefulSetAtRest(t *testing.T) {
 			w.unready("db-0")
 			w.report("db-r1", "db-r1")
 		}},
+		{"", "two too many, and the lower one does not serve", func(w stateful) {
+			w.scale(1)
+			w.unready("db-1")
+			w.report("db-r1", "db-r1")
+		}},
+		{"S3", "none is left, and nobody says so", func(w stateful) {
+			w.second()
+			w.scale(0)
+			for _, name := range []string{"db-2", "db-1", "db-0"} {
+				w.gone(manager, name)
+			}
+			w.report("db-r1", "db-r2")
+		}},
+		{"", "none is left, and the partition holds", func(w stateful) {
+			w.partition(1)
+			w.second()
+			w.scale(0)
+			for _, name := range []string{"db-2", "db-1", "db-0"} {
+				w.gone(manager, name)
+			}
+			w.report("db-r1", "db-r2")
+		}},
+		{"", "admission took a claim away", func(w stateful) { w.mutated("db-2") }},
 		{"P2", "one too many, and nothing that stays is down", func(w stateful) {
 			w.scale(2)
 			w.unready("db-2")

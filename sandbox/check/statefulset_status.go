@@ -26,7 +26,7 @@ func withStatefulStatus(k Kind) Kind {
 			s.UpdatedReplicas == replicas && s.AvailableReplicas == replicas &&
 			s.Replicas == replicas // pods that are not asked for are among those that are updated
 	}
-	k.Implausible, k.Miscounted = statefulImplausible, statefulMiscounted
+	k.Implausible, k.Miscounted, k.Served = statefulImplausible, statefulMiscounted, statefulServed
 	return k
 }
 
@@ -84,4 +84,19 @@ func statefulMiscounted(state *State, parent client.Object) []string {
 		c.is("availableReplicas", s.AvailableReplicas, ready)
 	}
 	return c.found
+}
+
+// statefulServed counts the pods that are ready, unless one is terminating.
+func statefulServed(state *State, parent client.Object) (said, counted int32, ok bool) {
+	set := as[appsv1.StatefulSet](parent)
+	for _, o := range state.Owned(pods, set.UID) {
+		pod := as[corev1.Pod](o)
+		if pod.DeletionTimestamp != nil {
+			return 0, 0, false
+		}
+		if pod.Status.Phase == corev1.PodRunning && podutil.IsPodReady(pod) {
+			counted++
+		}
+	}
+	return set.Status.AvailableReplicas, counted, true
 }

@@ -22,7 +22,7 @@ type stateful struct{ *world }
 func newStateful(t testing.TB) stateful {
 	t.Helper()
 	set := &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db", UID: "db-uid", Generation: 1},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db", UID: "db-uid", Generation: 1, CreationTimestamp: metav1.NewTime(start)},
 		Spec: appsv1.StatefulSetSpec{
 			Replicas: new(int32(3)), Template: template("app:1"), RevisionHistoryLimit: new(int32(1)),
 			UpdateStrategy:       appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
@@ -137,7 +137,25 @@ func (w stateful) gone(who, name string) {
 
 // unready is a pod that stops to serve.
 func (w stateful) unready(name string) {
-	w.as("kubelet", func() { w.pod(name, func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodRunning} }) })
+	w.as("kubelet", func() {
+		w.pod(name, func(p *corev1.Pod) {
+			crashes := corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}
+			p.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{crashes}}
+		})
+	})
+}
+
+// starting is a pod that was never ready.
+func (w stateful) starting(name string, container corev1.ContainerStatus) {
+	w.as("kubelet", func() {
+		w.pod(name, func(p *corev1.Pod) {
+			since := metav1.NewTime(start)
+			p.Status = corev1.PodStatus{
+				Phase: corev1.PodRunning, StartTime: &since, ContainerStatuses: []corev1.ContainerStatus{container},
+				Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: since}},
+			}
+		})
+	})
 }
 
 // update replaces one pod.
@@ -168,6 +186,7 @@ var statefulPromises = []promise{
 	{"P2", "the ordinals begin elsewhere", func(w stateful) {
 		w.spec(func(spec *appsv1.StatefulSetSpec) { spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: 1} })
 		w.report("db-r1", "db-r1")
+		w.put(member(3, 1))
 		w.gone(manager, "db-0")
 		w.put(member(0, 1))
 	}, func(w stateful) {
@@ -312,12 +331,72 @@ var statefulPromises = []promise{
 		w.unready("db-0")
 		w.mark("db-0")
 	}},
+	{"R3", "what is only starting is left to start", func(w stateful) {
+		w.second()
+		w.starting("db-2", corev1.ContainerStatus{})
+		w.mark("db-2")
+	}, func(w stateful) {
+		w.second()
+		w.starting("db-2", corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}})
+		w.mark("db-2")
+	}},
+	{"R3", "what is only starting goes if somebody wants it so", func(w stateful) {
+		w.second()
+		w.starting("db-2", corev1.ContainerStatus{})
+		w.spec(func(*appsv1.StatefulSetSpec) {})
+		w.mark("db-2")
+	}, func(w stateful) {
+		w.second()
+		w.starting("db-2", corev1.ContainerStatus{})
+		w.as("user", func() {
+			w.set(func(set *appsv1.StatefulSet) {
+				set.Annotations = map[string]string{"cairn.dev/replace-never-ready": "true"}
+			})
+		})
+		w.mark("db-2")
+	}},
 	{"R3", "scaled down from the end", func(w stateful) {
 		w.scale(1)
 		w.mark("db-1")
 	}, func(w stateful) {
 		w.scale(1)
 		w.gone(manager, "db-2")
+		w.mark("db-1")
+	}},
+	{"R3", "scaled down while all others serve, those that go too as well", func(w stateful) {
+		w.scale(0)
+		w.unready("db-0")
+		w.report("db-r1", "db-r1") // its controller has seen that
+		w.mark("db-2")
+	}, func(w stateful) {
+		w.scale(0)
+		w.unready("db-2")
+		w.report("db-r1", "db-r1")
+		w.mark("db-2") // it is the one that goes
+	}},
+	{"R3", "scaled down while all that stay serve", func(w stateful) {
+		w.scale(2)
+		w.unready("db-0")
+		w.report("db-r1", "db-r1")
+		w.mark("db-2")
+	}, func(w stateful) {
+		w.scale(2)
+		w.unready("db-0")
+		w.mark("db-2") // its controller need not know yet
+	}},
+	{"R3", "scaled down in no order if they are parallel", func(w stateful) {
+		w.parallel()
+		w.scale(0)
+		w.unready("db-0")
+		w.report("db-r1", "db-r1")
+		w.spec(func(spec *appsv1.StatefulSetSpec) { spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement })
+		w.report("db-r1", "db-r1")
+		w.mark("db-1")
+	}, func(w stateful) {
+		w.parallel()
+		w.scale(0)
+		w.unready("db-0")
+		w.report("db-r1", "db-r1")
 		w.mark("db-1")
 	}},
 	{"S1", "together not more than there are", func(w stateful) {
@@ -347,7 +426,8 @@ var statefulPromises = []promise{
 		w.as("user", func() { w.mark("db-1") }) // nobody can have seen this
 		w.report("db-r2", "db-r2")
 	}},
-	{"S3", "promoted when there is one at least", func(w stateful) {
+	{"S3", "promoted when none is asked for and none is held back", func(w stateful) {
+		w.partition(1)
 		w.second()
 		w.scale(0)
 		for _, name := range []string{"db-2", "db-1", "db-0"} {
@@ -360,23 +440,41 @@ var statefulPromises = []promise{
 		for _, name := range []string{"db-2", "db-1", "db-0"} {
 			w.gone(manager, name)
 		}
+		w.report("db-r2", "db-r2")
+	}},
+	{"S3", "promoted when none is asked for and none is left", func(w stateful) {
+		w.second()
+		w.scale(0)
+		w.gone(manager, "db-2")
+		w.report("db-r2", "db-r2")
+	}, func(w stateful) {
+		w.second()
+		w.scale(0)
+		w.gone(manager, "db-2")
 		w.report("db-r1", "db-r2")
 	}},
 	{"S3", "promoted when none lacks its claim", func(w stateful) {
 		w.second()
 		for _, n := range []int{2, 1, 0} {
-			w.gone(manager, fmt.Sprintf("db-%d", n))
-			p := member(n, 2)
-			p.Spec.Volumes = nil
-			w.put(p)
+			w.update(n, 2)
 		}
+		w.adopted("db-1")
+		w.set(func(*appsv1.StatefulSet) {}) // its controller has seen that
 		w.report("db-r2", "db-r2")
 	}, func(w stateful) {
 		w.second()
 		for _, n := range []int{2, 1, 0} {
 			w.update(n, 2)
 		}
+		w.mutated("db-1")
 		w.report("db-r2", "db-r2")
+	}},
+	{"P3", "as asked, but for what admission changed", func(w stateful) {
+		w.mutated("db-2")
+		w.mark("db-2") // what takes its place will be changed as well
+	}, func(w stateful) {
+		w.adopted("db-2")
+		w.mark("db-2")
 	}},
 	{"S3", "promoted once it is so", func(w stateful) {
 		w.second()

@@ -19,6 +19,8 @@ import (
 type Pass struct {
 	// ID is its own; no two passes of a history share one.
 	ID string
+	// For names the controller and the parent that it was for; empty if nobody knows.
+	For string
 	// Instance is the process that it ran in. After a restart, and of two managers, it is another one.
 	Instance string
 	// Views are the resource versions that the caches of the process had reached when the pass began, by resource. Nil

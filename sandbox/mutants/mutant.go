@@ -26,6 +26,8 @@ type Mutant struct {
 	Expect []string
 	// World is the kind of world in which it shows, empty if any will do.
 	World string
+	// Trouble is what goes wrong for longer in that world, empty if nothing does.
+	Trouble string
 	// Script is a scenario that shows it, for a fault that chance finds too seldom; empty if seeds do.
 	Script string
 	// Edits are done in this order.
@@ -78,8 +80,10 @@ func (m *Mutant) parseComment(comment string) error {
 			m.Expect = strings.Fields(value)
 		case ok && key == "world":
 			m.World = value
+		case ok && key == "trouble":
+			m.Trouble = value
 		case m.Mode != "" || m.Expect != nil:
-			return fmt.Errorf("line %q: want \"mode: \", \"expect: \" or \"world: \"", line)
+			return fmt.Errorf("line %q: want \"mode: \", \"expect: \", \"world: \" or \"trouble: \"", line)
 		default:
 			sentence = append(sentence, line)
 		}

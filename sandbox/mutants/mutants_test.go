@@ -150,7 +150,7 @@ func (m *Mutant) arguments(t *testing.T, dir string) []string {
 	t.Helper()
 	args := []string{"-test.v", "-test.run=^TestSeeds$"}
 	if m.Script == "" {
-		return append(args, fmt.Sprintf("-seeds=%d", patience), "-world="+m.World)
+		return append(args, fmt.Sprintf("-seeds=%d", patience), "-world="+m.World, "-trouble="+m.Trouble)
 	}
 	script := filepath.Join(dir, "script.txt")
 	if err := os.WriteFile(script, []byte(m.Script), 0o600); err != nil {
@@ -159,7 +159,8 @@ func (m *Mutant) arguments(t *testing.T, dir string) []string {
 	return append(args, "-script="+script)
 }
 
-// healthy runs the code as it is: each scenario, and each kind of world up to the seed at which its last mutant was caught.
+// healthy runs the code as it is: each scenario, and each kind of world, with each trouble, up to the seed at which its last
+// mutant was caught.
 func healthy(t *testing.T, mutants []*Mutant, last map[string]uint64) {
 	t.Helper()
 	var runs [][]string
@@ -168,8 +169,9 @@ func healthy(t *testing.T, mutants []*Mutant, last map[string]uint64) {
 			runs = append(runs, m.arguments(t, t.TempDir()))
 		}
 	}
-	for _, world := range slices.Sorted(maps.Keys(last)) {
-		runs = append(runs, []string{"-test.run=^TestSeeds$", fmt.Sprintf("-seeds=%d", last[world]), "-world=" + world})
+	for _, where := range slices.Sorted(maps.Keys(last)) {
+		world, trouble, _ := strings.Cut(where, "/")
+		runs = append(runs, []string{"-test.run=^TestSeeds$", fmt.Sprintf("-seeds=%d", last[where]), "-world=" + world, "-trouble=" + trouble})
 	}
 	for _, args := range runs {
 		if _, err := run(t.Context(), ".", os.Args[0], args...); err != nil {
@@ -178,7 +180,8 @@ func healthy(t *testing.T, mutants []*Mutant, last map[string]uint64) {
 	}
 }
 
-// report prints a line for each mutant. It returns how many were caught, and the last seed that it took in each world.
+// report prints a line for each mutant. It returns how many were caught, and the last seed that it took in each world, by its
+// name, a slash and its trouble.
 func report(t *testing.T, mutants []*Mutant, results []caught) (number int, last map[string]uint64) {
 	t.Helper()
 	last = map[string]uint64{}
@@ -196,7 +199,7 @@ func report(t *testing.T, mutants []*Mutant, results []caught) (number int, last
 		number++
 		by := "scenario"
 		if m.Script == "" {
-			last[m.World] = max(last[m.World], c.Seed)
+			last[m.World+"/"+m.Trouble] = max(last[m.World+"/"+m.Trouble], c.Seed)
 			by = fmt.Sprintf("seed %d", c.Seed)
 		}
 		_, _ = fmt.Fprintf(w, "%s\tmode %s\t%s\t%s\t%.0f s\t%.120s\n",

@@ -24,10 +24,11 @@ import (
 const few = 20
 
 var (
-	seeds  = flag.Uint64("seeds", few, "run the seeds from 1 to this one")
-	world  = flag.String("world", "", "the kind of world to run them in")
-	until  = flag.String("until", "", "stop only where one of these invariants is broken; empty means any")
-	script = flag.String("script", "", "play this scenario instead")
+	seeds   = flag.Uint64("seeds", few, "run the seeds from 1 to this one")
+	world   = flag.String("world", "", "the kind of world to run them in")
+	trouble = flag.String("trouble", sim.NoTrouble, "what goes wrong in it for longer")
+	until   = flag.String("until", "", "stop only where one of these invariants is broken; empty means any")
+	script  = flag.String("script", "", "play this scenario instead")
 )
 
 // worlds are the kinds of worlds: those that make check runs, of which the one without a name is the first, and one of
@@ -59,6 +60,7 @@ func TestSeeds(t *testing.T) {
 	if !ok {
 		t.Fatalf("there is no world %q", *world)
 	}
+	options.Trouble = *trouble
 	run := func(seed uint64) []check.Violation { return sim.Run(t, seed, options).Violations }
 	if *script != "" {
 		*seeds, run = 1, func(uint64) []check.Violation { return play(t, *script) }

@@ -23,6 +23,17 @@ const (
 // calm ends everything that disturbs, and lets the world go on until it rests. It returns false if it never does.
 func (w *world) calm() bool {
 	w.tracef("calm")
+	w.setTrouble(false)
+	w.quieten()
+	if !w.settle(idle) {
+		w.violationf("the end is not reached: after %d steps there is still this to do: %s", patience, w.leftToDo())
+		return false
+	}
+	return true
+}
+
+// quieten ends everything that comes and goes by chance, and leaves one manager.
+func (w *world) quieten() {
 	w.outage = nil
 	w.bury()
 	for len(w.processes) > 1 {
@@ -34,11 +45,6 @@ func (w *world) calm() bool {
 			i.held = false
 		}
 	}
-	if !w.settle(idle) {
-		w.violationf("the end is not reached: after %d steps there is still this to do: %s", patience, w.leftToDo())
-		return false
-	}
-	return true
 }
 
 // settle lets everything happen that can, until nothing does for that long. It returns false if that takes too long.
@@ -65,9 +71,9 @@ func (w *world) settle(quiet time.Duration) bool {
 // fair does the next thing that can be done, and returns false if only time can pass.
 func (w *world) fair() bool {
 	defer w.wait()
-	if len(w.calls) > 0 {
-		c := w.calls[0]
-		w.calls = slices.Delete(w.calls, 0, 1)
+	if n := slices.IndexFunc(w.calls, w.dueNow); n >= 0 {
+		c := w.calls[n]
+		w.calls = slices.Delete(w.calls, n, n+1)
 		w.serve(c, w.staged.mode(c))
 		return true
 	}
@@ -111,6 +117,7 @@ func (w *world) catchUp(i *informer) bool {
 func (w *world) rest() (from, to uint64) {
 	from = w.server.ResourceVersion()
 	complaints := len(w.complaints)
+	w.history.Resting = w.clock.Now()
 	for range 6 {
 		for _, p := range w.processes {
 			for _, i := range p.manager.caches.order {

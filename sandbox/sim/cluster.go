@@ -29,7 +29,7 @@ var (
 	nodes = corev1.SchemeGroupVersion.WithResource("nodes")
 )
 
-// brokenImage is an image with which no pod ever becomes ready.
+// brokenImage is an image with which no pod ever becomes ready: its container crashes.
 const brokenImage = "broken"
 
 func broken(pod *corev1.Pod) bool {
@@ -160,7 +160,7 @@ func (w *world) bind(pod *corev1.Pod, node string) {
 
 // setPhase writes what a kubelet says of a pod.
 func (w *world) setPhase(pod *corev1.Pod, phase corev1.PodPhase, isReady bool) {
-	now := metav1.NewTime(w.clock.Now().Truncate(1e9))
+	now := metav1.NewTime(w.kubeletClock(pod.Spec.NodeName))
 	out := pod.DeepCopy()
 	out.Status.Phase = phase
 	out.Status.ObservedGeneration = pod.Generation
@@ -176,12 +176,27 @@ func (w *world) setPhase(pod *corev1.Pod, phase corev1.PodPhase, isReady bool) {
 		out.Status.Conditions = append(out.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady})
 		at = len(out.Status.Conditions) - 1
 	}
+	if broken(pod) && phase == corev1.PodRunning {
+		out.Status.ContainerStatuses = crashing(pod)
+	}
 	if c := &out.Status.Conditions[at]; c.Status != status {
 		c.Status, c.LastTransitionTime = status, now
 	}
 	w.ask(model.Request{
 		Verb: model.VerbUpdate, Resource: pods, Subresource: "status", Namespace: pod.Namespace, Name: pod.Name, Object: out, User: userKubelet,
 	})
+}
+
+// crashing is what a kubelet says of containers that do not start.
+func crashing(pod *corev1.Pod) []corev1.ContainerStatus {
+	out := make([]corev1.ContainerStatus, 0, len(pod.Spec.Containers))
+	for _, c := range pod.Spec.Containers {
+		out = append(out, corev1.ContainerStatus{
+			Name: c.Name, Image: c.Image,
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+		})
+	}
+	return out
 }
 
 // maxMachines bounds the worlds: what goes wrong with four nodes goes wrong with four hundred.

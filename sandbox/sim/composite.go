@@ -50,7 +50,7 @@ func CatSet() Kind {
 			{"the image", 10, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
 				setField(set, []any{map[string]any{"name": "main", "image": anyImage(chance)}}, "spec", "template", "spec", "containers")
 			})},
-			{"the scale", 6, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
+			{scaleEdit, 6, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
 				setField(set, int64(chance.IntN(5)), "spec", "replicas")
 			})},
 			{"a field of the template that comes and goes", 3, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {

@@ -44,7 +44,7 @@ func DaemonSet() Kind {
 			{"the history limit", 2, editDaemonSet(func(chance *rand.Rand, ds *appsv1.DaemonSet) {
 				ds.Spec.RevisionHistoryLimit = new(int32(chance.IntN(4)))
 			})},
-			{"minReadySeconds", 1, editDaemonSet(func(chance *rand.Rand, ds *appsv1.DaemonSet) {
+			{minReady, 1, editDaemonSet(func(chance *rand.Rand, ds *appsv1.DaemonSet) {
 				ds.Spec.MinReadySeconds = int32([]int{0, 0, 5, 30}[chance.IntN(4)])
 			})},
 			{"where it runs", 2, editDaemonSet(func(chance *rand.Rand, ds *appsv1.DaemonSet) {

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/fault"
 	"github.com/cairn-dev/cairn/sandbox/internal/catset"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
@@ -58,12 +59,15 @@ type badAnswer struct {
 	make func(good map[string]any) (*http.Response, error)
 }
 
+// comeLater is the only answer that says when to ask again.
+const comeLater = "asked to come later"
+
 var badAnswers = []badAnswer{
 	{"no connection", func(map[string]any) (*http.Response, error) { return nil, syscall.ECONNREFUSED }},
 	{"500", func(map[string]any) (*http.Response, error) {
 		return responseWith(http.StatusInternalServerError, []byte("no")), nil
 	}},
-	{"asked to come later", func(map[string]any) (*http.Response, error) {
+	{comeLater, func(map[string]any) (*http.Response, error) {
 		r := responseWith(http.StatusTooManyRequests, nil)
 		r.Header.Set("Retry-After", "3")
 		return r, nil
@@ -105,6 +109,10 @@ func responseWith(status int, body []byte) *http.Response {
 // answerHook answers a question, well or in the way that is given, and takes down for the rules what was asked.
 func (w *world) answerHook(c *call, bad *badAnswer) {
 	good := c.question.Answer()
+	w.called(c, check.Question)
+	if bad == nil {
+		bad = w.troubled().hook
+	}
 	if bad == nil {
 		w.noteHook(c, false)
 		w.tracef("%s: answered", c)

@@ -49,6 +49,12 @@ type Hosted struct {
 	Build func(ctx context.Context, env *host.Environment, served decorator.Lister) (*host.Controller, error)
 }
 
+// minReady is the name of the edit that sets how long a child must be ready until it counts.
+const minReady = "minReadySeconds"
+
+// scaleEdit is the name of the edit that sets how many children a parent asks for.
+const scaleEdit = "the scale"
+
 // Edit is one way to change a spec.
 type Edit struct {
 	Name string

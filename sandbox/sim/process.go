@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cairn-dev/cairn/queue"
 	"github.com/cairn-dev/cairn/sandbox/check"
@@ -38,6 +39,8 @@ type process struct {
 	said  []saying
 	// queues are those of its controllers.
 	queues []queue.Queue
+	// series are the Events that it has written and would count on.
+	series map[eventKey]series
 }
 
 // call is one request that waits.
@@ -49,6 +52,8 @@ type call struct {
 	body string
 	// late marks a request that its manager has given up or died over. The server may still act on it.
 	late bool
+	// due is when a slow webhook lets it through, zero if none looks at it.
+	due time.Time
 	// pass is the one that it belongs to, nil if it belongs to none.
 	pass *check.Pass
 	// question is what a hook is asked, nil if the server is asked something.

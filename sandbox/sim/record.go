@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,11 +17,16 @@ import (
 func (w *world) do(r model.Request, c *call) model.Response {
 	response := w.server.Do(r)
 	entry := entryOf(r, response)
+	entry.At = w.clock.Now()
 	if c != nil {
 		entry.Pass, entry.Late = c.pass, c.late
 	}
 	if isManager(entry) {
 		w.history.Requests = append(w.history.Requests, entry)
+		if entry.Code >= http.StatusBadRequest && c != nil && c.writes() {
+			w.history.Refused = append(w.history.Refused, check.Refused{Entry: *entry, After: w.server.ResourceVersion(), Why: response.Err.Error()})
+		}
+		w.called(c, check.Request)
 	}
 	events := w.server.Events()
 	for _, e := range events[w.seen:] {
@@ -34,6 +40,26 @@ func (w *world) do(r model.Request, c *call) model.Response {
 	}
 	w.seen = len(events)
 	return response
+}
+
+// refused takes down a request that was refused before the server saw it.
+func (w *world) refused(c *call, code int) {
+	entry := entryOf(c.request, model.Response{})
+	entry.Code, entry.At, entry.Pass = code, w.clock.Now(), c.pass
+	w.history.Refused = append(w.history.Refused, check.Refused{Entry: *entry, After: w.server.ResourceVersion(), Injected: true})
+	w.called(c, check.Request)
+}
+
+// called takes down what a request costs, and for which parent it was made.
+func (w *world) called(c *call, sort check.Sort) {
+	one := check.Call{Sort: sort, At: w.clock.Now(), After: w.server.ResourceVersion()}
+	if c != nil {
+		one.What = fmt.Sprintf("%s %s %s", c.request.Verb, c.request.Resource.Resource, c.request.Subresource)
+	}
+	if c != nil && c.pass != nil {
+		one.For = c.pass.For
+	}
+	w.history.Calls = append(w.history.Calls, one)
 }
 
 func entryOf(r model.Request, response model.Response) *check.Entry {

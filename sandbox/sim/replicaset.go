@@ -92,12 +92,12 @@ func replicatedEdits(in func(parent client.Object) replicated) []Edit {
 		return func(chance *rand.Rand, parent client.Object) { do(chance, in(parent)) }
 	}
 	return []Edit{
-		{"the scale", 12, edit(func(chance *rand.Rand, spec replicated) { *spec.replicas = new(int32(chance.IntN(6))) })},
+		{scaleEdit, 12, edit(func(chance *rand.Rand, spec replicated) { *spec.replicas = new(int32(chance.IntN(6))) })},
 		{"the image", 5, edit(func(chance *rand.Rand, spec replicated) { spec.template.Spec.Containers[0].Image = anyImage(chance) })},
 		{"a label of the template", 2, edit(func(chance *rand.Rand, spec replicated) {
 			spec.template.Labels["tier"] = strconv.Itoa(chance.IntN(2))
 		})},
-		{"minReadySeconds", 2, edit(func(chance *rand.Rand, spec replicated) {
+		{minReady, 2, edit(func(chance *rand.Rand, spec replicated) {
 			*spec.minReadySeconds = int32([]int{0, 0, 5, 30}[chance.IntN(4)])
 		})},
 		{"an annotation", 1, func(chance *rand.Rand, parent client.Object) {

@@ -63,8 +63,17 @@ func (w *world) serve(c *call, mode fault.Mode) {
 		w.tracef("%s: refused, %d", c, code)
 		w.stats.count(fmt.Sprintf("fault outage %d", code))
 		c.reply(model.Response{}, refusal(code, c.request))
+		w.refused(c, code)
 		return
 	}
+	if err := w.denies(c); err != nil {
+		w.tracef("%s: denied: %.200v", c, err)
+		w.stats.count(fmt.Sprintf("fault denied %d", statusOf(err)))
+		c.reply(model.Response{}, err)
+		w.refused(c, int(statusOf(err)))
+		return
+	}
+	w.injects(c)
 	var response model.Response
 	done := "not sent"
 	if mode == clean || mode.Sends() {

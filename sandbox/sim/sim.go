@@ -24,6 +24,8 @@ type Options struct {
 	Edits int
 	// Calm worlds have no faults: no request fails, no watch breaks, no manager ends.
 	Calm bool
+	// Trouble is what goes wrong for longer than a request takes: one of Troubles, AnyTrouble, or NoTrouble.
+	Trouble string
 	// Trace writes down everything that happens. It costs time.
 	Trace bool
 }
@@ -38,9 +40,10 @@ func (o Options) kinds() []Kind {
 // Result is what came of one seed.
 type Result struct {
 	Seed uint64
-	// World is its name, empty for one that has none.
-	World   string
-	History *check.History
+	// World is its name, empty for one that has none. Trouble is what went wrong in it, empty if nothing did, and About
+	// says what that was.
+	World, Trouble, About string
+	History               *check.History
 	// Trace is empty unless it was asked for.
 	Trace string
 	// Violations are the promises that were broken. There should be none.
@@ -52,6 +55,9 @@ type Result struct {
 func (r Result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: %d violations\n", r.Seed, len(r.Violations))
+	if r.Trouble != NoTrouble {
+		fmt.Fprintf(&b, "trouble: %s: %s\n", r.Trouble, r.About)
+	}
 	for _, v := range r.Violations {
 		fmt.Fprintf(&b, "%s\n", v)
 	}
@@ -76,6 +82,9 @@ func Run(t *testing.T, seed uint64, o Options) Result {
 		w.run()
 		result.History, result.Violations = w.report()
 		result.Trace, result.Stats = w.trace.lines.String(), w.stats
+		if w.trouble != nil {
+			result.Trouble, result.About = w.trouble.name, w.trouble.about
+		}
 	})
 	return result
 }
@@ -91,6 +100,7 @@ func (w *world) run() {
 		edits = 10 + w.chance.IntN(16)
 	}
 	for range edits {
+		w.flip()
 		w.user()
 		w.wait()
 		if w.chance.IntN(10) < w.temper.hasty {
@@ -100,14 +110,12 @@ func (w *world) run() {
 			w.once()
 		}
 	}
+	w.endure()
 }
 
 // report brings the world to rest, and checks its history.
 func (w *world) report() (*check.History, []check.Violation) {
-	kinds := make([]check.Kind, 0, len(w.kinds))
-	for _, k := range w.kinds {
-		kinds = append(kinds, k.rules()...)
-	}
+	kinds := w.checkKinds()
 	h := &w.history
 	rested := w.calm()
 	if rested {
@@ -117,6 +125,8 @@ func (w *world) report() (*check.History, []check.Violation) {
 		w.found = append(w.found, check.Quiet(h, from, to, kinds...)...)
 	}
 	w.found = append(w.found, check.Check(h, kinds...)...)
+	w.found = append(w.found, check.Rate(h)...)
+	w.found = append(w.found, check.Invalid(h)...)
 	w.unchanged()
 	w.stats["writes"] += len(h.Events)
 	w.stats["steps"] += w.step

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -23,6 +24,8 @@ const (
 	shown = 3
 )
 
+var oneTrouble = flag.String("sim.trouble", AnyTrouble, "what goes wrong for longer: one of them, or none, instead of what the seed chooses")
+
 var oneWorld = flag.String("sim.world", "", "run this world only; -sim.seed without it means "+Worlds()[0].Name)
 
 // full reports whether this is make check.
@@ -41,6 +44,14 @@ func (w World) seedsToRun() uint64 {
 		}
 	}
 	return all * w.Share / 100
+}
+
+// troubleToRun is what the flags ask for.
+func troubleToRun() string {
+	if *oneTrouble == "none" {
+		return NoTrouble
+	}
+	return *oneTrouble
 }
 
 // worldsToRun are those that the flags ask for.
@@ -84,6 +95,7 @@ func (w World) test(t *testing.T) {
 	_, _ = fmt.Fprintf(os.Stdout, "check: L0 %s, %d seeds: %d faults injected, %d states checked, %d violations, %.0f s\n",
 		w.Name, stats["seeds"], stats.faults(), stats["writes"], found, time.Since(start).Seconds())
 	t.Logf("what was reached:\n%s", stats)
+	w.perTrouble(stats, broken)
 	for i, r := range broken {
 		if i < shown {
 			t.Error(r)
@@ -99,6 +111,36 @@ func (w World) test(t *testing.T) {
 	}
 }
 
+// perTrouble prints what was found in the seeds of each trouble, so that one can see where seeds are well spent.
+func (w World) perTrouble(stats Stats, broken []Result) {
+	found := map[string]map[string]int{}
+	for _, r := range broken {
+		name := cmp.Or(r.Trouble, "none")
+		if found[name] == nil {
+			found[name] = map[string]int{}
+		}
+		seen := map[string]bool{}
+		for _, v := range r.Violations {
+			if !seen[v.Invariant] {
+				seen[v.Invariant] = true
+				found[name][v.Invariant]++
+			}
+		}
+	}
+	for _, name := range append([]string{"none"}, Troubles()...) {
+		seeds := stats["seeds with trouble "+name]
+		if seeds == 0 {
+			continue
+		}
+		_, _ = fmt.Fprintf(os.Stdout, "    %s, %s: %d seeds", w.Name, name, seeds)
+		for _, invariant := range slices.Sorted(maps.Keys(found[name])) {
+			n := found[name][invariant]
+			_, _ = fmt.Fprintf(os.Stdout, ", %s in %d (%d of a thousand)", invariant, n, 1000*n/seeds)
+		}
+		_, _ = fmt.Fprintln(os.Stdout)
+	}
+}
+
 // runAll runs seeds and returns what happened in all, and those that broke a promise, in their order.
 func (w World) runAll(t *testing.T, seeds uint64) (stats Stats, broken []Result) {
 	t.Helper()
@@ -110,10 +152,11 @@ func (w World) runAll(t *testing.T, seeds uint64) (stats Stats, broken []Result)
 			t.Run(fmt.Sprint("shard ", shard), func(t *testing.T) {
 				t.Parallel()
 				for seed := *firstSeed + shard; seed < *firstSeed+seeds; seed += shards {
-					r := Run(t, seed, Options{Kinds: w.Kinds})
+					r := Run(t, seed, Options{Kinds: w.Kinds, Trouble: troubleToRun()})
 					r.World = w.Name
 					mu.Lock()
 					stats.Add(r.Stats)
+					stats.count("seeds with trouble " + cmp.Or(r.Trouble, "none"))
 					if len(r.Violations) > 0 {
 						r.History = nil // it is large
 						broken = append(broken, r)
@@ -129,7 +172,7 @@ func (w World) runAll(t *testing.T, seeds uint64) (stats Stats, broken []Result)
 
 func replay(t *testing.T, seed uint64, w World) {
 	t.Helper()
-	r := Run(t, seed, Options{Kinds: w.Kinds, Trace: true})
+	r := Run(t, seed, Options{Kinds: w.Kinds, Trouble: troubleToRun(), Trace: true})
 	r.World = w.Name
 	t.Logf("\n%s\n%s", r.Trace, r.Stats)
 	if len(r.Violations) > 0 {
@@ -164,7 +207,7 @@ func (w World) repeat(t *testing.T) {
 	differ := 0
 	var last string
 	for seed := range seeds {
-		options := Options{Kinds: w.Kinds, Trace: true}
+		options := Options{Kinds: w.Kinds, Trouble: AnyTrouble, Trace: true}
 		first, second := Run(t, seed, options), Run(t, seed, options)
 		if first.Trace != second.Trace {
 			t.Errorf("seed %d: two runs are different\n%s", seed, firstDifference(first.Trace, second.Trace))

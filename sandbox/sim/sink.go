@@ -2,12 +2,18 @@ package sim
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check"
 )
 
 // This file listens to what controllers say: the errors of their passes, and their events. Goroutines of one step speak
@@ -21,6 +27,8 @@ type saying struct {
 	fatal bool
 	// what is the reason of an event, text the rest.
 	what, text string
+	// event is what is said, nil if it is no Event.
+	event *eventKey
 }
 
 func (p *process) say(s saying) {
@@ -54,19 +62,77 @@ func (s sink) Error(err error, message string, _ ...any) {
 	s.process.say(saying{failure: true, what: message, text: fmt.Sprint(err)})
 }
 
-// recorder is an [events.EventRecorder].
-type recorder struct {
-	process *process
-	// formatted says whether anybody reads the text.
-	formatted bool
-}
+// recorder is an [events.EventRecorder]. It writes no Events, but knows which ones client-go's would write, and whether the
+// API server would take them.
+type recorder struct{ process *process }
 
 var _ events.EventRecorder = recorder{}
 
-func (r recorder) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
-	s := saying{what: reason}
-	if r.formatted {
-		s.text = fmt.Sprintf(note, args...)
+// eventKey is what makes client-go count an Event instead of writing another one. The reference to the object has its
+// resource version in it, if the object has one.
+type eventKey struct {
+	regarding, related corev1.ObjectReference
+	kind, action       string
+	reason             string
+}
+
+// series is an Event that was written: how often it was since, and when last.
+type series struct {
+	count int
+	last  time.Time
+}
+
+const (
+	// seriesEnd is after how long client-go counts an Event no longer, but writes a new one.
+	seriesEnd = 6 * time.Minute
+	// maxNote is how long the note of an Event may be, in bytes: the API server refuses longer ones.
+	maxNote = 1024
+)
+
+func (r recorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+	r.process.say(saying{
+		what: reason, text: fmt.Sprintf(note, args...), event: &eventKey{reference(regarding), reference(related), kind, action, reason},
+	})
+}
+
+// reference is the part of an object by which client-go tells Events apart.
+func reference(o runtime.Object) corev1.ObjectReference {
+	named, ok := o.(client.Object)
+	if !ok {
+		return corev1.ObjectReference{}
 	}
-	r.process.say(s)
+	return corev1.ObjectReference{
+		Kind: fmt.Sprintf("%T", o), Namespace: named.GetNamespace(), Name: named.GetName(), UID: named.GetUID(),
+		ResourceVersion: named.GetResourceVersion(),
+	}
+}
+
+// event takes down what an Event costs, and whether the API server would take it.
+func (w *world) event(p *process, s saying) {
+	key := *s.event
+	if n := len(s.text); n > maxNote || key.reason == "" || key.action == "" {
+		w.history.Refused = append(w.history.Refused, check.Refused{
+			Entry: check.Entry{
+				User: p.name, Verb: "create", Resource: "events", Namespace: key.regarding.Namespace, Name: key.regarding.Name,
+				Code: http.StatusUnprocessableEntity, At: w.clock.Now(),
+			},
+			After: w.server.ResourceVersion(),
+			Why:   fmt.Sprintf("the Event %s has a note of %d bytes, and %d are allowed: %.80s...", key.reason, n, maxNote, s.text),
+		})
+	}
+	if p.series == nil {
+		p.series = map[eventKey]series{}
+	}
+	was, now := p.series[key], w.clock.Now()
+	if now.Sub(was.last) > seriesEnd {
+		was.count = 0
+	}
+	p.series[key] = series{was.count + 1, now}
+	if was.count >= 2 {
+		return // it is counted, and written when the series ends
+	}
+	w.history.Calls = append(w.history.Calls, check.Call{
+		Sort: check.Said, At: now, After: w.server.ResourceVersion(), What: "Event " + key.reason,
+		For: fmt.Sprintf("%s %s/%s", key.regarding.Kind, key.regarding.Namespace, key.regarding.Name),
+	})
 }

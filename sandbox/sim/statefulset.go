@@ -37,7 +37,7 @@ func StatefulSet() Kind {
 			{"a variable", 2, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
 				set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "MODE", Value: strconv.Itoa(chance.IntN(3))}}
 			})},
-			{"the scale", 6, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
+			{scaleEdit, 6, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
 				set.Spec.Replicas = new(int32(chance.IntN(5)))
 			})},
 			{"the strategy", 5, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
@@ -52,7 +52,7 @@ func StatefulSet() Kind {
 			{"what becomes of claims", 2, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
 				set.Spec.PersistentVolumeClaimRetentionPolicy = anyRetention(chance)
 			})},
-			{"minReadySeconds", 1, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
+			{minReady, 1, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
 				set.Spec.MinReadySeconds = int32([]int{0, 0, 5, 30}[chance.IntN(4)])
 			})},
 			{"an annotation", 1, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {

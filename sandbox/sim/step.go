@@ -75,6 +75,10 @@ func (w *world) choose(choices []choice) {
 func (w *world) serveAny() {
 	n := w.chance.IntN(len(w.calls))
 	c := w.calls[n]
+	if !w.dueNow(c) {
+		w.sleep(w.nextDue(time.Second))
+		return
+	}
 	w.calls = slices.Delete(w.calls, n, n+1)
 	mode := clean
 	if !c.late && w.chance.IntN(1000) < w.temper.faults {

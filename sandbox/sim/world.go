@@ -60,6 +60,8 @@ type world struct {
 	calls   []*call
 	arrived chan struct{}
 	outage  *outage
+	// trouble is what goes wrong for longer, nil if nothing does.
+	trouble *trouble
 	// staged is who directs the world, nil for a random one.
 	staged *Stage
 
@@ -115,6 +117,7 @@ func newWorld(seed uint64, o Options) *world {
 	w.history.Manager = isManager
 	w.trace.on = o.Trace
 	w.temper = newTemper(w.chance, o)
+	w.trouble = newTrouble(w, seed, o.Trouble)
 	return w
 }
 
@@ -143,7 +146,7 @@ func (w *world) start(name string, at func(schema.GroupVersionResource) uint64) 
 		mapper:   direct.RESTMapper(),
 		live:     direct,
 		log:      log,
-		recorder: recorder{p, w.trace.on},
+		recorder: recorder{p},
 	}
 	p.manager.client = cachedClient{direct, p.manager.caches}
 	for _, i := range p.manager.caches.order {
@@ -238,6 +241,7 @@ func (w *world) hear(p *process, s saying) {
 	}
 	if !s.failure {
 		w.stats.count("event " + s.what)
+		w.event(p, s)
 		w.tracef("%s says %s: %s", p.name, s.what, s.text)
 		return
 	}

@@ -2,22 +2,18 @@ package decorator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
-// This file holds all writes.
+// This file holds all writes to objects, and carries plans out. The writes to attachments are in package children.
 
 // setFinalizer gives an object our finalizer, or takes it away if no hook is there for it any more, and returns the object
 // as it is then. It comes before the hook is asked for the first time: what a hook does outside of the cluster is cleaned
@@ -121,99 +117,22 @@ func (r *Reconciler) patch(
 	return written, nil
 }
 
-// attach writes the attachments: first what goes, then what changes, then what is new. If all went well, the error says why
-// one that is missing could not be made.
+// attach writes the attachments. If all went well, the error says why one that is missing could not be made, or why one stays
+// as it is.
 func (r *Reconciler) attach(ctx context.Context, o *observed, p *plan) error {
-	err := errors.Join(
-		ownership.Each(p.deletes, func(d deletion) error { return r.delete(ctx, o, d) }),
-		ownership.Each(p.updates, func(u update) error { return r.update(ctx, o, u) }),
-		ownership.SlowStart(p.creates, ownership.Unedited(ctx, r.cache, o.object), func(c creation) error { return r.create(ctx, o, c) }),
-	)
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return nil // nothing can be made here any more, and nobody wants to read so
+	var w children.Work
+	for _, d := range p.deletes {
+		w.Deletes = append(w.Deletes, children.Deletion{Observed: d.attachment, Instead: d.instead, Reason: d.reason})
 	}
-	if err != nil {
+	for _, u := range p.updates {
+		wish := children.Wish{Observed: u.attachment, Desired: u.desired}
+		w.Updates = append(w.Updates, children.Update{Wish: wish, Reason: u.reason})
+	}
+	for _, c := range p.creates {
+		w.Creates = append(w.Creates, children.Creation{Desired: c.attachment, Reason: "the hook asks for it"})
+	}
+	if err := r.attachmentsOf(o).Act(ctx, w); err != nil {
 		return err
 	}
 	return p.blocked
-}
-
-// delete removes the attachment that the plan was made from, unless it changed since.
-func (r *Reconciler) delete(ctx context.Context, o *observed, d deletion) error {
-	log.FromContext(ctx).V(1).Info("Deleting an attachment", "attachment", ownership.Describe(d.attachment), "reason", d.reason)
-	writer := r.writers[keyOf(d.attachment).GroupKind]
-	_, err := writer.Delete(ctx, o.object, d.attachment, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if err != nil {
-		return fmt.Errorf("delete %s (%s): %w", ownership.Describe(d.attachment), d.reason, err)
-	}
-	return nil
-}
-
-// update changes an attachment in place, unless it changed since.
-func (r *Reconciler) update(ctx context.Context, o *observed, u update) error {
-	log.FromContext(ctx).V(1).Info("Changing an attachment", "attachment", ownership.Describe(u.attachment), "reason", u.reason)
-	if r.applier != nil {
-		written, err := r.applier.Apply(ctx, u.attachment, owned(o, u.desired))
-		if err != nil {
-			return fmt.Errorf("apply %s (%s): %w", ownership.Describe(u.attachment), u.reason, err)
-		}
-		r.wrote(o, written)
-		return nil
-	}
-	body, err := u.result.Patch(u.attachment.Object)
-	if err != nil {
-		return fmt.Errorf("change %s: %w", ownership.Describe(u.attachment), err)
-	}
-	written := ownership.Blank(u.attachment).(*unstructured.Unstructured) //nolint:forcetypeassert // of the same type
-	err = r.client.Patch(ctx, written, client.RawPatch(types.MergePatchType, body))
-	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return nil // the cache will show what it is by now, and that wakes us
-	case err != nil:
-		return fmt.Errorf("change %s (%s): %w", ownership.Describe(u.attachment), u.reason, err)
-	}
-	r.served.put(u.attachment, u.desired, written.Object)
-	r.wrote(o, written)
-	return nil
-}
-
-// wrote makes the next pass wait until the cache shows an attachment as the API server returned it.
-func (r *Reconciler) wrote(o *observed, attachment *unstructured.Unstructured) {
-	r.ledger.Wrote(o.object.GetUID(), r.writers[keyOf(attachment).GroupKind].Resource, attachment)
-}
-
-// create makes an attachment. What has its name and was not made by us is left alone, whoever wants it.
-func (r *Reconciler) create(ctx context.Context, o *observed, c creation) error {
-	attachment, err := r.newAttachment(o, c.attachment)
-	if err != nil {
-		return fmt.Errorf("make %s: %w", ownership.Describe(c.attachment), err)
-	}
-	how, err := r.writers[keyOf(attachment).GroupKind].Create(ctx, o.object, attachment, r.made)
-	switch {
-	case err != nil:
-		return fmt.Errorf("make %s: %w", ownership.Describe(c.attachment), err)
-	case how == ownership.Taken:
-		return r.names(o.object).Refused(ctx, r.live, attachment)
-	case how == ownership.Created && r.applier != nil:
-		err = r.applier.Migrate(ctx, attachment)
-		r.wrote(o, attachment)
-	case how == ownership.Created:
-		r.served.put(attachment, c.attachment, attachment.Object)
-	}
-	return err
-}
-
-// newAttachment returns an attachment as it is created: with what was applied to it, and the object as its controller.
-func (r *Reconciler) newAttachment(o *observed, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if r.applier != nil {
-		return owned(o, desired), nil
-	}
-	content, err := apply.New(desired.Object)
-	if err != nil {
-		return nil, err
-	}
-	attachment := (&unstructured.Unstructured{Object: content}).DeepCopy()
-	ref := *metav1.NewControllerRef(o.object, o.resource.Kind)
-	attachment.SetOwnerReferences(append(attachment.GetOwnerReferences(), ref))
-	return attachment, nil
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,22 +15,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
-	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file is one pass, from the request to its end. setup.go wires it to a host.
 
-const (
-	// busyRetry is how long a hook is left alone that has too many requests and does not say for how long.
-	busyRetry = time.Second
-	// noteSize is how long the text of an event may be.
-	noteSize = 1000
-)
+// busyRetry is how long a hook is left alone that has too many requests and does not say for how long.
+const busyRetry = time.Second
 
 // relatedObjects are what a customize hook wants the others to be told.
 type relatedObjects interface {
@@ -43,6 +37,7 @@ type relatedObjects interface {
 // Reconciler runs passes over the objects of one DecoratorController. [Setup] makes them.
 type Reconciler struct {
 	*settings
+	*pass.Controller
 
 	cache    client.Reader // of unstructured objects; what it returns is not copied
 	client   client.Client
@@ -56,13 +51,9 @@ type Reconciler struct {
 	resync  host.Resyncs
 	// forgotten is told of objects that are gone.
 	forgotten func(object types.UID)
-	// writers write attachments, and fresh confirms the cached ones, by kind.
-	writers map[schema.GroupKind]ownership.Writer
-	fresh   map[schema.GroupKind]*ownership.Confirmer
-	memo    *apply.Memo
-	served  *servings
-	// applier, unless it is nil, keeps attachments by server-side apply.
-	applier *serverside.Applier
+	// keeper compares and writes attachments, and fresh confirms the cached ones, by kind.
+	keeper *children.Keeper
+	fresh  map[schema.GroupKind]*ownership.Confirmer
 	// confirmed are the UIDs of objects that were read past the cache, stated what became of their statuses. Losing an entry
 	// costs a request.
 	confirmed, stated sync.Map
@@ -86,15 +77,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.related[d.Kind.GroupKind()].Forget(object.GetUID()) // what it wanted to know of wakes nobody any more
 		return reconcile.Result{}, nil
 	}
-	if unseen != "" {
-		return ownership.Unseen(ctx, unseen), nil
-	}
-	resync := r.resync.Take(req.NamespacedName)
-	err = r.pass(ctx, d, object, resync)
+	return r.Make(ctx, req, object, d.Resource.Resource.GroupResource(), unseen)
+}
+
+// run is one pass over an object that the controller has to do with.
+func (r *Reconciler) run(ctx context.Context, p *pass.Pass) error {
+	object := p.Parent.(*unstructured.Unstructured) //nolint:forcetypeassert // Reconcile reads one
+	d := r.of(object.GroupVersionKind().GroupKind())
+	key := request(d, object).NamespacedName
+	resync := r.resync.Take(key)
+	err := r.pass(ctx, d, object, resync)
 	if _, waiting := taken.Only(err); err != nil && resync && !waiting { // what waits for a name has asked the hook
-		r.resync.Put(req.NamespacedName)
+		r.resync.Put(key)
 	}
-	return r.outcome(ctx, object, err)
+	return r.outcome(ctx, p, err)
 }
 
 // pass is one pass over an object that the controller has to do with.
@@ -125,43 +121,46 @@ func (r *Reconciler) pass(ctx context.Context, d *decorated, object *unstructure
 	p := makePlan(f)
 	names := r.names(object)
 	p.creates, p.blocked = taken.Free(p.creates, func(c creation) error { return names.Check(ctx, r.cache, c.attachment) })
+	if p.untold != nil && !p.done {
+		p.blocked = errors.Join(p.untold, p.blocked)
+	}
 	if err := r.confirm(ctx, o, p); err != nil {
 		return err
 	}
 	err = r.act(ctx, o, p)
-	if err != p.blocked && ownership.OutcomeUnknown(err) { //nolint:errorlint // nothing was written about what is blocked
+	if err != p.blocked && pass.OutcomeUnknown(err) { //nolint:errorlint // nothing was written about what is blocked
 		r.forgetConfirmed(object.GetUID()) // nobody told us what was written, so that the ledger cannot wait for it
 	}
 	return err
 }
 
 // outcome says what follows from the error of a pass, if there was one.
-func (r *Reconciler) outcome(ctx context.Context, object *unstructured.Unstructured, err error) (reconcile.Result, error) {
-	if err == nil {
-		r.waiting.Delete(object.GetUID())
-		return reconcile.Result{}, nil
-	}
-	if soon, dropped := ownership.Dropped(ctx, err, host.ErrNotSynced); dropped {
-		return soon, nil
+func (r *Reconciler) outcome(ctx context.Context, p *pass.Pass, err error) error {
+	uid := p.Parent.GetUID()
+	switch {
+	case err == nil:
+		r.waiting.Delete(uid)
+		return nil
+	case pass.Superseded(err), errors.Is(err, host.ErrNotSynced):
+		return err
 	}
 	logger := log.FromContext(ctx).V(1)
 	if busy, ok := errors.AsType[*hook.TooManyRequestsError](err); ok {
 		logger.Info("The hook is busy", "reason", err.Error())
-		return reconcile.Result{RequeueAfter: max(busy.After, busyRetry)}, nil
+		p.Again(max(busy.After, busyRetry))
+		return nil
 	}
 	note := fmt.Sprintf("Sync error: %v", err)
-	if len(note) > noteSize {
-		note = strings.ToValidUTF8(note[:noteSize], "") + "…"
-	}
 	waits, waiting := taken.Only(err)
-	if said, _ := r.waiting.Swap(object.GetUID(), note); !waiting || said != note {
-		r.recorder.Eventf(object, nil, corev1.EventTypeWarning, "SyncError", "Sync", "%s", note)
+	if said, _ := r.waiting.Swap(uid, note); !waiting || said != note {
+		p.Warn(nil, "SyncError", "Sync", "%s", note)
 	}
 	if waiting {
 		logger.Info("Waiting for somebody else", "reason", err.Error())
-		return reconcile.Result{RequeueAfter: waits.Again}, nil
+		p.Again(waits.Again)
+		return nil
 	}
-	return reconcile.Result{}, err
+	return err
 }
 
 func (r *Reconciler) forgetConfirmed(uid types.UID) {
@@ -174,7 +173,7 @@ func (r *Reconciler) forgetConfirmed(uid types.UID) {
 // forget drops what is remembered of an object that is gone.
 func (r *Reconciler) forget(d *decorated, object client.Object) {
 	uid := object.GetUID()
-	r.ledger.Forget(uid)
+	r.Forget(uid)
 	r.related[d.Kind.GroupKind()].Forget(uid)
 	r.forgetConfirmed(uid)
 	r.stated.Delete(uid)

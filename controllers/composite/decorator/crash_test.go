@@ -149,10 +149,10 @@ func TestLostRaces(t *testing.T) {
 	}{
 		{"finalizer", "patch", "StatefulSet", conflict, true},
 		{"object gone", "patch", "StatefulSet", gone, false},
-		{"attachment", "patch", "Service", conflict, false},
-		{"attachment gone", "patch", "Service", gone, false},
-		{"delete", "delete", "Service", conflict, false},
-		{"delete gone", "delete", "Service", gone, false},
+		{"attachment", "patch", "Service", conflict, true},
+		{"attachment gone", "patch", "Service", gone, true},
+		{"delete", "delete", "Service", conflict, true},
+		{"delete gone", "delete", "Service", gone, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, controller(t, "service-per-pod", perPod), servicePerPod, web(t, 3))
@@ -245,7 +245,7 @@ func TestRefused(t *testing.T) {
 	if _, err := w.reconcile(webRequest); !apierrors.IsForbidden(err) {
 		t.Errorf("error %v", err)
 	}
-	if got := w.events.Events("SyncError"); len(got) != 1 || !strings.Contains(got[0], "make Service default/web-0: ") || !strings.Contains(got[0], "no more services") {
+	if got := w.events.Events("SyncError"); len(got) != 1 || !strings.Contains(got[0], "create Service default/web-0: ") || !strings.Contains(got[0], "no more services") {
 		t.Errorf("events %v", got)
 	}
 	w.Before = nil

@@ -51,13 +51,11 @@ type stated struct {
 	wanted, kept any
 }
 
-// holds reports whether an object has the status that the hook asks for, as far as the API server keeps it.
+// holds reports whether an object has the status that the hook asks for, as far as the API server keeps it. {} is a status:
+// a hook may look whether there is one at all.
 func (s stated) holds(o *unstructured.Unstructured, wanted map[string]any) bool {
 	has := o.Object["status"]
-	if empty, _ := has.(map[string]any); len(empty) == 0 && len(wanted) == 0 {
-		return true // {} and nothing at all are the same to everybody
-	}
-	return same(has, wanted) || s.wanted != nil && same(s.wanted, wanted) && same(has, s.kept)
+	return has != nil && same(has, wanted) || s.wanted != nil && same(s.wanted, wanted) && same(has, s.kept)
 }
 
 // same reports whether two values are one to the API server.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
@@ -111,7 +112,7 @@ func worldOn(t testing.TB, server *fakeserver.Server, s *settings, h answers) *w
 	t.Helper()
 	w := &world{Server: server, t: t, events: &fakeserver.Recorder{}, resync: &resyncing{after: map[types.NamespacedName]time.Duration{}}}
 	// The cache is what is stored, so that only live reads are requests.
-	w.r = newReconciler(s, w.Raw, w.Server, w.Server, ownership.NewLedger(nil), w.events)
+	w.r = newReconciler(s, w.Raw, w.Server, w.Server, ownership.NewLedger(nil), w.events, clock.RealClock{}, "")
 	w.r.resync = w.resync
 	w.r.forgotten = func(types.UID) {}
 	for _, d := range s.resources {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
@@ -89,25 +90,24 @@ func (r *Reconciler) ask(ctx context.Context, o *observed, again bool) (*hook.An
 func (r *Reconciler) facts(ctx context.Context, o *observed, answer *hook.Answer) (*facts, error) {
 	f := &facts{
 		settings: r.settings, resource: o.resource, object: o.object, finalizing: o.finalizing, answer: answer,
-		observed: o.attachments, applied: map[key]apply.Result{},
+		observed: o.attachments,
 	}
 	if s, ok := r.stated.Load(o.object.GetUID()); ok {
 		f.stated = s.(stated) //nolint:forcetypeassert // only act stores
 	}
+	var wishes []children.Wish
 	for _, child := range answer.Children {
 		desired := r.marked(o.object, child)
 		f.desired = append(f.desired, desired)
 		k := keyOf(desired)
 		attachment, there := o.attachments[k]
-		if !there || r.methods[k.GroupKind] == v1alpha1.ChildUpdateOnDelete {
-			continue
-		}
-		var err error
-		if f.applied[k], err = r.compare(ctx, o, attachment, desired); err != nil {
-			return nil, err
+		if method := r.methods[k.GroupKind]; there && method != v1alpha1.ChildUpdateOnDelete {
+			wishes = append(wishes, children.Wish{Observed: attachment, Desired: desired, InPlace: method == v1alpha1.ChildUpdateInPlace})
 		}
 	}
-	return f, nil
+	var err error
+	f.applied, f.untold, err = r.compare(ctx, o, wishes)
+	return f, err
 }
 
 // marked returns a copy of an answer's attachment that says who made it, without what is not the hook's to say: what

@@ -50,6 +50,8 @@ type facts struct {
 	stated stated
 	// applied is what applying a desired attachment to the observed one comes to. It has an entry where that could matter.
 	applied map[key]apply.Result
+	// untold says why some attachments stay as they are although nobody can tell whether they are what is wanted.
+	untold error
 }
 
 // plan is what a pass writes.
@@ -64,20 +66,19 @@ type plan struct {
 	deletes []deletion
 	updates []update
 	creates []creation
-	// blocked says why an attachment that is missing is not made, nil if all are.
-	blocked error
+	// blocked says why an attachment that is missing is not made, nil if all are, and untold why others stay as they are.
+	blocked, untold error
 }
 
-// deletion is an attachment that goes, and why.
+// deletion is an attachment that goes, what is to be there afterwards, nil if nothing is, and why.
 type deletion struct {
-	attachment *unstructured.Unstructured
-	reason     string
+	attachment, instead *unstructured.Unstructured
+	reason              string
 }
 
 // update is an attachment that is changed, what was asked for, and why.
 type update struct {
 	attachment, desired *unstructured.Unstructured
-	result              apply.Result
 	reason              string
 }
 
@@ -92,6 +93,7 @@ func makePlan(f *facts) *plan {
 	planObject(f, p)
 	if f.settings.manages(f.object) && f.answer.ChildrenPresence != hook.Absent {
 		planAttachments(f, p)
+		p.untold = f.untold
 	}
 	return p
 }
@@ -157,7 +159,7 @@ func planAttachments(f *facts, p *plan) {
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(f.observed), compareKeys) {
 		if _, ok := wanted[k]; !ok && f.observed[k].GetDeletionTimestamp() == nil {
-			p.deletes = append(p.deletes, deletion{f.observed[k], "the hook does not ask for it"})
+			p.deletes = append(p.deletes, deletion{f.observed[k], nil, "the hook does not ask for it"})
 		}
 	}
 }
@@ -167,12 +169,12 @@ func planAttachment(method v1alpha1.ChildUpdateMethod, observed, desired *unstru
 	switch {
 	case !r.Changed || method == v1alpha1.ChildUpdateOnDelete:
 	case method == v1alpha1.ChildUpdateRecreate && r.Content:
-		p.deletes = append(p.deletes, deletion{observed, differences(observed, r)})
+		p.deletes = append(p.deletes, deletion{observed, desired, differences(observed, r)})
 	case r.Content:
-		p.updates = append(p.updates, update{observed, desired, r, differences(observed, r)})
+		p.updates = append(p.updates, update{observed, desired, differences(observed, r)})
 	default:
 		// It is what was asked for; only what it remembers of that is not.
-		p.updates = append(p.updates, update{observed, desired, r, "it remembers something else as applied last"})
+		p.updates = append(p.updates, update{observed, desired, "it remembers something else as applied last"})
 	}
 }
 

@@ -4,16 +4,21 @@ package decorator
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
 )
@@ -22,41 +27,40 @@ import (
 type defaulting struct {
 	client.Client
 
-	server  *fakeserver.Server
-	refuses bool
+	server *fakeserver.Server
 }
 
 func (d defaulting) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
-	var options client.CreateOptions
-	options.ApplyOptions(opts)
-	if len(options.DryRun) == 0 {
-		if err := d.Client.Create(ctx, o, opts...); err != nil {
-			return err
-		}
-		return d.server.Raw.Get(ctx, client.ObjectKeyFromObject(o), o)
-	}
-	return d.server.Serve(fakeserver.Call{Verb: "dry run", Kind: fakeserver.TypeOf(o), Name: o.GetGenerateName()}, func() error {
-		if d.refuses {
-			return apierrors.NewInvalid(services.Kind.GroupKind(), "", nil)
-		}
-		u := o.(*unstructured.Unstructured)
-		var typed corev1.Service
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &typed); err != nil {
-			return err
-		}
-		var err error
-		u.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
+	if err := d.Client.Create(ctx, o, opts...); err != nil {
 		return err
-	})
+	}
+	return d.server.Raw.Get(ctx, client.ObjectKeyFromObject(o), o)
 }
 
-// writeWith makes the controller write with c.
-func (w *world) writeWith(c client.Client) {
-	w.r.client = c
-	for kind, writer := range w.r.writers {
-		writer.Client = c
-		w.r.writers[kind] = writer
+func (d defaulting) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	if err := d.Client.Patch(ctx, o, patch, opts...); err != nil {
+		return err
 	}
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok || u.GetKind() != services.Kind.Kind {
+		return nil
+	}
+	var typed corev1.Service
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &typed); err != nil {
+		return err
+	}
+	var err error
+	u.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
+	u.SetGroupVersionKind(services.Kind)
+	return err
+}
+
+// writeWith makes the controller write attachments with c, and takes the time from a clock.
+func (w *world) writeWith(c client.Client, now clock.PassiveClock) {
+	w.r.client = c
+	config := w.r.keeper.Config
+	config.Client, config.Clock = c, now
+	w.r.keeper = children.New(config)
 }
 
 // wordy asks for a field that the API server drops.
@@ -65,14 +69,15 @@ const wordy = `{"attachments":[{"apiVersion":"v1","kind":"Service","metadata":{"
 func TestDefaultsAreNoDifference(t *testing.T) {
 	for _, c := range []struct {
 		name, method string
-		refuses      bool
 		// restarted are the requests of a process that does not know what became of the attachment, drifted those after
 		// somebody edited it.
 		restarted, drifted string
 	}{
-		{"in place", "InPlace", false, "patch Service web", "patch Service web"},
-		{"made again", "Recreate", false, "dry run Service dry-run-", "delete Service web, create Service web"},
-		{"made again, and nobody can tell", "Recreate", true, "dry run Service dry-run-", "dry run Service dry-run-"},
+		{"in place", "InPlace", "patch Service web", "patch Service web"},
+		{
+			"made again", "Recreate", "try patch Service web",
+			"try create Service web, delete Service web, create Service web",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := controller(t, "wordy", strings.Replace(perPod, "InPlace", c.method, 1))
@@ -80,16 +85,13 @@ func TestDefaultsAreNoDifference(t *testing.T) {
 			w := newWorld(t, s, says(wordy), web(t, 1))
 			restart := func() {
 				w = worldOn(t, w.Server, s, says(wordy))
-				w.writeWith(defaulting{w.Server, w.Server, c.refuses})
+				w.writeWith(defaulting{w.Server, w.Server}, clock.RealClock{})
 				w.r.confirmed.Store(web(t, 1).GetUID(), struct{}{})
 				w.Forget()
 			}
 			requests := func() string {
 				w.Forget()
 				w.mustReconcile(webRequest)
-				if len(w.Calls("delete")) > 0 {
-					w.mustReconcile(webRequest)
-				}
 				return w.calls()
 			}
 			restart()
@@ -101,18 +103,65 @@ func TestDefaultsAreNoDifference(t *testing.T) {
 			if got := requests(); got != c.restarted {
 				t.Errorf("after a restart: %s, want %s", got, c.restarted)
 			}
-			again := ""
-			if c.refuses {
-				again = c.restarted // it asks each time that something has happened
+			if got := requests(); got != "" {
+				t.Errorf("after that: %s, want nothing", got)
 			}
-			if got := requests(); got != again {
-				t.Errorf("after that: %s, want %q", got, again)
-			}
-			w.edit(services, "web", func(o *unstructured.Unstructured) {
-				must(t, unstructured.SetNestedField(o.Object, "example.com", "spec", "externalName"))
-			})
+			w.expose("example.com")
 			if got := requests(); got != c.drifted {
 				t.Errorf("after an edit: %s, want %s", got, c.drifted)
+			}
+		})
+	}
+}
+
+// expose edits the Service as a person would.
+func (w *world) expose(name string) {
+	w.t.Helper()
+	w.edit(services, "web", func(o *unstructured.Unstructured) {
+		must(w.t, unstructured.SetNestedField(o.Object, name, "spec", "externalName"))
+	})
+}
+
+// TestRefusedIsNotDifferent: an attachment stays as long as the API server does not tell whether it is what is wanted, or
+// would not let it be made again. An event says so, and it is tried again.
+func TestRefusedIsNotDifferent(t *testing.T) {
+	denied := apierrors.NewForbidden(services.Resource.GroupResource(), "web", errors.New("a policy"))
+	for verb, want := range map[string]string{
+		fakeserver.TryPatch:  "Service default/web stays as it is, because the API server refuses to say",
+		fakeserver.TryCreate: "Service default/web is not deleted, because the API server would refuse",
+	} {
+		t.Run(verb, func(t *testing.T) {
+			s := controller(t, "wordy", strings.Replace(perPod, "InPlace", "Recreate", 1))
+			now := clocktesting.NewFakePassiveClock(time.Now())
+			w := newWorld(t, s, says(wordy), web(t, 1))
+			w.writeWith(defaulting{w.Server, w.Server}, now)
+			w.settle(webRequest)
+			uid := w.get(services, "web").GetUID()
+			w = worldOn(t, w.Server, s, says(wordy))
+			w.writeWith(defaulting{w.Server, w.Server}, now)
+			w.expose("example.com")
+			w.Before = fakeserver.Refuse(verb, "Service", denied)
+			for range 3 {
+				w.Forget()
+				now.SetTime(now.Now().Add(time.Minute))
+				if _, err := w.reconcile(webRequest); !apierrors.IsForbidden(err) {
+					t.Fatalf("error %v", err)
+				}
+				if !strings.Contains(w.calls(), verb) {
+					t.Errorf("it was not asked again: %s", w.calls())
+				}
+			}
+			if w.get(services, "web").GetUID() != uid {
+				t.Fatal("it was deleted for that")
+			}
+			if got := w.events.Events("SyncError"); len(got) == 0 || !strings.Contains(got[0], want) || !strings.Contains(got[0], "a policy") {
+				t.Errorf("events %v", got)
+			}
+			w.Before = nil
+			now.SetTime(now.Now().Add(time.Minute))
+			w.settle(webRequest)
+			if w.get(services, "web").GetUID() == uid {
+				t.Error("it was not made again once that was possible")
 			}
 		})
 	}

@@ -7,20 +7,22 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
-	"github.com/cairn-dev/cairn/controllers/composite/serverside"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file makes a controller of each DecoratorController.
@@ -93,10 +95,7 @@ func (b *builder) build(ctx context.Context, dc *v1alpha1.DecoratorController) (
 	if err != nil {
 		return nil, err
 	}
-	r := newReconciler(s, b.env.Cache, b.env.Client, b.env.Live, ledger, b.env.Recorder)
-	if b.env.FieldManager != "" {
-		r.applyAs(b.env.FieldManager)
-	}
+	r := newReconciler(s, b.env.Cache, b.env.Client, b.env.Live, ledger, b.env.Recorder, b.env.Clock, b.env.FieldManager)
 	r.forgotten = b.env.Memory.Forget
 	if h.Sync != nil {
 		r.sync = h.Sync
@@ -104,16 +103,7 @@ func (b *builder) build(ctx context.Context, dc *v1alpha1.DecoratorController) (
 	if h.Finalize != nil {
 		r.finalize = h.Finalize
 	}
-	return &host.Controller{Reconciler: r, Sources: b.sources(ctx, dc, r, h), Close: h.Close}, nil
-}
-
-// applyAs makes attachments be kept by server-side apply under that name.
-func (r *Reconciler) applyAs(fieldManager string) {
-	r.applier = serverside.New(r.client, r.live, fieldManager, remembered)
-	for kind, writer := range r.writers {
-		writer.Client = r.applier.Client()
-		r.writers[kind] = writer
-	}
+	return &host.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: b.sources(ctx, dc, r, h), Close: h.Close}, nil
 }
 
 // findStatuses finds out which kinds have a status that is a resource of its own.
@@ -159,9 +149,11 @@ func (b *builder) sources(ctx context.Context, dc *v1alpha1.DecoratorController,
 	return out
 }
 
-// newReconciler returns a Reconciler without hooks. It reads from cache and, past it, from live.
+// newReconciler returns a Reconciler without hooks. It reads from cache and, past it, from live. fieldManager, unless it is
+// empty, is the name under which attachments are kept by server-side apply.
 func newReconciler(
 	s *settings, cache client.Reader, c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder,
+	clock clock.PassiveClock, fieldManager string,
 ) *Reconciler {
 	r := &Reconciler{
 		settings: s,
@@ -171,15 +163,21 @@ func newReconciler(
 		ledger:   ledger,
 		recorder: recorder,
 		related:  map[schema.GroupKind]relatedObjects{},
-		writers:  map[schema.GroupKind]ownership.Writer{},
 		fresh:    map[schema.GroupKind]*ownership.Confirmer{},
-		memo:     apply.NewMemo(remembered),
-		served:   newServings(remembered),
 	}
+	r.Controller = pass.New(pass.Config{
+		New:    func() client.Object { return &unstructured.Unstructured{} }, // requests name objects of several kinds: see Reconcile
+		Client: c, Live: live, Cache: cache, Ledger: ledger, Recorder: recorder, Clock: clock,
+		Run: r.run, Deleted: true, Stale: []error{host.ErrNotSynced}, FirstRetry: host.FirstRetry, LastRetry: host.LastRetry,
+	})
+	resources := map[schema.GroupKind]schema.GroupResource{}
 	for _, a := range s.attachments {
 		kind := a.Kind.GroupKind()
-		r.writers[kind] = ownership.Writer{Client: c, Live: live, Ledger: ledger, Resource: a.Resource.GroupResource()}
+		resources[kind] = a.Resource.GroupResource()
 		r.fresh[kind] = &ownership.Confirmer{Live: live, Children: a.Kind, Ledger: ledger, Resource: a.Resource.GroupResource()}
 	}
+	r.keeper = children.New(children.Config{
+		Client: c, Live: live, Cache: cache, Ledger: ledger, Clock: clock, FieldManager: fieldManager, Resources: resources, Size: remembered,
+	})
 	return r
 }

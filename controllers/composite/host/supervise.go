@@ -27,8 +27,8 @@ import (
 // says how it goes.
 
 const (
-	// firstRetry and lastRetry bound how long a pass that failed waits for the next one, doubling in between.
-	firstRetry, lastRetry = 5 * time.Millisecond, time.Minute
+	// FirstRetry and LastRetry bound how long a pass that failed waits for the next one, doubling in between.
+	FirstRetry, LastRetry = 5 * time.Millisecond, time.Minute
 	// firstAttempt and lastAttempt bound the same for a controller that could not be started. Its CRD may come.
 	firstAttempt, lastAttempt = time.Second, 30 * time.Second
 	// patience is how long a start may take before its condition says that it has not happened yet.
@@ -48,6 +48,8 @@ type Build[T client.Object] func(ctx context.Context, o T) (*Controller, error)
 type Controller struct {
 	// Reconciler runs passes over parents.
 	Reconciler reconcile.Reconciler
+	// Limiter says when a pass that failed is made again. Nil doubles the delay from [FirstRetry] to [LastRetry].
+	Limiter workqueue.TypedRateLimiter[reconcile.Request]
 	// Sources wake parents, until the context that they are started with ends. Use [Events] for objects.
 	Sources []source.Source
 	// Close is called once, after the last pass has ended. It may be nil.
@@ -58,7 +60,9 @@ type Controller struct {
 type Error struct {
 	// Reason is one word in CamelCase.
 	Reason string
-	Err    error
+	// Event is the reason of the event; empty is [CreateError].
+	Event string
+	Err   error
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -81,7 +85,7 @@ func Supervise[T client.Object](mgr ctrl.Manager, env *Environment, name string,
 	options := controller.Options{
 		Reconciler:              s,
 		MaxConcurrentReconciles: supervisors,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](FirstRetry, LastRetry),
 		NewQueue:                queue.New,
 		RecoverPanic:            new(true),
 	}
@@ -154,6 +158,9 @@ func (s *supervisor[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 			return reconcile.Result{}, nil // it wakes us when it has ended
 		}
 		s.forget(req.NamespacedName)
+		if !wanted {
+			forgetSeries(s.name(req.NamespacedName))
+		}
 		h = nil
 	}
 	if !wanted {

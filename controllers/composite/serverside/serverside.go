@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
+	"github.com/cairn-dev/cairn/controllers/composite/refusal"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -78,9 +79,10 @@ func (a *Applier) Known(variant string, observed, owned *unstructured.Unstructur
 }
 
 // Try asks the API server what applying owned would make of a child, by a dry run, unless that is known. It is not the same
-// if the API server refuses to apply it: then it takes another child. An error that wraps [ownership.ErrStale] says that
-// the child has changed since it was read, or that its fields were handed over, which is a write; any other is the API
-// server's (retry).
+// if the rules of the kind refuse the change ([refusal.ByKind]): then a field differs that cannot be changed, or what is
+// wanted could not be made either. An error that wraps [ownership.ErrStale] says that the child has changed since it was read,
+// or that its fields were handed over, which is a write. Any other is the API server's, and says nothing about the child: it
+// is not remembered.
 func (a *Applier) Try(ctx context.Context, variant string, observed, owned *unstructured.Unstructured) (same bool, err error) {
 	if same, known := a.Known(variant, observed, owned); known {
 		return same, nil
@@ -88,7 +90,7 @@ func (a *Applier) Try(ctx context.Context, variant string, observed, owned *unst
 	t := trial{version: observed.GetResourceVersion(), desired: owned.Object}
 	would, err := a.Apply(ctx, observed, owned, client.DryRunAll)
 	switch {
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+	case refusal.ByKind(err):
 	case err != nil:
 		return false, err
 	case a.unmigrated(would):

@@ -1,0 +1,65 @@
+package refusal
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// This file reads refusals because of a quota. The API server tells the amounts in its text only.
+
+// Excess is one resource of an exhausted quota: what the request asks for, what all others have, and how much there may be.
+type Excess struct {
+	Resource               string
+	Requested, Used, Limit resource.Quantity
+}
+
+var exceeded = regexp.MustCompile(`exceeded quota: .*, requested: (.*), used: (.*), limited: (.*)$`)
+
+// Quota returns the resources of which err says that a quota has too little left. It returns none if err says no such thing,
+// or says it in words that are not known.
+func Quota(err error) []Excess {
+	s, ok := status(err)
+	if !ok || s.Code != http.StatusForbidden {
+		return nil
+	}
+	found := exceeded.FindStringSubmatch(s.Message)
+	if found == nil {
+		return nil
+	}
+	requested, used, limited := amounts(found[1]), amounts(found[2]), amounts(found[3])
+	var out []Excess
+	for name, amount := range requested {
+		was, there := used[name]
+		limit, limits := limited[name]
+		if !there || !limits {
+			return nil
+		}
+		out = append(out, Excess{name, amount, was, limit})
+	}
+	return out
+}
+
+// amounts reads "a=1,b=2Gi". It returns nothing if any of it cannot be read.
+func amounts(text string) map[string]resource.Quantity {
+	out := map[string]resource.Quantity{}
+	for _, pair := range strings.Split(text, ",") {
+		name, amount, _ := strings.Cut(pair, "=")
+		q, err := resource.ParseQuantity(amount)
+		if err != nil {
+			return nil
+		}
+		out[name] = q
+	}
+	return out
+}
+
+// Leaves reports whether the request fits once what frees says is free again.
+func (e Excess) Leaves(freed resource.Quantity) bool {
+	need := e.Requested.DeepCopy()
+	need.Add(e.Used)
+	need.Sub(freed)
+	return need.Cmp(e.Limit) <= 0
+}

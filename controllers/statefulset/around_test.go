@@ -1,0 +1,104 @@
+package statefulset
+
+// What source.go asks of the other slots is summed up once for a plan. Here it is compared with the same questions answered
+// the slow way, one walk over the set for each slot, and measured.
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+)
+
+// reachedSlowly is what [planner.reached] means.
+func reachedSlowly(p *planner, i int) bool {
+	down, gone := 0, 0
+	someOld := slices.ContainsFunc(p.slots, func(s slot) bool { return s.alive && !s.conforms })
+	for _, s := range p.slots[i+1:] {
+		switch {
+		case !s.alive:
+			gone++
+			if s.pod != nil && going(s.pod) && !p.ordered && someOld {
+				down, gone = down+gone, 0
+			}
+			continue
+		case !s.conforms:
+			return false
+		case !s.available:
+			down++
+		}
+		down, gone = down+gone, 0
+	}
+	return down < p.budget
+}
+
+// holdsUpSlowly is what [planner.holdsUp] means.
+func holdsUpSlowly(p *planner, i int) bool {
+	down := 1
+	for j, s := range p.slots {
+		switch {
+		case j == i:
+		case s.conforms, j > i && !s.alive:
+			return false
+		case !s.available:
+			down++
+		}
+	}
+	return p.ordered || down >= p.budget
+}
+
+// gapSlowly is the lowest place above a slot without a pod that is alive.
+func gapSlowly(p *planner, i int) string {
+	for _, s := range p.slots[i+1:] {
+		if !s.alive {
+			return s.name
+		}
+	}
+	return ""
+}
+
+func TestSumsAgree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, err := newPlanner(situations().Draw(t, "facts"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range p.slots {
+			if fast, slow := p.reached(i), reachedSlowly(p, i); fast != slow {
+				t.Fatalf("%s reached: %v, and by walking %v", s.name, fast, slow)
+			}
+			if fast, slow := p.holdsUp(i), holdsUpSlowly(p, i); fast != slow {
+				t.Fatalf("%s holds up: %v, and by walking %v", s.name, fast, slow)
+			}
+			if fast, slow := p.around.above[i].gap, gapSlowly(p, i); fast != slow {
+				t.Fatalf("gap above %s: %q, and by walking %q", s.name, fast, slow)
+			}
+		}
+	})
+}
+
+// BenchmarkPlan plans for sets in the middle of a rollout. The time for each pod does not depend on how many there are.
+func BenchmarkPlan(b *testing.B) {
+	for _, n := range []int{500, 2000, 8000} {
+		var pods []*corev1.Pod
+		for i := range n {
+			rev := "a"
+			if i > n/2 {
+				rev = "b"
+			}
+			pods = append(pods, pod(int64(i), rev))
+		}
+		for name, policy := range map[string]setOption{"OrderedReady": func(*appsv1.StatefulSet) {}, "Parallel": parallel} {
+			f := given(web(replicas(int32(n)), policy, atOnce("10%")), pods...)
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				for b.Loop() {
+					mustPlan(b, f)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/pod")
+			})
+		}
+	}
+}

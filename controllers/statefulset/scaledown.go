@@ -1,0 +1,85 @@
+package statefulset
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// This file decides about scaling down: which of the pods that are not asked for goes now. It is pure.
+
+// scaleDown plans the end of the pods that are not asked for.
+//
+// With Parallel they all go at once. Under OrderedReady one goes at a time, the highest ordinal first, and only while every
+// other pod of the set is available, the ones that are not asked for included: apps/v1 promises that scaling halts while a
+// pod is unhealthy, because a member of a quorum is not taken away while another is down. Whether the pod that goes is
+// healthy itself does not matter.
+func (p *planner) scaleDown() {
+	next := p.nextCondemned()
+	for _, pod := range p.condemned {
+		owners := p.claimOwners(pod)
+		switch {
+		case going(pod):
+			p.owners = append(p.owners, owners...)
+		case p.ordered && pod != next:
+			p.owners = append(p.owners, owners...)
+			p.waitf(pod.Name, "it is not asked for any more; %s", p.blocked)
+		default:
+			p.remove(deletion{pod: pod, owners: owners, reason: "it is not asked for any more"})
+		}
+	}
+}
+
+// nextCondemned returns the pod that goes next under OrderedReady, nil if none may go now, and blocks everything else for
+// the reason.
+func (p *planner) nextCondemned() *corev1.Pod {
+	next, weakest := p.highestCondemned()
+	if next == nil || !p.ordered {
+		return nil
+	}
+	if weakest != nil && weakest != next && !ended(next) {
+		p.blockf("%s, which is not asked for either, is not available; delete it to go on without it", weakest.Name)
+	}
+	if p.blocked != "" {
+		return nil
+	}
+	p.blockf("%s goes first", next.Name)
+	return next
+}
+
+// highestCondemned returns the condemned pod whose turn it is, and the lowest one that is not healthy. A pod that ended comes
+// before all others, because nothing runs there any more, and because it will never be healthy again: to wait for that would
+// halt the set for good.
+func (p *planner) highestCondemned() (next, weakest *corev1.Pod) {
+	for _, pod := range p.condemned {
+		if going(pod) {
+			p.blockf("%s is terminating", pod.Name)
+			continue
+		}
+		if next == nil || ended(pod) && !ended(next) {
+			next = pod
+		}
+		if available, _ := availability(pod, minReady(p.set), p.now); !available {
+			weakest = pod // they are sorted, the highest first
+		}
+	}
+	return next, weakest
+}
+
+// claimOwners plans who owns the claims of a pod from now on.
+func (p *planner) claimOwners(pod *corev1.Pod) []ownerChange {
+	var out []ownerChange
+	ordinal, _ := ordinalOf(p.set, pod.Name)
+	for _, name := range claimNames(p.set, ordinal) {
+		claim, ok := p.facts.claims[name]
+		if !ok || claim.DeletionTimestamp != nil {
+			continue
+		}
+		owners, differ, foreign := ownersOf(p.set, pod, claim)
+		if foreign {
+			p.foreign = append(p.foreign, name)
+		}
+		if differ {
+			out = append(out, ownerChange{claim, owners})
+		}
+	}
+	return out
+}

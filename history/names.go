@@ -1,0 +1,64 @@
+package history
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/dump"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file names new revisions as kube-controller-manager 1.36 does, so that a log that was lost is found again by the
+// labels of its children, by whichever of the two controllers looks. A name decides nothing else. See
+// docs/design/2026-11-22-names-of-revisions.md.
+
+// maxName is the length of the longest name that the API server takes.
+const maxName = 253
+
+// Naming returns the name and the hash of a new revision that holds data, taken from parent. It is asked only when a
+// revision is made.
+type Naming func(parent client.Object, data []byte, collisionCount *int32) (name, hash string)
+
+// named is the Naming of kinds that have none of their own.
+func named(parent client.Object, data []byte, collisionCount *int32) (name, hash string) {
+	hash = revision.Hash(data, collisionCount)
+	return revision.Name(parent.GetName(), hash), hash
+}
+
+// namedAsDaemonSet hashes the template as a Go value: FNV-32a over its dump, and over the collision count in eight bytes,
+// little-endian, if there is one. A field that a new version of the API adds changes every such hash; names of revisions
+// that exist are kept all the same.
+func namedAsDaemonSet(parent client.Object, data []byte, collisionCount *int32) (name, hash string) {
+	ds, ok := parent.(*appsv1.DaemonSet)
+	if !ok {
+		return named(parent, data, collisionCount)
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(dump.ForHash(ds.Spec.Template))) // a hash never fails to write
+	if collisionCount != nil {
+		_, _ = h.Write(binary.LittleEndian.AppendUint64(nil, uint64(uint32(*collisionCount)))) //nolint:gosec // its bits, as upstream
+	}
+	hash = rand.SafeEncodeString(strconv.FormatUint(uint64(h.Sum32()), 10))
+	if name = ds.Name + "-" + hash; len(name) > maxName {
+		return revision.Name(ds.Name, hash), hash // upstream records none
+	}
+	return name, hash
+}
+
+// namedAsStatefulSet hashes data: FNV-32, not 32a, over it and the collision count in decimal. No count is a count of 0.
+func namedAsStatefulSet(parent client.Object, data []byte, collisionCount *int32) (name, hash string) {
+	h := fnv.New32()
+	_, _ = h.Write(data)
+	count := int64(0)
+	if collisionCount != nil {
+		count = int64(*collisionCount)
+	}
+	_, _ = h.Write(strconv.AppendInt(nil, count, 10))
+	hash = rand.SafeEncodeString(strconv.FormatUint(uint64(h.Sum32()), 10))
+	return revision.Name(parent.GetName(), hash), hash
+}

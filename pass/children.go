@@ -1,0 +1,154 @@
+package pass
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file claims, confirms and writes the children of one kind.
+
+// Children are the children of one kind of a controller's parents. Make one with [NewChildren]. It is safe for concurrent
+// use, like the [ownership.Writer] in it, which creates and deletes.
+type Children[C client.Object] struct {
+	ownership.Writer
+
+	// Kind is the kind of the children.
+	Kind schema.GroupVersionKind
+	// Adoptable, if set, is asked before an orphan is adopted: see [ownership.Claimer].
+	Adoptable func(parent client.Object, orphan C) error
+
+	// Fresh confirms what the cache shows: see [Children.Confirm].
+	Fresh *ownership.Confirmer
+
+	controller *Controller
+	newList    func() client.ObjectList
+}
+
+// NewChildren returns the children of one kind, whose resource must be among those of the controller's ledger and indexed by
+// [ownership.ControllerIndex]. newList returns an empty list of them.
+func NewChildren[C client.Object](
+	c *Controller, kind schema.GroupVersionKind, resource schema.GroupResource, newList func() client.ObjectList,
+) *Children[C] {
+	out := &Children[C]{
+		Writer:     ownership.Writer{Client: c.Client, Live: c.Live, Ledger: c.Ledger, Resource: resource},
+		Kind:       kind,
+		controller: c,
+		newList:    newList,
+		Fresh:      &ownership.Confirmer{Live: c.Live, Children: kind, Ledger: c.Ledger, Resource: resource},
+	}
+	c.OnUncertain(out.Fresh.Forget)
+	return out
+}
+
+// Claim returns the children of the parent, adopted and released by the three laws ([ownership.Claim]). An error that wraps
+// [ownership.ErrStale] says that one of them has changed meanwhile: what is decided without it would be wrong. The caller ends
+// the pass with any error.
+func (ch *Children[C]) Claim(ctx context.Context, p *Pass, selector labels.Selector) ([]C, error) {
+	c, parent := ch.controller, p.Parent
+	var candidates []C
+	err := ownership.Candidates(ctx, c.Cache, ch.newList(), parent.GetNamespace(), parent.GetUID(), selector, true,
+		func(o client.Object) error {
+			candidates = append(candidates, o.(C)) //nolint:forcetypeassert // the items of that list
+			return nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	claimer := &ownership.Claimer{
+		Parent: parent, Kind: p.kind(), Selector: selector, Writer: c.Client, Live: c.Live,
+		Wrote: func(o client.Object) { c.Ledger.Wrote(parent.GetUID(), ch.Resource, o) },
+	}
+	if ch.Adoptable != nil {
+		claimer.Adoptable = func(o client.Object) error { return ch.Adoptable(parent, o.(C)) } //nolint:forcetypeassert // as above
+	}
+	claimed, err := ownership.Claim(ctx, claimer, candidates)
+	if err != nil {
+		p.Uncertain(err)
+		return nil, fmt.Errorf("claim the %s of %s: %w", ch.Resource.Resource, p.describe(), err)
+	}
+	if claimer.Lost {
+		// An orphan may be ours by now, if the response to an earlier adoption was lost; what matched no longer may match
+		// again. A child beside it would be one too many.
+		return nil, fmt.Errorf("%w: one of the %s of %s changed while it was being adopted or released",
+			ownership.ErrStale, ch.Resource.Resource, p.describe())
+	}
+	return claimed, nil
+}
+
+// Confirm checks, before the first destructive step for a parent in this process and after the outcome of a write was
+// unknown, that the claimed children are those that the API server has. It returns an error that wraps [ownership.ErrStale] if
+// they are not, and another one if the API server does not tell (retry).
+func (ch *Children[C]) Confirm(ctx context.Context, p *Pass, selector labels.Selector, claimed []C) error {
+	children := make([]client.Object, len(claimed))
+	for i, child := range claimed {
+		children[i] = child
+	}
+	why, err := ch.Fresh.Confirm(ctx, p.Parent, selector, children)
+	if err == nil && why != "" {
+		err = fmt.Errorf("%w: %s", ownership.ErrStale, why)
+	}
+	return err
+}
+
+// Patch changes the metadata of exactly the child that was read, by a merge patch, and returns the child as it is then. The
+// error is the API server's: a conflict or that it is not found says that somebody was faster.
+func (ch *Children[C]) Patch(ctx context.Context, p *Pass, read C, metadata map[string]any) (C, error) {
+	var none C
+	body := map[string]any{"uid": read.GetUID(), "resourceVersion": read.GetResourceVersion()}
+	for k, v := range metadata {
+		body[k] = v
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": body})
+	if err != nil {
+		return none, err
+	}
+	out := ownership.Blank(read).(C) //nolint:forcetypeassert // Blank returns the type that it is given
+	if err := ch.Client.Patch(ctx, out, client.RawPatch(types.MergePatchType, raw)); err != nil {
+		return none, err
+	}
+	ch.Ledger.Wrote(p.Parent.GetUID(), ch.Resource, out)
+	return out, nil
+}
+
+// Relabel points the children of a duplicate revision at the one that stays: value is what their label says of a revision.
+// Only children that carry the duplicate's value are touched: relabelling the others was kubernetes#111280. A child that was
+// relabelled takes the place of the one that was read, in claimed.
+func (ch *Children[C]) Relabel(
+	p *Pass, selector labels.Selector, claimed []C, label string, value func(revision.Revision) string,
+) history.Relabel {
+	return func(ctx context.Context, from, to revision.Revision) error {
+		// A child that the cache does not show would keep the label of a revision that is about to go.
+		if err := ch.Confirm(ctx, p, selector, claimed); err != nil {
+			return err
+		}
+		var mine []int
+		for i, child := range claimed {
+			if has := child.GetLabels()[label]; has != "" && has == value(from) && has != value(to) {
+				mine = append(mine, i)
+			}
+		}
+		err := Each(mine, func(i int) error {
+			out, err := ch.Patch(ctx, p, claimed[i], map[string]any{"labels": map[string]string{label: value(to)}})
+			if err == nil {
+				claimed[i] = out // what follows in this pass must not take it for one of the duplicate
+			}
+			return client.IgnoreNotFound(err)
+		})
+		p.Uncertain(err)
+		if apierrors.IsConflict(err) {
+			return fmt.Errorf("%w: %w", ownership.ErrStale, err)
+		}
+		return err
+	}
+}

@@ -1,0 +1,263 @@
+package pass
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file begins and ends passes.
+
+// Config is what a controller is made of. All fields are required unless they say otherwise.
+type Config struct {
+	// Kind and Resource are those of the parents. A parent that says of which kind it is, is believed.
+	Kind     schema.GroupVersionKind
+	Resource schema.GroupResource
+	// New returns an empty parent.
+	New func() client.Object
+	// Client writes, and reads from a cache, whose objects nobody changes. Live reads past every cache.
+	Client client.Client
+	Live   client.Reader
+	// Cache is what is read from instead of Client. Optional.
+	Cache client.Reader
+	// Ledger remembers the writes of passes until the caches show them. The parents must be among its resources.
+	Ledger   *ownership.Ledger
+	Recorder events.EventRecorder
+	Clock    clock.PassiveClock
+	// Run is one pass over a parent that is there. Of an error that wraps [ownership.ErrStale] or [ownership.ErrGone] nobody is
+	// at fault: such a pass is dropped. Any other error is retried with a growing delay.
+	Run func(ctx context.Context, p *Pass) error
+
+	// Deleted says that passes are made over parents that are being deleted as well. Optional: without it nothing is done for
+	// them, because what they own may be orphaned or deleted by the garbage collector at any moment.
+	Deleted bool
+	// Stale are errors that mean the same as [ownership.ErrStale]. Optional.
+	Stale []error
+	// FirstRetry and LastRetry bound the delay after a pass that failed, which doubles each time. Optional: zero means 5 ms
+	// and 1,000 s, as the built-in controllers have it.
+	FirstRetry, LastRetry time.Duration
+}
+
+const (
+	// firstRetry and lastRetry are client-go's default delays.
+	firstRetry, lastRetry = 5 * time.Millisecond, 1000 * time.Second
+	// UnseenRetry is how long a pass waits for the caches to show our own writes if no event comes first, and StaleRetry how
+	// long after it was found to rest on an old read, which costs requests. Both double while that goes on, up to a limit.
+	UnseenRetry   = 100 * time.Millisecond
+	StaleRetry    = 200 * time.Millisecond
+	longestUnseen = 5 * time.Second
+	longestStale  = 15 * time.Second
+)
+
+// Controller makes passes over the parents of one kind. It is a [reconcile.Reconciler], and the [Controller.Limiter] that goes
+// with it has to be given to the same controller-runtime controller: [Controller.Options] has both. Make one with [New].
+type Controller struct {
+	Config
+
+	mu sync.Mutex
+	// memories is what is remembered of each parent, delays when a request that failed is made again, and rests until when
+	// bursts of child events wait.
+	memories map[types.UID]*memory
+	delays   map[reconcile.Request]time.Duration
+	rests    map[reconcile.Request]time.Time
+	// forgets are called when a parent is gone, unconfirms also when the outcome of a write was unknown.
+	forgets, unconfirms []func(parent types.UID)
+}
+
+// memory is what is remembered of one parent from pass to pass. Losing it costs requests and nothing else. Only the pass
+// over the parent changes it, but for what is guarded by the controller's lock.
+type memory struct {
+	// running counts the passes that are under way, gone says that the parent is not there any more. Guarded.
+	running int
+	gone    bool
+	// request is what the passes over it are asked for by. Guarded.
+	request reconcile.Request
+	// statusVersion is the resourceVersion that our last write of the status made. waiting says that the last pass waits for
+	// a cache. Guarded.
+	statusVersion string
+	waiting       bool
+	// failures counts the passes that failed, waits those that waited, one after the other.
+	failures, waits int
+	// statusAt is when the status was written last.
+	statusAt time.Time
+	events   budget
+}
+
+// New returns a controller.
+func New(c Config) *Controller {
+	if c.FirstRetry == 0 {
+		c.FirstRetry, c.LastRetry = firstRetry, lastRetry
+	}
+	if c.Cache == nil {
+		c.Cache = c.Client
+	}
+	out := &Controller{
+		Config:   c,
+		memories: map[types.UID]*memory{},
+		delays:   map[reconcile.Request]time.Duration{},
+		rests:    map[reconcile.Request]time.Time{},
+	}
+	out.OnForget(c.Ledger.Forget)
+	return out
+}
+
+// OnForget adds a function that drops what else is remembered of a parent. It is called once the parent is gone and no pass
+// over it is under way (invariant X1: a parent of the same name inherits nothing).
+func (c *Controller) OnForget(forget func(parent types.UID)) { c.forgets = append(c.forgets, forget) }
+
+// OnUncertain adds a function that drops what is known of what the API server has of a parent's children: see
+// [Pass.Uncertain]. It is called once the parent is gone as well.
+func (c *Controller) OnUncertain(unconfirm func(parent types.UID)) {
+	c.unconfirms = append(c.unconfirms, unconfirm)
+}
+
+// Reconcile makes one pass. It implements [reconcile.Reconciler].
+func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	parent := c.New()
+	unseen, err := c.Ledger.Read(ctx, c.Cache, req.NamespacedName, parent)
+	if err != nil {
+		c.drop(req)
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if parent.GetDeletionTimestamp() != nil && !c.Deleted {
+		c.drop(req)
+		return reconcile.Result{}, nil
+	}
+	return c.Make(ctx, req, parent, c.Resource, unseen)
+}
+
+// Make makes a pass over a parent that the caller has read with [ownership.Ledger.Read], whose answer unseen is. It is for
+// controllers whose requests or parents need more than [Controller.Reconcile] does.
+func (c *Controller) Make(
+	ctx context.Context, req reconcile.Request, parent client.Object, resource schema.GroupResource, unseen string,
+) (reconcile.Result, error) {
+	m := c.begin(parent.GetUID(), req)
+	defer c.end(parent.GetUID(), m)
+	if unseen != "" {
+		return c.wait(ctx, m, "Waiting for the caches to show our own writes", unseen, UnseenRetry, longestUnseen), nil
+	}
+	p := &Pass{Parent: parent, controller: c, resource: resource, memory: m}
+	began := c.Clock.Now()
+	err := c.Run(ctx, p)
+	p.flushEvents()
+	ended := c.Clock.Now()
+	c.rest(req, ended.Add(ended.Sub(began)))
+	switch {
+	case c.stale(err):
+		return c.wait(ctx, m, "Dropped a pass", err.Error(), StaleRetry, longestStale), nil
+	case errors.Is(err, ownership.ErrGone): // the cache will show it, and that wakes us if there is a new one
+		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
+		return reconcile.Result{}, nil
+	}
+	c.waits(m, 0)
+	if err != nil {
+		m.failures++
+		delay := c.backoff(m.failures)
+		if p.again > 0 && p.again < delay {
+			delay = p.again // what waits for time to pass does not wait for what fails
+		}
+		c.delay(req, delay)
+		return reconcile.Result{}, err
+	}
+	m.failures = 0
+	return reconcile.Result{RequeueAfter: p.again}, nil
+}
+
+// NewPass returns a pass over a parent that [Controller.Reconcile] knows nothing of: for tests of what a pass does, and for
+// callers of a single step of one. Nothing makes another pass when it asks for one.
+func (c *Controller) NewPass(parent client.Object) *Pass {
+	return &Pass{Parent: parent, controller: c, resource: c.Resource, memory: &memory{}}
+}
+
+// stale reports whether a pass rested on an old read.
+func (c *Controller) stale(err error) bool {
+	return errors.Is(err, ownership.ErrStale) || slices.ContainsFunc(c.Stale, func(s error) bool { return errors.Is(err, s) })
+}
+
+// wait ends a pass that waits for a cache, without a word about what failed before. It waits longer each time: an event
+// comes first as a rule.
+func (c *Controller) wait(ctx context.Context, m *memory, message, reason string, first, last time.Duration) reconcile.Result {
+	log.FromContext(ctx).V(1).Info(message, "reason", reason)
+	c.waits(m, m.waits+1)
+	return reconcile.Result{RequeueAfter: min(doubled(first, m.waits), last)}
+}
+
+func (c *Controller) waits(m *memory, n int) {
+	m.waits = n
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m.waiting = n > 0
+}
+
+// begin returns what is remembered of a parent, and keeps it until [Controller.end].
+func (c *Controller) begin(uid types.UID, req reconcile.Request) *memory {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.memories[uid]
+	if m == nil {
+		m = &memory{}
+		c.memories[uid] = m
+	}
+	m.request = req
+	m.running++
+	return m
+}
+
+// end drops what is remembered of a parent that went while the pass was under way: what the pass has noted would be kept for
+// ever.
+func (c *Controller) end(uid types.UID, m *memory) {
+	c.mu.Lock()
+	m.running--
+	gone := m.gone && m.running == 0
+	if gone {
+		delete(c.memories, uid)
+		c.dropLocked(m.request)
+	}
+	c.mu.Unlock()
+	if gone {
+		c.forgetAll(uid)
+	}
+}
+
+// Forget drops what is remembered of a parent that is gone, at once or when the pass over it has ended.
+func (c *Controller) Forget(uid types.UID) {
+	c.mu.Lock()
+	m := c.memories[uid]
+	busy := m != nil && m.running > 0
+	switch {
+	case busy:
+		m.gone = true
+	case m != nil:
+		delete(c.memories, uid)
+		c.dropLocked(m.request)
+	}
+	c.mu.Unlock()
+	if !busy {
+		c.forgetAll(uid)
+	}
+}
+
+func (c *Controller) forgetAll(uid types.UID) {
+	for _, forget := range slices.Concat(c.forgets, c.unconfirms) {
+		forget(uid)
+	}
+}
+
+// Remembered returns of how many parents something is remembered, for tests of leaks.
+func (c *Controller) Remembered() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.memories) + len(c.delays) + len(c.rests)
+}

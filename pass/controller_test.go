@@ -1,0 +1,143 @@
+package pass_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
+)
+
+// When a pass is made again: what each kind of end leads to.
+
+var errBoom = errors.New("boom")
+
+// TestTimerBesideAnError: a pass that fails comes again when its timer says, if that is sooner than the back-off, and
+// otherwise when the back-off says (defect W2).
+func TestTimerBesideAnError(t *testing.T) {
+	w := newWorld(t, nil, web())
+	var timer time.Duration
+	w.run = func(_ context.Context, p *pass.Pass) error {
+		p.Again(timer)
+		return errBoom
+	}
+	var got []time.Duration
+	for failure := range 20 {
+		if failure == 19 {
+			timer = 3 * time.Second
+		}
+		if result, err := w.reconcile(); !errors.Is(err, errBoom) || result != (reconcile.Result{}) {
+			t.Fatalf("%+v, %v", result, err)
+		}
+		got = append(got, w.c.Limiter().When(request))
+	}
+	for i, want := range map[int]time.Duration{0: 5 * time.Millisecond, 1: 10 * time.Millisecond, 10: 5120 * time.Millisecond, 18: 1000 * time.Second, 19: 3 * time.Second} {
+		if got[i] != want {
+			t.Errorf("failure %d: again in %s, want %s", i+1, got[i], want)
+		}
+	}
+}
+
+// TestWaitingIsNoSuccess: a pass that waits for a cache, or was dropped, says nothing about the failure before it (defect
+// W3). Only a pass that did all it should ends a failure.
+func TestWaitingIsNoSuccess(t *testing.T) {
+	w := newWorld(t, nil, web())
+	next := func(err error) time.Duration {
+		w.run = func(context.Context, *pass.Pass) error { return err }
+		result, failed := w.reconcile()
+		if failed == nil {
+			w.c.Limiter().Forget(request) // as controller-runtime does
+			return result.RequeueAfter
+		}
+		return w.c.Limiter().When(request)
+	}
+	for i, c := range []struct {
+		err  error
+		want time.Duration
+	}{
+		{errBoom, 5 * time.Millisecond},
+		{errBoom, 10 * time.Millisecond},
+		{fmt.Errorf("pods: %w", ownership.ErrStale), pass.StaleRetry},
+		{fmt.Errorf("pods: %w", ownership.ErrStale), 2 * pass.StaleRetry},
+		{fmt.Errorf("web: %w", ownership.ErrGone), 0},
+		{errBoom, 20 * time.Millisecond},
+		{fmt.Errorf("pods: %w", ownership.ErrStale), pass.StaleRetry},
+		{nil, 0},
+		{errBoom, 5 * time.Millisecond},
+	} {
+		if got := next(c.err); got != c.want {
+			t.Errorf("step %d (%v): again in %s, want %s", i, c.err, got, c.want)
+		}
+	}
+}
+
+// TestUnseen: no pass is made before the caches show what the last one wrote, and waiting gets longer.
+func TestUnseen(t *testing.T) {
+	behind := &store{version: "1"}
+	w := newWorld(t, map[schema.GroupResource]ownership.Store{podResource: behind}, web())
+	w.c.Ledger.Wrote("web-uid", podResource, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}})
+	w.run = func(context.Context, *pass.Pass) error {
+		t.Error("a pass was made")
+		return nil
+	}
+	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 50, 50} {
+		if result, err := w.reconcile(); err != nil || result.RequeueAfter != want*pass.UnseenRetry {
+			t.Errorf("%+v, %v, want %s", result, err, want*pass.UnseenRetry)
+		}
+	}
+	made := false
+	w.run = func(context.Context, *pass.Pass) error { made = true; return nil }
+	behind.version = "7"
+	if _, err := w.reconcile(); err != nil || !made {
+		t.Errorf("no pass was made, %v", err)
+	}
+}
+
+// TestParentsThatAreDeleted have no passes, unless the controller asks for them.
+func TestParentsThatAreDeleted(t *testing.T) {
+	gone := web()
+	gone.Finalizers, gone.DeletionTimestamp = []string{"example.com/wait"}, &metav1.Time{Time: start}
+	for _, asked := range []bool{false, true} {
+		w, made := newWorld(t, nil, gone.DeepCopy()), false
+		w.c.Deleted = asked
+		w.run = func(context.Context, *pass.Pass) error { made = true; return nil }
+		if _, err := w.reconcile(); err != nil || made != asked {
+			t.Errorf("asked for: %v, made: %v, %v", asked, made, err)
+		}
+	}
+}
+
+// TestForget: nothing is left of a parent that is gone, also if it went while a pass was under way, which went on to note
+// things (invariant X1).
+func TestForget(t *testing.T) {
+	for _, meanwhile := range []bool{false, true} {
+		w := newWorld(t, map[schema.GroupResource]ownership.Store{podResource: &store{version: "1"}}, web())
+		forgotten := 0
+		w.c.OnForget(func(types.UID) { forgotten++ })
+		w.run = func(context.Context, *pass.Pass) error {
+			if meanwhile {
+				w.c.Forget("web-uid")
+			}
+			w.c.Ledger.Wrote("web-uid", podResource, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}})
+			return errBoom
+		}
+		if _, err := w.reconcile(); err == nil {
+			t.Error("no error")
+		}
+		if !meanwhile {
+			w.c.Forget("web-uid")
+		}
+		if got := w.c.Remembered(); got != 0 || forgotten != 1 || w.c.Ledger.Unseen("web-uid") != "" {
+			t.Errorf("meanwhile: %v; %d things are remembered, forgotten %d times", meanwhile, got, forgotten)
+		}
+	}
+}

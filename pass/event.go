@@ -1,0 +1,168 @@
+package pass
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file sends events, and counts them: a rollout over a thousand nodes is not a thousand events.
+//
+// The recorder of client-go joins events that are the same but for their text into one with a count, which costs nothing. It
+// takes two for the same if all that they refer to is, resourceVersions included, so that references have none here.
+
+const (
+	// MaxNote is how long the text of an event may be, in bytes. The API server refuses more than 1,024.
+	MaxNote = 1000
+	// burst is how many different events of a parent are sent at once, of which the last few are for warnings only. After
+	// that there is one more every refill: 25 in five minutes, as the built-in controllers have it.
+	burst, forWarnings = 25, 5
+	refill             = 12 * time.Second
+	// known is how long the recorder joins events that are alike.
+	known = 6 * time.Minute
+	// calm is how long nothing is left out before it is said how much was.
+	calm = 10 * time.Second
+)
+
+// Normal sends an event about the parent: what was done, to which child. related may be nil. The text of action is a verb.
+// Where there were many events already it is counted, and sent with the next one that says how many there were.
+func (p *Pass) Normal(related client.Object, reason, action, note string, args ...any) {
+	p.event(corev1.EventTypeNormal, related, reason, action, Cut(fmt.Sprintf(note, args...), MaxNote))
+}
+
+// Warn sends a warning about the parent: what went wrong, and what to do. related may be nil. It is never left out, but where
+// there were many already it is about the parent alone, so that those that are alike are joined.
+func (p *Pass) Warn(related client.Object, reason, action, note string, args ...any) {
+	p.event(corev1.EventTypeWarning, related, reason, action, Cut(fmt.Sprintf(note, args...), MaxNote))
+}
+
+func (p *Pass) event(kind string, related client.Object, reason, action, note string) {
+	c, now := p.controller, p.controller.Clock.Now()
+	b := &p.memory.events
+	key := eventKey{kind: kind, reason: reason, action: action}
+	if related != nil {
+		key.related = related.GetUID()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.admit(key, now) {
+		if kind == corev1.EventTypeNormal {
+			b.leaveOut(key, note, now)
+			return
+		}
+		related = nil
+		b.sent[eventKey{kind: kind, reason: reason, action: action}] = now
+	}
+	c.Recorder.Eventf(reference(p.Parent, p.kind()), referenceOrNil(related), kind, reason, action, "%s", note)
+}
+
+// flushEvents says how many events were left out, once there are no more of them for a while.
+func (p *Pass) flushEvents() {
+	b, now := &p.memory.events, p.controller.Clock.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, o := range b.omitted {
+		wait := max(o.at.Add(calm).Sub(now), b.sent[key].Add(known).Sub(now)) // earlier the recorder would join it with the last one
+		if wait > 0 {
+			p.Again(wait)
+			continue
+		}
+		delete(b.omitted, key)
+		b.sent[key] = now
+		p.controller.Recorder.Eventf(reference(p.Parent, p.kind()), nil, key.kind, key.reason, key.action,
+			"%s", Cut(fmt.Sprintf("%d more, the last one: %s", o.count, o.last), MaxNote))
+	}
+}
+
+// budget is how many events of one parent are sent. The zero value is a full one.
+type budget struct {
+	mu     sync.Mutex // writes of one pass are carried out at once
+	tokens float64
+	at     time.Time
+	// sent is when events that are alike were sent last, omitted what was left out since it was said last.
+	sent    map[eventKey]time.Time
+	omitted map[eventKey]*omitted
+}
+
+// eventKey is what makes two events alike to the recorder.
+type eventKey struct {
+	kind, reason, action string
+	related              types.UID
+}
+
+// omitted are events of one reason that were left out.
+type omitted struct {
+	count int
+	last  string
+	at    time.Time
+}
+
+// admit reports whether an event may be sent. One that the recorder joins with an earlier one costs nothing.
+func (b *budget) admit(key eventKey, now time.Time) bool {
+	if b.sent == nil {
+		b.tokens, b.sent, b.omitted = burst, map[eventKey]time.Time{}, map[eventKey]*omitted{}
+	} else {
+		b.tokens = min(burst, b.tokens+now.Sub(b.at).Seconds()/refill.Seconds())
+	}
+	b.at = now
+	if at, ok := b.sent[key]; ok && now.Sub(at) < known {
+		return true
+	}
+	reserve := 0.0
+	if key.kind == corev1.EventTypeNormal {
+		reserve = forWarnings
+	}
+	if b.tokens < 1+reserve {
+		return false
+	}
+	b.tokens--
+	for k, at := range b.sent {
+		if now.Sub(at) >= known {
+			delete(b.sent, k)
+		}
+	}
+	b.sent[key] = now
+	return true
+}
+
+// leaveOut counts an event that is not sent.
+func (b *budget) leaveOut(key eventKey, note string, now time.Time) {
+	key.related = ""
+	o := b.omitted[key]
+	if o == nil {
+		o = &omitted{}
+		b.omitted[key] = o
+	}
+	o.count, o.last, o.at = o.count+1, note, now
+}
+
+// reference is what an event says of the object that it is about.
+func reference(o client.Object, kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	out := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()}}
+	out.SetGroupVersionKind(kind)
+	return out
+}
+
+// referenceOrNil refers to an object whose kind it knows, or that says so itself. An interface without a value is none.
+func referenceOrNil(o client.Object) runtime.Object {
+	if o == nil {
+		return nil
+	}
+	kind := o.GetObjectKind().GroupVersionKind()
+	if kind.Empty() {
+		kinds, _, err := scheme.Scheme.ObjectKinds(o)
+		if err != nil || len(kinds) == 0 {
+			return nil
+		}
+		kind = kinds[0]
+	}
+	return reference(o, kind)
+}

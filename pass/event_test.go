@@ -1,0 +1,143 @@
+package pass_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/pass"
+)
+
+// Events: counted, cut, and never about a version of an object.
+
+func pod(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: name, UID: types.UID("uid-of-" + name), ResourceVersion: "5", Labels: map[string]string{"app": "web"},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(web(), setKind)},
+	}}
+}
+
+// TestManyEvents: a rollout over 300 pods is about twenty events and one that says how many more there were, and a warning in
+// the middle of it is not left out (defect W8).
+func TestManyEvents(t *testing.T) {
+	w := newWorld(t, nil, web())
+	w.run = func(_ context.Context, p *pass.Pass) error {
+		for i := range 300 {
+			p.Normal(pod(fmt.Sprintf("web-%d", i)), "SuccessfulDelete", "Delete", "Deleted pod: web-%d (revision 3)", i)
+			if i == 200 {
+				p.Warn(pod("web-200"), "FailedDelete", "Delete", "Error deleting pod web-200: denied")
+			}
+		}
+		return nil
+	}
+	result, err := w.reconcile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(w.events.Events("SuccessfulDelete")); got != 20 || len(w.events.Events("FailedDelete")) != 1 {
+		t.Errorf("%d events, warnings %v", got, w.events.Events("FailedDelete"))
+	}
+	if result.RequeueAfter == 0 {
+		t.Fatal("nobody will say how many more there were")
+	}
+	w.run = func(context.Context, *pass.Pass) error { return nil }
+	w.clock.Step(result.RequeueAfter)
+	if result, err = w.reconcile(); err != nil || result.RequeueAfter != 0 {
+		t.Errorf("%+v, %v", result, err)
+	}
+	got := w.events.Events("SuccessfulDelete")
+	if want := "Normal SuccessfulDelete 280 more, the last one: Deleted pod: web-299 (revision 3)"; len(got) != 21 || got[20] != want {
+		t.Errorf("%d events, the last one %q", len(got), got[len(got)-1])
+	}
+}
+
+// TestManyWarnings: warnings about many children become one about the parent, which the recorder counts; of each reason there
+// is one, however many came before.
+func TestManyWarnings(t *testing.T) {
+	w, about := newWorld(t, nil, web()), &regarding{}
+	w.c.Recorder = about
+	w.run = func(_ context.Context, p *pass.Pass) error {
+		for i := range 100 {
+			p.Warn(pod(fmt.Sprintf("web-%d", i)), "FailedDelete", "Delete", "denied")
+		}
+		p.Warn(nil, "RecordFailed", "Record", "denied")
+		return nil
+	}
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	alike := map[string]int{}
+	for _, e := range about.events {
+		alike[e.reason+" "+e.related]++
+	}
+	if len(alike) != 27 || alike["FailedDelete "] != 75 || alike["RecordFailed "] != 1 {
+		t.Errorf("%d different events: %v", len(alike), alike)
+	}
+}
+
+// TestReferences: what an event is about has no resourceVersion, or no two events of one kind would be joined, and a text is
+// cut to what the API server takes (defect W10).
+func TestReferences(t *testing.T) {
+	w, about := newWorld(t, nil, web()), &regarding{}
+	w.c.Recorder = about
+	w.run = func(_ context.Context, p *pass.Pass) error {
+		p.Warn(pod("a"), "FailedCreate", "Create", "%s", strings.Repeat("ü", 900))
+		return nil
+	}
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	e := about.events[0]
+	if e.about != "ReplicaSet default/web web-uid " || e.related != "Pod default/a uid-of-a " {
+		t.Errorf("about %q and %q", e.about, e.related)
+	}
+	if len(e.note) > 1024 || len(e.note) < 900 || !strings.HasSuffix(e.note, "ü…") {
+		t.Errorf("%d bytes: …%s", len(e.note), e.note[len(e.note)-10:])
+	}
+}
+
+// TestEventsComeBack: after a while there is room again.
+func TestEventsComeBack(t *testing.T) {
+	w := newWorld(t, nil, web())
+	made := 0
+	w.run = func(_ context.Context, p *pass.Pass) error {
+		for range 50 {
+			made++
+			p.Normal(pod(fmt.Sprintf("web-%d", made)), "SuccessfulCreate", "Create", "Created pod")
+		}
+		return nil
+	}
+	for range 2 {
+		if _, err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+		w.clock.Step(5 * time.Minute)
+	}
+	if got := len(w.events.Events()); got < 40 || got > 46 {
+		t.Errorf("%d events in five minutes", got)
+	}
+}
+
+// regarding is a recorder that notes what events are about.
+type regarding struct{ events []noted }
+
+type noted struct{ about, related, reason, note string }
+
+func (r *regarding) Eventf(about, related runtime.Object, _, reason, _, note string, args ...any) {
+	name := func(o runtime.Object) string {
+		if o == nil {
+			return ""
+		}
+		m := o.(client.Object) //nolint:forcetypeassert // every reference is one
+		return fmt.Sprintf("%s %s/%s %s %s", o.GetObjectKind().GroupVersionKind().Kind, m.GetNamespace(), m.GetName(), m.GetUID(), m.GetResourceVersion())
+	}
+	r.events = append(r.events, noted{name(about), name(related), reason, fmt.Sprintf(note, args...)})
+}

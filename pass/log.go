@@ -1,0 +1,223 @@
+package pass
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file is the revision log's part of a pass: what is recorded before any child is touched, what becomes of a pass that
+// could not record it, and how the log is kept short.
+
+// RevisionResource is the resource of the revisions of apps/v1.
+var RevisionResource = schema.GroupResource{Group: appsv1.GroupName, Resource: "controllerrevisions"}
+
+// NewLog returns the revision log of a controller's parents. [RevisionResource] must be among the resources of its ledger, and
+// indexed by [ownership.ControllerIndex]. askServer is that of [history.Options].
+func NewLog(c *Controller, f history.Format, askServer bool) *history.Log {
+	out := history.New(f, history.Options{
+		Client: c.Client, Live: c.Live, Indexed: true, AskServer: askServer,
+		Wrote:   func(parent types.UID, o client.Object) { c.Ledger.Wrote(parent, RevisionResource, o) },
+		Deleted: func(parent types.UID, o client.Object) { c.Ledger.Deleted(parent, RevisionResource, o) },
+	})
+	c.OnForget(out.Forget)
+	return out
+}
+
+// defaultLimit is how many revisions are kept where the spec does not say (apps/v1; the API server fills it in).
+const defaultLimit = 10
+
+// Recorded is the log of a parent after it was brought up to date, or why it could not be.
+type Recorded struct {
+	// Update is the revision that the spec asks for, as it is stored. It is nil if it could not be stored; then no child may be
+	// made from what the spec asks for, and none replaced for it.
+	Update *revision.Revision
+	// Entries are the revisions that are there, oldest first.
+	Entries []revision.Revision
+	// Snapshot is what the spec asks for, nil if it could not be taken.
+	Snapshot *revision.Snapshot
+	// Collisions is the count for the status.
+	Collisions *int32
+	// Undecodable are the revisions that cannot be read. They are kept.
+	Undecodable []revision.Revision
+	// Failed says why there is no Update.
+	Failed error
+
+	// keep is the revision that is not truncated whatever happens; unsure says that there are duplicates nobody looked at.
+	keep   revision.Revision
+	unsure bool
+	// full says why there is no number for a revision after Update, nil if there is one.
+	full error
+}
+
+// Record finds the revision that the spec asks for among entries, as [history.Log.Claim] returned them, and records it if
+// there is none. Events say so. collisions is the count in the status.
+//
+// An error ends the pass: the parent or the log was read too early. That the revision cannot be stored is no such error, but
+// [Recorded.Failed]: the children stay what they are, lost ones come back from the revision that they had, and the status is
+// written.
+func Record(
+	ctx context.Context, p *Pass, l *history.Log, entries []revision.Revision, collisions *int32, relabel history.Relabel,
+) (*Recorded, error) {
+	out := &Recorded{Entries: entries, Collisions: collisions}
+	verdict, err := l.Resolve(ctx, p.Parent, entries)
+	if verdict != nil {
+		out.Snapshot, out.Undecodable, out.unsure = verdict.Snapshot, verdict.Undecodable, len(verdict.Duplicates) > 0
+		out.full = verdict.Full
+		for _, refused := range verdict.Refused {
+			p.Warn(nil, "RestoreRefused", "Resolve", "%v", refused)
+		}
+		if verdict.Update != nil {
+			out.keep = *verdict.Update
+		}
+	}
+	if err != nil {
+		out.unsure = true
+		return out.failed(p, err)
+	}
+	recorded, err := l.Record(ctx, p.Parent, verdict, collisions, relabel)
+	if err != nil {
+		return out.failed(p, err)
+	}
+	if verdict.Update == nil || recorded.Update.ResourceVersion != verdict.Update.ResourceVersion {
+		log.FromContext(ctx).Info("Recorded", "revision", recorded.Update.Number, "name", recorded.Update.Name, "reason", verdict.Reason)
+	}
+	if verdict.Kind == revision.Rollback {
+		p.Normal(nil, "RolledBack", "Record", "%s", verdict.Reason)
+	}
+	out.Update, out.Collisions, out.keep, out.unsure = &recorded.Update, recorded.CollisionCount, recorded.Update, false
+	out.Entries = history.Without(entries, recorded.Deleted)
+	return out, nil
+}
+
+// failed sorts out which errors end the pass, and which leave it with a log that is not up to date.
+func (r *Recorded) failed(p *Pass, err error) (*Recorded, error) {
+	if apierrors.IsConflict(err) && !Superseded(err) {
+		err = fmt.Errorf("%w: %w", ownership.ErrStale, err)
+	}
+	if err = Ended(err); Superseded(err) {
+		return nil, err // somebody was faster; the history is as healthy as before
+	}
+	r.Failed = err
+	p.Warn(nil, "RecordFailed", "Record", "%v", err)
+	return r, nil
+}
+
+func (r *Recorded) reason() string {
+	_, large := errors.AsType[*history.TooLargeError](r.Failed)
+	_, full := errors.AsType[*revision.NumberError](r.Failed)
+	switch {
+	case large:
+		return "SnapshotTooLarge"
+	case full:
+		return "HistoryFull"
+	default:
+		return "RecordFailed"
+	}
+}
+
+// Retry returns the error with which a pass ends that could not record, nil if another try alone cannot help: a snapshot that
+// is too large takes an edit, and a log without a number that is left takes an edit of a revision.
+func (r *Recorded) Retry() error {
+	if r.Failed != nil && r.reason() == "RecordFailed" {
+		return r.Failed
+	}
+	return nil
+}
+
+// Healthy returns the condition [HistoryHealthy] as it is to be. It is of no use as long as it is True and was never there:
+// see [Recorded.SetHealthy].
+func (r *Recorded) Healthy(limit *int32) metav1.Condition {
+	c := metav1.Condition{Type: HistoryHealthy, Status: metav1.ConditionFalse}
+	switch {
+	case r.Failed != nil:
+		c.Reason, c.Message = r.reason(), r.Failed.Error()
+	case r.full != nil:
+		c.Reason, c.Message = "HistoryFull", r.full.Error()
+	case len(r.Undecodable) > 0:
+		c.Reason = "RevisionUnreadable"
+		c.Message = fmt.Sprintf("%v; it is kept and ignored; delete it if nobody needs it", r.Undecodable[0].Err)
+	case limit != nil && *limit < 0:
+		c.Reason = "NegativeHistoryLimit"
+		c.Message = fmt.Sprintf("spec.revisionHistoryLimit is %d, which keeps every revision for ever; set 0 or more", *limit)
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Recorded", "the revision history is recorded and readable"
+	}
+	return c
+}
+
+// SetHealthy sets the condition [HistoryHealthy] of a list, unless it is True and was never otherwise, and sends an event when
+// the history is found not to be healthy.
+func (r *Recorded) SetHealthy(p *Pass, conditions *[]metav1.Condition, limit *int32, now time.Time) {
+	c := r.Healthy(limit)
+	c.LastTransitionTime = metav1.NewTime(now)
+	was := find(*conditions, HistoryHealthy)
+	if was == nil && c.Status == metav1.ConditionTrue {
+		return
+	}
+	if c.Status == metav1.ConditionFalse && r.Failed == nil && (was == nil || was.Reason != c.Reason) {
+		p.Warn(nil, c.Reason, "Report", "%s", c.Message)
+	}
+	SetCondition(conditions, c)
+}
+
+func find(conditions []metav1.Condition, kind string) *metav1.Condition {
+	for i := range conditions {
+		if conditions[i].Type == kind {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// Truncate forgets the oldest revisions beyond limit that nothing depends on. live are those that children or the status
+// name; confirm makes sure that no child is missing among them ([Children.Confirm]). A negative limit keeps them all: the API
+// server says so when it accepts one.
+//
+// It runs also where the update revision could not be stored, because a full log or quota may be the cause
+// (kubernetes#85690). But not while there are duplicates then: which of them is still there nobody has looked at, and the one
+// that stays must not be taken for old (H3).
+func (r *Recorded) Truncate(
+	ctx context.Context, p *Pass, l *history.Log, live revision.Live, limit *int32, confirm func(context.Context) error,
+) error {
+	keep := defaultLimit
+	if limit != nil {
+		keep = int(*limit)
+	}
+	if keep < 0 || r.unsure || len(revision.Prune(r.Entries, r.keep, live, keep)) == 0 {
+		return nil
+	}
+	// A child that the cache does not show may need one of them. It will be shown, and that wakes us.
+	if err := confirm(ctx); err != nil {
+		log.FromContext(ctx).V(1).Info("Not truncating the history", "reason", err.Error())
+		if errors.Is(err, ownership.ErrStale) {
+			return nil
+		}
+		return err
+	}
+	return l.Truncate(ctx, p.Parent, r.Entries, r.keep, live, keep)
+}
+
+// Newest returns the newest readable revision, nil if there is none: what lost children come back from where the revision that
+// the spec asks for cannot be stored.
+func (r *Recorded) Newest() *revision.Revision {
+	for i := len(r.Entries) - 1; i >= 0; i-- {
+		if e := &r.Entries[i]; e.Snapshot != nil && !e.Deleting {
+			return e
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package pass
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file tells what an error of a write says.
+
+// OutcomeUnknown reports whether an error of a write leaves open what the API server has done: its answer was lost, or it
+// failed itself. Of several joined errors, one is enough. See [Pass.Uncertain].
+func OutcomeUnknown(err error) bool {
+	if err == ownership.ErrStale || err == ownership.ErrGone { //nolint:errorlint // as below
+		return false // it says what there is
+	}
+	switch e := err.(type) { //nolint:errorlint // it looks at every error there is inside
+	case nil:
+		return false
+	case apierrors.APIStatus:
+		return e.Status().Code >= http.StatusInternalServerError
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), OutcomeUnknown)
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return OutcomeUnknown(inner)
+		}
+	}
+	return true
+}
+
+// Ended makes an error that wraps [ownership.ErrGone] of one that says that the namespace of an object is being deleted, which
+// is no failure: nothing can be made there any more, so that the pass is to be dropped. It returns every other error as it is.
+// It is about a single error, not about joined ones.
+func Ended(err error) error {
+	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return err
+	}
+	return fmt.Errorf("%w: its namespace is being deleted: %w", ownership.ErrGone, err)
+}

@@ -1,0 +1,121 @@
+package pass
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file is what a pass can ask for: another pass, and a status.
+
+// Pass is one pass over one parent.
+type Pass struct {
+	// Parent is the parent as the cache shows it. It is not to be changed.
+	Parent client.Object
+
+	controller *Controller
+	resource   schema.GroupResource
+	memory     *memory
+	again      time.Duration
+}
+
+// Again asks for another pass after a time, although nothing may have happened until then. The earliest one counts; zero asks
+// for nothing. It is kept when the pass fails.
+func (p *Pass) Again(after time.Duration) {
+	if after > 0 && (p.again == 0 || after < p.again) {
+		p.again = after
+	}
+}
+
+// Now is the time of the controller's clock.
+func (p *Pass) Now() time.Time { return p.controller.Clock.Now() }
+
+// Uncertain says with which error the writes of a pass ended. If it leaves open what was written, the next destructive step
+// waits for a consistent list: nobody told us, so that the ledger cannot wait for it.
+func (p *Pass) Uncertain(err error) {
+	if OutcomeUnknown(err) {
+		for _, unconfirm := range p.controller.unconfirms {
+			unconfirm(p.Parent.GetUID())
+		}
+	}
+}
+
+// statusEvery is how often a status is written at most while nothing in it is urgent.
+const statusEvery = time.Second
+
+// WriteStatus stores the status of after, if it differs from that of before. Both are the parent with its name, UID and
+// resourceVersion, and nothing but the status matters of them: before has that of [Pass.Parent]. What is not urgent is
+// written once a second at most, and another pass is asked for then.
+//
+// The write is fenced by the resourceVersion: what is said of an older read of the parent never replaces what is said of a
+// newer one (S2). It returns an error that wraps [ownership.ErrStale] if the parent has changed since it was read, and another
+// error if the API server refuses the status (retry). written says whether after is what the API server has now.
+func (p *Pass) WriteStatus(ctx context.Context, before, after client.Object, urgent bool) (written bool, err error) {
+	if apiequality.Semantic.DeepEqual(before, after) {
+		return false, nil
+	}
+	c := p.controller
+	if left := p.memory.statusAt.Add(statusEvery).Sub(c.Clock.Now()); left > 0 && !urgent {
+		p.Again(left)
+		return false, nil
+	}
+	err = c.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	switch {
+	case apierrors.IsConflict(err):
+		return false, fmt.Errorf("%w to report on: %w", ownership.ErrStale, err)
+	case err != nil:
+		return false, fmt.Errorf("write the status of %s: %w", p.describe(), err)
+	}
+	p.Stated(after)
+	return true, nil
+}
+
+// Stated says that the API server has stored a status of the parent, and returned it as stored. [Pass.WriteStatus] does so.
+func (p *Pass) Stated(stored client.Object) {
+	c := p.controller
+	p.memory.statusAt = c.Clock.Now()
+	c.mu.Lock()
+	p.memory.statusVersion = stored.GetResourceVersion()
+	c.mu.Unlock()
+	c.Ledger.Wrote(p.Parent.GetUID(), p.resource, stored)
+}
+
+// kind is the kind of the parent.
+func (p *Pass) kind() schema.GroupVersionKind {
+	if kind := p.Parent.GetObjectKind().GroupVersionKind(); !kind.Empty() {
+		return kind
+	}
+	return p.controller.Kind
+}
+
+// describe names the parent in errors.
+func (p *Pass) describe() string {
+	name := p.Parent.GetName()
+	if namespace := p.Parent.GetNamespace(); namespace != "" {
+		name = namespace + "/" + name
+	}
+	return p.kind().Kind + " " + name
+}
+
+// Superseded reports whether err, the error of a pass or of a part of it, says that what the pass was decided on is over: it
+// wraps [ownership.ErrStale] or [ownership.ErrGone]. The caller returns it as it is, and writes nothing more.
+func Superseded(err error) bool {
+	return errors.Is(err, ownership.ErrStale) || errors.Is(err, ownership.ErrGone)
+}
+
+// Finished joins the error with which the writes of a pass ended and that of its report. A report that lost a race must not
+// turn a failure into a quick retry.
+func Finished(acted, reported error) error {
+	if acted != nil && errors.Is(reported, ownership.ErrStale) {
+		reported = nil
+	}
+	return errors.Join(acted, reported)
+}

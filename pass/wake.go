@@ -1,0 +1,74 @@
+package pass
+
+import (
+	"context"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file says what wakes a parent, and how soon.
+
+type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// ParentEvents wakes a parent for its own changes, at once, and drops what is remembered of one that is gone. A change that
+// is nothing but the status that the last pass has written wakes nobody: that pass has seen all the rest, and a status whose
+// text differs each time would have the parent reconciled for ever.
+func (c *Controller) ParentEvents() handler.EventHandler {
+	own := &handler.EnqueueRequestForObject{}
+	return handler.Funcs{
+		CreateFunc: own.Create,
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q requests) {
+			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
+				c.Forget(e.ObjectOld.GetUID())
+			} else if c.OwnStatus(e.ObjectNew) {
+				return
+			}
+			own.Update(ctx, e, q)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ requests) { c.Forget(e.Object.GetUID()) },
+	}
+}
+
+// OwnStatus reports whether a parent is just what our last write of its status made of it, so that no pass is to be made. It
+// is, to a pass that waits for the cache to show that write.
+func (c *Controller) OwnStatus(parent client.Object) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.memories[parent.GetUID()]
+	return m != nil && !m.waiting && m.statusVersion != "" && m.statusVersion == parent.GetResourceVersion()
+}
+
+// ChildEvents wakes the parents of a child, such as router finds them. In a burst of events they are woken when the last pass
+// has paid for itself: as long after its end as it has taken.
+func (c *Controller) ChildEvents(router ownership.Router) handler.EventHandler {
+	all := router.Handler()
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q requests) { all.Create(ctx, e, c.patient(q)) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q requests) { all.Update(ctx, e, c.patient(q)) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q requests) { all.Delete(ctx, e, c.patient(q)) },
+	}
+}
+
+func (c *Controller) patient(q requests) requests { return patient{q, c} }
+
+// patient is a queue into which requests get when the last pass over the same parent has paid for itself.
+type patient struct {
+	requests
+
+	controller *Controller
+}
+
+// Add adds a request, now or later.
+func (p patient) Add(req reconcile.Request) {
+	if left := p.controller.resting(req); left > 0 {
+		p.requests.AddAfter(req, left)
+		return
+	}
+	p.requests.Add(req)
+}

@@ -1,0 +1,125 @@
+package pass_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
+)
+
+// What wakes a parent, and how soon.
+
+// queue notes what is added, and when it is to be taken out.
+type queue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+	added []time.Duration
+}
+
+func (q *queue) Add(reconcile.Request)                             { q.added = append(q.added, 0) }
+func (q *queue) AddAfter(_ reconcile.Request, after time.Duration) { q.added = append(q.added, after) }
+
+func (w *world) updated(before, after client.Object) []time.Duration {
+	q := &queue{}
+	w.c.ParentEvents().Update(w.t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
+	return q.added
+}
+
+// TestOwnStatusWakesNobody: a status that differs in each pass, because it quotes an error with a number of its own, does not
+// have the parent reconciled for ever (defect W1). Everything else that happens to a parent wakes it.
+func TestOwnStatusWakesNobody(t *testing.T) {
+	w := newWorld(t, nil, web())
+	for i := range 3 {
+		before := w.set()
+		w.run = func(ctx context.Context, p *pass.Pass) error {
+			_, err := state(ctx, p, 1, fmt.Sprintf("request %d was denied", i), true)
+			return err
+		}
+		if _, err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+		if after := w.set(); after.ResourceVersion == before.ResourceVersion || len(w.updated(before, after)) != 0 {
+			t.Errorf("from version %s to %s: woken %v", before.ResourceVersion, after.ResourceVersion, w.updated(before, after))
+		}
+	}
+	before := w.set()
+	for name, change := range map[string]func(*appsv1.ReplicaSet) error{
+		"an edit": func(set *appsv1.ReplicaSet) error { set.Generation++; return w.Raw.Update(t.Context(), set) },
+		"a label": func(set *appsv1.ReplicaSet) error {
+			set.Labels = map[string]string{"a": "b"}
+			return w.Raw.Update(t.Context(), set)
+		},
+		"somebody else's new status": func(set *appsv1.ReplicaSet) error {
+			set.Status.Replicas = 7
+			return w.Raw.Status().Update(t.Context(), set)
+		},
+	} {
+		set := w.set()
+		if err := change(set); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.updated(before, w.set()); len(got) != 1 || got[0] != 0 {
+			t.Errorf("%s: woken %v", name, got)
+		}
+	}
+}
+
+// TestOwnStatusWakesWhoWaits: a pass that waits until the cache shows our own status is made as soon as it does.
+func TestOwnStatusWakesWhoWaits(t *testing.T) {
+	w := newWorld(t, nil, web())
+	before := w.set()
+	w.run = func(ctx context.Context, p *pass.Pass) error {
+		if _, err := state(ctx, p, 1, "", true); err != nil {
+			return err
+		}
+		return ownership.ErrStale
+	}
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.updated(before, w.set()); len(got) != 1 {
+		t.Errorf("woken %v", got)
+	}
+}
+
+// TestBursts: child events that come while the last pass has not paid for itself wait, an edit of the parent does not, and
+// neither does the first child event after a pause.
+func TestBursts(t *testing.T) {
+	w := newWorld(t, nil, web())
+	w.run = func(context.Context, *pass.Pass) error {
+		w.clock.Step(80 * time.Millisecond)
+		return nil
+	}
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	router := ownership.Parents{Reader: w.Server, Kind: setKind.GroupKind(), New: w.c.New}.Router()
+	child := func() []time.Duration {
+		q := &queue{}
+		w.c.ChildEvents(router).Create(t.Context(), event.CreateEvent{Object: pod("a")}, q)
+		return q.added
+	}
+	w.clock.Step(30 * time.Millisecond)
+	if got := child(); len(got) != 1 || got[0] != 50*time.Millisecond {
+		t.Errorf("a child event of the burst: %v", got)
+	}
+	edited := w.set()
+	edited.Generation++
+	edited.ResourceVersion = "999"
+	if got := w.updated(w.set(), edited); len(got) != 1 || got[0] != 0 {
+		t.Errorf("an edit: %v", got)
+	}
+	w.clock.Step(50 * time.Millisecond)
+	if got := child(); len(got) != 1 || got[0] != 0 {
+		t.Errorf("a child event after a pause: %v", got)
+	}
+}

@@ -1,0 +1,55 @@
+package check
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file holds the rule about the names of children, P7: who waits until a child is not found must not wait for ever.
+
+// newName is P7: a child never has the name of the one that it replaces, if its author has seen that one. What another
+// process has seen it need not know; nor what came and went between two of its passes.
+func (s *step) newName() {
+	if s.k.Place == nil || !s.of(s.k.Children) || s.e.Type != Added || s.pass() == nil || !s.byManager() ||
+		s.parent(s.after, s.e.New) == nil { // in a world of several kinds, it is another one's
+		return
+	}
+	place, parent := s.k.Place(s.e.New), ownerUID(s.e.New)
+	last := s.record.lastAt(parent, s.e, func(child client.Object) bool { return s.k.Place(child) == place })
+	if last == nil || last.Key != s.e.Key {
+		return
+	}
+	if s.hasSeen(parent, *last) {
+		s.violationf("P7", "the child that it replaces at %s had the same name", place)
+	}
+}
+
+// lastAt returns how the last child of a parent began before another one that some condition holds for, nil if none did.
+func (r *record) lastAt(parent types.UID, before Event, holds func(child client.Object) bool) *Event {
+	for e := range r.before(parent, before.RV) {
+		if e.Type == Added && e.Key.Resource == before.Key.Resource && ownerUID(e.New) == parent && holds(e.New) {
+			return &e
+		}
+	}
+	return nil
+}
+
+// hasSeen reports whether the author of the write has seen a child that is gone by now: its process deleted it, or wrote for
+// its parent in an earlier pass whose caches showed it.
+func (s *step) hasSeen(parent types.UID, born Event) bool {
+	end := s.record.end(born.New.GetUID())
+	for e := range s.record.before(parent, s.e.RV) {
+		switch {
+		case e.RV <= born.RV:
+			return false
+		case !s.own(e) || e.By.Pass.ID == s.pass().ID:
+		case e.Object().GetUID() == born.New.GetUID() && startsToGo(e):
+			return true
+		case e.By.Pass.Views != nil:
+			if view := e.By.Pass.Views[s.k.Children]; view >= born.RV && (end == 0 || view < end) {
+				return true
+			}
+		}
+	}
+	return false
+}

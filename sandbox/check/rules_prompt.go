@@ -1,0 +1,82 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file is A1 for what it does not cost: beside a failure that lasts, what needs none of the failing writes gets there in
+// its own time.
+
+// Failing says what fails, and so what need not be done.
+type Failing struct {
+	// What it is, for the sentence.
+	What string
+	// Observes is true if an edit can be observed: whoever cannot record a revision, or claim children, may not say that it
+	// has seen the edit. Deletes is true if children can be deleted.
+	Observes, Deletes bool
+	// Creates reports whether a child can be made at a place. Nil means that none can.
+	Creates func(place string) bool
+}
+
+// Prompt evaluates what must be so a while after the last thing happened, although something fails: the status counts what
+// there is, the last edit was observed, places are filled and children replaced as far as that can be. The caller says that
+// the wait was longer than every timer, that managers run and see everything, and that statuses can be written.
+func Prompt(h *History, rv uint64, failing Failing, kinds ...Kind) []Violation {
+	s := h.At(rv)
+	var found []Violation
+	for _, k := range eachRemembering(kinds) {
+		r := &rest{h: h, s: s, k: k}
+		for _, parent := range s.List(k.Parents, "") {
+			if parent.GetDeletionTimestamp() == nil {
+				r.prompt(parent, failing)
+			}
+		}
+		found = append(found, r.found...)
+	}
+	return once(found)
+}
+
+func (r *rest) prompt(parent client.Object, failing Failing) {
+	violationf := func(format string, args ...any) {
+		r.violationf("A1", r.k.Parents, parent, "beside a failure (%s), for minutes: %s", failing.What, fmt.Sprintf(format, args...))
+	}
+	if observed := r.k.ObservedGeneration(parent); observed < parent.GetGeneration() {
+		if failing.Observes {
+			violationf("generation %d is observed, and there is %d", observed, parent.GetGeneration())
+		}
+		return
+	}
+	for _, sentence := range r.k.Miscounted(r.s, parent) {
+		violationf("%s", sentence)
+	}
+	if r.k.Served != nil {
+		if said, counted, ok := r.k.Served(r.s, parent); ok && said != counted {
+			violationf("%d are called available, and %d are", said, counted)
+		}
+	}
+	if r.k.Ordered == nil && r.k.Asked == nil {
+		r.goesOn(parent, failing, violationf)
+	}
+}
+
+// goesOn is about kinds whose places do not wait for each other: what is missing is made, and what is old is replaced while
+// the budget lasts.
+func (r *rest) goesOn(parent client.Object, failing Failing, violationf func(string, ...any)) {
+	units := r.k.Units(r.s, parent)
+	wanted, unavailable := r.k.wanted(units, parent, time.Time{})
+	for _, u := range units {
+		if u.Wanted && !u.Taken && len(u.Children) == 0 && failing.Creates != nil && failing.Creates(u.Name) {
+			violationf("nothing is at %s, and it could be made", u.Name)
+		}
+	}
+	budget := r.k.Budget(parent, wanted)
+	for _, u := range units {
+		if stray := r.stray(u, parent); u.Wanted && stray != "" && failing.Deletes && failing.Observes && unavailable < budget.MaxUnavailable {
+			violationf("the rollout has stopped, with %d of %d unavailable: of %s", unavailable, budget.MaxUnavailable, stray)
+			return
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// This file is A1 for what it costs: under a failure that lasts, what one parent makes its controller ask for is bounded in
+// each minute and falls; and at rest it is nothing.
+
+// Sort is what is asked of whom.
+type Sort string
+
+// The sorts of calls: requests to the API server, Events that are written, and questions to hooks.
+const (
+	Request  Sort = "requests"
+	Said     Sort = "Event writes"
+	Question Sort = "questions to the hook"
+)
+
+// Call is one thing that a controller asked for.
+type Call struct {
+	Sort Sort
+	// For names the controller and the parent that it was for; empty if nobody knows.
+	For string
+	// What is a word or two about it.
+	What string
+	At   time.Time
+	// After is the resource version of the last write before it.
+	After uint64
+}
+
+// Span is a time.
+type Span struct {
+	From, To time.Time
+	// What lasted.
+	What string
+}
+
+// bound is how many calls for one parent there may be in a minute of a failure.
+type bound struct{ first, later int }
+
+// A back-off that doubles from five milliseconds tries 14 times in the first minute, 4 times in the next nine, and at most
+// once in any minute after the third. A try costs a request for each child that may succeed, one for the status, and one or
+// two to look.
+var bounds = map[Sort]bound{
+	Request:  {first: 300, later: 30},
+	Said:     {first: 60, later: 30},
+	Question: {first: 60, later: 6},
+}
+
+// soon is how many minutes are the first ones.
+const soon = 3
+
+// Rate is A1: under a failure that lasts, the requests, Events and questions for one parent are bounded in each minute, and
+// after the first three minutes they are few. At rest there are none: nothing that waits is asked for again and again.
+func Rate(h *History) []Violation {
+	var found []Violation
+	for _, span := range h.Lasting {
+		found = append(found, h.rate(span)...)
+	}
+	return found
+}
+
+type spender struct {
+	sort Sort
+	of   string
+}
+
+func (h *History) rate(span Span) []Violation {
+	minutes := map[spender]map[int][]Call{}
+	for _, c := range h.Calls {
+		if c.At.Before(span.From) || !c.At.Before(span.To) && span.To.After(span.From) {
+			continue
+		}
+		s := spender{c.Sort, c.For}
+		if minutes[s] == nil {
+			minutes[s] = map[int][]Call{}
+		}
+		minute := int(c.At.Sub(span.From) / time.Minute)
+		minutes[s][minute] = append(minutes[s][minute], c)
+	}
+	var found []Violation
+	for _, s := range slices.SortedFunc(maps.Keys(minutes), func(a, b spender) int {
+		return strings.Compare(string(a.sort)+a.of, string(b.sort)+b.of)
+	}) {
+		for _, minute := range slices.Sorted(maps.Keys(minutes[s])) {
+			calls, most := minutes[s][minute], bounds[s.sort].first
+			if minute >= soon {
+				most = bounds[s.sort].later
+			}
+			if len(calls) <= most {
+				continue
+			}
+			found = append(found, Violation{
+				Invariant: "A1", RV: calls[len(calls)-1].After, Replay: h.Replay,
+				Sentence: fmt.Sprintf("%s made %d %s in minute %d of a failure that lasts (%s); at most %d are a back-off: %s",
+					s.of, len(calls), s.sort, minute+1, span.What, most, tally(calls)),
+			})
+			break // the others are the same
+		}
+	}
+	return found
+}
+
+// tally counts calls by what they are.
+func tally(calls []Call) string {
+	counts := map[string]int{}
+	for _, c := range calls {
+		counts[c.What]++
+	}
+	var out []string
+	for _, what := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
+	}) {
+		out = append(out, fmt.Sprintf("%d %s", counts[what], strings.TrimSpace(what)))
+	}
+	return strings.Join(out, ", ")
+}

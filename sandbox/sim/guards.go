@@ -1,0 +1,118 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/sim/model"
+)
+
+// This file is somebody who goes for revisions, at any moment: those that children belong to which are held back, or not
+// reached yet.
+
+func (t *trouble) makeGuards(w *world) bool {
+	for _, k := range w.kinds {
+		t.guards = t.guards || k.hasRevisions()
+	}
+	t.aboutf("somebody goes for revisions")
+	return t.guards
+}
+
+// attack does something to one revision of each parent.
+func (w *world) attack() {
+	for _, k := range w.kinds {
+		if !k.hasRevisions() {
+			continue
+		}
+		for _, parent := range w.all(k.Check.Parents) {
+			all := slices.DeleteFunc(w.owned(k.Check.Revisions, parent), func(r client.Object) bool {
+				return len(r.GetLabels()) == 0 // it is in no log any more
+			})
+			if len(all) > 0 {
+				w.spoil(k, parent, all[w.trouble.chance.IntN(len(all))])
+			}
+		}
+	}
+	w.wait()
+}
+
+// spoil does something to a revision.
+func (w *world) spoil(k Kind, parent, revision client.Object) {
+	chance, resource := w.trouble.chance, k.Check.Revisions
+	out := deepCopy(revision)
+	switch chance.IntN(8) {
+	case 0, 1:
+		w.deleteOne("delete a revision", resource, revision)
+	case 2:
+		out.SetLabels(nil)
+		w.update("take the labels of a revision away", resource, out)
+	case 3:
+		if w.deleteOne("delete a revision", resource, revision) && unreadable(out) {
+			fresh(out)
+			w.person("put something unreadable in its place", model.Request{Verb: model.VerbCreate, Resource: resource, Object: out})
+		}
+	case 4:
+		number(out, math.MaxInt64)
+		w.update("give a revision the largest number", resource, out)
+	case 5:
+		number(out, pick[int64](chance, -1, 0, math.MinInt64))
+		w.update("give a revision a number below all", resource, out)
+	case 6:
+		fresh(out)
+		out.SetName(fmt.Sprintf("%s-double-%d", parent.GetName(), chance.IntN(3)))
+		w.person("double a revision", model.Request{Verb: model.VerbCreate, Resource: resource, Object: out})
+	default:
+		fresh(out)
+		out.SetName(fmt.Sprintf("%s-planted-%d", parent.GetName(), chance.IntN(3)))
+		out.SetOwnerReferences(nil)
+		number(out, pick[int64](chance, math.MaxInt64, math.MaxInt64-1, 1, 7))
+		w.person("plant a revision", model.Request{Verb: model.VerbCreate, Resource: resource, Object: out})
+	}
+}
+
+// repair deletes the revisions whose numbers leave no room for new ones, as a person does who has read the condition.
+func (w *world) repair() {
+	for _, k := range w.kinds {
+		if !k.hasRevisions() {
+			continue
+		}
+		for _, r := range w.all(k.Check.Revisions) {
+			if k.Check.Number(r) > math.MaxInt64/2 {
+				w.deleteOne("delete a revision with a number that leaves no room", k.Check.Revisions, r)
+			}
+		}
+	}
+	w.wait()
+}
+
+// fresh makes a copy something that can be created.
+func fresh(o client.Object) {
+	o.SetUID("")
+	o.SetResourceVersion("")
+	o.SetGeneration(0)
+}
+
+func number(revision client.Object, n int64) {
+	switch r := revision.(type) {
+	case *appsv1.ControllerRevision:
+		r.Revision = n
+	case *unstructured.Unstructured:
+		setField(r, n, "revision")
+	default:
+	}
+}
+
+// unreadable puts something into a revision that is none, and returns false if it cannot: of parents that a hook describes,
+// every object is a revision.
+func unreadable(revision client.Object) bool {
+	r, ok := revision.(*appsv1.ControllerRevision)
+	if ok {
+		r.Data.Raw = []byte(`{"spec":{"template":"none"}}`)
+	}
+	return ok
+}
