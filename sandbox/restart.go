@@ -6,11 +6,15 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 )
+
+// schedulerName is that of the component, in errors.
+const schedulerName = "kube-scheduler"
 
 // portPatience is how long the port of an API server that has ended may take to be free.
 const portPatience = 10 * time.Second
@@ -20,10 +24,17 @@ const portPatience = 10 * time.Second
 // again from before the restart are told that they are too late; requests meanwhile are refused by the kernel. Everything
 // else in the sandbox goes on, and has to cope.
 //
+// The scheduler is stopped and started with it, because it ends its process when a pod was replaced by another one of the
+// same name and the watch did not show both: in a cluster it is started again then, and here it would end the sandbox.
+//
 // Only one restart is under way at a time. When it fails, the sandbox ends.
 func (s *Sandbox) RestartAPIServer(ctx context.Context, meanwhile func()) error {
 	s.restarting.Lock()
 	defer s.restarting.Unlock()
+	return s.withoutScheduler(ctx, func() error { return s.restartAPIServer(ctx, meanwhile) })
+}
+
+func (s *Sandbox) restartAPIServer(ctx context.Context, meanwhile func()) error {
 	s.mu.Lock()
 	api := s.api
 	s.mu.Unlock()
@@ -81,13 +92,38 @@ func (s *Sandbox) anotherAPIServer(ctx context.Context) (*apiServer, error) {
 }
 
 // RestartEtcd stops etcd, calls meanwhile, and starts it again with the same data, while the API server runs: its requests
-// fail or wait, and it begins its own watches anew. RestartEtcd returns when etcd serves. Only one restart is under way at a
-// time, except that of etcd in the meanwhile of the API server's. When it fails, the sandbox ends.
+// fail or wait, and it begins its own watches anew. RestartEtcd returns when etcd serves. The scheduler is stopped and
+// started with it, as with the API server. Only one restart is under way at a time, except that of etcd in the meanwhile of
+// the API server's. When it fails, the sandbox ends.
 func (s *Sandbox) RestartEtcd(ctx context.Context, meanwhile func()) error {
-	if err := s.etcd.again(ctx, s.data, meanwhile); err != nil {
-		return s.broken("etcd", err)
+	return s.withoutScheduler(ctx, func() error {
+		if err := s.etcd.again(ctx, s.data, meanwhile); err != nil {
+			return s.broken("etcd", err)
+		}
+		return nil
+	})
+}
+
+// withoutScheduler calls f while no scheduler runs, and starts one afterwards if there was one before.
+func (s *Sandbox) withoutScheduler(ctx context.Context, f func() error) error {
+	s.mu.Lock()
+	var stopped []*component
+	s.clients = slices.DeleteFunc(s.clients, func(c *component) bool {
+		if c.name != schedulerName {
+			return false
+		}
+		stopped = append(stopped, c)
+		return true
+	})
+	s.mu.Unlock()
+	if err := stopAll(ctx, stopped); err != nil {
+		return s.broken(schedulerName, err)
 	}
-	return nil
+	if err := f(); err != nil || len(stopped) == 0 {
+		return err
+	}
+	_, err := s.launch(context.WithoutCancel(ctx), schedulerName, s.runScheduler)
+	return err
 }
 
 // broken ends the sandbox: a part of it is gone.

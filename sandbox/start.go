@@ -197,7 +197,7 @@ func (s *Sandbox) startClients(ctx context.Context) error {
 		run  func(context.Context) error
 	}{
 		{"kube-controller-manager", s.runControllers},
-		{"kube-scheduler", s.runScheduler},
+		{schedulerName, s.runScheduler},
 		{"the simulated kubelets", s.runKubelets},
 		{"the simulated volumes", s.runVolumes},
 	} {

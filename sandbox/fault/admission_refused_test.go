@@ -2,6 +2,7 @@ package fault_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -132,12 +133,7 @@ func (c *refusedCase) run(l *lab, all []parent) {
 
 // wants reports whether the parent wants the write that is refused.
 func (c *refusedCase) wants(p parent) bool {
-	for _, kind := range c.kinds {
-		if kind == p.name {
-			return true
-		}
-	}
-	return c.kinds == nil
+	return c.kinds == nil || slices.Contains(c.kinds, p.name)
 }
 
 // lateTries is how many tries there may be in the second half of the window, whatever the machine does: the pause before each

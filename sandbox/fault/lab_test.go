@@ -3,6 +3,7 @@ package fault_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"net/netip"
 	"strings"
@@ -140,6 +141,12 @@ func (a *labs) cairn(ctx context.Context, p *fault.Process, namespace string, ch
 }
 
 func (a *labs) upstream(ctx context.Context, p *fault.Process, namespace string) error {
+	var stops []func()
+	defer func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}()
 	for _, kind := range []string{sandbox.DaemonSet, sandbox.ReplicaSet, sandbox.StatefulSet} {
 		cfg, err := a.sandbox.UpstreamConfig(kind)
 		if err != nil {
@@ -151,7 +158,7 @@ func (a *labs) upstream(ctx context.Context, p *fault.Process, namespace string)
 		if err != nil {
 			return err
 		}
-		defer stop()
+		stops = append(stops, stop)
 	}
 	<-ctx.Done()
 	return nil
@@ -159,8 +166,6 @@ func (a *labs) upstream(ctx context.Context, p *fault.Process, namespace string)
 
 // parent is one object with pods, named after its kind.
 type parent struct {
-	gvk  string // group/version/Kind
-	gvr  string // the resource of that
 	name string
 	spec map[string]any
 	// pods is how many it wants, and ready where its status says how many it has.
@@ -207,12 +212,10 @@ func (l *lab) create(p parent, changes map[string]any) {
 	if !p.ours {
 		o.SetAPIVersion("apps/v1")
 		o.SetKind(map[string]string{"daemonset": "DaemonSet", "replicaset": "ReplicaSet", "statefulset": "StatefulSet"}[p.name])
-		spec := o.Object["spec"].(map[string]any) //nolint:forcetypeassert // New made it
+		spec := o.Object["spec"].(map[string]any)
 		delete(spec, "replicas")
 		for _, m := range []map[string]any{p.spec, changes} {
-			for k, v := range m {
-				spec[k] = v
-			}
+			maps.Copy(spec, m)
 		}
 	}
 	if _, err := l.of(p).Create(l.Context(), o, metav1.CreateOptions{}); err != nil {
