@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // This file has one pod of a parent refused for good, and looks whether the others come to their end in their own time. A
@@ -61,7 +62,12 @@ func (l *lab) besideQuota() {
 		ObjectMeta: metav1.ObjectMeta{Name: "three"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("3")}},
 	}
-	if _, err := l.client.CoreV1().ResourceQuotas(l.namespace).Create(l.Context(), quota, metav1.CreateOptions{}); err != nil {
+	quotas := l.client.CoreV1().ResourceQuotas(l.namespace)
+	if _, err := quotas.Create(l.Context(), quota, metav1.CreateOptions{}); err != nil {
+		l.Fatal(err)
+	}
+	counted := []byte(`{"status":{"hard":{"pods":"3"},"used":{"pods":"0"}}}`) // the controller may be slower than the pods
+	if _, err := quotas.Patch(l.Context(), quota.Name, types.MergePatchType, counted, metav1.PatchOptions{}, "status"); err != nil {
 		l.Fatal(err)
 	}
 	l.create(p, map[string]any{"minReadySeconds": int64(2)})
