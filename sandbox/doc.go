@@ -21,7 +21,8 @@
 //
 // DaemonSets, StatefulSets, ReplicaSets and ReplicationControllers are served by controllers that run on their own, so
 // that each can be replaced by cairn's (Options.Replaced, Options.Manager), left alone (Options.Upstream), or started and
-// stopped by a test (RunUpstream).
+// stopped by a test (RunUpstream). A test can also take the API server or etcd away for a while (RestartAPIServer,
+// RestartEtcd).
 //
 // # What is not
 //

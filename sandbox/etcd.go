@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
@@ -27,11 +28,12 @@ const (
 
 // etcdServer is a running etcd.
 type etcdServer struct {
+	mu    sync.Mutex // for embed, which a restart replaces
 	embed *embed.Etcd
 	// socketDir is not empty when the socket had to go elsewhere than into the data directory.
 	socketDir string
-	// endpoint is what a client dials.
-	endpoint string
+	// socket is what it listens on, and endpoint what a client dials.
+	socket, endpoint string
 }
 
 // startEtcd starts etcd with its data in d and returns once it serves.
@@ -49,12 +51,19 @@ func startEtcd(ctx context.Context, d *dataDir) (_ *etcdServer, err error) {
 			e.removeSocket()
 		}
 	}()
-	e.endpoint = "unix://" + socket
+	e.socket, e.endpoint = socket, "unix://"+socket
+	if err := e.serve(ctx, d); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
 
+// serve runs etcd on the socket and returns once it answers.
+func (e *etcdServer) serve(ctx context.Context, d *dataDir) error {
 	cfg := embed.NewConfig()
 	cfg.Name = "sandbox"
 	cfg.Dir = d.etcd()
-	cfg.ListenClientUrls = []url.URL{{Scheme: "unix", Path: socket}}
+	cfg.ListenClientUrls = []url.URL{{Scheme: "unix", Path: e.socket}}
 	cfg.ListenPeerUrls = nil
 	// Nobody dials what a single member advertises, but it must be there, and alike in both places.
 	cfg.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: "localhost:2379"}}
@@ -66,37 +75,54 @@ func startEtcd(ctx context.Context, d *dataDir) (_ *etcdServer, err error) {
 	// Without fsync a crash of the machine may lose the cluster. That is of no account when it goes away anyway.
 	cfg.UnsafeNoFsync = d.temporary
 
-	if e.embed, err = embed.StartEtcd(cfg); err != nil {
-		return nil, fmt.Errorf("start etcd in %s: %w", d.etcd(), err)
+	running, err := embed.StartEtcd(cfg)
+	if err != nil {
+		return fmt.Errorf("start etcd in %s: %w", d.etcd(), err)
 	}
+	e.mu.Lock()
+	e.embed = running
+	e.mu.Unlock()
 	select {
-	case <-e.embed.Server.ReadyNotify():
-		return e, nil
-	case err = <-e.embed.Err():
-	case <-e.embed.Server.StopNotify():
+	case <-running.Server.ReadyNotify():
+		return nil
+	case err = <-running.Err():
+	case <-running.Server.StopNotify():
 		err = errors.New("it stopped")
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-time.After(etcdStartTimeout):
 		err = fmt.Errorf("not ready after %s", etcdStartTimeout)
 	}
-	e.embed.Close()
-	return nil, fmt.Errorf("start etcd in %s: %w", d.etcd(), err)
+	running.Close()
+	return fmt.Errorf("start etcd in %s: %w", d.etcd(), err)
+}
+
+// again stops etcd, calls meanwhile, and runs it again on the same socket and with the same data.
+func (e *etcdServer) again(ctx context.Context, d *dataDir, meanwhile func()) error {
+	e.running().Close()
+	meanwhile()
+	return e.serve(ctx, d)
+}
+
+func (e *etcdServer) running() *embed.Etcd {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.embed
 }
 
 // stop ends etcd. Requests in flight get a moment; the store is consistent either way.
 func (e *etcdServer) stop(ctx context.Context) error {
 	defer e.removeSocket()
-	closed := make(chan struct{})
+	running, closed := e.running(), make(chan struct{})
 	go func() {
 		defer close(closed)
-		e.embed.Close()
+		running.Close()
 	}()
 	select {
 	case <-closed:
 		return nil
 	case <-ctx.Done():
-		e.embed.Server.HardStop()
+		running.Server.HardStop()
 		return fmt.Errorf("stop etcd: %w", ctx.Err())
 	}
 }

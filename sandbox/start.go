@@ -40,6 +40,8 @@ type Sandbox struct {
 	cause    error        // why the sandbox ends, when not because Stop was called
 	failed   chan struct{}
 
+	restarting sync.Mutex // held by whoever takes the API server away for a while
+
 	stopOnce sync.Once
 	stopErr  error
 	stopped  chan struct{}
@@ -195,7 +197,7 @@ func (s *Sandbox) startClients(ctx context.Context) error {
 		run  func(context.Context) error
 	}{
 		{"kube-controller-manager", s.runControllers},
-		{"kube-scheduler", s.runScheduler},
+		{schedulerName, s.runScheduler},
 		{"the simulated kubelets", s.runKubelets},
 		{"the simulated volumes", s.runVolumes},
 	} {

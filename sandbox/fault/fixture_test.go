@@ -2,6 +2,7 @@ package fault_test
 
 import (
 	"bytes"
+	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -35,6 +36,10 @@ const nodes = 3
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(klog.Background())
+	// The tests that run beside each other mostly wait. How many labs there are at once is bounded in lab_test.go.
+	if err := flag.Set("test.parallel", "16"); err != nil { // what the command line says comes later, and counts
+		panic(err)
+	}
 	os.Exit(sandboxtest.Main(m, sandbox.Options{Nodes: nodes, Replaced: sandbox.Kinds()}))
 }
 
