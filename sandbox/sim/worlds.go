@@ -19,13 +19,14 @@ type World struct {
 // Worlds are all there are. Their shares are a hundred.
 func Worlds() []World {
 	return []World{
-		{Name: "daemonset", Kinds: []Kind{DaemonSet()}, Share: 24},
+		{Name: "daemonset", Kinds: []Kind{DaemonSet()}, Share: 20},
 		{Name: "statefulset", Kinds: []Kind{StatefulSet()}, Share: 18},
 		{Name: "replicaset", Kinds: []Kind{ReplicaSet(), ReplicationController()}, Share: 18},
 		{Name: "composite", Kinds: []Kind{CatSet()}, Share: 15},
 		{Name: "in-place", Kinds: []Kind{InPlace()}, Share: 5},
 		{Name: "cluster", Kinds: []Kind{ClusterCatSet()}, Share: 5},
 		{Name: "decorator", Kinds: []Kind{Attached()}, Share: 5},
+		{Name: "divided", Kinds: []Kind{Divided()}, Share: 4},
 		{Name: "mixed", Kinds: []Kind{Shared(DaemonSet()), Shared(ReplicaSet()), Shared(StatefulSet())}, Share: 10},
 	}
 }
