@@ -23,13 +23,14 @@ var law = map[string][]string{
 	"revision":      {},
 	"rollout":       {},
 	"queue":         {},
-	"ownership":     {"revision"},
-	"history":       {"revision", "ownership", "api"}, // a log claims its revisions by the three laws
-	"pass":          {"revision", "queue", "ownership", "history"},
+	"ownership":     {"revision", "internal"},
+	"internal":      {},
+	"history":       {"revision", "ownership", "api", "internal"}, // a log claims its revisions by the three laws
+	"pass":          {"revision", "queue", "ownership", "history", "internal"},
 	"api":           {},
 	"controllers":   {},
-	"controllers/*": {"revision", "rollout", "queue", "ownership", "history", "pass", "api"},
-	"inspect":       {"revision", "history", "ownership", "api"},
+	"controllers/*": {"revision", "rollout", "queue", "ownership", "history", "pass", "api", "internal"},
+	"inspect":       {"revision", "history", "ownership", "api", "internal"},
 	"manager":       {"controllers/*", "queue", "api"}, // its test looks at what queues the controllers have
 	"deploy":        {"api"},
 	"cli":           {"inspect", "manager", "deploy", "api"},

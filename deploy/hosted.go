@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,6 +27,12 @@ type Grant struct {
 	Related []schema.GroupResource
 	// Allow are resources that are granted although to write them is to have other rights as well; see [PowerfulError].
 	Allow []schema.GroupResource
+	// Bind are the roles that bindings among the children may refer to, Escalate those of roles and clusterroles that may hold
+	// rights which the manager does not have, which is to give it all of them. Held are the resources of RBAC for which
+	// neither is needed, because the manager has the rights that they hand out. Without any of these the error is an
+	// [*EscalationError].
+	Bind           []RoleRef
+	Escalate, Held []string
 	// Namespace, unless it is empty, is the only one in which anything is granted, Secrets and ConfigMaps that the
 	// controller names excepted. Parents and children that are in no namespace cannot be granted then.
 	Namespace string
@@ -67,7 +74,7 @@ func rolesOf[T any](o *unstructured.Unstructured, roles func(*T, Grant) ([]runti
 }
 
 // CompositeRoles returns the roles that the manager needs to run one CompositeController, bound to the manager's service
-// account. The error is a [*PowerfulError], or says which field of the controller cannot be granted.
+// account. The error is a [*PowerfulError], an [*EscalationError], or says which field of the controller cannot be granted.
 func CompositeRoles(c *v1alpha1.CompositeController, g Grant) ([]runtime.Object, error) {
 	r := newRights()
 	parent, err := r.resource(c.Spec.ParentResource.ResourceRule)
@@ -121,8 +128,8 @@ func DecoratorRoles(c *v1alpha1.DecoratorController, g Grant) ([]runtime.Object,
 			return nil, fmt.Errorf("attachments[%d]: %w", i, err)
 		}
 		r.allow(resource, "", "get", "list", "watch", "create")
-		// Nothing is adopted, so one that is left alone is never changed. Server-side apply asks, by a dry run of the change,
-		// whether one is to be recreated.
+		// Nothing is adopted, so one that is left alone is never changed. Whether one is to be recreated is asked by a dry run of
+		// the change.
 		if attachment.UpdateStrategy.EffectiveMethod() != v1alpha1.ChildUpdateOnDelete {
 			r.allow(resource, "", "patch")
 		}
@@ -156,7 +163,8 @@ func (r *rights) roles(name, controller string, g Grant) ([]runtime.Object, erro
 	if problems := validation.IsDNS1123Label(g.Namespace); g.Namespace != "" && len(problems) > 0 {
 		return nil, fmt.Errorf("namespace %q: %s", g.Namespace, problems[0])
 	}
-	if err := r.powerful(g.Allow); err != nil {
+	bound, err := r.escalation(g)
+	if err := errors.Join(r.powerful(g.Allow), err); err != nil { // all that somebody has to decide, at once
 		return nil, err
 	}
 	for _, related := range g.Related {
@@ -166,10 +174,11 @@ func (r *rights) roles(name, controller string, g Grant) ([]runtime.Object, erro
 		r.allow(related, "", toWatch...)
 	}
 	var out []runtime.Object
+	rules := append(r.rules(), bound...)
 	if g.Namespace == "" {
-		out = append(out, clusterRole(name, r.rules()), clusterRoleBinding(name))
+		out = append(out, clusterRole(name, rules), clusterRoleBinding(name))
 	} else {
-		out = append(out, role(name, g.Namespace, r.rules()), roleBinding(name, g.Namespace))
+		out = append(out, role(name, g.Namespace, rules), roleBinding(name, g.Namespace))
 	}
 	credentials, err := r.credentials()
 	if err != nil {

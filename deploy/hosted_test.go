@@ -142,7 +142,7 @@ metadata: {name: tenants}
 spec:
   parentResource: {apiVersion: ctl.example.com/v1, resource: tenants}
   childResources: [{apiVersion: rbac.authorization.k8s.io/v1, resource: rolebindings}]`,
-			grant: Grant{Allow: []schema.GroupResource{{Group: rbacv1.GroupName, Resource: "rolebindings"}}},
+			grant: Grant{Allow: rbac("rolebindings"), Held: []string{"rolebindings"}},
 			want: `
 ClusterRole cairn-composite:tenants
   tenants.ctl.example.com get list watch

@@ -68,7 +68,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	const bound, parents = 16 << 20, 1000
 	cache := history.NewCache(bound)
 	c := &single{}
-	l := history.New(history.DaemonSet(), history.Options{Client: c, Indexed: true, Cache: cache})
+	l := history.New(history.DaemonSet(), history.Options{Client: c, Cache: cache})
 	look(t, l, c, 0) // whatever is made once
 	before := inUse()
 	for n := range parents {

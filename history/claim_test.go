@@ -123,7 +123,7 @@ func TestClaimErrors(t *testing.T) {
 		"list":  {fail("list", boom), "boom"},
 		"get":   {fail("get", boom), "boom"},
 		"patch": {fail("patch", boom), "claim the revisions of DaemonSet default/agent"},
-		"race":  {fail("patch", apierrors.NewConflict(revisions, "x", errors.New("changed"))), ""},
+		"race":  {fail("patch", apierrors.NewConflict(revisions, "x", errors.New("changed"))), "changed while it was being adopted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, agent("agent:1"), one(t, func(o *appsv1.ControllerRevision) { o.OwnerReferences = nil }))

@@ -69,12 +69,23 @@ func New(format Format, opts Options) *Log {
 
 // Claim returns the revisions of parent, oldest first, after adopting orphans that match selector and releasing what
 // matches no longer (ControllerRef proposal). Orphans of another kind's format are not adopted, even if the labels match.
-// The error joins all that went wrong; the caller retries the pass and acts on nothing.
+// The error joins all that went wrong; the caller retries the pass and acts on nothing. It wraps [ErrStale] if a revision
+// changed while it was being adopted or released.
 func (l *Log) Claim(ctx context.Context, parent client.Object, selector labels.Selector) ([]revision.Revision, error) {
 	var found []*appsv1.ControllerRevision
 	if err := l.candidates(ctx, parent, selector, &found); err != nil {
 		return nil, err
 	}
+	claimed, err := l.claim(ctx, parent, selector, found)
+	if err != nil {
+		return nil, err
+	}
+	return l.read(claimed), nil
+}
+
+func (l *Log) claim(
+	ctx context.Context, parent client.Object, selector labels.Selector, found []*appsv1.ControllerRevision,
+) ([]*appsv1.ControllerRevision, error) {
 	claimer := &ownership.Claimer{
 		Parent:    parent,
 		Kind:      l.Parent,
@@ -88,7 +99,26 @@ func (l *Log) Claim(ctx context.Context, parent client.Object, selector labels.S
 	if err != nil {
 		return nil, fmt.Errorf("claim the revisions of %s %s/%s: %w", l.Parent.Kind, parent.GetNamespace(), parent.GetName(), err)
 	}
-	return l.read(claimed), nil
+	if claimer.Lost {
+		// An orphan may be ours by now, if the response to an earlier adoption was lost. A revision beside it would be one too
+		// many.
+		return nil, fmt.Errorf("%w: a revision of %s %s/%s changed while it was being adopted or released",
+			ErrStale, l.Parent.Kind, parent.GetNamespace(), parent.GetName())
+	}
+	return claimed, nil
+}
+
+// adopt takes one revision that nobody owns, if the laws let parent have it. It returns nil if they do not.
+func (l *Log) adopt(ctx context.Context, parent client.Object, o *appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+	selector, err := l.Selector(parent)
+	if err != nil {
+		return nil, err
+	}
+	claimed, err := l.claim(ctx, parent, selector, []*appsv1.ControllerRevision{o})
+	if len(claimed) == 0 || err != nil {
+		return nil, err
+	}
+	return claimed[0], nil
 }
 
 // List returns the revisions that parent owns, oldest first. It writes nothing: it is for looking at a log.

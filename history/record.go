@@ -2,10 +2,8 @@ package history
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -217,7 +215,8 @@ func (l *Log) create(
 		l.Parent.Kind, parent.GetNamespace(), parent.GetName(), maxProbes)
 }
 
-// readBack looks at the object that has the name we want. It returns nil if that is somebody else's.
+// readBack looks at the object that has the name we want. It returns nil if that is somebody else's. One that is nobody's and
+// holds the very snapshot is adopted, as if it had been seen before: it is no reason to raise the collision count.
 func (l *Log) readBack(ctx context.Context, parent client.Object, v *Verdict, name string) (*revision.Revision, error) {
 	var o appsv1.ControllerRevision
 	err := l.opts.Live.Get(ctx, types.NamespacedName{Namespace: parent.GetNamespace(), Name: name}, &o)
@@ -227,10 +226,17 @@ func (l *Log) readBack(ctx context.Context, parent client.Object, v *Verdict, na
 	if err != nil {
 		return nil, fmt.Errorf("read back revision %s: %w", name, err)
 	}
-	ref := metav1.GetControllerOfNoCopy(&o)
 	r := l.revision(&o)
-	mine := ref != nil && ref.UID == parent.GetUID() && !r.Deleting
-	if !mine || r.Snapshot == nil || revision.Compare(v.Snapshot, r.Snapshot) == revision.RuleNone {
+	if r.Deleting || r.Snapshot == nil || revision.Compare(v.Snapshot, r.Snapshot) == revision.RuleNone {
+		return nil, nil
+	}
+	if ref := metav1.GetControllerOfNoCopy(&o); ref == nil {
+		adopted, err := l.adopt(ctx, parent, &o)
+		if adopted == nil || err != nil {
+			return nil, err
+		}
+		o, r = *adopted, l.revision(adopted)
+	} else if ref.UID != parent.GetUID() {
 		return nil, nil
 	}
 	// The cache has not shown it yet, or we would not have tried to create it. Wait for it before the next pass.
@@ -250,61 +256,21 @@ func (l *Log) object(parent client.Object, v *Verdict, count *int32) *appsv1.Con
 	labels := map[string]string{}
 	maps.Copy(labels, l.Labels(parent))
 	labels[l.HashLabel] = hash
-	annotations := map[string]string{}
+	var copied map[string]string
 	if l.Annotations != nil {
-		maps.Copy(annotations, l.Annotations(parent))
+		copied = l.Annotations(parent)
 	}
-	maps.Copy(annotations, stampAnnotations(v.Stamp))
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            name,
 			Namespace:       parent.GetNamespace(),
 			Labels:          labels,
-			Annotations:     annotations,
+			Annotations:     annotations(copied, v.Stamp),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(parent, l.Parent)},
 		},
 		Data:     runtime.RawExtension{Raw: v.Snapshot.Data()},
 		Revision: v.Number,
 	}
-}
-
-func stampAnnotations(s revision.Stamp) map[string]string {
-	return map[string]string{
-		ParentUIDAnnotation:        string(s.ParentUID),
-		ParentGenerationAnnotation: strconv.FormatInt(s.Generation, 10),
-	}
-}
-
-// change is what one patch of a revision alters. Zero fields stay as they are. Data is not among them (H4).
-type change struct {
-	number int64
-	stamp  revision.Stamp
-	label  string
-}
-
-// patch alters exactly the revision that was read, and fails with a conflict if it changed since.
-func (l *Log) patch(ctx context.Context, parent client.Object, r revision.Revision, c change) (revision.Revision, error) {
-	metadata := map[string]any{"uid": r.UID, "resourceVersion": r.ResourceVersion}
-	body := map[string]any{"metadata": metadata}
-	if c.number != 0 && c.number != r.Number {
-		body["revision"] = c.number
-	}
-	if c.stamp != (revision.Stamp{}) {
-		metadata["annotations"] = stampAnnotations(c.stamp)
-	}
-	if c.label != "" {
-		metadata["labels"] = map[string]string{l.HashLabel: c.label}
-	}
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return revision.Revision{}, err
-	}
-	o := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: parent.GetNamespace(), Name: r.Name}}
-	if err := l.opts.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, raw)); err != nil {
-		return revision.Revision{}, fmt.Errorf("change revision %s: %w", r.Name, err)
-	}
-	l.opts.Wrote(parent.GetUID(), o)
-	return l.revision(o), nil
 }
 
 // tooLarge reports whether the API server, or the store behind it, refused an object for its size. The store's refusal

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -27,8 +28,8 @@ type Verdict struct {
 	Refused []error
 }
 
-// ErrStale is [ownership.ErrStale], by its old name: the parent that was read is older than the log, or than the API server. The
-// caller drops the pass and reads again; its cache will catch up.
+// ErrStale says that what was read, the parent or its log, is older than what the API server has. The caller drops the pass
+// and reads again; its cache will catch up. It is [ownership.ErrStale] under another name.
 var ErrStale = ownership.ErrStale
 
 // Resolve finds the revision that is equivalent to parent among entries, as returned by [Log.Claim]. It writes nothing.
@@ -116,7 +117,7 @@ func (l *Log) ask(ctx context.Context, parent client.Object, r revision.Revision
 	if err != nil {
 		return false, fmt.Errorf("ask whether revision %s equals its parent: %w", r.Name, err)
 	}
-	out := ownership.Blank(parent)
+	out := anyobject.Blank(parent)
 	err = l.opts.Client.Patch(ctx, out, client.RawPatch(types.JSONPatchType, patch), client.DryRunAll)
 	switch {
 	case apierrors.IsConflict(err):

@@ -122,7 +122,7 @@ func TestTakenNameIsLetGo(t *testing.T) {
 			return nil
 		}
 		o := s.stored()[hidden.Name]
-		o.OwnerReferences = nil
+		o.OwnerReferences, o.Labels["app"] = nil, "other"
 		return s.Raw.Update(t.Context(), o)
 	}
 	_, recorded, err := pass(t.Context(), log, s.parent())

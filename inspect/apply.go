@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/internal/anyobject"
 )
 
 // This file carries a plan out. It is the only place in this package that writes.
@@ -95,7 +95,7 @@ func (i *Inspector) patch(ctx context.Context, u *Undo, dryRun bool) (client.Obj
 	if dryRun {
 		opts = append(opts, client.DryRunAll)
 	}
-	out := ownership.Blank(u.live)
+	out := anyobject.Blank(u.live)
 	return out, i.client.Patch(ctx, out, client.RawPatch(types.JSONPatchType, u.Patch), opts...)
 }
 

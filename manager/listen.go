@@ -23,10 +23,11 @@ import (
 // headerTimeout bounds how long a client may take to send a request.
 const headerTimeout = 10 * time.Second
 
-// listen adds the two servers. A port that is taken is an error here, before anything else starts.
-func listen(ctx context.Context, mgr ctrl.Manager, o Options) error {
+// listen adds the servers. A port that is taken is an error here, before anything else starts. The manager is ready when
+// its caches are filled and nothing else stands in the way.
+func listen(ctx context.Context, mgr ctrl.Manager, o Options, ready []func() error) error {
 	probes := http.NewServeMux()
-	for path, checker := range map[string]healthz.Checker{"/healthz": healthz.Ping, "/readyz": synced(mgr.GetCache())} {
+	for path, checker := range map[string]healthz.Checker{"/healthz": healthz.Ping, "/readyz": readiness(mgr.GetCache(), ready)} {
 		handler := http.StripPrefix(path, &healthz.Handler{Checks: map[string]healthz.Checker{path[1:]: checker}})
 		probes.Handle(path, handler)
 		probes.Handle(path+"/", handler)
@@ -67,14 +68,19 @@ func serve(ctx context.Context, mgr ctrl.Manager, o Options, what, address strin
 	})
 }
 
-// synced is ready once the caches hold what the API server has: a manager that waits for leadership is ready to take
-// over, one that cannot list is not.
-func synced(c cache.Cache) healthz.Checker {
+// readiness asks whether the caches hold what the API server has, and whatever else there is to ask: a manager that waits
+// for leadership is ready to take over, one that cannot list, or never lead, is not.
+func readiness(c cache.Cache, others []func() error) healthz.Checker {
 	return func(req *http.Request) error {
 		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
 		defer cancel()
 		if !c.WaitForCacheSync(ctx) {
 			return errors.New("the caches are not filled yet")
+		}
+		for _, other := range others {
+			if err := other(); err != nil {
+				return err
+			}
 		}
 		return nil
 	}

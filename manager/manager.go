@@ -78,12 +78,17 @@ type Options struct {
 	// LeaderElectionNamespace; an empty namespace means the one the process runs in.
 	LeaderElect                               bool
 	LeaderElectionNamespace, LeaderElectionID string
+	// LeaseDuration is for how long a lease holds that is not renewed, in whole seconds. A leader tries every RetryPeriod,
+	// and stops when it has not succeeded for RenewDeadline. Zero means [DefaultLeaseDuration] and so on.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// MetricsBindAddress, HealthProbeBindAddress and PprofBindAddress are host:port; port 0 picks a free one, which
 	// the log tells, and [Off] or nothing listens nowhere.
 	MetricsBindAddress, HealthProbeBindAddress, PprofBindAddress string
 	// Namespace, unless it is empty, is the only one that is looked at. Parents and children that are in no namespace cannot
 	// be looked at then.
 	Namespace string
+	// AllowVersionSkew starts controllers on an API server that is too new for them, or too old, as [SkewError] says.
+	AllowVersionSkew bool
 	// Logger gets structured logs. The zero value discards them.
 	Logger logr.Logger
 }
@@ -98,7 +103,11 @@ const drain = 900 * time.Millisecond
 // cluster cannot be reached, if a port is taken, or if leadership is lost; the caller exits and is started again.
 func Run(ctx context.Context, o Options) error {
 	mgr, err := New(ctx, o)
-	if err != nil {
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return nil // it was told to stop before it had started
+	default:
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -107,8 +116,10 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// New returns a manager with the controllers added, not started yet. Errors are as for [Run].
+// New returns a manager with the controllers added, not started yet. Errors are as for [Run]. With leader election the
+// manager's clients write only while the lease is known to be its own, and it ends with a [*LostError] when it is not.
 func New(ctx context.Context, o Options) (ctrl.Manager, error) {
+	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
@@ -116,25 +127,19 @@ func New(ctx context.Context, o Options) (ctrl.Manager, error) {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), metacontroller.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(o.Config, ctrl.Options{
-		Scheme: scheme,
-		Logger: o.Logger,
-		Cache:  o.cache(),
-		// listen serves both.
-		Metrics:                       server.Options{BindAddress: Off},
-		HealthProbeBindAddress:        Off,
-		LeaderElection:                o.LeaderElect,
-		LeaderElectionID:              o.LeaderElectionID,
-		LeaderElectionNamespace:       o.LeaderElectionNamespace,
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       new(drain),
-		// Controllers of one name run several times in one process in tests and in the sandbox.
-		Controller: config.Controller{SkipNameValidation: new(true)},
-	})
+	versions, err := o.fit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mgr, ready, err := o.bare(scheme)
+	if err == nil {
+		ready = append(ready, versions.ready)
+		err = mgr.Add(versions)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start a manager: %w", err)
 	}
-	if err := listen(ctx, mgr, o); err != nil {
+	if err := listen(ctx, mgr, o, ready); err != nil {
 		return nil, err
 	}
 	for _, name := range o.Controllers {
@@ -143,6 +148,44 @@ func New(ctx context.Context, o Options) (ctrl.Manager, error) {
 		}
 	}
 	return mgr, nil
+}
+
+// bare returns a manager without controllers, and what else has to be well for it to be ready.
+func (o Options) bare(scheme *runtime.Scheme) (ctrl.Manager, []func() error, error) {
+	options := ctrl.Options{
+		Scheme: scheme,
+		Logger: o.Logger,
+		Cache:  o.cache(),
+		// listen serves both.
+		Metrics:                       server.Options{BindAddress: Off},
+		HealthProbeBindAddress:        Off,
+		LeaderElection:                o.LeaderElect,
+		LeaderElectionID:              o.LeaderElectionID,
+		LeaseDuration:                 &o.LeaseDuration,
+		RenewDeadline:                 &o.RenewDeadline,
+		RetryPeriod:                   &o.RetryPeriod,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       new(drain),
+		// Controllers of one name run several times in one process in tests and in the sandbox.
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	}
+	if !o.LeaderElect {
+		mgr, err := ctrl.NewManager(o.Config, options)
+		return mgr, nil, err
+	}
+	t, lock, err := o.elect()
+	if err != nil {
+		return nil, nil, err
+	}
+	options.LeaderElectionResourceLockInterface = lock
+	cfg := rest.CopyConfig(o.Config)
+	cfg.Wrap(t.guard)
+	mgr, err := ctrl.NewManager(cfg, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	lock.events.use(mgr, t.identity)
+	return mgr, []func() error{t.ready}, mgr.Add(t)
 }
 
 // Add adds the controller of that name to a manager that somebody else made. Of o it takes Workers and AskServer. It
@@ -180,8 +223,14 @@ func (o Options) validate() error {
 			return unknown(name)
 		}
 	}
-	if o.LeaderElect && o.LeaderElectionID == "" {
+	switch {
+	case !o.LeaderElect:
+		return nil
+	case o.LeaderElectionID == "":
 		return errors.New("leader election needs the name of a lease")
+	case o.LeaderElectionNamespace == "":
+		return errors.New("leader election needs the namespace of the lease: this process does not run in a pod, which would say it")
+	default:
+		return o.CheckTimes()
 	}
-	return nil
 }

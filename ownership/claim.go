@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/cairn-dev/cairn/internal/anyobject"
 )
 
 // This file carries the laws out: it adopts, releases and filters.
@@ -67,14 +69,14 @@ func Claim[T client.Object](ctx context.Context, c *Claimer, children []T) ([]T,
 		case Adopt:
 			adopted, err := adopt(ctx, c, child)
 			if err != nil {
-				errs = append(errs, fmt.Errorf("adopt %s: %w", Describe(child), err))
+				errs = append(errs, fmt.Errorf("adopt %s: %w", anyobject.Describe(child), err))
 			} else if adopted != nil {
 				owned = append(owned, *adopted)
 			}
 		case Release:
 			kept, err := c.release(ctx, child, decision.Reason)
 			if err != nil {
-				errs = append(errs, fmt.Errorf("release %s: %w", Describe(child), err))
+				errs = append(errs, fmt.Errorf("release %s: %w", anyobject.Describe(child), err))
 			} else if kept {
 				owned = append(owned, child)
 				c.Lost = true
@@ -89,7 +91,7 @@ func Claim[T client.Object](ctx context.Context, c *Claimer, children []T) ([]T,
 func adopt[T client.Object](ctx context.Context, c *Claimer, child T) (*T, error) {
 	if c.Adoptable != nil {
 		if err := c.Adoptable(child); err != nil {
-			log.FromContext(ctx).V(1).Info("Not adopting", "child", Describe(child), "reason", err.Error())
+			log.FromContext(ctx).V(1).Info("Not adopting", "child", anyobject.Describe(child), "reason", err.Error())
 			return nil, nil
 		}
 	}
@@ -105,7 +107,7 @@ func adopt[T client.Object](ctx context.Context, c *Claimer, child T) (*T, error
 	if err != nil {
 		return nil, err
 	}
-	log.FromContext(ctx).V(1).Info("Adopted", "child", Describe(child))
+	log.FromContext(ctx).V(1).Info("Adopted", "child", anyobject.Describe(child))
 	t := adopted.(T) //nolint:forcetypeassert // Blank returns the type that it is given
 	return &t, nil
 }
@@ -132,7 +134,7 @@ func (c *Claimer) release(ctx context.Context, child client.Object, reason strin
 	case err != nil:
 		return false, err
 	}
-	log.FromContext(ctx).V(1).Info("Released", "child", Describe(child), "reason", reason)
+	log.FromContext(ctx).V(1).Info("Released", "child", anyobject.Describe(child), "reason", reason)
 	return false, nil
 }
 
@@ -163,9 +165,9 @@ func (c *Claimer) setOwners(ctx context.Context, child client.Object, refs []met
 	if err != nil {
 		return nil, err
 	}
-	out := Blank(child)
+	out := anyobject.Blank(child)
 	if err := c.Writer.Patch(ctx, out, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		log.FromContext(ctx).V(1).Info("Not written", "child", Describe(child), "error", err.Error())
+		log.FromContext(ctx).V(1).Info("Not written", "child", anyobject.Describe(child), "error", err.Error())
 		return nil, err
 	}
 	if c.Wrote != nil {

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/internal/anyobject"
 )
 
 // This file makes sure that a process that just started does not act on the past.
@@ -50,7 +52,7 @@ func (c *Confirmer) ConfirmIn(
 	live.SetGroupVersionKind(c.Children.GroupVersion().WithKind(c.Children.Kind + "List"))
 	err := c.Live.List(ctx, live, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
-		return "", fmt.Errorf("list the children of %s past the cache: %w", Describe(parent), err)
+		return "", fmt.Errorf("list the children of %s past the cache: %w", anyobject.Describe(parent), err)
 	}
 	shown := map[types.UID]client.Object{}
 	for _, child := range cached {

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/internal/anyobject"
 )
 
 // This file finds the objects that a claim has to look at: those the parent owns, and the orphans that match. The rest
@@ -48,7 +50,7 @@ func Candidates(ctx context.Context, reader client.Reader, list client.ObjectLis
 	for _, query := range queries {
 		page := list.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // a deep copy of an ObjectList
 		if err := reader.List(ctx, page, query...); err != nil {
-			return fmt.Errorf("list %s in namespace %s: %w", kindOf(list), namespace, err)
+			return fmt.Errorf("list %s in namespace %s: %w", anyobject.KindOf(list), namespace, err)
 		}
 		err := meta.EachListItem(page, func(item runtime.Object) error {
 			o := item.(client.Object) //nolint:forcetypeassert // items of an ObjectList are Objects

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -104,7 +105,7 @@ func TestCandidatesEndsAtTheFirstError(t *testing.T) {
 type overlay struct{ client.Reader }
 
 func (r overlay) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	read := ownership.Blank(o)
+	read := anyobject.Blank(o)
 	if err := r.Reader.Get(ctx, key, read, opts...); err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func TestRereadTellsAFailureFromAnObjectThatIsGone(t *testing.T) {
 func TestABlankHasANameAndAKindAndNothingElse(t *testing.T) {
 	pod := child("c", ownedBy(parent("us")))
 	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-	blank := ownership.Blank(pod)
+	blank := anyobject.Blank(pod)
 	if o, ok := blank.(*corev1.Pod); !ok || o.Name != "c" || o.Namespace != "ns" || o.Kind != "Pod" || o.APIVersion != "v1" {
 		t.Errorf("%#v", blank)
 	}
@@ -170,7 +171,7 @@ func TestABlankHasANameAndAKindAndNothingElse(t *testing.T) {
 	custom.SetKind("CatSet")
 	custom.SetName("nginx")
 	custom.SetLabels(map[string]string{"a": "b"})
-	copied, ok := ownership.Blank(&custom).(*unstructured.Unstructured)
+	copied, ok := anyobject.Blank(&custom).(*unstructured.Unstructured)
 	if !ok || copied.GetKind() != "CatSet" || copied.GetAPIVersion() != "ctl.enisoc.com/v1" || copied.GetName() != "nginx" || copied.GetLabels() != nil {
 		t.Errorf("%v", copied)
 	}

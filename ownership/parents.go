@@ -8,14 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// This file finds parents in a cache, and wakes them for their own events.
+// This file finds parents in a cache.
 
 // Parents is how the parents of one kind are found. Build it once; nothing changes it.
 type Parents struct {
@@ -75,22 +71,4 @@ func (p Parents) Select(ctx context.Context, namespace string, test func(parent 
 		return nil
 	})
 	return out
-}
-
-// ParentEvents returns a handler that wakes a parent for its own changes, and calls forget for one that is gone, so that
-// one of the same name inherits nothing (invariant X1, kubernetes#69376).
-func ParentEvents(forget func(parent types.UID)) handler.EventHandler {
-	own := &handler.EnqueueRequestForObject{}
-	return handler.Funcs{
-		CreateFunc: own.Create,
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
-				forget(e.ObjectOld.GetUID())
-			}
-			own.Update(ctx, e, q)
-		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			forget(e.Object.GetUID())
-		},
-	}
 }

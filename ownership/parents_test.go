@@ -3,19 +3,13 @@ package ownership_test
 // Finding parents in a cache, and what a parent's own events do.
 
 import (
-	"context"
 	"errors"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/ownership"
 )
@@ -87,39 +81,4 @@ func TestParents(t *testing.T) {
 			t.Error(got)
 		}
 	})
-}
-
-// A parent's own events wake it, but for its end. One that is gone, or replaced, is forgotten (X1).
-func TestParentEvents(t *testing.T) {
-	later := parent("one", withUID("later"))
-	for name, c := range map[string]struct {
-		run              func(context.Context, handler.EventHandler, workqueue.TypedRateLimitingInterface[reconcile.Request])
-		woken, forgotten []string
-	}{
-		"made": {func(ctx context.Context, h handler.EventHandler, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			h.Create(ctx, event.CreateEvent{Object: parent("one")}, q)
-		}, []string{"ns/one"}, nil},
-		"changed": {func(ctx context.Context, h handler.EventHandler, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			h.Update(ctx, event.UpdateEvent{ObjectOld: parent("one"), ObjectNew: parent("one")}, q)
-		}, []string{"ns/one"}, nil},
-		"replaced": {func(ctx context.Context, h handler.EventHandler, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			h.Update(ctx, event.UpdateEvent{ObjectOld: parent("one"), ObjectNew: later}, q)
-		}, []string{"ns/one"}, []string{"uid-one"}},
-		"gone": {func(ctx context.Context, h handler.EventHandler, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			h.Delete(ctx, event.DeleteEvent{Object: parent("one")}, q)
-		}, nil, []string{"uid-one"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-			defer q.ShutDown()
-			var forgotten, woken []string
-			c.run(t.Context(), ownership.ParentEvents(func(uid types.UID) { forgotten = append(forgotten, string(uid)) }), q)
-			for q.Len() > 0 {
-				req, _ := q.Get()
-				woken = append(woken, req.String())
-			}
-			want(t, "woken", woken, c.woken...)
-			want(t, "forgotten", forgotten, c.forgotten...)
-		})
-	}
 }

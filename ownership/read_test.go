@@ -3,9 +3,7 @@ package ownership_test
 // Reading a parent such that it shows our own writes: events come between a read and the next question.
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -86,57 +84,4 @@ func TestReadAsksAboutTheParentThatIsRead(t *testing.T) {
 	if want := "the cache of daemonsets.apps has not reached resource version 15"; err != nil || unseen != want {
 		t.Errorf("unseen is %q, error %v, want %q", unseen, err, want)
 	}
-}
-
-// TestUnedited (docs/design/2026-11-22-edited-while-acting.md): what the cache shows of a parent while a pass about it goes on.
-func TestUnedited(t *testing.T) {
-	at := func(generation int64, changes ...option) *appsv1.DaemonSet {
-		p := parent("one", changes...)
-		p.Generation = generation
-		return p
-	}
-	boom := errors.New("boom")
-	for name, c := range map[string]struct {
-		shown *appsv1.DaemonSet // nil is none
-		err   error
-		want  error
-	}{
-		"the same":              {shown: at(3)},
-		"its status is written": {shown: at(3, version("99"))},
-		"the cache is behind":   {shown: at(2)},
-		"edited":                {shown: at(4), want: ownership.ErrStale},
-		"going":                 {shown: at(3, deleting), want: ownership.ErrGone},
-		"gone":                  {want: ownership.ErrGone},
-		"replaced":              {shown: at(3, withUID("other")), want: ownership.ErrGone},
-		"not to be read":        {err: boom},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cache := shows{c.shown, c.err}
-			if err := ownership.Unedited(t.Context(), cache, at(3))(); !errors.Is(err, c.want) || c.want == nil && err != nil ||
-				ownership.Superseded(err) != (c.want != nil) {
-				t.Errorf("%v, want %v", err, c.want)
-			}
-		})
-	}
-	if err := ownership.Unedited(t.Context(), shows{at(4, deleting), nil}, at(4, deleting))(); err != nil {
-		t.Error("a pass about a parent that is going:", err)
-	}
-}
-
-// shows is a cache of one DaemonSet, or of none.
-type shows struct {
-	parent *appsv1.DaemonSet
-	err    error
-}
-
-func (s shows) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	if s.err != nil || s.parent == nil {
-		return cmp.Or(s.err, error(apierrors.NewNotFound(daemonSets, key.Name)))
-	}
-	*into.(*appsv1.DaemonSet) = *s.parent
-	return nil
-}
-
-func (shows) List(context.Context, client.ObjectList, ...client.ListOption) error {
-	panic("nothing is listed")
 }

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/internal/anyobject"
 )
 
 // This file creates and deletes children so that a lost response makes no second child, and so that nothing but the
@@ -45,7 +47,7 @@ const (
 // controls and that is not being deleted; anything else is [Taken]. An error is the API server's, wrapped only if the
 // read back failed: the caller retries the pass, and decides by apierrors whether the rest of a batch is worth trying.
 func (w Writer) Create(ctx context.Context, parent, child client.Object, wanted func(found client.Object) bool) (Creation, error) {
-	found := Blank(child)
+	found := anyobject.Blank(child)
 	err := w.Client.Create(ctx, child)
 	if err == nil {
 		w.Ledger.Wrote(parent.GetUID(), w.Resource, child)
@@ -56,10 +58,10 @@ func (w Writer) Create(ctx context.Context, parent, child client.Object, wanted 
 	}
 	err = w.Live.Get(ctx, client.ObjectKeyFromObject(child), found)
 	if apierrors.IsNotFound(err) {
-		return 0, fmt.Errorf("create %s: it existed and is gone again: %w", Describe(child), err)
+		return 0, fmt.Errorf("create %s: it existed and is gone again: %w", anyobject.Describe(child), err)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read back %s: %w", Describe(child), err)
+		return 0, fmt.Errorf("read back %s: %w", anyobject.Describe(child), err)
 	}
 	if !metav1.IsControlledBy(found, parent) || found.GetDeletionTimestamp() != nil || !wanted(found) {
 		return Taken, nil
@@ -74,7 +76,7 @@ func (w Writer) Create(ctx context.Context, parent, child client.Object, wanted 
 func (w Writer) Delete(ctx context.Context, parent, child client.Object, opts ...client.DeleteOption) (bool, error) {
 	uid, version := child.GetUID(), child.GetResourceVersion()
 	opts = append([]client.DeleteOption{client.Preconditions{UID: &uid, ResourceVersion: &version}}, opts...)
-	err := w.Client.Delete(ctx, Blank(child), opts...)
+	err := w.Client.Delete(ctx, anyobject.Blank(child), opts...)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return false, nil

@@ -3,11 +3,9 @@ package ownership_test
 // Creating and deleting children: what a lost response, another manager or a stranger of the same name may not do.
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -131,61 +129,5 @@ func TestDeleteThatFails(t *testing.T) {
 	}
 	if why := ledger.Unseen("uid-web"); why != "" {
 		t.Error(why)
-	}
-}
-
-func TestSlowStart(t *testing.T) {
-	for name, c := range map[string]struct{ fails, done int }{
-		"the first fails":                      {1, 1},
-		"the second fails, the third is begun": {2, 3},
-		"one of the third batch fails":         {5, 7},
-		"none fails":                           {0, 20},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var done atomic.Int32
-			items := make([]int, 20)
-			for i := range items {
-				items[i] = i + 1
-			}
-			err := ownership.SlowStart(items, nil, func(i int) error {
-				done.Add(1)
-				if i == c.fails {
-					return context.Canceled
-				}
-				return nil
-			})
-			if int(done.Load()) != c.done || errors.Is(err, context.Canceled) != (c.fails > 0) {
-				t.Errorf("%d done, %v", done.Load(), err)
-			}
-		})
-	}
-}
-
-// Between batches it asks whether to go on.
-func TestSlowStartStops(t *testing.T) {
-	for asks, want := range []int{1, 3, 7, 10} { // done when the answer changes after so many
-		done, asked := atomic.Int32{}, 0
-		err := ownership.SlowStart(make([]int, 10), func() error {
-			if asked++; asked > asks {
-				return ownership.ErrStale
-			}
-			return nil
-		}, func(int) error {
-			done.Add(1)
-			return nil
-		})
-		if int(done.Load()) != want || ownership.Superseded(err) != (want < 10) {
-			t.Errorf("%d times yes: %d done, %v", asks, done.Load(), err)
-		}
-	}
-}
-
-func TestEachJoinsErrors(t *testing.T) {
-	err := ownership.Each([]error{context.Canceled, nil, context.DeadlineExceeded}, func(err error) error { return err })
-	if !errors.Is(err, context.Canceled) || !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
-	}
-	if err := ownership.Each(nil, func(int) error { return context.Canceled }); err != nil {
-		t.Error(err)
 	}
 }

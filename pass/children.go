@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -113,7 +114,7 @@ func (ch *Children[C]) Patch(ctx context.Context, p *Pass, read C, metadata map[
 	if err != nil {
 		return none, err
 	}
-	out := ownership.Blank(read).(C) //nolint:forcetypeassert // Blank returns the type that it is given
+	out := anyobject.Blank(read).(C) //nolint:forcetypeassert // Blank returns the type that it is given
 	if err := ch.Client.Patch(ctx, out, client.RawPatch(types.MergePatchType, raw)); err != nil {
 		return none, err
 	}

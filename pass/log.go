@@ -28,11 +28,13 @@ var RevisionResource = schema.GroupResource{Group: appsv1.GroupName, Resource: "
 // NewLog returns the revision log of a controller's parents. [RevisionResource] must be among the resources of its ledger, and
 // indexed by [ownership.ControllerIndex]. askServer is that of [history.Options].
 func NewLog(c *Controller, f history.Format, askServer bool) *history.Log {
-	return history.New(f, history.Options{
+	out := history.New(f, history.Options{
 		Client: c.Client, Live: c.Live, Indexed: true, AskServer: askServer,
 		Wrote:   func(parent types.UID, o client.Object) { c.Ledger.Wrote(parent, RevisionResource, o) },
 		Deleted: func(parent types.UID, o client.Object) { c.Ledger.Deleted(parent, RevisionResource, o) },
 	})
+	c.OnForget(out.Forget)
+	return out
 }
 
 // defaultLimit is how many revisions are kept where the spec does not say (apps/v1; the API server fills it in).
@@ -57,6 +59,8 @@ type Recorded struct {
 	// keep is the revision that is not truncated whatever happens; unsure says that there are duplicates nobody looked at.
 	keep   revision.Revision
 	unsure bool
+	// full says why there is no number for a revision after Update, nil if there is one.
+	full error
 }
 
 // Record finds the revision that the spec asks for among entries, as [history.Log.Claim] returned them, and records it if
@@ -70,18 +74,18 @@ func Record(
 ) (*Recorded, error) {
 	out := &Recorded{Entries: entries, Collisions: collisions}
 	verdict, err := l.Resolve(ctx, p.Parent, entries)
-	if verdict != nil && verdict.Resolution != nil {
+	if verdict != nil {
 		out.Snapshot, out.Undecodable, out.unsure = verdict.Snapshot, verdict.Undecodable, len(verdict.Duplicates) > 0
+		out.full = verdict.Full
 		for _, refused := range verdict.Refused {
 			p.Warn(nil, "RestoreRefused", "Resolve", "%v", refused)
 		}
 		if verdict.Update != nil {
 			out.keep = *verdict.Update
 		}
-	} else if err != nil {
-		out.unsure = true
 	}
 	if err != nil {
+		out.unsure = true
 		return out.failed(p, err)
 	}
 	recorded, err := l.Record(ctx, p.Parent, verdict, collisions, relabel)
@@ -113,19 +117,25 @@ func (r *Recorded) failed(p *Pass, err error) (*Recorded, error) {
 }
 
 func (r *Recorded) reason() string {
-	if _, ok := errors.AsType[*history.TooLargeError](r.Failed); ok {
+	_, large := errors.AsType[*history.TooLargeError](r.Failed)
+	_, full := errors.AsType[*revision.NumberError](r.Failed)
+	switch {
+	case large:
 		return "SnapshotTooLarge"
+	case full:
+		return "HistoryFull"
+	default:
+		return "RecordFailed"
 	}
-	return "RecordFailed"
 }
 
 // Retry returns the error with which a pass ends that could not record, nil if another try alone cannot help: a snapshot that
-// is too large takes an edit.
+// is too large takes an edit, and a log without a number that is left takes an edit of a revision.
 func (r *Recorded) Retry() error {
-	if _, ok := errors.AsType[*history.TooLargeError](r.Failed); ok {
-		return nil
+	if r.Failed != nil && r.reason() == "RecordFailed" {
+		return r.Failed
 	}
-	return r.Failed
+	return nil
 }
 
 // Healthy returns the condition [HistoryHealthy] as it is to be. It is of no use as long as it is True and was never there:
@@ -135,6 +145,8 @@ func (r *Recorded) Healthy(limit *int32) metav1.Condition {
 	switch {
 	case r.Failed != nil:
 		c.Reason, c.Message = r.reason(), r.Failed.Error()
+	case r.full != nil:
+		c.Reason, c.Message = "HistoryFull", r.full.Error()
 	case len(r.Undecodable) > 0:
 		c.Reason = "RevisionUnreadable"
 		c.Message = fmt.Sprintf("%v; it is kept and ignored; delete it if nobody needs it", r.Undecodable[0].Err)

@@ -107,7 +107,7 @@ func (s *Sandbox) newControllerContext(ctx context.Context, root *rest.Config) (
 		flags.AddFlagSet(set)
 	}
 	args := []string{
-		"--kubeconfig=" + s.kubeconfig,
+		"--kubeconfig=" + s.file.path,
 		"--controllers=*",
 		"--secure-port=0",
 		"--leader-elect=false",

@@ -171,7 +171,11 @@ func TestKubeconfigOfOtherClustersIsLeftAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
 	cfg := &rest.Config{Host: "https://127.0.0.1:1"}
 	for range 2 { // one of ours is replaced
-		if err := writeKubeconfig(path, cfg); err != nil {
+		f, err := takeKubeconfig(path, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.release(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -181,7 +185,7 @@ func TestKubeconfigOfOtherClustersIsLeftAlone(t *testing.T) {
 		"a shopping list",
 	} {
 		write(t, path, foreign)
-		if err := writeKubeconfig(path, cfg); !errors.Is(err, ErrKubeconfig) {
+		if _, err := takeKubeconfig(path, cfg); !errors.Is(err, ErrKubeconfig) {
 			t.Errorf("over %q: error %v, want ErrKubeconfig", foreign, err)
 		}
 		if got, err := os.ReadFile(path); err != nil || string(got) != foreign {

@@ -32,7 +32,7 @@ const (
 func (s *Sandbox) Config() *rest.Config { return rest.CopyConfig(s.admin) }
 
 // Kubeconfig returns the path of the kubeconfig file. It holds the administrator's credentials.
-func (s *Sandbox) Kubeconfig() string { return s.kubeconfig }
+func (s *Sandbox) Kubeconfig() string { return s.file.path }
 
 // ConfigFor returns a configuration that authenticates, by client certificate, as user with the given groups. The user
 // needs not exist and has no right but those that RBAC bindings give to its name, its groups and system:authenticated.
@@ -87,15 +87,9 @@ func (s *Sandbox) controllerConfig(name string) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// writeKubeconfig writes the file for cfg at path, with mode 0600.
-func writeKubeconfig(path string, cfg *rest.Config) error {
-	if err := mayOverwrite(path); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("%w: %w", ErrKubeconfig, err)
-	}
-	content, err := clientcmd.Write(clientcmdapi.Config{
+// kubeconfigOf returns what a file for cfg holds.
+func kubeconfigOf(cfg *rest.Config) ([]byte, error) {
+	return clientcmd.Write(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{contextName: {
 			Server:                   cfg.Host,
 			CertificateAuthorityData: cfg.CAData,
@@ -107,19 +101,16 @@ func writeKubeconfig(path string, cfg *rest.Config) error {
 		Contexts:       map[string]*clientcmdapi.Context{contextName: {Cluster: contextName, AuthInfo: contextName}},
 		CurrentContext: contextName,
 	})
-	if err != nil {
-		return err
-	}
-	if err := writeSecret(path, content); err != nil {
-		return fmt.Errorf("%w: %w; choose a path that this user can write", ErrKubeconfig, err)
-	}
-	return nil
 }
 
 // privateKubeconfig writes cfg to a file in the data directory, for a component that reads nothing else.
 func (s *Sandbox) privateKubeconfig(name string, cfg *rest.Config) (string, error) {
 	path := filepath.Join(s.data.pki(), name+".kubeconfig")
-	return path, writeKubeconfig(path, cfg)
+	content, err := kubeconfigOf(cfg)
+	if err != nil {
+		return "", err
+	}
+	return path, writeSecret(path, content)
 }
 
 // mayOverwrite protects the credentials of other clusters: only a file that describes nothing but a sandbox is replaced.

@@ -23,15 +23,16 @@ const pollInterval = 20 * time.Millisecond
 
 // Sandbox is a running control plane with simulated nodes. Its methods may be called from several goroutines.
 type Sandbox struct {
-	options    Options
-	data       *dataDir
-	pki        *pki
-	addr       string // host:port of the API server
-	admin      *rest.Config
-	kubeconfig string
-	etcd       *etcdServer
-	closeLog   func() error
+	options  Options
+	data     *dataDir
+	pki      *pki
+	addr     string // host:port of the API server
+	admin    *rest.Config
+	file     *kubeconfigFile
+	etcd     *etcdServer
+	closeLog func() error
 
+	// mu also guards what is written to data and file, for Abandon.
 	mu       sync.Mutex
 	stopping bool
 	api      *component
@@ -112,9 +113,13 @@ func Start(lifetime context.Context, o Options) (_ *Sandbox, err error) {
 
 // open does all that can be refused before anything runs: the data directory, the port, the files.
 func (s *Sandbox) open(ctx context.Context) (_ *trackedListener, err error) {
-	if s.data, err = openDataDir(s.options.DataDir); err != nil {
+	data, err := openDataDir(s.options.DataDir)
+	if err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	s.data = data
+	s.mu.Unlock()
 	if err := s.openLog(); err != nil {
 		return nil, err
 	}
@@ -126,20 +131,28 @@ func (s *Sandbox) open(ctx context.Context) (_ *trackedListener, err error) {
 		return nil, err
 	}
 	s.addr = listener.Addr().String()
-	if s.admin, err = s.ConfigFor(adminUser, mastersName); err == nil {
-		s.admin.UserAgent = ""
-		s.kubeconfig = s.options.Kubeconfig
-		if s.kubeconfig == "" {
-			s.kubeconfig = s.data.kubeconfig()
-		}
-		err = writeKubeconfig(s.kubeconfig, s.admin)
-	}
-	if err != nil {
-		s.kubeconfig = "" // not ours to remove
+	if err := s.writeKubeconfig(); err != nil {
 		_ = listener.Close()
 		return nil, err
 	}
 	return listener, nil
+}
+
+// writeKubeconfig makes the administrator's credentials, and writes them to the file that users read.
+func (s *Sandbox) writeKubeconfig() (err error) {
+	if s.admin, err = s.ConfigFor(adminUser, mastersName); err != nil {
+		return err
+	}
+	s.admin.UserAgent = ""
+	path := s.options.Kubeconfig
+	if path == "" {
+		path = s.data.kubeconfig()
+	}
+	file, err := takeKubeconfig(path, s.admin)
+	s.mu.Lock()
+	s.file = file
+	s.mu.Unlock()
+	return err
 }
 
 func (s *Sandbox) openLog() error {

@@ -5,8 +5,6 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"time"
 )
 
@@ -56,10 +54,11 @@ func (s *Sandbox) stop(ctx context.Context) error {
 		errs = append(errs, s.closeLog())
 	}
 	if s.data != nil {
-		if s.data.temporary && s.kubeconfig != "" {
-			if err := os.Remove(s.kubeconfig); err != nil && !errors.Is(err, os.ErrNotExist) {
-				errs = append(errs, fmt.Errorf("remove the kubeconfig: %w", err))
+		if s.file != nil {
+			if s.data.temporary {
+				errs = append(errs, s.file.remove())
 			}
+			errs = append(errs, s.file.release())
 		}
 		errs = append(errs, s.data.close())
 	}

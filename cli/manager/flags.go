@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
@@ -23,6 +24,8 @@ type flags struct {
 	askServer                           bool
 	leaderElect                         bool
 	leaderElectNamespace, leaderElectID string
+	leaseDuration, renewDeadline        time.Duration
+	retryPeriod                         time.Duration
 	metrics, probes, profiles           string
 	watchNamespace                      string
 	targets                             string
@@ -32,6 +35,7 @@ type flags struct {
 	burst                               int
 	logLevel, logFormat                 string
 	verbosity                           int
+	allowSkew                           bool
 	serverSide                          bool
 	fieldManager                        string
 }
@@ -46,6 +50,11 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several managers act")
 	fs.StringVar(&f.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the lease (default: the pod's, or "+deploy.Namespace+")")
 	fs.StringVar(&f.leaderElectID, "leader-elect-id", deploy.LeaseName, "name of the lease")
+	fs.DurationVar(&f.leaseDuration, "leader-elect-lease-duration", manager.DefaultLeaseDuration,
+		"how long others wait before they take a lease that is not renewed, in whole seconds")
+	fs.DurationVar(&f.renewDeadline, "leader-elect-renew-deadline", manager.DefaultRenewDeadline,
+		"how long a leader that cannot renew its lease goes on writing; less than the lease")
+	fs.DurationVar(&f.retryPeriod, "leader-elect-retry-period", manager.DefaultRetryPeriod, "pause between two tries to take or renew the lease")
 	// Metrics are plain HTTP and ask nobody who they are, so opening them to the network is a decision. Probes say no more
 	// than "ok", and the kubelet asks from outside the pod.
 	fs.StringVar(&f.metrics, "metrics-bind-address", "127.0.0.1:8080",
@@ -68,6 +77,8 @@ func (f *flags) add(fs *pflag.FlagSet) {
 		"composite and decorator: address, or CIDR, that a webhook may have although it is loopback or link-local; can be repeated")
 	fs.BoolVar(&f.hookAllowAPIServer, "hook-allow-api-server", false,
 		"composite and decorator: let webhooks be at the API server's own address")
+	fs.BoolVar(&f.allowSkew, "allow-version-skew", false,
+		"start controllers also on an API server that is more than one minor version newer than cairn, or older than any that is supported")
 	fs.StringVar(&f.logLevel, "log-level", "info", "error, warn, info or debug")
 	fs.IntVarP(&f.verbosity, "v", "v", 0, "more of --log-level=info; debug is 4")
 	fs.StringVar(&f.logFormat, "log-format", "text", "text or json")

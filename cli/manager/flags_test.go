@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -38,6 +40,7 @@ func TestOptions(t *testing.T) {
 			want: manager.Options{
 				Controllers: []string{"daemonset"}, AskServer: true,
 				LeaderElect: true, LeaderElectionNamespace: "cairn-system", LeaderElectionID: "cairn-manager",
+				LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 				MetricsBindAddress: "127.0.0.1:8080", HealthProbeBindAddress: ":8081", PprofBindAddress: manager.Off,
 				TargetLabelSelector: labels.Everything(),
 			},
@@ -45,19 +48,22 @@ func TestOptions(t *testing.T) {
 		"all set": {
 			args: []string{
 				"--controllers=daemonset,daemonset", "--workers=9", "--ask-server=false", "--leader-elect=false",
-				"--leader-elect-namespace=ns", "--leader-elect-id=id", "--metrics-bind-address=off", "--health-probe-bind-address=0",
+				"--leader-elect-namespace=ns", "--leader-elect-id=id", "--leader-elect-lease-duration=9s",
+				"--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=1s", "--metrics-bind-address=off", "--health-probe-bind-address=0",
 				"--pprof-bind-address=127.0.0.1:0", "--watch-namespace=team", "--target-label-selector=tier=gold",
 				"--hook-allow-address=127.0.0.1,169.254.0.0/16", "--hook-allow-address=::1", "--hook-allow-api-server",
+				"--allow-version-skew",
 			},
 			want: manager.Options{
 				Controllers: []string{"daemonset"}, Workers: 9,
 				LeaderElectionNamespace: "ns", LeaderElectionID: "id",
+				LeaseDuration: 9 * time.Second, RenewDeadline: 6 * time.Second, RetryPeriod: time.Second,
 				MetricsBindAddress: manager.Off, HealthProbeBindAddress: manager.Off, PprofBindAddress: "127.0.0.1:0",
 				Namespace: "team", TargetLabelSelector: labels.SelectorFromSet(labels.Set{"tier": "gold"}),
 				HookAllow: []netip.Prefix{
 					netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("::1/128"),
 				},
-				HookAllowAPIServers: true,
+				HookAllowAPIServers: true, AllowVersionSkew: true,
 			},
 		},
 	} {
@@ -76,6 +82,20 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// TestLeaseIsBesideThePod: without a flag the lease is in the namespace of the pod, under the name that manifests give it.
+func TestLeaseIsBesideThePod(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "metacontroller")
+	for namespace, args := range map[string][]string{
+		"metacontroller": theirs,
+		"team":           append(slices.Clone(theirs), "--leader-election-namespace=team"),
+	} {
+		got, err := parse(t, append(slices.Clone(args), "--controllers=composite")...).options()
+		if err != nil || got.LeaderElectionNamespace != namespace {
+			t.Errorf("the lease is in %q, want %q (%v)", got.LeaderElectionNamespace, namespace, err)
+		}
+	}
+}
+
 // diff compares options. Selectors are the same if they are written the same.
 func diff(want, got manager.Options) string {
 	text := cmp.Transformer("selector", func(s labels.Selector) string { return s.String() })
@@ -85,10 +105,14 @@ func diff(want, got manager.Options) string {
 // TestRefusedOptions: what is wrong is said before anything is connected to.
 func TestRefusedOptions(t *testing.T) {
 	for flag, want := range map[string]string{
-		"--hook-allow-address=localhost": "is no address and no CIDR",
-		"--hook-allow-address=10.0.0.0/": "is no address and no CIDR",
-		"--target-label-selector=a==b==": "--target-label-selector=a==b==",
-		"--pprof-bind-address=6060":      "is no host:port",
+		"--hook-allow-address=localhost":      "is no address and no CIDR",
+		"--hook-allow-address=10.0.0.0/":      "is no address and no CIDR",
+		"--target-label-selector=a==b==":      "--target-label-selector=a==b==",
+		"--pprof-bind-address=6060":           "is no host:port",
+		"--leader-elect-lease-duration=10s":   "has to be longer than what a leader waits",
+		"--leader-elect-lease-duration=15.5s": "whole seconds",
+		"--leader-elect-retry-period=9s":      "has to try more often",
+		"--leader-elect-retry-period=-1s":     "has to try more often",
 	} {
 		_, err := parse(t, "--controllers=daemonset", flag).options()
 		if env.Code(err) != env.Misused || !strings.Contains(err.Error(), want) {

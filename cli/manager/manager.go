@@ -2,9 +2,9 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -17,9 +17,6 @@ import (
 	"github.com/cairn-dev/cairn/deploy"
 	"github.com/cairn-dev/cairn/manager"
 )
-
-// podNamespaceFile holds the namespace of the pod that the process runs in.
-const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // New returns the verb.
 func New(e *env.Env) *cobra.Command {
@@ -47,6 +44,10 @@ The flags of Metacontroller are taken, too; docs/metacontroller.md says what the
 }
 
 func run(ctx context.Context, e *env.Env, f *flags, unheeded map[string]string) error {
+	if ns := *e.Cluster.Namespace; ns != "" {
+		return env.Usagef("--namespace=%[1]s means nothing here: a manager works on all namespaces, or on one with --watch-namespace=%[1]s; "+
+			"its lease is in --leader-elect-namespace", ns)
+	}
 	o, err := f.options()
 	if err != nil {
 		return err
@@ -112,7 +113,7 @@ func (f *flags) options() (manager.Options, error) {
 	if f.serverSide {
 		fieldManager = f.fieldManager
 	}
-	return manager.Options{
+	out := manager.Options{
 		Controllers:             slices.Compact(f.controllers),
 		Workers:                 f.workers,
 		AskServer:               f.askServer,
@@ -120,14 +121,22 @@ func (f *flags) options() (manager.Options, error) {
 		LeaderElect:             f.leaderElect,
 		LeaderElectionNamespace: f.namespace(),
 		LeaderElectionID:        f.leaderElectID,
+		LeaseDuration:           f.leaseDuration,
+		RenewDeadline:           f.renewDeadline,
+		RetryPeriod:             f.retryPeriod,
 		MetricsBindAddress:      metrics,
 		HealthProbeBindAddress:  probes,
 		PprofBindAddress:        profiles,
 		Namespace:               f.watchNamespace,
+		AllowVersionSkew:        f.allowSkew,
 		TargetLabelSelector:     targets,
 		HookAllow:               allow,
 		HookAllowAPIServers:     f.hookAllowAPIServer,
-	}, nil
+	}
+	if err := out.CheckTimes(); err != nil {
+		return manager.Options{}, env.Usagef("--leader-elect-lease-duration, --leader-elect-renew-deadline, --leader-elect-retry-period: %w", err)
+	}
+	return out, nil
 }
 
 // namespace is where the lease is: as the flag says, else beside the pod, else where the manifests put the manager.
@@ -135,12 +144,7 @@ func (f *flags) namespace() string {
 	if f.leaderElectNamespace != "" {
 		return f.leaderElectNamespace
 	}
-	if b, err := os.ReadFile(podNamespaceFile); err == nil {
-		if ns := strings.TrimSpace(string(b)); ns != "" {
-			return ns
-		}
-	}
-	return deploy.Namespace
+	return cmp.Or(manager.PodNamespace(), deploy.Namespace)
 }
 
 // address understands "off" and "0" for no listener, and else host:port.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
@@ -33,6 +34,7 @@ func TestMetacontrollersDefaults(t *testing.T) {
 	want := manager.Options{
 		Controllers: []string{"daemonset"}, Workers: 5, AskServer: true,
 		LeaderElectionNamespace: "cairn-system", LeaderElectionID: "metacontroller",
+		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 		MetricsBindAddress: ":9999", HealthProbeBindAddress: ":8081", PprofBindAddress: manager.Off,
 		TargetLabelSelector: labels.Everything(),
 	}

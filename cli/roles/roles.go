@@ -32,6 +32,11 @@ After an edit of the controller print and apply them again. What a customize hoo
 with --related. Resources that give more than they seem to, such as secrets, roles and webhook
 configurations, are granted with --allow only.
 
+The API server lets nobody hand out rights that they do not have. A controller that makes bindings needs each role that they
+refer to, --allow=bind:clusterroles/NAME or --allow=bind:roles/NAME; one that makes roles needs --allow=escalate:roles or
+--allow=escalate:clusterroles, which gives the manager all rights. If it has these rights anyway, say so: --allow=held:roles,
+--allow=held:rolebindings.
+
 With --namespace everything is granted in that namespace only, for a manager that runs with --watch-namespace. The roles
 that all controllers share are deploy/roles/composite.yaml and deploy/roles/decorator.yaml.`,
 		Example: `  # A controller that is in a file
@@ -54,9 +59,12 @@ that all controllers share are deploy/roles/composite.yaml and deploy/roles/deco
 	cmd.Flags().StringSliceVar(&related, "related", nil,
 		"resources that the customize hook may ask for, to be read only: nodes,deployments.apps")
 	cmd.Flags().StringSliceVar(&allow, "allow", nil,
-		"resources that the controller lists and that give more than they seem to: secrets")
+		"resources that the controller lists and that give more than they seem to: secrets; and bind:ROLES/NAME, escalate:ROLES, held:RESOURCE")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		grant := deploy.Grant{Namespace: *e.Cluster.Namespace, Related: resources(related), Allow: resources(allow)}
+		grant := deploy.Grant{Namespace: *e.Cluster.Namespace, Related: resources(related)}
+		if err := allowed(allow, &grant); err != nil {
+			return err
+		}
 		if len(files) > 0 {
 			return fromFiles(e, files, grant)
 		}
@@ -80,6 +88,47 @@ func resources(names []string) []schema.GroupResource {
 		out = append(out, schema.ParseGroupResource(name))
 	}
 	return out
+}
+
+// allowed reads the values of --allow.
+func allowed(values []string, g *deploy.Grant) error {
+	for _, value := range values {
+		what, of, special := strings.Cut(value, ":")
+		switch {
+		case !special:
+			g.Allow = append(g.Allow, schema.ParseGroupResource(value))
+		case what == "bind":
+			resource, name, ok := strings.Cut(of, "/")
+			if !ok {
+				return env.Usagef("--allow=%s names no role; --allow=bind:clusterroles/view does", value)
+			}
+			g.Bind = append(g.Bind, deploy.RoleRef{Resource: plural(resource), Name: name})
+		case what == "escalate":
+			g.Escalate = append(g.Escalate, plural(of))
+		case what == "held":
+			g.Held = append(g.Held, plural(of))
+		default:
+			return env.Usagef("--allow=%s: there is no %q; there are: bind, escalate, held", value, what)
+		}
+	}
+	return nil
+}
+
+// plural takes the names that kubectl takes for resources of RBAC.
+func plural(resource string) string {
+	resource, _, _ = strings.Cut(resource, ".")
+	if !strings.HasSuffix(resource, "s") {
+		resource += "s"
+	}
+	return resource
+}
+
+// remedies say how roles and bindings are allowed.
+var remedies = map[string]string{
+	"roles":               "--allow=escalate:roles lets the manager write any, which is to have all rights",
+	"clusterroles":        "--allow=escalate:clusterroles lets the manager write any, which is to have all rights",
+	"rolebindings":        "name each role that they refer to with --allow=bind:clusterroles/NAME or --allow=bind:roles/NAME",
+	"clusterrolebindings": "name each role that they refer to with --allow=bind:clusterroles/NAME",
 }
 
 // fromFiles prints the roles of all controllers in files. There has to be one.
@@ -135,17 +184,27 @@ func load(e *env.Env, file string) ([]*unstructured.Unstructured, error) {
 // show prints the roles of one controller.
 func show(e *env.Env, o *unstructured.Unstructured, grant deploy.Grant) error {
 	roles, err := deploy.RolesOf(o, grant)
+	if err != nil {
+		return advised(err)
+	}
+	const header = "---\n# What cairn's manager may do for %s %s, made by \"cairn roles\".\n"
+	_, err = fmt.Fprintf(e.Out, header+"%s", o.GetKind(), o.GetName(), deploy.YAML(roles))
+	return err
+}
+
+// advised adds what to do about what somebody has to decide.
+func advised(err error) error {
 	if powerful, ok := errors.AsType[*deploy.PowerfulError](err); ok {
 		var names []string
 		for _, r := range powerful.Resources {
 			names = append(names, r.String())
 		}
-		return fmt.Errorf("%w; if that is meant, add --allow=%s", err, strings.Join(names, ","))
+		err = fmt.Errorf("%w; if that is meant, add --allow=%s", err, strings.Join(names, ","))
 	}
-	if err != nil {
-		return err
+	if escalation, ok := errors.AsType[*deploy.EscalationError](err); ok {
+		for _, resource := range escalation.Resources {
+			err = fmt.Errorf("%w; for %[2]s, %[3]s, or say with --allow=held:%[2]s that the manager has these rights anyway", err, resource, remedies[resource])
+		}
 	}
-	const header = "---\n# What cairn's manager may do for %s %s, made by \"cairn roles\".\n"
-	_, err = fmt.Fprintf(e.Out, header+"%s", o.GetKind(), o.GetName(), deploy.YAML(roles))
 	return err
 }

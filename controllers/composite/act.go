@@ -10,7 +10,7 @@ import (
 // This file carries a plan out. The writes themselves are in package children.
 
 // act carries a plan out: what is to go goes, and what is to be is made, slowly at first. One of the errors it returns may be
-// [ownership.Superseded]: then the plan rests on an old read.
+// [pass.Superseded]: then the plan rests on an old read.
 func (r *reconciler) act(ctx context.Context, o *observed, d *decision) error {
 	var w children.Work
 	for _, c := range d.plan.creates {

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -61,7 +62,7 @@ func (r *reconciler) confirmParent(ctx context.Context, o *observed) error {
 	if fresh.GetGeneration() != o.parent.GetGeneration() {
 		r.ledger.Wrote(o.parent.GetUID(), r.parent.Resource.GroupResource(), fresh) // until then there is no point in asking again
 		return fmt.Errorf("%w: it shows generation %d of %s, and there is %d",
-			ownership.ErrStale, o.parent.GetGeneration(), ownership.Describe(o.parent), fresh.GetGeneration())
+			ownership.ErrStale, o.parent.GetGeneration(), anyobject.Describe(o.parent), fresh.GetGeneration())
 	}
 	o.memory.confirmed = true
 	return nil

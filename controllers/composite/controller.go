@@ -22,6 +22,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
@@ -165,7 +166,7 @@ func (r *reconciler) guarded(
 	defer func() {
 		if what := recover(); what != nil {
 			log.FromContext(ctx).Error(nil, "A pass panicked", "panic", what, "stack", string(debug.Stack()))
-			err = &faultError{Reason: "Panic", Err: fmt.Errorf("the pass over %s panicked: %v", ownership.Describe(parent), what)}
+			err = &faultError{Reason: "Panic", Err: fmt.Errorf("the pass over %s panicked: %v", anyobject.Describe(parent), what)}
 		}
 	}()
 	return r.pass(ctx, parent, m, resync)

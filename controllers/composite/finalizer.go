@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -68,15 +69,15 @@ func (r *reconciler) writeFinalizers(ctx context.Context, parent *unstructured.U
 	if err != nil {
 		return err
 	}
-	out := ownership.Blank(parent)
+	out := anyobject.Blank(parent)
 	err = r.client.Patch(ctx, out, client.RawPatch(types.MergePatchType, body))
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%s: %w", ownership.Describe(parent), ownership.ErrGone)
+		return fmt.Errorf("%s: %w", anyobject.Describe(parent), ownership.ErrGone)
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%w: %w", ownership.ErrStale, err)
 	case err != nil:
-		return fmt.Errorf("write the finalizer of %s: %w", ownership.Describe(parent), err)
+		return fmt.Errorf("write the finalizer of %s: %w", anyobject.Describe(parent), err)
 	}
 	r.ledger.Wrote(parent.GetUID(), r.parent.Resource.GroupResource(), out)
 	return nil

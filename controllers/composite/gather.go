@@ -15,6 +15,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -88,7 +89,7 @@ func (r *reconciler) gatherKind(ctx context.Context, o *observed, kind host.Reso
 	}
 	claimed, err := ownership.Claim(ctx, claimer, candidates)
 	if err != nil {
-		return fmt.Errorf("claim the %s of %s: %w", kind.Resource.Resource, ownership.Describe(o.parent), err)
+		return fmt.Errorf("claim the %s of %s: %w", kind.Resource.Resource, anyobject.Describe(o.parent), err)
 	}
 	if claimer.Lost {
 		return fmt.Errorf("%w: one of the %s changed while it was being adopted or released", ownership.ErrStale, kind.Resource.Resource)
@@ -148,7 +149,7 @@ func (r *reconciler) gatherRevisions(ctx context.Context, o *observed) (*revisio
 	}
 	claimed, err := ownership.Claim(ctx, claimer, candidates)
 	if err != nil {
-		return nil, fmt.Errorf("claim the revisions of %s: %w", ownership.Describe(o.parent), err)
+		return nil, fmt.Errorf("claim the revisions of %s: %w", anyobject.Describe(o.parent), err)
 	}
 	if claimer.Lost {
 		return nil, fmt.Errorf("%w: a revision changed while it was being adopted or released", ownership.ErrStale)

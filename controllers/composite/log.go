@@ -56,6 +56,8 @@ type revisionLog struct {
 	reason   string
 	// unreadable are revisions that nothing can be made from.
 	unreadable []revision.Revision
+	// full says that newest cannot get a higher number than the others: somebody gave one of them the highest.
+	full bool
 	// duplicates hold what another one holds as well.
 	duplicates []duplicate
 	// held and foreignHeld are the children that the revision which was the newest says are held at older ones: ours, and
@@ -101,11 +103,11 @@ func newLog(f *record.Format, decoded *revisionCache, parent *unstructured.Unstr
 }
 
 // settle gives a child that two revisions claim to the newer one, by the numbers that are stored: a revision that the parent
-// goes back to was not the newer one when the child was moved. Metacontroller's have no numbers; of those, the one that the
-// parent asks for is.
+// goes back to was not the newer one when the child was moved. Metacontroller's have no numbers, and somebody may have given
+// one the highest that there is; then the one that the parent asks for is the newer one.
 func (l *revisionLog) settle() {
 	var claims []*record.Claims
-	if l.newest.object != nil && l.newest.object.Revision == 0 {
+	if l.newest.object != nil && (l.newest.object.Revision == 0 || l.full) {
 		claims = append(claims, l.newest.claims)
 	}
 	for _, e := range slices.Backward(l.entries) {
@@ -131,6 +133,7 @@ func (l *revisionLog) resolve(f *record.Format, parent *unstructured.Unstructure
 		return fmt.Errorf("%w: %s", ownership.ErrStale, found.Reason)
 	}
 	l.kind, l.reason, l.number, l.stamp, l.unreadable = found.Kind, found.Reason, found.Number, found.Stamp, found.Undecodable
+	l.full = found.Full != nil
 	l.number = max(1, l.number) // Metacontroller's revisions have none
 	entryOf := func(r revision.Revision) *entry {
 		return l.entries[slices.IndexFunc(l.entries, func(e *entry) bool { return e.revision.UID == r.UID })]

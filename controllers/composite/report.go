@@ -19,6 +19,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
@@ -200,7 +201,7 @@ func (r *reconciler) later(
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{RequeueAfter: max(busy.After, ownership.UnseenRetry)}, nil
+	return reconcile.Result{RequeueAfter: max(busy.After, pass.UnseenRetry)}, nil
 }
 
 // writeFailure stores why a pass did not do what it should.
@@ -241,9 +242,9 @@ func (r *reconciler) writeStatus(
 	patch := client.MergeFromWithOptions(parent, client.MergeFromWithOptimisticLock{})
 	body, err := patch.Data(out)
 	if err != nil {
-		return nil, fmt.Errorf("encode the status of %s: %w", ownership.Describe(parent), err)
+		return nil, fmt.Errorf("encode the status of %s: %w", anyobject.Describe(parent), err)
 	}
-	answer := ownership.Blank(parent).(*unstructured.Unstructured) //nolint:forcetypeassert // Blank returns the type that it is given
+	answer := anyobject.Blank(parent).(*unstructured.Unstructured) //nolint:forcetypeassert // Blank returns the type that it is given
 	err = r.client.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), body))
 	switch {
 	case apierrors.IsConflict(err):
@@ -251,7 +252,7 @@ func (r *reconciler) writeStatus(
 	case apierrors.IsNotFound(err):
 		return nil, r.noStatus(ctx, parent, err)
 	case err != nil:
-		return nil, fmt.Errorf("write the status of %s: %w", ownership.Describe(parent), err)
+		return nil, fmt.Errorf("write the status of %s: %w", anyobject.Describe(parent), err)
 	}
 	got, _, _ := unstructured.NestedMap(answer.Object, "status")
 	m.status.at, m.status.sent, m.status.got = r.clock.Now(), status, got

@@ -65,7 +65,7 @@ func read(cc *v1alpha1.CompositeController, resources host.Resources) (*settings
 	if s.format, err = record.NewFormat(spec); err != nil {
 		return nil, err
 	}
-	if s.parent, err = host.Declared(resources, spec.ParentResource.APIVersion, spec.ParentResource.Resource); err != nil {
+	if s.parent, err = host.DeclaredParent(resources, spec.ParentResource.APIVersion, spec.ParentResource.Resource); err != nil {
 		return nil, fmt.Errorf("spec.parentResource: %w", err)
 	}
 	s.builtin = scheme.Scheme.Recognizes(s.parent.Kind)

@@ -26,11 +26,12 @@ const maxNameProbes = 8
 func (r *Reconciler) act(ctx context.Context, p *pass.Pass, f facts, plan *plan) error {
 	creates, deletes := plan.creates[:min(len(plan.creates), burst)], plan.deletes[:min(len(plan.deletes), burst)]
 	still := p.Unedited(ctx)
-	created := pass.SlowStart(creates, still, func(c creation) error { return r.create(ctx, p, f, c) })
+	// One node whose pod is refused must not keep the others from theirs: each try begins with another node.
+	created := pass.SlowStart(pass.Rotate(p, creates), still, func(c creation) error { return r.create(ctx, p, f, c) })
 	if pass.Superseded(created) {
 		return created
 	}
-	return errors.Join(created, pass.SlowStart(deletes, nil, func(d deletion) error { return r.delete(ctx, p, d) }))
+	return errors.Join(created, pass.SlowStart(pass.Rotate(p, deletes), nil, func(d deletion) error { return r.delete(ctx, p, d) }))
 }
 
 // create makes the pod of one node. Where something else has its name, the next name follows from that one's UID, as if the
@@ -38,6 +39,10 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, f facts, plan *plan)
 func (r *Reconciler) create(ctx context.Context, p *pass.Pass, f facts, c creation) error {
 	for range maxNameProbes {
 		pod := podFor(f.ds, f.hash, c)
+		if uid, seen := f.seen[pod.Name]; seen { // a pod that was relabelled had this name
+			c.after = uid
+			continue
+		}
 		how, err := r.pods.Create(ctx, p.Parent, pod, func(found client.Object) bool {
 			node, _ := nodeOf(asPod(found)) // a pod that is bound for no node is not ours
 			return node == c.node && found.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey] == f.hash

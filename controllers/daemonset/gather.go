@@ -73,7 +73,7 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 		}
 		ds.Spec.Template, f.hash = restored.Spec.Template, from.Hash
 	}
-	f.predecessors = r.predecessors.of(o.ds.UID, f.hash, o.nodes, o.pods)
+	f.predecessors, f.seen = r.predecessors.of(o.ds.UID, f.hash, o.nodes, o.pods)
 	f.backoff = func(node string) time.Duration {
 		key := backoffKey(o.ds, node)
 		if !r.backoff.IsInBackOffSinceUpdate(key, f.now) {

@@ -31,6 +31,8 @@ type facts struct {
 	// predecessors are the UIDs of the last pods of the update revision, by node: a new one never has the name of one that
 	// it stands in for.
 	predecessors map[string]types.UID
+	// seen are the UIDs of all pods that are remembered, by their names: none of them comes back.
+	seen map[string]types.UID
 	// now is when the facts were gathered.
 	now time.Time
 	// backoff returns how long a failed pod on a node must stay before it is replaced; zero or less means now.

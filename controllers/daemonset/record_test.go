@@ -125,6 +125,21 @@ func TestReturnToADuplicate(t *testing.T) {
 	}
 }
 
+// TestALostLogIsFoundByName: all revisions are gone, by a restore without them or by somebody's hand. The one that is
+// recorded anew has the name that kube-controller-manager gives, so that the pods of either controller are still what the
+// spec asks for: none is touched. TestNamesAreUpstreams in sandbox/check is about any template; this hash is upstream's.
+func TestALostLogIsFoundByName(t *testing.T) {
+	const upstreams = "67d94656fb"
+	w := newWorld(t, append(three(), pod("n1", upstreams), pod("n2", upstreams), pod("n3", upstreams))...)
+	w.mustReconcile()
+	if diff := cmp.Diff(map[string]int64{"agent-" + upstreams: 1}, w.revisions()); diff != "" {
+		t.Errorf("revisions (-want +got):\n%s", diff)
+	}
+	if writes := w.WritesTo("Pod"); len(writes) != 0 {
+		t.Errorf("wrote %v", writes)
+	}
+}
+
 // A name that a stranger has costs one count, once, and the status keeps it.
 func TestCollisionCount(t *testing.T) {
 	data := stored(t, "agent:1", "x", 1).Data.Raw

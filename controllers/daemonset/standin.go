@@ -1,6 +1,7 @@
 package daemonset
 
 import (
+	"maps"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,6 +14,10 @@ import (
 // UID: whoever waits until the old name is not found must not wait for ever. See
 // docs/design/2026-11-22-names-of-replacements.md.
 
+// mostRevisions is how many revisions are remembered of a node beside those that it has pods of: a spec may go back to one
+// soon.
+const mostRevisions = 4
+
 // mostGone is how many nodes that do not exist any more are remembered for a DaemonSet.
 const mostGone = 1000
 
@@ -23,8 +28,7 @@ type predecessors struct {
 	all map[types.UID]map[string]lastPods
 }
 
-// lastPods are the pods that were made last for a node, by their hash: of all revisions that were there when a pod was last
-// seen, and of the one that was asked for then.
+// lastPods are the pods that were made last for a node, by their hash.
 type lastPods map[string]predecessor
 
 // predecessor is what is kept of a pod.
@@ -50,8 +54,11 @@ func (p predecessor) later(other predecessor) bool {
 // including those that ended and those that are terminating; what they show is remembered for the passes after them. Nodes
 // that are gone are remembered as well, up to a bound: some come back under their name.
 //
-// Only the last pod of the revision that is asked for matters: a pod of another revision has another name in any case.
-func (p *predecessors) of(ds types.UID, hash string, nodes []*corev1.Node, pods []*corev1.Pod) map[string]types.UID {
+// Only the last pod of the revision that is asked for matters: a pod of another revision has another name as a rule. One that
+// was relabelled does not, so that seen has the UIDs of all that are remembered, by their names.
+func (p *predecessors) of(
+	ds types.UID, hash string, nodes []*corev1.Node, pods []*corev1.Pod,
+) (last, seen map[string]types.UID) {
 	shown := newest(pods)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,9 +72,12 @@ func (p *predecessors) of(ds types.UID, hash string, nodes []*corev1.Node, pods 
 		}
 	}
 	for node, byHash := range shown {
-		now[node] = make(lastPods, len(byHash))
+		now[node] = lastPods{}
 		if was, ok := before[node][hash]; ok {
 			now[node][hash] = was
+		}
+		if was := before[node]; len(was) <= mostRevisions {
+			maps.Copy(now[node], was)
 		}
 		for h, last := range byHash {
 			// A pod that was made after it, and is gone already, has a name that is not to come back either.
@@ -81,13 +91,16 @@ func (p *predecessors) of(ds types.UID, hash string, nodes []*corev1.Node, pods 
 		p.all = map[types.UID]map[string]lastPods{}
 	}
 	p.all[ds] = now
-	out := make(map[string]types.UID, len(now))
-	for node, last := range now {
-		if was, ok := last[hash]; ok {
-			out[node] = was.uid
+	last, seen = make(map[string]types.UID, len(now)), map[string]types.UID{}
+	for node, byHash := range now {
+		for h, was := range byHash {
+			seen[was.name] = was.uid
+			if h == hash {
+				last[node] = was.uid
+			}
 		}
 	}
-	return out
+	return last, seen
 }
 
 // existing returns what is remembered of nodes that exist.

@@ -153,6 +153,10 @@ func TestStandInsOfTwoManagers(t *testing.T) {
 
 func TestPredecessors(t *testing.T) {
 	var p predecessors
+	of := func(ds types.UID, hash string, nodes []*corev1.Node, pods []*corev1.Pod) map[string]types.UID {
+		last, _ := p.of(ds, hash, nodes, pods)
+		return last
+	}
 	one, two := nodes("n1"), nodes("n1", "n2")
 	want := func(got map[string]types.UID, want map[string]types.UID) {
 		t.Helper()
@@ -161,32 +165,34 @@ func TestPredecessors(t *testing.T) {
 		}
 	}
 	first := pod("n1", hashNew, age(2*time.Minute))
-	want(p.of("ds", hashNew, two, []*corev1.Pod{first, pod("n2", hashOld)}), map[string]types.UID{"n1": first.UID})
-	want(p.of("ds", hashNew, two, nil), map[string]types.UID{"n1": first.UID})
-	want(p.of("other", hashNew, two, nil), map[string]types.UID{})
+	want(of("ds", hashNew, two, []*corev1.Pod{first, pod("n2", hashOld)}), map[string]types.UID{"n1": first.UID})
+	want(of("ds", hashNew, two, nil), map[string]types.UID{"n1": first.UID})
+	want(of("other", hashNew, two, nil), map[string]types.UID{})
 	// The latest of several, in any order.
 	b, c := pod("n1", hashNew, named("b"), age(time.Minute)), pod("n1", hashNew, named("c"), age(time.Minute), unscheduled)
-	want(p.of("ds", hashNew, two, []*corev1.Pod{b, c, first}), map[string]types.UID{"n1": c.UID})
-	want(p.of("ds", hashNew, two, []*corev1.Pod{first, c, b}), map[string]types.UID{"n1": c.UID})
+	want(of("ds", hashNew, two, []*corev1.Pod{b, c, first}), map[string]types.UID{"n1": c.UID})
+	want(of("ds", hashNew, two, []*corev1.Pod{first, c, b}), map[string]types.UID{"n1": c.UID})
 	// One that was made after it, and is gone already, counts more.
-	want(p.of("ds", hashNew, two, []*corev1.Pod{first}), map[string]types.UID{"n1": c.UID})
-	// A pod of another revision has another name in any case. Where one took the place, what was there before it is not what
-	// the next one replaces; but beside a surge both are.
-	want(p.of("ds", hashOld, two, nil), map[string]types.UID{"n2": "uid-of-n2-old"})
-	want(p.of("ds", hashNew, two, nil), map[string]types.UID{"n1": c.UID})
-	want(p.of("ds", hashNew, two, []*corev1.Pod{pod("n1", hashOld)}), map[string]types.UID{"n1": c.UID})
-	want(p.of("ds", hashOld, two, []*corev1.Pod{pod("n1", hashOld)}), map[string]types.UID{"n1": "uid-of-n1-old", "n2": "uid-of-n2-old"})
-	want(p.of("ds", hashNew, two, []*corev1.Pod{pod("n2", hashNew)}), map[string]types.UID{"n2": "uid-of-n2-new"})
+	want(of("ds", hashNew, two, []*corev1.Pod{first}), map[string]types.UID{"n1": c.UID})
+	// A pod of another revision has another name in any case. A spec may go back and forth while pods of others are there.
+	want(of("ds", hashOld, two, nil), map[string]types.UID{"n2": "uid-of-n2-old"})
+	want(of("ds", hashOld, two, []*corev1.Pod{pod("n1", hashOld)}), map[string]types.UID{"n1": "uid-of-n1-old", "n2": "uid-of-n2-old"})
+	want(of("ds", hashNew, two, nil), map[string]types.UID{"n1": c.UID})
+	for i := range mostRevisions {
+		p.of("ds", fmt.Sprint(i), two, []*corev1.Pod{pod("n1", fmt.Sprint(i))})
+	}
+	want(of("ds", hashNew, two, nil), map[string]types.UID{}) // that was too far back
+	want(of("ds", hashNew, two, []*corev1.Pod{pod("n2", hashNew)}), map[string]types.UID{"n2": "uid-of-n2-new"})
 	// A node that is gone may come back; not all of them do.
-	want(p.of("ds", hashNew, one, nil), map[string]types.UID{"n2": "uid-of-n2-new"})
-	want(p.of("ds", hashNew, one, []*corev1.Pod{first}), map[string]types.UID{"n1": first.UID, "n2": "uid-of-n2-new"})
+	want(of("ds", hashNew, one, nil), map[string]types.UID{"n2": "uid-of-n2-new"})
+	want(of("ds", hashNew, one, []*corev1.Pod{first}), map[string]types.UID{"n1": first.UID, "n2": "uid-of-n2-new"})
 	for i := range mostGone {
 		p.of("ds", hashNew, one, []*corev1.Pod{pod(fmt.Sprint("gone-", i), hashNew)})
 	}
-	want(p.of("ds", hashNew, one, nil), map[string]types.UID{"n1": first.UID})
+	want(of("ds", hashNew, one, nil), map[string]types.UID{"n1": first.UID})
 	p.of("ds", hashNew, two, []*corev1.Pod{first})
 	p.forget("ds")
-	want(p.of("ds", hashNew, two, nil), map[string]types.UID{})
+	want(of("ds", hashNew, two, nil), map[string]types.UID{})
 	p.forget("ds")
 	p.forget("other")
 	if len(p.all) != 0 {

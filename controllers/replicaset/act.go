@@ -18,7 +18,7 @@ import (
 func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *plan) error {
 	return errors.Join(
 		pass.SlowStart(plan.creates, p.Unedited(ctx), func(c creation) error { return r.create(ctx, p, o, c) }),
-		pass.SlowStart(plan.deletes, nil, func(d deletion) error { return r.delete(ctx, p, d) }),
+		pass.SlowStart(pass.Rotate(p, plan.deletes), nil, func(d deletion) error { return r.delete(ctx, p, d) }),
 	)
 }
 

@@ -26,17 +26,21 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, set *appsv1.Stateful
 	for _, name := range plan.foreign {
 		p.Warn(nil, "ConflictingController", "Update", "Claim %s has another controller, so its retention policy is ignored", name)
 	}
+	creates := plan.creates
+	if set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
+		creates = pass.Rotate(p, creates) // a pod that is refused is in the way of no other
+	}
 	still := p.Unedited(ctx)
 	made := errors.Join(
-		pass.SlowStart(plan.owners, nil, func(c ownerChange) error { return r.setOwners(ctx, p, c) }),
-		pass.SlowStart(plan.identities, nil, func(c identityChange) error { return r.identify(ctx, p, c) }),
-		pass.SlowStart(plan.claims, still, func(claim *corev1.PersistentVolumeClaim) error { return r.createClaim(ctx, p, claim) }),
-		pass.SlowStart(plan.creates, still, func(c creation) error { return r.create(ctx, p, set, c) }),
+		pass.SlowStart(pass.Rotate(p, plan.owners), nil, func(c ownerChange) error { return r.setOwners(ctx, p, c) }),
+		pass.SlowStart(pass.Rotate(p, plan.identities), nil, func(c identityChange) error { return r.identify(ctx, p, c) }),
+		pass.SlowStart(pass.Rotate(p, plan.claims), still, func(claim *corev1.PersistentVolumeClaim) error { return r.createClaim(ctx, p, claim) }),
+		pass.SlowStart(creates, still, func(c creation) error { return r.create(ctx, p, set, c) }),
 	)
 	if pass.Superseded(made) {
 		return made
 	}
-	return errors.Join(made, pass.SlowStart(plan.deletes, nil, func(d deletion) error { return r.delete(ctx, p, d) }))
+	return errors.Join(made, pass.SlowStart(pass.Rotate(p, plan.deletes), nil, func(d deletion) error { return r.delete(ctx, p, d) }))
 }
 
 // create makes the claims of one ordinal, and then its pod: from the revision that it is to come from, or from the one that

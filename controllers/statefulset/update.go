@@ -139,7 +139,8 @@ func (p *planner) staysUnordered(i int) string {
 
 // starting says of a pod that was never ready and does not fail why it stays.
 func (p *planner) starting() string {
-	return fmt.Sprintf("it is starting, and is replaced once it is ready or fails; delete it, or set the annotation %s to \"true\", to go on at once",
+	return fmt.Sprintf("it is starting, and is replaced once it is ready or fails; "+
+		"delete it, or set the annotation %s to \"true\", to go on at once",
 		ReplaceNeverReadyAnnotation)
 }
 

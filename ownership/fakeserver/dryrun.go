@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/internal/anyobject"
 )
 
 // This file answers dry runs, which the fake client takes note of only. Their verbs are [TryCreate] and [TryPatch], so that
@@ -26,7 +26,7 @@ const (
 // tryCreate refuses what has a name that is taken, after all that [Server.Before] may refuse: so does an API server.
 func (s *Server) tryCreate(ctx context.Context, o client.Object) error {
 	return s.Serve(Call{Verb: TryCreate, Kind: TypeOf(o), Name: o.GetName(), Object: o}, func() error {
-		err := s.Raw.Get(ctx, client.ObjectKeyFromObject(o), ownership.Blank(o))
+		err := s.Raw.Get(ctx, client.ObjectKeyFromObject(o), anyobject.Blank(o))
 		if apierrors.IsNotFound(err) {
 			return nil
 		}

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/internal/anyobject"
 )
 
 // Call is one request.
@@ -172,7 +172,7 @@ func (s *Server) Serve(c Call, do func() error) error {
 }
 
 func (s *Server) sameUID(ctx context.Context, o client.Object, uid string) error {
-	stored := ownership.Blank(o)
+	stored := anyobject.Blank(o)
 	if err := s.Raw.Get(ctx, client.ObjectKeyFromObject(o), stored); err != nil || uid == "" || uid == string(stored.GetUID()) {
 		return err
 	}

@@ -311,7 +311,7 @@ metadata: {name: host-test}
 rules:
 - {apiGroups: [metacontroller.k8s.io], resources: [compositecontrollers, controllerrevisions], verbs: [get, list, watch]}
 - {apiGroups: [metacontroller.k8s.io], resources: [compositecontrollers/status], verbs: [patch]}
-- {apiGroups: [events.k8s.io], resources: [events], verbs: [create, patch]}
+- {apiGroups: [""], resources: [events], verbs: [create, patch]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding

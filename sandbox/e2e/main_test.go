@@ -36,7 +36,7 @@ const nodes = 5
 // The sandbox runs nobody for the kinds that cairn serves: each test starts cairn or upstream itself, one after the other.
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(klog.Background())
-	os.Exit(sandboxtest.Main(m, sandbox.Options{Nodes: nodes, Replaced: sandbox.Kinds()}))
+	os.Exit(sandboxtest.Main(m, sandbox.Options{Nodes: nodes, Replaced: sandbox.Kinds(), Requests: note}))
 }
 
 // env is one test's view of the cluster.

@@ -37,12 +37,12 @@ type process struct {
 }
 
 // manager starts the binary with the rights of the shipped roles and waits until it says where it listens.
-func (e *env) manager(root, kubeconfig string) *process {
+func (e *env) manager(root, kubeconfig string, flags ...string) *process {
 	e.Helper()
 	p := &process{addresses: map[string]string{}}
-	p.cmd = exec.Command(filepath.Join(root, "bin", "cairn"), "manager",
-		"--controllers=daemonset", "--kubeconfig="+kubeconfig, "--log-format=json",
-		"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0")
+	p.cmd = exec.Command(filepath.Join(root, "bin", "cairn"), append([]string{"manager",
+		"--controllers=daemonset", "--kubeconfig=" + kubeconfig, "--log-format=json",
+		"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"}, flags...)...)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		e.Fatal(err)
@@ -170,6 +170,52 @@ func TestManagersTakeTurns(t *testing.T) {
 		// Namespaces of other tests may be on their way out: that is forbidden to everybody.
 		if strings.Contains(line, "orbidden") && !strings.Contains(line, "is being terminated") {
 			t.Errorf("the shipped roles do not suffice: %s", line)
+		}
+	}
+}
+
+// TestLeaseThatCannotBeHad: a manager that can never lead says so within seconds, with what to do, and is not ready.
+func TestLeaseThatCannotBeHad(t *testing.T) {
+	e := newEnv(t)
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	binaries(t, root)
+	if _, err := install.Roles(t.Context(), e.sandbox.Config(), []string{"daemonset"}, true); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := e.sandbox.ServiceAccountConfig(t.Context(), deploy.Namespace, deploy.ServiceAccount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(kubeconfigOf(cfg), kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	for want, try := range map[string]struct{ kubeconfig, namespace string }{
+		"where lease nowhere/metacontroller should be, does not exist": {e.as("lost-manager"), "nowhere"},
+		"it may not get lease " + e.namespace + "/metacontroller":      {kubeconfig, e.namespace},
+	} {
+		p := e.manager(root, try.kubeconfig, "--leader-election", "--leader-election-id=metacontroller", "--leader-election-namespace="+try.namespace)
+		e.eventually("wait until it says what is wrong", func() error {
+			for line := range strings.Lines(p.text()) {
+				if strings.Contains(line, `"level":"ERROR"`) && strings.Contains(line, want) && strings.Contains(line, "--leader-elect-namespace") {
+					return nil
+				}
+			}
+			return fmt.Errorf("want %s\n%s", want, p.text())
+		})
+		resp, err := http.Get("http://" + p.address("probes") + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			t.Errorf("%s: it is ready", want)
+		}
+		if err := end(p.cmd, 20*time.Second); err != nil {
+			t.Errorf("%v\n%s", err, p.text())
 		}
 	}
 }

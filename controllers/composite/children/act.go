@@ -14,6 +14,7 @@ import (
 
 	"github.com/cairn-dev/cairn/controllers/composite/refusal"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file holds all writes to children.
@@ -47,7 +48,7 @@ type Creation struct {
 }
 
 // Act does the work: what is to be replaced first, then what goes, what changes, and what is new. What fails is in the way of
-// nothing else of it, unless it would fail too. One of the errors may be [ownership.Superseded]: then the work rests on an old
+// nothing else of it, unless it would fail too. One of the errors may be [pass.Superseded]: then the work rests on an old
 // read. A *[HeldError] among them says that a child stays, because it could not be made again.
 func (p *Pass) Act(ctx context.Context, w Work) error {
 	var replaced, surplus []Deletion
@@ -58,10 +59,10 @@ func (p *Pass) Act(ctx context.Context, w Work) error {
 			surplus = append(surplus, d)
 		}
 	}
-	still := ownership.Unedited(ctx, p.Cache, p.parent())
+	still := pass.Unedited(ctx, p.Cache, p.parent())
 	return errors.Join(
 		each(replaced, func(d Deletion) schema.GroupKind { return kindOf(d.Observed) }, still, func(d Deletion) error { return p.replace(ctx, d) }),
-		ownership.Each(surplus, func(d Deletion) error { return p.delete(ctx, d) }),
+		pass.Each(surplus, func(d Deletion) error { return p.delete(ctx, d) }),
 		each(w.Updates, func(u Update) schema.GroupKind { return kindOf(u.Observed) }, still, func(u Update) error { return p.update(ctx, u) }),
 		each(w.Creates, func(c Creation) schema.GroupKind { return kindOf(c.Desired) }, still, func(c Creation) error { return p.create(ctx, c) }),
 	)
@@ -106,7 +107,7 @@ func GoesAtOnce(child *unstructured.Unstructured) bool {
 func (p *Pass) update(ctx context.Context, u Update) error {
 	out, err := p.change(ctx, u.Wish)
 	switch {
-	case ownership.Superseded(err):
+	case pass.Superseded(err):
 		return err
 	case err != nil:
 		return fmt.Errorf("update %s: %w", p.names.Describe(u.Desired), err)

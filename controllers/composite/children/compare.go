@@ -14,7 +14,9 @@ import (
 
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/refusal"
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file tells whether a child is what is wanted of it. Where the answer depends on what the API server makes of a
@@ -86,11 +88,11 @@ func (p *Pass) keep(child types.UID, desired, served *unstructured.Unstructured)
 // since it was read; no other is about one child.
 func (p *Pass) Ask(ctx context.Context, wishes []Wish) error {
 	var writing sync.Mutex
-	return ownership.Each(wishes, func(w Wish) error {
+	return pass.Each(wishes, func(w Wish) error {
 		v, err := p.ask(ctx, w)
 		switch {
 		case err == nil:
-		case ownership.Superseded(err), apierrors.IsTooManyRequests(err), ctx.Err() != nil:
+		case pass.Superseded(err), apierrors.IsTooManyRequests(err), ctx.Err() != nil:
 			return fmt.Errorf("ask whether %s is what is wanted: %w", p.names.Describe(w.Desired), err)
 		default:
 			p.refused.add(w.Variant, w.Observed, w.Desired, err, p.Clock.Now())
@@ -152,7 +154,7 @@ func (p *Pass) patch(
 	if err != nil {
 		return nil, err
 	}
-	out := ownership.Blank(observed).(*unstructured.Unstructured) //nolint:forcetypeassert // of the type of observed
+	out := anyobject.Blank(observed).(*unstructured.Unstructured) //nolint:forcetypeassert // of the type of observed
 	err = p.Client.Patch(ctx, out, client.RawPatch(types.MergePatchType, body), opts...)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("%w: %s changed before it could be updated", ownership.ErrStale, p.names.Describe(observed))

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
 )
@@ -70,7 +71,7 @@ func (w *world) restart() {
 func (w *world) pass() *children.Pass {
 	return w.keeper.Of(taken.Names{
 		Parent: w.parent, Ours: func(client.Object) bool { return true },
-		Describe: func(o *unstructured.Unstructured) string { return ownership.Describe(o) },
+		Describe: func(o *unstructured.Unstructured) string { return anyobject.Describe(o) },
 	}, catKind)
 }
 
@@ -186,6 +187,20 @@ func TestHeld(t *testing.T) {
 				t.Error("it was not made again once that was possible")
 			}
 		})
+	}
+}
+
+// TestFullQuota: a quota that is full by as much as the child itself has is no reason to keep it. One that has no room for the
+// replacement is.
+func TestFullQuota(t *testing.T) {
+	for limit, replaced := range map[string]bool{"1": true, "0": false} {
+		w := newWorld(t, "x")
+		text := "exceeded quota: q, requested: configmaps=1, used: configmaps=1, limited: configmaps=" + limit
+		w.Before = fakeserver.Refuse(fakeserver.TryCreate, "ConfigMap", apierrors.NewForbidden(configs, "x", errors.New(text)))
+		err := w.replace("b", "x")
+		if got := len(w.Calls("delete")) == 1; got != replaced || (err == nil) != replaced {
+			t.Errorf("limit %s: replaced: %v, error %v", limit, got, err)
+		}
 	}
 }
 

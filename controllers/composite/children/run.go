@@ -8,14 +8,14 @@ import (
 
 	"github.com/cairn-dev/cairn/controllers/composite/refusal"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
-	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file carries out the writes of a pass so that one that is refused is in the way of no other, and so that a refusal
 // which concerns all is not met a thousand times.
 
 // each does f for all items, the kinds one after the other, in the order in which each kind is first. Those of a kind are
-// done in batches of 1, 2, 4 and so on, up to [ownership.AtOnce]. A failure for an item's own reasons makes the next batch
+// done in batches of 1, 2, 4 and so on, up to [pass.AtOnce]. A failure for an item's own reasons makes the next batch
 // one item again, and one that concerns all of the kind ([refusal.OfAll]) ends the kind. Before each batch but the first of
 // all it asks still, and stops with its error. It returns all errors, joined, without those which say that the namespace is
 // being deleted: nothing can be made there any more, and nobody wants to read so.
@@ -43,7 +43,7 @@ func each[T any](items []T, kindOf func(T) schema.GroupKind, still func() error,
 			batch := rest[:min(size, len(rest))]
 			rest = rest[len(batch):]
 			failed, ofAll := doBatch(batch, f)
-			size = min(2*size, ownership.AtOnce)
+			size = min(2*size, pass.AtOnce)
 			if len(failed) > 0 {
 				size = 1
 			}
@@ -63,7 +63,7 @@ func each[T any](items []T, kindOf func(T) schema.GroupKind, still func() error,
 // doBatch does f for a batch at once. ofAll says that the others of the kind would fail as one of them did.
 func doBatch[T any](batch []T, f func(T) error) (failed []error, ofAll bool) {
 	var writing sync.Mutex
-	_ = ownership.Each(batch, func(item T) error {
+	_ = pass.Each(batch, func(item T) error {
 		err := f(item)
 		if err == nil {
 			return nil
@@ -78,7 +78,7 @@ func doBatch[T any](batch []T, f func(T) error) (failed []error, ofAll bool) {
 
 // concernsAll reports whether the next child of the kind would fail in the same way.
 func concernsAll(err error) bool {
-	if _, ok := errors.AsType[*taken.Error](err); ok || ownership.Superseded(err) {
+	if _, ok := errors.AsType[*taken.Error](err); ok || pass.Superseded(err) {
 		return false
 	}
 	return refusal.OfAll(err)

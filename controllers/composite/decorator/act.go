@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/controllers/composite/children"
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -78,7 +79,7 @@ func (r *Reconciler) restate(
 	written, err := r.patch(ctx, d, o, e, statusWriter{r.client.Status()})
 	if err != nil {
 		// If it is the object that is not there, the cache will show it. It may also be that its kind has no status any more.
-		return nil, fmt.Errorf("write the status of %s: %w", ownership.Describe(o), err)
+		return nil, fmt.Errorf("write the status of %s: %w", anyobject.Describe(o), err)
 	}
 	r.stated.Store(o.GetUID(), stated{status, written.Object["status"]})
 	return written, nil
@@ -104,11 +105,11 @@ func (r *Reconciler) patch(
 	if err != nil {
 		return nil, err
 	}
-	written := ownership.Blank(o).(*unstructured.Unstructured) //nolint:forcetypeassert // of the type of o
+	written := anyobject.Blank(o).(*unstructured.Unstructured) //nolint:forcetypeassert // of the type of o
 	err = w.Patch(ctx, written, client.RawPatch(types.MergePatchType, body))
 	switch {
 	case apierrors.IsConflict(err):
-		return nil, fmt.Errorf("%w: %s has changed", ownership.ErrStale, ownership.Describe(o))
+		return nil, fmt.Errorf("%w: %s has changed", ownership.ErrStale, anyobject.Describe(o))
 	case err != nil:
 		return nil, err
 	}

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cairn-dev/cairn/controllers/composite/host"
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // life is what happens to an object in the tests below, one after the other.
@@ -182,7 +182,7 @@ func TestPastIsNotActedOn(t *testing.T) {
 	w = worldOn(t, w.Server, w.r.settings, servicePerPod) // a new process, with a cache that shows one replica
 	w.r.cache = past{w.Raw, old}
 	result, err := w.reconcile(webRequest)
-	if err != nil || result.RequeueAfter != ownership.StaleRetry {
+	if err != nil || result.RequeueAfter != pass.StaleRetry {
 		t.Errorf("%+v, %v", result, err)
 	}
 	if got := w.names(services); len(got) != 3 {
@@ -216,7 +216,7 @@ func TestFinalizerStaysForWhatIsNotSeen(t *testing.T) {
 	w = worldOn(t, w.Server, w.r.settings, servicePerPod) // a new process, with a cache that shows no Services yet
 	w.r.cache = empty{w.Raw}
 	result, err := w.reconcile(webRequest)
-	if err != nil || result.RequeueAfter != ownership.StaleRetry || !w.r.finalized(w.get(statefulSets, "web")) {
+	if err != nil || result.RequeueAfter != pass.StaleRetry || !w.r.finalized(w.get(statefulSets, "web")) {
 		t.Errorf("%+v, %v", result, err)
 	}
 	w.r.cache = w.Raw

@@ -18,6 +18,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -63,7 +64,7 @@ func (r *Reconciler) gatherKind(ctx context.Context, o *observed, resource host.
 	list.SetGroupVersionKind(resource.Kind.GroupVersion().WithKind(resource.Kind.Kind + "List"))
 	index := client.MatchingFields{ownership.ControllerIndex: string(o.object.GetUID())}
 	if err := r.cache.List(ctx, list, client.InNamespace(namespace), index); err != nil {
-		return fmt.Errorf("list the %s of %s: %w", resource, ownership.Describe(o.object), err)
+		return fmt.Errorf("list the %s of %s: %w", resource, anyobject.Describe(o.object), err)
 	}
 	for i := range list.Items {
 		if item := &list.Items[i]; r.made(item) {
@@ -144,7 +145,7 @@ func withoutOwner(refs []metav1.OwnerReference, uid types.UID) []metav1.OwnerRef
 func (r *Reconciler) names(object *unstructured.Unstructured) taken.Names {
 	return taken.Names{
 		Parent: object, Ours: r.made, Orphan: "nothing is adopted",
-		Describe: func(o *unstructured.Unstructured) string { return ownership.Describe(o) },
+		Describe: func(o *unstructured.Unstructured) string { return anyobject.Describe(o) },
 	}
 }
 
@@ -153,16 +154,16 @@ func (r *Reconciler) names(object *unstructured.Unstructured) taken.Names {
 func (r *Reconciler) confirm(ctx context.Context, o *observed, p *plan) error {
 	uid := o.object.GetUID()
 	if _, done := r.confirmed.Load(uid); !done && len(p.deletes)+len(p.updates)+len(p.creates) > 0 {
-		fresh := ownership.Blank(o.object)
+		fresh := anyobject.Blank(o.object)
 		if err := r.live.Get(ctx, client.ObjectKeyFromObject(o.object), fresh); err != nil {
 			return gone(o.object, err)
 		}
 		switch {
 		case fresh.GetUID() != uid:
-			return fmt.Errorf("%s: %w: its UID is %s now", ownership.Describe(o.object), ownership.ErrGone, fresh.GetUID())
+			return fmt.Errorf("%s: %w: its UID is %s now", anyobject.Describe(o.object), ownership.ErrGone, fresh.GetUID())
 		case fresh.GetResourceVersion() != o.object.GetResourceVersion():
 			r.ledger.Wrote(uid, o.resource.Resource.Resource.GroupResource(), fresh) // until then there is no point in asking again
-			return fmt.Errorf("%w: it does not show %s as it is", ownership.ErrStale, ownership.Describe(o.object))
+			return fmt.Errorf("%w: it does not show %s as it is", ownership.ErrStale, anyobject.Describe(o.object))
 		}
 		r.confirmed.Store(uid, struct{}{})
 	}
@@ -190,7 +191,7 @@ func (r *Reconciler) confirm(ctx context.Context, o *observed, p *plan) error {
 // gone turns the error of a read or write of an object into one that wraps [ownership.ErrGone] if it is not there.
 func gone(o *unstructured.Unstructured, err error) error {
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s: %w", ownership.Describe(o), ownership.ErrGone)
+		return fmt.Errorf("%s: %w", anyobject.Describe(o), ownership.ErrGone)
 	}
 	return err
 }

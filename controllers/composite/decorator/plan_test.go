@@ -13,7 +13,7 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
-	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/internal/anyobject"
 )
 
 // text is a plan for people.
@@ -30,13 +30,13 @@ func (p *plan) text() string {
 		add("done")
 	}
 	for _, d := range p.deletes {
-		add("delete %s: %s", ownership.Describe(d.attachment), d.reason)
+		add("delete %s: %s", anyobject.Describe(d.attachment), d.reason)
 	}
 	for _, u := range p.updates {
-		add("change %s: %s", ownership.Describe(u.attachment), u.reason)
+		add("change %s: %s", anyobject.Describe(u.attachment), u.reason)
 	}
 	for _, c := range p.creates {
-		add("make %s", ownership.Describe(c.attachment))
+		add("make %s", anyobject.Describe(c.attachment))
 	}
 	return strings.Join(out, "\n")
 }

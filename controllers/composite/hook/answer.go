@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,6 +44,26 @@ type Answer struct {
 	ResyncAfter time.Duration
 	// Finalized is true if a finalize hook has nothing left to do.
 	Finalized bool
+
+	kept any
+}
+
+// keeping is for the kept of all answers.
+var keeping sync.Mutex
+
+// Keep keeps what was made of the answer for as long as the answer is remembered ([Memory] is bounded, and whoever keeps an
+// answer, or parts of it, anywhere else is not). It replaces what was kept before.
+func (a *Answer) Keep(made any) {
+	keeping.Lock()
+	defer keeping.Unlock()
+	a.kept = made
+}
+
+// Kept returns what was kept last, nil if nothing was.
+func (a *Answer) Kept() any {
+	keeping.Lock()
+	defer keeping.Unlock()
+	return a.kept
 }
 
 // Form is what an answer has to look like to be one. It is a function of its fields; whatever the bytes, it returns an

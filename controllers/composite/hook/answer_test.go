@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 )
@@ -83,7 +84,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		{"a namespace that is a number", children(strings.Replace(a, `}}`, `,"namespace":1}}`, 1)), `children[0] "Pod a": has a metadata.namespace that is a number, not a string`, composite, hook.Contradictory},
 		{"a label that is a number", children(strings.Replace(a, `}}`, `,"labels":{"i":1}}}`, 1)), `children[0] "Pod a": has metadata.labels with "i", which is a number, not a string`, composite, hook.Contradictory},
 		{"annotations that are a list", children(strings.Replace(a, `}}`, `,"annotations":[]}}`, 1)), `children[0] "Pod a": has metadata.annotations that are a list, not an object`, composite, hook.Contradictory},
-		{"many", children(`1,2,3,4,5`), `children[0]: is a number, not an object; children[1]: is a number, not an object; children[2]: is a number, not an object; and 2 more`, composite, hook.Contradictory},
+		{"many", children(`1,2,3,4,5`), `children[0]: is a number, not an object; children[1]: is a number, not an object; children[2]: is a number, not an object; children after that were not looked at`, composite, hook.Contradictory},
 		{"an attachment", `{"attachments":[1]}`, `attachments[0]: is a number, not an object`, decorator, hook.Contradictory},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -162,7 +163,7 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("children are %#v", answer.Children)
 			}
 			answer.Children = nil
-			if diff := cmp.Diff(&c.want, answer); diff != "" {
+			if diff := cmp.Diff(&c.want, answer, cmpopts.IgnoreUnexported(hook.Answer{})); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})

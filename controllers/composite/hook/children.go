@@ -35,12 +35,16 @@ func (f Form) readChildren(fields map[string]any, a *Answer) *Error {
 	if !ok {
 		return f.failure(Malformed, fmt.Errorf("%s is %s, not a list", field, typeName(value)))
 	}
-	j := judge{Form: f, field: field, seen: make(map[childKey]int, len(items))}
-	a.Children = make([]*unstructured.Unstructured, 0, len(items))
+	// Nothing is made for as many as there are: they may all be numbers.
+	j := judge{Form: f, field: field, seen: map[childKey]int{}}
+	a.Children = []*unstructured.Unstructured{}
 	for i, item := range items {
 		child, err := j.child(i, item)
 		if err != nil {
 			j.bad = append(j.bad, ChildError{Field: field, Index: i, Child: describe(item), Problem: err.Error()})
+			if len(j.bad) == mostBad {
+				break
+			}
 			continue
 		}
 		a.Children = append(a.Children, child)

@@ -50,6 +50,16 @@ type said struct {
 	etag string
 	// same is true if the answer is the one that the etag of the call stands for.
 	same bool
+	// room is what the body takes of the room for bodies.
+	room int64
+}
+
+// forget gives back the room of the body, which is not used any more.
+func (s *said) forget() {
+	if s.room > 0 {
+		rooms.bodies.give(s.room)
+	}
+	s.body, s.room = nil, 0
 }
 
 // call posts body and returns the answer. etag, if there is one, makes it conditional. Errors are a *[Error].
@@ -71,16 +81,24 @@ func (c *caller) call(ctx context.Context, body []byte, etag string) (said, erro
 			failure.Reason, failure.Err = TimedOut, fmt.Errorf("it did not answer within %s", c.webhook.timeout())
 		}
 	}
-	failure.Hook, failure.URL = c.hook, c.url.Redacted()
+	failure.Hook, failure.URL = c.hook, shown(c.url)
 	return said{}, failure
 }
 
-// bare takes the URL off an error of net/http: a failure says it already.
+// shown is a URL as people and metrics may see it. User, password, query and fragment are often keys.
+func shown(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
+}
+
+// bare takes the URL off an error of net/http: a failure says it already, as far as it may be shown.
 func bare(err error) error {
-	if at, ok := errors.AsType[*url.Error](err); ok {
-		return at.Err
+	for {
+		at, ok := errors.AsType[*url.Error](err)
+		if !ok {
+			return err
+		}
+		err = at.Err
 	}
-	return err
 }
 
 func (c *caller) post(ctx context.Context, body []byte, etag string) (said, error) {
@@ -109,22 +127,17 @@ func (c *caller) post(ctx context.Context, body []byte, etag string) (said, erro
 		return said{}, err
 	}
 	defer response.Body.Close()
-	return c.read(response, etag != "")
+	return c.read(ctx, response, etag != "")
 }
 
 // read judges status and size of a response.
-func (c *caller) read(response *http.Response, conditional bool) (said, error) {
+func (c *caller) read(ctx context.Context, response *http.Response, conditional bool) (said, error) {
 	status := response.StatusCode
 	switch {
 	case status == http.StatusOK:
-		body, err := io.ReadAll(io.LimitReader(response.Body, c.limit+1))
-		if err != nil {
-			return said{}, fmt.Errorf("its answer broke off: %w", err)
-		}
-		if int64(len(body)) > c.limit {
-			return said{}, &Error{Reason: TooLarge, Err: fmt.Errorf("its answer is larger than %d bytes", c.limit)}
-		}
-		return said{body: body, etag: response.Header.Get("ETag")}, nil
+		answer, err := c.readBody(ctx, response)
+		answer.etag = response.Header.Get("ETag")
+		return answer, err
 	case conditional && (status == http.StatusNotModified || status == http.StatusPreconditionFailed):
 		return said{same: true}, nil
 	case status == http.StatusTooManyRequests:
@@ -136,6 +149,43 @@ func (c *caller) read(response *http.Response, conditional bool) (said, error) {
 		sample, _ := io.ReadAll(io.LimitReader(response.Body, 512))
 		return said{}, &Error{Reason: BadStatus, Err: fmt.Errorf("it answered %s, not 200", c.status(response)), Sample: sample}
 	}
+}
+
+// readBody reads an answer. Unless it is short, it waits until there is room for it, and into as much memory as it takes: one
+// that grows while it is read takes three times that.
+func (c *caller) readBody(ctx context.Context, response *http.Response) (answer said, err error) {
+	defer func() {
+		if err != nil {
+			answer.forget()
+		}
+	}()
+	tooLarge := &Error{Reason: TooLarge, Err: fmt.Errorf("its answer is larger than %d bytes", c.limit)}
+	length := response.ContentLength // -1 if it does not say
+	if length > c.limit {
+		return answer, tooLarge
+	}
+	body, broken := io.ReadAll(io.LimitReader(response.Body, min(smallBody, c.limit+1)))
+	if broken == nil && int64(len(body)) == smallBody {
+		if length < smallBody {
+			length = c.limit
+		}
+		if err := rooms.bodies.take(ctx, length); err != nil {
+			return answer, err
+		}
+		answer.room = length
+		whole := bytes.NewBuffer(make([]byte, 0, length+1+bytes.MinRead)) // or it would grow to find the end
+		whole.Write(body)
+		_, broken = whole.ReadFrom(io.LimitReader(response.Body, c.limit+1-smallBody))
+		body = whole.Bytes()
+	}
+	switch {
+	case broken != nil:
+		return answer, fmt.Errorf("its answer broke off: %w", broken)
+	case int64(len(body)) > c.limit:
+		return answer, tooLarge
+	}
+	answer.body = body
+	return answer, nil
 }
 
 // status returns number and name of a status. What the hook wrote beside the number is not repeated.

@@ -213,7 +213,7 @@ func TestWebhooksWithoutAnAddress(t *testing.T) {
 		{"a file", `the webhook's URL file:///etc/passwd is not of the form http://host/path or https://host/path`, hook.Webhook{URL: "file:///etc/passwd"}},
 		{"a path", `the webhook's URL /sync is not of the form http://host/path or https://host/path`, hook.Webhook{URL: "/sync"}},
 		{"no URL, with a password", `the webhook's URL cannot be read`, hook.Webhook{URL: "http://a:secret@b:x/"}},
-		{"a password", `the webhook's URL ftp://a:xxxxx@b/ is not of the form http://host/path or https://host/path`, hook.Webhook{URL: "ftp://a:secret@b/"}},
+		{"a password and a key", `the webhook's URL ftp://b/ is not of the form http://host/path or https://host/path`, hook.Webhook{URL: "ftp://a:secret@b/?key=secret#secret"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := options("")

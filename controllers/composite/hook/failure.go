@@ -28,8 +28,10 @@ const (
 	BadStatus Reason = "HookBadStatus"
 	// Busy: it answered 429; the error holds a [TooManyRequestsError].
 	Busy Reason = "HookBusy"
-	// TooLarge: the answer is larger than the limit.
+	// TooLarge: the answer is larger than the limit, as it was sent or in memory.
 	TooLarge Reason = "HookAnswerTooLarge"
+	// NoRoom: other large answers take all the memory that is set aside for answers. Ask again later.
+	NoRoom Reason = "HookNoRoom"
 	// Malformed: the answer is no JSON, or not of the form that the protocol asks for.
 	Malformed Reason = "HookAnswerMalformed"
 	// Incomplete: the answer does not say which children there should be.
@@ -42,7 +44,7 @@ const (
 // Error is the error of every call that brought no answer to act on.
 type Error struct {
 	Hook Kind
-	// URL is where it was called, without a password; empty if there is none.
+	// URL is where it was called: scheme, host and path; empty if there is none.
 	URL    string
 	Reason Reason
 	// Err says what happened, for people.
@@ -90,17 +92,20 @@ func (e ChildError) Error() string {
 	return where + ": " + e.Problem
 }
 
-// ChildrenError is everything that is wrong with the children of an answer, in their order. There is at least one.
+// mostBad is after how many bad children the others are not looked at.
+const mostBad = 3
+
+// ChildrenError is what is wrong with the first children of an answer that are wrong, in their order. There is at least one,
+// and at most three: an answer may have millions.
 type ChildrenError []ChildError
 
 func (e ChildrenError) Error() string {
-	const shown = 3
-	parts := make([]string, 0, shown+1)
-	for _, c := range e[:min(shown, len(e))] {
+	parts := make([]string, 0, mostBad+1)
+	for _, c := range e[:min(mostBad, len(e))] {
 		parts = append(parts, c.Error())
 	}
-	if more := len(e) - shown; more > 0 {
-		parts = append(parts, fmt.Sprintf("and %d more", more))
+	if len(e) >= mostBad {
+		parts = append(parts, "children after that were not looked at")
 	}
 	return strings.Join(parts, "; ")
 }

@@ -28,14 +28,19 @@ type Guard struct {
 	Resolver *net.Resolver
 }
 
-// refusedError is why an address was not dialled.
+// refusedError is why an address was not dialled. flag is that of the manager that would allow it.
 type refusedError struct {
-	addr netip.AddrPort
-	why  string
+	addr      netip.AddrPort
+	why, flag string
 }
 
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("%s is %s, which a hook may not have", e.addr, e.why)
+	return fmt.Sprintf("%s is %s, which a hook may not have unless the manager is started with %s", e.addr, e.why, e.flag)
+}
+
+// allowing returns the flag that allows an address and no other.
+func allowing(ip netip.Addr) string {
+	return "--hook-allow-address=" + netip.PrefixFrom(ip, ip.BitLen()).String()
 }
 
 // metadata holds addresses of clouds' metadata services that no other rule covers.
@@ -63,7 +68,7 @@ func (g *Guard) check(ctx context.Context, addr netip.AddrPort) error {
 				return err
 			}
 			if is {
-				return &refusedError{addr, "the API server"}
+				return &refusedError{addr, "the API server", "--hook-allow-api-server"}
 			}
 		}
 	}
@@ -71,7 +76,7 @@ func (g *Guard) check(ctx context.Context, addr netip.AddrPort) error {
 	if why == "" || slices.ContainsFunc(g.Allow, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return nil
 	}
-	return &refusedError{addr, why}
+	return &refusedError{addr, why, allowing(ip)}
 }
 
 // refused says what is special about an address, nothing if it is an ordinary one.

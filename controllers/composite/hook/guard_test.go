@@ -60,6 +60,21 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// TestRefusalNamesTheFlag that would allow the address, and no other one.
+func TestRefusalNamesTheFlag(t *testing.T) {
+	guard := Guard{APIServers: []string{"10.96.0.1:443"}}
+	for addr, want := range map[string]string{
+		"127.0.0.1:80":         "127.0.0.1:80 is a loopback address, which a hook may not have unless the manager is started with --hook-allow-address=127.0.0.1/32",
+		"[::1]:80":             "[::1]:80 is a loopback address, which a hook may not have unless the manager is started with --hook-allow-address=::1/128",
+		"[64:ff9b::7f00:1]:80": "[64:ff9b::7f00:1]:80 is a loopback address, which a hook may not have unless the manager is started with --hook-allow-address=127.0.0.1/32",
+		"10.96.0.1:443":        "10.96.0.1:443 is the API server, which a hook may not have unless the manager is started with --hook-allow-api-server",
+	} {
+		if err := guard.check(t.Context(), netip.MustParseAddrPort(addr)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+}
+
 func prefixes(texts ...string) (all []netip.Prefix) {
 	for _, text := range texts {
 		all = append(all, netip.MustParsePrefix(text))

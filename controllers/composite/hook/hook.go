@@ -11,6 +11,9 @@ import (
 
 // This file puts the parts together: what to ask, whether to ask at all, what came back.
 
+// defaultMemory is what a hook without a shared memory keeps.
+const defaultMemory = 4 << 20
+
 // Options make a hook. Controller, Webhook and Now are needed; the rest has a default.
 type Options struct {
 	Controller Controller
@@ -49,6 +52,7 @@ type Hook struct {
 	caller     *caller
 	encoder    *Encoder
 	memory     *Memory
+	open       *gate
 	// share is how many bytes the last question had for each object in it. The next one is about as long, so that it is
 	// written into one piece of memory.
 	share atomic.Int64
@@ -64,7 +68,7 @@ func New(o Options) (*Hook, error) {
 	o.setDefaults()
 	h := &Hook{
 		controller: o.Controller, kind: o.Kind, version: o.Version, strict: o.Webhook.strict(o.Version),
-		encoder: o.Encoder, memory: o.Memory,
+		encoder: o.Encoder, memory: o.Memory, open: &gate{},
 	}
 	h.caller = &caller{
 		hook: o.Kind, webhook: o.Webhook, url: u, endpoint: o.Webhook.endpoint(u, o.EndpointConfigs),
@@ -73,7 +77,7 @@ func New(o Options) (*Hook, error) {
 			if o.Transport != nil {
 				next = o.Transport
 			}
-			return o.Metrics.wrap(o.Kind, o.Controller, u, next)
+			return o.Metrics.wrap(o.Kind, o.Controller, u, h.open, next)
 		},
 	}
 	return h, nil
@@ -96,7 +100,7 @@ func (o *Options) setDefaults() {
 		o.Encoder = NewEncoder(DefaultLimit)
 	}
 	if o.Memory == nil {
-		o.Memory = NewMemory(DefaultLimit)
+		o.Memory = NewMemory(defaultMemory)
 	}
 }
 
@@ -158,6 +162,7 @@ func ask[A any](
 	if err != nil {
 		return answer, err
 	}
+	defer said.forget()
 	if said.same {
 		h.memory.answers.put(key, &memory{question, known.etag, known.body, last, known.size}, known.size)
 		return last, nil
@@ -167,18 +172,29 @@ func ask[A any](
 		h.memory.answers.put(key, &memory{question, said.etag, text, last, known.size}, known.size)
 		return last, nil
 	}
-	if answer, err = decode(said.body); err != nil {
-		if f, ok := err.(*Error); ok { //nolint:errorlint // decode makes it, and this completes it
-			f.URL = h.caller.url.Redacted()
-		}
-		return answer, err
+	size, tooMuch := measure(said.body)
+	if tooMuch != nil {
+		return answer, h.complete(tooMuch)
 	}
-	h.memory.answers.put(key, &memory{question, said.etag, text, answer, len(said.body)}, len(said.body))
+	if answer, err = decoding(ctx, size, func() (A, error) { return decode(said.body) }); err != nil {
+		return answer, h.complete(err)
+	}
+	h.memory.answers.put(key, &memory{question, said.etag, text, answer, int(size)}, int(size))
 	return answer, nil
 }
 
-// Close ends idle connections and forgets what the hook said. Calls under way end as they would have.
+// complete says in a failure whose it is.
+func (h *Hook) complete(err error) error {
+	if f, ok := err.(*Error); ok { //nolint:errorlint // it was made for this call
+		f.Hook, f.URL = h.kind, shown(h.caller.url)
+	}
+	return err
+}
+
+// Close ends idle connections and forgets what the hook said. Calls under way end as they would have, and the lookup and
+// handshake of a connection are not counted any more.
 func (h *Hook) Close() {
+	h.open.close()
 	h.caller.mu.Lock()
 	defer h.caller.mu.Unlock()
 	h.caller.closeIdle()

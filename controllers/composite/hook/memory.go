@@ -35,10 +35,12 @@ type memory struct {
 	etag     string
 	body     [sha256.Size]byte
 	answer   any // *Answer or []Rule
-	size     int // of the body
+	size     int // decoded
 }
 
-// NewMemory returns a memory that keeps answers that were at most limit bytes of JSON together.
+// NewMemory returns a memory that keeps answers that take at most about limit bytes together, decoded. What is larger is not
+// kept, so that its hook is asked on each pass. All memories of a process together should not be given more than
+// [MostRemembered].
 func NewMemory(limit int) *Memory {
 	return &Memory{answers: newBounded[memoryKey, *memory](limit)}
 }

@@ -211,7 +211,7 @@ func TestETagsAreForThoseWhoWantThem(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	s := serve(t, numbered)
 	o := options(s.URL)
-	o.Memory, o.Encoder = hook.NewMemory(100), hook.NewEncoder(100) // two answers
+	o.Memory, o.Encoder = hook.NewMemory(2500), hook.NewEncoder(100) // two answers
 	h := newHook(t, o)
 	ask := func(name string) int64 {
 		p := catset("1")

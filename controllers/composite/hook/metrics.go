@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -64,18 +65,41 @@ func newFamily(kind Kind) *family {
 	}
 }
 
-// wrap counts what goes through next. m may be nil.
-func (m *Metrics) wrap(kind Kind, c Controller, u *url.URL, next http.RoundTripper) http.RoundTripper {
+// gate is closed when a hook is. A connection that was begun may be made after that, and would bring back the series of a
+// controller that is gone.
+type gate struct {
+	mu     sync.RWMutex
+	closed bool
+}
+
+// pass calls f unless the gate is closed.
+func (g *gate) pass(f func()) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if !g.closed {
+		f()
+	}
+}
+
+// close returns when no call of pass is under way, and none will be.
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+}
+
+// wrap counts what goes through next, as long as the gate is open. m may be nil.
+func (m *Metrics) wrap(kind Kind, c Controller, u *url.URL, open *gate, next http.RoundTripper) http.RoundTripper {
 	if m == nil {
 		return next
 	}
 	f := m.families[kind]
 	// A label that is not UTF-8 is a panic.
-	at := strings.ToValidUTF8(u.Redacted(), "?")
+	at := strings.ToValidUTF8(shown(u), "?")
 	labels := prometheus.Labels{"url": at, "controller_name": c.Name, "controller_type": string(c.Type)}
 	dns, tls := f.dns.MustCurryWith(labels), f.tls.MustCurryWith(labels)
 	observe := func(v prometheus.ObserverVec, event string) func(float64) {
-		return func(seconds float64) { v.WithLabelValues(event).Observe(seconds) }
+		return func(seconds float64) { open.pass(func() { v.WithLabelValues(event).Observe(seconds) }) }
 	}
 	trace := &promhttp.InstrumentTrace{
 		DNSStart: observe(dns, "dns_start"), DNSDone: observe(dns, "dns_done"),
@@ -87,7 +111,7 @@ func (m *Metrics) wrap(kind Kind, c Controller, u *url.URL, next http.RoundTripp
 	return promhttp.InstrumentRoundTripperInFlight(f.inFlight.With(labels), next)
 }
 
-// Forget removes the metrics of a controller that is gone.
+// Forget removes the metrics of a controller that is gone. Close its hooks before that.
 func (m *Metrics) Forget(c Controller) {
 	if m == nil {
 		return

@@ -1,8 +1,13 @@
 package hook_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -88,5 +93,61 @@ func TestMetricsOfAStrangeURL(t *testing.T) {
 	}
 	if _, err := h.Ask(t.Context(), &hook.Question{Parent: catset("1")}); err == nil {
 		t.Error("somebody is there")
+	}
+}
+
+// TestKeysOfAURLAreNotShown: user, password, query and fragment are in no error, as the reason of a condition or an event
+// has it, and in no metric.
+func TestKeysOfAURLAreNotShown(t *testing.T) {
+	const key = "S3CR3T"
+	s := serve(t, func(w http.ResponseWriter, calls []call) {
+		switch len(calls) {
+		case 1:
+			w.WriteHeader(http.StatusInternalServerError)
+		case 2:
+			w.Header().Set("Location", "http://b.example/?code="+key)
+			w.WriteHeader(http.StatusFound)
+		case 3:
+			_, _ = w.Write([]byte(`{"children":1}`))
+		case 4:
+			panic(http.ErrAbortHandler)
+		}
+	})
+	s.Config.ErrorLog = quiet
+	registry := prometheus.NewRegistry()
+	metrics, err := hook.NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withKeys := func(address string) string {
+		return strings.Replace(address, "//", "//"+key+":"+key+"@", 1) + "/path?code=" + key + "#" + key
+	}
+	o := options(withKeys(s.URL))
+	o.Metrics = metrics
+	h := newHook(t, o)
+	ask := func(h *hook.Hook, ctx context.Context) {
+		t.Helper()
+		_, err := h.Ask(ctx, &hook.Question{Parent: catset("1")})
+		if f := failure(t, err); strings.Contains(fmt.Sprintf("%v %+v", err, f), key) || !strings.Contains(f.URL, "/path") {
+			t.Errorf("the error is %v", err)
+		}
+	}
+	for range 4 {
+		ask(h, t.Context())
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	ask(h, ended)
+	s.Close()
+	ask(h, t.Context())
+	refused := options(withKeys(s.URL))
+	refused.Guard = nil
+	ask(newHook(t, refused), t.Context())
+	refused.Proxy = func(*http.Request) (*url.URL, error) {
+		return nil, errors.New("http://a:" + key + "@proxy is no proxy")
+	}
+	ask(newHook(t, refused), t.Context())
+	if got := fmt.Sprint(gathered(t, registry)); strings.Contains(got, key) || !strings.Contains(got, "/path") {
+		t.Error(got)
 	}
 }

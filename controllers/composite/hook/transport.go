@@ -2,6 +2,7 @@ package hook
 
 import (
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -47,6 +48,9 @@ func newTransport(dialer *net.Dialer, config *tls.Config) *http.Transport {
 // RoundTrip sends one request.
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	via, err := w.proxy(r)
+	if err != nil { // its text has the proxy's address, which may hold a password
+		err = errors.New("the proxy that the environment names for it has no address that can be read")
+	}
 	if err == nil && via == nil {
 		return w.direct.RoundTrip(r)
 	}

@@ -57,7 +57,7 @@ func (w *Webhook) address() (*url.URL, error) {
 		return nil, errors.New("the webhook's URL cannot be read")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return nil, fmt.Errorf("the webhook's URL %s is not of the form http://host/path or https://host/path", u.Redacted())
+		return nil, fmt.Errorf("the webhook's URL %s is not of the form http://host/path or https://host/path", shown(u))
 	}
 	return u, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -28,8 +29,8 @@ import (
 const (
 	// defaultWorkers is how many parents a hosted controller works on at once, as Metacontroller does.
 	defaultWorkers = 5
-	// encoded and remembered bound what is kept of objects and answers as JSON, in bytes.
-	encoded, remembered = 64 << 20, 32 << 20
+	// encoded bounds what is kept of objects as JSON, in bytes.
+	encoded = 64 << 20
 	// reporter is who sends events: dashboards and scripts ask for Metacontroller's.
 	reporter = "metacontroller"
 )
@@ -53,10 +54,11 @@ type Options struct {
 	Metrics prometheus.Registerer
 	// Clock is for tests; nil means the system's.
 	Clock clock.WithTicker
-	// Cache and Config are for tests that have no API server. Nil means a cache of its own, and the manager's config. A cache
-	// that is given is run by whoever made it.
-	Cache  cache.Cache
-	Config *rest.Config
+	// Cache, Config and Authority are for tests that have no API server. Nil means a cache of its own, the manager's config, and
+	// what the API server says; with a cache that is given, which whoever made it runs, nobody is asked.
+	Cache     cache.Cache
+	Config    *rest.Config
+	Authority Authority
 }
 
 // Environment is what all hosted controllers of a manager share. Make one with [NewEnvironment].
@@ -69,6 +71,8 @@ type Environment struct {
 	Client client.Client
 	Live   client.Reader
 	Mapper meta.RESTMapper
+	// Authority says what is served and allowed. It may be nil, and then nobody is asked.
+	Authority Authority
 	// Recorder sends events about controllers and parents.
 	Recorder events.EventRecorder
 	Clock    clock.WithTicker
@@ -119,10 +123,11 @@ func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
 	}
 	return &Environment{
 		Cache:        common.cache,
-		Client:       mgr.GetClient(),
-		Live:         mgr.GetAPIReader(),
-		Mapper:       mgr.GetRESTMapper(),
-		Recorder:     mgr.GetEventRecorder(reporter),
+		Client:       common.client,
+		Live:         common.live,
+		Mapper:       common.cache.mapper,
+		Authority:    common.cache.authority,
+		Recorder:     common.recorder,
 		Clock:        o.Clock,
 		Encoder:      common.encoder,
 		Memory:       common.memory,
@@ -138,10 +143,14 @@ func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
 // commons are what the environments of one manager have in common: whoever decorates an object that somebody else composes
 // watches the same kinds.
 type commons struct {
-	cache   *informers
-	secrets *Secrets
-	encoder *hook.Encoder
-	memory  *hook.Memory
+	cache  *informers
+	client client.Client
+	live   client.Reader
+	// recorder sends events.
+	recorder events.EventRecorder
+	secrets  *Secrets
+	encoder  *hook.Encoder
+	memory   *hook.Memory
 }
 
 // managers holds the commons of each manager that hosts controllers, until it has ended.
@@ -156,7 +165,8 @@ func commonsOf(mgr ctrl.Manager, o Options) (*commons, error) {
 	if c := managers.commons[mgr]; c != nil {
 		return c, nil
 	}
-	kinds, err := newInformers(mgr, o)
+	c := &commons{client: mgr.GetClient(), live: mgr.GetAPIReader()}
+	kinds, err := c.informers(mgr, o)
 	if err != nil {
 		return nil, fmt.Errorf("make a cache for hosted controllers: %w", err)
 	}
@@ -175,9 +185,37 @@ func commonsOf(mgr ctrl.Manager, o Options) (*commons, error) {
 	if err := mgr.Add(kinds); err != nil {
 		return nil, fmt.Errorf("add a cache for hosted controllers: %w", err)
 	}
-	c := &commons{cache: kinds, secrets: secrets, encoder: hook.NewEncoder(encoded), memory: hook.NewMemory(remembered)}
+	c.cache, c.secrets, c.encoder, c.memory = kinds, secrets, hook.NewEncoder(encoded), hook.NewMemory(hook.MostRemembered)
 	managers.commons[mgr] = c
 	return c, nil
+}
+
+// informers returns the cache. If it is not somebody else's, kinds may come and go, and client and reader can follow.
+func (c *commons) informers(mgr ctrl.Manager, o Options) (*informers, error) {
+	if o.Cache != nil {
+		kinds, err := newInformers(mgr, o, mgr.GetRESTMapper())
+		if err == nil {
+			kinds.authority, c.recorder = o.Authority, mgr.GetEventRecorder(reporter)
+		}
+		return kinds, err
+	}
+	renewed, err := newRenewed(o.Config, mgr.GetHTTPClient(), mgr.GetScheme())
+	if err != nil {
+		return nil, err
+	}
+	asked, err := kubernetes.NewForConfigAndClient(o.Config, mgr.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := newInformers(mgr, o, renewedMapper{renewed})
+	if err != nil {
+		return nil, err
+	}
+	kinds.authority, kinds.renew = server{asked}, renewed.renew
+	recording := newRecording(asked.CoreV1(), mgr.GetLogger().WithName("events"))
+	kinds.begun, kinds.over, c.recorder = recording.start, recording.stop, recording.recorder(mgr.GetScheme())
+	c.client, c.live = renewedClient{renewed}, renewedClient{renewed}
+	return kinds, nil
 }
 
 // registries holds the metrics of hooks by where they are registered: a process may run several managers.

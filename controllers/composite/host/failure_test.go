@@ -35,7 +35,7 @@ func TestBuildThatFails(t *testing.T) {
 			ready: "False ResourceNotServed: find: no matches for /, Resource=cats",
 		},
 		"no address":   {err: &hook.Error{Reason: hook.Misconfigured, Err: errors.New("no URL")}, ready: "False HookMisconfigured: "},
-		"its own word": {err: &Error{"InvalidSpec", errors.New("no selector")}, ready: "False InvalidSpec: no selector"},
+		"its own word": {err: &Error{Reason: "InvalidSpec", Err: errors.New("no selector")}, ready: "False InvalidSpec: no selector"},
 		"anything":     {err: errors.New("no idea"), ready: "False CreateError: no idea"},
 		"a panic":      {panics: true, ready: "False CreateError: panic: nil map"},
 	} {

@@ -285,7 +285,9 @@ func (c *caches) RemoveInformer(_ context.Context, o client.Object) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := c.key(o)
-	c.informers[key].stop()
+	if kind := c.informers[key]; kind != nil {
+		kind.stop()
+	}
 	delete(c.informers, key)
 	return nil
 }

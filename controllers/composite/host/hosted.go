@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -51,9 +52,10 @@ type hosted[T client.Object] struct {
 	delay time.Duration
 	// sources are what it watches.
 	sources *sources
-	// cancel ends it. stopping is set once that was done.
+	// cancel ends it. stopping is set once that was done, lost if it was done because of that.
 	cancel   context.CancelFunc
 	stopping bool
+	lost     error
 
 	// told is what report wrote last.
 	told told
@@ -86,9 +88,9 @@ func (h *hosted[T]) runs(o T) bool {
 // launch starts it in the background. It must not be there already.
 func (h *hosted[T]) launch() {
 	s := h.supervisor
-	ctx, cancel := context.WithCancel(s.root)
+	ctx, cancel := context.WithCancel(withLoss(s.root, h.lose))
 	h.mu.Lock()
-	h.phase, h.since, h.cancel, h.sources = starting, s.env.Clock.Now(), cancel, nil
+	h.phase, h.since, h.cancel, h.sources, h.lost = starting, s.env.Clock.Now(), cancel, nil, nil
 	h.mu.Unlock()
 	s.running.Go(func() {
 		err := guarded(ctx, func() error { return h.run(ctx) })
@@ -98,6 +100,12 @@ func (h *hosted[T]) launch() {
 			h.delay = 0
 		}
 		h.delay = min(max(2*h.delay, firstAttempt), lastAttempt)
+		if h.lost != nil {
+			err = h.lost
+		}
+		if same := new(Error); errors.As(err, &same) && same.Event == Stopped {
+			err = same // whether it was told so, or found it when it was tried again
+		}
 		h.phase, h.since, h.err = ended, s.env.Clock.Now(), err
 		h.mu.Unlock()
 		s.queue.Add(reconcile.Request{NamespacedName: h.key})
@@ -119,6 +127,17 @@ func (h *hosted[T]) end() bool {
 		s.eventf(h.object, corev1.EventTypeNormal, "Stopped", "Stopped controller: %s", h.key.Name)
 	}
 	return gone
+}
+
+// lose makes it end, if it runs, because a kind that it watches cannot be watched any more. What it knows is old, and what it
+// would do with that is not what anybody asked for. It is tried again as one that could not be started.
+func (h *hosted[T]) lose(why error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase == running && h.lost == nil {
+		h.lost = why
+		h.cancel()
+	}
 }
 
 // up says that passes are run from now on.

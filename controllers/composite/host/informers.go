@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,15 +32,30 @@ type informers struct {
 
 	scheme *runtime.Scheme
 	clock  clock.WithTicker
-	// stopped is closed when the cache has ended, and ended is called then.
+	// stopped is closed when the cache has ended, and ended is called then. begun is called when it begins, and over when it
+	// has ended, before that. It begins before all that hosts controllers, and ends after it.
 	stopped chan struct{}
 	ended   func()
+	begun   func() error
+	over    func()
 	// foreign is true for a cache that somebody else runs.
 	foreign bool
+	// authority is asked about kinds, unless it is nil. namespace is the only one that is watched, or empty. renew forgets what
+	// is known of the kinds that the API server serves.
+	authority Authority
+	mapper    meta.RESTMapper
+	namespace string
+	renew     func()
 
 	mu sync.Mutex
-	// users are the ends of the contexts that need a kind. Contexts that end together are one.
-	users map[informerKey]map[<-chan struct{}]struct{}
+	// users are those who need a kind, by the ends of their contexts, and what to call when it cannot be watched any more, if
+	// anything. Contexts that end together are one.
+	users map[informerKey]map[<-chan struct{}]func(error)
+	// idle is since when nobody needs a kind, if nobody does.
+	idle map[informerKey]time.Time
+	// resources are what the kinds that are needed were when they began to be watched, problems why some cannot be any more.
+	resources map[informerKey]Resource
+	problems  map[informerKey]problem
 	// failures are the last errors of lists and watches, by what a reflector calls the kind.
 	failures map[string]error
 }
@@ -50,15 +66,23 @@ type informerKey struct {
 	unstructured bool
 }
 
-func newInformers(mgr ctrl.Manager, o Options) (*informers, error) {
+func newInformers(mgr ctrl.Manager, o Options, mapper meta.RESTMapper) (*informers, error) {
 	i := &informers{
-		Cache:    o.Cache,
-		scheme:   mgr.GetScheme(),
-		clock:    o.Clock,
-		stopped:  make(chan struct{}),
-		ended:    func() {},
-		users:    map[informerKey]map[<-chan struct{}]struct{}{},
-		failures: map[string]error{},
+		Cache:     o.Cache,
+		scheme:    mgr.GetScheme(),
+		clock:     o.Clock,
+		stopped:   make(chan struct{}),
+		ended:     func() {},
+		begun:     func() error { return nil },
+		over:      func() {},
+		mapper:    mapper,
+		namespace: o.Namespace,
+		renew:     func() {},
+		users:     map[informerKey]map[<-chan struct{}]func(error){},
+		idle:      map[informerKey]time.Time{},
+		resources: map[informerKey]Resource{},
+		problems:  map[informerKey]problem{},
+		failures:  map[string]error{},
 	}
 	if i.Cache != nil {
 		i.foreign = true
@@ -74,7 +98,7 @@ func newInformers(mgr ctrl.Manager, o Options) (*informers, error) {
 	i.Cache, err = cache.New(o.Config, cache.Options{
 		HTTPClient: mgr.GetHTTPClient(),
 		Scheme:     mgr.GetScheme(),
-		Mapper:     mgr.GetRESTMapper(),
+		Mapper:     mapper,
 		// As in the manager's cache: nobody changes what is in it, and nobody reads managed fields.
 		DefaultUnsafeDisableDeepCopy: new(true),
 		DefaultTransform:             cache.TransformStripManagedFields(),
@@ -94,6 +118,13 @@ func (i *informers) GetCache() cache.Cache { return i }
 func (i *informers) Start(ctx context.Context) error {
 	defer i.ended()
 	defer close(i.stopped)
+	if err := i.begun(); err != nil {
+		return err
+	}
+	defer i.over()
+	if i.authority != nil {
+		go i.probe(ctx)
+	}
 	if i.foreign {
 		<-ctx.Done()
 		return nil
@@ -108,8 +139,39 @@ func (i *informers) GetInformer(ctx context.Context, o client.Object, opts ...ca
 		return nil, err
 	}
 	_, unstructured := o.(runtime.Unstructured)
-	i.hold(ctx, informerKey{kind, unstructured}, o)
+	key := informerKey{kind, unstructured}
+	i.hold(ctx, key, o)
+	if err := i.problem(key); err != nil {
+		return nil, err // what is still there of it is old
+	}
+	if err := i.resolve(key); err != nil {
+		return nil, err
+	}
 	return i.Cache.GetInformer(ctx, o, opts...)
+}
+
+// resolve notes what a kind is.
+func (i *informers) resolve(key informerKey) error {
+	if i.authority == nil {
+		return nil
+	}
+	mapping, err := i.mapper.RESTMapping(key.kind.GroupKind(), key.kind.Version)
+	if err != nil {
+		return err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if _, known := i.resources[key]; !known {
+		i.resources[key] = Resource{Kind: key.kind, Resource: mapping.Resource, Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
+	}
+	return nil
+}
+
+// problem returns why a kind cannot be watched any more, nil if it can.
+func (i *informers) problem(key informerKey) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.problems[key].err
 }
 
 // hold keeps a kind until ctx ends; if ctx never ends, for ever.
@@ -118,18 +180,21 @@ func (i *informers) hold(ctx context.Context, key informerKey, o client.Object) 
 	defer i.mu.Unlock()
 	users := i.users[key]
 	if users == nil {
-		users = map[<-chan struct{}]struct{}{}
+		users = map[<-chan struct{}]func(error){}
 		i.users[key] = users
 	}
 	end := ctx.Done()
 	if _, known := users[end]; known {
 		return
 	}
-	users[end] = struct{}{}
+	users[end] = lossOf(ctx)
 	context.AfterFunc(ctx, func() { //nolint:contextcheck // it has ended
 		i.mu.Lock()
 		delete(users, end)
 		idle := len(users) == 0
+		if idle {
+			i.idle[key] = i.clock.Now()
+		}
 		i.mu.Unlock()
 		if idle {
 			i.dropLater(key, o)
@@ -146,10 +211,13 @@ func (i *informers) dropLater(key informerKey, o client.Object) {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock() // whoever comes now gets a new informer
-	if users, known := i.users[key]; !known || len(users) > 0 {
-		return
+	if users, known := i.users[key]; !known || len(users) > 0 || i.clock.Since(i.idle[key]) < linger {
+		return // nobody, somebody, or somebody in the meantime: that end is waited for as well
 	}
 	delete(i.users, key)
+	delete(i.idle, key)
+	delete(i.resources, key)
+	delete(i.problems, key)
 	_ = i.RemoveInformer(context.Background(), o) // fails only for a kind that the scheme does not know
 }
 
@@ -162,10 +230,16 @@ func (i *informers) failed(what string, err error) {
 // failure returns why a kind could not be listed or watched last time, and nil if that is not known.
 func (i *informers) failure(o client.Object) error {
 	what := fmt.Sprintf("%T", o)
-	if _, unstructured := o.(runtime.Unstructured); unstructured {
+	_, unstructured := o.(runtime.Unstructured)
+	if unstructured {
 		what = o.GetObjectKind().GroupVersionKind().String()
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if kind, err := apiutil.GVKForObject(o, i.scheme); err == nil {
+		if problem := i.problems[informerKey{kind, unstructured}]; problem.err != nil {
+			return problem.err
+		}
+	}
 	return i.failures[what]
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -77,7 +78,8 @@ func newKinds(e *Environment, i *interests) *kinds {
 func (k *kinds) begin(ctx context.Context, q queue.Queue) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.life, k.queue = ctx, q
+	// A kind that one parent asks for, and that cannot be watched any more, is no reason to end the controller.
+	k.life, k.queue = withLoss(ctx, nil), q
 }
 
 // resource is [Environment.Resource], for parents that ask for what is not there again and again.
@@ -110,14 +112,17 @@ func (k *kinds) store(r Resource) (toolscache.Indexer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("related objects: %w", err)
 	}
-	if of.informer.HasSynced() {
-		return of.informer.GetIndexer(), nil
-	}
 	var why error
 	if c, ok := k.env.Cache.(explaining); ok {
 		why = c.failure(r.New())
 	}
+	lost := errors.As(why, new(*Error)) // it cannot be watched any more
+	if of.informer.HasSynced() && !lost {
+		return of.informer.GetIndexer(), nil
+	}
 	switch {
+	case lost:
+		return nil, fmt.Errorf("related objects: %w", why)
 	case apierrors.IsForbidden(why):
 		return nil, fmt.Errorf("related objects: %w; the role needs get, list and watch", why)
 	case apierrors.IsNotFound(why):
@@ -135,7 +140,7 @@ func (k *kinds) store(r Resource) (toolscache.Indexer, error) {
 func (k *kinds) watch(r Resource) (*kind, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if of := k.kinds[r.Kind]; of != nil {
+	if of := k.kinds[r.Kind]; of != nil && !of.informer.IsStopped() { // stopped if its CRD went
 		return of, nil
 	}
 	if k.queue == nil {

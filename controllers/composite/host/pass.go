@@ -33,6 +33,30 @@ func Declared(r Resources, apiVersion, resource string) (Resource, error) {
 	return found, err
 }
 
+// DeclaredParent is [Declared] for the resource of the parents of a CompositeController, which have to have a status.
+func DeclaredParent(r Resources, apiVersion, resource string) (Resource, error) {
+	found, err := Declared(r, apiVersion, resource)
+	if err != nil {
+		return Resource{}, err
+	}
+	of, ok := r.(interface {
+		HasStatus(r Resource) (bool, error)
+	})
+	if !ok {
+		return found, nil
+	}
+	has, err := of.HasStatus(found)
+	switch {
+	case err != nil:
+		return Resource{}, err
+	case !has:
+		return Resource{}, &Error{Reason: NoStatus, Event: SyncError, Err: fmt.Errorf(
+			"parent resource %s of %s does not have subresource 'Status' enabled, so that nobody could be told what became of its "+
+				"parents: set subresources.status in its CRD", found, found.Resource.GroupVersion())}
+	}
+	return found, nil
+}
+
 // Resyncs wake parents although nothing happened: see [Resync].
 type Resyncs interface {
 	After(key types.NamespacedName, d time.Duration)

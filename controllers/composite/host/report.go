@@ -31,8 +31,18 @@ const (
 	NotServed = "ResourceNotServed"
 	// NotSynced: a resource cannot be listed.
 	NotSynced = "ResourceNotListed"
+	// NoStatus: its parents have no status subresource.
+	NoStatus = "NoStatusSubresource"
 	// CreateError: it could not be built for another reason.
 	CreateError = "CreateError"
+)
+
+// Reasons of events, besides those of conditions.
+const (
+	// Stopped: it has ended.
+	Stopped = "Stopped"
+	// SyncError: it cannot be run as it is (Metacontroller).
+	SyncError = "SyncError"
 )
 
 // told is what was written last, and over which version of the object.
@@ -55,7 +65,7 @@ func (s *supervisor[T]) report(ctx context.Context, h *hosted[T], o T, now state
 	}
 	was := h.told.condition
 	if now.err != nil && now.phase != running && (was.Reason != want.Reason || was.Message != want.Message) {
-		s.eventf(h.object, corev1.EventTypeWarning, CreateError, "Cannot create new controller: %s", want.Message)
+		s.failed(h.object, now.err)
 	}
 	conditions := append([]metav1.Condition(nil), status.Conditions...)
 	want.LastTransitionTime = metav1.NewTime(s.env.Clock.Now())
@@ -133,6 +143,19 @@ func reason(err error) string {
 		return NotSynced
 	default:
 		return CreateError
+	}
+}
+
+// failed sends an event about a controller that does not run.
+func (s *supervisor[T]) failed(o T, err error) {
+	var ours *Error
+	switch {
+	case !errors.As(err, &ours) || ours.Event == "":
+		s.eventf(o, corev1.EventTypeWarning, CreateError, "Cannot create new controller: %s", err)
+	case ours.Event == Stopped:
+		s.eventf(o, corev1.EventTypeWarning, Stopped, "Stopped controller: %s: %s", o.GetName(), err)
+	default:
+		s.eventf(o, corev1.EventTypeWarning, ours.Event, "%s", err)
 	}
 }
 

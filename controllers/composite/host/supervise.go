@@ -60,7 +60,9 @@ type Controller struct {
 type Error struct {
 	// Reason is one word in CamelCase.
 	Reason string
-	Err    error
+	// Event is the reason of the event; empty is [CreateError].
+	Event string
+	Err   error
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -156,6 +158,9 @@ func (s *supervisor[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 			return reconcile.Result{}, nil // it wakes us when it has ended
 		}
 		s.forget(req.NamespacedName)
+		if !wanted {
+			forgetSeries(s.name(req.NamespacedName))
+		}
 		h = nil
 	}
 	if !wanted {

@@ -55,6 +55,7 @@ func TestWhatRefusalsProve(t *testing.T) {
 		"a webhook without dry runs":      {apierrors.NewBadRequest(`admission webhook "w" does not support dry run`), false, true, false},
 		"invalid, without causes":         {apierrors.NewInvalid(podKind, "a", nil), false, true, false},
 		"a quota":                         {apierrors.NewForbidden(pods, "a", errors.New(exceeded)), false, true, true},
+		"an owner that is not known":      {apierrors.NewForbidden(pods, "a", errors.New("cannot set blockOwnerDeletion in this case")), false, true, true},
 		"no right":                        {apierrors.NewForbidden(pods, "", errors.New("cannot create")), false, true, true},
 		"a namespace that is deleted":     {terminating(), false, true, true},
 		"no such kind":                    {apierrors.NewNotFound(pods, ""), false, true, true},

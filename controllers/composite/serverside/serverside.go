@@ -26,6 +26,7 @@ import (
 
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/refusal"
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -113,7 +114,7 @@ func (a *Applier) Apply(
 	opts = append(opts, client.ForceOwnership, client.FieldOwner(a.manager))
 	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), opts...)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("%w: %s changed before it could be applied", ownership.ErrStale, ownership.Describe(observed))
+		return nil, fmt.Errorf("%w: %s changed before it could be applied", ownership.ErrStale, anyobject.Describe(observed))
 	}
 	return o, err
 }
@@ -125,13 +126,13 @@ func (a *Applier) Migrate(ctx context.Context, made *unstructured.Unstructured) 
 	if err != nil || patch == nil {
 		return err
 	}
-	out := ownership.Blank(made)
+	out := anyobject.Blank(made)
 	err = a.client.Patch(ctx, out, client.RawPatch(types.JSONPatchType, patch))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("hand over the fields of %s: %w", ownership.Describe(made), err)
+		return fmt.Errorf("hand over the fields of %s: %w", anyobject.Describe(made), err)
 	}
 	made.SetResourceVersion(out.GetResourceVersion())
 	return nil
@@ -147,20 +148,20 @@ func (a *Applier) unmigrated(o *unstructured.Unstructured) bool {
 // migrateLive hands over what our name owns of a child that somebody else made under it, or whose handover was cut off.
 // The child as it is then is compared in the next pass.
 func (a *Applier) migrateLive(ctx context.Context, observed *unstructured.Unstructured) error {
-	live := ownership.Blank(observed).(*unstructured.Unstructured) //nolint:forcetypeassert // of the type of observed
+	live := anyobject.Blank(observed).(*unstructured.Unstructured) //nolint:forcetypeassert // of the type of observed
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(observed), live)
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%w: %s is gone", ownership.ErrStale, ownership.Describe(observed))
+		return fmt.Errorf("%w: %s is gone", ownership.ErrStale, anyobject.Describe(observed))
 	case err != nil:
-		return fmt.Errorf("read %s: %w", ownership.Describe(observed), err)
+		return fmt.Errorf("read %s: %w", anyobject.Describe(observed), err)
 	}
 	if live.GetUID() == observed.GetUID() {
 		if err := a.Migrate(ctx, live); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: the fields of %s have changed hands", ownership.ErrStale, ownership.Describe(observed))
+	return fmt.Errorf("%w: the fields of %s have changed hands", ownership.ErrStale, anyobject.Describe(observed))
 }
 
 // content is the part of a child that an apply is about.

@@ -1,5 +1,5 @@
 // Package taken looks for what has the name of a child that is to be made. Such a child waits, and is in the way of no
-// other: ownership.SlowStart would stop at it. To look costs no request where the reader is a cache.
+// other: pass.SlowStart would stop at it. To look costs no request where the reader is a cache.
 //
 // What may not come in: writes, adoption, and what anybody wants children to be.
 package taken
@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -53,7 +54,7 @@ type Names struct {
 // an error that wraps [ownership.ErrStale] if it is a child that a newer read would show, or one that is going, and any
 // other error if it could not be read (retry).
 func (n Names) Check(ctx context.Context, reader client.Reader, child *unstructured.Unstructured) error {
-	found := ownership.Blank(child)
+	found := anyobject.Blank(child)
 	err := reader.Get(ctx, client.ObjectKeyFromObject(child), found)
 	name := n.Describe(child)
 	switch {

@@ -35,12 +35,27 @@ var started = time.Now()
 var examples embed.FS
 
 func main() {
-	// A second signal, while the first one is being served, ends the process at once.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go heed(cancel)
 	if err := command().ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "cairn-sandbox: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
 		os.Exit(1)
+	}
+}
+
+// heed stops the sandbox at the first signal. A second one ends the process at once, as if nobody had heeded it, but leaves
+// no credentials behind.
+func heed(stop func()) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	<-signals
+	stop()
+	again := <-signals
+	sandbox.Abandon()
+	signal.Reset()
+	if s, ok := again.(syscall.Signal); ok {
+		_ = syscall.Kill(os.Getpid(), s)
 	}
 }
 

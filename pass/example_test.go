@@ -1,22 +1,24 @@
-package ownership_test
+package pass_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file is a whole controller: a Shelf, a custom resource that is read without a Go type, has one ConfigMap for each
@@ -25,25 +27,25 @@ import (
 var (
 	shelfKind     = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shelf"}
 	shelfResource = schema.GroupResource{Group: "example.com", Resource: "shelves"}
+	bookKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	bookResource  = schema.GroupResource{Resource: "configmaps"}
 )
 
 type shelfReconciler struct {
-	client client.Client // reads from the cache
-	live   client.Reader // reads past it
-	ledger *ownership.Ledger
-	books  ownership.Writer
-	fresh  *ownership.Confirmer
+	*pass.Controller
+
+	books *pass.Children[*corev1.ConfigMap]
 }
 
-func newShelfReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger) *shelfReconciler {
-	return &shelfReconciler{
-		client: c, live: live, ledger: ledger,
-		books: ownership.Writer{Client: c, Live: live, Ledger: ledger, Resource: bookResource},
-		fresh: &ownership.Confirmer{
-			Live: live, Children: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Ledger: ledger, Resource: bookResource,
-		},
-	}
+func newShelfReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder) *shelfReconciler {
+	r := &shelfReconciler{}
+	r.Controller = pass.New(pass.Config{
+		Kind: shelfKind, Resource: shelfResource, New: newShelf,
+		Client: c, Live: live, Ledger: ledger, Recorder: recorder, Clock: clock.RealClock{}, Run: r.pass,
+	})
+	r.books = pass.NewChildren[*corev1.ConfigMap](r.Controller, bookKind, bookResource,
+		func() client.ObjectList { return &corev1.ConfigMapList{} })
+	return r
 }
 
 var _ func(context.Context, ctrl.Manager) error = setupShelves // a main function calls it
@@ -56,86 +58,57 @@ func setupShelves(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	r := newShelfReconciler(mgr.GetClient(), mgr.GetAPIReader(), ledger)
+	r := newShelfReconciler(mgr.GetClient(), mgr.GetAPIReader(), ledger, mgr.GetEventRecorder("shelf-controller"))
 	parents := ownership.Parents{
-		Reader: r.client, Kind: shelfKind.GroupKind(), New: newShelf, NewList: newShelfList,
+		Reader: mgr.GetClient(), Kind: shelfKind.GroupKind(), New: newShelf, NewList: newShelfList,
 		Selector: func(parent client.Object) (labels.Selector, error) { return shelfSelector(parent), nil },
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("shelf").
-		Watches(newShelf(), ownership.ParentEvents(func(gone types.UID) { ledger.Forget(gone); r.fresh.Forget(gone) })).
-		Watches(&corev1.ConfigMap{}, parents.Router().Handler()).
+		WithOptions(r.Options(4)).
+		Watches(newShelf(), r.ParentEvents()).
+		Watches(&corev1.ConfigMap{}, r.ChildEvents(parents.Router())).
 		Complete(r)
 }
 
-// Reconcile is one pass over one Shelf.
-func (r *shelfReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	shelf := newShelf()
-	unseen, err := r.ledger.Read(ctx, r.client, req.NamespacedName, shelf)
+// pass is one pass over one Shelf that is there. What begins it, ends it and retries it is package pass's.
+func (r *shelfReconciler) pass(ctx context.Context, p *pass.Pass) error {
+	shelf := p.Parent
+	owned, err := r.books.Claim(ctx, p, shelfSelector(shelf))
 	if err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if shelf.GetDeletionTimestamp() != nil {
-		return reconcile.Result{}, nil // what it owned is the garbage collector's business
-	}
-	if unseen != "" {
-		return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, nil // the caches do not show our own last writes yet
-	}
-	owned, err := r.claim(ctx, shelf)
-	if err != nil {
-		return reconcile.Result{}, err // the list may be incomplete: do not act on it
+		return err // the list may be incomplete: do not act on it
 	}
 	missing, surplus := planShelf(shelf, owned)
 	if len(missing)+len(surplus) == 0 {
-		return reconcile.Result{}, nil
+		return nil
 	}
 	// A process that just started may have been told of the past. Before its first write it looks.
-	if why, err := r.fresh.Confirm(ctx, shelf, shelfSelector(shelf), owned); err != nil || why != "" {
-		return reconcile.Result{RequeueAfter: time.Second}, err
-	}
-	err = ownership.SlowStart(missing, ownership.Unedited(ctx, r.client, shelf), func(book *corev1.ConfigMap) error {
-		how, err := r.books.Create(ctx, shelf, book, func(client.Object) bool { return true })
-		if how == ownership.Taken {
-			return fmt.Errorf("the name %s is somebody else's", book.Name)
-		}
+	if err := r.books.Confirm(ctx, p, shelfSelector(shelf), owned); err != nil {
 		return err
-	})
-	if err == nil {
-		err = ownership.Each(surplus, func(book client.Object) error {
+	}
+	err = errors.Join(
+		pass.SlowStart(pass.Rotate(p, missing), p.Unedited(ctx), func(book *corev1.ConfigMap) error {
+			how, err := r.books.Create(ctx, shelf, book, func(client.Object) bool { return true })
+			switch {
+			case how == ownership.Taken:
+				err = fmt.Errorf("the name %s is somebody else's", book.Name)
+				p.Warn(nil, "FailedCreate", "Create", "%v", err)
+			case how == ownership.Created:
+				p.Normal(book, "SuccessfulCreate", "Create", "Created %s", book.Name)
+			}
+			return err
+		}),
+		pass.SlowStart(surplus, nil, func(book *corev1.ConfigMap) error {
 			_, err := r.books.Delete(ctx, shelf, book)
 			return err
-		})
-	}
-	if ownership.OutcomeUnknown(err) {
-		r.fresh.Forget(shelf.GetUID()) // nobody told us what was written, so the ledger cannot wait for it
-	}
-	return reconcile.Result{}, err
-}
-
-// claim returns what belongs to the Shelf, after adopting orphans that match and releasing what does not match any more.
-func (r *shelfReconciler) claim(ctx context.Context, shelf client.Object) ([]client.Object, error) {
-	var candidates []client.Object
-	err := ownership.Candidates(ctx, r.client, &corev1.ConfigMapList{}, shelf.GetNamespace(), shelf.GetUID(), shelfSelector(shelf), true,
-		func(o client.Object) error {
-			candidates = append(candidates, o)
-			return nil
-		})
-	if err != nil {
-		return nil, err
-	}
-	claimer := &ownership.Claimer{
-		Parent: shelf, Kind: shelfKind, Selector: shelfSelector(shelf), Writer: r.client, Live: r.live,
-		Wrote: func(child client.Object) { r.ledger.Wrote(shelf.GetUID(), bookResource, child) },
-	}
-	owned, err := ownership.Claim(ctx, claimer, candidates)
-	if err == nil && claimer.Lost {
-		err = apierrors.NewConflict(bookResource, "", fmt.Errorf("a book changed while it was claimed")) // come back soon
-	}
-	return owned, err
+		}),
+	)
+	p.Uncertain(err) // nobody told us what was written, if an answer was lost
+	return err
 }
 
 // planShelf says what is missing and what is too much. Names follow from what a child is for, so that a lost response, or a
 // second manager, makes no second one.
-func planShelf(shelf client.Object, owned []client.Object) (missing []*corev1.ConfigMap, surplus []client.Object) {
+func planShelf(shelf client.Object, owned []*corev1.ConfigMap) (missing, surplus []*corev1.ConfigMap) {
 	wanted := map[string]bool{}
 	titles, _, _ := unstructured.NestedStringSlice(shelf.(*unstructured.Unstructured).Object, "spec", "books")
 	for _, title := range titles {
@@ -172,7 +145,7 @@ func newShelfList() client.ObjectList {
 	return list
 }
 
-// A whole controller, from its watches to its writes. Here it runs two passes by hand, over an API server that has a Shelf,
+// A whole controller, from its watches to its writes. Here it makes two passes by hand, over an API server that has a Shelf,
 // a book that is nobody's, and one that is on another Shelf.
 func Example() {
 	ctx := context.Background()
@@ -184,8 +157,9 @@ func Example() {
 	server := library(shelf, book("novels-emma", nil), book("novels-theirs", &metav1.OwnerReference{
 		APIVersion: "example.com/v1", Kind: "Shelf", Name: "other", UID: "u2", Controller: new(true),
 	}))
-	r := newShelfReconciler(server, server, ownership.NewLedger(nil)) // a manager's controller: see setupShelves
-	pass := func() {
+	// A manager's controller: see setupShelves.
+	r := newShelfReconciler(server, server, ownership.NewLedger(nil), &fakeserver.Recorder{})
+	reconcileOnce := func() {
 		if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shelf)}); err != nil {
 			fmt.Println(err)
 		}
@@ -197,13 +171,13 @@ func Example() {
 			fmt.Println(b.Name, "is on", metav1.GetControllerOf(&b).Name)
 		}
 	}
-	pass()
+	reconcileOnce()
 	fmt.Println("emma is sold")
 	shelf.Object["spec"] = map[string]any{"books": []any{"ulysses"}}
 	if err := server.Update(ctx, shelf); err != nil {
 		fmt.Println(err)
 	}
-	pass()
+	reconcileOnce()
 	// Output:
 	// novels-emma is on novels
 	// novels-theirs is on other

@@ -1,4 +1,4 @@
-package ownership_test
+package pass_test
 
 // The API server of the example of a whole controller.
 

@@ -1,4 +1,4 @@
-package ownership_test
+package anyobject_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/internal/anyobject"
 )
 
 func TestDescribe(t *testing.T) {
@@ -23,7 +23,7 @@ func TestDescribe(t *testing.T) {
 			TypeMeta: metav1.TypeMeta{Kind: "StatefulSet"}, ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"},
 		},
 	} {
-		if got := ownership.Describe(o); got != want {
+		if got := anyobject.Describe(o); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package ownership
+package pass_test
 
 import (
 	"context"
@@ -10,6 +10,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 func TestOutcomeUnknown(t *testing.T) {
@@ -33,14 +36,14 @@ func TestOutcomeUnknown(t *testing.T) {
 		"several refusals":              {errors.Join(forbidden, forbidden), false},
 		"several, wrapped, one is open": {fmt.Errorf("act: %w", errors.Join(forbidden, fmt.Errorf("x: %w", failed))), true},
 		"a status without a code":       {&apierrors.StatusError{}, false},
-		"a stale read":                  {fmt.Errorf("%w: changed", ErrStale), false},
-		"a stale read and a failure":    {errors.Join(ErrStale, failed), true},
-		"a parent that is gone":         {fmt.Errorf("web: %w", ErrGone), false},
+		"a stale read":                  {fmt.Errorf("%w: changed", ownership.ErrStale), false},
+		"a stale read and a failure":    {errors.Join(ownership.ErrStale, failed), true},
+		"a parent that is gone":         {fmt.Errorf("web: %w", ownership.ErrGone), false},
 		"a proxy failed": {apierrors.NewGenericServerResponse(
 			http.StatusBadGateway, "post", pods, "web", "", 0, true), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := OutcomeUnknown(c.err); got != c.want {
+			if got := pass.OutcomeUnknown(c.err); got != c.want {
 				t.Errorf("OutcomeUnknown(%v) = %v", c.err, got)
 			}
 		})
