@@ -150,7 +150,7 @@ func (c *Controller) Make(
 	}
 	p := &Pass{Parent: parent, controller: c, resource: resource, memory: m}
 	began := c.Clock.Now()
-	err := c.Run(ctx, p)
+	err := c.run(ctx, req, p)
 	p.flushEvents()
 	ended := c.Clock.Now()
 	c.rest(req, ended.Add(ended.Sub(began)))
@@ -173,6 +173,20 @@ func (c *Controller) Make(
 	}
 	m.failures = 0
 	return reconcile.Result{RequeueAfter: p.again}, nil
+}
+
+// run makes a pass. One that panics has failed like any other; controller-runtime logs and counts it.
+func (c *Controller) run(ctx context.Context, req reconcile.Request, p *Pass) error {
+	ended := false
+	defer func() {
+		if !ended {
+			p.memory.failures++
+			c.delay(req, c.backoff(p.memory.failures))
+		}
+	}()
+	err := c.Run(ctx, p)
+	ended = true
+	return err
 }
 
 // NewPass returns a pass over a parent that [Controller.Reconcile] knows nothing of: for tests of what a pass does, and for

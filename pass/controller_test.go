@@ -141,3 +141,18 @@ func TestForget(t *testing.T) {
 		}
 	}
 }
+
+// TestPanics: a pass that panics has a back-off like any other that fails.
+func TestPanics(t *testing.T) {
+	w := newWorld(t, nil, web())
+	w.run = func(context.Context, *pass.Pass) error { panic("a bug") }
+	for _, want := range []time.Duration{5, 10, 20} {
+		func() {
+			defer func() { _ = recover() }() // as controller-runtime does
+			_, _ = w.reconcile()
+		}()
+		if got := w.c.Limiter().When(request); got != want*time.Millisecond {
+			t.Errorf("again in %s, want %s", got, want*time.Millisecond)
+		}
+	}
+}

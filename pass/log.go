@@ -60,7 +60,7 @@ type Recorded struct {
 	keep   revision.Revision
 	unsure bool
 	// full says why there is no number for a revision after Update, nil if there is one.
-	full error
+	full *revision.NumberError
 }
 
 // Record finds the revision that the spec asks for among entries, as [history.Log.Claim] returned them, and records it if
