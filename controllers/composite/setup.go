@@ -53,6 +53,14 @@ func Build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 	return build(ctx, env, cc, nil)
 }
 
+// BuildBeside is [Build] for a controller beside others, which may have the same parents: all returns those that there are.
+func BuildBeside(
+	ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController,
+	all func(context.Context) ([]v1alpha1.CompositeController, error),
+) (*host.Controller, error) {
+	return build(ctx, env, cc, all)
+}
+
 func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController, others others) (*host.Controller, error) {
 	if cc.Spec.Hooks == nil || cc.Spec.Hooks.Sync == nil {
 		return nil, &host.Error{Reason: "NoSyncHook", Err: errors.New("spec.hooks.sync is not set, so that nobody says what the children are")}

@@ -98,6 +98,10 @@
 //	                                       budget is none; and no status denies it
 //	    every write  (*step).claimsFollow  claims that are to go with a child are told first. Needs to know who wrote
 //	X1  every write  (*step).stamp         rest (*rest).leftovers
+//	A1  a while      Rate                  under a failure that lasts, what one parent costs in each minute. Needs calls, and spans
+//	    a while      Prompt                beside one, what needs none of the failing writes is done. The caller says what fails
+//	A2  every write  Invalid               no write is refused as invalid or too large, Events included. Needs what was refused
+//	P5  every write  (*step).heldStays     also when the revision of a child that is held back is lost
 //	F6  every write  hasty                 fifty failures with one object in a second are no back-off. Needs times
 //
 // What cannot be seen from outside: what a controller would have done (a promise kept by luck), what it read from its

@@ -28,6 +28,9 @@ const (
 	hookTimeout  = "10s"
 )
 
+// onlyAt are the hooks of controllers that have one kind of children only.
+var onlyAt = map[string]string{"/pods": "Pod", "/configs": "ConfigMap"}
+
 // CatSet is check.cairn.dev/v1 CatSets, and the CompositeControllers for them: which of them a CatSet is for is one of its
 // labels.
 func CatSet() Kind {
@@ -86,6 +89,18 @@ func InPlace() Kind {
 	k := CatSet()
 	k.New = func(chance *rand.Rand, namespace, name string) client.Object {
 		return catset.New(namespace, name, catset.InPlace, int64(chance.IntN(4)), anyImage(chance))
+	}
+	return k
+}
+
+// Divided is CatSets whose pods are one controller's and whose ConfigMap is another's. The second one appears when the manager
+// starts for the second time, in mid-rollout as a rule.
+func Divided() Kind {
+	k := CatSet()
+	k.Hosted = beside(catset.DividedControllers("http://hook.sim/pods", "http://hook.sim/configs", hookTimeout)...)
+	k.Later = 1
+	k.New = func(chance *rand.Rand, namespace, name string) client.Object {
+		return catset.New(namespace, name, catset.Divided, int64(chance.IntN(4)), anyImage(chance))
 	}
 	return k
 }

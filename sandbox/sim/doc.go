@@ -8,7 +8,10 @@
 // (hosted.go); they have their objects without Go types (view.go), and the world plays their hook (hook.go).
 //
 // step.go is the scheduler, cluster.go the machines and kubelets, person.go the user, calm.go how a world comes to rest.
-// When it does, package check judges the history, by what each pass could know: knowledge.go takes that down. stage.go lets
+// Before that, a world that has a trouble which lasts (trouble.go, denial.go, injection.go, guards.go) has to live with it for a
+// while (endure.go): half of the worlds have one, chosen from a stream of its own, so that a world without is what it was.
+//
+// At rest, package check judges the history, by what each pass could know: knowledge.go takes that down. stage.go lets
 // a scenario direct a world instead of chance.
 //
 // A controller is added by describing its kind and what users do to it (kind.go): daemonset.go is an example.

@@ -37,7 +37,7 @@ func (h hookWay) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.Finalizing = r.URL.Path == finalizePath
+	q.Finalizing, q.Only = r.URL.Path == finalizePath, onlyAt[r.URL.Path]
 	c := &call{
 		from: h.from, answer: make(chan answer, 1), pass: passOf(r.Context()), question: q, body: string(body),
 		request: model.Request{Verb: verbAsk, Resource: hookResource, Namespace: q.Parent.GetNamespace(), Name: q.Parent.GetName()},

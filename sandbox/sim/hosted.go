@@ -43,6 +43,24 @@ func (p *process) host(ctx context.Context, described []Hosted) error {
 	return nil
 }
 
+// beside are the controllers that CompositeControllers describe that know of each other.
+func beside(described ...*v1alpha1.CompositeController) []Hosted {
+	all := func(context.Context) ([]v1alpha1.CompositeController, error) {
+		var out []v1alpha1.CompositeController
+		for _, cc := range described {
+			out = append(out, *cc)
+		}
+		return out, nil
+	}
+	out := make([]Hosted, 0, len(described))
+	for _, cc := range described {
+		out = append(out, Hosted{cc.Name, func(ctx context.Context, env *host.Environment, _ decorator.Lister) (*host.Controller, error) {
+			return composite.BuildBeside(ctx, env, cc, all)
+		}})
+	}
+	return out
+}
+
 // composed are the controllers that CompositeControllers describe, decorated the one that a DecoratorController does.
 func composed(described ...*v1alpha1.CompositeController) []Hosted {
 	out := make([]Hosted, 0, len(described))

@@ -20,6 +20,8 @@ type Kind struct {
 	// these descriptions, and the world plays their hook.
 	Controller string
 	Hosted     []Hosted
+	// Later is how many of them, the last ones, are there only from the second start of a manager on.
+	Later int
 	// Check tells the rules about the kind, Also about more children of the same parents.
 	Check check.Kind
 	Also  []check.Kind

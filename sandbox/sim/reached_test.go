@@ -16,10 +16,11 @@ var (
 		"fault 409 conflict", "fault 429 without Retry-After", "fault 500", "fault hang", "fault kill after", "fault kill before",
 		"fault request lost", "fault response lost",
 		"user: create", "user: delete Background", "user: delete Foreground", "user: delete Orphan", "user: delete a child",
-		"user: plant a child", "user: relabel a child",
+		"user: plant a child", "user: relabel a child", "troubles that lasted",
 	}
 	// seldom is what many seeds come to, in every world.
 	seldom = []string{
+		"trouble deny", "trouble quota", "trouble slow", "trouble mutate", "trouble clocks", "looked whether all is prompt",
 		"AlreadyExists", "managers that gave up",
 		"fault outage 403", "fault outage 422", "fault outage 429", "fault outage 500", "user: disown a child",
 	}
@@ -28,7 +29,7 @@ var (
 	seldomFailed = []string{"event RecordFailed"}
 	// revised and seldomRevised are the same for worlds with kinds that have revisions, and inEach for single worlds.
 	revised       = []string{"event RolledBack", "user: delete a revision", "user: disown a revision", "user: undo"}
-	seldomRevised = []string{"user: copy a revision", "user: copy a revision with its owner"}
+	seldomRevised = []string{"trouble guards", "user: copy a revision", "user: copy a revision with its owner"}
 	inEach        = map[string][]string{
 		"daemonset":   {"event FailedDaemonPod", "user: edit where it runs"},
 		"statefulset": {"event FailedCreate", "user: edit the first ordinal", "user: edit the scale", "user: edit what becomes of claims"},

@@ -165,7 +165,11 @@ func (w *world) start(name string, at func(schema.GroupVersionResource) uint64) 
 // add adds the controllers of a kind to a manager.
 func (w *world) add(ctx context.Context, p *process, k Kind) error {
 	if len(k.Hosted) > 0 {
-		return p.host(ctx, k.Hosted)
+		hosted := k.Hosted
+		if p.run == 1 {
+			hosted = hosted[:len(hosted)-k.Later]
+		}
+		return p.host(ctx, hosted)
 	}
 	return cairn.Add(ctx, p.manager, k.Controller, cairn.Options{Workers: w.options.Workers})
 }

@@ -40,6 +40,7 @@ var all = map[Limits]limits{
 	InPlace:   {maxUnavailable: 1},
 	Generated: {maxUnavailable: 2},
 	Approved:  {maxUnavailable: 2},
+	Divided:   {maxUnavailable: 2},
 }
 
 // LimitsOf is which of the controllers runs a CatSet.
@@ -90,8 +91,8 @@ func Controllers(url, timeout string) []*v1alpha1.CompositeController {
 func controllers(prefix, resource, home, url, timeout string) []*v1alpha1.CompositeController {
 	var out []*v1alpha1.CompositeController
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if name == Approved {
-			continue // it needs another hook
+		if name == Approved || name == Divided {
+			continue // they need other hooks
 		}
 		cc := controller(name, url, timeout)
 		cc.Name = prefix + string(name)

@@ -23,6 +23,8 @@ type Question struct {
 	// Attached says that it comes from a decorator. Finalizing says that the finalize hook is asked, what to leave of a parent
 	// that goes: nothing. The asker's URL tells.
 	Attached, Finalizing bool
+	// Only is the kind of children that whoever asks has, empty if it has all. The asker's URL tells.
+	Only string
 }
 
 var errNoObject = errors.New("no question: it is about no object")
@@ -59,7 +61,12 @@ func (q *Question) Answer() map[string]any {
 	}
 	children := []any{}
 	for _, child := range Answer(q.Parent) {
-		children = append(children, child.Object)
+		if q.Only == "" || q.Only == child.GetKind() {
+			children = append(children, child.Object)
+		}
+	}
+	if q.Only != "" && q.Only != "Pod" {
+		return map[string]any{"children": children}
 	}
 	if q.Attached {
 		return map[string]any{"annotations": Annotations(q.Parent), "attachments": children}

@@ -1,0 +1,28 @@
+package catset
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+)
+
+// This file holds CatSets that two CompositeControllers have: one makes the pods, the other one the ConfigMap, and both roll
+// them out by the same revisions.
+
+// Divided CatSets are run by [DividedControllers].
+const Divided Limits = "divided"
+
+// DividedControllers returns the two controllers. The hook of each answers with its own kind of children only.
+func DividedControllers(podsURL, configsURL, timeout string) []*v1alpha1.CompositeController {
+	first, second := controller(Divided, podsURL, timeout), controller(Divided, configsURL, timeout)
+	first.Name, second.Name = "check-divided-pods", "check-divided-configs"
+	first.Spec.ChildResources = first.Spec.ChildResources[:1]
+	second.Spec.ChildResources = second.Spec.ChildResources[1:]
+	second.Spec.ChildResources[0].UpdateStrategy = &v1alpha1.ChildUpdateStrategy{Method: v1alpha1.ChildUpdateRollingInPlace}
+	out := []*v1alpha1.CompositeController{first, second}
+	for _, cc := range out {
+		cc.UID = types.UID(cc.Name) // they know each other by it
+		cc.Spec.ParentResource.Resource = Resource.Resource
+	}
+	return out
+}
