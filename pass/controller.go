@@ -85,9 +85,12 @@ type memory struct {
 	// request is what the passes over it are asked for by. Guarded.
 	request reconcile.Request
 	// statusVersion is the resourceVersion that our last write of the status made. waiting says that the last pass waits for
-	// a cache. Guarded.
-	statusVersion string
-	waiting       bool
+	// a cache, writing that a status is being written; wake is what is done then about the last change of nothing but a status,
+	// which made the version woken. Guarded.
+	statusVersion    string
+	waiting, writing bool
+	wake             func()
+	woken            string
 	// failures counts the passes that failed, waits those that waited, one after the other.
 	failures, waits int
 	// statusAt is when the status was written last.

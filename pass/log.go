@@ -211,13 +211,19 @@ func (r *Recorded) Truncate(
 	return l.Truncate(ctx, p.Parent, r.Entries, r.keep, live, keep)
 }
 
-// Newest returns the newest readable revision, nil if there is none: what lost children come back from where the revision that
-// the spec asks for cannot be stored.
-func (r *Recorded) Newest() *revision.Revision {
+// Newest returns the newest readable revision that children come from, or else the newest one, nil if there is none: what lost
+// children come back from where the revision that the spec asks for cannot be stored. live are those that children come from.
+func (r *Recorded) Newest(live revision.Live) *revision.Revision {
+	var newest *revision.Revision
 	for i := len(r.Entries) - 1; i >= 0; i-- {
-		if e := &r.Entries[i]; e.Snapshot != nil && !e.Deleting {
+		e := &r.Entries[i]
+		switch {
+		case e.Snapshot == nil || e.Deleting || e.Hash == "":
+		case live.Has(*e):
 			return e
+		case newest == nil:
+			newest = e
 		}
 	}
-	return nil
+	return newest
 }

@@ -67,25 +67,47 @@ func (p *Pass) WriteStatus(ctx context.Context, before, after client.Object, urg
 		p.Again(left)
 		return false, nil
 	}
+	stated := p.Stating()
 	err = c.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	stated(after, err)
 	switch {
 	case apierrors.IsConflict(err):
 		return false, fmt.Errorf("%w to report on: %w", ownership.ErrStale, err)
 	case err != nil:
 		return false, fmt.Errorf("write the status of %s: %w", p.describe(), err)
 	}
-	p.Stated(after)
 	return true, nil
 }
 
-// Stated says that the API server has stored a status of the parent, and returned it as stored. [Pass.WriteStatus] does so.
-func (p *Pass) Stated(stored client.Object) {
-	c := p.controller
-	p.memory.statusAt = c.Clock.Now()
+// Stating says that a status of the parent is about to be written, and returns what is to be told of the outcome: the parent as
+// the API server has stored it, or the error. [Pass.WriteStatus] does all that.
+//
+// The event of the write may come before its answer. Until that is there nobody knows whether it was ours, so that it waits.
+func (p *Pass) Stating() (stated func(stored client.Object, err error)) {
+	c, m := p.controller, p.memory
 	c.mu.Lock()
-	p.memory.statusVersion = stored.GetResourceVersion()
-	c.mu.Unlock()
-	c.Ledger.Wrote(p.Parent.GetUID(), p.resource, stored)
+	defer c.mu.Unlock()
+	m.writing = true
+	return func(stored client.Object, err error) {
+		c.mu.Lock()
+		m.writing = false
+		wake := m.wake
+		if err == nil {
+			m.statusVersion = stored.GetResourceVersion()
+			if m.woken == m.statusVersion {
+				wake = nil
+			}
+		}
+		m.wake, m.woken = nil, ""
+		c.mu.Unlock()
+		if wake != nil {
+			wake()
+		}
+		if err == nil {
+			m.statusAt = c.Clock.Now()
+			c.Ledger.Wrote(p.Parent.GetUID(), p.resource, stored)
+		}
+	}
 }
 
 // kind is the kind of the parent.

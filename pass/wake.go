@@ -2,9 +2,10 @@ package pass
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -26,7 +27,7 @@ func (c *Controller) ParentEvents() handler.EventHandler {
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q requests) {
 			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
 				c.Forget(e.ObjectOld.GetUID())
-			} else if c.OwnStatus(e.ObjectNew) {
+			} else if c.OwnStatus(e, func() { own.Update(ctx, e, q) }) {
 				return
 			}
 			own.Update(ctx, e, q)
@@ -35,13 +36,30 @@ func (c *Controller) ParentEvents() handler.EventHandler {
 	}
 }
 
-// OwnStatus reports whether a parent is just what our last write of its status made of it, so that no pass is to be made. It
-// is, to a pass that waits for the cache to show that write.
-func (c *Controller) OwnStatus(parent client.Object) bool {
+// OwnStatus reports whether an update made a parent just what our last write of its status made of it, so that no pass is to be
+// made. It is, to a pass that waits for the cache to show that write. While a write is under way nobody knows yet: then wake is
+// called later, if it is another's.
+func (c *Controller) OwnStatus(e event.UpdateEvent, wake func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := c.memories[parent.GetUID()]
-	return m != nil && !m.waiting && m.statusVersion != "" && m.statusVersion == parent.GetResourceVersion()
+	m := c.memories[e.ObjectNew.GetUID()]
+	switch version := e.ObjectNew.GetResourceVersion(); {
+	case m == nil || m.waiting:
+		return false
+	case m.writing && statusOnly(e):
+		m.wake, m.woken = wake, version
+		return true
+	default:
+		return m.statusVersion != "" && m.statusVersion == version
+	}
+}
+
+// statusOnly reports whether nothing but the status of an object may have changed.
+func statusOnly(e event.UpdateEvent) bool {
+	was, is := e.ObjectOld, e.ObjectNew
+	return was.GetGeneration() == is.GetGeneration() && maps.Equal(was.GetLabels(), is.GetLabels()) &&
+		maps.Equal(was.GetAnnotations(), is.GetAnnotations()) && slices.Equal(was.GetFinalizers(), is.GetFinalizers()) &&
+		was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp())
 }
 
 // ChildEvents wakes the parents of a child, such as router finds them. In a burst of events they are woken when the last pass
@@ -67,7 +85,7 @@ type patient struct {
 // Add adds a request, now or later.
 func (p patient) Add(req reconcile.Request) {
 	if left := p.controller.resting(req); left > 0 {
-		p.requests.AddAfter(req, left)
+		p.AddAfter(req, left)
 		return
 	}
 	p.requests.Add(req)

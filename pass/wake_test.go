@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -121,5 +122,50 @@ func TestBursts(t *testing.T) {
 	w.clock.Step(50 * time.Millisecond)
 	if got := child(); len(got) != 1 || got[0] != 0 {
 		t.Errorf("a child event after a pause: %v", got)
+	}
+}
+
+// TestOwnStatusBeforeItsAnswer: the event of our own status write comes before the answer to it. It wakes nobody either; what
+// somebody else wrote meanwhile does, once the answer is there, and so does what came of a write whose answer was lost.
+func TestOwnStatusBeforeItsAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		another, lost bool
+		want          int
+	}{
+		"ours":           {want: 0},
+		"another's":      {another: true, want: 1},
+		"answer is lost": {lost: true, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil, web())
+			before, q := w.set(), &queue{}
+			w.After = func(call fakeserver.Call) error {
+				if call.Verb != "patch status" {
+					return nil
+				}
+				after := w.set()
+				if c.another {
+					after.ResourceVersion = "999"
+				}
+				w.c.ParentEvents().Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
+				if len(q.added) != 0 {
+					t.Errorf("woken %v before anybody knows whose it is", q.added)
+				}
+				if c.lost {
+					return errBoom
+				}
+				return nil
+			}
+			w.run = func(ctx context.Context, p *pass.Pass) error {
+				_, err := state(ctx, p, 1, "denied", true)
+				return err
+			}
+			if _, err := w.reconcile(); (err != nil) != c.lost {
+				t.Fatal(err)
+			}
+			if len(q.added) != c.want {
+				t.Errorf("woken %v", q.added)
+			}
+		})
 	}
 }

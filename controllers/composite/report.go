@@ -245,7 +245,9 @@ func (r *reconciler) writeStatus(
 		return nil, fmt.Errorf("encode the status of %s: %w", anyobject.Describe(parent), err)
 	}
 	answer := anyobject.Blank(parent).(*unstructured.Unstructured) //nolint:forcetypeassert // Blank returns the type that it is given
+	stated := m.pass.Stating()
 	err = r.client.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), body))
+	stated(answer, err)
 	switch {
 	case apierrors.IsConflict(err):
 		return nil, fmt.Errorf("%w: %w", ownership.ErrStale, err)
@@ -263,7 +265,6 @@ func (r *reconciler) writeStatus(
 			m.own = answer.GetResourceVersion() // the hook has said all of it, or does not care
 		}
 	}
-	m.pass.Stated(answer)
 	return answer, nil
 }
 

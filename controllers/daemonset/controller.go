@@ -85,5 +85,5 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 		return err // what is live was read too early as well
 	}
 	confirm := func(ctx context.Context) error { return r.pods.Confirm(ctx, p, selector, o.pods) }
-	return errors.Join(err, recorded.Truncate(ctx, p, r.log, o.live(), ds.Spec.RevisionHistoryLimit, confirm))
+	return errors.Join(err, recorded.Truncate(ctx, p, r.log, o.live(f.hash), ds.Spec.RevisionHistoryLimit, confirm))
 }

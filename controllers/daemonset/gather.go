@@ -3,6 +3,7 @@ package daemonset
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -44,9 +45,10 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 	return o, nil
 }
 
-// live returns the revisions that something depends on: those that pods name, terminating ones included.
-func (o *observed) live() revision.Live {
-	refs := make([]string, 0, len(o.pods))
+// live returns the revisions that something depends on: those that pods name, terminating ones included, and made, the hash
+// of the one that pods were made from in this pass.
+func (o *observed) live(made ...string) revision.Live {
+	refs := slices.Clone(made)
 	for _, pod := range o.pods {
 		refs = append(refs, pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey])
 	}
@@ -54,13 +56,13 @@ func (o *observed) live() revision.Live {
 }
 
 // facts are what the plan for o is made from: the DaemonSet with the template of its update revision. Where that could not be
-// recorded, no pod is replaced, and one that is lost comes back from the newest revision that there is.
+// recorded, no pod is replaced, and one that is lost comes back from the newest revision that the others come from.
 func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) {
 	ds := *o.ds
 	f := facts{ds: &ds, nodes: o.nodes, pods: byNode(o.pods), now: r.Clock.Now(), hold: recorded.Update == nil}
 	from := recorded.Update
 	if f.hold {
-		from = recorded.Newest()
+		from = recorded.Newest(o.live())
 	}
 	if from != nil {
 		snapshot := from.Snapshot

@@ -83,7 +83,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	if pass.Superseded(err) {
 		return err // there are pods that this pass has not seen, and the revisions of those live, too (H3)
 	}
-	named := []string{set.Status.CurrentRevision, set.Status.UpdateRevision}
+	named := []string{set.Status.CurrentRevision, set.Status.UpdateRevision, f.current.name, f.update.name} // or pods were made from
 	if written && recorded.Update != nil {
 		named = []string{rep.current, recorded.Update.Name}
 	}

@@ -124,7 +124,7 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 	f := facts{set: o.set, pods: o.pods, strangers: o.strangers, claims: o.claims, now: r.Clock.Now()}
 	if recorded.Update == nil {
 		f.hold = true
-		f.update = sourceIn(o.entries, cmp.Or(o.set.Status.UpdateRevision, nameOf(recorded.Newest())))
+		f.update = sourceIn(o.entries, cmp.Or(o.set.Status.UpdateRevision, nameOf(recorded.Newest(o.live()))))
 		f.current = currentOf(o.set, o.entries, f.update)
 		return f, nil
 	}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"math"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -30,8 +31,9 @@ func (k Kind) claimsWanted(parent, revision client.Object) bool {
 
 // origins returns the revisions that a child belongs to, as the author of this write may have read them: the newest that
 // names it, of all or of those that there were before somebody else made more, and those that did before somebody else
-// changed them. One that was adopted may have the number of another: of those, any. For a kind without revisions it is a
-// single nil.
+// changed them. One that was adopted may have the number of another: of those, any; and of one that somebody gave the highest
+// number there is, any that names the child, because nothing newer can get a higher one. For a kind without revisions it is
+// a single nil.
 func (s *step) origins(child client.Object) []client.Object {
 	if !s.k.hasRevisions() {
 		return []client.Object{nil}
@@ -41,7 +43,8 @@ func (s *step) origins(child client.Object) []client.Object {
 	for n := range len(made) + 1 {
 		known := func(r client.Object) bool { return !slices.Contains(made[n:], r.GetUID()) }
 		for from := s.k.namedOf(s.before, child, known); from != nil; from = s.k.namedOf(s.before, child, func(r client.Object) bool {
-			return known(r) && !slices.Contains(out, r) && s.k.Number(r) == s.k.Number(out[len(out)-1])
+			last := s.k.Number(out[len(out)-1])
+			return known(r) && !slices.Contains(out, r) && (s.k.Number(r) == last || last == math.MaxInt64)
 		}) {
 			out = append(out, from)
 		}

@@ -32,7 +32,7 @@ func (r *Reconciler) objectEvents(d *decorated) handler.EventHandler {
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
 				r.forget(d, e.ObjectOld)
-			} else if r.OwnStatus(e.ObjectNew) || d.ignoreStatus && host.StatusOnly(e) {
+			} else if r.OwnStatus(e, func() { own.Update(ctx, e, q) }) || d.ignoreStatus && host.StatusOnly(e) {
 				return
 			}
 			own.Update(ctx, e, q)
