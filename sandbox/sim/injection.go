@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +31,9 @@ var injections = []injection{
 		pod.Annotations = with(pod.Annotations, "injected.example.com/status", "injected")
 	}},
 	{name: "a sidecar with a volume", pod: func(pod *corev1.Pod) {
+		if slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "injected" }) {
+			return // a copy of a child has it already
+		}
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{
 			Name: "injected", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
 		})
