@@ -118,10 +118,24 @@ func (o *observed) live(named ...string) revision.Live {
 	return revision.NewLive(refs...)
 }
 
+// lost returns the names of revisions that pods come from and that are not there any more.
+func (o *observed) lost(recorded *pass.Recorded) map[string]bool {
+	out := map[string]bool{}
+	for _, pod := range o.pods {
+		name := revisionOf(pod)
+		there := recorded.Update != nil && recorded.Update.Name == name ||
+			slices.ContainsFunc(recorded.Entries, func(r revision.Revision) bool { return r.Name == name })
+		if name != "" && !there {
+			out[name] = true
+		}
+	}
+	return out
+}
+
 // facts are what the plan for o is made from. Where the update revision could not be recorded, no pod is replaced, and one
 // that is lost comes back from the revisions that status names.
 func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) {
-	f := facts{set: o.set, pods: o.pods, strangers: o.strangers, claims: o.claims, now: r.Clock.Now()}
+	f := facts{set: o.set, pods: o.pods, strangers: o.strangers, claims: o.claims, now: r.Clock.Now(), lost: o.lost(recorded)}
 	if recorded.Update == nil {
 		f.hold = true
 		f.update = sourceIn(o.entries, cmp.Or(o.set.Status.UpdateRevision, nameOf(recorded.Newest(o.live()))))

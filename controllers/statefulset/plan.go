@@ -32,6 +32,8 @@ type facts struct {
 	now time.Time
 	// hold says that the update revision could not be recorded: no pod is replaced.
 	hold bool
+	// lost are the names of revisions that pods come from and that are not there any more.
+	lost map[string]bool
 }
 
 // plan is what one pass does, and what it knows by then.

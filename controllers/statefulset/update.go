@@ -95,6 +95,9 @@ func (p *planner) unit(i int) rollout.Unit {
 func (p *planner) misguided(i int) bool {
 	s := p.slots[i]
 	from := p.sourceOf(i)
+	if i < p.partition && p.lost[revisionOf(s.pod)] {
+		return false // it is held, and nobody knows what it was made from: it stays what it is (F15)
+	}
 	return !p.hold && !p.onDelete() && from.template != nil && from.name != revisionOf(s.pod) &&
 		(i < p.partition || from.name != p.update.name) && p.replaceable(s.pod)
 }

@@ -138,3 +138,16 @@ func TestGoingBack(t *testing.T) {
 	f.update = f.current
 	wantSteps(t, mustPlan(t, f), "delete web-2")
 }
+
+// TestHeldAndLost: a pod below the partition whose revision is gone stays what it is, also if it was never ready: nobody
+// knows any more what it was made from (F15). With its revision it is replaced by one of the current revision.
+func TestHeldAndLost(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		set := web(partition(1))
+		f := given(set, pod(0, "z", crashing), pod(1, "b"), pod(2, "b"))
+		f.lost = map[string]bool{"web-z": lost}
+		if p := mustPlan(t, f); (len(p.deletes) == 0) != lost {
+			t.Errorf("lost: %v, %d deletes", lost, len(p.deletes))
+		}
+	}
+}

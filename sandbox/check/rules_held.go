@@ -2,6 +2,7 @@ package check
 
 import (
 	"maps"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -84,12 +85,28 @@ func (r *rest) guardLost(parent client.Object, u Unit) bool {
 		if wanted.GetName() != u.Name {
 			continue
 		}
+		if saysLost(parent, u.Name) { // it was adopted, and no revision ever said what it was made from
+			return true
+		}
 		for _, e := range r.h.Events {
 			gone := e.Key.Resource == r.k.Revisions && e.Old != nil && ownerUID(e.Old) == parent.GetUID() && !r.h.byManager(e) &&
 				(e.New == nil || ownerUID(e.New) != parent.GetUID() || !maps.Equal(e.Old.GetLabels(), e.New.GetLabels()))
 			if gone && r.k.Names(wanted, e.Old) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// saysLost reports whether the status names a child as one whose revision is lost.
+func saysLost(parent client.Object, child string) bool {
+	list, _ := at(tree(parent), []string{"status", "conditions"}).([]any)
+	for _, item := range list {
+		c, _ := item.(map[string]any)
+		message, _ := c["message"].(string)
+		if c["reason"] == "RevisionLost" && strings.Contains(message, " "+child+" ") {
+			return true
 		}
 	}
 	return false
