@@ -21,6 +21,11 @@
 //     waits until the cache has seen its own last writes.
 //   - history: the revision log of one parent in the API server: claim, record, renumber, truncate.
 //
+// # One pass
+//
+//   - pass: one pass of a controller, once: what wakes a parent, what is waited for, when a pass is made again, claims,
+//     status, conditions, events. All controllers below stand on it; yours can.
+//
 // # The controllers and those who run them
 //
 //   - controllers: one folder each, none imports another. Inside: controller.go wires, gather.go reads, plan.go decides

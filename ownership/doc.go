@@ -7,7 +7,7 @@
 // replaces counting expected events; [Confirmer] keeps a process that just started from acting on an old list.
 // [Writer] creates and deletes children so that a lost response makes no second one. [IndexController] is an index by
 // owner, so that no pass lists a namespace; [Wire] registers it and builds the ledger, [Parents] finds parents in a cache.
-// The package example is a whole controller made of these.
+// Package pass makes a whole controller of these.
 //
 // What may not come in: a decision about content. This package looks at references, labels, UIDs and deletion, never at
 // what an object says.
