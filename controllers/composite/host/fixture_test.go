@@ -69,11 +69,13 @@ func inWorld(t *testing.T, test func(*world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, scheme: runtime.NewScheme(), recorder: &fakeserver.Recorder{}}
-		if err := errors.Join(clientgoscheme.AddToScheme(w.scheme), v1alpha1.AddToScheme(w.scheme)); err != nil {
+		stored := runtime.NewScheme() // the fake client adds to its own while others read theirs
+		if err := errors.Join(clientgoscheme.AddToScheme(w.scheme), v1alpha1.AddToScheme(w.scheme),
+			clientgoscheme.AddToScheme(stored), v1alpha1.AddToScheme(stored)); err != nil {
 			t.Fatal(err)
 		}
 		w.ctx, w.end = context.WithCancel(t.Context())
-		w.client = fake.NewClientBuilder().WithScheme(w.scheme).
+		w.client = fake.NewClientBuilder().WithScheme(stored).
 			WithStatusSubresource(&v1alpha1.CompositeController{}, &v1alpha1.DecoratorController{}).
 			WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: w.patchStatus}).Build()
 		w.mapper = w.client.RESTMapper()
