@@ -92,10 +92,10 @@ func makePlan(f facts) (*plan, error) {
 	}
 	p.strays()
 	p.rollout = rollout.New(units, budget)
-	p.take(p.rollout.Steps)
 	if p.hold {
-		p.counts.updated = 0 // nothing is from a revision that is not there
+		p.counts.updated, p.rollout.Steps = 0, nil // nothing is from a revision that is not there, or makes way for it
 	}
+	p.take(p.rollout.Steps)
 	if p.hash == "" {
 		p.creates = nil // there is nothing to make a pod from
 	}
@@ -214,6 +214,9 @@ func (p *planner) keepOne(node string, pods []*corev1.Pod) *rollout.Instance {
 		return cmp.Or(first(p.available(a), p.available(b)), first(isReady(a), isReady(b)), elder(a, b))
 	})
 	for _, pod := range pods[1:] {
+		if p.hold {
+			break // whether they are of one revision cannot be told without the one that the spec asks for
+		}
 		p.remove(deletion{pod: pod, node: node, reason: fmt.Sprintf("node %s has another of the same revision", node)})
 	}
 	keep := pods[0]

@@ -163,3 +163,19 @@ func TestPlanIsStable(t *testing.T) {
 		}
 	}
 }
+
+// TestHold: where the revision that the spec asks for could not be recorded, only what is lost comes back. A surge that has
+// begun is not finished: its pods may be the wrong ones.
+func TestHold(t *testing.T) {
+	f := given(agent(rolling(0, 1)), nodes("n1", "n2", "n3"),
+		pod("n1", hashNew), pod("n1", hashOld), pod("n2", hashOld), pod("n2", hashOld, named("n2-twin")))
+	f.hold = true
+	p := mustPlan(t, f)
+	if len(p.deletes) != 0 || len(p.creates) != 1 || p.creates[0].node != "n3" || p.counts.updated != 0 {
+		t.Errorf("creates %v, deletes %v, counts %+v", p.creates, p.deletes, p.counts)
+	}
+	f.hold = false
+	if p := mustPlan(t, f); len(p.deletes) == 0 {
+		t.Error("nothing is deleted without it either")
+	}
+}
