@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
@@ -107,9 +108,7 @@ func (ch *Children[C]) Confirm(ctx context.Context, p *Pass, selector labels.Sel
 func (ch *Children[C]) Patch(ctx context.Context, p *Pass, read C, metadata map[string]any) (C, error) {
 	var none C
 	body := map[string]any{"uid": read.GetUID(), "resourceVersion": read.GetResourceVersion()}
-	for k, v := range metadata {
-		body[k] = v
-	}
+	maps.Copy(body, metadata)
 	raw, err := json.Marshal(map[string]any{"metadata": body})
 	if err != nil {
 		return none, err

@@ -53,10 +53,11 @@ type Config struct {
 const (
 	// firstRetry and lastRetry are client-go's default delays.
 	firstRetry, lastRetry = 5 * time.Millisecond, 1000 * time.Second
-	// UnseenRetry is how long a pass waits for the caches to show our own writes if no event comes first, and StaleRetry how
-	// long after it was found to rest on an old read, which costs requests. Both double while that goes on, up to a limit.
-	UnseenRetry   = 100 * time.Millisecond
-	StaleRetry    = 200 * time.Millisecond
+	// UnseenRetry is how long a pass waits for the caches to show our own writes if no event comes first.
+	UnseenRetry = 100 * time.Millisecond
+	// StaleRetry is how long a pass waits after it was found to rest on an old read, which costs requests.
+	StaleRetry = 200 * time.Millisecond
+	// longestUnseen and longestStale bound them: both double while that goes on.
 	longestUnseen = 5 * time.Second
 	longestStale  = 15 * time.Second
 )

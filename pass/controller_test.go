@@ -89,9 +89,10 @@ func TestUnseen(t *testing.T) {
 		t.Error("a pass was made")
 		return nil
 	}
-	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 50, 50} {
-		if result, err := w.reconcile(); err != nil || result.RequeueAfter != want*pass.UnseenRetry {
-			t.Errorf("%+v, %v, want %s", result, err, want*pass.UnseenRetry)
+	for _, times := range []int{1, 2, 4, 8, 16, 32, 50, 50} {
+		want := time.Duration(times) * pass.UnseenRetry
+		if result, err := w.reconcile(); err != nil || result.RequeueAfter != want {
+			t.Errorf("%+v, %v, want %s", result, err, want)
 		}
 	}
 	made := false
@@ -146,13 +147,13 @@ func TestForget(t *testing.T) {
 func TestPanics(t *testing.T) {
 	w := newWorld(t, nil, web())
 	w.run = func(context.Context, *pass.Pass) error { panic("a bug") }
-	for _, want := range []time.Duration{5, 10, 20} {
+	for _, want := range []time.Duration{5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond} {
 		func() {
 			defer func() { _ = recover() }() // as controller-runtime does
 			_, _ = w.reconcile()
 		}()
-		if got := w.c.Limiter().When(request); got != want*time.Millisecond {
-			t.Errorf("again in %s, want %s", got, want*time.Millisecond)
+		if got := w.c.Limiter().When(request); got != want {
+			t.Errorf("again in %s, want %s", got, want)
 		}
 	}
 }

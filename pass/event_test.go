@@ -136,7 +136,7 @@ func (r *regarding) Eventf(about, related runtime.Object, _, reason, _, note str
 		if o == nil {
 			return ""
 		}
-		m := o.(client.Object) //nolint:forcetypeassert // every reference is one
+		m := o.(client.Object)
 		return fmt.Sprintf("%s %s/%s %s %s", o.GetObjectKind().GroupVersionKind().Kind, m.GetNamespace(), m.GetName(), m.GetUID(), m.GetResourceVersion())
 	}
 	r.events = append(r.events, noted{name(about), name(related), reason, fmt.Sprintf(note, args...)})

@@ -29,6 +29,9 @@ func (s *step) collision() {
 	if now == nil || before != nil && *before >= *now {
 		return
 	}
+	if *now == 0 {
+		return // no count and none are the same; the built-in StatefulSet controller writes a zero
+	}
 	recorded := s.recordedAs(*now)
 	if recorded == nil {
 		return // its names follow another rule
