@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
@@ -91,7 +91,7 @@ func boundRoles(refs []RoleRef) ([]rbacv1.PolicyRule, error) {
 		if !slices.Contains(roleResources, ref.Resource) {
 			return nil, fmt.Errorf("bind %s/%s: only %s are bound", ref.Resource, ref.Name, strings.Join(roleResources, " and "))
 		}
-		if problems := path.IsValidPathSegmentName(ref.Name); ref.Name == "" || ref.Name == rbacv1.ResourceAll || len(problems) > 0 {
+		if problems := content.IsPathSegmentName(ref.Name); ref.Name == "" || ref.Name == rbacv1.ResourceAll || len(problems) > 0 {
 			return nil, fmt.Errorf("bind %s/%s: name one role", ref.Resource, ref.Name)
 		}
 		if names[ref.Resource] == nil {
@@ -103,7 +103,8 @@ func boundRoles(refs []RoleRef) ([]rbacv1.PolicyRule, error) {
 	for _, resource := range roleResources {
 		if names[resource].Len() > 0 {
 			out = append(out, rbacv1.PolicyRule{
-				APIGroups: []string{rbacv1.GroupName}, Resources: []string{resource}, ResourceNames: sets.List(names[resource]), Verbs: []string{"bind"},
+				APIGroups: []string{rbacv1.GroupName}, Resources: []string{resource},
+				ResourceNames: sets.List(names[resource]), Verbs: []string{"bind"},
 			})
 		}
 	}

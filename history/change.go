@@ -28,7 +28,9 @@ type change struct {
 
 // patchTrimmed is patch again after a refusal: a revision that somebody else recorded may have as many annotations as there
 // may be, so that the stamp is one too many.
-func (l *Log) patchTrimmed(ctx context.Context, parent client.Object, r revision.Revision, c change, refused error) (revision.Revision, error) {
+func (l *Log) patchTrimmed(
+	ctx context.Context, parent client.Object, r revision.Revision, c change, refused error,
+) (revision.Revision, error) {
 	var o appsv1.ControllerRevision
 	if err := l.opts.Live.Get(ctx, types.NamespacedName{Namespace: parent.GetNamespace(), Name: r.Name}, &o); err != nil {
 		return revision.Revision{}, fmt.Errorf("read revision %s past the cache: %w", r.Name, err)

@@ -41,7 +41,7 @@ func namedAsDaemonSet(parent client.Object, data []byte, collisionCount *int32) 
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(dump.ForHash(ds.Spec.Template))) // a hash never fails to write
 	if collisionCount != nil {
-		_, _ = h.Write(binary.LittleEndian.AppendUint64(nil, uint64(uint32(*collisionCount)))) //nolint:gosec // its bits, as upstream
+		_, _ = h.Write(binary.LittleEndian.AppendUint64(nil, uint64(uint32(*collisionCount)))) // its bits, as upstream
 	}
 	hash = rand.SafeEncodeString(strconv.FormatUint(uint64(h.Sum32()), 10))
 	if name = ds.Name + "-" + hash; len(name) > maxName {

@@ -81,19 +81,10 @@ func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, coll
 	if err := l.label(ctx, parent, v.Relabel); err != nil {
 		return nil, err
 	}
-	for _, d := range v.Duplicates {
-		if err := l.stays(ctx, parent, d.Of); err != nil {
-			return nil, err
-		}
-		if err := relabel(ctx, d.Revision, d.Of); err != nil {
-			return nil, fmt.Errorf("point the children of revision %s at its equal %s: %w", d.Revision.Name, d.Of.Name, err)
-		}
-		if err := l.delete(ctx, parent, d.Revision); err != nil {
-			return nil, err
-		}
-		out.Deleted = append(out.Deleted, d.Revision)
-	}
 	var err error
+	if out.Deleted, err = l.merge(ctx, parent, v, relabel); err != nil {
+		return nil, err
+	}
 	switch {
 	case v.Update == nil:
 		out.Update, out.CollisionCount, err = l.create(ctx, parent, v, collisionCount, hidden)
@@ -106,6 +97,24 @@ func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, coll
 		return nil, err
 	}
 	return out, nil
+}
+
+// merge points the children of duplicates at the revisions that they equal, deletes the duplicates and returns them.
+func (l *Log) merge(ctx context.Context, parent client.Object, v *Verdict, relabel Relabel) ([]revision.Revision, error) {
+	var deleted []revision.Revision
+	for _, d := range v.Duplicates {
+		if err := l.stays(ctx, parent, d.Of); err != nil {
+			return nil, err
+		}
+		if err := relabel(ctx, d.Revision, d.Of); err != nil {
+			return nil, fmt.Errorf("point the children of revision %s at its equal %s: %w", d.Revision.Name, d.Of.Name, err)
+		}
+		if err := l.delete(ctx, parent, d.Revision); err != nil {
+			return nil, err
+		}
+		deleted = append(deleted, d.Revision)
+	}
+	return deleted, nil
 }
 
 // label gives a hash label to revisions that have none, and ends the pass if there were any: the versions that the verdict

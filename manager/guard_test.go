@@ -73,10 +73,16 @@ type office struct {
 }
 
 func newOffice(t *testing.T, log logr.Logger) *office {
+	t.Helper()
 	o := &office{T: t, term: newTerm("system", "lease", me, 10*time.Second, log), desk: &deskLock{}, to: &counting{}}
 	o.lock = &observedLock{Interface: o.desk, term: o.term}
 	o.guard = o.term.guard(o.to)
 	return o
+}
+
+// pass lets time go by.
+func (*office) pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // time is that of the bubble
 }
 
 func (o *office) renew() {
@@ -118,7 +124,7 @@ func TestGuardLetsALeaderWrite(t *testing.T) {
 		}
 		o.renew()
 		o.sends(1, "a write of the leader", o.send(http.MethodPost, pods, "{}"))
-		time.Sleep(9 * time.Second)
+		o.pass(9 * time.Second)
 		o.sends(2, "a write before the lease lapses", o.send(http.MethodDelete, pods+"/p", ""))
 	})
 }
@@ -128,7 +134,7 @@ func TestGuardHoldsBackWhatMayBeTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t, logr.Discard())
 		o.renew()
-		time.Sleep(30 * time.Second) // the process was stopped
+		o.pass(30 * time.Second) // the process was stopped
 		o.sends(1, "a read", o.send(http.MethodGet, pods, ""))
 		o.sends(2, "an event", o.send(http.MethodPost, "/api/v1/namespaces/team/events", "{}"))
 		o.sends(3, "a newer event", o.send(http.MethodPatch, "/apis/events.k8s.io/v1/namespaces/team/events/e", "{}"))
@@ -140,7 +146,7 @@ func TestGuardHoldsBackWhatMayBeTooLate(t *testing.T) {
 		o.renew() // nobody took it meanwhile
 		o.sends(4, "a write after the renewal", <-sent)
 
-		time.Sleep(30 * time.Second)
+		o.pass(30 * time.Second)
 		go func() { sent <- o.send(http.MethodPost, pods, "{}") }()
 		synctest.Wait()
 		o.desk.record.HolderIdentity = other
@@ -172,7 +178,7 @@ func TestGuardGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t, logr.Discard())
 		o.renew()
-		time.Sleep(30 * time.Second)
+		o.pass(30 * time.Second)
 		err := o.send(http.MethodPost, pods, "{}")
 		o.sends(0, "a write without a renewal", err)
 		if err == nil || !strings.Contains(err.Error(), "last renewed 30s ago") {

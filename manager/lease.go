@@ -84,7 +84,8 @@ func (l *observedLock) Update(ctx context.Context, record resourcelock.LeaderEle
 
 // write writes the lease. When the term is over it does not: a lease that is another's by now would be taken from it.
 func (l *observedLock) write(
-	ctx context.Context, verb string, record resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error,
+	ctx context.Context, verb string, record resourcelock.LeaderElectionRecord,
+	write func(context.Context, resourcelock.LeaderElectionRecord) error,
 ) error {
 	select {
 	case <-l.term.over:
@@ -122,14 +123,14 @@ func (r *lateRecorder) Eventf(o runtime.Object, kind, reason, message string, ar
 
 // CheckTimes refuses times of leader election with which two managers could lead at once, or none for long.
 func (o Options) CheckTimes() error {
-	o = o.withDefaults()
+	set := o.withDefaults()
 	switch {
-	case o.LeaseDuration%time.Second != 0:
-		return fmt.Errorf("a lease is for whole seconds, not for %s", o.LeaseDuration)
-	case o.LeaseDuration <= o.RenewDeadline:
-		return fmt.Errorf("the lease, %s, has to be longer than what a leader waits for its renewal, %s", o.LeaseDuration, o.RenewDeadline)
-	case o.RetryPeriod <= 0 || o.RenewDeadline <= o.RetryPeriod*6/5:
-		return fmt.Errorf("a leader that waits %s for a renewal has to try more often than every %s", o.RenewDeadline, o.RetryPeriod)
+	case set.LeaseDuration%time.Second != 0:
+		return fmt.Errorf("a lease is for whole seconds, not for %s", set.LeaseDuration)
+	case set.LeaseDuration <= set.RenewDeadline:
+		return fmt.Errorf("the lease, %s, has to be longer than what a leader waits for its renewal, %s", set.LeaseDuration, set.RenewDeadline)
+	case set.RetryPeriod <= 0 || set.RenewDeadline <= set.RetryPeriod*6/5:
+		return fmt.Errorf("a leader that waits %s for a renewal has to try more often than every %s", set.RenewDeadline, set.RetryPeriod)
 	}
 	return nil
 }

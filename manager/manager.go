@@ -106,7 +106,7 @@ func Run(ctx context.Context, o Options) error {
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		return nil // it was told to stop before it had started
+		return nil //nolint:nilerr // it was told to stop before it had started
 	default:
 		return err
 	}
@@ -127,7 +127,7 @@ func New(ctx context.Context, o Options) (ctrl.Manager, error) {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), metacontroller.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	versions, err := o.fit(ctx)
+	versions, err := fit(ctx, &o)
 	if err != nil {
 		return nil, err
 	}

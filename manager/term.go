@@ -35,7 +35,8 @@ type lapsedError struct {
 }
 
 func (e *lapsedError) Error() string {
-	return fmt.Sprintf("not sent: lease %s was last renewed %s ago, and may be another manager's by now", e.lease, e.since.Round(time.Millisecond))
+	return fmt.Sprintf("not sent: lease %s was last renewed %s ago, and may be another manager's by now",
+		e.lease, e.since.Round(time.Millisecond))
 }
 
 // term is the time during which this manager leads.
@@ -187,7 +188,7 @@ const repeat = time.Minute
 
 // noted keeps what is wrong with the lease, and says what to do about what does not go away by itself.
 func (t *term) noted(verb string, err error) {
-	problem, lasting := t.judge(verb, err)
+	lasting, problem := t.judge(verb, err)
 	t.mu.Lock()
 	same := t.problem != nil && problem != nil && t.problem.Error() == problem.Error()
 	say := lasting && (!same || t.now().since(t.warned) >= repeat)
@@ -201,18 +202,19 @@ func (t *term) noted(verb string, err error) {
 	}
 }
 
-// judge says what an answer about the lease means: nil if the lease can be used, and whether somebody has to do something.
-func (t *term) judge(verb string, err error) (problem error, lasting bool) {
+// judge says what an answer about the lease means: whether somebody has to do something, and nil if the lease can be used.
+func (t *term) judge(verb string, err error) (lasting bool, problem error) {
 	switch {
 	case err == nil, apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err) && verb != "create":
-		return nil, false
+		return false, nil
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("namespace %q, where lease %s should be, does not exist; create it (kubectl apply -f deploy/manager), or name "+
-			"another one with --leader-elect-namespace; a manager that is the only one needs no lease: --leader-elect=false", t.namespace, t.lease), true
+		return true, fmt.Errorf("namespace %q, where lease %s should be, does not exist; create it (kubectl apply -f deploy/manager), or name "+
+			"another one with --leader-elect-namespace; a manager that is the only one needs no lease: --leader-elect=false",
+			t.namespace, t.lease)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("it may not %s lease %s; grant it get, create and update of leases there, as deploy/manager does, or name "+
-			"another lease with --leader-elect-namespace and --leader-elect-id", verb, t.lease), true
+		return true, fmt.Errorf("it may not %s lease %s; grant it get, create and update of leases there, as deploy/manager does, or name "+
+			"another lease with --leader-elect-namespace and --leader-elect-id", verb, t.lease)
 	default:
-		return fmt.Errorf("%s lease %s: %w", verb, t.lease, err), false
+		return false, fmt.Errorf("%s lease %s: %w", verb, t.lease, err)
 	}
 }

@@ -27,10 +27,13 @@ import (
 // typed are the controllers that read objects into Go types, by what they read. The others keep fields that they do not
 // know.
 var typed = map[string]skew.Kind{
-	"daemonset":             {GroupVersion: appsv1.SchemeGroupVersion, Kind: "DaemonSet", Type: reflect.TypeFor[appsv1.DaemonSet]()},
-	"replicaset":            {GroupVersion: appsv1.SchemeGroupVersion, Kind: "ReplicaSet", Type: reflect.TypeFor[appsv1.ReplicaSet]()},
-	"replicationcontroller": {GroupVersion: corev1.SchemeGroupVersion, Kind: "ReplicationController", Type: reflect.TypeFor[corev1.ReplicationController]()},
-	"statefulset":           {GroupVersion: appsv1.SchemeGroupVersion, Kind: "StatefulSet", Type: reflect.TypeFor[appsv1.StatefulSet]()},
+	"daemonset":  {GroupVersion: appsv1.SchemeGroupVersion, Kind: "DaemonSet", Type: reflect.TypeFor[appsv1.DaemonSet]()},
+	"replicaset": {GroupVersion: appsv1.SchemeGroupVersion, Kind: "ReplicaSet", Type: reflect.TypeFor[appsv1.ReplicaSet]()},
+	"replicationcontroller": {
+		GroupVersion: corev1.SchemeGroupVersion, Kind: "ReplicationController",
+		Type: reflect.TypeFor[corev1.ReplicationController](),
+	},
+	"statefulset": {GroupVersion: appsv1.SchemeGroupVersion, Kind: "StatefulSet", Type: reflect.TypeFor[appsv1.StatefulSet]()},
 }
 
 var versionSkew = prometheus.NewGauge(prometheus.GaugeOpts{
@@ -107,7 +110,7 @@ const patience = time.Minute
 
 // fit looks at the API server, and takes what it is too new or too old for out of the controllers to run. With none left
 // the error is a [*SkewError].
-func (o *Options) fit(ctx context.Context) (*versions, error) {
+func fit(ctx context.Context, o *Options) (*versions, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(o.Config)
 	if err != nil {
 		return nil, err

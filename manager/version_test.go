@@ -85,7 +85,7 @@ func TestVersionSkew(t *testing.T) {
 				Config: cluster(t, c.minor), Controllers: c.controllers, AllowVersionSkew: c.allow,
 				Logger: funcr.New(func(_, args string) { said.WriteString(args + "\n") }, funcr.Options{}),
 			}
-			v, err := o.fit(t.Context())
+			v, err := fit(t.Context(), &o)
 			if err != nil {
 				said.WriteString(err.Error())
 			}

@@ -88,11 +88,11 @@ func (r *shelfReconciler) pass(ctx context.Context, p *pass.Pass) error {
 	err = errors.Join(
 		pass.SlowStart(pass.Rotate(p, missing), p.Unedited(ctx), func(book *corev1.ConfigMap) error {
 			how, err := r.books.Create(ctx, shelf, book, func(client.Object) bool { return true })
-			switch {
-			case how == ownership.Taken:
+			switch how {
+			case ownership.Taken:
 				err = fmt.Errorf("the name %s is somebody else's", book.Name)
 				p.Warn(nil, "FailedCreate", "Create", "%v", err)
-			case how == ownership.Created:
+			case ownership.Created:
 				p.Normal(book, "SuccessfulCreate", "Create", "Created %s", book.Name)
 			}
 			return err

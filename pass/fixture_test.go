@@ -24,7 +24,6 @@ import (
 var (
 	setKind     = appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
 	setResource = schema.GroupResource{Group: appsv1.GroupName, Resource: "replicasets"}
-	podKind     = corev1.SchemeGroupVersion.WithKind("Pod")
 	podResource = schema.GroupResource{Resource: "pods"}
 	request     = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "web"}}
 	start       = time.Date(2026, time.March, 4, 5, 6, 7, 0, time.UTC)
@@ -77,7 +76,7 @@ func (w *world) set() *appsv1.ReplicaSet {
 
 // state is a status write of a pass: so many replicas, and a word in a condition.
 func state(ctx context.Context, p *pass.Pass, replicas int32, word string, urgent bool) (bool, error) {
-	set := p.Parent.(*appsv1.ReplicaSet) //nolint:forcetypeassert // New makes it
+	set := p.Parent.(*appsv1.ReplicaSet)
 	after := set.DeepCopy()
 	after.Status.Replicas = replicas
 	after.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: "Word", Status: corev1.ConditionTrue, Message: word}}

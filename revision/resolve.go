@@ -84,7 +84,8 @@ type NumberError struct {
 
 // Error says which revision stands in the way, and what to do about it.
 func (e *NumberError) Error() string {
-	return fmt.Sprintf("revision %s has the highest number there is, so no newer one can be recorded; delete it or lower its number", e.Revision)
+	return fmt.Sprintf("revision %s has the highest number there is, so no newer one can be recorded; delete it or lower its number",
+		e.Revision)
 }
 
 // Duplicate is a revision that repeats the content of another.

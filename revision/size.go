@@ -7,8 +7,8 @@ import "encoding/json"
 // Size returns about how many bytes of memory s takes: its data, its decoded form, and what comparing it leaves behind.
 // That is many times the data, because every field is a string, a map entry and an interface of its own.
 func (s *Snapshot) Size() int {
-	const comparable = 2 // the canonical bytes before and after the normalizer, each about as long as the data
-	return (1+comparable)*len(s.data) + sizeOf(s.tree)
+	const compared = 2 // the canonical bytes before and after the normalizer, each about as long as the data
+	return (1+compared)*len(s.data) + sizeOf(s.tree)
 }
 
 // sizeOf counts decoded JSON as the Go runtime lays it out on 64 bits.

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -37,7 +38,7 @@ func TestOneKubeconfigOneSandbox(t *testing.T) {
 	if !errors.Is(err, ErrKubeconfig) || !strings.Contains(err.Error(), path+" is that of a sandbox that runs; stop it, or choose another path") {
 		t.Errorf("the second: %v", err)
 	}
-	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
 		t.Errorf("the file of the first was changed (%v):\n%s", err, after)
 	}
 

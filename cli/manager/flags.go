@@ -54,7 +54,8 @@ func (f *flags) add(fs *pflag.FlagSet) {
 		"how long others wait before they take a lease that is not renewed, in whole seconds")
 	fs.DurationVar(&f.renewDeadline, "leader-elect-renew-deadline", manager.DefaultRenewDeadline,
 		"how long a leader that cannot renew its lease goes on writing; less than the lease")
-	fs.DurationVar(&f.retryPeriod, "leader-elect-retry-period", manager.DefaultRetryPeriod, "pause between two tries to take or renew the lease")
+	fs.DurationVar(&f.retryPeriod, "leader-elect-retry-period", manager.DefaultRetryPeriod,
+		"pause between two tries to take or renew the lease")
 	// Metrics are plain HTTP and ask nobody who they are, so opening them to the network is a decision. Probes say no more
 	// than "ok", and the kubelet asks from outside the pod.
 	fs.StringVar(&f.metrics, "metrics-bind-address", "127.0.0.1:8080",

@@ -203,7 +203,8 @@ func advised(err error) error {
 	}
 	if escalation, ok := errors.AsType[*deploy.EscalationError](err); ok {
 		for _, resource := range escalation.Resources {
-			err = fmt.Errorf("%w; for %[2]s, %[3]s, or say with --allow=held:%[2]s that the manager has these rights anyway", err, resource, remedies[resource])
+			err = fmt.Errorf("%w; for %[2]s, %[3]s, or say with --allow=held:%[2]s that the manager has these rights anyway",
+				err, resource, remedies[resource])
 		}
 	}
 	return err

@@ -43,7 +43,8 @@ func (r *reconciler) letGo(ctx context.Context, o *observed, d *decision) error 
 		switch {
 		case err == nil:
 			parent = written
-		case fault, apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsRequestEntityTooLargeError(err):
+		case fault, apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err),
+			apierrors.IsRequestEntityTooLargeError(err):
 			o.memory.pass.Warn(nil, "SyncError", "Sync", "Sync error: %s", firstLine(err))
 		default:
 			return err

@@ -148,7 +148,7 @@ func clash(a, b *v1alpha1.CompositeController, namespaced bool) error {
 	one, errA := record.NewFormat(&a.Spec)
 	two, errB := record.NewFormat(&b.Spec)
 	if errA != nil || errB != nil {
-		return nil // it cannot run
+		return nil //nolint:nilerr // it cannot run
 	}
 	if one.SharesLog(two, namespaced) {
 		return nil

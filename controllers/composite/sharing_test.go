@@ -28,7 +28,7 @@ func wantsConfigs(q *hook.Question) string {
 	var children []string
 	for i := range 2 {
 		children = append(children, fmt.Sprintf(
-			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf-%d","labels":{"app":"tom"}},"data":{"image":"%s"}}`, i, image))
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf-%d","labels":{"app":"tom"}},"data":{"image":%q}}`, i, image))
 	}
 	return fmt.Sprintf(`{"status":{"configured":%q},"children":[%s]}`, image, strings.Join(children, ","))
 }

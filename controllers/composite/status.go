@@ -94,7 +94,7 @@ func typeOf(condition any) string {
 // updated returns what the condition Updated of a parent is to say, of which each controller has its own opinion. That one
 // is not updated counts more than that another one is; of two that are not, the first one by name speaks. So one of them
 // writes, and the others leave it.
-func (s sharing) updated(parent *unstructured.Unstructured, status, reason, message string) (string, string, string) {
+func (s sharing) updated(parent *unstructured.Unstructured, status, reason, message string) (newStatus, newReason, newMessage string) {
 	if status == "False" {
 		message = s.name + ": " + message
 	}

@@ -57,9 +57,9 @@ func (s *set) held(i int) bool {
 }
 
 // guarded are the children that keep their revision.
-func (s sets) guarded() map[record.Child]bool {
+func (s *sets) guarded() map[record.Child]bool {
 	out := map[record.Child]bool{}
-	for _, one := range s {
+	for _, one := range *s {
 		for i, key := range one.keys {
 			if one.held(i) {
 				out[key] = true
@@ -126,7 +126,9 @@ func (p *planner) unit(s *set, i int, key record.Child) rollout.Unit {
 	}
 	h := healthOf(key, child, p.strategies[key.GroupKind], p.changed[child.GetUID()], p.now)
 	p.lookAgain(h.left)
-	instance := &rollout.Instance{Name: child.GetName(), Revision: cmp.Or(p.claims[key], "unknown"), Ready: h.failing == "", Available: h.available()}
+	instance := &rollout.Instance{
+		Name: child.GetName(), Revision: cmp.Or(p.claims[key], "unknown"), Ready: h.failing == "", Available: h.available(),
+	}
 	if h.available() {
 		p.serving++
 	}

@@ -60,7 +60,7 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, f facts, c creati
 			return nil
 		}
 		var holder corev1.Pod
-		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(pod), &holder); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(r.Live.Get(ctx, client.ObjectKeyFromObject(pod), &holder)); err != nil {
 			return fmt.Errorf("read pod %s past the cache: %w", pod.Name, err)
 		}
 		if holder.UID != "" { // it is not gone again

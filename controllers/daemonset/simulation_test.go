@@ -12,10 +12,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // simulation is a small cluster.

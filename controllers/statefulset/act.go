@@ -34,7 +34,9 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, set *appsv1.Stateful
 	made := errors.Join(
 		pass.SlowStart(pass.Rotate(p, plan.owners), nil, func(c ownerChange) error { return r.setOwners(ctx, p, c) }),
 		pass.SlowStart(pass.Rotate(p, plan.identities), nil, func(c identityChange) error { return r.identify(ctx, p, c) }),
-		pass.SlowStart(pass.Rotate(p, plan.claims), still, func(claim *corev1.PersistentVolumeClaim) error { return r.createClaim(ctx, p, claim) }),
+		pass.SlowStart(pass.Rotate(p, plan.claims), still, func(claim *corev1.PersistentVolumeClaim) error {
+			return r.createClaim(ctx, p, claim)
+		}),
 		pass.SlowStart(creates, still, func(c creation) error { return r.create(ctx, p, set, c) }),
 	)
 	if pass.Superseded(made) {
@@ -77,7 +79,9 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, set *appsv1.State
 }
 
 // createPod makes the pod of one ordinal from one revision.
-func (r *Reconciler) createPod(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, ordinal int64, from source, reason string) error {
+func (r *Reconciler) createPod(
+	ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, ordinal int64, from source, reason string,
+) error {
 	pod := podFor(set, from, ordinal)
 	// A pod of ours that is there already is looked at in the next pass, whatever it was made from: this one rests on a
 	// cache that does not show it.
@@ -197,8 +201,4 @@ func (r *Reconciler) relabel(p *pass.Pass, o *observed) history.Relabel {
 		}
 		return relabel(ctx, from, to)
 	}
-}
-
-func asPod(o client.Object) *corev1.Pod {
-	return o.(*corev1.Pod) //nolint:forcetypeassert // every caller asks for pods
 }

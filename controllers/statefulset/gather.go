@@ -148,7 +148,8 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 	}
 	template, err := restore(snapshot)
 	if err != nil {
-		return facts{}, fmt.Errorf("restore StatefulSet %s/%s to its update revision %s: %w", o.set.Namespace, o.set.Name, recorded.Update.Name, err)
+		return facts{}, fmt.Errorf("restore StatefulSet %s/%s to its update revision %s: %w",
+			o.set.Namespace, o.set.Name, recorded.Update.Name, err)
 	}
 	f.update = source{name: recorded.Update.Name, template: template}
 	f.current = currentOf(o.set, o.entries, f.update)

@@ -84,15 +84,17 @@ type node struct {
 func (d *document) lost(kind Kind) ([]string, error) {
 	want := kind.GroupVersion.WithKind(kind.Kind)
 	for _, name := range slices.Sorted(maps.Keys(d.Components.Schemas)) {
-		if s := d.Components.Schemas[name]; slices.Contains(s.Kinds, want) {
-			w := walk{document: d, seen: map[pair]bool{}}
-			spec, typ := s.Properties["spec"], fieldsOf(kind.Type)["spec"]
-			if spec == nil || typ == nil {
-				return nil, fmt.Errorf("%s has no spec", want)
-			}
-			w.into("spec", spec, typ)
-			return w.out, nil
+		s := d.Components.Schemas[name]
+		if !slices.Contains(s.Kinds, want) {
+			continue
 		}
+		w := walk{document: d, seen: map[pair]bool{}}
+		spec, typ := s.Properties["spec"], fieldsOf(kind.Type)["spec"]
+		if spec == nil || typ == nil {
+			return nil, fmt.Errorf("%s has no spec", want)
+		}
+		w.into("spec", spec, typ)
+		return w.out, nil
 	}
 	return nil, fmt.Errorf("the API server's schema of %s does not describe %s", kind.GroupVersion, kind.Kind)
 }
@@ -169,8 +171,7 @@ func opaque(typ reflect.Type) bool {
 // fieldsOf returns the fields of a type by their names in JSON, those of embedded types included.
 func fieldsOf(typ reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
-	for i := range typ.NumField() {
-		field := typ.Field(i)
+	for field := range typ.Fields() {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
 		case name == "-":

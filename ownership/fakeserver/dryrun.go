@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,9 +58,7 @@ func (s *Server) tryPatch(ctx context.Context, o client.Object, body []byte) err
 // merged applies a JSON merge patch to a copy of o.
 func merged(o, patch map[string]any) map[string]any {
 	out := make(map[string]any, len(o))
-	for key, value := range o {
-		out[key] = value
-	}
+	maps.Copy(out, o)
 	for key, value := range patch {
 		inner, isObject := value.(map[string]any)
 		was, wasObject := out[key].(map[string]any)

@@ -2,7 +2,7 @@ package check_test
 
 import (
 	"encoding/json"
-	"math/rand"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -36,7 +36,7 @@ func templates(t *testing.T) func() corev1.PodTemplateSpec {
 				*at = metav1.Unix(int64(c.Int31()), 0)
 			}
 		},
-		func(fields *metav1.FieldsV1, _ randfill.Continue) { *fields = metav1.FieldsV1{Raw: []byte(`{}`)} },
+		func(fields *metav1.FieldsV1, _ randfill.Continue) { *fields = *metav1.NewFieldsV1(`{}`) },
 	)
 	return func() corev1.PodTemplateSpec {
 		var filled, read corev1.PodTemplateSpec
@@ -54,18 +54,18 @@ func templates(t *testing.T) func() corev1.PodTemplateSpec {
 
 // counts returns a collision count, nil for none.
 func counts(chance *rand.Rand) *int32 {
-	switch chance.Intn(3) {
+	switch chance.IntN(3) {
 	case 0:
 		return nil
 	case 1:
-		return new(chance.Int31n(3))
+		return new(chance.Int32N(3))
 	default:
-		return new(int32(chance.Uint32())) //nolint:gosec // any bits will do
+		return new(int32(chance.Uint32()))
 	}
 }
 
 func TestNamesAreUpstreams(t *testing.T) {
-	next, chance := templates(t), rand.New(rand.NewSource(1)) //nolint:gosec // no secret
+	next, chance := templates(t), rand.New(rand.NewPCG(1, 1))
 	for i := range 300 {
 		template, count := next(), counts(chance)
 		meta := metav1.ObjectMeta{Namespace: namespace, Name: "web", UID: "web-uid"}

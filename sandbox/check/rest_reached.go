@@ -71,10 +71,8 @@ func (r *rest) left(parent client.Object) left {
 		switch {
 		case u.Wanted && len(u.Children) == 0:
 			l.lacks(u, ordered && blocked || u.Guarded && r.guardLost(parent, u))
-		case !u.MayStay && len(alive) > 0:
-			l.surplus = fmt.Sprintf("%s is at %s, where none may be", alive[0].GetName(), u.Name)
-		case len(alive) > 1:
-			l.surplus = fmt.Sprintf("%d children are at %s", len(alive), u.Name)
+		default:
+			l.surplus = cmp.Or(surplus(u, alive), l.surplus)
 		}
 		if r.twins(alive) {
 			l.twins = u.Name
@@ -89,6 +87,17 @@ func (r *rest) left(parent client.Object) left {
 		l.held, l.missing = l.missing, "" // whether one waits for the other, only the kind could say
 	}
 	return l
+}
+
+// surplus says what is too much at a place, "" if nothing is.
+func surplus(u Unit, alive []client.Object) string {
+	switch {
+	case !u.MayStay && len(alive) > 0:
+		return fmt.Sprintf("%s is at %s, where none may be", alive[0].GetName(), u.Name)
+	case len(alive) > 1:
+		return fmt.Sprintf("%d children are at %s", len(alive), u.Name)
+	}
+	return ""
 }
 
 // stray says of which child of a wanted place in what it differs from what the parent asks for, "" if none does.

@@ -46,8 +46,8 @@ func (k Kind) firstIdle(units []Unit, parent client.Object, when time.Time) stri
 }
 
 // emptied is R3 for children that are deleted. One that serves is updated only after all behind it have been; one that
-// does not serve may be repaired at any time, but not while it is only starting. One that is not asked for goes only after all behind it are gone, and while all
-// others serve.
+// does not serve may be repaired at any time, but not while it is only starting. One that is not asked for goes only after
+// all behind it are gone, and while all others serve.
 func (s *step) emptied() {
 	parent := s.dismissed()
 	if parent == nil || s.k.Ordered == nil {
@@ -60,7 +60,7 @@ func (s *step) emptied() {
 		case !ok || !s.k.Ordered(version):
 			return
 		case u.Wanted && !s.k.Available(s.e.Old, version, s.decidedAt()):
-			if starts = s.k.Starting != nil && s.k.Starting(s.e.Old, version); !starts {
+			if starts = s.k.starting(s.e.Old, version); !starts {
 				return
 			}
 			continue
@@ -80,6 +80,11 @@ func (s *step) emptied() {
 	if first != "" {
 		s.violationf("R3", "it is deleted before %s, which comes first or does not serve", first)
 	}
+}
+
+// starting reports whether a child does not serve yet only because it was made a moment ago, where the kind can tell.
+func (k Kind) starting(child, parent client.Object) bool {
+	return k.Starting != nil && k.Starting(child, parent)
 }
 
 // halts returns a unit other than the one that goes where nothing serves although something should, or something is left:

@@ -105,7 +105,8 @@ func hasty(h *History) []Violation {
 	recent, said := map[target][]time.Time{}, map[target]bool{}
 	for i := range h.Refused {
 		r := &h.Refused[i]
-		if r.At.IsZero() || r.Resource == "events" || r.Code == http.StatusConflict || r.Code == http.StatusNotFound || h.Manager != nil && !h.Manager(&r.Entry) {
+		if r.At.IsZero() || r.Resource == "events" || r.Code == http.StatusConflict || r.Code == http.StatusNotFound ||
+			h.Manager != nil && !h.Manager(&r.Entry) {
 			continue
 		}
 		t := target{verb: r.Verb, key: Key{Namespace: r.Namespace, Name: r.Name}}

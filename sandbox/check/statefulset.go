@@ -88,7 +88,8 @@ func podStarts(child, parent client.Object) bool {
 			return false // it is ready, or was, as far as one can tell
 		}
 	}
-	return !slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {
+	containers := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+	return !slices.ContainsFunc(containers, func(c corev1.ContainerStatus) bool {
 		waits := c.State.Waiting
 		return c.State.Terminated != nil || waits != nil && waits.Reason != "ContainerCreating" && waits.Reason != "PodInitializing"
 	})

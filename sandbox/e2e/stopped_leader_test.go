@@ -57,10 +57,10 @@ func writes(user, then string) (count int, late []string) {
 	defer written.Unlock()
 	begun := false
 	for i, who := range written.who {
-		switch {
-		case who == then:
+		switch who {
+		case then:
 			begun = true
-		case who == user:
+		case user:
 			count++
 			if begun {
 				late = append(late, written.what[i])
@@ -174,7 +174,7 @@ func (e *env) deleteOne(ds *appsv1.DaemonSet) {
 	e.Helper()
 	for _, pod := range e.pods(ds) {
 		o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-		if err := e.Delete(e.Context(), o, client.Preconditions{UID: ptr.To(pod.UID)}); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(e.Delete(e.Context(), o, client.Preconditions{UID: ptr.To(pod.UID)})); err != nil {
 			e.Fatal(err)
 		}
 		return

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
 )
@@ -39,8 +38,9 @@ type denial struct {
 
 func (t *trouble) makeDenial(w *world) bool {
 	d := &denial{
-		verb:     pick(t.chance, model.VerbCreate, model.VerbCreate, model.VerbCreate, model.VerbUpdate, model.VerbDelete, ""),
-		code:     pick(t.chance, http.StatusForbidden, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusBadRequest),
+		verb: pick(t.chance, model.VerbCreate, model.VerbCreate, model.VerbCreate, model.VerbUpdate, model.VerbDelete, ""),
+		code: pick(t.chance, http.StatusForbidden, http.StatusForbidden, http.StatusUnprocessableEntity,
+			http.StatusInternalServerError, http.StatusBadRequest),
 		changing: t.chance.IntN(2) == 0,
 		long:     t.chance.IntN(4) == 0,
 		dry:      w.hosts() && t.chance.IntN(6) == 0,
@@ -65,7 +65,7 @@ func (t *trouble) makeDenial(w *world) bool {
 	return true
 }
 
-func (t *trouble) makeQuota(w *world) bool {
+func (t *trouble) makeQuota(_ *world) bool {
 	t.denial = &denial{
 		resource: pods, verb: model.VerbCreate, quota: 1 + t.chance.IntN(4), code: http.StatusForbidden, changing: t.chance.IntN(2) == 0,
 	}
@@ -114,7 +114,7 @@ func (w *world) denies(c *call) error {
 		text = fmt.Sprintf("exceeded quota: few, used: pods=%d, limited: pods=%d", len(w.all(d.resource)), d.quota)
 	}
 	if d.changing {
-		text += fmt.Sprintf(" (request %08x)", uint32(mix(uint64(d.answers)))) //nolint:gosec // any bits will do
+		text += fmt.Sprintf(" (request %08x)", uint32(mix(uint64(d.answers))))
 	}
 	if d.long {
 		text += strings.Repeat("; the policy goes on to say more about it", 60)
@@ -136,7 +136,7 @@ func denied(code int, r model.Request, text string) error {
 		return apierrors.NewBadRequest(text)
 	default:
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: int32(code), Reason: metav1.StatusReasonInvalid, Message: text, //nolint:gosec // an HTTP status
+			Status: metav1.StatusFailure, Code: int32(code), Reason: metav1.StatusReasonInvalid, Message: text,
 			Details: &metav1.StatusDetails{Name: name, Group: r.Resource.Group, Kind: r.Resource.Resource},
 		}}
 	}
@@ -161,7 +161,7 @@ func (d *denial) hits(w *world, r model.Request) bool {
 
 // isOne reports whether a request is about the only child that is refused.
 func (d *denial) isOne(w *world, r model.Request) bool {
-	var o client.Object = r.Object
+	o := r.Object
 	if r.Verb != model.VerbCreate {
 		o = w.get(r.Resource, r.Namespace, r.Name)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -58,9 +59,7 @@ var injections = []injection{
 
 func with(in map[string]string, key, value string) map[string]string {
 	out := map[string]string{key: value}
-	for k, v := range in {
-		out[k] = v
-	}
+	maps.Copy(out, in)
 	return out
 }
 

@@ -215,7 +215,7 @@ func (t *trouble) makeHook(w *world) bool {
 	return true
 }
 
-func (t *trouble) makeClocks(w *world) bool {
+func (t *trouble) makeClocks(_ *world) bool {
 	t.skew = map[string]time.Duration{}
 	for n := range maxMachines {
 		t.skew[fmt.Sprintf("node-%d", n)] = time.Duration(t.chance.IntN(20*60)-10*60) * time.Second

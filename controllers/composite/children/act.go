@@ -61,10 +61,13 @@ func (p *Pass) Act(ctx context.Context, w Work) error {
 	}
 	still := pass.Unedited(ctx, p.Cache, p.parent())
 	return errors.Join(
-		each(replaced, func(d Deletion) schema.GroupKind { return kindOf(d.Observed) }, still, func(d Deletion) error { return p.replace(ctx, d) }),
+		each(replaced, func(d Deletion) schema.GroupKind { return kindOf(d.Observed) }, still,
+			func(d Deletion) error { return p.replace(ctx, d) }),
 		pass.Each(surplus, func(d Deletion) error { return p.delete(ctx, d) }),
-		each(w.Updates, func(u Update) schema.GroupKind { return kindOf(u.Observed) }, still, func(u Update) error { return p.update(ctx, u) }),
-		each(w.Creates, func(c Creation) schema.GroupKind { return kindOf(c.Desired) }, still, func(c Creation) error { return p.create(ctx, c) }),
+		each(w.Updates, func(u Update) schema.GroupKind { return kindOf(u.Observed) }, still,
+			func(u Update) error { return p.update(ctx, u) }),
+		each(w.Creates, func(c Creation) schema.GroupKind { return kindOf(c.Desired) }, still,
+			func(c Creation) error { return p.create(ctx, c) }),
 	)
 }
 

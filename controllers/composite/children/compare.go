@@ -27,7 +27,7 @@ func (p *Pass) Compare(w Wish) Verdict {
 	if v, ok := p.answers[w.key()]; ok {
 		return v
 	}
-	if why, fresh := p.refused.of(w.Variant, w.Observed, w.Desired, p.Clock.Now()); fresh {
+	if fresh, why := p.refused.of(w.Variant, w.Observed, w.Desired, p.Clock.Now()); fresh {
 		return p.unknown(w, why)
 	}
 	if p.applier != nil {

@@ -64,7 +64,8 @@ func New(c Config) *Keeper {
 	}
 	k := &Keeper{
 		Config: c, writers: map[schema.GroupKind]ownership.Writer{},
-		memo: apply.NewMemo(c.Size), served: lru.New(min(c.Size, servedSize)), leaves: newLeaves(), refused: refusals{lru.New(min(c.Size, servedSize))},
+		memo: apply.NewMemo(c.Size), served: lru.New(min(c.Size, servedSize)), leaves: newLeaves(),
+		refused: refusals{lru.New(min(c.Size, servedSize))},
 	}
 	creates := c.Client
 	if c.FieldManager != "" {

@@ -297,10 +297,10 @@ func TestAskedOfTheChildItself(t *testing.T) {
 			w.restart()
 			w.drift("x", "drift")
 			w.Before = func(call fakeserver.Call) error {
-				switch {
-				case call.Verb == fakeserver.TryPatch:
+				switch call.Verb {
+				case fakeserver.TryPatch:
 					return c.patch
-				case call.Verb == fakeserver.TryCreate:
+				case fakeserver.TryCreate:
 					return c.create
 				}
 				return nil

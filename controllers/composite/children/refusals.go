@@ -36,14 +36,14 @@ func (r refusals) all(child types.UID) map[string]refused {
 	return all
 }
 
-// of returns why desired was refused when it was last asked about, nil if it was not refused, and whether that is so short a
-// time ago that there is no point in asking again.
-func (r refusals) of(variant string, observed, desired *unstructured.Unstructured, now time.Time) (why error, fresh bool) {
+// of returns why desired was refused when it was last asked about, nil if it was not refused; fresh says that this is so short
+// a time ago that there is no point in asking again.
+func (r refusals) of(variant string, observed, desired *unstructured.Unstructured, now time.Time) (fresh bool, why error) {
 	e, ok := r.all(observed.GetUID())[variant]
 	if !ok || !apply.Equal(e.desired, desired.Object) {
-		return nil, false
+		return false, nil
 	}
-	return e.why, now.Before(e.until) && e.version == observed.GetResourceVersion()
+	return now.Before(e.until) && e.version == observed.GetResourceVersion(), e.why
 }
 
 // add remembers a refusal. Two calls at once may lose one of them, which costs a request.

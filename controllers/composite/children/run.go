@@ -20,19 +20,9 @@ import (
 // all it asks still, and stops with its error. It returns all errors, joined, without those which say that the namespace is
 // being deleted: nothing can be made there any more, and nobody wants to read so.
 func each[T any](items []T, kindOf func(T) schema.GroupKind, still func() error, f func(T) error) error {
-	var order []schema.GroupKind
-	byKind := map[schema.GroupKind][]T{}
-	for _, item := range items {
-		kind := kindOf(item)
-		if byKind[kind] == nil {
-			order = append(order, kind)
-		}
-		byKind[kind] = append(byKind[kind], item)
-	}
 	var errs []error
 	began := false
-	for _, kind := range order {
-		rest := byKind[kind]
+	for _, rest := range byKind(items, kindOf) {
 		for size := 1; len(rest) > 0; {
 			if began {
 				if err := still(); err != nil {
@@ -58,6 +48,22 @@ func each[T any](items []T, kindOf func(T) schema.GroupKind, still func() error,
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// byKind returns the items of one kind after those of another, the kinds in the order of their first items.
+func byKind[T any](items []T, kindOf func(T) schema.GroupKind) [][]T {
+	var out [][]T
+	at := map[schema.GroupKind]int{}
+	for _, item := range items {
+		kind := kindOf(item)
+		i, ok := at[kind]
+		if !ok {
+			i = len(out)
+			at[kind], out = i, append(out, nil)
+		}
+		out[i] = append(out[i], item)
+	}
+	return out
 }
 
 // doBatch does f for a batch at once. ofAll says that the others of the kind would fail as one of them did.

@@ -20,8 +20,8 @@ var podResource = schema.GroupResource{Resource: "pods"}
 
 // The ways in which a write fails.
 var (
-	own   = apierrors.NewForbidden(podResource, "a", errors.New("a policy"))
-	ofAll = apierrors.NewForbidden(podResource, "a", errors.New("exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"))
+	own      = apierrors.NewForbidden(podResource, "a", errors.New("a policy"))
+	errOfAll = apierrors.NewForbidden(podResource, "a", errors.New("exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"))
 )
 
 func terminating() error {
@@ -40,12 +40,12 @@ func TestEach(t *testing.T) {
 		"all well":                      {"a1 b1 a2 b2", nil, "a1 a2 b1 b2", ""},
 		"one is refused":                {"a1 a2 a3 b1", map[string]error{"a1": own}, "a1 a2 a3 b1", "policy"},
 		"all are refused":               {"a1 a2 a3", map[string]error{"a1": own, "a2": own, "a3": own}, "a1 a2 a3", "policy policy policy"},
-		"a quota ends the kind":         {"a1 a2 a3 b1 b2", map[string]error{"a1": ofAll}, "a1 b1 b2", "quota"},
+		"a quota ends the kind":         {"a1 a2 a3 b1 b2", map[string]error{"a1": errOfAll}, "a1 b1 b2", "quota"},
 		"an old read is of one":         {"a1 a2", map[string]error{"a1": fmt.Errorf("%w: a1", ownership.ErrStale)}, "a1 a2", "stale"},
 		"the namespace is deleted":      {"a1 a2 b1", map[string]error{"a1": terminating(), "b1": terminating()}, "a1 b1", ""},
 		"which hides no other failure":  {"a1 a2 b1", map[string]error{"a1": terminating(), "b1": own}, "a1 b1", "policy"},
 		"an answer that never came":     {"a1 a2", map[string]error{"a1": errors.New("connection refused")}, "a1", "connection"},
-		"a batch is carried out to end": {"a1 a2 a3 a4", map[string]error{"a2": ofAll}, "a1 a2 a3", "quota"},
+		"a batch is carried out to end": {"a1 a2 a3 a4", map[string]error{"a2": errOfAll}, "a1 a2 a3", "quota"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex

@@ -24,7 +24,7 @@ import (
 // After any other error it is not known (retry).
 func (p *Pass) trial(ctx context.Context, observed, desired *unstructured.Unstructured) error {
 	leave, now := leaveOf(desired), p.Clock.Now()
-	why, fresh := p.refused.of(replacement, observed, desired, now)
+	fresh, why := p.refused.of(replacement, observed, desired, now)
 	switch {
 	case fresh:
 		return &HeldError{ReplacementRefused, p.names.Describe(desired), why}

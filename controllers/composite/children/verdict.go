@@ -33,13 +33,13 @@ func (w Wish) key() asked { return asked{w.Observed.GetUID(), w.Desired} }
 type Likeness int
 
 const (
-	// Doubt: only the API server can tell, and [Pass.Ask] has not asked it yet.
+	// Doubt says that only the API server can tell, and [Pass.Ask] has not asked it yet.
 	Doubt Likeness = iota
-	// Same: to apply what is wanted would change nothing of its content.
+	// Same says that to apply what is wanted would change nothing of its content.
 	Same
-	// Different: it would.
+	// Different says that it would.
 	Different
-	// Unknown: the API server did not tell when it was asked. The child is to stay as it is.
+	// Unknown says that the API server did not tell when it was asked. The child is to stay as it is.
 	Unknown
 )
 

@@ -153,7 +153,7 @@ func (b *builder) sources(ctx context.Context, dc *v1alpha1.DecoratorController,
 // empty, is the name under which attachments are kept by server-side apply.
 func newReconciler(
 	s *settings, cache client.Reader, c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder,
-	clock clock.PassiveClock, fieldManager string,
+	now clock.PassiveClock, fieldManager string,
 ) *Reconciler {
 	r := &Reconciler{
 		settings: s,
@@ -167,7 +167,7 @@ func newReconciler(
 	}
 	r.Controller = pass.New(pass.Config{
 		New:    func() client.Object { return &unstructured.Unstructured{} }, // requests name objects of several kinds: see Reconcile
-		Client: c, Live: live, Cache: cache, Ledger: ledger, Recorder: recorder, Clock: clock,
+		Client: c, Live: live, Cache: cache, Ledger: ledger, Recorder: recorder, Clock: now,
 		Run: r.run, Deleted: true, Stale: []error{host.ErrNotSynced}, FirstRetry: host.FirstRetry, LastRetry: host.LastRetry,
 	})
 	resources := map[schema.GroupKind]schema.GroupResource{}
@@ -177,7 +177,7 @@ func newReconciler(
 		r.fresh[kind] = &ownership.Confirmer{Live: live, Children: a.Kind, Ledger: ledger, Resource: a.Resource.GroupResource()}
 	}
 	r.keeper = children.New(children.Config{
-		Client: c, Live: live, Cache: cache, Ledger: ledger, Clock: clock, FieldManager: fieldManager, Resources: resources, Size: remembered,
+		Client: c, Live: live, Cache: cache, Ledger: ledger, Clock: now, FieldManager: fieldManager, Resources: resources, Size: remembered,
 	})
 	return r
 }

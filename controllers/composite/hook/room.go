@@ -76,7 +76,7 @@ var collecting sync.Mutex
 
 // collectUntil runs the garbage collector again and again until ctx ends.
 func collectUntil(ctx context.Context) {
-	tick := time.NewTicker(collect)
+	tick := time.NewTicker(collect) //nolint:forbidigo // the garbage collector, like the patience of who waits, runs in real time
 	defer tick.Stop()
 	for {
 		select {

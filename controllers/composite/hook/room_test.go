@@ -99,8 +99,7 @@ func TestTooDeep(t *testing.T) {
 			t.Errorf("%d levels: %v", levels, err)
 		}
 	}
-	failure := new(Error)
-	if _, failure = measure(bytes.Repeat([]byte("["), 16<<20)); failure == nil || failure.Reason != Malformed {
+	if _, failure := measure(bytes.Repeat([]byte("["), 16<<20)); failure == nil || failure.Reason != Malformed {
 		t.Error(failure)
 	}
 }
@@ -142,9 +141,11 @@ func TestMemoryOfAnswersIsBounded(t *testing.T) {
 		return h
 	}
 	hooks := []*Hook{hookAt("/length"), hookAt("/chunked")}
-	for _, h := range hooks {
-		defer h.Close()
-	}
+	defer func() {
+		for _, h := range hooks {
+			h.Close()
+		}
+	}()
 	debug.SetMemoryLimit(debug.SetMemoryLimit(-1)) // that of the environment, which is none
 	const bound = 300 << 20
 	for size, names := range map[int][]string{

@@ -84,12 +84,12 @@ func (i *informers) probeOnce(ctx context.Context, verb string) {
 			list, err := i.authority.ServerResourcesForGroupVersion(at.String())
 			lists[at] = &version{list, err}
 		}
-		why, known := lists[at].judge(of.resource)
+		known, why := lists[at].judge(of.resource)
 		if known && why == nil {
-			why, known = i.forbidden(ctx, verb, of.resource)
+			known, why = i.forbidden(ctx, verb, of.resource)
 		}
 		if known {
-			i.found(of, verb, why)
+			i.found(of, verb, why) //nolint:contextcheck // what was found is acted on even if the time to ask is over
 		}
 	}
 }
@@ -100,33 +100,34 @@ type version struct {
 	err  error
 }
 
-// judge says why a resource cannot be watched as it was, and whether that is known.
-func (s *version) judge(r Resource) (why error, known bool) {
+// judge says whether it is known that a resource can be watched as it was, or why it cannot.
+func (s *version) judge(r Resource) (known bool, why error) {
 	gone := &Error{Reason: NotServed, Event: Stopped, Err: fmt.Errorf(
 		"%s of %s is not served any more: install its CRD again, or change the spec; the controller starts by itself then",
 		r.Resource.Resource, r.Resource.GroupVersion())}
 	switch {
 	case s == nil:
-		return nil, true
+		return true, nil
 	case apierrors.IsNotFound(s.err):
-		return gone, true
+		return true, gone
 	case s.err != nil:
-		return nil, false
+		return false, nil //nolint:nilerr // without an answer nothing is known
 	}
 	for _, now := range s.list.APIResources {
 		switch {
 		case now.Name != r.Resource.Resource || now.Kind != r.Kind.Kind:
 		case now.Namespaced != r.Namespaced:
-			return &Error{Reason: NotServed, Event: Stopped, Err: fmt.Errorf("%s of %s: %w", r.Resource.Resource, r.Resource.GroupVersion(), errServedAnew)}, true
+			return true, &Error{Reason: NotServed, Event: Stopped, Err: fmt.Errorf(
+				"%s of %s: %w", r.Resource.Resource, r.Resource.GroupVersion(), errServedAnew)}
 		default:
-			return nil, true
+			return true, nil
 		}
 	}
-	return gone, true
+	return true, gone
 }
 
-// forbidden says that a resource may not be watched, and whether that is known.
-func (i *informers) forbidden(ctx context.Context, verb string, r Resource) (why error, known bool) {
+// forbidden says whether it is known that a resource may be watched, or why it may not.
+func (i *informers) forbidden(ctx context.Context, verb string, r Resource) (known bool, why error) {
 	namespace := ""
 	if r.Namespaced {
 		namespace = i.namespace
@@ -134,13 +135,13 @@ func (i *informers) forbidden(ctx context.Context, verb string, r Resource) (why
 	allowed, err := i.authority.Allowed(ctx, verb, r.Resource, namespace)
 	switch {
 	case err != nil:
-		return nil, false
+		return false, nil //nolint:nilerr // without an answer nothing is known
 	case allowed:
-		return nil, true
+		return true, nil
 	default:
-		return &Error{Reason: NotSynced, Event: Stopped, Err: fmt.Errorf(
-			"the role of the manager does not let it %s %s any more: grant it again (cairn roles prints what is needed); the controller starts by itself then",
-			verb, r)}, true
+		return true, &Error{Reason: NotSynced, Event: Stopped, Err: fmt.Errorf(
+			"the role of the manager does not let it %s %s any more: grant it again (cairn roles prints what is needed); "+
+				"the controller starts by itself then", verb, r)}
 	}
 }
 

@@ -242,7 +242,7 @@ type resources struct {
 	found Resource
 }
 
-func (r resources) Resource(string, string) (Resource, error) { return r.found, nil }
+func (r resources) Resource(_, _ string) (Resource, error) { return r.found, nil }
 
 func TestParentsWithoutStatus(t *testing.T) {
 	a := &authority{served: catsetsServed(true)}

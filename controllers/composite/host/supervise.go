@@ -27,8 +27,10 @@ import (
 // says how it goes.
 
 const (
-	// FirstRetry and LastRetry bound how long a pass that failed waits for the next one, doubling in between.
-	FirstRetry, LastRetry = 5 * time.Millisecond, time.Minute
+	// FirstRetry is how long a pass that failed waits for the next one, twice as long after every further failure.
+	FirstRetry = 5 * time.Millisecond
+	// LastRetry is the longest that it waits.
+	LastRetry = time.Minute
 	// firstAttempt and lastAttempt bound the same for a controller that could not be started. Its CRD may come.
 	firstAttempt, lastAttempt = time.Second, 30 * time.Second
 	// patience is how long a start may take before its condition says that it has not happened yet.

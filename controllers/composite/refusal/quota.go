@@ -45,7 +45,7 @@ func Quota(err error) []Excess {
 // amounts reads "a=1,b=2Gi". It returns nothing if any of it cannot be read.
 func amounts(text string) map[string]resource.Quantity {
 	out := map[string]resource.Quantity{}
-	for _, pair := range strings.Split(text, ",") {
+	for pair := range strings.SplitSeq(text, ",") {
 		name, amount, _ := strings.Cut(pair, "=")
 		q, err := resource.ParseQuantity(amount)
 		if err != nil {

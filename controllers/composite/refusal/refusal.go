@@ -64,7 +64,8 @@ func OfAll(err error) bool {
 	}
 	// Authorization does not name the object that is to be created. Admission does, also where it is about the parent's kind,
 	// which it does not know yet or which we may not name as an owner.
-	return strings.Contains(s.Message, "blockOwnerDeletion") || s.Details == nil || s.Details.Name == "" || len(Quota(err)) > 0 || Terminating(err)
+	return strings.Contains(s.Message, "blockOwnerDeletion") || s.Details == nil || s.Details.Name == "" ||
+		len(Quota(err)) > 0 || Terminating(err)
 }
 
 // Terminating reports whether err is nothing but the refusal to create anything in a namespace that is being deleted. An

@@ -87,7 +87,7 @@ func (l *ledger) request(r sandbox.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.now.requests[what]++
-	if r.Code >= 400 && !(trial && r.Code == http.StatusConflict) {
+	if r.Code >= 400 && (!trial || r.Code != http.StatusConflict) {
 		l.now.refused = append(l.now.refused, fmt.Sprintf("%d %s", r.Code, what))
 	}
 	l.requested = time.Now()

@@ -36,9 +36,10 @@ var examples embed.FS
 
 func main() {
 	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	go heed(cancel)
-	if err := command().ExecuteContext(ctx); err != nil {
+	err := command().ExecuteContext(ctx)
+	cancel()
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "cairn-sandbox: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
 		os.Exit(1)
 	}
