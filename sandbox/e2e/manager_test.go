@@ -40,9 +40,11 @@ type process struct {
 func (e *env) manager(root, kubeconfig string, flags ...string) *process {
 	e.Helper()
 	p := &process{addresses: map[string]string{}}
-	p.cmd = exec.Command(filepath.Join(root, "bin", "cairn"), append([]string{"manager",
+	p.cmd = exec.Command(filepath.Join(root, "bin", "cairn"), append([]string{
+		"manager",
 		"--controllers=daemonset", "--kubeconfig=" + kubeconfig, "--log-format=json",
-		"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"}, flags...)...)
+		"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0",
+	}, flags...)...)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		e.Fatal(err)

@@ -1,10 +1,9 @@
 package sim
 
 import (
-	"slices"
-
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
