@@ -94,6 +94,7 @@ func (r *shelfReconciler) pass(ctx context.Context, p *pass.Pass) error {
 				p.Warn(nil, "FailedCreate", "Create", "%v", err)
 			case ownership.Created:
 				p.Normal(book, "SuccessfulCreate", "Create", "Created %s", book.Name)
+			case ownership.Existed: // an answer was lost
 			}
 			return err
 		}),

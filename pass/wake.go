@@ -88,5 +88,5 @@ func (p patient) Add(req reconcile.Request) {
 		p.AddAfter(req, left)
 		return
 	}
-	p.requests.Add(req) //nolint:staticcheck // p.Add is this method
+	p.requests.Add(req)
 }

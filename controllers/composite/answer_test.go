@@ -41,7 +41,7 @@ func TestAnswersAreKeptByTheMemoryOnly(t *testing.T) {
 		if _, named := o.memory.prepared[""].wanted.objects[key]; !named {
 			t.Error("which children are wanted is forgotten")
 		}
-		first, again, answer = wanted{}, wanted{}, nil
+		first, again, answer = wanted{}, wanted{}, nil //nolint:wastedassign // nothing else holds it then
 		runtime.GC()
 		if held.Value() != nil {
 			t.Error("the memory of the answers has let go of it, and it is still there")

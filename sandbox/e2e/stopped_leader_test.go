@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/deploy"
@@ -174,7 +173,7 @@ func (e *env) deleteOne(ds *appsv1.DaemonSet) {
 	e.Helper()
 	for _, pod := range e.pods(ds) {
 		o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-		if err := client.IgnoreNotFound(e.Delete(e.Context(), o, client.Preconditions{UID: ptr.To(pod.UID)})); err != nil {
+		if err := client.IgnoreNotFound(e.Delete(e.Context(), o, client.Preconditions{UID: new(pod.UID)})); err != nil {
 			e.Fatal(err)
 		}
 		return

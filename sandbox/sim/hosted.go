@@ -45,7 +45,7 @@ func (p *process) host(ctx context.Context, described []Hosted) error {
 
 // beside are the controllers that CompositeControllers describe that know of each other.
 func beside(described ...*v1alpha1.CompositeController) []Hosted {
-	all := func(context.Context) ([]v1alpha1.CompositeController, error) {
+	all := func(context.Context) ([]v1alpha1.CompositeController, error) { //nolint:unparam // what others lists may fail elsewhere
 		var out []v1alpha1.CompositeController
 		for _, cc := range described {
 			out = append(out, *cc)
