@@ -150,12 +150,12 @@ func TestPanics(t *testing.T) {
 					return nil
 				}
 			})
-			w.describe("one")
-			for _, name := range []string{"bad", "good"} {
+			for _, name := range []string{"bad", "good"} { // before it lists: the fake client's watches begin later than their lists
 				if err := w.client.Create(w.ctx, configMap(name)); err != nil {
 					t.Fatal(err)
 				}
 			}
+			w.describe("one")
 			settle(time.Hour)
 			passes := h.passed()
 			if !strings.Contains(passes, "good@1") || strings.Count(passes, "bad@1") < 60 {
