@@ -247,6 +247,12 @@ func TestExampleServicePerPod(t *testing.T) {
 	})
 
 	// Out, without the StatefulSet noticing; in again; and out for good.
+	x.eventually("wait until the pods that are not asked for are gone", func() error {
+		if pods := x.podsOf(x.namespace, &metav1.LabelSelector{}); len(pods) != 2 {
+			return errorf("pods %v", pods)
+		}
+		return nil
+	})
 	pods := x.podsOf(x.namespace, &metav1.LabelSelector{})
 	x.must(x.kubectl("annotate", "statefulset", "store", "service-per-pod-ports-"))
 	x.services("")
