@@ -14,6 +14,7 @@ import (
 
 	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file writes the finalizer of parents: it is there as long as a finalize hook is to be asked before one may go.
@@ -45,7 +46,7 @@ func (r *reconciler) letGo(ctx context.Context, o *observed, d *decision) error 
 			parent = written
 		case fault, apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err),
 			apierrors.IsRequestEntityTooLargeError(err):
-			o.memory.pass.Warn(nil, "SyncError", "Sync", "Sync error: %s", firstLine(err))
+			o.memory.pass.Warn(nil, "SyncError", "Sync", "Sync error: %s", pass.FirstLine(err))
 		default:
 			return err
 		}

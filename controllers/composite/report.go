@@ -146,14 +146,14 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 	if ctx.Err() != nil {
 		return reconcile.Result{}, failed // we are being stopped, which is nobody's fault
 	}
-	reason, message := "SyncError", firstLine(failed)
+	reason, message := "SyncError", pass.FirstLine(failed)
 	if fault, ok := errors.AsType[*faultError](failed); ok {
 		reason = fault.Reason
 	}
 	if fault, ok := errors.AsType[*hook.Error](failed); ok {
 		reason = string(fault.Reason)
 	}
-	if held, ok := errors.AsType[*children.HeldError](failed); ok && message == firstLine(held) {
+	if held, ok := errors.AsType[*children.HeldError](failed); ok && message == pass.FirstLine(held) {
 		reason = held.Reason
 	}
 	if _, ok := errors.AsType[*taken.Error](failed); ok {
@@ -225,12 +225,6 @@ func (r *reconciler) writeFailure(ctx context.Context, parent *unstructured.Unst
 	return nil
 }
 
-// firstLine is the first of several joined errors. The others are most likely the same, and as many as there are children.
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
-}
-
 // writeStatus stores a status. It is fenced by the resource version: what is said of an older read of the parent never
 // replaces what is said of a newer one (S2). It returns the parent as it is then.
 func (r *reconciler) writeStatus(
@@ -288,6 +282,7 @@ func (r *reconciler) hasNoStatus(err error) bool {
 	if !ok || fault.Reason != noStatusSubresource {
 		return false
 	}
-	r.recorder.Eventf(r.declared, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", pass.Cut(firstLine(err), pass.MaxNote))
+	message := pass.Cut(pass.FirstLine(err), pass.MaxNote)
+	r.recorder.Eventf(r.declared, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", message)
 	return true
 }
