@@ -1,6 +1,7 @@
 package pass
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,35 +21,74 @@ import (
 // API server, which refuses what waits too long there, also for others.
 const AtOnce = 16
 
-// SlowStart does f for all items in batches of 1, 2, 4 and so on, each batch at once, and stops after the first batch
-// that fails: under a full quota or a broken webhook the rest would most likely fail the same way, and a pass costs few
-// requests. It returns the errors of that batch, joined. Before each batch but the first it asks still, unless that is nil,
-// and stops with its error: a batch can take seconds, and what the others were decided on may be over. See [Unedited].
-func SlowStart[T any](items []T, still func() error, f func(T) error) error {
+// Writes are writes of one sort that a pass is to make, for [SlowStart].
+type Writes[T any] struct {
+	Items []T
+	// Do makes one of them. It is called by several goroutines at once.
+	Do func(T) error
+	// Name tells an item from the others, the same in each pass: those whose write failed last are then tried last, so that one
+	// that is always refused keeps no other waiting. Names of one pass's writes should differ. Optional: nil means that the order of
+	// the items matters, or that they are alike.
+	Name func(T) string
+	// Most is how many are made in one pass: the rest waits until the caches show the first part. Optional: zero means all.
+	Most int
+	// Still is asked before each batch but the first, and its error ends the writes: a batch can take seconds, and what the others
+	// were decided on may be over by then. Optional. See [Pass.Unedited].
+	Still func() error
+}
+
+// SlowStart makes writes in batches of 1, 2, 4 and so on, each batch at once, and stops after the first batch that fails:
+// under a full quota or a broken webhook the rest would most likely fail the same way, and a pass costs few requests. It
+// returns the errors of that batch, joined.
+func SlowStart[T any](p *Pass, w Writes[T]) error {
+	items, do := w.Items, w.Do
+	if w.Name != nil {
+		items, do = lastFailedLast(p, w)
+	}
+	if w.Most > 0 {
+		items = items[:min(len(items), w.Most)]
+	}
 	for size := 1; len(items) > 0; size *= 2 {
-		if size > 1 && still != nil {
-			if err := still(); err != nil {
+		if size > 1 && w.Still != nil {
+			if err := w.Still(); err != nil {
 				return err
 			}
 		}
 		batch := items[:min(size, len(items))]
 		items = items[len(batch):]
-		if err := Each(batch, f); err != nil {
+		if err := Each(batch, do); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Rotate returns items such that each pass that follows a failure begins with another one. Without it a single item that is
-// always refused would keep [SlowStart] from all those behind it, for ever; with it the rest gets there in its own time, and a
-// pass that fails still costs a request or two. What has an order that matters is not to be rotated.
-func Rotate[T any](p *Pass, items []T) []T {
-	if len(items) == 0 {
-		return items
+// lastFailedLast returns the items in the order in which they are to be tried, those that have not failed first, and a Do that
+// notes for the next pass which of them fail. Without it [SlowStart] would stop at the same refused item in each pass, and not
+// get to those behind it; with it, a parent whose other children are all there costs one refused request a pass.
+func lastFailedLast[T any](p *Pass, w Writes[T]) ([]T, func(T) error) {
+	before := p.memory.failed
+	if p.failing == nil {
+		p.failing = map[string]int{}
 	}
-	first := p.memory.failures % len(items)
-	return slices.Concat(items[first:], items[:first])
+	for _, item := range w.Items { // what is not asked for any more is forgotten
+		if at, ok := before[w.Name(item)]; ok {
+			p.failing[w.Name(item)] = at
+		}
+	}
+	items := slices.Clone(w.Items)
+	slices.SortStableFunc(items, func(a, b T) int { return cmp.Compare(before[w.Name(a)], before[w.Name(b)]) })
+	var mu sync.Mutex
+	return items, func(item T) error {
+		err := w.Do(item)
+		mu.Lock()
+		defer mu.Unlock()
+		delete(p.failing, w.Name(item))
+		if err != nil {
+			p.failing[w.Name(item)] = p.memory.failures + 1
+		}
+		return err
+	}
 }
 
 // Each does f for all items, as many as [AtOnce] at a time, and returns the errors, joined.

@@ -94,6 +94,8 @@ type memory struct {
 	woken            string
 	// failures counts the passes that failed, waits those that waited, one after the other.
 	failures, waits int
+	// failed says of writes with which of these failures they failed last. See [Writes].
+	failed map[string]int
 	// statusAt is when the status was written last.
 	statusAt time.Time
 	events   budget
@@ -168,6 +170,7 @@ func (c *Controller) Make(
 	c.waits(m, 0)
 	if err != nil {
 		m.failures++
+		m.failed = p.failing
 		delay := c.backoff(m.failures)
 		if p.again > 0 && p.again < delay {
 			delay = p.again // what waits for time to pass does not wait for what fails
@@ -175,7 +178,7 @@ func (c *Controller) Make(
 		c.delay(req, delay)
 		return reconcile.Result{}, err
 	}
-	m.failures = 0
+	m.failures, m.failed = 0, nil
 	return reconcile.Result{RequeueAfter: p.again}, nil
 }
 

@@ -86,21 +86,30 @@ func (r *shelfReconciler) pass(ctx context.Context, p *pass.Pass) error {
 		return err
 	}
 	err = errors.Join(
-		pass.SlowStart(pass.Rotate(p, missing), p.Unedited(ctx), func(book *corev1.ConfigMap) error {
-			how, err := r.books.Create(ctx, shelf, book, func(client.Object) bool { return true })
-			switch how {
-			case ownership.Taken:
-				err = fmt.Errorf("the name %s is somebody else's", book.Name)
-				p.Warn(nil, "FailedCreate", "Create", "%v", err)
-			case ownership.Created:
-				p.Normal(book, "SuccessfulCreate", "Create", "Created %s", book.Name)
-			case ownership.Existed: // an answer was lost
-			}
-			return err
+		pass.SlowStart(p, pass.Writes[*corev1.ConfigMap]{
+			Items: missing,
+			Name:  (*corev1.ConfigMap).GetName,
+			Still: p.Unedited(ctx),
+			Do: func(book *corev1.ConfigMap) error {
+				how, err := r.books.Create(ctx, shelf, book, func(client.Object) bool { return true })
+				switch how {
+				case ownership.Taken:
+					err = fmt.Errorf("the name %s is somebody else's", book.Name)
+					p.Warn(nil, "FailedCreate", "Create", "%v", err)
+				case ownership.Created:
+					p.Normal(book, "SuccessfulCreate", "Create", "Created %s", book.Name)
+				case ownership.Existed: // an answer was lost
+				}
+				return err
+			},
 		}),
-		pass.SlowStart(surplus, nil, func(book *corev1.ConfigMap) error {
-			_, err := r.books.Delete(ctx, shelf, book)
-			return err
+		pass.SlowStart(p, pass.Writes[*corev1.ConfigMap]{
+			Items: surplus,
+			Name:  (*corev1.ConfigMap).GetName, // what is surplus is not missing: no two writes have the same name
+			Do: func(book *corev1.ConfigMap) error {
+				_, err := r.books.Delete(ctx, shelf, book)
+				return err
+			},
 		}),
 	)
 	p.Uncertain(err) // nobody told us what was written, if an answer was lost

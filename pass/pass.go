@@ -25,6 +25,8 @@ type Pass struct {
 	resource   schema.GroupResource
 	memory     *memory
 	again      time.Duration
+	// failing is what memory.failed becomes if the pass fails.
+	failing map[string]int
 }
 
 // Again asks for another pass after a time, although nothing may have happened until then. The earliest one counts; zero asks

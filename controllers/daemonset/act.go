@@ -24,14 +24,22 @@ const maxNameProbes = 8
 // act carries a plan out: creates, then deletes, both slowly at first. It returns all errors, joined. One that is
 // [pass.Superseded] says that another plan is to be made.
 func (r *Reconciler) act(ctx context.Context, p *pass.Pass, f facts, plan *plan) error {
-	creates, deletes := plan.creates[:min(len(plan.creates), burst)], plan.deletes[:min(len(plan.deletes), burst)]
-	still := p.Unedited(ctx)
-	// One node whose pod is refused must not keep the others from theirs: each try begins with another node.
-	created := pass.SlowStart(pass.Rotate(p, creates), still, func(c creation) error { return r.create(ctx, p, f, c) })
+	created := pass.SlowStart(p, pass.Writes[creation]{
+		Items: plan.creates,
+		Do:    func(c creation) error { return r.create(ctx, p, f, c) },
+		Name:  func(c creation) string { return c.node },
+		Most:  burst,
+		Still: p.Unedited(ctx),
+	})
 	if pass.Superseded(created) {
 		return created
 	}
-	return errors.Join(created, pass.SlowStart(pass.Rotate(p, deletes), nil, func(d deletion) error { return r.delete(ctx, p, d) }))
+	return errors.Join(created, pass.SlowStart(p, pass.Writes[deletion]{
+		Items: plan.deletes,
+		Do:    func(d deletion) error { return r.delete(ctx, p, d) },
+		Name:  func(d deletion) string { return d.pod.Name },
+		Most:  burst,
+	}))
 }
 
 // create makes the pod of one node. Where something else has its name, the next name follows from that one's UID, as if the

@@ -17,8 +17,16 @@ import (
 // plan rests on an old read.
 func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *plan) error {
 	return errors.Join(
-		pass.SlowStart(plan.creates, p.Unedited(ctx), func(c creation) error { return r.create(ctx, p, o, c) }),
-		pass.SlowStart(pass.Rotate(p, plan.deletes), nil, func(d deletion) error { return r.delete(ctx, p, d) }),
+		pass.SlowStart(p, pass.Writes[creation]{
+			Items: plan.creates,
+			Do:    func(c creation) error { return r.create(ctx, p, o, c) },
+			Still: p.Unedited(ctx),
+		}),
+		pass.SlowStart(p, pass.Writes[deletion]{
+			Items: plan.deletes,
+			Do:    func(d deletion) error { return r.delete(ctx, p, d) },
+			Name:  func(d deletion) string { return d.pod.Name },
+		}),
 	)
 }
 

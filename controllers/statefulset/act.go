@@ -26,23 +26,42 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, set *appsv1.Stateful
 	for _, name := range plan.foreign {
 		p.Warn(nil, "ConflictingController", "Update", "Claim %s has another controller, so its retention policy is ignored", name)
 	}
-	creates := plan.creates
-	if set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
-		creates = pass.Rotate(p, creates) // a pod that is refused is in the way of no other
-	}
 	still := p.Unedited(ctx)
+	creates := pass.Writes[creation]{
+		Items: plan.creates,
+		Do:    func(c creation) error { return r.create(ctx, p, set, c) },
+		Still: still,
+	}
+	if set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement { // else their order is a promise
+		creates.Name = func(c creation) string { return podName(set, c.ordinal) }
+	}
 	made := errors.Join(
-		pass.SlowStart(pass.Rotate(p, plan.owners), nil, func(c ownerChange) error { return r.setOwners(ctx, p, c) }),
-		pass.SlowStart(pass.Rotate(p, plan.identities), nil, func(c identityChange) error { return r.identify(ctx, p, c) }),
-		pass.SlowStart(pass.Rotate(p, plan.claims), still, func(claim *corev1.PersistentVolumeClaim) error {
-			return r.createClaim(ctx, p, claim)
+		pass.SlowStart(p, pass.Writes[ownerChange]{
+			Items: plan.owners,
+			Do:    func(c ownerChange) error { return r.setOwners(ctx, p, c) },
+			Name:  func(c ownerChange) string { return c.claim.Name },
 		}),
-		pass.SlowStart(creates, still, func(c creation) error { return r.create(ctx, p, set, c) }),
+		pass.SlowStart(p, pass.Writes[identityChange]{
+			Items: plan.identities,
+			Do:    func(c identityChange) error { return r.identify(ctx, p, c) },
+			Name:  func(c identityChange) string { return c.pod.Name },
+		}),
+		pass.SlowStart(p, pass.Writes[*corev1.PersistentVolumeClaim]{
+			Items: plan.claims,
+			Do:    func(claim *corev1.PersistentVolumeClaim) error { return r.createClaim(ctx, p, claim) },
+			Name:  (*corev1.PersistentVolumeClaim).GetName,
+			Still: still,
+		}),
+		pass.SlowStart(p, creates),
 	)
 	if pass.Superseded(made) {
 		return made
 	}
-	return errors.Join(made, pass.SlowStart(pass.Rotate(p, plan.deletes), nil, func(d deletion) error { return r.delete(ctx, p, d) }))
+	return errors.Join(made, pass.SlowStart(p, pass.Writes[deletion]{
+		Items: plan.deletes,
+		Do:    func(d deletion) error { return r.delete(ctx, p, d) },
+		Name:  func(d deletion) string { return d.pod.Name },
+	}))
 }
 
 // create makes the claims of one ordinal, and then its pod: from the revision that it is to come from, or from the one that
