@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
 )
 
 // TestHeldChildrenStayWhenTheirRevisionIsLost: nobody replaces them, and one that is lost is not made from another revision.
@@ -181,6 +183,34 @@ func TestARevisionIsLostForGood(t *testing.T) {
 				t.Errorf("it still says %s", r.Annotations[record.HeldAnnotation])
 			}
 		})
+	}
+}
+
+// TestALostRevisionIsToldBesideWhatElseIsWrong: one child cannot be made because its name is taken, and that hides nothing.
+func TestALostRevisionIsToldBesideWhatElseIsWrong(t *testing.T) {
+	p := partitioned(t)
+	must(t, p.Raw.Delete(t.Context(), p.revisionOf("a")))
+	for _, gone := range p.pods() {
+		if gone.GetName() != "tom-1" {
+			must(t, p.Raw.Delete(t.Context(), &gone))
+		}
+	}
+	stranger := fakeserver.Of(pods.Kind)
+	stranger.SetNamespace("default")
+	stranger.SetName("tom-2")
+	must(t, unstructured.SetNestedSlice(stranger.Object, []any{map[string]any{"name": "main", "image": "foreign"}}, "spec", "containers"))
+	must(t, p.Raw.Create(t.Context(), stranger))
+	for range 3 {
+		_, err := p.pass()
+		must(t, err)
+	}
+	got := p.updated()
+	if !strings.HasPrefix(got, "False ChildExists: Pod tom-2 exists already") ||
+		!strings.Contains(got, ". Besides, Pod tom-1 and 1 more are held") || !strings.Contains(got, "Pod tom-0 is missing") {
+		t.Error(got)
+	}
+	if got := p.events.Events(revisionLost); len(got) != 1 {
+		t.Errorf("events %q", got)
 	}
 }
 

@@ -295,8 +295,11 @@ func (p *plan) condition(newest string) (status, reason, message string) {
 // revisionLost is the reason of the condition Updated while children are held at a revision from which nothing can be made.
 const revisionLost = "RevisionLost"
 
-// strandedMessage says which child is held at what, and what a person can do about it.
+// strandedMessage says which child is held at what, and what a person can do about it. It is empty if none is.
 func (p *plan) strandedMessage() string {
+	if len(p.stranded) == 0 {
+		return ""
+	}
 	first := p.stranded[0]
 	who, does, held := first.key.String(), "is", "it"
 	if more := len(p.stranded) - 1; more > 0 {

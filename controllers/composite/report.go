@@ -45,8 +45,9 @@ type statusMemory struct {
 	// sent is what was written, got what the API server made of it: schemas drop what they do not know, and it must not be
 	// written in every pass.
 	sent, got map[string]any
-	// event is the last text that an event was sent with, so that a parent that waits says so once.
-	event string
+	// event is the last text that an event was sent with, so that a parent that waits says so once. lost is that about
+	// children whose revision is lost: what else goes wrong comes and goes beside it.
+	event, lost string
 }
 
 // report stores what the hook said and how far the rollout is. It returns when to do so if it is too early now.
@@ -95,13 +96,13 @@ func (r *reconciler) statusFor(parent *unstructured.Unstructured, m *memory, sai
 // that starts, are in the status. It returns when it is time to say that nothing has moved.
 func (r *reconciler) announce(o *observed, reason, message string) time.Duration {
 	m := &o.memory.status
+	o.memory.warnLost()
 	text := reason + message
 	if reason == "RolloutProgressing" || text == m.event || reason == "OnLatestRevision" && m.event == "" {
 		return 0
 	}
-	if reason == revisionLost { // nobody but a person can mend it
+	if reason == revisionLost {
 		m.event = text
-		o.memory.pass.Warn(nil, reason, "Roll", "%s", message)
 		return 0
 	}
 	if left := o.memory.quiet.Add(standstill).Sub(r.clock.Now()); reason == "RolloutWaiting" && left > 0 {
@@ -112,6 +113,16 @@ func (r *reconciler) announce(o *observed, reason, message string) time.Duration
 	}
 	o.memory.pass.Normal(nil, reason, "Roll", "%s", message)
 	return 0
+}
+
+// warnLost sends an event about children whose revision is lost, whatever else there is to say: nobody but a person can
+// mend that.
+func (m *memory) warnLost() {
+	message := m.decided.plan.strandedMessage()
+	if message != "" && message != m.status.lost {
+		m.pass.Warn(nil, revisionLost, "Roll", "%s", message)
+	}
+	m.status.lost = message
 }
 
 func (r *reconciler) reportUnreadable(o *observed) {
@@ -211,6 +222,10 @@ func (r *reconciler) writeFailure(ctx context.Context, parent *unstructured.Unst
 	at, _, _ := unstructured.NestedInt64(parent.Object, "status", "observedGeneration")
 	if d := m.decided; d != nil { // the hook has answered, and what could be done was
 		said, at = d.answer.Status, parent.GetGeneration()
+		m.warnLost()
+		if m.status.lost != "" {
+			message += ". Besides, " + m.status.lost
+		}
 	}
 	status := r.statusFor(parent, m, said, at, true, "False", reason, message)
 	if at == 0 {

@@ -2,6 +2,7 @@ package check
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -75,38 +76,77 @@ func (s *step) replaced(lost client.Object) bool {
 	return false
 }
 
-// guardLost reports whether somebody other than the controllers took away the revision that the child of a place belonged to:
-// where it is held back, it is not made from another one.
+// guardLost reports whether nobody can say what the child of a place is to be made from: where it is held back, it is not made
+// from another revision, and the status says so (C1).
 func (r *rest) guardLost(parent client.Object, u Unit) bool {
 	if r.k.Asked == nil {
 		return false
 	}
-	for _, wanted := range r.k.Asked(parent, nil) {
-		if wanted.GetName() != u.Name {
+	wanted := r.k.Asked(parent, nil)
+	i := slices.IndexFunc(wanted, func(o client.Object) bool { return o.GetName() == u.Name })
+	if i < 0 || !r.takenAway(parent, wanted[i]) && !r.neverNamed(parent, wanted[i]) {
+		return false
+	}
+	if !saysLost(parent, u.Name) {
+		r.violationf("C1", r.k.Parents, parent, "%s is held back and its revision is lost, and no condition of the status says so", u.Name)
+	}
+	return true
+}
+
+// takenAway reports whether somebody other than the controllers took away a revision that named a child: of the parent, or of
+// one before it that had its name, whose log it may have taken over.
+func (r *rest) takenAway(parent, child client.Object) bool {
+	key := KeyOf(r.k.Parents, parent)
+	for _, e := range r.h.Events {
+		if e.Key.Resource != r.k.Revisions || e.Old == nil || r.h.byManager(e) || !r.k.Names(child, e.Old) {
 			continue
 		}
-		if saysLost(parent, u.Name) { // it was adopted, and no revision ever said what it was made from
-			return true
+		if owner, known := r.s.Identity(ownerUID(e.Old)); !known || owner != key {
+			continue
 		}
-		for _, e := range r.h.Events {
-			gone := e.Key.Resource == r.k.Revisions && e.Old != nil && ownerUID(e.Old) == parent.GetUID() && !r.h.byManager(e) &&
-				(e.New == nil || ownerUID(e.New) != parent.GetUID() || !maps.Equal(e.Old.GetLabels(), e.New.GetLabels()))
-			if gone && r.k.Names(wanted, e.Old) {
-				return true
-			}
+		if e.New == nil || ownerUID(e.New) != ownerUID(e.Old) || !maps.Equal(e.Old.GetLabels(), e.New.GetLabels()) {
+			return true
 		}
 	}
 	return false
 }
 
-// saysLost reports whether the status names a child as one whose revision is lost.
+// neverNamed reports whether the last child of that name was not made by the controllers but adopted, and no revision of the
+// parent has ever said since what it was made from.
+func (r *rest) neverNamed(parent, child client.Object) bool {
+	adopted, naming := false, map[types.UID]bool{}
+	for key, o := range r.h.Initial {
+		naming[o.GetUID()] = key.Resource == r.k.Revisions && ownerUID(o) == parent.GetUID() && r.k.Names(child, o)
+	}
+	for _, e := range r.h.Events {
+		if e.RV > r.s.RV {
+			break
+		}
+		switch o := e.Object(); {
+		case e.Key.Resource == r.k.Revisions:
+			naming[o.GetUID()] = e.New != nil && ownerUID(e.New) == parent.GetUID() && r.k.Names(child, e.New)
+			adopted = adopted && !naming[o.GetUID()]
+		case e.Key.Resource != r.k.Children || o.GetName() != child.GetName() || e.New == nil || ownerUID(e.New) != parent.GetUID():
+		case e.Old == nil:
+			adopted = !r.h.byManager(e)
+		case ownerUID(e.Old) != parent.GetUID():
+			adopted = !slices.Contains(slices.Collect(maps.Values(naming)), true)
+		}
+	}
+	return adopted
+}
+
+// saysLost reports whether a condition names a child, with or without its namespace, as one whose revision is lost and that is
+// missing.
 func saysLost(parent client.Object, child string) bool {
 	list, _ := at(tree(parent), []string{"status", "conditions"}).([]any)
 	for _, item := range list {
 		c, _ := item.(map[string]any)
 		message, _ := c["message"].(string)
-		if c["reason"] == "RevisionLost" && strings.Contains(message, " "+child+" ") {
-			return true
+		for _, before := range []string{" ", "/"} {
+			if strings.Contains(message, before+child+" is missing and is not made from another revision") {
+				return true
+			}
 		}
 	}
 	return false
