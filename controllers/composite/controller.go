@@ -102,7 +102,7 @@ type memory struct {
 	told, own string
 	status    statusMemory
 	// sharers are other controllers of the parent.
-	sharers []string
+	sharers []sharer
 	// taken are names of revisions that other objects have, which the cache does not show.
 	taken map[string]bool
 }

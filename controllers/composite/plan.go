@@ -276,6 +276,8 @@ func (p *planner) lookAgain(after time.Duration) {
 // words.
 func (p *plan) condition(newest string) (status, reason, message string) {
 	switch {
+	case p.complete() && newest == "": // it is said of children that are not rolled, beside those of another controller that are
+		return "True", "ChildrenUpdated", "all children are what the hook wants"
 	case p.complete():
 		return "True", "OnLatestRevision", "latest ControllerRevision: " + newest
 	case len(p.stranded) > 0:

@@ -52,7 +52,7 @@ type statusMemory struct {
 
 // report stores what the hook said and how far the rollout is. It returns when to do so if it is too early now.
 func (r *reconciler) report(ctx context.Context, o *observed, d *decision) (time.Duration, error) {
-	rolled := r.rolls && o.log != nil
+	rolled := r.rolls && o.log != nil || len(o.memory.sharers) > 0 && r.sharing(o.memory).rolls() && !o.ending
 	status, reason, message := d.plan.condition(d.newest)
 	wantedStatus := r.statusFor(o.parent, o.memory, d.answer.Status, o.parent.GetGeneration(), rolled, status, reason, message)
 	var again time.Duration
@@ -87,9 +87,12 @@ func (r *reconciler) statusFor(parent *unstructured.Unstructured, m *memory, sai
 	if len(m.sharers) == 0 {
 		return statusOf(ownStatus(parent, said, r.builtin), generation, rolled, status, reason, message)
 	}
-	s := sharing{r.name, m.sharers}
-	status, reason, message = s.updated(parent, status, reason, message)
-	return statusOf(s.own(parent, said), generation, rolled, status, reason, message)
+	return r.sharing(m).statusOf(parent, said, generation, rolled, status, reason, message)
+}
+
+// sharing says who has the parent.
+func (r *reconciler) sharing(m *memory) sharing {
+	return sharing{sharer{name: r.name, rolls: r.rolls}, m.sharers}
 }
 
 // announce sends an event when a rollout stands still, and when it is over after that. Progress, and the wait for a child

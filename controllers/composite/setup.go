@@ -171,13 +171,10 @@ func (r *reconciler) lookup(selector func(parent *unstructured.Unstructured) (la
 // parentEvents wakes parents for what concerns them.
 func (r *reconciler) parentEvents() handler.EventHandler {
 	all := r.ParentEvents()
-	if !r.ignoreStatus {
-		return all
-	}
 	return handler.Funcs{
 		CreateFunc: all.Create,
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue.Queue) {
-			if !host.StatusOnly(e) {
+			if !othersVoted(r.name, e) && !(r.ignoreStatus && host.StatusOnly(e)) {
 				all.Update(ctx, e, q)
 			}
 		},

@@ -57,8 +57,9 @@ func (r *reconciler) share(ctx context.Context, parent *unstructured.Unstructure
 		if !sameParents(r.declared, other) || !selects(other, parent) {
 			continue
 		}
-		m.sharers = append(m.sharers, other.Name)
-		if err := clash(r.declared, other, r.parent.Namespaced); err != nil && clashes == nil && older(other, r.declared) {
+		err := clash(r.declared, other, r.parent.Namespaced)
+		m.sharers = append(m.sharers, sharer{other.Name, rolls(&other.Spec), err != nil})
+		if err != nil && clashes == nil && older(other, r.declared) {
 			clashes = &faultError{Reason: controllersOverlap, Err: err}
 			r.announceClash(other, err)
 		}
@@ -160,11 +161,16 @@ func clash(a, b *v1alpha1.CompositeController, namespaced bool) error {
 // recorded reports whether parents have revisions. Metacontroller records those whose children are rolled. Whoever says what
 // a revision is to hold wants some, too; where there is no place for them he goes without, as in Metacontroller.
 func recorded(spec *v1alpha1.CompositeControllerSpec, namespaced bool) bool {
-	if slices.ContainsFunc(spec.ChildResources, func(c v1alpha1.ChildResource) bool {
-		return c.UpdateStrategy.EffectiveMethod().Rolling()
-	}) {
+	if rolls(spec) {
 		return true
 	}
 	history := spec.ParentResource.RevisionHistory
 	return history != nil && (namespaced || history.Namespace != "")
+}
+
+// rolls reports whether a controller rolls children out.
+func rolls(spec *v1alpha1.CompositeControllerSpec) bool {
+	return slices.ContainsFunc(spec.ChildResources, func(c v1alpha1.ChildResource) bool {
+		return c.UpdateStrategy.EffectiveMethod().Rolling()
+	})
 }

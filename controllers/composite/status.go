@@ -3,7 +3,6 @@ package composite
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -46,44 +45,17 @@ func statusOf(said map[string]any, generation int64, rolled bool, status, reason
 	}
 	updated := map[string]any{"type": conditionUpdated, "status": status, "reason": reason, "message": message}
 	conditions, _ := out["conditions"].([]any) // what is no list the hook has to mend; the condition comes first
-	for i, item := range conditions {
-		if m, ok := item.(map[string]any); ok && m["type"] == conditionUpdated {
-			conditions[i] = updated
-			out["conditions"] = conditions
-			return out
-		}
-	}
-	out["conditions"] = append(conditions, updated)
+	out["conditions"] = withCondition(conditions, updated)
 	return out
 }
 
-// sharing says with whom a controller shares a parent, and with it the status.
-type sharing struct {
-	name   string
-	others []string
-}
-
-// own returns the status that a hook wants where other hooks have their say as well: what it does not name stays, and so do
-// conditions of types that it does not name.
-func (s sharing) own(parent *unstructured.Unstructured, said map[string]any) map[string]any {
-	out := ownStatus(parent, said, true)
-	theirs, _, _ := unstructured.NestedSlice(parent.Object, "status", "conditions")
-	ours, ok := said["conditions"].([]any)
-	if _, given := said["conditions"]; given && !ok {
-		return out // the hook has to mend it
+// withCondition puts a condition in the place of the one of its type, or at the end.
+func withCondition(conditions []any, c map[string]any) []any {
+	if i := slices.IndexFunc(conditions, func(o any) bool { return typeOf(o) == c["type"] }); i >= 0 {
+		conditions[i] = c
+		return conditions
 	}
-	merged := slices.Clone(theirs) // in their order: what we write, they write
-	for _, c := range ours {
-		if i := slices.IndexFunc(merged, func(o any) bool { return typeOf(o) == typeOf(c) }); i >= 0 {
-			merged[i] = c
-		} else {
-			merged = append(merged, c)
-		}
-	}
-	if out["conditions"] = merged; len(merged) == 0 {
-		delete(out, "conditions")
-	}
-	return out
+	return append(conditions, c)
 }
 
 func typeOf(condition any) string {
@@ -91,29 +63,7 @@ func typeOf(condition any) string {
 	return text(m, "type")
 }
 
-// updated returns what the condition Updated of a parent is to say, of which each controller has its own opinion. That one
-// is not updated counts more than that another one is; of two that are not, the first one by name speaks. So one of them
-// writes, and the others leave it.
-func (s sharing) updated(parent *unstructured.Unstructured, status, reason, message string) (newStatus, newReason, newMessage string) {
-	if status == "False" {
-		message = s.name + ": " + message
-	}
-	conditions, _, _ := unstructured.NestedSlice(parent.Object, "status", "conditions")
-	for _, c := range conditions {
-		m, _ := c.(map[string]any)
-		if typeOf(c) != conditionUpdated || m["status"] != "False" {
-			continue
-		}
-		for _, other := range s.others {
-			if strings.HasPrefix(text(m, "message"), other+": ") && (status == "True" || other < s.name) {
-				return "False", text(m, "reason"), text(m, "message")
-			}
-		}
-	}
-	return status, reason, message
-}
-
-// hookPart is the part of a status that a hook gave: without the condition and the generation that are ours.
+// hookPart is the part of a status that a hook gave: without the conditions and the generation that are ours.
 func hookPart(status map[string]any) map[string]any {
 	out := maps.Clone(status)
 	delete(out, "observedGeneration")
@@ -123,7 +73,7 @@ func hookPart(status map[string]any) map[string]any {
 	}
 	rest := []any{}
 	for _, item := range conditions {
-		if m, ok := item.(map[string]any); !ok || m["type"] != conditionUpdated {
+		if t := typeOf(item); t != conditionUpdated && !isVote(t) {
 			rest = append(rest, item)
 		}
 	}

@@ -49,6 +49,10 @@ type Composite struct {
 	Partition func(parent client.Object) int
 	// Serves reports whether a child passes its status checks. Nil means that all do.
 	Serves func(child client.Object) bool
+	// Says is the type of the condition in which one of several controllers of the parents says whether its children are
+	// updated, Also are those of the others. A controller that has its parents for itself says Updated, and Says is empty.
+	Says string
+	Also []string
 	// Observed is the generation of a parent that a controller says to have seen. Nil is that in the status.
 	Observed func(parent client.Object) int64
 }
@@ -81,11 +85,9 @@ func (c Composite) Kind() Kind {
 			return Budget{MaxUnavailable: c.Budget(parent, wanted)}
 		},
 		ObservedGeneration: c.observed,
-		Complete: func(parent client.Object) bool {
-			return updatedIs(parent, "True") && c.observed(parent) == parent.GetGeneration()
-		},
-		CompleteServes:  true,
-		Implausible:     compositeImplausible,
+		Complete:           c.complete,
+		CompleteServes:     true,
+		Implausible:        c.implausible,
 		Miscounted:      c.miscounted,
 		StatusRevisions: func(client.Object) []string { return nil },
 		Limit:           func(client.Object) int { return c.Limit },
@@ -94,6 +96,9 @@ func (c Composite) Kind() Kind {
 	}
 	if c.Rolled {
 		k.Revisions = compositeRevisions
+	}
+	if c.Says != "" {
+		k.NamesOthers = c.namesOthers
 	}
 	return k
 }
@@ -224,14 +229,18 @@ func (c Composite) units(s *State, parent client.Object) []Unit {
 	return out
 }
 
-// compositeImplausible finds what no status can say.
-func compositeImplausible(parent client.Object) []string {
-	var c counters
+// implausible finds what no status can say.
+func (c Composite) implausible(parent client.Object) []string {
+	var found counters
 	if s := negative("", floats(asTree(parent)["status"])); len(s) > 0 {
-		c.notef("%s", strings.Join(s, " and "))
+		found.notef("%s", strings.Join(s, " and "))
 	}
-	c.generation(parent, int64At(parent, "status", "observedGeneration"))
-	return c.found
+	observed := int64At(parent, "status", "observedGeneration")
+	found.generation(parent, observed)
+	if says := c.disagree(parent, observed); says != "" {
+		found.notef("Updated is True, and %s is not, for generation %d", says, observed)
+	}
+	return found.found
 }
 
 // miscounted compares the status with what the hook makes of the children that there are.

@@ -2,7 +2,6 @@ package check
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -51,15 +50,6 @@ func patchOf(revision client.Object) map[string]any {
 	return patch
 }
 
-// updatedIs reports whether the condition Updated of a status has that value.
-func updatedIs(parent client.Object, status string) bool {
-	list, _ := at(asTree(parent), []string{"status", "conditions"}).([]any)
-	return slices.ContainsFunc(list, func(item any) bool {
-		c, _ := item.(map[string]any)
-		return c["type"] == "Updated" && c["status"] == status
-	})
-}
-
 // asTree is the content of an object, which nobody may change.
 func asTree(o client.Object) map[string]any {
 	if u, ok := o.(*unstructured.Unstructured); ok {
@@ -68,8 +58,10 @@ func asTree(o client.Object) map[string]any {
 	return tree(o)
 }
 
-func int64At(o client.Object, path ...string) int64 {
-	switch n := at(asTree(o), path).(type) {
+func int64At(o client.Object, path ...string) int64 { return number(at(asTree(o), path)) }
+
+func number(v any) int64 {
+	switch n := v.(type) {
 	case int64:
 		return n
 	case float64:

@@ -87,6 +87,8 @@ type Kind struct {
 	// revision is given, as it was then. Where it is set, a revision says which children are its own, before they are
 	// touched, and of two that say so of one the newer counts.
 	Asked func(parent, revision client.Object) []client.Object
+	// NamesOthers reports whether a revision says that children of another controller of the same parents are its own.
+	NamesOthers func(revision client.Object) bool
 	// Named is the name under which upstream stores what a revision holds, for a collision count. It is set where names follow
 	// from what a revision holds.
 	Named func(parent, revision client.Object, collisionCount *int32) string

@@ -128,6 +128,9 @@ func (r *rest) limit(parent client.Object) {
 		if _, err := r.k.Snapshot(revision); err != nil {
 			continue // what cannot be read is kept
 		}
+		if r.k.NamesOthers != nil && r.k.NamesOthers(revision) {
+			continue
+		}
 		if !named[revision.GetName()] && !r.k.asked(parent, revision) && r.k.user(r.s, revision) == nil && !r.k.claimsWanted(parent, revision) {
 			idle++
 		}

@@ -22,8 +22,9 @@ func (s *step) heldStays() {
 	if parent == nil {
 		return
 	}
-	for _, revision := range s.lostByOthers(parent.GetUID()) {
-		if !s.k.Names(s.e.Old, revision) || s.replaced(revision) {
+	for _, lost := range s.lostByOthers(parent.GetUID()) {
+		revision := lost.Old
+		if !s.k.Names(s.e.Old, revision) || s.replaced(revision) || s.reassigned(parent.GetUID(), lost) {
 			continue
 		}
 		if s.heldIn(parent, revision) {
@@ -51,19 +52,34 @@ func (s *step) heldIn(parent, revision client.Object) bool {
 	return true
 }
 
-// lostByOthers returns the revisions of a parent that somebody other than the controllers deleted, let go of or relabelled, as they
-// were before.
-func (s *step) lostByOthers(parent types.UID) map[types.UID]client.Object {
-	out := map[types.UID]client.Object{}
+// lostByOthers returns how revisions of a parent were deleted, let go of or relabelled by somebody other than the controllers.
+func (s *step) lostByOthers(parent types.UID) map[types.UID]Event {
+	out := map[types.UID]Event{}
 	for e := range s.record.before(parent, s.e.RV) {
 		if e.Key.Resource != s.k.Revisions || e.Old == nil || s.h.byManager(e) || ownerUID(e.Old) != parent {
 			continue
 		}
 		if e.New == nil || ownerUID(e.New) != parent || !maps.Equal(e.Old.GetLabels(), e.New.GetLabels()) {
-			out[e.Old.GetUID()] = e.Old
+			out[e.Old.GetUID()] = e
 		}
 	}
 	return out
+}
+
+// reassigned reports whether the controllers said of a child, since its revision was lost and while it was nobody's child, that
+// the next one of its name belongs to another revision. Adopted again, it is held at that one.
+func (s *step) reassigned(parent types.UID, lost Event) bool {
+	for e := range s.record.before(parent, s.e.RV) {
+		if e.RV <= lost.RV {
+			return false
+		}
+		names := e.Key.Resource == s.k.Revisions && e.New != nil && s.h.byManager(e) && s.k.Names(s.e.Old, e.New) &&
+			(e.Old == nil || !s.k.Names(s.e.Old, e.Old))
+		if names && ownerUID(s.record.at(s.e.Old.GetUID(), e.RV)) != parent {
+			return true
+		}
+	}
+	return false
 }
 
 // replaced reports whether the parent has a revision that holds the same as the one that is lost, and names the child.
@@ -79,7 +95,7 @@ func (s *step) replaced(lost client.Object) bool {
 // guardLost reports whether nobody can say what the child of a place is to be made from: where it is held back, it is not made
 // from another revision, and the status says so (C1).
 func (r *rest) guardLost(parent client.Object, u Unit) bool {
-	if r.k.Asked == nil {
+	if r.k.Asked == nil || u.Taken {
 		return false
 	}
 	wanted := r.k.Asked(parent, nil)

@@ -39,7 +39,7 @@ func (w *world) quieten() {
 	for len(w.processes) > 1 {
 		w.kill(w.processes[w.chance.IntN(len(w.processes))])
 	}
-	if w.runs == 1 && len(w.processes) > 0 && slices.ContainsFunc(w.kinds, func(k Kind) bool { return k.Later > 0 }) {
+	if len(w.processes) > 0 && w.processes[0].run == 1 && slices.ContainsFunc(w.kinds, func(k Kind) bool { return k.Later > 0 }) {
 		w.kill(w.processes[0])
 	}
 	w.temper.stale = false

@@ -96,7 +96,8 @@ func InPlace() Kind {
 // Divided is CatSets whose pods are one controller's and whose ConfigMap is another's. The second one appears when the manager
 // starts for the second time, in mid-rollout as a rule.
 func Divided() Kind {
-	k := CatSet()
+	k, rules := CatSet(), catset.DividedKinds()
+	k.Check, k.Also = rules[0], rules[1:]
 	k.Hosted = beside(catset.DividedControllers("http://hook.sim/pods", "http://hook.sim/configs", hookTimeout)...)
 	k.Later = 1
 	k.New = func(chance *rand.Rand, namespace, name string) client.Object {
