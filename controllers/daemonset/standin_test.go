@@ -4,11 +4,13 @@ package daemonset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -110,16 +112,39 @@ func TestANameBesideOneThatGoes(t *testing.T) {
 	}
 }
 
-// blind is a cache that does not show pods while it is shut.
+// A pass that ends before it plans has seen its pods all the same: the name of one that goes then is not given again.
+func TestAPassThatEndsEarlyHasSeenItsPods(t *testing.T) {
+	w := newWorld(t, agent(), node("n1"))
+	w.mustReconcile()
+	before := w.only()
+	cache := &blind{Reader: w.server, broken: true}
+	other := worldOf(w.server, cache, nil) // a process that has made no pass yet
+	if _, err := other.reconcile(); err == nil {
+		t.Fatal("the pass did not end early")
+	}
+	cache.broken = false
+	if err := w.Raw.Delete(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	other.mustReconcile()
+	if w.only().Name == before.Name {
+		t.Errorf("%s is back", before.Name)
+	}
+}
+
+// blind is a cache that does not show pods while it is shut, and no revisions while it is broken.
 type blind struct {
 	client.Reader
 
-	shut bool
+	shut, broken bool
 }
 
 func (b *blind) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if _, ok := list.(*corev1.PodList); ok && b.shut {
 		return nil
+	}
+	if _, ok := list.(*appsv1.ControllerRevisionList); ok && b.broken {
+		return errors.New("broken")
 	}
 	return b.Reader.List(ctx, list, opts...)
 }
@@ -154,7 +179,8 @@ func TestStandInsOfTwoManagers(t *testing.T) {
 func TestPredecessors(t *testing.T) {
 	var p predecessors
 	of := func(ds types.UID, hash string, nodes []*corev1.Node, pods []*corev1.Pod) map[string]types.UID {
-		last, _ := p.of(ds, hash, nodes, pods)
+		p.note(ds, nodes, pods)
+		last, _ := p.of(ds, hash)
 		return last
 	}
 	one, two := nodes("n1"), nodes("n1", "n2")
@@ -178,8 +204,8 @@ func TestPredecessors(t *testing.T) {
 	want(of("ds", hashOld, two, nil), map[string]types.UID{"n2": "uid-of-n2-old"})
 	want(of("ds", hashOld, two, []*corev1.Pod{pod("n1", hashOld)}), map[string]types.UID{"n1": "uid-of-n1-old", "n2": "uid-of-n2-old"})
 	want(of("ds", hashNew, two, nil), map[string]types.UID{"n1": c.UID})
-	for i := range mostRevisions {
-		p.of("ds", fmt.Sprint(i), two, []*corev1.Pod{pod("n1", fmt.Sprint(i))})
+	for i := range mostRevisions + 1 {
+		p.note("ds", two, []*corev1.Pod{pod("n1", fmt.Sprint(i), age(30*time.Second))})
 	}
 	want(of("ds", hashNew, two, nil), map[string]types.UID{}) // that was too far back
 	want(of("ds", hashNew, two, []*corev1.Pod{pod("n2", hashNew)}), map[string]types.UID{"n2": "uid-of-n2-new"})
@@ -187,10 +213,10 @@ func TestPredecessors(t *testing.T) {
 	want(of("ds", hashNew, one, nil), map[string]types.UID{"n2": "uid-of-n2-new"})
 	want(of("ds", hashNew, one, []*corev1.Pod{first}), map[string]types.UID{"n1": first.UID, "n2": "uid-of-n2-new"})
 	for i := range mostGone {
-		p.of("ds", hashNew, one, []*corev1.Pod{pod(fmt.Sprint("gone-", i), hashNew)})
+		p.note("ds", one, []*corev1.Pod{pod(fmt.Sprint("gone-", i), hashNew)})
 	}
 	want(of("ds", hashNew, one, nil), map[string]types.UID{"n1": first.UID})
-	p.of("ds", hashNew, two, []*corev1.Pod{first})
+	p.note("ds", two, []*corev1.Pod{first})
 	p.forget("ds")
 	want(of("ds", hashNew, two, nil), map[string]types.UID{})
 	p.forget("ds")
