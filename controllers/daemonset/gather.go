@@ -39,6 +39,7 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 	if o.pods, err = r.pods.Claim(ctx, p, selector); err != nil {
 		return nil, err
 	}
+	r.predecessors.see(ds.UID, o.pods)
 	if o.entries, err = r.log.Claim(ctx, ds, selector); err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 	f := facts{ds: &ds, nodes: o.nodes, pods: byNode(o.pods), now: r.Clock.Now(), hold: recorded.Update == nil}
 	from := recorded.Update
 	if f.hold {
-		from = recorded.Newest(o.live())
+		from, f.asked = recorded.Newest(o.live()), o.ds
 	}
 	if from != nil {
 		snapshot := from.Snapshot

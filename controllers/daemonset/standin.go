@@ -50,22 +50,61 @@ func (p predecessor) later(other predecessor) bool {
 	return p.name > other.name
 }
 
-// of returns the UID of the last pod of a revision on each node that has, or had, one. pods are all that ds owns,
-// including those that ended and those that are terminating; what they show is remembered for the passes after them. Nodes
-// that are gone are remembered as well, up to a bound: some come back under their name.
+// see remembers what the pods that a DaemonSet owns show, those that ended and those that are terminating included. It is
+// called as soon as they are read: a pass that ends before it makes any has seen them all the same.
+func (p *predecessors) see(ds types.UID, pods []*corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.merge(ds, newest(pods), func(was, _ lastPods) lastPods { return was })
+}
+
+// of returns the UID of the last pod of a revision on each node that has, or had, one. pods are all that ds owns, as for
+// [predecessors.see]. Nodes that are gone are remembered as well, up to a bound: some come back under their name.
 //
 // Only the last pod of the revision that is asked for matters: a pod of another revision has another name as a rule. One that
 // was relabelled does not, so that seen has the UIDs of all that are remembered, by their names.
 func (p *predecessors) of(
 	ds types.UID, hash string, nodes []*corev1.Node, pods []*corev1.Pod,
 ) (last, seen map[string]types.UID) {
-	shown := newest(pods)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before, now := p.all[ds], make(map[string]lastPods, len(nodes))
-	if len(before) > len(nodes)+mostGone {
-		before = existing(before, nodes)
+	if len(p.all[ds]) > len(nodes)+mostGone {
+		p.all[ds] = existing(p.all[ds], nodes)
 	}
+	now := p.merge(ds, newest(pods), func(was, shown lastPods) lastPods {
+		others := len(was)
+		for h := range shown {
+			if _, ok := was[h]; ok {
+				others--
+			}
+		}
+		if others <= mostRevisions {
+			return was
+		}
+		out := lastPods{}
+		for h, last := range was {
+			if _, ok := shown[h]; ok || h == hash {
+				out[h] = last
+			}
+		}
+		return out
+	})
+	last, seen = make(map[string]types.UID, len(now)), map[string]types.UID{}
+	for node, byHash := range now {
+		for h, was := range byHash {
+			seen[was.name] = was.uid
+			if h == hash {
+				last[node] = was.uid
+			}
+		}
+	}
+	return last, seen
+}
+
+// merge adds what is shown of each node to what is kept of what was remembered of it, and returns all that is remembered now.
+func (p *predecessors) merge(ds types.UID, shown map[string]lastPods, keep func(was, shown lastPods) lastPods) map[string]lastPods {
+	before := p.all[ds]
+	now := make(map[string]lastPods, len(before))
 	for node, was := range before {
 		if shown[node] == nil {
 			now[node] = was
@@ -73,12 +112,7 @@ func (p *predecessors) of(
 	}
 	for node, byHash := range shown {
 		now[node] = lastPods{}
-		if was, ok := before[node][hash]; ok {
-			now[node][hash] = was
-		}
-		if was := before[node]; len(was) <= mostRevisions {
-			maps.Copy(now[node], was)
-		}
+		maps.Copy(now[node], keep(before[node], byHash))
 		for h, last := range byHash {
 			// A pod that was made after it, and is gone already, has a name that is not to come back either.
 			if was, ok := before[node][h]; ok && last.created.Before(&was.created) {
@@ -91,16 +125,7 @@ func (p *predecessors) of(
 		p.all = map[types.UID]map[string]lastPods{}
 	}
 	p.all[ds] = now
-	last, seen = make(map[string]types.UID, len(now)), map[string]types.UID{}
-	for node, byHash := range now {
-		for h, was := range byHash {
-			seen[was.name] = was.uid
-			if h == hash {
-				last[node] = was.uid
-			}
-		}
-	}
-	return last, seen
+	return now
 }
 
 // existing returns what is remembered of nodes that exist.

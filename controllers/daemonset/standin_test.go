@@ -4,14 +4,19 @@ package daemonset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
 )
 
 // only returns the pod that is there; there must be one.
@@ -67,6 +72,23 @@ func TestAReplacementHasAnotherName(t *testing.T) {
 				w.mustReconcile()
 			}
 		})
+	}
+}
+
+// A pass that ended before it planned has seen its pods as well: here the revision that is asked for again has changed since it
+// was read.
+func TestAPassThatEndsEarlyHasSeenItsPods(t *testing.T) {
+	w := newWorld(t, agent(), node("n1"), stored(t, "agent:1", "one", 1), stored(t, "agent:2", "two", 2), pod("n1", "one"))
+	w.Before = fakeserver.Refuse("patch", "ControllerRevision", apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("changed")))
+	w.mustReconcile()
+	w.Before = nil
+	p := w.only()
+	if err := w.Raw.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	w.mustReconcile()
+	if got, want := w.only().Name, podName(agent(), "one", creation{node: "n1", after: p.UID}); got != want {
+		t.Errorf("%s takes the place of %s, want %s", got, p.Name, want)
 	}
 }
 
