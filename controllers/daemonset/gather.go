@@ -63,7 +63,7 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 	f := facts{ds: &ds, nodes: o.nodes, pods: byNode(o.pods), now: r.Clock.Now(), hold: recorded.Update == nil}
 	from := recorded.Update
 	if f.hold {
-		from = recorded.Newest(o.live())
+		from, f.asked = recorded.Newest(o.live()), o.ds
 	}
 	if from != nil {
 		snapshot := from.Snapshot
