@@ -47,17 +47,34 @@ func router() ownership.Router {
 // wakes sends an event through the handler, and compares whom it wakes. A nil before is an add, a nil after a delete.
 func wakes(t *testing.T, before, after *corev1.Pod, expected ...string) {
 	t.Helper()
+	h := router().Handler()
+	woken(t, func(q requests) {
+		switch {
+		case before == nil:
+			h.Create(t.Context(), event.CreateEvent{Object: after}, q)
+		case after == nil:
+			h.Delete(t.Context(), event.DeleteEvent{Object: before}, q)
+		default:
+			h.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
+		}
+	}, expected...)
+}
+
+// loses sends the end of an object that a list has shown.
+func loses(t *testing.T, last *corev1.Pod, expected ...string) {
+	t.Helper()
+	h := router().Handler()
+	woken(t, func(q requests) { h.Delete(t.Context(), event.DeleteEvent{Object: last, DeleteStateUnknown: true}, q) }, expected...)
+}
+
+type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// woken compares what an event puts into the queue.
+func woken(t *testing.T, send func(requests), expected ...string) {
+	t.Helper()
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
-	h := router().Handler()
-	switch {
-	case before == nil:
-		h.Create(t.Context(), event.CreateEvent{Object: after}, q)
-	case after == nil:
-		h.Delete(t.Context(), event.DeleteEvent{Object: before}, q)
-	default:
-		h.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
-	}
+	send(q)
 	var got []string
 	for q.Len() > 0 {
 		request, _ := q.Get()
@@ -169,11 +186,24 @@ func TestAResyncWakesNobody(t *testing.T) {
 
 // A watch that broke off shows a delete and an add under one name as one update (F10).
 func TestAnUpdateToAnotherUIDIsADeleteAndAnAdd(t *testing.T) {
-	wakes(t, child("c"), child("c", version("8"), withUID("uid-new")), "ns/one", "ns/two")
-	wakes(t, child("c"), child("c", version("8"), withUID("uid-new"), deleting))
+	wakes(t, child("c", labelled("z")), child("c", version("8"), withUID("uid-new")), "ns/one", "ns/two")
+	wakes(t, child("c", labelled("z")), child("c", version("8"), withUID("uid-new"), deleting))
 	wakes(t, child("c", ownedBy(three)), child("c", version("8"), withUID("uid-new")), "ns/one", "ns/three", "ns/two")
-	wakes(t, child("c", ownedBy(three)), child("c", version("8"), withUID("uid-new"), ownedBy(one)), "ns/one", "ns/three")
-	wakes(t, child("c"), child("c", version("8"), withUID("uid-new"), ownedBy(one)), "ns/one")
+	wakes(t, child("c", ownedBy(three), labelled("z")), child("c", version("8"), withUID("uid-new"), ownedBy(one)), "ns/one", "ns/three")
+	wakes(t, child("c", labelled("z")), child("c", version("8"), withUID("uid-new"), ownedBy(one)), "ns/one")
+}
+
+// What a broken watch has missed the end of may have been adopted in between, by a parent that has deleted it since and waits
+// for it to go.
+func TestWhatABrokenWatchHasLostWakesThoseThatMayHaveAdoptedIt(t *testing.T) {
+	loses(t, child("c"), "ns/one", "ns/two")
+	loses(t, child("c", labelled("y")), "ns/three")
+	loses(t, child("c", ownedBy(three)), "ns/one", "ns/three", "ns/two")
+	loses(t, child("c", ownedBy(one)), "ns/one", "ns/two")
+	loses(t, child("c", labelled("z")))
+	// The same, seen as an update.
+	wakes(t, child("c"), child("c", version("8"), withUID("uid-new"), deleting), "ns/one", "ns/two")
+	wakes(t, child("c", labelled("y")), child("c", version("8"), withUID("uid-new"), ownedBy(one)), "ns/one", "ns/three")
 }
 
 func TestAnEventAboutNothingWakesNobody(t *testing.T) {

@@ -17,7 +17,7 @@ func logOf(t *testing.T, image string, stored ...*v1alpha1.ControllerRevision) *
 	t.Helper()
 	p := newPasses(t, catSpec)
 	p.edit("image", image)
-	l, err := newLog(p.r.format, p.r.revisions, p.tom(), stored, p.r.declares, func(string) bool { return false })
+	l, err := newLog(p.r.format, p.r.decoded, p.tom(), stored, p.r.declares, func(string) bool { return false })
 	must(t, err)
 	return l
 }
