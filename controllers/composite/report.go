@@ -92,7 +92,7 @@ func (r *reconciler) statusFor(parent *unstructured.Unstructured, m *memory, sai
 
 // sharing says who has the parent.
 func (r *reconciler) sharing(m *memory) sharing {
-	return sharing{sharer{name: r.name, rolls: r.rolls}, m.sharers}
+	return sharing{sharer{name: r.name, rolls: r.rolls}, m.sharers, m.decided != nil}
 }
 
 // announce sends an event when a rollout stands still, and when it is over after that. Progress, and the wait for a child

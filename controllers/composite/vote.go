@@ -34,6 +34,8 @@ type sharer struct {
 type sharing struct {
 	self   sharer
 	others []sharer
+	// acted says that the parent was acted on in its generation, and not only looked at.
+	acted bool
 }
 
 // rolls reports whether one of them rolls its children out, so that the parent has a condition Updated.
@@ -75,14 +77,13 @@ func (s sharing) statusOf(
 	if !rolled {
 		out := s.own(parent, said)
 		if conditions, ok := out["conditions"].([]any); ok && s.rolls() { // nobody rolls any more what is on its way out
-			out["conditions"] = slices.DeleteFunc(slices.Clone(conditions), func(c any) bool {
-				return typeOf(c) == conditionUpdated || typeOf(c) == voteType+s.self.name
-			})
+			out["conditions"] = slices.DeleteFunc(slices.Clone(conditions), func(c any) bool { return typeOf(c) == conditionUpdated })
 		}
 		return statusOf(out, generation, false, "", "", "")
 	}
-	vote := map[string]any{
-		"type": voteType + s.self.name, "status": status, "reason": reason, "message": message, "observedGeneration": parent.GetGeneration(),
+	vote := map[string]any{"type": voteType + s.self.name, "status": status, "reason": reason, "message": message}
+	if at, ok := s.observed(parent); ok {
+		vote["observedGeneration"] = at
 	}
 	status, reason, message = s.updated(parent, vote)
 	out := statusOf(s.own(parent, said), generation, true, status, reason, message)
@@ -90,6 +91,17 @@ func (s sharing) statusOf(
 		out["conditions"] = withCondition(conditions, vote)
 	}
 	return out
+}
+
+// observed returns the generation of the parent that the controller has acted on last, whatever others have.
+func (s sharing) observed(parent *unstructured.Unstructured) (generation int64, ok bool) {
+	if s.acted {
+		return parent.GetGeneration(), true
+	}
+	current, _ := parent.Object["status"].(map[string]any)
+	before, _ := votesIn(current)[voteType+s.self.name].(map[string]any)
+	generation, ok, _ = unstructured.NestedInt64(before, "observedGeneration")
+	return generation, ok
 }
 
 // updated returns what the condition Updated of a parent is to say: that it is not updated, if one of the controllers says so

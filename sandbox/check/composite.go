@@ -88,11 +88,11 @@ func (c Composite) Kind() Kind {
 		Complete:           c.complete,
 		CompleteServes:     true,
 		Implausible:        c.implausible,
-		Miscounted:      c.miscounted,
-		StatusRevisions: func(client.Object) []string { return nil },
-		Limit:           func(client.Object) int { return c.Limit },
-		Most:            func(parent client.Object) int { return len(c.asked(parent, nil)) },
-		Asked:           c.asked,
+		Miscounted:         c.miscounted,
+		StatusRevisions:    func(client.Object) []string { return nil },
+		Limit:              func(client.Object) int { return c.Limit },
+		Most:               func(parent client.Object) int { return len(c.asked(parent, nil)) },
+		Asked:              c.asked,
 	}
 	if c.Rolled {
 		k.Revisions = compositeRevisions
@@ -106,6 +106,9 @@ func (c Composite) Kind() Kind {
 func (c Composite) observed(parent client.Object) int64 {
 	if c.Observed != nil {
 		return c.Observed(parent)
+	}
+	if c.Says != "" { // that of the status may be of what another controller has seen
+		return number(condition(parent, c.Says)["observedGeneration"])
 	}
 	return int64At(parent, "status", "observedGeneration")
 }
