@@ -42,6 +42,9 @@ func Setup(mgr ctrl.Manager, o host.Options) error {
 	if err != nil {
 		return err
 	}
+	if err := addOverlaps(mgr, env); err != nil {
+		return err
+	}
 	return host.Supervise(mgr, env, Name, func(ctx context.Context, cc *v1alpha1.CompositeController) (*host.Controller, error) {
 		return build(ctx, env, cc, othersIn(mgr.GetCache()))
 	})

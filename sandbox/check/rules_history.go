@@ -60,7 +60,9 @@ func (s *step) knewNumber(other client.Object) bool {
 	if then := s.record.at(other.GetUID(), from); then != nil && s.k.Number(then) == s.k.Number(other) && ownerUID(then) == owner {
 		return true
 	}
-	wrote := func(e Event) bool { return s.own(e) && (listed == 0 || e.By.Pass.ID == s.pass().ID) }
+	wrote := func(e Event) bool { // another controller of the same parent has another memory
+		return s.own(e) && e.By.Pass.For == s.pass().For && (listed == 0 || e.By.Pass.ID == s.pass().ID)
+	}
 	for e := range s.record.before(owner, s.e.RV) {
 		if e.New != nil && e.New.GetUID() == other.GetUID() && s.k.Number(e.New) == s.k.Number(other) && wrote(e) {
 			return true
