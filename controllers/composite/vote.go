@@ -75,11 +75,7 @@ func (s sharing) statusOf(
 	parent *unstructured.Unstructured, said map[string]any, generation int64, rolled bool, status, reason, message string,
 ) map[string]any {
 	if !rolled {
-		out := s.own(parent, said)
-		if conditions, ok := out["conditions"].([]any); ok && s.rolls() { // nobody rolls any more what is on its way out
-			out["conditions"] = slices.DeleteFunc(slices.Clone(conditions), func(c any) bool { return typeOf(c) == conditionUpdated })
-		}
-		return statusOf(out, generation, false, "", "", "")
+		return statusOf(s.withoutRollout(s.own(parent, said)), generation, false, "", "", "")
 	}
 	vote := map[string]any{"type": voteType + s.self.name, "status": status, "reason": reason, "message": message}
 	if at, ok := s.observed(parent); ok {
@@ -104,15 +100,32 @@ func (s sharing) observed(parent *unstructured.Unstructured) (generation int64, 
 	return generation, ok
 }
 
+// withoutRollout takes away what no longer is to be said: of a parent on its way out nobody rolls children any more, and where
+// nobody does so at all only a controller that failed has said anything.
+func (s sharing) withoutRollout(status map[string]any) map[string]any {
+	conditions, ok := status["conditions"].([]any)
+	if !ok {
+		return status
+	}
+	status["conditions"] = slices.DeleteFunc(slices.Clone(conditions), func(c any) bool {
+		m, _ := c.(map[string]any)
+		ours := strings.HasPrefix(text(m, "message"), s.self.name+": ")
+		return typeOf(c) == conditionUpdated && (s.rolls() || ours) || typeOf(c) == voteType+s.self.name && !s.rolls()
+	})
+	return status
+}
+
 // updated returns what the condition Updated of a parent is to say: that it is not updated, if one of the controllers says so
-// of its children, or has not said anything of this generation; of several, the first one by name speaks. All of them come to
-// the same, so that none writes over what another one wrote.
+// of its children, or has not said anything of this generation; of several, the first one by name speaks, and those that have
+// said nothing after all others. All of them come to the same, so that none writes over what another one wrote.
 func (s sharing) updated(parent *unstructured.Unstructured, vote map[string]any) (status, reason, message string) {
-	said := map[string]map[string]any{s.self.name: vote}
-	rolls := map[string]bool{s.self.name: s.self.rolls}
+	said, rolls := map[string]map[string]any{s.self.name: vote}, map[string]bool{s.self.name: s.self.rolls}
+	var silent []string
 	for _, other := range s.others {
 		if v := other.vote(parent); v != nil {
 			said[other.name], rolls[other.name] = v, other.rolls
+		} else if !other.clashes && s.rolls() {
+			silent = append(silent, other.name)
 		}
 	}
 	names := slices.Sorted(maps.Keys(said))
@@ -120,31 +133,22 @@ func (s sharing) updated(parent *unstructured.Unstructured, vote map[string]any)
 		v := said[names[i]]
 		return "False", text(v, "reason"), names[i] + ": " + text(v, "message")
 	}
+	if len(silent) > 0 {
+		return "False", "RolloutWaiting", slices.Min(silent) + ": this CompositeController has not said yet whether its children are updated"
+	}
 	i := max(0, slices.IndexFunc(names, func(name string) bool { return rolls[name] }))
 	return "True", text(said[names[i]], "reason"), text(said[names[i]], "message")
 }
 
-// vote returns what another controller says of its children, nil if nothing is to be heard of it. That they were updated in
-// an earlier generation says nothing of this one. Schemas that drop the generation of a condition leave us to believe it.
+// vote returns what another controller says of its children, nil if it has said nothing yet. That they were updated in an
+// earlier generation says nothing of this one. Where a schema drops the generation of a condition, nobody can tell.
 func (s sharer) vote(parent *unstructured.Unstructured) map[string]any {
-	conditions, _, _ := unstructured.NestedFieldNoCopy(parent.Object, "status", "conditions")
-	list, _ := conditions.([]any)
-	for _, c := range list {
-		m, _ := c.(map[string]any)
-		if typeOf(c) != voteType+s.name {
-			continue
-		}
-		if at, has, _ := unstructured.NestedInt64(m, "observedGeneration"); m["status"] != "True" || !has || at == parent.GetGeneration() {
-			return m
-		}
-	}
-	if s.clashes {
+	status, _ := parent.Object["status"].(map[string]any)
+	m, _ := votesIn(status)[voteType+s.name].(map[string]any)
+	if at, has, _ := unstructured.NestedInt64(m, "observedGeneration"); m["status"] == "True" && has && at != parent.GetGeneration() {
 		return nil
 	}
-	return map[string]any{
-		"status": "False", "reason": "RolloutWaiting",
-		"message": "this CompositeController has not said yet whether its children are updated",
-	}
+	return m
 }
 
 // othersVoted reports whether an update of a parent is nothing but what another of its controllers says of its own children, and
