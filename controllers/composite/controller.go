@@ -91,6 +91,8 @@ type memory struct {
 	// pass is the one that runs, decided what it has decided, nil before.
 	pass    *pass.Pass
 	decided *decision
+	// said is the status that the hook wants where the pass could not decide anything, nil if it was not asked.
+	said map[string]any
 	// told and own are resourceVersions of the parent: the one that the hook was told of, and the one that our own write of
 	// the status made of it, unless that is news to the hook.
 	told, own string
@@ -171,7 +173,7 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 	if done, err := r.setFinalizer(ctx, parent); done || err != nil {
 		return 0, err
 	}
-	m.decided = nil
+	m.decided, m.said = nil, nil
 	o, d, err := r.gatherAndDecide(ctx, parent, m, resync)
 	if err != nil {
 		return 0, err
@@ -223,6 +225,7 @@ func (r *reconciler) gatherAndDecide(
 	for {
 		o, err := r.gather(ctx, parent, m)
 		if err != nil {
+			r.count(ctx, o, err)
 			return nil, nil, err
 		}
 		d, err := r.decide(ctx, o, resync)

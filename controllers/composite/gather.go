@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +14,8 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file holds the reads of a pass: the children and revisions of a parent, and the claims to them. (What the hooks and
@@ -32,7 +35,7 @@ type observed struct {
 	log      *revisionLog
 }
 
-// gather reads what belongs to a parent, and claims it.
+// gather reads what belongs to a parent, and claims it. Where that fails, what it returns beside the error is for count only.
 func (r *reconciler) gather(ctx context.Context, parent *unstructured.Unstructured, m *memory) (*observed, error) {
 	o := &observed{parent: parent, memory: m, children: map[record.Child]*unstructured.Unstructured{}}
 	m.orphans = nil
@@ -46,7 +49,7 @@ func (r *reconciler) gather(ctx context.Context, parent *unstructured.Unstructur
 	}
 	for _, kind := range r.children {
 		if err := r.gatherKind(ctx, o, kind); err != nil {
-			return nil, err
+			return o, err
 		}
 	}
 	if r.recorded && !o.ending {
@@ -72,6 +75,34 @@ func (r *reconciler) gatherKind(ctx context.Context, o *observed, kind host.Reso
 		o.children[child(o.parent, c)] = c
 	}
 	return nil
+}
+
+// count has the hook count the children of a parent that cannot be claimed, or whose revisions cannot: its status needs none of
+// the writes that fail. What the hook wants is not looked at, and what it says of an edit that was not acted on is not stored.
+func (r *reconciler) count(ctx context.Context, o *observed, failed error) {
+	if o == nil || o.ending || o.newGeneration() || pass.Superseded(failed) || pass.OutcomeUnknown(failed) || errors.Is(failed, host.ErrNotSynced) {
+		return
+	}
+	var groups []hook.Group
+	for _, kind := range r.children {
+		group := hook.Group{GroupVersionKind: kind.Kind}
+		if namespace := o.parent.GetNamespace(); namespace == "" || kind.Namespaced {
+			err := ownership.Candidates(ctx, r.Cache, kind.NewList(), namespace, o.parent.GetUID(), o.selector, true, func(c client.Object) error {
+				if metav1.IsControlledBy(c, o.parent) {
+					group.Objects = append(group.Objects, c.(*unstructured.Unstructured)) //nolint:forcetypeassert // the items of that list
+				}
+				return nil
+			})
+			if err != nil {
+				return
+			}
+		}
+		groups = append(groups, group)
+	}
+	answer, err := r.ask(ctx, o, &hook.Question{Parent: o.parent, Version: o.memory.version(o.parent), Children: groups}, "")
+	if err == nil && answer.StatusPresence == hook.Given {
+		o.memory.said = answer.Status
+	}
 }
 
 // adoptable lets a parent adopt what it would make. Metacontroller adopts all that its selector matches, and deletes what

@@ -403,3 +403,39 @@ func TestThePromotedRevisionIsAskedFor(t *testing.T) {
 		}
 	}
 }
+
+// TestChildrenAreCountedWhoseRevisionsCannotBeClaimed: a write that is refused for long is none that the status needs.
+func TestChildrenAreCountedWhoseRevisionsCannotBeClaimed(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.hook = func(q *hook.Question) string {
+		return strings.Replace(wantsPods(q), `"wants"`, fmt.Sprintf(`"there":%d,"wants"`, len(q.Children[0].Objects)), 1)
+	}
+	p.settle()
+	for what, refused := range map[string]string{"of revisions": "ControllerRevision", "of pods": "Pod"} {
+		log := p.revisionOf("a")
+		log.OwnerReferences = nil
+		must(t, p.Raw.Update(t.Context(), log))
+		released := p.pods()[0]
+		released.SetOwnerReferences(nil)
+		must(t, p.Raw.Update(t.Context(), &released))
+		gone := p.pods()[1]
+		must(t, p.Raw.Delete(t.Context(), &gone))
+		p.Before = fakeserver.Refuse("patch", refused, apierrors.NewForbidden(pods.Resource.GroupResource(), "any", errors.New("no")))
+		p.Forget()
+		p.due = true
+		_, err := p.pass()
+		want := map[string]int64{"Pod": 1, "ControllerRevision": 2}[refused]
+		there, _, _ := unstructured.NestedInt64(p.tom().Object, "status", "there")
+		if err == nil || there != want || !strings.HasPrefix(p.updated(), "False SyncError") {
+			t.Errorf("claims %s are refused: %v, status.there is %d, want %d, and %s", what, err, there, want, p.updated())
+		}
+		if made := p.Calls("create", "delete"); len(made) > 0 {
+			t.Errorf("claims %s are refused, and it makes %v", what, made)
+		}
+		p.Before = nil
+		p.settle()
+		if there, _, _ := unstructured.NestedInt64(p.tom().Object, "status", "there"); there != 3 {
+			t.Errorf("in the end status.there is %d", there)
+		}
+	}
+}

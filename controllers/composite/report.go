@@ -229,6 +229,8 @@ func (r *reconciler) writeFailure(ctx context.Context, parent *unstructured.Unst
 		if m.status.lost != "" {
 			message += ". Besides, " + m.status.lost
 		}
+	} else if m.said != nil {
+		said = m.said
 	}
 	status := r.statusFor(parent, m, said, at, true, "False", reason, message)
 	if at == 0 {
