@@ -144,8 +144,11 @@ func (o *overlaps) between(ctx context.Context, a, b *v1alpha1.CompositeControll
 		return nil, false, nil
 	}
 	ofA, ofB := a.Spec.ParentResource.LabelSelector, b.Spec.ParentResource.LabelSelector
-	if ofA == nil || ofB == nil || apiequality.Semantic.DeepEqual(ofA, ofB) {
+	switch {
+	case ofA == nil || ofB == nil || apiequality.Semantic.DeepEqual(ofA, ofB):
 		return why, false, nil
+	case disjoint(ofA.MatchLabels, ofB.MatchLabels):
+		return nil, false, nil
 	}
 	both := one.selector
 	requirements, _ := two.selector.Requirements()
@@ -161,6 +164,16 @@ func (o *overlaps) between(ctx context.Context, a, b *v1alpha1.CompositeControll
 		return nil, true, nil
 	}
 	return why, true, nil
+}
+
+// disjoint reports whether no object can have both sets of labels: the usual way to divide parents among controllers.
+func disjoint(a, b map[string]string) bool {
+	for key, value := range a {
+		if other, ok := b[key]; ok && other != value {
+			return true
+		}
+	}
+	return false
 }
 
 // tell writes the condition if it differs, and takes it away if there is nothing to say.

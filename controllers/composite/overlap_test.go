@@ -133,3 +133,16 @@ func TestAnOverlapOfSelectors(t *testing.T) {
 		t.Errorf("no parent is of both, and they say %q and %q", a, b)
 	}
 }
+
+// TestDividedByOneLabel: that no parent can have two values of one label, nobody needs to be asked.
+func TestDividedByOneLabel(t *testing.T) {
+	selecting := func(value string) string {
+		return strings.Replace(catSpec, "resource: cats\n", "resource: cats\n  labelSelector: {matchLabels: {of: "+value+"}}\n", 1)
+	}
+	w := newOverlapping(t, map[string]string{"a": selecting("a"), "b": selecting("b")})
+	w.Forget()
+	again, err := w.pass()
+	if err != nil || again.RequeueAfter != 0 || w.says("a")+w.says("b") != "" || len(w.Calls()) > 0 {
+		t.Errorf("%v, %v, %q, %q, %v", err, again, w.says("a"), w.says("b"), w.Calls())
+	}
+}
