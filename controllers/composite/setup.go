@@ -177,7 +177,7 @@ func (r *reconciler) parentEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: all.Create,
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue.Queue) {
-			if !host.StatusOnly(e) {
+			if !pass.StatusOnly(e) {
 				all.Update(ctx, e, q)
 			}
 		},
