@@ -22,6 +22,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
@@ -71,7 +72,7 @@ type reconciler struct {
 	fresh          map[schema.GroupKind]*ownership.Confirmer
 	revisionWriter ownership.Writer
 	freshRevisions *ownership.Confirmer
-	revisions      *revisionCache
+	revisions      *history.Cache // of decoded revisions
 	// parents keeps what is remembered of each, by UID.
 	parents sync.Map
 }
@@ -262,6 +263,7 @@ func (r *reconciler) memoryOf(uid types.UID) *memory {
 // forget drops what is remembered of a parent that is gone, but for what package pass remembers.
 func (r *reconciler) forget(uid types.UID) {
 	r.related.Forget(uid)
+	r.revisions.Forget(uid)
 	r.forgetConfirmed(uid)
 	r.parents.Delete(uid)
 }

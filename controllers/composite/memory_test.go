@@ -13,6 +13,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/queue"
 )
 
@@ -29,6 +30,20 @@ func TestForgetsChildren(t *testing.T) {
 	h.Delete(t.Context(), event.DeleteEvent{Object: pod}, nil)
 	if !woken {
 		t.Error("nobody was woken")
+	}
+}
+
+// TestForgetsParents: nothing that was decoded of its revisions stays when a parent goes.
+func TestForgetsParents(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.r.revisions = history.NewCache(1 << 20)
+	p.settle()
+	if p.r.revisions.Size() == 0 {
+		t.Error("no revision was kept")
+	}
+	p.r.Forget(p.tom().GetUID())
+	if kept := p.r.revisions.Size(); kept != 0 {
+		t.Errorf("%d bytes are kept", kept)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/queue"
@@ -29,11 +30,8 @@ import (
 // Name is that of the controller in a manager.
 const Name = "composite"
 
-// Sizes of the memories of one hosted controller, in entries. What does not fit is made again.
-const (
-	childrenSize = 16384
-	revisionSize = 8192
-)
+// childrenSize is of how many children one hosted controller remembers something. What does not fit is made again.
+const childrenSize = 16384
 
 // Setup adds to mgr what runs a controller for each CompositeController there is. It returns an error if mgr cannot take
 // it. mgr's scheme must have the types of api/metacontroller/v1alpha1.
@@ -114,7 +112,7 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 		fresh:          map[schema.GroupKind]*ownership.Confirmer{},
 		revisionWriter: ownership.Writer{Client: env.Client, Live: env.Live, Ledger: ledger, Resource: revisionResource},
 		freshRevisions: &ownership.Confirmer{Live: env.Live, Children: host.Revisions.Kind, Ledger: ledger, Resource: revisionResource},
-		revisions:      newRevisionCache(revisionSize),
+		revisions:      history.SharedCache(),
 	}
 	r.Controller = pass.New(pass.Config{
 		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,
