@@ -160,7 +160,8 @@ func refused(err error) bool {
 	return ok && fault.Reason == selectorMismatch || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-// guarded is a pass that cannot end the process: what goes wrong in it concerns one parent.
+// guarded is a pass whose panic is an error of one parent, so that its condition says so. Package pass would retry it, but nobody
+// would be told.
 func (r *reconciler) guarded(
 	ctx context.Context, parent *unstructured.Unstructured, m *memory, resync bool,
 ) (again time.Duration, err error) {
