@@ -129,7 +129,7 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 	}
 	r.keeper = children.New(children.Config{
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Clock: env.Clock, FieldManager: env.FieldManager,
-		Resources: resources, Size: childrenSize,
+		Resources: resources, Size: childrenSize, Memo: env.Compared,
 	})
 	return r
 }
