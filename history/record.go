@@ -167,16 +167,19 @@ func (l *Log) fence(ctx context.Context, parent client.Object, v *Verdict, colli
 	return hidden, nil
 }
 
-// stays checks past the cache that a revision is still there whose duplicate is about to go: with both, what the children
-// came from would be lost.
+// stays checks past the cache that a revision is still what was read whose duplicate is about to go: with both, what the
+// children came from would be lost. One whose labels somebody takes away is soon let go of.
 func (l *Log) stays(ctx context.Context, parent client.Object, r revision.Revision) error {
 	var o appsv1.ControllerRevision
 	err := l.opts.Live.Get(ctx, types.NamespacedName{Namespace: parent.GetNamespace(), Name: r.Name}, &o)
 	switch {
-	case apierrors.IsNotFound(err), err == nil && (o.UID != r.UID || o.DeletionTimestamp != nil || !metav1.IsControlledBy(&o, parent)):
-		return fmt.Errorf("%w: revision %s is not ours any more, and the cache does not show it", ErrStale, r.Name)
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%w: revision %s is gone, and the cache does not show it", ErrStale, r.Name)
 	case err != nil:
 		return fmt.Errorf("read revision %s past the cache: %w", r.Name, err)
+	case o.UID != r.UID || o.ResourceVersion != r.ResourceVersion:
+		l.opts.Wrote(parent.GetUID(), &o) // until the cache shows it there is no point in asking again
+		return fmt.Errorf("%w: revision %s has changed, and the cache does not show it", ErrStale, r.Name)
 	}
 	return nil
 }
