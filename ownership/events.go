@@ -23,6 +23,9 @@ type Route struct {
 	Owners []metav1.OwnerReference
 	// Orphan is true if every parent whose selector matches wakes, because one of them may adopt.
 	Orphan bool
+	// Lost is true if every parent whose selector matched the object before wakes, because one of them may have adopted it
+	// since.
+	Lost bool
 }
 
 // RouteEvent is the routing table as a pure function. before is nil for an add, after is nil for a delete.
@@ -30,8 +33,8 @@ type Route struct {
 //   - An object with a ControllerRef wakes only that parent.
 //   - An update that changes the ControllerRef wakes the old parent too; one that removes it wakes every match.
 //   - An orphan that appears, or changes its labels, wakes every match.
-//   - An orphan that vanishes wakes nobody, and neither does a periodic resync.
-//   - An update to another UID is a delete and an add that a broken watch has merged.
+//   - An orphan that vanishes wakes nobody, and neither does a periodic resync. But see [RouteLost].
+//   - An update to another UID is a delete that a broken watch has missed, and an add.
 func RouteEvent(before, after client.Object) Route {
 	switch {
 	case after == nil && before == nil:
@@ -42,8 +45,8 @@ func RouteEvent(before, after client.Object) Route {
 		ref := metav1.GetControllerOfNoCopy(after)
 		return Route{Owners: refs(ref), Orphan: ref == nil && after.GetDeletionTimestamp() == nil}
 	case before.GetUID() != after.GetUID():
-		gone, came := RouteEvent(before, nil), RouteEvent(nil, after)
-		return Route{Owners: append(came.Owners, gone.Owners...), Orphan: came.Orphan}
+		gone, came := RouteLost(before), RouteEvent(nil, after)
+		return Route{Owners: append(came.Owners, gone.Owners...), Orphan: came.Orphan, Lost: gone.Lost}
 	case before.GetResourceVersion() == after.GetResourceVersion():
 		return Route{}
 	}
@@ -56,6 +59,13 @@ func RouteEvent(before, after client.Object) Route {
 	relabelled := !apiequality.Semantic.DeepEqual(before.GetLabels(), after.GetLabels())
 	route.Orphan = is == nil && (moved || relabelled)
 	return route
+}
+
+// RouteLost is the route of an object whose end a broken watch has missed. last is how the cache had it, and that is not how it
+// ended: somebody may have adopted it, or let it go, in between. A parent that adopted and then deleted it would hear of
+// neither. So it wakes the parents that may have adopted it too, whether it was an orphan or not.
+func RouteLost(last client.Object) Route {
+	return Route{Owners: refs(metav1.GetControllerOfNoCopy(last)), Lost: true}
 }
 
 func refs(ref *metav1.OwnerReference) []metav1.OwnerReference {
@@ -81,7 +91,16 @@ type Router struct {
 // that is not the parent's of that name, concerns nobody. No parent is named twice: a queue whose worker takes the first
 // mention at once would make a second pass of the other.
 func (r Router) Requests(ctx context.Context, before, after client.Object) []reconcile.Request {
-	route := RouteEvent(before, after)
+	return r.follow(ctx, RouteEvent(before, after), before, after)
+}
+
+// Lost returns the parents that the end of an object concerns which a broken watch has missed; see [RouteLost].
+func (r Router) Lost(ctx context.Context, last client.Object) []reconcile.Request {
+	return r.follow(ctx, RouteLost(last), last, nil)
+}
+
+// follow returns the parents that a route leads to.
+func (r Router) follow(ctx context.Context, route Route, before, after client.Object) []reconcile.Request {
 	child := after
 	if child == nil {
 		child = before
@@ -104,30 +123,40 @@ func (r Router) Requests(ctx context.Context, before, after client.Object) []rec
 			add(key)
 		}
 	}
-	if route.Orphan {
-		for _, key := range r.Matching(ctx, child) {
+	matching := func(orphan client.Object) {
+		for _, key := range r.Matching(ctx, orphan) {
 			add(key)
 		}
+	}
+	if route.Orphan {
+		matching(after)
+	}
+	if route.Lost {
+		matching(before)
 	}
 	return out
 }
 
 // Handler returns r as a controller-runtime event handler.
 func (r Router) Handler() handler.EventHandler {
-	enqueue := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], before, after client.Object) {
-		for _, req := range r.Requests(ctx, before, after) {
+	enqueue := func(q workqueue.TypedRateLimitingInterface[reconcile.Request], all []reconcile.Request) {
+		for _, req := range all {
 			q.Add(req)
 		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			enqueue(ctx, q, nil, e.Object)
+			enqueue(q, r.Requests(ctx, nil, e.Object))
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			enqueue(ctx, q, e.ObjectOld, e.ObjectNew)
+			enqueue(q, r.Requests(ctx, e.ObjectOld, e.ObjectNew))
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			enqueue(ctx, q, e.Object, nil)
+			if e.DeleteStateUnknown {
+				enqueue(q, r.Lost(ctx, e.Object))
+			} else {
+				enqueue(q, r.Requests(ctx, e.Object, nil))
+			}
 		},
 	}
 }

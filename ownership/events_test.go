@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
@@ -53,6 +54,15 @@ func wakes(t *testing.T, before, after *corev1.Pod, expected ...string) {
 		is = after
 	}
 	want(t, "woken", fakeserver.Woken(t.Context(), router().Handler(), was, is), expected...)
+}
+
+// loses sends the end of an object that a list has shown.
+func loses(t *testing.T, last *corev1.Pod, expected ...string) {
+	t.Helper()
+	got := fakeserver.WokenBy(func(q fakeserver.Requests) {
+		router().Handler().Delete(t.Context(), event.DeleteEvent{Object: last, DeleteStateUnknown: true}, q)
+	})
+	want(t, "woken", got, expected...)
 }
 
 func TestAnAddWithAControllerRefWakesOnlyThatParent(t *testing.T) {
@@ -156,11 +166,24 @@ func TestAResyncWakesNobody(t *testing.T) {
 
 // A watch that broke off shows a delete and an add under one name as one update (F10).
 func TestAnUpdateToAnotherUIDIsADeleteAndAnAdd(t *testing.T) {
-	wakes(t, child("c"), child("c", version("8"), withUID("uid-new")), "ns/one", "ns/two")
-	wakes(t, child("c"), child("c", version("8"), withUID("uid-new"), deleting))
+	wakes(t, child("c", labelled("z")), child("c", version("8"), withUID("uid-new")), "ns/one", "ns/two")
+	wakes(t, child("c", labelled("z")), child("c", version("8"), withUID("uid-new"), deleting))
 	wakes(t, child("c", ownedBy(three)), child("c", version("8"), withUID("uid-new")), "ns/one", "ns/three", "ns/two")
-	wakes(t, child("c", ownedBy(three)), child("c", version("8"), withUID("uid-new"), ownedBy(one)), "ns/one", "ns/three")
-	wakes(t, child("c"), child("c", version("8"), withUID("uid-new"), ownedBy(one)), "ns/one")
+	wakes(t, child("c", ownedBy(three), labelled("z")), child("c", version("8"), withUID("uid-new"), ownedBy(one)), "ns/one", "ns/three")
+	wakes(t, child("c", labelled("z")), child("c", version("8"), withUID("uid-new"), ownedBy(one)), "ns/one")
+}
+
+// What a broken watch has missed the end of may have been adopted in between, by a parent that has deleted it since and waits
+// for it to go.
+func TestWhatABrokenWatchHasLostWakesThoseThatMayHaveAdoptedIt(t *testing.T) {
+	loses(t, child("c"), "ns/one", "ns/two")
+	loses(t, child("c", labelled("y")), "ns/three")
+	loses(t, child("c", ownedBy(three)), "ns/one", "ns/three", "ns/two")
+	loses(t, child("c", ownedBy(one)), "ns/one", "ns/two")
+	loses(t, child("c", labelled("z")))
+	// The same, seen as an update.
+	wakes(t, child("c"), child("c", version("8"), withUID("uid-new"), deleting), "ns/one", "ns/two")
+	wakes(t, child("c", labelled("y")), child("c", version("8"), withUID("uid-new"), ownedBy(one)), "ns/one", "ns/three")
 }
 
 func TestAnEventAboutNothingWakesNobody(t *testing.T) {

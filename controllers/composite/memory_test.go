@@ -16,6 +16,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/queue"
 )
 
@@ -57,13 +58,13 @@ func TestMemoOfAll(t *testing.T) {
 // TestForgetsParents: nothing that was decoded of its revisions stays when a parent goes.
 func TestForgetsParents(t *testing.T) {
 	p := newPasses(t, catSpec)
-	p.r.revisions = history.NewCache(1 << 20)
+	p.r.decoded = history.NewCache(1 << 20)
 	p.settle()
-	if p.r.revisions.Size() == 0 {
+	if p.r.decoded.Size() == 0 {
 		t.Error("no revision was kept")
 	}
 	p.r.Forget(p.tom().GetUID())
-	if kept := p.r.revisions.Size(); kept != 0 {
+	if kept := p.r.decoded.Size(); kept != 0 {
 		t.Errorf("%d bytes are kept", kept)
 	}
 }
@@ -71,7 +72,7 @@ func TestForgetsParents(t *testing.T) {
 // TestTidies: older revisions are written when a rollout is over or has stopped, and not with every child.
 func TestTidies(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	r := &reconciler{clock: clocktesting.NewFakePassiveClock(now)}
+	r := &reconciler{Controller: &pass.Controller{Config: pass.Config{Clock: clocktesting.NewFakePassiveClock(now)}}}
 	complete := plan{total: 1, updated: 1, serving: 1}
 	waiting := plan{total: 1, updated: 1}
 	acting := plan{total: 1, creates: []creation{{}}}

@@ -39,6 +39,7 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 	if o.pods, err = r.pods.Claim(ctx, p, selector); err != nil {
 		return nil, err
 	}
+	r.predecessors.note(ds.UID, o.nodes, o.pods)
 	if o.entries, err = r.log.Claim(ctx, ds, selector); err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 	f := facts{ds: &ds, nodes: o.nodes, pods: byNode(o.pods), now: r.Clock.Now(), hold: recorded.Update == nil}
 	from := recorded.Update
 	if f.hold {
-		from = recorded.Newest(o.live())
+		from, f.asked = recorded.Newest(o.live()), o.ds
 	}
 	if from != nil {
 		snapshot := from.Snapshot
@@ -75,7 +76,7 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 		}
 		ds.Spec.Template, f.hash = restored.Spec.Template, from.Hash
 	}
-	f.predecessors, f.seen = r.predecessors.of(o.ds.UID, f.hash, o.nodes, o.pods)
+	f.predecessors, f.seen = r.predecessors.of(o.ds.UID, f.hash)
 	f.backoff = func(node string) time.Duration {
 		key := backoffKey(o.ds, node)
 		if !r.backoff.IsInBackOffSinceUpdate(key, f.now) {

@@ -26,6 +26,8 @@ type facts struct {
 	// hold says that the update revision could not be recorded. Then hash and template are those of the newest revision that
 	// there is, or hash is empty; pods that are lost come back from that, and nothing is replaced.
 	hold bool
+	// asked is the DaemonSet as it asks to be, nil if ds is that: a pod that may stay by it is not deleted.
+	asked *appsv1.DaemonSet
 	// nodes are all nodes, pods the claimed pods by node.
 	nodes []*corev1.Node
 	pods  map[string][]*corev1.Pod
@@ -84,6 +86,9 @@ func makePlan(f facts) (*plan, error) {
 		return nil, err
 	}
 	p := &planner{facts: f, plan: &plan{}, place: place, surge: budget.MaxSurge > 0}
+	if f.asked != nil {
+		p.placeAsked = placementFor(f.asked)
+	}
 	var units []rollout.Unit
 	slices.SortFunc(p.nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	for _, node := range p.nodes {
@@ -142,7 +147,9 @@ type planner struct {
 	*plan
 
 	place placement
-	surge bool
+	// placeAsked is where the pods would belong once what is asked for is recorded, if there are facts about that.
+	placeAsked placement
+	surge      bool
 }
 
 // visit plans for one node: who goes, whether one comes, and what the rollout sees. ok is false for nodes that the
@@ -150,6 +157,9 @@ type planner struct {
 func (p *planner) visit(node *corev1.Node) (unit rollout.Unit, ok bool) {
 	pods := p.pods[node.Name]
 	start, stay := p.place.on(node)
+	if p.asked != nil && !stay {
+		_, stay = p.placeAsked.on(node) // it is only not recorded yet that it may
+	}
 	p.tally(pods, start)
 	switch {
 	case !stay:

@@ -126,6 +126,31 @@ func TestUnrecorded(t *testing.T) {
 	}
 }
 
+// A spec that lets a pod stay where it is counts before it is recorded: the pod would come back as soon as that is done.
+func TestUnrecordedPlaceIsNotTakenAway(t *testing.T) {
+	tolerating := func(ds *appsv1.DaemonSet) {
+		ds.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
+	}
+	for name, c := range map[string]struct {
+		edit dsOption
+		want []string
+	}{
+		"the spec lets it stay": {tolerating, []string{}},
+		"neither lets it stay":  {image("agent:9"), []string{"delete n1-one"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, agent(c.edit), node("n1", taint(corev1.TaintEffectNoExecute)), stored(t, "agent:1", "one", 1), pod("n1", "one"))
+			w.Before = fakeserver.Refuse("create", "ControllerRevision", errors.New("boom"))
+			if _, err := w.reconcile(); err == nil {
+				t.Error("it was recorded")
+			}
+			if diff := cmp.Diff(c.want, w.WritesTo("Pod")); diff != "" {
+				t.Errorf("pod writes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // What could not be reported has to be tried again, whatever else there is no point in trying again.
 func TestUnrecordedAndUnreported(t *testing.T) {
 	boom := apierrors.NewInternalError(errors.New("boom"))

@@ -13,19 +13,29 @@ import (
 
 // This file delivers events.
 
+// Requests is the queue that handlers get.
+type Requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
 // Woken delivers an event to a handler and returns, sorted, the parents that it wakes at once. A nil before is an object that is
 // new, a nil after one that is gone.
 func Woken(ctx context.Context, h handler.EventHandler, before, after client.Object) []string {
+	return WokenBy(func(q Requests) {
+		switch {
+		case before == nil:
+			h.Create(ctx, event.CreateEvent{Object: after}, q)
+		case after == nil:
+			h.Delete(ctx, event.DeleteEvent{Object: before}, q)
+		default:
+			h.Update(ctx, event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
+		}
+	})
+}
+
+// WokenBy returns, sorted, the parents that send puts into a queue at once.
+func WokenBy(send func(q Requests)) []string {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
-	switch {
-	case before == nil:
-		h.Create(ctx, event.CreateEvent{Object: after}, q)
-	case after == nil:
-		h.Delete(ctx, event.DeleteEvent{Object: before}, q)
-	default:
-		h.Update(ctx, event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
-	}
+	send(q)
 	out := []string{}
 	for q.Len() > 0 {
 		request, _ := q.Get()

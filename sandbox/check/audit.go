@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -33,6 +34,8 @@ type Entry struct {
 	// the list's.
 	UID types.UID
 	RV  uint64
+	// Labels select what a list has shown, nil if it has shown all.
+	Labels labels.Selector
 	// Precondition is the UID that a delete insisted on, PreconditionRV the resource version; empty if it did not. Unread
 	// is true if the body of the request is not known.
 	Precondition   types.UID

@@ -2,11 +2,14 @@ package check
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/history"
 )
 
 // This file says what the rules must know about a kind of parent. Adding a kind is filling in one of these.
@@ -177,6 +180,17 @@ func (k Kind) lacks(child, parent client.Object) string {
 func (k Kind) asked(parent, revision client.Object) bool {
 	snapshot, err := k.Snapshot(revision)
 	return err == nil && snapshot == k.Target(parent)
+}
+
+// stamped reports whether a revision that cannot be read was recorded from just this generation of a parent: then its stamp
+// says that it held what the parent asks for.
+func (k Kind) stamped(parent, revision client.Object) bool {
+	if _, err := k.Snapshot(revision); err == nil {
+		return false
+	}
+	says := revision.GetAnnotations()
+	return says[history.ParentUIDAnnotation] == string(parent.GetUID()) &&
+		says[history.ParentGenerationAnnotation] == strconv.FormatInt(parent.GetGeneration(), 10)
 }
 
 // same reports whether two revisions hold the same. One that cannot be read holds nothing.

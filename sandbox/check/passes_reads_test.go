@@ -6,9 +6,30 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // This file is about what a pass must have read before it records, numbers or adopts.
+
+// unlabelled is a pass that lists the revisions of the parent, by its labels or all, and then records one. Somebody has just
+// made one that has its number, and no labels.
+func unlabelled(w *world, byLabels bool) {
+	view := w.rv
+	w.as("user", func() {
+		r := revision("web", "web-uid", 2, "h2", "app:2")
+		r.Labels = nil
+		w.put(r)
+	})
+	w.edit("app:3")
+	w.in(seeing("2", view), func() {
+		w.read("web-uid", w.rv)
+		w.read("", w.rv)
+		if byLabels {
+			w.log[len(w.log)-1].Labels = labels.SelectorFromSet(labels.Set{"app": "web"})
+		}
+		w.put(revision("web", "web-uid", 2, "h3", "app:3"))
+	})
+}
 
 func TestWhoNumbersKnows(t *testing.T) {
 	third := func(w *world) { w.put(revision("web", "web-uid", 2, "h3", "app:3")) }
@@ -47,6 +68,8 @@ func TestWhoNumbersKnows(t *testing.T) {
 				third(w)
 			})
 		}},
+		{"", "a number that a list by labels did not show in that pass", func(w *world) { unlabelled(w, true) }},
+		{"H2", "a number that a list of all showed in that pass", func(w *world) { unlabelled(w, false) }},
 		{"", "its own number that arrived after a list in that pass", func(w *world) {
 			late, p := seeing("1", w.rv), seeing("2", w.rv)
 			w.edit("app:2")

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -133,10 +134,28 @@ func (r *record) reads(by *Entry) []*Entry {
 // zero if it has not.
 func (r *record) listed(by *Entry, resource schema.GroupVersionResource, namespace string) uint64 {
 	last := uint64(0)
-	for _, read := range r.reads(by) {
-		if read.Verb == "list" && read.of(resource, namespace) && read.succeeded() {
+	for _, read := range r.lists(by, resource, namespace) {
+		last = max(last, read.RV)
+	}
+	return last
+}
+
+// shownBy returns as of when a list past the caches, by the pass of a write, has shown an object, the last time before that
+// write; zero if none has. One that asks for labels does not show an object that does not have them.
+func (r *record) shownBy(by *Entry, o client.Object, resource schema.GroupVersionResource) uint64 {
+	last := uint64(0)
+	for _, read := range r.lists(by, resource, o.GetNamespace()) {
+		then := r.at(o.GetUID(), read.RV)
+		if then != nil && (read.Labels == nil || read.Labels.Matches(labels.Set(then.GetLabels()))) {
 			last = max(last, read.RV)
 		}
 	}
 	return last
+}
+
+// lists returns the lists of a resource that the pass of a write got past the caches before it.
+func (r *record) lists(by *Entry, resource schema.GroupVersionResource, namespace string) []*Entry {
+	return slices.DeleteFunc(r.reads(by), func(read *Entry) bool {
+		return read.Verb != "list" || !read.of(resource, namespace) || !read.succeeded()
+	})
 }

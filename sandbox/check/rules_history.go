@@ -48,14 +48,15 @@ func (s *step) numbers() {
 
 // knewNumber reports whether the author must have known the number of another revision: it wrote it itself, unless that
 // arrived so late that a list past the cache in this pass did not show it; its cache had shown it; or it listed the
-// revisions in the same pass, when that one was the parent's already.
+// revisions in the same pass, when that one was the parent's already and had the labels that the list was of: one without
+// is in no log, and its parent lets go of it as soon as a cache shows it.
 func (s *step) knewNumber(other client.Object) bool {
 	if s.pass() == nil {
 		return true
 	}
 	owner := ownerUID(s.e.New)
 	listed := s.record.listed(s.e.By, s.k.Revisions, s.e.Key.Namespace)
-	from := max(s.since(s.k.Revisions, owner), listed)
+	from := max(s.since(s.k.Revisions, owner), s.record.shownBy(s.e.By, other, s.k.Revisions))
 	if then := s.record.at(other.GetUID(), from); then != nil && s.k.Number(then) == s.k.Number(other) && ownerUID(then) == owner {
 		return true
 	}

@@ -120,11 +120,12 @@ func (s *step) obstacle(world *State, parent client.Object, u Unit) string {
 }
 
 // lags reports whether a unit still has a child that does not come from what the parent asks for and is not going: how many
-// may be gone at once is R1. That somebody has just deleted the revision of a child its author need not know.
+// may be gone at once is R1. That somebody has just deleted the revision of a child its author need not know, and what
+// nobody can read any more is what its stamp says.
 func (s *step) lags(world *State, parent client.Object, u Unit) bool {
 	return slices.ContainsFunc(s.k.alive(u), func(child client.Object) bool {
 		if from := s.k.named(world, child); from != nil {
-			return !s.k.asked(parent, from)
+			return !s.k.asked(parent, from) && !s.k.stamped(parent, from)
 		}
 		return !slices.ContainsFunc(s.left(parent.GetUID()), func(r client.Object) bool {
 			return s.k.Names(child, r) && s.k.asked(parent, r)

@@ -87,15 +87,20 @@ func (s *step) most() {
 }
 
 // guarded is P5: where only the current revision may be, a child is made from that one, or from the one that its
-// predecessor came from.
+// predecessor came from. Which one is current its author knows from a status, which need not be the newest.
 func (s *step) guarded() {
 	parent := s.made()
 	if parent == nil || s.k.Current == nil {
 		return
 	}
 	from, current := s.k.named(s.after, s.e.New), s.memory.currentOf(s.k, parent)
-	if from == nil || current == "" || from.GetName() == current || s.hadBefore(from) || s.holds(parent.GetUID(), current, from) {
-		return // its duplicate is as good, if another manager has put that in its place
+	if from == nil || s.hadBefore(from) {
+		return
+	}
+	for _, name := range append(s.currentsBefore(parent), current) {
+		if name == "" || from.GetName() == name || s.holds(parent.GetUID(), name, from) {
+			return // its duplicate is as good, if another manager has put that in its place
+		}
 	}
 	for _, version := range s.possible(parent) {
 		if u, ok := unitOf(s.k.Units(s.after, version), s.e.New); !ok || u.Wanted && !u.Guarded {
@@ -112,7 +117,9 @@ func (s *step) guardedStays() {
 		return
 	}
 	current := s.memory.currentOf(s.k, parent)
-	if from := s.k.named(s.before, s.e.Old); from == nil || from.GetName() != current {
+	from := s.k.named(s.before, s.e.Old)
+	other := func(name string) bool { return name != current }
+	if from == nil || from.GetName() != current || slices.ContainsFunc(s.currentsBefore(parent), other) {
 		return
 	}
 	for _, version := range s.possible(parent) {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/sandbox/check"
 )
 
@@ -97,9 +98,13 @@ func (w stateful) parallel() {
 	w.spec(func(spec *appsv1.StatefulSetSpec) { spec.PodManagementPolicy = appsv1.ParallelPodManagement })
 }
 
+func (w stateful) image(image string) {
+	w.spec(func(spec *appsv1.StatefulSetSpec) { spec.Template.Spec.Containers[0].Image = image })
+}
+
 // second is an edit to app:2, which the controller has recorded and reported.
 func (w stateful) second() {
-	w.spec(func(spec *appsv1.StatefulSetSpec) { spec.Template.Spec.Containers[0].Image = "app:2" })
+	w.image("app:2")
 	w.put(snapshot(2, "app:2"))
 	w.report("db-r1", "db-r2")
 }
@@ -162,6 +167,41 @@ func (w stateful) starting(name string, container corev1.ContainerStatus) {
 func (w stateful) update(ordinal, revision int) {
 	w.gone(manager, fmt.Sprintf("db-%d", ordinal))
 	w.put(member(ordinal, revision))
+}
+
+// spoiled is a rollout to db-r2 that has come to db-2, when somebody puts something unreadable in the place of that revision,
+// stamped for a generation of the set.
+func (w stateful) spoiled(generation string) {
+	w.second()
+	w.update(2, 2)
+	w.as("user", func() {
+		w.remove(&appsv1.ControllerRevision{}, "db-r2")
+		r := snapshot(2, "app:2")
+		r.UID = "another"
+		r.Annotations = map[string]string{history.ParentUIDAnnotation: "db-uid", history.ParentGenerationAnnotation: generation}
+		r.Data.Raw = []byte(`{"spec":{"template":"none"}}`)
+		w.put(r)
+	})
+}
+
+// promoted is a set whose pod db-0, below the partition, came from db-r2 and is gone, when somebody says that this is the
+// current revision. It returns the last moment before.
+func (w stateful) promoted() (before uint64) {
+	w.partition(1)
+	w.second()
+	w.gone("user", "db-0")
+	w.as("user", func() { w.put(member(0, 2)) })
+	before = w.rv
+	w.as("user", func() { w.report("db-r2", "db-r2") })
+	w.gone("user", "db-0")
+	return before
+}
+
+// knowing is a pass whose cache of sets had reached a resource version, and those of everything else what there is now.
+func (w stateful) knowing(sets uint64) *check.Pass {
+	p := seeing("1", w.rv)
+	p.Views[resourceOf(&appsv1.StatefulSet{})] = sets
+	return p
 }
 
 // promise is one that is broken, and what looks like it and is none.
@@ -398,6 +438,33 @@ var statefulPromises = []promise{
 		w.unready("db-0")
 		w.report("db-r1", "db-r1")
 		w.mark("db-1")
+	}},
+	{"R3", "what is updated, by a revision that nobody can read any more", func(w stateful) {
+		w.spoiled("1")
+		w.mark("db-1")
+	}, func(w stateful) {
+		w.spoiled("2")
+		w.mark("db-1")
+	}},
+	{"P5", "below the partition, by the status that was read", func(w stateful) {
+		w.promoted()
+		w.in(w.knowing(w.rv), func() { w.put(member(0, 1)) })
+	}, func(w stateful) {
+		before := w.promoted()
+		w.in(w.knowing(before), func() { w.put(member(0, 1)) })
+	}},
+	{"P3", "below the partition, by the status that was read", func(w stateful) {
+		w.promoted()
+		w.put(member(0, 2))
+		w.image("app:3")
+		w.unready("db-0")
+		w.in(w.knowing(w.rv), func() { w.mark("db-0") })
+	}, func(w stateful) {
+		before := w.promoted()
+		w.put(member(0, 2))
+		w.image("app:3")
+		w.unready("db-0")
+		w.in(w.knowing(before), func() { w.mark("db-0") })
 	}},
 	{"S1", "together not more than there are", func(w stateful) {
 		w.second()

@@ -47,3 +47,16 @@ func (s *step) late(parent types.UID) iter.Seq[Event] {
 		}
 	}
 }
+
+// currentsBefore are the revisions that the status of a parent named as the current one before its last changes, as far as the
+// author may not have read of those.
+func (s *step) currentsBefore(parent client.Object) []string {
+	var out []string
+	from := s.since(s.k.Parents, parent.GetUID())
+	for e := range s.record.before(parent.GetUID(), s.e.RV) {
+		if e.RV > from && e.Key.Resource == s.k.Parents && e.Old != nil && e.Old.GetUID() == parent.GetUID() {
+			out = append(out, s.k.Current(e.Old))
+		}
+	}
+	return out
+}

@@ -66,6 +66,7 @@ func entryOf(r model.Request, response model.Response) *check.Entry {
 	e := &check.Entry{
 		User: r.User, Verb: r.Verb, Group: r.Resource.Group, Resource: r.Resource.Resource,
 		Namespace: r.Namespace, Name: objectName(r, response), Subresource: r.Subresource, Code: http.StatusOK,
+		Labels: r.LabelSelector,
 	}
 	if response.Err != nil {
 		e.Code = int(statusOf(response.Err))
