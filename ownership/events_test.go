@@ -59,10 +59,11 @@ func wakes(t *testing.T, before, after *corev1.Pod, expected ...string) {
 // loses sends the end of an object that a list has shown.
 func loses(t *testing.T, last *corev1.Pod, expected ...string) {
 	t.Helper()
-	got := fakeserver.WokenBy(func(q fakeserver.Requests) {
-		router().Handler().Delete(t.Context(), event.DeleteEvent{Object: last, DeleteStateUnknown: true}, q)
+	h := router().Handler()
+	woken := fakeserver.Sent(func(q fakeserver.Queue) {
+		h.Delete(t.Context(), event.DeleteEvent{Object: last, DeleteStateUnknown: true}, q)
 	})
-	want(t, "woken", got, expected...)
+	want(t, "woken", woken, expected...)
 }
 
 func TestAnAddWithAControllerRefWakesOnlyThatParent(t *testing.T) {

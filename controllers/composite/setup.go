@@ -108,8 +108,7 @@ func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settin
 // newReconciler returns a reconciler that lacks its hooks.
 func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger) *reconciler {
 	r := &reconciler{
-		settings: s,
-		owned:    map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]{}, decoded: history.SharedCache(),
+		settings: s, owned: map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]{}, decoded: history.SharedCache(),
 	}
 	r.Controller = pass.New(pass.Config{
 		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,

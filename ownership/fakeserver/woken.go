@@ -13,13 +13,13 @@ import (
 
 // This file delivers events.
 
-// Requests is the queue that handlers get.
-type Requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
+// Queue is what handlers put requests into.
+type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Woken delivers an event to a handler and returns, sorted, the parents that it wakes at once. A nil before is an object that is
 // new, a nil after one that is gone.
 func Woken(ctx context.Context, h handler.EventHandler, before, after client.Object) []string {
-	return WokenBy(func(q Requests) {
+	return Sent(func(q Queue) {
 		switch {
 		case before == nil:
 			h.Create(ctx, event.CreateEvent{Object: after}, q)
@@ -31,8 +31,8 @@ func Woken(ctx context.Context, h handler.EventHandler, before, after client.Obj
 	})
 }
 
-// WokenBy returns, sorted, the parents that send puts into a queue at once.
-func WokenBy(send func(q Requests)) []string {
+// Sent returns, sorted, the parents that are in a queue at once after something was sent there.
+func Sent(send func(Queue)) []string {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
 	send(q)
