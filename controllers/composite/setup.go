@@ -120,7 +120,7 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 	r.revisions = pass.NewChildren[*v1alpha1.ControllerRevision](r.Controller, host.Revisions.Kind, revisionResource,
 		func() client.ObjectList { return &v1alpha1.ControllerRevisionList{} })
 	r.revisions.Namespace = func(parent client.Object) string {
-		namespace, _ := s.format.Namespace(parent.(*unstructured.Unstructured)) //nolint:forcetypeassert,errcheck // gather asks before
+		namespace, _ := s.format.Namespace(parent.(*unstructured.Unstructured)) //nolint:forcetypeassert // gather asks before
 		return namespace
 	}
 	resources := map[schema.GroupKind]schema.GroupResource{}
