@@ -35,7 +35,7 @@ func (r *record) lastAt(parent types.UID, before Event, holds func(child client.
 }
 
 // hasSeen reports whether the author of the write has seen a child that is gone by now: its process deleted it, or wrote for
-// its parent in an earlier pass whose caches showed it.
+// its parent in an earlier pass whose caches showed it as that parent's: an orphan is nobody's to be replaced.
 func (s *step) hasSeen(parent types.UID, born Event) bool {
 	end := s.record.end(born.New.GetUID())
 	for e := range s.record.before(parent, s.e.RV) {
@@ -46,7 +46,8 @@ func (s *step) hasSeen(parent types.UID, born Event) bool {
 		case e.Object().GetUID() == born.New.GetUID() && startsToGo(e):
 			return true
 		case e.By.Pass.Views != nil:
-			if view := e.By.Pass.Views[s.k.Children]; view >= born.RV && (end == 0 || view < end) {
+			view := e.By.Pass.Views[s.k.Children]
+			if shown := s.record.at(born.New.GetUID(), view); shown != nil && ownerUID(shown) == parent && (end == 0 || view < end) {
 				return true
 			}
 		}
