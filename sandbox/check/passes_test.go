@@ -275,6 +275,13 @@ func TestWhatTheAuthorMayHaveSeen(t *testing.T) {
 			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
 			w.in(seeing("2", w.rv), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
 		}},
+		{"", "a pod has the name of one that was let go", func(w *world) {
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+			w.in(seeing("0", w.rv), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
+			w.in(seeing("1", w.rv), func() { w.pod("web-n1-h1", func(p *corev1.Pod) { p.OwnerReferences = nil }) })
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+			w.in(seeing("2", w.rv), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
+		}},
 		{"", "a pod has the name of one that another process has seen", func(w *world) {
 			lost(w)
 			p := seeing("2", w.rv)

@@ -8,7 +8,8 @@ import (
 // This file holds the rule about the names of children, P7: who waits until a child is not found must not wait for ever.
 
 // newName is P7: a child never has the name of the one that it replaces, if its author has seen that one. What another
-// process has seen it need not know; nor what came and went between two of its passes.
+// process has seen it need not know; nor what came and went between two of its passes. One that its parent had let go of by
+// then, or lost, is replaced by nothing.
 func (s *step) newName() {
 	if s.k.Place == nil || !s.of(s.k.Children) || s.e.Type != Added || s.pass() == nil || !s.byManager() ||
 		s.parent(s.after, s.e.New) == nil { // in a world of several kinds, it is another one's
@@ -16,7 +17,7 @@ func (s *step) newName() {
 	}
 	place, parent := s.k.Place(s.e.New), ownerUID(s.e.New)
 	last := s.record.lastAt(parent, s.e, func(child client.Object) bool { return s.k.Place(child) == place })
-	if last == nil || last.Key != s.e.Key {
+	if last == nil || last.Key != s.e.Key || ownerUID(s.record.last(last.New.GetUID(), s.e.RV)) != parent {
 		return
 	}
 	if s.hasSeen(parent, *last) {
