@@ -30,6 +30,10 @@ type Children[C client.Object] struct {
 	// Adoptable, if set, is asked before an orphan is adopted: see [ownership.Claimer].
 	Adoptable func(parent client.Object, orphan C) error
 
+	// Namespace says where the children of a parent are, all namespaces if it is empty. Optional: without it they are beside
+	// their parent.
+	Namespace func(parent client.Object) string
+
 	// Fresh confirms what the cache shows: see [Children.Confirm].
 	Fresh *ownership.Confirmer
 
@@ -59,7 +63,7 @@ func NewChildren[C client.Object](
 func (ch *Children[C]) Claim(ctx context.Context, p *Pass, selector labels.Selector) ([]C, error) {
 	c, parent := ch.controller, p.Parent
 	var candidates []C
-	err := ownership.Candidates(ctx, c.Cache, ch.newList(), parent.GetNamespace(), parent.GetUID(), selector, true,
+	err := ownership.Candidates(ctx, c.Cache, ch.newList(), ch.namespace(parent), parent.GetUID(), selector, true,
 		func(o client.Object) error {
 			candidates = append(candidates, o.(C)) //nolint:forcetypeassert // the items of that list
 			return nil
@@ -88,6 +92,13 @@ func (ch *Children[C]) Claim(ctx context.Context, p *Pass, selector labels.Selec
 	return claimed, nil
 }
 
+func (ch *Children[C]) namespace(parent client.Object) string {
+	if ch.Namespace == nil {
+		return parent.GetNamespace()
+	}
+	return ch.Namespace(parent)
+}
+
 // Confirm checks, before the first destructive step for a parent in this process and after the outcome of a write was
 // unknown, that the claimed children are those that the API server has. It returns an error that wraps [ownership.ErrStale] if
 // they are not, and another one if the API server does not tell (retry).
@@ -96,7 +107,7 @@ func (ch *Children[C]) Confirm(ctx context.Context, p *Pass, selector labels.Sel
 	for i, child := range claimed {
 		children[i] = child
 	}
-	why, err := ch.Fresh.Confirm(ctx, p.Parent, selector, children)
+	why, err := ch.Fresh.ConfirmIn(ctx, ch.namespace(p.Parent), p.Parent, selector, children)
 	if err == nil && why != "" {
 		err = fmt.Errorf("%w: %s", ownership.ErrStale, why)
 	}

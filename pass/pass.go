@@ -40,6 +40,23 @@ func (p *Pass) Again(after time.Duration) {
 // Now is the time of the controller's clock.
 func (p *Pass) Now() time.Time { return p.controller.Clock.Now() }
 
+// Current checks, past every cache, that the parent has the generation that was read, and costs a request. It returns an error
+// that wraps [ownership.ErrStale] if it has a newer one, [ownership.ErrGone] if the parent is being deleted, is gone or is another
+// one, and an API error if it could not be read (retry).
+func (p *Pass) Current(ctx context.Context) error {
+	c := p.controller
+	fresh, err := ownership.Reread(ctx, c.Live, p.Parent)
+	if err != nil {
+		return err
+	}
+	if fresh.GetGeneration() != p.Parent.GetGeneration() {
+		c.Ledger.Wrote(p.Parent.GetUID(), p.resource, fresh) // until the cache shows it there is no point in asking again
+		return fmt.Errorf("%w: it shows generation %d of %s, and there is %d",
+			ownership.ErrStale, p.Parent.GetGeneration(), p.describe(), fresh.GetGeneration())
+	}
+	return nil
+}
+
 // Uncertain says with which error the writes of a pass ended. If it leaves open what was written, the next destructive step
 // waits for a consistent list: nobody told us, so that the ledger cannot wait for it.
 func (p *Pass) Uncertain(err error) {

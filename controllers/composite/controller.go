@@ -12,18 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
+	"github.com/cairn-dev/cairn/history/record"
 	"github.com/cairn-dev/cairn/internal/anyobject"
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -52,12 +51,6 @@ type reconciler struct {
 	*settings
 	*pass.Controller
 
-	cache    client.Reader // of unstructured objects and of revisions; what it returns is not copied
-	client   client.Client
-	live     client.Reader
-	ledger   *ownership.Ledger
-	recorder events.EventRecorder
-	clock    clock.PassiveClock
 	// sync is always there; finalize is nil if it is not declared.
 	sync, finalize host.Asker
 	related        relatedObjects
@@ -65,13 +58,12 @@ type reconciler struct {
 	// others lists all CompositeControllers, nil if nobody knows of others. clashes are those that were told of this one.
 	others  others
 	clashes sync.Map
-	// keeper compares and writes children, and fresh confirms the cached ones, by kind. revisionWriter and freshRevisions do
-	// that for revisions.
-	keeper         *children.Keeper
-	fresh          map[schema.GroupKind]*ownership.Confirmer
-	revisionWriter ownership.Writer
-	freshRevisions *ownership.Confirmer
-	revisions      *revisionCache
+	// owned claims and confirms children, by kind, and keeper compares and writes them. revisions claims, confirms, creates and
+	// deletes revisions, decoded is what was read in them.
+	owned     map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]
+	keeper    *children.Keeper
+	revisions *pass.Children[*v1alpha1.ControllerRevision]
+	decoded   *revisionCache
 	// parents keeps what is remembered of each, by UID.
 	parents sync.Map
 }
@@ -94,6 +86,8 @@ type memory struct {
 	changed changes
 	// busy counts the passes in a row in which the hook wanted to be asked later.
 	busy int
+	// orphans match the selector, and nobody has said that they are wanted, as far as the last pass has seen.
+	orphans []record.Child
 	// pass is the one that runs, decided what it has decided, nil before.
 	pass    *pass.Pass
 	decided *decision
@@ -112,7 +106,7 @@ type memory struct {
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	parent := &unstructured.Unstructured{}
 	parent.SetGroupVersionKind(r.parent.Kind)
-	unseen, err := r.ledger.Read(ctx, r.cache, req.NamespacedName, parent)
+	unseen, err := r.Ledger.Read(ctx, r.Cache, req.NamespacedName, parent)
 	if err != nil {
 		if apierrors.IsNotFound(err) {
 			r.resync.Forget(req.NamespacedName)
@@ -123,7 +117,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	m := r.memoryOf(parent.GetUID())
-	if wait := m.quiet.Sub(r.clock.Now()); wait > 0 && (unseen != "" || !r.settled(ctx, parent, m)) {
+	if wait := m.quiet.Sub(r.Clock.Now()); wait > 0 && (unseen != "" || !r.settled(ctx, parent, m)) {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	return r.Make(ctx, req, parent, r.parent.Resource.GroupResource(), unseen)
@@ -187,12 +181,14 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 		return 0, err
 	}
 	if err := r.record(ctx, o, d); err != nil {
-		return 0, r.uncertain(o, err)
+		m.pass.Uncertain(err)
+		return 0, err
 	}
-	m.changed.note(d.plan, r.clock.Now())
-	actErr := r.uncertain(o, r.act(ctx, o, d))
+	m.changed.note(d.plan, r.Clock.Now())
+	actErr := r.act(ctx, o, d)
+	m.pass.Uncertain(actErr)
 	if d.plan.writes() && actErr == nil { // a retry that is told to wait would begin with the shortest delay each time
-		m.quiet, m.awaits = r.clock.Now().Add(settle), d.plan.awaits()
+		m.quiet, m.awaits = r.Clock.Now().Add(settle), d.plan.awaits()
 	}
 	if actErr == nil {
 		actErr = d.blocked
@@ -237,21 +233,11 @@ func (r *reconciler) gatherAndDecide(
 	}
 }
 
-// uncertain makes the next step wait for a consistent list if an error leaves open what was written: nobody told us, so
-// that the ledger cannot wait for it.
-func (r *reconciler) uncertain(o *observed, err error) error {
-	if pass.OutcomeUnknown(err) {
-		r.forgetConfirmed(o.parent.GetUID())
-	}
-	return err
-}
-
+// forgetConfirmed has the parent read past the cache again before the next write.
 func (r *reconciler) forgetConfirmed(uid types.UID) {
-	for _, fresh := range r.fresh {
-		fresh.Forget(uid)
+	if m, ok := r.parents.Load(uid); ok {
+		m.(*memory).confirmed = false //nolint:forcetypeassert // only memoryOf stores
 	}
-	r.freshRevisions.Forget(uid)
-	r.memoryOf(uid).confirmed = false
 }
 
 func (r *reconciler) memoryOf(uid types.UID) *memory {
@@ -262,7 +248,6 @@ func (r *reconciler) memoryOf(uid types.UID) *memory {
 // forget drops what is remembered of a parent that is gone, but for what package pass remembers.
 func (r *reconciler) forget(uid types.UID) {
 	r.related.Forget(uid)
-	r.forgetConfirmed(uid)
 	r.parents.Delete(uid)
 }
 

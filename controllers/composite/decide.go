@@ -60,7 +60,7 @@ func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*dec
 	d := &decision{}
 	q := &hook.Question{Parent: o.parent, Version: o.memory.version(o.parent), Children: o.groups, Again: resync}
 	f := facts{
-		observed: o.children, strategies: r.strategies, changed: o.memory.changed, now: r.clock.Now(), answers: map[string]wanted{},
+		observed: o.children, strategies: r.strategies, changed: o.memory.changed, now: r.Clock.Now(), answers: map[string]wanted{},
 	}
 	if o.log != nil {
 		d.newest = o.log.newest.revision.Name
@@ -85,7 +85,7 @@ func (r *reconciler) decide(ctx context.Context, o *observed, resync bool) (*dec
 		}
 	}
 	names := r.names(o.parent)
-	d.plan.creates, d.blocked = taken.Free(d.plan.creates, func(c creation) error { return names.Check(ctx, r.cache, c.object) })
+	d.plan.creates, d.blocked = taken.Free(d.plan.creates, func(c creation) error { return names.Check(ctx, r.Cache, c.object) })
 	if !d.done {
 		d.blocked = blocking(d.plan.untold, d.blocked)
 	}
@@ -102,7 +102,7 @@ func (r *reconciler) tidies(m *memory, p *plan) bool {
 	if p.writes() {
 		return false
 	}
-	left := m.quiet.Add(tidyAfter).Sub(r.clock.Now())
+	left := m.quiet.Add(tidyAfter).Sub(r.Clock.Now())
 	if p.complete() || left <= 0 {
 		return true
 	}

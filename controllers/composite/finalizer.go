@@ -72,7 +72,7 @@ func (r *reconciler) writeFinalizers(ctx context.Context, parent *unstructured.U
 		return err
 	}
 	out := anyobject.Blank(parent)
-	err = r.client.Patch(ctx, out, client.RawPatch(types.MergePatchType, body))
+	err = r.Client.Patch(ctx, out, client.RawPatch(types.MergePatchType, body))
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%s: %w", anyobject.Describe(parent), ownership.ErrGone)
@@ -81,6 +81,6 @@ func (r *reconciler) writeFinalizers(ctx context.Context, parent *unstructured.U
 	case err != nil:
 		return fmt.Errorf("write the finalizer of %s: %w", anyobject.Describe(parent), err)
 	}
-	r.ledger.Wrote(parent.GetUID(), r.parent.Resource.GroupResource(), out)
+	r.Ledger.Wrote(parent.GetUID(), r.parent.Resource.GroupResource(), out)
 	return nil
 }

@@ -116,7 +116,7 @@ func newPasses(t testing.TB, spec string) *passes {
 func (p *passes) start(s *settings) {
 	env := &host.Environment{Client: p.Server, Live: p.Server, Recorder: p.events, Clock: p.clock, Encoder: hook.NewEncoder(0)}
 	p.r = newReconciler(env, s, ownership.NewLedger(nil))
-	p.r.cache, p.r.keeper.Cache = p.Raw, p.Raw // the cache is what is stored, so that only live reads are requests
+	p.r.Cache, p.r.keeper.Cache = p.Raw, p.Raw // the cache is what is stored, so that only live reads are requests
 	p.r.sync, p.r.related, p.r.resync = asking{p, hook.Sync}, nothing{}, &resyncing{p}
 	if s.finalizes {
 		p.r.finalize = asking{p, hook.Finalize}

@@ -3,20 +3,16 @@ package composite
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/history/record"
-	"github.com/cairn-dev/cairn/internal/anyobject"
-	"github.com/cairn-dev/cairn/ownership"
 )
 
 // This file holds the reads of a pass: the children and revisions of a parent, and the claims to them. (What the hooks and
@@ -33,14 +29,13 @@ type observed struct {
 	// groups are the children by kind, as hooks are told of them; children are the same by name.
 	groups   []hook.Group
 	children map[record.Child]*unstructured.Unstructured
-	// orphans match the selector, and nobody has said that they are wanted.
-	orphans []record.Child
-	log     *revisionLog
+	log      *revisionLog
 }
 
 // gather reads what belongs to a parent, and claims it.
 func (r *reconciler) gather(ctx context.Context, parent *unstructured.Unstructured, m *memory) (*observed, error) {
 	o := &observed{parent: parent, memory: m, children: map[record.Child]*unstructured.Unstructured{}}
+	m.orphans = nil
 	o.ending = parent.GetDeletionTimestamp() != nil || !r.matches(parent)
 	err := r.share(ctx, parent, m)
 	if err != nil {
@@ -68,31 +63,9 @@ func (r *reconciler) gatherKind(ctx context.Context, o *observed, kind host.Reso
 	if namespace != "" && !kind.Namespaced {
 		return nil // a parent in a namespace has no children outside of it, whoever says so
 	}
-	var candidates []*unstructured.Unstructured
-	err := ownership.Candidates(ctx, r.cache, kind.NewList(), namespace, o.parent.GetUID(), o.selector, true, func(c client.Object) error {
-		candidates = append(candidates, c.(*unstructured.Unstructured)) //nolint:forcetypeassert // the items of that list
-		return nil
-	})
+	claimed, err := r.owned[kind.Kind.GroupKind()].Claim(ctx, o.memory.pass, o.selector)
 	if err != nil {
 		return err
-	}
-	claimer := &ownership.Claimer{
-		Parent:   o.parent,
-		Kind:     r.parent.Kind,
-		Selector: o.selector,
-		Writer:   r.client,
-		Live:     r.live,
-		Wrote: func(child client.Object) {
-			r.ledger.Wrote(o.parent.GetUID(), kind.Resource.GroupResource(), child)
-		},
-		Adoptable: func(orphan client.Object) error { return r.adoptable(o, orphan) },
-	}
-	claimed, err := ownership.Claim(ctx, claimer, candidates)
-	if err != nil {
-		return fmt.Errorf("claim the %s of %s: %w", kind.Resource.Resource, anyobject.Describe(o.parent), err)
-	}
-	if claimer.Lost {
-		return fmt.Errorf("%w: one of the %s changed while it was being adopted or released", ownership.ErrStale, kind.Resource.Resource)
 	}
 	group.Objects = claimed
 	for _, c := range claimed {
@@ -104,12 +77,13 @@ func (r *reconciler) gatherKind(ctx context.Context, o *observed, kind host.Reso
 // adoptable lets a parent adopt what it would make. Metacontroller adopts all that its selector matches, and deletes what
 // the hook does not want: of two parents with one selector, the one deletes what the other wants. A generated selector
 // names one parent only.
-func (r *reconciler) adoptable(o *observed, orphan client.Object) error {
-	key := child(o.parent, orphan.(*unstructured.Unstructured)) //nolint:forcetypeassert // children are unstructured
-	if _, wanted := o.memory.prepared[""].wanted.objects[key]; wanted || r.generate {
+func (r *reconciler) adoptable(parent client.Object, orphan *unstructured.Unstructured) error {
+	m := r.memoryOf(parent.GetUID())
+	key := child(parent.(*unstructured.Unstructured), orphan) //nolint:forcetypeassert // Reconcile reads one
+	if _, wanted := m.prepared[""].wanted.objects[key]; wanted || r.generate {
 		return nil
 	}
-	o.orphans = append(o.orphans, key)
+	m.orphans = append(m.orphans, key)
 	return errors.New("the hook does not want it")
 }
 
@@ -118,7 +92,7 @@ func (o *observed) wantsOrphan() bool {
 	if o.parent.GetDeletionTimestamp() != nil {
 		return false
 	}
-	return slices.ContainsFunc(o.orphans, func(key record.Child) bool {
+	return slices.ContainsFunc(o.memory.orphans, func(key record.Child) bool {
 		_, wanted := o.memory.prepared[""].wanted.objects[key]
 		return wanted
 	})
@@ -130,31 +104,14 @@ func (r *reconciler) gatherRevisions(ctx context.Context, o *observed) (*revisio
 	if err != nil {
 		return nil, &faultError{Reason: "InvalidSelector", Err: err}
 	}
-	namespace, err := r.format.Namespace(o.parent)
-	if err != nil {
+	if _, err := r.format.Namespace(o.parent); err != nil {
 		return nil, &faultError{Reason: "NoNamespaceForRevisions", Err: err}
 	}
-	var candidates []*v1alpha1.ControllerRevision
-	err = ownership.Candidates(ctx, r.cache, &v1alpha1.ControllerRevisionList{}, namespace, o.parent.GetUID(), selector, true,
-		func(c client.Object) error {
-			candidates = append(candidates, c.(*v1alpha1.ControllerRevision)) //nolint:forcetypeassert // the items of that list
-			return nil
-		})
+	claimed, err := r.revisions.Claim(ctx, o.memory.pass, selector)
 	if err != nil {
 		return nil, err
 	}
-	claimer := &ownership.Claimer{
-		Parent: o.parent, Kind: r.parent.Kind, Selector: selector, Writer: r.client, Live: r.live,
-		Wrote: func(child client.Object) { r.ledger.Wrote(o.parent.GetUID(), revisionResource, child) },
-	}
-	claimed, err := ownership.Claim(ctx, claimer, candidates)
-	if err != nil {
-		return nil, fmt.Errorf("claim the revisions of %s: %w", anyobject.Describe(o.parent), err)
-	}
-	if claimer.Lost {
-		return nil, fmt.Errorf("%w: a revision changed while it was being adopted or released", ownership.ErrStale)
-	}
-	return newLog(r.format, r.revisions, o.parent, claimed, r.declares, func(name string) bool { return o.memory.taken[name] })
+	return newLog(r.format, r.decoded, o.parent, claimed, r.declares, func(name string) bool { return o.memory.taken[name] })
 }
 
 // names are those that a parent wants for its children.

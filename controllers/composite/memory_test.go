@@ -13,6 +13,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/queue"
 )
 
@@ -35,7 +36,7 @@ func TestForgetsChildren(t *testing.T) {
 // TestTidies: older revisions are written when a rollout is over or has stopped, and not with every child.
 func TestTidies(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	r := &reconciler{clock: clocktesting.NewFakePassiveClock(now)}
+	r := &reconciler{Controller: &pass.Controller{Config: pass.Config{Clock: clocktesting.NewFakePassiveClock(now)}}}
 	complete := plan{total: 1, updated: 1, serving: 1}
 	waiting := plan{total: 1, updated: 1}
 	acting := plan{total: 1, creates: []creation{{}}}

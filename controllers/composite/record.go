@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,7 +61,7 @@ func (r *reconciler) createRevision(ctx context.Context, o *observed, w revision
 		object.Annotations[record.HeldAnnotation] = *w.held
 	}
 	name := object.Name
-	how, err := r.revisionWriter.Create(ctx, o.parent, object, func(found client.Object) bool {
+	how, err := r.revisions.Create(ctx, o.parent, object, func(found client.Object) bool {
 		stored, ok := found.(*v1alpha1.ControllerRevision)
 		return ok && r.format.Holds(stored, o.parent.GetUID(), o.log.snapshot)
 	})
@@ -111,14 +112,14 @@ func (r *reconciler) updateRevision(ctx context.Context, o *observed, w revision
 	}
 	out := &v1alpha1.ControllerRevision{}
 	out.Namespace, out.Name = stored.Namespace, stored.Name
-	err = r.client.Patch(ctx, out, client.RawPatch(types.MergePatchType, raw))
+	err = r.Client.Patch(ctx, out, client.RawPatch(types.MergePatchType, raw))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return fmt.Errorf("%w: revision %s changed before it could be written", ownership.ErrStale, stored.Name)
 	case err != nil:
 		return fmt.Errorf("write revision %s: %w", stored.Name, err)
 	}
-	r.ledger.Wrote(o.parent.GetUID(), revisionResource, out)
+	r.Ledger.Wrote(o.parent.GetUID(), revisionResource, out)
 	return nil
 }
 
@@ -131,7 +132,7 @@ func (r *reconciler) prune(ctx context.Context, o *observed, d *decision) error 
 		if err := r.kept(ctx, o.parent, o.log.original(e)); err != nil {
 			return err
 		}
-		deleted, err := r.revisionWriter.Delete(ctx, o.parent, e.object)
+		deleted, err := r.revisions.Delete(ctx, o.parent, e.object)
 		if err != nil {
 			return fmt.Errorf("delete revision %s: %w", e.revision.Name, err)
 		}
@@ -149,12 +150,15 @@ func (r *reconciler) kept(ctx context.Context, parent client.Object, original *e
 	if original == nil {
 		return nil
 	}
-	fresh, err := ownership.Reread(ctx, r.live, original.object)
+	fresh, err := ownership.Reread(ctx, r.Live, original.object)
 	switch {
 	case errors.Is(err, ownership.ErrGone):
 		return fmt.Errorf("%w: %w", ownership.ErrStale, err)
-	case err == nil && !metav1.IsControlledBy(fresh, parent):
-		return fmt.Errorf("%w: revision %s is not ours any more", ownership.ErrStale, original.revision.Name)
+	case err != nil:
+		return err
+	case !metav1.IsControlledBy(fresh, parent), !maps.Equal(fresh.GetLabels(), original.object.GetLabels()):
+		r.Ledger.Wrote(parent.GetUID(), revisionResource, fresh) // until the cache shows it there is no point in asking again
+		return fmt.Errorf("%w: revision %s is not ours any more, or is about to be let go", ownership.ErrStale, original.revision.Name)
 	}
-	return err
+	return nil
 }

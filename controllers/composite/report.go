@@ -67,7 +67,7 @@ func (r *reconciler) report(ctx context.Context, o *observed, d *decision) (time
 	if len(o.memory.sharers) > 0 && apply.Equal(m.sent, wantedStatus) {
 		every = contestedEvery
 	}
-	if early := m.at.Add(every).Sub(r.clock.Now()); early > 0 && !urgent {
+	if early := m.at.Add(every).Sub(r.Clock.Now()); early > 0 && !urgent {
 		return soonest(again, early), nil // also of a hook that counts its calls, which would be called for each write
 	}
 	if _, err := r.writeStatus(ctx, o.parent, o.memory, wantedStatus); err != nil {
@@ -104,7 +104,7 @@ func (r *reconciler) announce(o *observed, reason, message string) time.Duration
 		o.memory.pass.Warn(nil, reason, "Roll", "%s", message)
 		return 0
 	}
-	if left := o.memory.quiet.Add(standstill).Sub(r.clock.Now()); reason == "RolloutWaiting" && left > 0 {
+	if left := o.memory.quiet.Add(standstill).Sub(r.Clock.Now()); reason == "RolloutWaiting" && left > 0 {
 		return left
 	}
 	if m.event = text; reason == "OnLatestRevision" {
@@ -240,7 +240,7 @@ func (r *reconciler) writeStatus(
 	}
 	answer := anyobject.Blank(parent).(*unstructured.Unstructured) //nolint:forcetypeassert // Blank returns the type that it is given
 	stated := m.pass.Stating()
-	err = r.client.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), body))
+	err = r.Client.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), body))
 	stated(answer, err)
 	switch {
 	case apierrors.IsConflict(err):
@@ -251,7 +251,7 @@ func (r *reconciler) writeStatus(
 		return nil, fmt.Errorf("write the status of %s: %w", anyobject.Describe(parent), err)
 	}
 	got, _, _ := unstructured.NestedMap(answer.Object, "status")
-	m.status.at, m.status.sent, m.status.got = r.clock.Now(), status, got
+	m.status.at, m.status.sent, m.status.got = r.Clock.Now(), status, got
 	current, has, _ := unstructured.NestedMap(parent.Object, "status")
 	if m.told == parent.GetResourceVersion() || m.own == parent.GetResourceVersion() {
 		first := !has && m.decided != nil && m.decided.answer.StatusPresence == hook.Given // {} is a status to a hook, too
@@ -268,7 +268,7 @@ const noStatusSubresource = "NoStatusSubresource"
 
 // noStatus tells a parent that is gone from a resource without the status subresource, in Metacontroller's words.
 func (r *reconciler) noStatus(ctx context.Context, parent *unstructured.Unstructured, notFound error) error {
-	if _, err := ownership.Reread(ctx, r.live, parent); err != nil {
+	if _, err := ownership.Reread(ctx, r.Live, parent); err != nil {
 		return err
 	}
 	return &faultError{Reason: noStatusSubresource, Err: fmt.Errorf(
@@ -283,6 +283,6 @@ func (r *reconciler) hasNoStatus(err error) bool {
 		return false
 	}
 	message := pass.Cut(pass.FirstLine(err), pass.MaxNote)
-	r.recorder.Eventf(r.declared, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", message)
+	r.Recorder.Eventf(r.declared, nil, corev1.EventTypeWarning, "SyncError", "Sync", "Sync error: %s", message)
 	return true
 }

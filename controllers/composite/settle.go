@@ -51,7 +51,7 @@ func (p *plan) awaits() []awaited {
 // must show those writes. Where a kind has no status checks nothing tells how far a child has got, so that there only time
 // does.
 func (r *reconciler) settled(ctx context.Context, parent *unstructured.Unstructured, m *memory) bool {
-	now := r.clock.Now()
+	now := r.Clock.Now()
 	for _, a := range m.awaits {
 		s := r.strategies[a.key.GroupKind]
 		child, err := r.cached(ctx, parent, a.key)
@@ -80,5 +80,5 @@ func (r *reconciler) cached(ctx context.Context, parent *unstructured.Unstructur
 	if name.Namespace == "" {
 		name.Namespace = key.Namespace
 	}
-	return child, r.cache.Get(ctx, name, child)
+	return child, r.Cache.Get(ctx, name, child)
 }

@@ -110,11 +110,8 @@ func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settin
 // newReconciler returns a reconciler that lacks its hooks.
 func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger) *reconciler {
 	r := &reconciler{
-		settings: s, cache: env.Cache, client: env.Client, live: env.Live, ledger: ledger, recorder: env.Recorder, clock: env.Clock,
-		fresh:          map[schema.GroupKind]*ownership.Confirmer{},
-		revisionWriter: ownership.Writer{Client: env.Client, Live: env.Live, Ledger: ledger, Resource: revisionResource},
-		freshRevisions: &ownership.Confirmer{Live: env.Live, Children: host.Revisions.Kind, Ledger: ledger, Resource: revisionResource},
-		revisions:      newRevisionCache(revisionSize),
+		settings: s,
+		owned:    map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]{}, decoded: newRevisionCache(revisionSize),
 	}
 	r.Controller = pass.New(pass.Config{
 		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,
@@ -122,12 +119,19 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 		Run: r.run, Deleted: true, Stale: []error{host.ErrNotSynced}, FirstRetry: host.FirstRetry, LastRetry: host.LastRetry,
 	})
 	r.OnForget(r.forget)
+	r.OnUncertain(r.forgetConfirmed)
+	r.revisions = pass.NewChildren[*v1alpha1.ControllerRevision](r.Controller, host.Revisions.Kind, revisionResource,
+		func() client.ObjectList { return &v1alpha1.ControllerRevisionList{} })
+	r.revisions.Namespace = func(parent client.Object) string {
+		namespace, _ := s.format.Namespace(parent.(*unstructured.Unstructured)) //nolint:forcetypeassert,errcheck // gather asks before
+		return namespace
+	}
 	resources := map[schema.GroupKind]schema.GroupResource{}
 	for _, kind := range s.children {
 		resources[kind.Kind.GroupKind()] = kind.Resource.GroupResource()
-		r.fresh[kind.Kind.GroupKind()] = &ownership.Confirmer{
-			Live: env.Live, Children: kind.Kind, Ledger: ledger, Resource: kind.Resource.GroupResource(),
-		}
+		owned := pass.NewChildren[*unstructured.Unstructured](r.Controller, kind.Kind, kind.Resource.GroupResource(), kind.NewList)
+		owned.Adoptable = r.adoptable
+		r.owned[kind.Kind.GroupKind()] = owned
 	}
 	r.keeper = children.New(children.Config{
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Clock: env.Clock, FieldManager: env.FieldManager,
@@ -153,7 +157,7 @@ func (r *reconciler) sources(env *host.Environment) []source.Source {
 // lookup says how parents are found that select objects as selector says.
 func (r *reconciler) lookup(selector func(parent *unstructured.Unstructured) (labels.Selector, error)) ownership.Parents {
 	return ownership.Parents{
-		Reader:        r.cache,
+		Reader:        r.Cache,
 		Kind:          r.parent.Kind.GroupKind(),
 		New:           r.parent.New,
 		NewList:       r.parent.NewList,

@@ -75,7 +75,7 @@ func (r *reconciler) announceClash(other *v1alpha1.CompositeController, err erro
 		return
 	}
 	for _, cc := range []*v1alpha1.CompositeController{r.declared, other} {
-		r.recorder.Eventf(cc, nil, corev1.EventTypeWarning, controllersOverlap, "Sync", "%s", pass.Cut(err.Error(), pass.MaxNote))
+		r.Recorder.Eventf(cc, nil, corev1.EventTypeWarning, controllersOverlap, "Sync", "%s", pass.Cut(err.Error(), pass.MaxNote))
 	}
 }
 

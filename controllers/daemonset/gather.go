@@ -39,7 +39,7 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 	if o.pods, err = r.pods.Claim(ctx, p, selector); err != nil {
 		return nil, err
 	}
-	r.predecessors.see(ds.UID, o.pods)
+	r.predecessors.note(ds.UID, o.nodes, o.pods)
 	if o.entries, err = r.log.Claim(ctx, ds, selector); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 		}
 		ds.Spec.Template, f.hash = restored.Spec.Template, from.Hash
 	}
-	f.predecessors, f.seen = r.predecessors.of(o.ds.UID, f.hash, o.nodes, o.pods)
+	f.predecessors, f.seen = r.predecessors.of(o.ds.UID, f.hash)
 	f.backoff = func(node string) time.Duration {
 		key := backoffKey(o.ds, node)
 		if !r.backoff.IsInBackOffSinceUpdate(key, f.now) {

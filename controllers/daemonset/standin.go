@@ -2,6 +2,7 @@ package daemonset
 
 import (
 	"maps"
+	"slices"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -50,47 +51,37 @@ func (p predecessor) later(other predecessor) bool {
 	return p.name > other.name
 }
 
-// see remembers what the pods that a DaemonSet owns show, those that ended and those that are terminating included. It is
-// called as soon as they are read: a pass that ends before it makes any has seen them all the same.
-func (p *predecessors) see(ds types.UID, pods []*corev1.Pod) {
+// note remembers the pods that a DaemonSet owns, including those that ended and those that are terminating. A pass does so as
+// soon as it knows them: one that ends early has seen them all the same. Nodes that are gone are remembered as well, up to a
+// bound: some come back under their name.
+func (p *predecessors) note(ds types.UID, nodes []*corev1.Node, pods []*corev1.Pod) {
+	shown := newest(pods)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.merge(ds, newest(pods), func(was, _ lastPods) lastPods { return was })
+	before := p.all[ds]
+	if len(before) > len(nodes)+mostGone {
+		before = existing(before, nodes)
+	}
+	now := make(map[string]lastPods, len(nodes))
+	maps.Copy(now, before)
+	for node, byHash := range shown {
+		now[node] = before[node].with(byHash)
+	}
+	if p.all == nil {
+		p.all = map[types.UID]map[string]lastPods{}
+	}
+	p.all[ds] = now
 }
 
-// of returns the UID of the last pod of a revision on each node that has, or had, one. pods are all that ds owns, as for
-// [predecessors.see]. Nodes that are gone are remembered as well, up to a bound: some come back under their name.
+// of returns the UID of the last pod of a revision on each node that has, or had, one.
 //
 // Only the last pod of the revision that is asked for matters: a pod of another revision has another name as a rule. One that
 // was relabelled does not, so that seen has the UIDs of all that are remembered, by their names.
-func (p *predecessors) of(
-	ds types.UID, hash string, nodes []*corev1.Node, pods []*corev1.Pod,
-) (last, seen map[string]types.UID) {
+func (p *predecessors) of(ds types.UID, hash string) (last, seen map[string]types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.all[ds]) > len(nodes)+mostGone {
-		p.all[ds] = existing(p.all[ds], nodes)
-	}
-	now := p.merge(ds, newest(pods), func(was, shown lastPods) lastPods {
-		others := len(was)
-		for h := range shown {
-			if _, ok := was[h]; ok {
-				others--
-			}
-		}
-		if others <= mostRevisions {
-			return was
-		}
-		out := lastPods{}
-		for h, last := range was {
-			if _, ok := shown[h]; ok || h == hash {
-				out[h] = last
-			}
-		}
-		return out
-	})
-	last, seen = make(map[string]types.UID, len(now)), map[string]types.UID{}
-	for node, byHash := range now {
+	last, seen = map[string]types.UID{}, map[string]types.UID{}
+	for node, byHash := range p.all[ds] {
 		for h, was := range byHash {
 			seen[was.name] = was.uid
 			if h == hash {
@@ -101,31 +92,29 @@ func (p *predecessors) of(
 	return last, seen
 }
 
-// merge adds what is shown of each node to what is kept of what was remembered of it, and returns all that is remembered now.
-func (p *predecessors) merge(ds types.UID, shown map[string]lastPods, keep func(was, shown lastPods) lastPods) map[string]lastPods {
-	before := p.all[ds]
-	now := make(map[string]lastPods, len(before))
-	for node, was := range before {
-		if shown[node] == nil {
-			now[node] = was
+// with returns the pods that are shown on a node now and, of those that were remembered, the newest few. A pod that was made
+// after the one that is shown, and is gone already, has a name that is not to come back either.
+func (was lastPods) with(shown lastPods) lastPods {
+	out := maps.Clone(shown)
+	var others []string
+	for hash, before := range was {
+		switch last, ok := shown[hash]; {
+		case !ok:
+			others = append(others, hash)
+		case last.created.Before(&before.created):
+			out[hash] = before
 		}
 	}
-	for node, byHash := range shown {
-		now[node] = lastPods{}
-		maps.Copy(now[node], keep(before[node], byHash))
-		for h, last := range byHash {
-			// A pod that was made after it, and is gone already, has a name that is not to come back either.
-			if was, ok := before[node][h]; ok && last.created.Before(&was.created) {
-				last = was
-			}
-			now[node][h] = last
+	slices.SortFunc(others, func(a, b string) int {
+		if was[a].later(was[b]) {
+			return -1
 		}
+		return 1
+	})
+	for _, hash := range others[:min(len(others), mostRevisions)] {
+		out[hash] = was[hash]
 	}
-	if p.all == nil {
-		p.all = map[types.UID]map[string]lastPods{}
-	}
-	p.all[ds] = now
-	return now
+	return out
 }
 
 // existing returns what is remembered of nodes that exist.

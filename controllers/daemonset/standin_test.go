@@ -176,7 +176,8 @@ func TestStandInsOfTwoManagers(t *testing.T) {
 func TestPredecessors(t *testing.T) {
 	var p predecessors
 	of := func(ds types.UID, hash string, nodes []*corev1.Node, pods []*corev1.Pod) map[string]types.UID {
-		last, _ := p.of(ds, hash, nodes, pods)
+		p.note(ds, nodes, pods)
+		last, _ := p.of(ds, hash)
 		return last
 	}
 	one, two := nodes("n1"), nodes("n1", "n2")
@@ -200,8 +201,8 @@ func TestPredecessors(t *testing.T) {
 	want(of("ds", hashOld, two, nil), map[string]types.UID{"n2": "uid-of-n2-old"})
 	want(of("ds", hashOld, two, []*corev1.Pod{pod("n1", hashOld)}), map[string]types.UID{"n1": "uid-of-n1-old", "n2": "uid-of-n2-old"})
 	want(of("ds", hashNew, two, nil), map[string]types.UID{"n1": c.UID})
-	for i := range mostRevisions {
-		p.of("ds", fmt.Sprint(i), two, []*corev1.Pod{pod("n1", fmt.Sprint(i))})
+	for i := range mostRevisions + 1 {
+		p.note("ds", two, []*corev1.Pod{pod("n1", fmt.Sprint(i), age(30*time.Second))})
 	}
 	want(of("ds", hashNew, two, nil), map[string]types.UID{}) // that was too far back
 	want(of("ds", hashNew, two, []*corev1.Pod{pod("n2", hashNew)}), map[string]types.UID{"n2": "uid-of-n2-new"})
@@ -209,10 +210,10 @@ func TestPredecessors(t *testing.T) {
 	want(of("ds", hashNew, one, nil), map[string]types.UID{"n2": "uid-of-n2-new"})
 	want(of("ds", hashNew, one, []*corev1.Pod{first}), map[string]types.UID{"n1": first.UID, "n2": "uid-of-n2-new"})
 	for i := range mostGone {
-		p.of("ds", hashNew, one, []*corev1.Pod{pod(fmt.Sprint("gone-", i), hashNew)})
+		p.note("ds", one, []*corev1.Pod{pod(fmt.Sprint("gone-", i), hashNew)})
 	}
 	want(of("ds", hashNew, one, nil), map[string]types.UID{"n1": first.UID})
-	p.of("ds", hashNew, two, []*corev1.Pod{first})
+	p.note("ds", two, []*corev1.Pod{first})
 	p.forget("ds")
 	want(of("ds", hashNew, two, nil), map[string]types.UID{})
 	p.forget("ds")

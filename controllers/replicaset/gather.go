@@ -114,7 +114,7 @@ func controlledBy(namespace string, uid types.UID) []client.ListOption {
 // first write of this process for a parent, and after an answer was lost, of the parent whenever that may be. It returns an
 // error that wraps ownership.ErrStale if it is.
 func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed) error {
-	if err := r.fence(ctx, p.Parent); err != nil {
+	if err := r.fence(ctx, p); err != nil {
 		return err
 	}
 	return r.pods.Confirm(ctx, p, o.selector, o.pods)
@@ -124,17 +124,12 @@ func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed) err
 // shown an edit of one that was confirmed: after a restart the cache may be old, and what this process found done before
 // and finds undone now another manager may have done that knows of a later edit. Without the question the two would undo
 // each other's work for as long as one of the caches is behind.
-func (r *Reconciler) fence(ctx context.Context, parent client.Object) error {
-	known, ok := r.generations.Load(parent.GetUID())
-	if ok && known.(int64) < parent.GetGeneration() { //nolint:forcetypeassert // pass stores it
+func (r *Reconciler) fence(ctx context.Context, p *pass.Pass) error {
+	known, ok := r.generations.Load(p.Parent.GetUID())
+	if ok && known.(int64) < p.Parent.GetGeneration() { //nolint:forcetypeassert // pass stores it
 		return nil
 	}
-	fresh, err := ownership.Reread(ctx, r.Live, parent)
-	if err == nil && fresh.GetGeneration() != parent.GetGeneration() {
-		err = fmt.Errorf("%w: it shows generation %d of %s %s/%s, and there is %d", ownership.ErrStale,
-			parent.GetGeneration(), r.flavor.kind.Kind, parent.GetNamespace(), parent.GetName(), fresh.GetGeneration())
-	}
-	return err
+	return p.Current(ctx)
 }
 
 func asPod(o client.Object) *corev1.Pod {

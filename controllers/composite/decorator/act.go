@@ -60,7 +60,7 @@ func (r *Reconciler) act(ctx context.Context, o *observed, p *plan) error {
 func (r *Reconciler) decorate(
 	ctx context.Context, d *decorated, o *unstructured.Unstructured, e *edit,
 ) (*unstructured.Unstructured, error) {
-	written, err := r.patch(ctx, d, o, e, r.client)
+	written, err := r.patch(ctx, d, o, e, r.Client)
 	if err != nil {
 		return nil, gone(o, err)
 	}
@@ -76,7 +76,7 @@ func (r *Reconciler) restate(
 ) (*unstructured.Unstructured, error) {
 	e := editOf(o)
 	e.restate, e.status = true, status
-	written, err := r.patch(ctx, d, o, e, statusWriter{r.client.Status()})
+	written, err := r.patch(ctx, d, o, e, statusWriter{r.Client.Status()})
 	if err != nil {
 		// If it is the object that is not there, the cache will show it. It may also be that its kind has no status any more.
 		return nil, fmt.Errorf("write the status of %s: %w", anyobject.Describe(o), err)
@@ -114,7 +114,7 @@ func (r *Reconciler) patch(
 		return nil, err
 	}
 	written.SetManagedFields(nil) // as in the cache: a hook must not be told twice of the same object
-	r.ledger.Wrote(o.GetUID(), d.Resource.Resource.GroupResource(), written)
+	r.Ledger.Wrote(o.GetUID(), d.Resource.Resource.GroupResource(), written)
 	return written, nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -19,7 +18,6 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -39,11 +37,6 @@ type Reconciler struct {
 	*settings
 	*pass.Controller
 
-	cache    client.Reader // of unstructured objects; what it returns is not copied
-	client   client.Client
-	live     client.Reader
-	ledger   *ownership.Ledger
-	recorder events.EventRecorder
 	// sync and finalize are nil if they are not declared.
 	sync, finalize host.Asker
 	// related is there for every kind that is decorated.
@@ -51,9 +44,9 @@ type Reconciler struct {
 	resync  host.Resyncs
 	// forgotten is told of objects that are gone.
 	forgotten func(object types.UID)
-	// keeper compares and writes attachments, and fresh confirms the cached ones, by kind.
+	// keeper compares and writes attachments, and owned confirms the cached ones, by kind.
 	keeper *children.Keeper
-	fresh  map[schema.GroupKind]*ownership.Confirmer
+	owned  map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]
 	// confirmed are the UIDs of objects that were read past the cache, stated what became of their statuses. Losing an entry
 	// costs a request.
 	confirmed, stated sync.Map
@@ -69,7 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(d.Kind)
-	unseen, err := r.ledger.Read(ctx, r.cache, name, object)
+	unseen, err := r.Ledger.Read(ctx, r.Cache, name, object)
 	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -86,7 +79,7 @@ func (r *Reconciler) run(ctx context.Context, p *pass.Pass) error {
 	d := r.of(object.GroupVersionKind().GroupKind())
 	key := request(d, object).NamespacedName
 	resync := r.resync.Take(key)
-	err := r.pass(ctx, d, object, resync)
+	err := r.pass(ctx, p, d, resync)
 	if _, waiting := taken.Only(err); err != nil && resync && !waiting { // what waits for a name has asked the hook
 		r.resync.Put(key)
 	}
@@ -94,8 +87,8 @@ func (r *Reconciler) run(ctx context.Context, p *pass.Pass) error {
 }
 
 // pass is one pass over an object that the controller has to do with.
-func (r *Reconciler) pass(ctx context.Context, d *decorated, object *unstructured.Unstructured, resync bool) error {
-	object, err := r.setFinalizer(ctx, d, object)
+func (r *Reconciler) pass(ctx context.Context, p *pass.Pass, d *decorated, resync bool) error {
+	object, err := r.setFinalizer(ctx, d, p.Parent.(*unstructured.Unstructured)) //nolint:forcetypeassert // as above
 	if err != nil {
 		return err
 	}
@@ -118,18 +111,18 @@ func (r *Reconciler) pass(ctx context.Context, d *decorated, object *unstructure
 	if err != nil {
 		return err
 	}
-	p := makePlan(f)
+	todo := makePlan(f)
 	names := r.names(object)
-	p.creates, p.blocked = taken.Free(p.creates, func(c creation) error { return names.Check(ctx, r.cache, c.attachment) })
-	if p.untold != nil && !p.done {
-		p.blocked = errors.Join(p.untold, p.blocked)
+	todo.creates, todo.blocked = taken.Free(todo.creates, func(c creation) error { return names.Check(ctx, r.Cache, c.attachment) })
+	if todo.untold != nil && !todo.done {
+		todo.blocked = errors.Join(todo.untold, todo.blocked)
 	}
-	if err := r.confirm(ctx, o, p); err != nil {
+	if err := r.confirm(ctx, p, o, todo); err != nil {
 		return err
 	}
-	err = r.act(ctx, o, p)
-	if err != p.blocked && pass.OutcomeUnknown(err) { //nolint:errorlint // nothing was written about what is blocked
-		r.forgetConfirmed(object.GetUID()) // nobody told us what was written, so that the ledger cannot wait for it
+	err = r.act(ctx, o, todo)
+	if err != todo.blocked { //nolint:errorlint // nothing was written about what is blocked
+		p.Uncertain(err)
 	}
 	return err
 }
@@ -163,19 +156,11 @@ func (r *Reconciler) outcome(ctx context.Context, p *pass.Pass, err error) error
 	return err
 }
 
-func (r *Reconciler) forgetConfirmed(uid types.UID) {
-	r.confirmed.Delete(uid)
-	for _, fresh := range r.fresh {
-		fresh.Forget(uid)
-	}
-}
-
 // forget drops what is remembered of an object that is gone.
 func (r *Reconciler) forget(d *decorated, object client.Object) {
 	uid := object.GetUID()
 	r.Forget(uid)
 	r.related[d.Kind.GroupKind()].Forget(uid)
-	r.forgetConfirmed(uid)
 	r.stated.Delete(uid)
 	r.waiting.Delete(uid)
 	r.forgotten(uid)

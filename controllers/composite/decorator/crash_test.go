@@ -180,7 +180,7 @@ func TestPastIsNotActedOn(t *testing.T) {
 	w.edit(statefulSets, "web", func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"edited": "since"}) })
 
 	w = worldOn(t, w.Server, w.r.settings, servicePerPod) // a new process, with a cache that shows one replica
-	w.r.cache = past{w.Raw, old}
+	w.r.Cache = past{w.Raw, old}
 	result, err := w.reconcile(webRequest)
 	if err != nil || result.RequeueAfter != pass.StaleRetry {
 		t.Errorf("%+v, %v", result, err)
@@ -188,7 +188,7 @@ func TestPastIsNotActedOn(t *testing.T) {
 	if got := w.names(services); len(got) != 3 {
 		t.Errorf("services %v", got)
 	}
-	w.r.cache = w.Raw
+	w.r.Cache = w.Raw
 	w.edit(statefulSets, "web", func(o *unstructured.Unstructured) {
 		must(t, unstructured.SetNestedField(o.Object, int64(1), "spec", "replicas"))
 	})
@@ -214,12 +214,12 @@ func TestFinalizerStaysForWhatIsNotSeen(t *testing.T) {
 	w.edit(statefulSets, "web", optOut)
 
 	w = worldOn(t, w.Server, w.r.settings, servicePerPod) // a new process, with a cache that shows no Services yet
-	w.r.cache = empty{w.Raw}
+	w.r.Cache = empty{w.Raw}
 	result, err := w.reconcile(webRequest)
 	if err != nil || result.RequeueAfter != pass.StaleRetry || !w.r.finalized(w.get(statefulSets, "web")) {
 		t.Errorf("%+v, %v", result, err)
 	}
-	w.r.cache = w.Raw
+	w.r.Cache = w.Raw
 	w.settle(webRequest)
 	if got := w.names(services); len(got) != 0 || w.r.finalized(w.get(statefulSets, "web")) {
 		t.Errorf("services %v, or the finalizer is still there", got)

@@ -20,6 +20,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file holds all reads of a pass, and the questions to hooks. Objects come from a cache without copies: nothing here
@@ -63,7 +64,7 @@ func (r *Reconciler) gatherKind(ctx context.Context, o *observed, resource host.
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(resource.Kind.GroupVersion().WithKind(resource.Kind.Kind + "List"))
 	index := client.MatchingFields{ownership.ControllerIndex: string(o.object.GetUID())}
-	if err := r.cache.List(ctx, list, client.InNamespace(namespace), index); err != nil {
+	if err := r.Cache.List(ctx, list, client.InNamespace(namespace), index); err != nil {
 		return fmt.Errorf("list the %s of %s: %w", resource, anyobject.Describe(o.object), err)
 	}
 	for i := range list.Items {
@@ -151,38 +152,31 @@ func (r *Reconciler) names(object *unstructured.Unstructured) taken.Names {
 
 // confirm checks, before the first write for an object in this process, that the cache does not show a past in which that was
 // right: it may be gone since. It returns an error that wraps ownership.ErrStale if the cache is behind.
-func (r *Reconciler) confirm(ctx context.Context, o *observed, p *plan) error {
+func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed, todo *plan) error {
 	uid := o.object.GetUID()
-	if _, done := r.confirmed.Load(uid); !done && len(p.deletes)+len(p.updates)+len(p.creates) > 0 {
+	if _, done := r.confirmed.Load(uid); !done && len(todo.deletes)+len(todo.updates)+len(todo.creates) > 0 {
 		fresh := anyobject.Blank(o.object)
-		if err := r.live.Get(ctx, client.ObjectKeyFromObject(o.object), fresh); err != nil {
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(o.object), fresh); err != nil {
 			return gone(o.object, err)
 		}
 		switch {
 		case fresh.GetUID() != uid:
 			return fmt.Errorf("%s: %w: its UID is %s now", anyobject.Describe(o.object), ownership.ErrGone, fresh.GetUID())
 		case fresh.GetResourceVersion() != o.object.GetResourceVersion():
-			r.ledger.Wrote(uid, o.resource.Resource.Resource.GroupResource(), fresh) // until then there is no point in asking again
+			r.Ledger.Wrote(uid, o.resource.Resource.Resource.GroupResource(), fresh) // until then there is no point in asking again
 			return fmt.Errorf("%w: it does not show %s as it is", ownership.ErrStale, anyobject.Describe(o.object))
 		}
 		r.confirmed.Store(uid, struct{}{})
 	}
 	// Without our finalizer nobody looks after the attachments of an object that stays. The garbage collector does after
 	// those of one that goes.
-	if !p.done || o.object.GetDeletionTimestamp() != nil {
+	if !todo.done || o.object.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	for _, group := range o.groups {
-		cached := make([]client.Object, 0, len(group.Objects))
-		for _, attachment := range group.Objects {
-			cached = append(cached, attachment)
-		}
-		why, err := r.fresh[group.GroupVersionKind.GroupKind()].Confirm(ctx, o.object, labels.Everything(), cached)
-		if err != nil {
+		owned := r.owned[group.GroupVersionKind.GroupKind()]
+		if err := owned.Confirm(ctx, p, labels.Everything(), group.Objects); err != nil {
 			return err
-		}
-		if why != "" {
-			return fmt.Errorf("%w: %s", ownership.ErrStale, why)
 		}
 	}
 	return nil

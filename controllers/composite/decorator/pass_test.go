@@ -443,7 +443,7 @@ func TestWaitingForAName(t *testing.T) {
 func TestUnseenStranger(t *testing.T) {
 	stranger := object(t, `{apiVersion: v1, kind: Service, metadata: {namespace: default, name: web-0}}`)
 	w := newWorld(t, controller(t, "service-per-pod", perPod), servicePerPod, web(t, 1), stranger)
-	w.r.cache = unseen{w.r.cache, "Service"}
+	w.r.Cache = unseen{w.r.Cache, "Service"}
 	_, err := w.reconcile(webRequest)
 	if err == nil || !strings.Contains(err.Error(), "Service default/web-0 exists already and is not ours") {
 		t.Errorf("error %v", err)

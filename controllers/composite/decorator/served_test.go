@@ -57,7 +57,7 @@ func (d defaulting) Patch(ctx context.Context, o client.Object, patch client.Pat
 
 // writeWith makes the controller write attachments with c, and takes the time from a clock.
 func (w *world) writeWith(c client.Client, now clock.PassiveClock) {
-	w.r.client = c
+	w.r.Client = c
 	config := w.r.keeper.Config
 	config.Client, config.Clock = c, now
 	w.r.keeper = children.New(config)

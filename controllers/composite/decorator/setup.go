@@ -157,24 +157,20 @@ func newReconciler(
 ) *Reconciler {
 	r := &Reconciler{
 		settings: s,
-		cache:    cache,
-		client:   c,
-		live:     live,
-		ledger:   ledger,
-		recorder: recorder,
 		related:  map[schema.GroupKind]relatedObjects{},
-		fresh:    map[schema.GroupKind]*ownership.Confirmer{},
+		owned:    map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]{},
 	}
 	r.Controller = pass.New(pass.Config{
 		New:    func() client.Object { return &unstructured.Unstructured{} }, // requests name objects of several kinds: see Reconcile
 		Client: c, Live: live, Cache: cache, Ledger: ledger, Recorder: recorder, Clock: now,
 		Run: r.run, Deleted: true, Stale: []error{host.ErrNotSynced}, FirstRetry: host.FirstRetry, LastRetry: host.LastRetry,
 	})
+	r.OnUncertain(func(object types.UID) { r.confirmed.Delete(object) })
 	resources := map[schema.GroupKind]schema.GroupResource{}
 	for _, a := range s.attachments {
 		kind := a.Kind.GroupKind()
 		resources[kind] = a.Resource.GroupResource()
-		r.fresh[kind] = &ownership.Confirmer{Live: live, Children: a.Kind, Ledger: ledger, Resource: a.Resource.GroupResource()}
+		r.owned[kind] = pass.NewChildren[*unstructured.Unstructured](r.Controller, a.Kind, a.Resource.GroupResource(), a.NewList)
 	}
 	r.keeper = children.New(children.Config{
 		Client: c, Live: live, Cache: cache, Ledger: ledger, Clock: now, FieldManager: fieldManager, Resources: resources, Size: remembered,

@@ -86,7 +86,7 @@ func (r *Reconciler) owners(ctx context.Context, before, after client.Object) []
 func (r *Reconciler) owns(ctx context.Context, d *decorated, name types.NamespacedName, uid types.UID) bool {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(d.Kind)
-	err := r.cache.Get(ctx, name, object)
+	err := r.Cache.Get(ctx, name, object)
 	return err == nil && object.GetUID() == uid && r.concerns(d, object)
 }
 
@@ -96,7 +96,7 @@ func (r *Reconciler) everything(ctx context.Context) []types.NamespacedName {
 	for _, d := range r.resources {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(d.Kind.GroupVersion().WithKind(d.Kind.Kind + "List"))
-		if err := r.cache.List(ctx, list); err != nil {
+		if err := r.Cache.List(ctx, list); err != nil {
 			continue // its first list wakes them all
 		}
 		for i := range list.Items {
