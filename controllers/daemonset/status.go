@@ -26,7 +26,9 @@ type report struct {
 	failed error
 }
 
-// report stores what rep says.
+// report stores what rep says. Where the update revision could not be recorded, the observed generation stays as it is: the
+// counters are about what was recorded before, and where that wants no pod at all, kubectl would take them for the end of
+// the new rollout.
 func (r *Reconciler) report(ctx context.Context, p *pass.Pass, ds *appsv1.DaemonSet, rep report) error {
 	status := ds.Status.DeepCopy()
 	c := rep.plan.counts
@@ -37,7 +39,9 @@ func (r *Reconciler) report(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 	status.UpdatedNumberScheduled = c.updated
 	status.NumberAvailable = c.available
 	status.NumberUnavailable = c.desired - c.available
-	status.ObservedGeneration = max(status.ObservedGeneration, ds.Generation)
+	if rep.recorded.Update != nil {
+		status.ObservedGeneration = max(status.ObservedGeneration, ds.Generation)
+	}
 	if rep.recorded.Collisions != nil {
 		status.CollisionCount = rep.recorded.Collisions
 	}

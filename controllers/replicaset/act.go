@@ -35,6 +35,11 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *p
 func (r *Reconciler) create(ctx context.Context, p *pass.Pass, o *observed, c creation) error {
 	pod := podFor(o.set, r.flavor.kind, c.name)
 	how, err := r.pods.Create(ctx, p.Parent, pod, func(found client.Object) bool { return !ended(asPod(found)) })
+	if pass.OutcomeUnknown(err) {
+		r.unanswered.add(o.set.UID, c.name)
+	} else if err == nil {
+		r.unanswered.drop(o.set.UID, c.name)
+	}
 	switch err = pass.Ended(err); {
 	case pass.Superseded(err):
 		return err

@@ -133,8 +133,12 @@ func refusesContent(err error) bool {
 // taken says who has the name of a pod. No other name will do, so there is nothing but to wait until it is free.
 func (r *Reconciler) taken(ctx context.Context, set *appsv1.StatefulSet, pod *corev1.Pod) error {
 	found := &corev1.Pod{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(pod), found); err != nil {
-		return client.IgnoreNotFound(err)
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(pod), found)
+	if apierrors.IsNotFound(err) { // the end of somebody else's pod wakes nobody
+		return fmt.Errorf("%w: pod %s existed and is gone again", ownership.ErrStale, pod.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("read pod %s past the cache: %w", pod.Name, err)
 	}
 	if metav1.IsControlledBy(found, set) {
 		return fmt.Errorf("%w: pod %s is there, and the cache does not show it", ownership.ErrStale, pod.Name)
