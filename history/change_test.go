@@ -277,7 +277,11 @@ func TestDuplicateOfWhatIsGone(t *testing.T) {
 			again.UID, again.ResourceVersion = "again", ""
 			return errors.Join(s.Raw.Delete(context.Background(), o), s.Raw.Create(context.Background(), again))
 		},
-		"going": func(s *server, o *appsv1.ControllerRevision) error {
+		"without its labels": func(s *server, o *appsv1.ControllerRevision) error {
+			o.Labels = nil
+			return s.Raw.Update(context.Background(), o)
+		},
+		"terminating": func(s *server, o *appsv1.ControllerRevision) error {
 			o.Finalizers = []string{"example.com/wait"}
 			return errors.Join(s.Raw.Update(context.Background(), o), s.Raw.Delete(context.Background(), o))
 		},

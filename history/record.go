@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -138,14 +139,9 @@ func (l *Log) fence(ctx context.Context, parent client.Object, v *Verdict, colli
 	if err := l.confirm(ctx, parent); err != nil {
 		return "", err
 	}
-	selector, err := l.Selector(parent)
+	stored, err := l.stored(ctx, parent)
 	if err != nil {
 		return "", err
-	}
-	var list appsv1.ControllerRevisionList
-	err = l.opts.Live.List(ctx, &list, client.InNamespace(parent.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
-	if err != nil {
-		return "", fmt.Errorf("list the revisions of %s %s/%s past the cache: %w", l.Parent.Kind, parent.GetNamespace(), parent.GetName(), err)
 	}
 	var wanted string
 	if v.Update != nil {
@@ -153,9 +149,8 @@ func (l *Log) fence(ctx context.Context, parent client.Object, v *Verdict, colli
 	} else {
 		wanted, _ = l.Named(parent, v.Snapshot.Data(), collisionCount)
 	}
-	for i := range list.Items {
-		o := &list.Items[i]
-		if !metav1.IsControlledBy(o, parent) || o.Revision < v.Number {
+	for _, o := range stored {
+		if o.Revision < v.Number {
 			continue
 		}
 		if r := l.revision(o); o.Name != wanted || r.Deleting || r.Err != nil || revision.Compare(v.Snapshot, r.Snapshot) == revision.RuleNone {
@@ -167,16 +162,55 @@ func (l *Log) fence(ctx context.Context, parent client.Object, v *Verdict, colli
 	return hidden, nil
 }
 
-// stays checks past the cache that a revision is still there whose duplicate is about to go: with both, what the children
-// came from would be lost.
+// Complete checks, past every cache, that entries are all revisions of parent, and costs a request. The error wraps [ErrStale] if
+// there is one more: drop the pass.
+func (l *Log) Complete(ctx context.Context, parent client.Object, entries []revision.Revision) error {
+	stored, err := l.stored(ctx, parent)
+	if err != nil {
+		return err
+	}
+	for _, o := range stored {
+		if !slices.ContainsFunc(entries, func(r revision.Revision) bool { return r.UID == o.UID }) {
+			l.opts.Wrote(parent.GetUID(), o) // until the cache shows it there is no point in asking again
+			return fmt.Errorf("%w: it does not show revision %s", ErrStale, o.Name)
+		}
+	}
+	return nil
+}
+
+// stored lists the revisions that parent owns past every cache.
+func (l *Log) stored(ctx context.Context, parent client.Object) ([]*appsv1.ControllerRevision, error) {
+	selector, err := l.Selector(parent)
+	if err != nil {
+		return nil, err
+	}
+	var list appsv1.ControllerRevisionList
+	err = l.opts.Live.List(ctx, &list, client.InNamespace(parent.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("list the revisions of %s %s/%s past the cache: %w", l.Parent.Kind, parent.GetNamespace(), parent.GetName(), err)
+	}
+	var out []*appsv1.ControllerRevision
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], parent) {
+			out = append(out, &list.Items[i])
+		}
+	}
+	return out, nil
+}
+
+// stays checks past the cache that a revision is still what was read whose duplicate is about to go: with both, what the
+// children came from would be lost. One whose labels somebody takes away is soon let go of.
 func (l *Log) stays(ctx context.Context, parent client.Object, r revision.Revision) error {
 	var o appsv1.ControllerRevision
 	err := l.opts.Live.Get(ctx, types.NamespacedName{Namespace: parent.GetNamespace(), Name: r.Name}, &o)
 	switch {
-	case apierrors.IsNotFound(err), err == nil && (o.UID != r.UID || o.DeletionTimestamp != nil || !metav1.IsControlledBy(&o, parent)):
-		return fmt.Errorf("%w: revision %s is not ours any more, and the cache does not show it", ErrStale, r.Name)
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%w: revision %s is gone, and the cache does not show it", ErrStale, r.Name)
 	case err != nil:
 		return fmt.Errorf("read revision %s past the cache: %w", r.Name, err)
+	case o.UID != r.UID || o.ResourceVersion != r.ResourceVersion:
+		l.opts.Wrote(parent.GetUID(), &o) // until the cache shows it there is no point in asking again
+		return fmt.Errorf("%w: revision %s has changed, and the cache does not show it", ErrStale, r.Name)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -209,6 +210,21 @@ func (r *Recorded) Truncate(
 		return err
 	}
 	return l.Truncate(ctx, p.Parent, r.Entries, r.keep, live, keep)
+}
+
+// Complete checks, past the cache, that the log shows the revisions that children come from, if one of live is not among them: a
+// process that just started may have been shown an old log, and would take children for outdated that are not. A pass asks
+// before it deletes any. The error wraps [ownership.ErrStale] if a revision is not shown; it is an API error if nobody could be
+// asked (retry). It costs no request where the log shows all of them.
+func (r *Recorded) Complete(ctx context.Context, p *Pass, l *history.Log, live revision.Live) error {
+	known := r.Entries
+	if r.Update != nil {
+		known = append(slices.Clip(known), *r.Update)
+	}
+	if !live.Beside(known) {
+		return nil
+	}
+	return l.Complete(ctx, p.Parent, known)
 }
 
 // Newest returns the newest readable revision that children come from, or else the newest one, nil if there is none: what lost

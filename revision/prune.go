@@ -1,5 +1,7 @@
 package revision
 
+import "slices"
+
 // This file says which revisions may be forgotten (proposal, "History Maintenance"; design, H3 and H9).
 
 // Live is the set of revisions that something still depends on. The zero value means "not known", and nothing is pruned
@@ -29,6 +31,16 @@ func (l Live) Known() bool { return l.known }
 func (l Live) Has(r Revision) bool {
 	for _, ref := range []string{r.Name, r.Hash, LabelValue(r.Name)} {
 		if _, ok := l.refs[ref]; ok && ref != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Beside returns whether something depends on a revision that is none of revisions: it is gone, or was read too early.
+func (l Live) Beside(revisions []Revision) bool {
+	for ref := range l.refs {
+		if !slices.ContainsFunc(revisions, NewLive(ref).Has) {
 			return true
 		}
 	}

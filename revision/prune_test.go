@@ -193,3 +193,22 @@ func TestPrune(t *testing.T) {
 		}
 	}
 }
+
+func TestLiveBeside(t *testing.T) {
+	log := []revision.Revision{{Name: "web-1", Hash: "1"}, {Name: "web-2", Hash: "two"}}
+	for _, c := range []struct {
+		refs []string
+		want bool
+	}{
+		{nil, false},
+		{[]string{"1", "web-2", ""}, false},
+		{[]string{"1", "3"}, true},
+	} {
+		if got := revision.NewLive(c.refs...).Beside(log); got != c.want {
+			t.Errorf("%q: %v", c.refs, got)
+		}
+	}
+	if (revision.Live{}).Beside(nil) {
+		t.Error("what is not known depends on nothing")
+	}
+}

@@ -1,6 +1,7 @@
 package composite
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -129,6 +131,32 @@ func TestADuplicateGoes(t *testing.T) {
 	gone := l.surplus(claims, 10)
 	if len(gone) != 1 || gone[0].revision.UID != original.UID || l.original(gone[0]) != l.entry("copy") {
 		t.Errorf("%v go, want the older one, as what the copy repeats", gone)
+	}
+}
+
+// TestADuplicateStaysWithoutItsOriginal: a copy goes only while what it is a copy of is there, is ours, and will stay so. Of a
+// revision whose labels somebody has taken away its parent lets go.
+func TestADuplicateStaysWithoutItsOriginal(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(o *v1alpha1.ControllerRevision)
+		stale  bool
+	}{
+		"another number": {func(o *v1alpha1.ControllerRevision) { o.Revision = 7 }, false},
+		"released":       {func(o *v1alpha1.ControllerRevision) { o.OwnerReferences = nil }, true},
+		"no labels":      {func(o *v1alpha1.ControllerRevision) { o.Labels = nil }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPasses(t, catSpec)
+			p.settle()
+			read := p.revisionOf("a")
+			changed := read.DeepCopy()
+			c.change(changed)
+			must(t, p.Raw.Update(t.Context(), changed))
+			err := p.r.kept(t.Context(), p.tom(), &entry{object: read, revision: p.r.format.Read(read)})
+			if errors.Is(err, ownership.ErrStale) != c.stale || err != nil && !c.stale {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -153,8 +154,11 @@ func (r *reconciler) kept(ctx context.Context, parent client.Object, original *e
 	switch {
 	case errors.Is(err, ownership.ErrGone):
 		return fmt.Errorf("%w: %w", ownership.ErrStale, err)
-	case err == nil && !metav1.IsControlledBy(fresh, parent):
-		return fmt.Errorf("%w: revision %s is not ours any more", ownership.ErrStale, original.revision.Name)
+	case err != nil:
+		return err
+	case !metav1.IsControlledBy(fresh, parent), !maps.Equal(fresh.GetLabels(), original.object.GetLabels()):
+		r.Ledger.Wrote(parent.GetUID(), revisionResource, fresh) // until the cache shows it there is no point in asking again
+		return fmt.Errorf("%w: revision %s is not ours any more, or is about to be let go", ownership.ErrStale, original.revision.Name)
 	}
-	return err
+	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/cairn-dev/cairn/controllers/composite/apply"
-	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file makes the status of a parent that several controllers share. Each of them says in a condition of its own how far
@@ -157,7 +157,7 @@ func (s sharer) vote(parent *unstructured.Unstructured) map[string]any {
 func othersVoted(name string, e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*unstructured.Unstructured)
 	after, isObject := e.ObjectNew.(*unstructured.Unstructured)
-	if !ok || !isObject || !host.StatusOnly(e) || !slices.Equal(before.GetFinalizers(), after.GetFinalizers()) {
+	if !ok || !isObject || !pass.StatusOnly(e) || !slices.Equal(before.GetFinalizers(), after.GetFinalizers()) {
 		return false
 	}
 	was, _ := before.Object["status"].(map[string]any)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -249,5 +250,35 @@ func TestInvalidStrategy(t *testing.T) {
 	w := newWorld(t, three(rolling("many", 0))...)
 	if result, err := w.reconcile(); err == nil || result != (reconcile.Result{}) || len(w.WritesTo("Pod")) != 0 || len(w.events.Events("InvalidStrategy")) != 1 {
 		t.Errorf("%+v, %v, events %q", result, err, w.events.Events())
+	}
+}
+
+// unrecorded is a cache that does not show one revision.
+type unrecorded struct {
+	client.Reader
+
+	name string
+}
+
+func (u unrecorded) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := u.Reader.List(ctx, list, opts...)
+	if revisions, ok := list.(*appsv1.ControllerRevisionList); ok {
+		revisions.Items = slices.DeleteFunc(revisions.Items, func(o appsv1.ControllerRevision) bool { return o.Name == u.name })
+	}
+	return err
+}
+
+// TestAnOldLogAfterAStart: two revisions hold what the spec asks for, and a process that just started is shown the one that pods
+// do not come from. They are not replaced for that.
+func TestAnOldLogAfterAStart(t *testing.T) {
+	s := newServer(t, agent(), node("n1"), stored(t, "agent:1", "one", 1), stored(t, "agent:1", "two", 2), pod("n1", "two"))
+	w := worldOf(s, unrecorded{s, "agent-two"}, nil)
+	w.mustReconcile()
+	if deleted := w.Calls("delete"); len(deleted) > 0 {
+		t.Errorf("deleted %v", deleted)
+	}
+	worldOf(s, nil, nil).mustReconcile() // it sees both, and has the pods of the older one say so
+	if pods := w.pods(); len(pods) != 1 || pods[0].UID != "uid-of-n1-two" {
+		t.Errorf("pods %v", names(pods))
 	}
 }

@@ -30,6 +30,8 @@ type Reconciler struct {
 	pods   *pass.Children[*corev1.Pod]
 	// generations are those of the parents that passes have looked at last, by UID, once the API server has confirmed one.
 	generations sync.Map
+	// unanswered are the names of pods that were asked for without an answer.
+	unanswered unanswered
 	// unserved is set once the API server has dropped status.terminatingReplicas.
 	unserved atomic.Bool
 }

@@ -24,7 +24,7 @@ import (
 var podsResource = schema.GroupResource{Resource: "pods"}
 
 func firstNames(n int) []string {
-	return names("web", "web-uid", n, func(string) bool { return false })
+	return names("web", "web-uid", n, nil, func(string) bool { return false })
 }
 
 // TestEditedMeanwhile: pods take their time, fewer are asked for, and no more are made than were on their way. That is no
@@ -157,6 +157,39 @@ func TestLostResponses(t *testing.T) {
 			t.Errorf("%d pods", len(w.pods()))
 		}
 	})
+}
+
+// TestLateRequest: a create without an answer may arrive late. What is asked for again has its name, although the name before it
+// has become free meanwhile; once the pod was there, nothing is remembered of that.
+func TestLateRequest(t *testing.T) {
+	first := firstNames(2)
+	w := newWorld(t, replicaSets, web(1), pod(first[0], going))
+	w.Before = fakeserver.Refuse("create", "Pod", apierrors.NewGenericServerResponse(http.StatusBadGateway, "", podsResource, "", "lost", 0, true))
+	if _, err := w.reconcile(); err == nil {
+		t.Fatal("no error")
+	}
+	w.Before = nil
+	for i, want := range []string{first[1], first[0]} {
+		var p corev1.Pod
+		if err := w.Raw.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: first[i]}, &p); err != nil {
+			t.Fatal(err)
+		}
+		p.Finalizers = nil
+		if err := errors.Join(w.Raw.Update(t.Context(), &p), client.IgnoreNotFound(w.Raw.Delete(t.Context(), &p))); err != nil {
+			t.Fatal(err)
+		}
+		w.Forget()
+		w.mustReconcile()
+		w.mustReconcile()
+		if got := w.WritesTo("Pod"); len(got) != 1 || got[0] != "create "+want {
+			t.Errorf("writes %v, want the create of %s", got, want)
+		}
+	}
+	w.r.unanswered.add("web-uid", "a")
+	w.r.unanswered.forget("web-uid")
+	if len(w.r.unanswered.all) != 0 {
+		t.Errorf("left over: %v", w.r.unanswered.all)
+	}
 }
 
 // TestAnotherManagersPods: what another manager made meanwhile is what we wanted, and no second pod is made.

@@ -48,6 +48,13 @@ func (r *Reconciler) facts(ctx context.Context, o *observed) (facts, error) {
 	f.taken = func(name string) bool {
 		return r.Client.Get(ctx, types.NamespacedName{Namespace: o.set.Namespace, Name: name}, &corev1.Pod{}) == nil
 	}
+	for _, name := range r.unanswered.of(o.set.UID) {
+		if f.taken(name) {
+			r.unanswered.drop(o.set.UID, name) // that is the answer
+		} else {
+			f.asked = append(f.asked, name)
+		}
+	}
 	alive := 0
 	for _, pod := range o.pods {
 		if active(pod) {

@@ -20,10 +20,16 @@ const (
 
 // names returns the first n names of a parent's sequence that are free. The sequence follows from the UID: a parent that
 // is made again under the same name has another one. It never repeats itself for ever, so that the search ends: pods have
-// finitely many names, and there are more.
-func names(parent string, uid types.UID, n int, taken func(name string) bool) []string {
+// finitely many names, and there are more. Those that were asked for without an answer come first: see [unanswered].
+func names(parent string, uid types.UID, n int, asked []string, taken func(name string) bool) []string {
 	var out []string
 	chosen := map[string]bool{}
+	for _, name := range asked {
+		if len(out) < n && !taken(name) {
+			chosen[name] = true
+			out = append(out, name)
+		}
+	}
 	for i := uint64(0); len(out) < n; i++ {
 		name := prefix(parent) + suffix(uid, i)
 		if chosen[name] || taken(name) {

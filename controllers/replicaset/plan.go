@@ -7,6 +7,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
 // This file decides what one pass does. It is pure.
@@ -21,6 +23,8 @@ type facts struct {
 	pods []*corev1.Pod
 	// taken says whether a pod of that name is in the namespace, whoever owns it.
 	taken func(name string) bool
+	// asked are the names of pods that were asked for without an answer.
+	asked []string
 	// neighbours says how many active pods of this parent, and of those with the same controller, a node has.
 	neighbours map[string]int
 	now        time.Time
@@ -66,7 +70,7 @@ func makePlan(f facts) *plan {
 	p.count(f, alive)
 	want, have := replicas(f.set), len(alive)
 	p.missing, p.surplus = max(want-have, 0), max(have-want, 0)
-	for _, name := range names(f.set.Name, f.set.UID, min(p.missing, burst), f.taken) {
+	for _, name := range names(f.set.Name, f.set.UID, min(p.missing, burst), f.asked, f.taken) {
 		p.creates = append(p.creates, creation{name, fmt.Sprintf("%d of %d pods are there", have, want)})
 	}
 	if p.surplus > 0 {
@@ -105,10 +109,10 @@ func (p *plan) count(f facts, alive []*corev1.Pod) {
 		if template.Matches(labels.Set(pod.Labels)) {
 			p.counts.fullyLabeled++
 		}
-		if isReady(pod) {
+		if readiness.Ready(pod) {
 			p.counts.ready++
 		}
-		available, left := availability(pod, minReady, f.now)
+		available, left := readiness.Available(pod, minReady, f.now)
 		if available {
 			p.counts.available++
 		}

@@ -69,7 +69,10 @@ func newReconciler(
 	})
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
 	r.pods.Adoptable = adoptable
-	r.OnForget(func(uid types.UID) { r.generations.Delete(uid) })
+	r.OnForget(func(uid types.UID) {
+		r.generations.Delete(uid)
+		r.unanswered.forget(uid)
+	})
 	return r
 }
 

@@ -133,8 +133,12 @@ func refusesContent(err error) bool {
 // taken says who has the name of a pod. No other name will do, so there is nothing but to wait until it is free.
 func (r *Reconciler) taken(ctx context.Context, set *appsv1.StatefulSet, pod *corev1.Pod) error {
 	found := &corev1.Pod{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(pod), found); err != nil {
-		return client.IgnoreNotFound(err)
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(pod), found)
+	if apierrors.IsNotFound(err) { // the end of somebody else's pod wakes nobody
+		return fmt.Errorf("%w: pod %s existed and is gone again", ownership.ErrStale, pod.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("read pod %s past the cache: %w", pod.Name, err)
 	}
 	if metav1.IsControlledBy(found, set) {
 		return fmt.Errorf("%w: pod %s is there, and the cache does not show it", ownership.ErrStale, pod.Name)
@@ -173,15 +177,7 @@ func (r *Reconciler) delete(ctx context.Context, p *pass.Pass, d deletion) error
 	if err := pass.Each(d.owners, func(c ownerChange) error { return r.setOwners(ctx, p, c) }); err != nil {
 		return err
 	}
-	deleted, err := r.pods.Delete(ctx, p.Parent, d.pod)
-	if err != nil {
-		p.Warn(d.pod, "FailedDelete", "Delete", "Error deleting pod %s: %v", d.pod.Name, err)
-		return fmt.Errorf("delete pod %s: %w", d.pod.Name, err)
-	}
-	if deleted {
-		p.Normal(d.pod, "SuccessfulDelete", "Delete", "Deleted pod: %s (%s)", d.pod.Name, d.reason)
-	}
-	return nil
+	return r.pods.Remove(ctx, p, d.pod, d.reason)
 }
 
 // setOwners replaces the owner references of exactly the claim that was read.

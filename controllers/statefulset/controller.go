@@ -73,6 +73,11 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 			return err
 		}
 	}
+	if len(rep.plan.deletes) > 0 {
+		if err := recorded.Complete(ctx, p, r.log, o.live()); err != nil {
+			return err
+		}
+	}
 	rep.failed = r.act(ctx, p, set, rep.plan)
 	p.Uncertain(rep.failed)
 	if pass.Superseded(rep.failed) {

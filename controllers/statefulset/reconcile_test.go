@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 func TestFirstPass(t *testing.T) {
@@ -330,6 +331,25 @@ func TestTakenNames(t *testing.T) {
 	w.mustReconcile()
 	if got := w.WritesTo("Pod"); len(got) != 1 || got[0] != "create web-0" {
 		t.Errorf("wrote %v", got)
+	}
+}
+
+// TestTakenAndFreeAgain: who had the name is gone when we look who it is. His end wakes nobody, so that the pass is made again.
+func TestTakenAndFreeAgain(t *testing.T) {
+	stranger := pod(0, "a", func(p *corev1.Pod) { p.Labels = nil })
+	stranger.OwnerReferences = nil
+	w := worldOf(t, fakeserver.New(t, web(), stranger), fakeserver.New(t, web()), nil)
+	looks := 0
+	w.Before = func(c fakeserver.Call) error {
+		if c.Verb == "get" && c.Kind == "Pod" {
+			if looks++; looks == 2 { // the first look is whether it is ours
+				return w.Raw.Delete(t.Context(), stranger)
+			}
+		}
+		return nil
+	}
+	if result := w.mustReconcile(); looks != 2 || result.RequeueAfter != pass.StaleRetry {
+		t.Errorf("it looked %d times, and again in %v", looks, result.RequeueAfter)
 	}
 }
 

@@ -228,9 +228,14 @@ func (k Kind) namedOf(s *State, child client.Object, some func(revision client.O
 
 // user returns a child of the parent that came from the revision, nil if there is none: the revision is live.
 func (k Kind) user(s *State, revision client.Object) client.Object {
+	return k.userOf(s, revision, func(client.Object) bool { return true })
+}
+
+// userOf is user of some of the children.
+func (k Kind) userOf(s *State, revision client.Object, some func(child client.Object) bool) client.Object {
 	for _, child := range s.Owned(k.Children, ownerUID(revision)) {
 		switch {
-		case !k.Names(child, revision):
+		case !k.Names(child, revision) || !some(child):
 		case k.Asked == nil, k.named(s, child) == revision && k.wants(s.ByUID(ownerUID(revision)), nil, child) != nil:
 			return child
 		}

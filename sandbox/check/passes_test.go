@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
@@ -47,6 +48,26 @@ func lost(w *world) {
 	w.in(seeing("0", w.rv), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
 	w.in(seeing("1", w.rv), func() { w.report(3, 3) })
 	w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+}
+
+// unlisted is a pass that lists the pods of the parent, by its labels or all, and then deletes a revision. The pod that comes from
+// it has just lost its labels, and the cache shows none.
+func unlisted(w *world, byLabels bool) {
+	w.put(revision("web", "web-uid", 2, "h2", "app:2"))
+	view := w.rv
+	w.as("user", func() {
+		p := pod("web", "web-uid", "n1", "h2", "app:2")
+		delete(p.Labels, "app")
+		w.put(p)
+	})
+	w.in(seeing("1", view), func() {
+		list := &check.Entry{User: w.actor, Verb: "list", Resource: "pods", Namespace: namespace, Code: 200, RV: w.rv, Pass: w.pass}
+		if byLabels {
+			list.Labels = labels.SelectorFromSet(labels.Set{"app": "web"})
+		}
+		w.log = append(w.log, list)
+		w.remove(&appsv1.ControllerRevision{}, "web-h2")
+	})
 }
 
 func TestWhatTheAuthorMayHaveSeen(t *testing.T) {
@@ -246,6 +267,21 @@ func TestWhatTheAuthorMayHaveSeen(t *testing.T) {
 			lost(w)
 			w.in(seeing("2", w.rv), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
 		}},
+		{"", "a pod has the name of one that was an orphan when it was seen", func(w *world) {
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+			w.in(seeing("0", w.rv), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
+			w.as("user", func() { w.pod("web-n1-h1", func(p *corev1.Pod) { p.OwnerReferences = nil }) })
+			w.in(seeing("1", w.rv), func() { w.report(3, 3) })
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+			w.in(seeing("2", w.rv), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
+		}},
+		{"", "a pod has the name of one that was let go", func(w *world) {
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+			w.in(seeing("0", w.rv), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
+			w.in(seeing("1", w.rv), func() { w.pod("web-n1-h1", func(p *corev1.Pod) { p.OwnerReferences = nil }) })
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+			w.in(seeing("2", w.rv), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })
+		}},
 		{"", "a pod has the name of one that another process has seen", func(w *world) {
 			lost(w)
 			p := seeing("2", w.rv)
@@ -330,6 +366,8 @@ func TestWhatTheAuthorMayHaveSeen(t *testing.T) {
 			w.as("user", func() { w.put(pod("web", "web-uid", "n1", "h2", "app:2")) })
 			w.in(seeing("1", w.rv), func() { w.remove(&appsv1.ControllerRevision{}, "web-h2") })
 		}},
+		{"", "a revision got a pod that a list by labels did not show", func(w *world) { unlisted(w, true) }},
+		{"H3", "a revision got a pod that a list of all showed", func(w *world) { unlisted(w, false) }},
 		{"", "a revision went after the view", func(w *world) {
 			second(w)
 			w.mark("web-n1-h1")

@@ -72,6 +72,16 @@ func (r *record) at(uid types.UID, rv uint64) client.Object {
 	return nil
 }
 
+// last returns the last version of an object before a write, nil if there was none.
+func (r *record) last(uid types.UID, before uint64) client.Object {
+	for _, m := range slices.Backward(r.moments[r.keys[uid]]) {
+		if m.rv < before && m.object != nil && m.object.GetUID() == uid {
+			return m.object
+		}
+	}
+	return nil
+}
+
 // uidAt returns the UID of what had a name right after a write, "" if nothing had.
 func (r *record) uidAt(k Key, rv uint64) types.UID {
 	all := r.moments[k]

@@ -169,6 +169,10 @@ func TestReplicaSetOfTwoManagers(t *testing.T) {
 			w.pod("rs-o", func(p *corev1.Pod) { p.OwnerReferences = replica("o").OwnerReferences })
 		})
 	}
+	edited := func(p *check.Pass, rv uint64) *check.Pass { // its cache of parents is newer
+		p.Views[resourceOf(&appsv1.ReplicaSet{})] = rv
+		return p
+	}
 	end := func(w replicated, name string) {
 		w.as("user", func() { w.mark(name) })
 		w.as("kubelet", func() { w.remove(&corev1.Pod{}, name) })
@@ -193,6 +197,19 @@ func TestReplicaSetOfTwoManagers(t *testing.T) {
 			view := w.rv
 			w.in(seen("b", view), func() { w.put(replica("e")) })
 			w.in(seen("a", view), func() { w.put(replica("d")) })
+		}},
+		{"", "the other one made one more when more were asked for", func(w replicated) {
+			w.scale(5)
+			view := w.rv
+			w.in(seen("b", view), func() { w.put(replica("e")) })
+			w.scale(4)
+			w.in(edited(seen("a", view), w.rv), func() { w.put(replica("d")) })
+		}},
+		{"P2", "the other one made one more when more were asked for, before the view", func(w replicated) {
+			w.scale(5)
+			w.in(seen("b", w.rv), func() { w.put(replica("e")) })
+			w.scale(4)
+			w.in(edited(seen("a", w.rv), w.rv), func() { w.put(replica("d")) })
 		}},
 		{"", "a name became free, and was given again", func(w replicated) {
 			w.as("user", func() { w.mark("rs-a") })

@@ -145,7 +145,7 @@ func (s *step) liveRevision() {
 	}
 	user := ""
 	unused := s.ever(parent, func(world *State) bool {
-		child := s.k.user(world, s.e.Old)
+		child := s.k.userOf(world, s.e.Old, s.listable)
 		if child == nil || s.copied(child) {
 			return true
 		}
@@ -166,6 +166,23 @@ func (s *step) liveRevision() {
 		}
 	}
 	s.violationf("H3", "it is deleted while it holds what %s asks for", parent.GetName())
+}
+
+// listable reports whether the author of the write can know a child that its pass has listed the children without. One that does
+// not have the labels that its parent selects is shown by no list of those: if no cache shows it either, its author knows
+// nothing of it, and lets go of it as soon as it does.
+func (s *step) listable(child client.Object) bool {
+	p := s.pass()
+	if p == nil || p.Views == nil || len(s.record.lists(s.e.By, s.k.Children, child.GetNamespace())) == 0 {
+		return true
+	}
+	for e := range s.record.before(child.GetUID(), s.e.RV) {
+		if s.own(e) {
+			return true
+		}
+	}
+	cached := s.record.at(child.GetUID(), p.Views[s.k.Children])
+	return cached != nil && ownerUID(cached) == ownerUID(child) || s.record.shownBy(s.e.By, child, s.k.Children) > 0
 }
 
 // statusNames reports whether every status that the author may have read names the revision that was deleted.

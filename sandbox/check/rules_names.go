@@ -8,7 +8,8 @@ import (
 // This file holds the rule about the names of children, P7: who waits until a child is not found must not wait for ever.
 
 // newName is P7: a child never has the name of the one that it replaces, if its author has seen that one. What another
-// process has seen it need not know; nor what came and went between two of its passes.
+// process has seen it need not know; nor what came and went between two of its passes. One that its parent had let go of by
+// then, or lost, is replaced by nothing.
 func (s *step) newName() {
 	if s.k.Place == nil || !s.of(s.k.Children) || s.e.Type != Added || s.pass() == nil || !s.byManager() ||
 		s.parent(s.after, s.e.New) == nil { // in a world of several kinds, it is another one's
@@ -16,7 +17,7 @@ func (s *step) newName() {
 	}
 	place, parent := s.k.Place(s.e.New), ownerUID(s.e.New)
 	last := s.record.lastAt(parent, s.e, func(child client.Object) bool { return s.k.Place(child) == place })
-	if last == nil || last.Key != s.e.Key {
+	if last == nil || last.Key != s.e.Key || ownerUID(s.record.last(last.New.GetUID(), s.e.RV)) != parent {
 		return
 	}
 	if s.hasSeen(parent, *last) {
@@ -35,7 +36,7 @@ func (r *record) lastAt(parent types.UID, before Event, holds func(child client.
 }
 
 // hasSeen reports whether the author of the write has seen a child that is gone by now: its process deleted it, or wrote for
-// its parent in an earlier pass whose caches showed it.
+// its parent in an earlier pass whose caches showed it as that parent's: an orphan is nobody's to be replaced.
 func (s *step) hasSeen(parent types.UID, born Event) bool {
 	end := s.record.end(born.New.GetUID())
 	for e := range s.record.before(parent, s.e.RV) {
@@ -46,7 +47,8 @@ func (s *step) hasSeen(parent types.UID, born Event) bool {
 		case e.Object().GetUID() == born.New.GetUID() && startsToGo(e):
 			return true
 		case e.By.Pass.Views != nil:
-			if view := e.By.Pass.Views[s.k.Children]; view >= born.RV && (end == 0 || view < end) {
+			view := e.By.Pass.Views[s.k.Children]
+			if shown := s.record.at(born.New.GetUID(), view); shown != nil && ownerUID(shown) == parent && (end == 0 || view < end) {
 				return true
 			}
 		}

@@ -13,10 +13,11 @@ import (
 // unforeseen is how many children beyond its number a parent may have right after one was made, because its author could
 // not know of others. Two managers that know nothing of each other ask for the same names, so that what one of them made
 // under a name that is new does not excuse the other one. It is excused by what it has not seen and what came without
-// such a name: an orphan that somebody else adopted, a child whose name became free and was given again; and, if its own
-// child has such a name, by whatever it has not seen. No controller could do better: nothing ties the adoption of an
+// such a name: an orphan that somebody else adopted, a child whose name became free and was given again; by what was made
+// when more than most were asked for, as it does not ask for all those names; and, if its own child has such a name, by
+// whatever it has not seen. No controller could do better: nothing ties the adoption of an
 // orphan to a name, and a name has to become free some day. A manager that is alone sees all that it did.
-func (s *step) unforeseen(parent client.Object) int {
+func (s *step) unforeseen(parent client.Object, most int) int {
 	from := s.since(s.k.Children, parent.GetUID())
 	again := s.again(s.e.Key)
 	out := 0
@@ -25,7 +26,8 @@ func (s *step) unforeseen(parent client.Object) int {
 		if came == nil || came.RV <= from || came.RV == s.e.RV || s.own(*came) {
 			continue
 		}
-		if again || came.Type != Added || s.again(came.Key) {
+		then := s.record.at(parent.GetUID(), came.RV)
+		if again || came.Type != Added || s.again(came.Key) || then != nil && s.k.Most(then) > most {
 			out++
 		}
 	}

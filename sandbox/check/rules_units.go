@@ -73,7 +73,7 @@ func (s *step) most() {
 		most, units := s.k.Most(version), s.k.Units(s.after, version)
 		u, placed := unitOf(units, s.e.New)
 		switch {
-		case len(units) == 0 && (alive <= most || alive-s.unforeseen(parent) <= most), placed && u.Wanted:
+		case len(units) == 0 && (alive <= most || alive-s.unforeseen(parent, most) <= most), placed && u.Wanted:
 			return
 		case len(units) == 0:
 			sentence = fmt.Sprintf("it is one of %d, and %s asks for %d", alive, parent.GetName(), most)

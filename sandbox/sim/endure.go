@@ -167,7 +167,8 @@ func (w *world) disturbances(from int) int {
 
 // prompt sees that what needs none of the failing writes has come to its end.
 func (w *world) prompt() {
-	if t := w.trouble; t.hook != nil || t.slow != nil || t.skew != nil || t.denial != nil && t.denial.stopsStatus(w) {
+	t := w.trouble
+	if t.hook != nil || t.slow != nil || t.skew != nil || t.denial != nil && (t.denial.stopsStatus(w) || t.denial.stopsClaims(w)) {
 		return
 	}
 	w.stats.count("looked whether all is prompt")
@@ -182,6 +183,15 @@ func (d *denial) stopsStatus(w *world) bool {
 		}
 	}
 	return false
+}
+
+// stopsClaims reports whether somebody may want an orphan and cannot have it. A pass ends there, as with the built-in
+// controllers: what is made beside a child that nobody could adopt may be one too many.
+func (d *denial) stopsClaims(w *world) bool {
+	return slices.ContainsFunc(w.all(d.resource), func(o client.Object) bool {
+		adopts := model.Request{Verb: model.VerbPatch, Resource: d.resource, Namespace: o.GetNamespace(), Name: o.GetName()}
+		return ownerOf(o) == "" && o.GetDeletionTimestamp() == nil && d.hits(w, adopts)
+	})
 }
 
 // failing says what the trouble does not let happen.

@@ -16,9 +16,9 @@ import (
 )
 
 // This file replays the seeds that once found something. Each is a file of testdata/seeds: comments that say why it is
-// kept, its world, unless that is the first one, its seed, what its trace shows, in that order, and the hash of the trace. After a change that alters what controllers
-// do, -sim.update writes the hashes anew; a seed that then no longer shows what it is kept for has to be replaced by one
-// that does.
+// kept, its world, unless that is the first one, its trouble, if it has one, its seed, what its trace shows, in that order, and
+// the hash of the trace. After a change that alters what controllers do, -sim.update writes the hashes anew; a seed that then no
+// longer shows what it is kept for has to be replaced by one that does.
 
 var (
 	oneSeed   = flag.Int64("sim.seed", -1, "run this seed only, and print its trace")
@@ -29,11 +29,12 @@ var (
 
 // kept is one file.
 type kept struct {
-	why   []string
-	world string
-	seed  uint64
-	shows []string
-	hash  string
+	why     []string
+	world   string
+	trouble string
+	seed    uint64
+	shows   []string
+	hash    string
 }
 
 func TestKeptSeeds(t *testing.T) {
@@ -44,7 +45,7 @@ func TestKeptSeeds(t *testing.T) {
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
 			k := readKept(t, name)
-			r := Run(t, k.seed, Options{Kinds: k.kinds(t), Trace: true})
+			r := Run(t, k.seed, Options{Kinds: k.kinds(t), Trouble: k.trouble, Trace: true})
 			if len(r.Violations) > 0 {
 				t.Error(r)
 			}
@@ -99,6 +100,9 @@ func (k kept) String() string {
 	if k.world != "" {
 		world = "world " + k.world + "\n"
 	}
+	if k.trouble != "" {
+		world += "trouble " + k.trouble + "\n"
+	}
 	return fmt.Sprintf("%s\n%sseed %d\n%strace %s\n", strings.Join(k.why, "\n"), world, k.seed, shows.String(), k.hash)
 }
 
@@ -118,6 +122,8 @@ func readKept(t *testing.T, name string) kept {
 			k.why = append(k.why, lines.Text())
 		case "world":
 			k.world = rest
+		case "trouble":
+			k.trouble = rest
 		case "seed":
 			if k.seed, err = strconv.ParseUint(rest, 10, 64); err != nil {
 				t.Fatalf("%s: %v", name, err)
