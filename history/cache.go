@@ -1,10 +1,11 @@
 package history
 
 import (
-	"container/list"
-	"sync"
-
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cairn-dev/cairn/internal/bounded"
+	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file keeps what was decoded, so that a pass that finds nothing new decodes nothing. It is bounded in bytes, because a
@@ -16,110 +17,56 @@ const DefaultCacheBytes = 64 << 20
 // shared is the cache of logs that are given none.
 var shared = NewCache(DefaultCacheBytes)
 
-// mostForgotten is how many parents that are gone are remembered as such: a pass over one of them may still be under way.
-const mostForgotten = 1024
+// SharedCache returns the cache that all logs of a process share that are given none.
+func SharedCache() *Cache { return shared }
 
 // Cache holds what was decoded for parents, up to a number of bytes; what was not asked for the longest goes first. Logs of
 // several kinds may share one. It is safe for concurrent use.
-type Cache struct {
-	mu         sync.Mutex
-	most, size int
-	entries    map[any]*list.Element
-	recent     *list.List // of *cached, the last one that was asked for in front
-	of         map[types.UID]map[any]struct{}
-	forgotten  map[types.UID]struct{}
-	order      []types.UID // of forgotten, a ring
-	next       int
-}
-
-type cached struct {
-	parent types.UID
-	key    any
-	value  any
-	size   int
-}
+type Cache struct{ kept *bounded.Map[any, any] }
 
 // NewCache returns a cache for so many bytes, as far as they can be estimated.
-func NewCache(bytes int) *Cache {
-	return &Cache{
-		most: bytes, entries: map[any]*list.Element{}, recent: list.New(), of: map[types.UID]map[any]struct{}{},
-		forgotten: map[types.UID]struct{}{},
-	}
-}
+func NewCache(bytes int) *Cache { return &Cache{bounded.New[any, any](bytes)} }
 
 // Get returns what is kept under a key. Keys are comparable values of types of their own, so that users of one cache do
 // not get in each other's way.
-func (c *Cache) Get(key any) (value any, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.entries[key]
-	if !ok {
-		return nil, false
-	}
-	c.recent.MoveToFront(e)
-	return entryOf(e).value, true
-}
+func (c *Cache) Get(key any) (value any, ok bool) { return c.kept.Get(key) }
 
-// Add keeps a value for a parent, unless the parent is gone. bytes is about what it takes.
+// Add keeps a value for a parent. bytes is about what it takes.
 func (c *Cache) Add(parent types.UID, key, value any, bytes int) {
 	const overhead = 512 // of an entry, in the maps and the list; measured
-	bytes += overhead
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e, ok := c.entries[key]; ok {
-		c.drop(e)
-	}
-	if _, gone := c.forgotten[parent]; gone || bytes > c.most {
-		return
-	}
-	c.entries[key] = c.recent.PushFront(&cached{parent, key, value, bytes})
-	if c.of[parent] == nil {
-		c.of[parent] = map[any]struct{}{}
-	}
-	c.of[parent][key] = struct{}{}
-	for c.size += bytes; c.size > c.most; {
-		c.drop(c.recent.Back())
-	}
+	c.kept.Put(parent, key, value, bytes+overhead)
 }
 
-// Forget drops all that is kept for a parent that is gone, and what a pass that is still under way would add.
-func (c *Cache) Forget(parent types.UID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for key := range c.of[parent] {
-		c.drop(c.entries[key])
-	}
-	if _, known := c.forgotten[parent]; known {
-		return
-	}
-	if len(c.order) < mostForgotten {
-		c.order = append(c.order, parent)
-	} else {
-		delete(c.forgotten, c.order[c.next])
-		c.order[c.next] = parent
-		c.next = (c.next + 1) % mostForgotten
-	}
-	c.forgotten[parent] = struct{}{}
-}
+// Forget drops all that is kept for a parent that is gone. What is added for it later is kept until room is needed, so call it
+// when no pass over the parent is under way.
+func (c *Cache) Forget(parent types.UID) { c.kept.Forget(parent) }
 
 // Size returns about how many bytes are kept.
-func (c *Cache) Size() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.size
-}
+func (c *Cache) Size() int { return c.kept.Size() }
 
-func (c *Cache) drop(e *list.Element) {
-	was := entryOf(e)
-	c.recent.Remove(e)
-	c.size -= was.size
-	delete(c.entries, was.key)
-	delete(c.of[was.parent], was.key)
-	if len(c.of[was.parent]) == 0 {
-		delete(c.of, was.parent)
+// Revision returns what read makes of a stored revision, once for each version of the object. It is kept for the controller of
+// the object. target is what revisions are decoded as; it tells those who share a cache from each other.
+func (c *Cache) Revision(target *revision.Target, o metav1.Object, read func() revision.Revision) revision.Revision {
+	type key struct {
+		target  *revision.Target
+		uid     types.UID
+		version string
 	}
+	at := key{target, o.GetUID(), o.GetResourceVersion()}
+	if r, ok := c.Get(at); ok {
+		return r.(revision.Revision) //nolint:forcetypeassert // put in below
+	}
+	r := read()
+	size, parent := unreadableSize, o.GetUID()
+	if r.Snapshot != nil {
+		size = r.Snapshot.Size()
+	}
+	if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
+		parent = ref.UID
+	}
+	c.Add(parent, at, r, size)
+	return r
 }
 
-func entryOf(e *list.Element) *cached {
-	return e.Value.(*cached) //nolint:forcetypeassert // nothing else is put into the list
-}
+// unreadableSize is about what the error of a revision takes that cannot be read.
+const unreadableSize = 512

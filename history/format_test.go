@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/internal/goldenfile"
 )
 
 // annotated is a DaemonSet whose template has another label than its selector asks for, and which carries annotations.
@@ -42,7 +43,7 @@ func TestFormatOfADaemonSetRevision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "daemonset-revision.yaml", got)
+	goldenfile.Check(t, "daemonset-revision.yaml", string(got))
 }
 
 // A StatefulSet's revision carries its hash under a label of its own; everything else is as for DaemonSets.
@@ -68,7 +69,7 @@ func TestFormatOfAStatefulSetRevision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "statefulset-revision.yaml", got)
+	goldenfile.Check(t, "statefulset-revision.yaml", string(got))
 }
 
 // The revisions of two kinds are kept apart by their hash labels, also where their pods have the same labels.

@@ -43,8 +43,8 @@ type Log struct {
 	opts Options
 }
 
-// Forget drops what is kept in memory for a parent that is gone. A log that is told of no end keeps it until its cache is
-// full.
+// Forget drops what is kept in memory for a parent that is gone, once no pass over it is under way. A log that is told of no end
+// keeps it until its cache is full.
 func (l *Log) Forget(parent types.UID) { l.opts.Cache.Forget(parent) }
 
 // New returns the log that format describes.
@@ -170,34 +170,13 @@ func (l *Log) revision(o *appsv1.ControllerRevision) revision.Revision {
 		Stamp:           stampOf(o),
 		Deleting:        o.DeletionTimestamp != nil,
 	}
-	type key struct {
-		target  *revision.Target
-		uid     types.UID
-		version string
-	}
-	type content struct {
-		snapshot *revision.Snapshot
-		err      error
-	}
-	at := key{l.Target, o.UID, o.ResourceVersion}
-	if c, ok := l.opts.Cache.Get(at); ok {
-		r.Snapshot, r.Err = c.(content).snapshot, c.(content).err //nolint:forcetypeassert // put in below
-		return r
-	}
-	r.Snapshot, r.Err = l.decode(o)
-	size, parent := errorSize, o.UID
-	if r.Snapshot != nil {
-		size = r.Snapshot.Size()
-	}
-	if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
-		parent = ref.UID
-	}
-	l.opts.Cache.Add(parent, at, content{r.Snapshot, r.Err}, size)
+	kept := l.opts.Cache.Revision(l.Target, o, func() revision.Revision {
+		s, err := l.decode(o)
+		return revision.Revision{Snapshot: s, Err: err}
+	})
+	r.Snapshot, r.Err = kept.Snapshot, kept.Err
 	return r
 }
-
-// errorSize is about what the error of a revision takes that cannot be read.
-const errorSize = 512
 
 func (l *Log) decode(o *appsv1.ControllerRevision) (*revision.Snapshot, error) {
 	s, err := l.Target.Decode(o.Data.Raw)

@@ -11,12 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
 )
 
 // In namespace "ns", one and two select app=x, and three selects app=y.
@@ -47,42 +46,24 @@ func router() ownership.Router {
 // wakes sends an event through the handler, and compares whom it wakes. A nil before is an add, a nil after a delete.
 func wakes(t *testing.T, before, after *corev1.Pod, expected ...string) {
 	t.Helper()
-	h := router().Handler()
-	woken(t, func(q requests) {
-		switch {
-		case before == nil:
-			h.Create(t.Context(), event.CreateEvent{Object: after}, q)
-		case after == nil:
-			h.Delete(t.Context(), event.DeleteEvent{Object: before}, q)
-		default:
-			h.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
-		}
-	}, expected...)
+	var was, is client.Object // an interface that holds a nil pointer is not nil
+	if before != nil {
+		was = before
+	}
+	if after != nil {
+		is = after
+	}
+	want(t, "woken", fakeserver.Woken(t.Context(), router().Handler(), was, is), expected...)
 }
 
 // loses sends the end of an object that a list has shown.
 func loses(t *testing.T, last *corev1.Pod, expected ...string) {
 	t.Helper()
 	h := router().Handler()
-	woken(t, func(q requests) { h.Delete(t.Context(), event.DeleteEvent{Object: last, DeleteStateUnknown: true}, q) }, expected...)
-}
-
-type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// woken compares what an event puts into the queue.
-func woken(t *testing.T, send func(requests), expected ...string) {
-	t.Helper()
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer q.ShutDown()
-	send(q)
-	var got []string
-	for q.Len() > 0 {
-		request, _ := q.Get()
-		got = append(got, request.String())
-		q.Done(request)
-	}
-	slices.Sort(got)
-	want(t, "woken", got, expected...)
+	woken := fakeserver.Sent(func(q fakeserver.Queue) {
+		h.Delete(t.Context(), event.DeleteEvent{Object: last, DeleteStateUnknown: true}, q)
+	})
+	want(t, "woken", woken, expected...)
 }
 
 func TestAnAddWithAControllerRefWakesOnlyThatParent(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
@@ -112,6 +113,21 @@ func (ch *Children[C]) Confirm(ctx context.Context, p *Pass, selector labels.Sel
 		err = fmt.Errorf("%w: %s", ownership.ErrStale, why)
 	}
 	return err
+}
+
+// Remove deletes exactly the child that was read: see [ownership.Writer.Delete]. Events say that it did and why, or what went
+// wrong.
+func (ch *Children[C]) Remove(ctx context.Context, p *Pass, read C, reason string) error {
+	kind, name := strings.ToLower(ch.Kind.Kind), read.GetName()
+	deleted, err := ch.Delete(ctx, p.Parent, read)
+	if err != nil {
+		p.Warn(read, "FailedDelete", "Delete", "Error deleting %s %s: %v", kind, name, err)
+		return fmt.Errorf("delete %s %s: %w", kind, name, err)
+	}
+	if deleted {
+		p.Normal(read, "SuccessfulDelete", "Delete", "Deleted %s: %s (%s)", kind, name, reason)
+	}
+	return nil
 }
 
 // Patch changes the metadata of exactly the child that was read, by a merge patch, and returns the child as it is then. The

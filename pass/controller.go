@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -149,8 +151,12 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (c *Controller) Make(
 	ctx context.Context, req reconcile.Request, parent client.Object, resource schema.GroupResource, unseen string,
 ) (reconcile.Result, error) {
-	m := c.begin(parent.GetUID(), req)
+	m, first := c.begin(parent.GetUID(), req)
 	defer c.end(parent.GetUID(), m)
+	if first && c.over(ctx, parent) {
+		c.Forget(parent.GetUID()) // when this has ended
+		return reconcile.Result{}, nil
+	}
 	if unseen != "" {
 		return c.wait(ctx, m, "Waiting for the caches to show our own writes", unseen, UnseenRetry, longestUnseen), nil
 	}
@@ -222,18 +228,26 @@ func (c *Controller) waits(m *memory, n int) {
 	m.waiting = n > 0
 }
 
-// begin returns what is remembered of a parent, and keeps it until [Controller.end].
-func (c *Controller) begin(uid types.UID, req reconcile.Request) *memory {
+// over reports whether a parent is gone, or another one, since it was read. It may have been forgotten before the pass over it
+// began, and nobody would do that again.
+func (c *Controller) over(ctx context.Context, parent client.Object) bool {
+	shown := anyobject.Blank(parent)
+	err := c.Cache.Get(ctx, client.ObjectKeyFromObject(parent), shown)
+	return apierrors.IsNotFound(err) || err == nil && shown.GetUID() != parent.GetUID()
+}
+
+// begin returns what is remembered of a parent, and keeps it until [Controller.end]. first says that nothing was.
+func (c *Controller) begin(uid types.UID, req reconcile.Request) (m *memory, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := c.memories[uid]
-	if m == nil {
+	m = c.memories[uid]
+	if first = m == nil; first {
 		m = &memory{}
 		c.memories[uid] = m
 	}
 	m.request = req
 	m.running++
-	return m
+	return m, first
 }
 
 // end drops what is remembered of a parent that went while the pass was under way: what the pass has noted would be kept for

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/ownership"
@@ -140,6 +141,38 @@ func TestForget(t *testing.T) {
 		if got := w.c.Remembered(); got != 0 || forgotten != 1 || w.c.Ledger.Unseen("web-uid") != "" {
 			t.Errorf("meanwhile: %v; %d things are remembered, forgotten %d times", meanwhile, got, forgotten)
 		}
+	}
+}
+
+// leaving is a cache from which the parent goes as soon as a pass has read it, before the pass has begun.
+type leaving struct {
+	client.Reader
+
+	w     *world
+	reads int
+}
+
+func (l *leaving) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	err := l.Reader.Get(ctx, key, o, opts...)
+	if l.reads++; l.reads == 2 { // a pass reads twice: see [ownership.Ledger.Read]
+		if err := l.w.Raw.Delete(ctx, l.w.set()); err != nil {
+			return err
+		}
+		l.w.c.Forget("web-uid")
+	}
+	return err
+}
+
+// TestForgetBeforeItBegins: nothing is left of a parent either that went between its read and the pass.
+func TestForgetBeforeItBegins(t *testing.T) {
+	w := newWorld(t, nil, web())
+	w.c.Cache = &leaving{Reader: w.Raw, w: w}
+	w.run = func(context.Context, *pass.Pass) error { return errBoom }
+	if _, err := w.reconcile(); err != nil {
+		t.Error(err)
+	}
+	if got := w.c.Remembered(); got != 0 {
+		t.Errorf("%d things are remembered", got)
 	}
 }
 

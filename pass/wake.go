@@ -46,7 +46,7 @@ func (c *Controller) OwnStatus(e event.UpdateEvent, wake func()) bool {
 	switch version := e.ObjectNew.GetResourceVersion(); {
 	case m == nil || m.waiting:
 		return false
-	case m.writing && statusOnly(e):
+	case m.writing && StatusOnly(e) && slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()):
 		m.wake, m.woken = wake, version
 		return true
 	default:
@@ -54,12 +54,15 @@ func (c *Controller) OwnStatus(e event.UpdateEvent, wake func()) bool {
 	}
 }
 
-// statusOnly reports whether nothing but the status of an object may have changed.
-func statusOnly(e event.UpdateEvent) bool {
-	was, is := e.ObjectOld, e.ObjectNew
-	return was.GetGeneration() == is.GetGeneration() && maps.Equal(was.GetLabels(), is.GetLabels()) &&
-		maps.Equal(was.GetAnnotations(), is.GetAnnotations()) && slices.Equal(was.GetFinalizers(), is.GetFinalizers()) &&
-		was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp())
+// StatusOnly reports whether an update changed nothing that Metacontroller's ignoreStatusChanges looks at: neither generation,
+// labels and annotations, nor whether the object is being deleted. It does not look at finalizers.
+func StatusOnly(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld, e.ObjectNew
+	return before.GetUID() == after.GetUID() &&
+		before.GetGeneration() == after.GetGeneration() &&
+		maps.Equal(before.GetLabels(), after.GetLabels()) &&
+		maps.Equal(before.GetAnnotations(), after.GetAnnotations()) &&
+		before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp())
 }
 
 // ChildEvents wakes the parents of a child, such as router finds them. In a burst of events they are woken when the last pass

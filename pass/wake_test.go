@@ -7,6 +7,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -167,5 +168,65 @@ func TestOwnStatusBeforeItsAnswer(t *testing.T) {
 				t.Errorf("woken %v", q.added)
 			}
 		})
+	}
+}
+
+// TestNotOurStatus: what is more than a change of the status cannot be ours, and does not wait for the answer to a status write.
+func TestNotOurStatus(t *testing.T) {
+	for name, change := range map[string]func(*appsv1.ReplicaSet){
+		"an edit":      func(set *appsv1.ReplicaSet) { set.Generation++ },
+		"a label":      func(set *appsv1.ReplicaSet) { set.Labels = map[string]string{"a": "b"} },
+		"a finalizer":  func(set *appsv1.ReplicaSet) { set.Finalizers = []string{"a/b"} },
+		"its deletion": func(set *appsv1.ReplicaSet) { set.DeletionTimestamp = &metav1.Time{Time: start} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil, web())
+			w.After = func(call fakeserver.Call) error {
+				if call.Verb != "patch status" {
+					return nil
+				}
+				after := w.set()
+				after.ResourceVersion = "999"
+				change(after)
+				if woken := w.updated(w.set(), after); len(woken) != 1 {
+					t.Errorf("woken %v", woken)
+				}
+				return nil
+			}
+			w.run = func(ctx context.Context, p *pass.Pass) error {
+				written, err := state(ctx, p, 1, "denied", true)
+				if !written {
+					t.Error("no status was written")
+				}
+				return err
+			}
+			if _, err := w.reconcile(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestStatusOnly: who sleeps through changes of the status is woken by all that people write.
+func TestStatusOnly(t *testing.T) {
+	before := pod("a")
+	for name, c := range map[string]struct {
+		change func(o client.Object)
+		want   bool
+	}{
+		"nothing of that":   {func(client.Object) {}, true},
+		"finalizers":        {func(o client.Object) { o.SetFinalizers([]string{"a/b"}) }, true},
+		"another object":    {func(o client.Object) { o.SetUID("another") }, false},
+		"generation":        {func(o client.Object) { o.SetGeneration(2) }, false},
+		"labels":            {func(o client.Object) { o.SetLabels(map[string]string{"a": "b"}) }, false},
+		"annotations":       {func(o client.Object) { o.SetAnnotations(map[string]string{"a": "b"}) }, false},
+		"deletionTimestamp": {func(o client.Object) { o.SetDeletionTimestamp(&metav1.Time{Time: start}) }, false},
+	} {
+		after := before.DeepCopy()
+		after.SetResourceVersion("2")
+		c.change(after)
+		if got := pass.StatusOnly(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }

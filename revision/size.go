@@ -8,11 +8,11 @@ import "encoding/json"
 // That is many times the data, because every field is a string, a map entry and an interface of its own.
 func (s *Snapshot) Size() int {
 	const compared = 2 // the canonical bytes before and after the normalizer, each about as long as the data
-	return (1+compared)*len(s.data) + sizeOf(s.tree)
+	return (1+compared)*len(s.data) + SizeOf(s.tree)
 }
 
-// sizeOf counts decoded JSON as the Go runtime lays it out on 64 bits.
-func sizeOf(v any) int {
+// SizeOf returns about how many bytes of memory decoded JSON takes, as the Go runtime lays it out on 64 bits.
+func SizeOf(v any) int {
 	const (
 		header   = 16  // of a string, and of an interface
 		mapOf    = 48  // an empty map
@@ -26,13 +26,13 @@ func sizeOf(v any) int {
 			size += max(group, 2*perEntry*len(v)) // a table is never full
 		}
 		for k, e := range v {
-			size += rounded(len(k)) + sizeOf(e)
+			size += rounded(len(k)) + SizeOf(e)
 		}
 		return size
 	case []any:
 		size := 24 + header*len(v)
 		for _, e := range v {
-			size += sizeOf(e)
+			size += SizeOf(e)
 		}
 		return size
 	case string:

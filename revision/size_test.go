@@ -1,6 +1,7 @@
 package revision_test
 
 import (
+	"encoding/json"
 	"runtime"
 	"strings"
 	"testing"
@@ -41,6 +42,25 @@ func TestSize(t *testing.T) {
 		}
 		runtime.KeepAlive(kept)
 	}
+}
+
+// TestSizeOf: so does that of any decoded JSON.
+func TestSizeOf(t *testing.T) {
+	const text = `{"metadata": {"name": "web-0", "labels": {"app": "web", "tier": "front"}}, "spec": {"replicas": 3, "ratio": 0.5,
+		"paused": false, "note": null, "containers": [{"name": "main", "image": "nginx:1.29", "args": ["-a", "-b", "--verbose"]}]}}`
+	const many = 2000
+	kept := make([]map[string]any, many)
+	before := heap()
+	for i := range kept {
+		if err := json.Unmarshal([]byte(text), &kept[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	took := int(heap()-before) / many
+	if got := revision.SizeOf(kept[0]); got < took/2 || got > 3*took {
+		t.Errorf("it is estimated at %d and takes %d", got, took)
+	}
+	runtime.KeepAlive(kept)
 }
 
 func heap() uint64 {

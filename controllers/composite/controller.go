@@ -21,6 +21,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/history/record"
 	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/pass"
@@ -63,7 +64,7 @@ type reconciler struct {
 	owned     map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]
 	keeper    *children.Keeper
 	revisions *pass.Children[*v1alpha1.ControllerRevision]
-	decoded   *revisionCache
+	decoded   *history.Cache
 	// parents keeps what is remembered of each, by UID.
 	parents sync.Map
 }
@@ -153,7 +154,8 @@ func refused(err error) bool {
 	return ok && fault.Reason == selectorMismatch || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-// guarded is a pass that cannot end the process: what goes wrong in it concerns one parent.
+// guarded is a pass whose panic is an error of one parent, so that its condition says so. Package pass would retry it, but nobody
+// would be told.
 func (r *reconciler) guarded(
 	ctx context.Context, parent *unstructured.Unstructured, m *memory, resync bool,
 ) (again time.Duration, err error) {
@@ -248,6 +250,7 @@ func (r *reconciler) memoryOf(uid types.UID) *memory {
 // forget drops what is remembered of a parent that is gone, but for what package pass remembers.
 func (r *reconciler) forget(uid types.UID) {
 	r.related.Forget(uid)
+	r.decoded.Forget(uid)
 	r.parents.Delete(uid)
 }
 

@@ -8,10 +8,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/history/record"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
@@ -70,7 +69,7 @@ type duplicate struct{ entry, of *entry }
 
 // newLog resolves a parent against its stored revisions. ours says which kinds the controller declares, taken which names
 // others have. An error that wraps ownership.ErrStale says that the parent was read too early.
-func newLog(f *record.Format, decoded *revisionCache, parent *unstructured.Unstructured, stored []*v1alpha1.ControllerRevision,
+func newLog(f *record.Format, decoded *history.Cache, parent *unstructured.Unstructured, stored []*v1alpha1.ControllerRevision,
 	ours func(schema.GroupKind) bool, taken func(name string) bool,
 ) (*revisionLog, error) {
 	l := &revisionLog{}
@@ -82,7 +81,8 @@ func newLog(f *record.Format, decoded *revisionCache, parent *unstructured.Unstr
 		return nil, err
 	}
 	for _, o := range stored {
-		l.entries = append(l.entries, newEntry(o, decoded.read(f, o), ours))
+		r := decoded.Revision(f.Target(), o, func() revision.Revision { return f.Read(o) })
+		l.entries = append(l.entries, newEntry(o, r, ours))
 	}
 	slices.SortFunc(l.entries, func(a, b *entry) int { return revision.Older(a.revision, b.revision) })
 	if n := len(l.entries); n > 0 { // only that of the last pass is kept up to date
@@ -299,24 +299,4 @@ func (l *revisionLog) original(e *entry) *entry {
 		}
 	}
 	return nil
-}
-
-// revisionCache saves decoding revisions in every pass.
-type revisionCache struct{ entries *lru.Cache }
-
-type revisionKey struct {
-	uid     types.UID
-	version string
-}
-
-func newRevisionCache(size int) *revisionCache { return &revisionCache{lru.New(size)} }
-
-func (c *revisionCache) read(f *record.Format, o *v1alpha1.ControllerRevision) revision.Revision {
-	at := revisionKey{o.UID, o.ResourceVersion}
-	if r, ok := c.entries.Get(at); ok {
-		return r.(revision.Revision) //nolint:forcetypeassert // put in below
-	}
-	r := f.Read(o)
-	c.entries.Add(at, r)
-	return r
 }

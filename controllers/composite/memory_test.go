@@ -10,9 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
+	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/queue"
 )
@@ -30,6 +33,39 @@ func TestForgetsChildren(t *testing.T) {
 	h.Delete(t.Context(), event.DeleteEvent{Object: pod}, nil)
 	if !woken {
 		t.Error("nobody was woken")
+	}
+}
+
+// TestMemoOfAll: what children were compared with is kept in the memo of all controllers, which is bounded, until they are gone.
+func TestMemoOfAll(t *testing.T) {
+	p := newPasses(t, catSpec)
+	all := apply.NewMemo(1 << 20)
+	env := &host.Environment{Client: p.Server, Live: p.Server, Recorder: p.events, Clock: p.clock, Encoder: hook.NewEncoder(0), Compared: all}
+	p.r.keeper = newReconciler(env, p.r.settings, ownership.NewLedger(nil)).keeper
+	p.r.keeper.Cache = p.Raw
+	p.settle()
+	if all.Size() == 0 {
+		t.Error("nothing was kept")
+	}
+	for _, pod := range p.pods() {
+		p.r.keeper.Forget(pod.GetUID())
+	}
+	if kept := all.Size(); kept != 0 {
+		t.Errorf("%d bytes are kept", kept)
+	}
+}
+
+// TestForgetsParents: nothing that was decoded of its revisions stays when a parent goes.
+func TestForgetsParents(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.r.decoded = history.NewCache(1 << 20)
+	p.settle()
+	if p.r.decoded.Size() == 0 {
+		t.Error("no revision was kept")
+	}
+	p.r.Forget(p.tom().GetUID())
+	if kept := p.r.decoded.Size(); kept != 0 {
+		t.Errorf("%d bytes are kept", kept)
 	}
 }
 

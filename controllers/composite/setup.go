@@ -18,6 +18,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/queue"
@@ -29,11 +30,8 @@ import (
 // Name is that of the controller in a manager.
 const Name = "composite"
 
-// Sizes of the memories of one hosted controller, in entries. What does not fit is made again.
-const (
-	childrenSize = 16384
-	revisionSize = 8192
-)
+// childrenSize is of how many children one hosted controller remembers something. What does not fit is made again.
+const childrenSize = 16384
 
 // Setup adds to mgr what runs a controller for each CompositeController there is. It returns an error if mgr cannot take
 // it. mgr's scheme must have the types of api/metacontroller/v1alpha1.
@@ -110,8 +108,7 @@ func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settin
 // newReconciler returns a reconciler that lacks its hooks.
 func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger) *reconciler {
 	r := &reconciler{
-		settings: s,
-		owned:    map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]{}, decoded: newRevisionCache(revisionSize),
+		settings: s, owned: map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]{}, decoded: history.SharedCache(),
 	}
 	r.Controller = pass.New(pass.Config{
 		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,
@@ -123,7 +120,7 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 	r.revisions = pass.NewChildren[*v1alpha1.ControllerRevision](r.Controller, host.Revisions.Kind, revisionResource,
 		func() client.ObjectList { return &v1alpha1.ControllerRevisionList{} })
 	r.revisions.Namespace = func(parent client.Object) string {
-		namespace, _ := s.format.Namespace(parent.(*unstructured.Unstructured)) //nolint:forcetypeassert,errcheck // gather asks before
+		namespace, _ := s.format.Namespace(parent.(*unstructured.Unstructured)) //nolint:forcetypeassert // gather asks before
 		return namespace
 	}
 	resources := map[schema.GroupKind]schema.GroupResource{}
@@ -135,7 +132,7 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 	}
 	r.keeper = children.New(children.Config{
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Clock: env.Clock, FieldManager: env.FieldManager,
-		Resources: resources, Size: childrenSize,
+		Resources: resources, Size: childrenSize, Memo: env.Compared,
 	})
 	return r
 }
@@ -181,7 +178,7 @@ func (r *reconciler) parentEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: all.Create,
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue.Queue) {
-			if !host.StatusOnly(e) {
+			if !pass.StatusOnly(e) {
 				all.Update(ctx, e, q)
 			}
 		},

@@ -89,15 +89,7 @@ func (r *Reconciler) delete(ctx context.Context, p *pass.Pass, d deletion) error
 		p.Normal(d.pod, "SucceededDaemonPod", "Delete",
 			"Found succeeded daemon pod %s/%s on node %s, will try to delete it", d.pod.Namespace, d.pod.Name, d.node)
 	}
-	deleted, err := r.pods.Delete(ctx, p.Parent, d.pod)
-	if err != nil {
-		p.Warn(d.pod, "FailedDelete", "Delete", "Error deleting pod %s: %v", d.pod.Name, err)
-		return fmt.Errorf("delete pod %s: %w", d.pod.Name, err)
-	}
-	if deleted {
-		p.Normal(d.pod, "SuccessfulDelete", "Delete", "Deleted pod: %s (%s)", d.pod.Name, d.reason)
-	}
-	return nil
+	return r.pods.Remove(ctx, p, d.pod, d.reason)
 }
 
 // backoffKey names a node of one DaemonSet, by UID: a recreated one starts afresh.

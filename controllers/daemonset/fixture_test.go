@@ -3,10 +3,7 @@ package daemonset
 // What the tests of decisions share: DaemonSets, nodes and pods in few words, and plans as text. No client in sight.
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -17,27 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/cairn-dev/cairn/internal/goldenfile"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
-
-// golden compares got with a file of testdata, or writes it.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
-}
+// golden compares a text with a file of testdata.
+var golden = goldenfile.Check
 
 // now is when all facts are gathered.
 var now = time.Date(2026, time.March, 4, 5, 6, 7, 0, time.UTC)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/rollout"
 )
 
@@ -303,21 +304,9 @@ func (p *planner) conforms(pod *corev1.Pod) bool {
 // available reports whether a pod has been ready for minReadySeconds. If not yet, the pass is repeated when it will be:
 // no event marks that moment.
 func (p *planner) available(pod *corev1.Pod) bool {
-	condition := readyCondition(pod)
-	if condition == nil || condition.Status != corev1.ConditionTrue {
-		return false
-	}
-	wait := time.Duration(p.ds.Spec.MinReadySeconds) * time.Second
-	if wait == 0 {
-		return true
-	}
-	left := condition.LastTransitionTime.Add(wait).Sub(p.now)
-	if left <= 0 {
-		return true
-	}
-	// A kubelet whose clock is ahead of ours must not make us sleep longer than a whole period.
-	p.lookAgain(min(left, wait))
-	return false
+	available, left := readiness.Available(pod, time.Duration(p.ds.Spec.MinReadySeconds)*time.Second, p.now)
+	p.lookAgain(left)
+	return available
 }
 
 func (p *planner) create(node, reason string) {
@@ -327,7 +316,7 @@ func (p *planner) create(node, reason string) {
 func (p *planner) remove(d deletion) { p.deletes = append(p.deletes, d) }
 
 func (p *planner) lookAgain(after time.Duration) {
-	if p.again == 0 || after < p.again {
+	if after > 0 && (p.again == 0 || after < p.again) {
 		p.again = after
 	}
 }
@@ -343,19 +332,7 @@ func alive(pods []*corev1.Pod) []*corev1.Pod {
 	return out
 }
 
-func isReady(pod *corev1.Pod) bool {
-	c := readyCondition(pod)
-	return c != nil && c.Status == corev1.ConditionTrue
-}
-
-func readyCondition(pod *corev1.Pod) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == corev1.PodReady {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
-}
+func isReady(pod *corev1.Pod) bool { return readiness.Ready(pod) }
 
 // first orders what holds before what does not.
 func first(a, b bool) int {

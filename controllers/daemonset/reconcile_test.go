@@ -235,6 +235,7 @@ func TestNothingToDo(t *testing.T) {
 				want += " get DaemonSet agent" // from the cache, once the ledger was asked
 			}
 			if c.event != "" {
+				want += " get DaemonSet agent"          // from the cache, once the pass has begun
 				want += " patch status DaemonSet agent" // the condition that says the same
 			}
 			if got := strings.Trim(fmt.Sprint(w.Calls()), "[]"); got != want {

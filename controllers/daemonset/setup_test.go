@@ -4,7 +4,6 @@ package daemonset
 // adds: its own events, nodes, and how it finds the DaemonSets of an orphan.
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -14,45 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/ownership"
-	"github.com/cairn-dev/cairn/queue"
+	"github.com/cairn-dev/cairn/ownership/fakeserver"
 )
-
-// woken runs handlers and returns the names of those that they wake.
-func woken(t *testing.T, run func(queue.Queue)) []string {
-	t.Helper()
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	run(q)
-	out := []string{}
-	for q.Len() > 0 {
-		item, _ := q.Get()
-		out = append(out, item.String())
-		q.Done(item)
-	}
-	q.ShutDown()
-	slices.Sort(out)
-	return out
-}
-
-func deliver(t *testing.T, h handler.EventHandler, before, after client.Object) func(queue.Queue) {
-	t.Helper()
-	return func(q queue.Queue) {
-		switch {
-		case before == nil:
-			h.Create(t.Context(), event.CreateEvent{Object: after}, q)
-		case after == nil:
-			h.Delete(t.Context(), event.DeleteEvent{Object: before}, q)
-		default:
-			h.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
-		}
-	}
-}
 
 func TestNodeEvents(t *testing.T) {
 	anywhere := agent(func(ds *appsv1.DaemonSet) { ds.Name = "anywhere" })
@@ -85,7 +50,7 @@ func TestNodeEvents(t *testing.T) {
 		"one that is not wanted goes": {zone("b", taint(corev1.TaintEffectNoExecute)), nil, []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, woken(t, deliver(t, w.r.nodeEvents(), c.before, c.after))); diff != "" {
+			if diff := cmp.Diff(c.want, fakeserver.Woken(t.Context(), w.r.nodeEvents(), c.before, c.after)); diff != "" {
 				t.Errorf("woken (-want +got):\n%s", diff)
 			}
 		})
@@ -118,7 +83,7 @@ func TestOwnEvents(t *testing.T) {
 			if why := confirm(); why != "" {
 				t.Fatal(why)
 			}
-			if diff := cmp.Diff(c.woken, woken(t, deliver(t, w.r.ParentEvents(), c.before, c.after))); diff != "" {
+			if diff := cmp.Diff(c.woken, fakeserver.Woken(t.Context(), w.r.ParentEvents(), c.before, c.after)); diff != "" {
 				t.Errorf("woken (-want +got):\n%s", diff)
 			}
 			confirmed := confirm(pod("n1", hashNew)) == "" // there is no such pod, so only a memory says so
@@ -149,7 +114,7 @@ func TestChildEvents(t *testing.T) {
 		"another orphan":    {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}, []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, woken(t, deliver(t, w.r.parents().Router().Handler(), nil, c.child))); diff != "" {
+			if diff := cmp.Diff(c.want, fakeserver.Woken(t.Context(), w.r.parents().Router().Handler(), nil, c.child)); diff != "" {
 				t.Errorf("woken (-want +got):\n%s", diff)
 			}
 		})

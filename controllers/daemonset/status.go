@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cairn-dev/cairn/pass"
@@ -46,7 +45,7 @@ func (r *Reconciler) report(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 	if rep.recorded.Collisions != nil {
 		status.CollisionCount = rep.recorded.Collisions
 	}
-	conditions := conditionsOf(status)
+	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
 	pass.SetCondition(&conditions, rep.updated(ds, metav1.NewTime(p.Now())))
 	rep.recorded.SetHealthy(p, &conditions, nil, p.Now())
 	return r.writeStatus(ctx, p, ds, status, conditions)
@@ -55,7 +54,7 @@ func (r *Reconciler) report(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 // refuse reports a DaemonSet that nothing can be done for before somebody edits it.
 func (r *Reconciler) refuse(ctx context.Context, p *pass.Pass, ds *appsv1.DaemonSet, reason, message string) error {
 	status := ds.Status.DeepCopy()
-	conditions := conditionsOf(status)
+	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
 	pass.SetCondition(&conditions, metav1.Condition{
 		Type: pass.Updated, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(p.Now()),
 	})
@@ -66,14 +65,9 @@ func (r *Reconciler) refuse(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 func (r *Reconciler) writeStatus(
 	ctx context.Context, p *pass.Pass, ds *appsv1.DaemonSet, status *appsv1.DaemonSetStatus, conditions []metav1.Condition,
 ) error {
-	urgent := pass.Urgent(conditionsOf(&ds.Status), conditions, status.ObservedGeneration == ds.Status.ObservedGeneration)
-	status.Conditions = make([]appsv1.DaemonSetCondition, 0, len(conditions))
-	for _, c := range conditions {
-		status.Conditions = append(status.Conditions, appsv1.DaemonSetCondition{
-			Type: appsv1.DaemonSetConditionType(c.Type), Status: corev1.ConditionStatus(c.Status),
-			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
-		})
-	}
+	was := pass.ConditionsOf(ds.Status.Conditions, conditionFields)
+	urgent := pass.Urgent(was, conditions, status.ObservedGeneration == ds.Status.ObservedGeneration)
+	status.Conditions = pass.StoredConditions(conditions, conditionFields)
 	before := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: ds.Namespace, Name: ds.Name, UID: ds.UID, ResourceVersion: ds.ResourceVersion,
 	}, Status: ds.Status}
@@ -83,15 +77,11 @@ func (r *Reconciler) writeStatus(
 	return err
 }
 
-func conditionsOf(status *appsv1.DaemonSetStatus) []metav1.Condition {
-	out := make([]metav1.Condition, 0, len(status.Conditions)+1)
-	for _, c := range status.Conditions {
-		out = append(out, metav1.Condition{
-			Type: string(c.Type), Status: metav1.ConditionStatus(c.Status),
-			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
-		})
+// conditionFields says where the fields of a condition are.
+func conditionFields(c *appsv1.DaemonSetCondition) pass.ConditionFields[appsv1.DaemonSetConditionType] {
+	return pass.ConditionFields[appsv1.DaemonSetConditionType]{
+		Type: &c.Type, Status: &c.Status, LastTransitionTime: &c.LastTransitionTime, Reason: &c.Reason, Message: &c.Message,
 	}
-	return out
 }
 
 // updated says how far the rollout is.

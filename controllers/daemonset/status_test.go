@@ -58,7 +58,7 @@ func TestConditions(t *testing.T) {
 		}
 		c.rep.plan = mustPlan(t, f)
 		fmt.Fprintf(&out, "%s\n", c.name)
-		conditions := conditionsOf(&ds.Status)
+		conditions := pass.ConditionsOf(ds.Status.Conditions, conditionFields)
 		pass.SetCondition(&conditions, c.rep.updated(ds, metav1.NewTime(now)))
 		r := newWorld(t).r
 		c.rep.recorded.SetHealthy(r.NewPass(ds), &conditions, nil, now)

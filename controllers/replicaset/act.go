@@ -24,7 +24,7 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *p
 		}),
 		pass.SlowStart(p, pass.Writes[deletion]{
 			Items: plan.deletes,
-			Do:    func(d deletion) error { return r.delete(ctx, p, d) },
+			Do:    func(d deletion) error { return r.pods.Remove(ctx, p, d.pod, d.reason) },
 			Name:  func(d deletion) string { return d.pod.Name },
 		}),
 	)
@@ -50,19 +50,6 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, o *observed, c cr
 		return fmt.Errorf("%w: the name %s is taken, and the cache does not show by whom", ownership.ErrStale, c.name)
 	case how == ownership.Created:
 		p.Normal(pod, "SuccessfulCreate", "Create", "Created pod: %s (%s)", c.name, c.reason)
-	}
-	return nil
-}
-
-// delete removes the pod that the plan was made from, unless it changed since.
-func (r *Reconciler) delete(ctx context.Context, p *pass.Pass, d deletion) error {
-	deleted, err := r.pods.Delete(ctx, p.Parent, d.pod)
-	if err != nil {
-		p.Warn(d.pod, "FailedDelete", "Delete", "Error deleting pod %s: %v", d.pod.Name, err)
-		return fmt.Errorf("delete pod %s: %w", d.pod.Name, err)
-	}
-	if deleted {
-		p.Normal(d.pod, "SuccessfulDelete", "Delete", "Deleted pod: %s (%s)", d.pod.Name, d.reason)
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
 // This file decides what one pass does. It is pure.
@@ -107,10 +109,10 @@ func (p *plan) count(f facts, alive []*corev1.Pod) {
 		if template.Matches(labels.Set(pod.Labels)) {
 			p.counts.fullyLabeled++
 		}
-		if isReady(pod) {
+		if readiness.Ready(pod) {
 			p.counts.ready++
 		}
-		available, left := availability(pod, minReady, f.now)
+		available, left := readiness.Available(pod, minReady, f.now)
 		if available {
 			p.counts.available++
 		}

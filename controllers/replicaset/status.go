@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cairn-dev/cairn/pass"
@@ -45,21 +44,18 @@ func (r *Reconciler) refuse(ctx context.Context, p *pass.Pass, set *appsv1.Repli
 
 // fail sets the condition that Deployments and people look at.
 func fail(status *appsv1.ReplicaSetStatus, reason, message string, now metav1.Time) {
-	var conditions []metav1.Condition
-	if i := slices.IndexFunc(status.Conditions, isFailure); i >= 0 {
-		was := status.Conditions[i]
-		conditions = append(conditions, metav1.Condition{
-			Type: string(was.Type), Status: metav1.ConditionStatus(was.Status), LastTransitionTime: was.LastTransitionTime,
-		})
-	}
+	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
 	pass.SetCondition(&conditions, metav1.Condition{
 		Type: string(appsv1.ReplicaSetReplicaFailure), Status: metav1.ConditionTrue, LastTransitionTime: now, Reason: reason, Message: message,
 	})
-	c := appsv1.ReplicaSetCondition{
-		Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionStatus(conditions[0].Status),
-		LastTransitionTime: conditions[0].LastTransitionTime, Reason: conditions[0].Reason, Message: conditions[0].Message,
+	status.Conditions = pass.StoredConditions(conditions, conditionFields)
+}
+
+// conditionFields says where the fields of a condition are.
+func conditionFields(c *appsv1.ReplicaSetCondition) pass.ConditionFields[appsv1.ReplicaSetConditionType] {
+	return pass.ConditionFields[appsv1.ReplicaSetConditionType]{
+		Type: &c.Type, Status: &c.Status, LastTransitionTime: &c.LastTransitionTime, Reason: &c.Reason, Message: &c.Message,
 	}
-	status.Conditions = append(slices.DeleteFunc(slices.Clone(status.Conditions), isFailure), c)
 }
 
 func isFailure(c appsv1.ReplicaSetCondition) bool { return c.Type == appsv1.ReplicaSetReplicaFailure }

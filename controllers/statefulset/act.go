@@ -177,15 +177,7 @@ func (r *Reconciler) delete(ctx context.Context, p *pass.Pass, d deletion) error
 	if err := pass.Each(d.owners, func(c ownerChange) error { return r.setOwners(ctx, p, c) }); err != nil {
 		return err
 	}
-	deleted, err := r.pods.Delete(ctx, p.Parent, d.pod)
-	if err != nil {
-		p.Warn(d.pod, "FailedDelete", "Delete", "Error deleting pod %s: %v", d.pod.Name, err)
-		return fmt.Errorf("delete pod %s: %w", d.pod.Name, err)
-	}
-	if deleted {
-		p.Normal(d.pod, "SuccessfulDelete", "Delete", "Deleted pod: %s (%s)", d.pod.Name, d.reason)
-	}
-	return nil
+	return r.pods.Remove(ctx, p, d.pod, d.reason)
 }
 
 // setOwners replaces the owner references of exactly the claim that was read.

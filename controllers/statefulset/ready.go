@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
 // This file reads the state of one pod. It is pure.
@@ -20,24 +22,16 @@ func ended(pod *corev1.Pod) bool {
 
 // isReady reports whether a pod runs and is ready, as kubectl users know it.
 func isReady(pod *corev1.Pod) bool {
-	c := readyCondition(pod)
-	return pod.Status.Phase == corev1.PodRunning && c != nil && c.Status == corev1.ConditionTrue
+	return pod.Status.Phase == corev1.PodRunning && readiness.Ready(pod)
 }
 
 // availability reports whether a pod has been ready for long enough at a given time and, if it is ready but has not,
-// how long that takes. A kubelet whose clock is ahead makes it no longer than the whole period (kubernetes#77203).
+// how long that takes.
 func availability(pod *corev1.Pod, minReady time.Duration, now time.Time) (available bool, left time.Duration) {
 	if !isReady(pod) {
 		return false, 0
 	}
-	if minReady == 0 {
-		return true, 0
-	}
-	left = readyCondition(pod).LastTransitionTime.Add(minReady).Sub(now)
-	if left <= 0 {
-		return true, 0
-	}
-	return false, min(left, minReady)
+	return readiness.Available(pod, minReady, now)
 }
 
 // slip is how far apart a kubelet may stamp two times that it takes at once.
@@ -50,7 +44,7 @@ const slip = time.Second
 // other time means that it was ready once, or that somebody else wrote it (a node controller with a clock of its own):
 // then the pod counts as one that was ready.
 func neverReady(pod *corev1.Pod) bool {
-	c := readyCondition(pod)
+	c := readiness.Condition(pod)
 	switch {
 	case c == nil:
 		return true
@@ -93,13 +87,4 @@ func containerFails(c corev1.ContainerStatus) bool {
 	default:
 		return false
 	}
-}
-
-func readyCondition(pod *corev1.Pod) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == corev1.PodReady {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
 }

@@ -4,46 +4,18 @@ package statefulset
 // adds: claims, by their names; and what is forgotten of a set that is gone.
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
 	"github.com/cairn-dev/cairn/pass"
 )
-
-// woken delivers an event and returns the names of those that it wakes.
-func woken(t *testing.T, h handler.EventHandler, before, after client.Object) []string {
-	t.Helper()
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer q.ShutDown()
-	switch {
-	case before == nil:
-		h.Create(t.Context(), event.CreateEvent{Object: after}, q)
-	case after == nil:
-		h.Delete(t.Context(), event.DeleteEvent{Object: before}, q)
-	default:
-		h.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
-	}
-	out := []string{}
-	for q.Len() > 0 {
-		item, _ := q.Get()
-		out = append(out, item.Name)
-		q.Done(item)
-	}
-	slices.Sort(out)
-	return out
-}
 
 func TestClaimEvents(t *testing.T) {
 	sets := []client.Object{
@@ -58,18 +30,18 @@ func TestClaimEvents(t *testing.T) {
 		before, after client.Object
 		want          []string
 	}{
-		"it comes":               {nil, claim(7), []string{"web"}},
-		"it goes":                {claim(7), nil, []string{"web"}},
-		"it is to go":            {claim(7), claim(7, claimGoing), []string{"web"}},
-		"its owners change":      {claim(7), claim(7, ownedBy(setRef)), []string{"web"}},
+		"it comes":               {nil, claim(7), []string{"default/web"}},
+		"it goes":                {claim(7), nil, []string{"default/web"}},
+		"it is to go":            {claim(7), claim(7, claimGoing), []string{"default/web"}},
+		"its owners change":      {claim(7), claim(7, ownedBy(setRef)), []string{"default/web"}},
 		"it is bound":            {claim(7), claim(7, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "v" }), []string{}},
-		"it is another one":      {claim(7), claim(7, func(c *corev1.PersistentVolumeClaim) { c.UID = "again" }), []string{"web"}},
-		"of a set with a number": {nil, claim(7, named("data-web-0-3")), []string{"web-0"}},
+		"it is another one":      {claim(7), claim(7, func(c *corev1.PersistentVolumeClaim) { c.UID = "again" }), []string{"default/web"}},
+		"of a set with a number": {nil, claim(7, named("data-web-0-3")), []string{"default/web-0"}},
 		"of no pod":              {nil, claim(7, named("data-web-x")), []string{}},
 		"of no template":         {nil, claim(7, named("logs-web-0")), []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, woken(t, w.r.claimEvents(), c.before, c.after)); diff != "" {
+			if diff := cmp.Diff(c.want, fakeserver.Woken(t.Context(), w.r.claimEvents(), c.before, c.after)); diff != "" {
 				t.Errorf("woken (-want +got):\n%s", diff)
 			}
 		})
@@ -83,7 +55,7 @@ func TestOrphansWakeWhoMayAdopt(t *testing.T) {
 	}))
 	orphan := pod(0, "a")
 	orphan.OwnerReferences = nil
-	if diff := cmp.Diff([]string{"web"}, woken(t, w.r.parents().Router().Handler(), nil, orphan)); diff != "" {
+	if diff := cmp.Diff([]string{"default/web"}, fakeserver.Woken(t.Context(), w.r.parents().Router().Handler(), nil, orphan)); diff != "" {
 		t.Errorf("woken (-want +got):\n%s", diff)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cairn-dev/cairn/ownership"
@@ -28,23 +27,24 @@ func (r *Reconciler) report(ctx context.Context, p *pass.Pass, set *appsv1.State
 	if rep.recorded.Collisions != nil {
 		status.CollisionCount = rep.recorded.Collisions
 	}
-	conditions := conditionsOf(status)
+	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
 	pass.SetCondition(&conditions, rep.updated(set, metav1.NewTime(p.Now())))
 	rep.recorded.SetHealthy(p, &conditions, set.Spec.RevisionHistoryLimit, p.Now())
-	setConditions(status, conditions)
+	status.Conditions = pass.StoredConditions(conditions, conditionFields)
 	names := status.CurrentRevision == set.Status.CurrentRevision && status.UpdateRevision == set.Status.UpdateRevision
-	urgent := !names || pass.Urgent(conditionsOf(&set.Status), conditions, status.ObservedGeneration == set.Status.ObservedGeneration)
+	was := pass.ConditionsOf(set.Status.Conditions, conditionFields)
+	urgent := !names || pass.Urgent(was, conditions, status.ObservedGeneration == set.Status.ObservedGeneration)
 	return r.writeStatus(ctx, p, set, status, urgent)
 }
 
 // refuse reports a set that nothing can be done for before somebody edits it.
 func (r *Reconciler) refuse(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, reason, message string) error {
 	status := set.Status.DeepCopy()
-	conditions := conditionsOf(status)
+	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
 	pass.SetCondition(&conditions, metav1.Condition{
 		Type: pass.Updated, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(p.Now()),
 	})
-	setConditions(status, conditions)
+	status.Conditions = pass.StoredConditions(conditions, conditionFields)
 	p.Warn(nil, reason, "Reconcile", "%s", message)
 	_, err := r.writeStatus(ctx, p, set, status, true)
 	return err
@@ -89,23 +89,9 @@ func (r *Reconciler) writeStatus(
 	return p.WriteStatus(ctx, before, after, urgent)
 }
 
-func conditionsOf(status *appsv1.StatefulSetStatus) []metav1.Condition {
-	out := make([]metav1.Condition, 0, len(status.Conditions)+1)
-	for _, c := range status.Conditions {
-		out = append(out, metav1.Condition{
-			Type: string(c.Type), Status: metav1.ConditionStatus(c.Status),
-			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
-		})
-	}
-	return out
-}
-
-func setConditions(status *appsv1.StatefulSetStatus, conditions []metav1.Condition) {
-	status.Conditions = make([]appsv1.StatefulSetCondition, 0, len(conditions))
-	for _, c := range conditions {
-		status.Conditions = append(status.Conditions, appsv1.StatefulSetCondition{
-			Type: appsv1.StatefulSetConditionType(c.Type), Status: corev1.ConditionStatus(c.Status),
-			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
-		})
+// conditionFields says where the fields of a condition are.
+func conditionFields(c *appsv1.StatefulSetCondition) pass.ConditionFields[appsv1.StatefulSetConditionType] {
+	return pass.ConditionFields[appsv1.StatefulSetConditionType]{
+		Type: &c.Type, Status: &c.Status, LastTransitionTime: &c.LastTransitionTime, Reason: &c.Reason, Message: &c.Message,
 	}
 }

@@ -110,24 +110,31 @@ func (e *env) get(url string) string {
 	return body
 }
 
+// installed builds the manager, gives it the roles that are shipped, and returns the root of the repository and a kubeconfig with
+// which it is nobody else.
+func (e *env) installed() (root, kubeconfig string) {
+	e.Helper()
+	must := func(err error) {
+		e.Helper()
+		if err != nil {
+			e.Fatal(err)
+		}
+	}
+	root, err := filepath.Abs("../..")
+	must(err)
+	binaries(e.T, root)
+	_, err = install.Roles(e.Context(), e.sandbox.Config(), []string{"daemonset"}, true)
+	must(err)
+	cfg, err := e.sandbox.ServiceAccountConfig(e.Context(), deploy.Namespace, deploy.ServiceAccount)
+	must(err)
+	kubeconfig = filepath.Join(e.TempDir(), "kubeconfig")
+	must(clientcmd.WriteToFile(kubeconfigOf(cfg), kubeconfig))
+	return root, kubeconfig
+}
+
 func TestManagersTakeTurns(t *testing.T) {
 	e := newEnv(t)
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	binaries(t, root)
-	if _, err := install.Roles(t.Context(), e.sandbox.Config(), []string{"daemonset"}, true); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := e.sandbox.ServiceAccountConfig(t.Context(), deploy.Namespace, deploy.ServiceAccount)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(kubeconfigOf(cfg), kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	root, kubeconfig := e.installed()
 
 	first := e.manager(root, kubeconfig)
 	e.eventually("wait for a leader", func() error {
@@ -179,22 +186,7 @@ func TestManagersTakeTurns(t *testing.T) {
 // TestLeaseThatCannotBeHad: a manager that can never lead says so within seconds, with what to do, and is not ready.
 func TestLeaseThatCannotBeHad(t *testing.T) {
 	e := newEnv(t)
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	binaries(t, root)
-	if _, err := install.Roles(t.Context(), e.sandbox.Config(), []string{"daemonset"}, true); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := e.sandbox.ServiceAccountConfig(t.Context(), deploy.Namespace, deploy.ServiceAccount)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(kubeconfigOf(cfg), kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	root, kubeconfig := e.installed()
 	for want, try := range map[string]struct{ kubeconfig, namespace string }{
 		"where lease nowhere/metacontroller should be, does not exist": {e.as("lost-manager"), "nowhere"},
 		"it may not get lease " + e.namespace + "/metacontroller":      {kubeconfig, e.namespace},

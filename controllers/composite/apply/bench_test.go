@@ -12,7 +12,7 @@ import (
 
 // A pass over a hundred children at rest, with a new answer of the hook that says the same.
 func BenchmarkHundredChildrenAtRest(b *testing.B) {
-	memo := apply.NewMemo(1000)
+	memo := apply.NewMemo(apply.MemoBytes)
 	created, err := apply.New(parse(b, desiredPod))
 	if err != nil {
 		b.Fatal(err)

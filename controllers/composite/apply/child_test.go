@@ -213,7 +213,7 @@ func atRest(t *testing.T, written, desired map[string]any, served apply.Served) 
 }
 
 func TestMemoRemembersUntilSomethingChanges(t *testing.T) {
-	memo := apply.NewMemo(10)
+	memo := apply.NewMemo(apply.MemoBytes)
 	observed := &unstructured.Unstructured{Object: stored(t, desiredPod)}
 	desired := &unstructured.Unstructured{Object: parse(t, desiredPod)}
 	ask := func(variant string, served apply.Served) apply.Result {

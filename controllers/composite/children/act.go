@@ -127,7 +127,7 @@ func (p *Pass) change(ctx context.Context, w Wish) (*unstructured.Unstructured, 
 	if p.applier != nil {
 		return p.applier.Apply(ctx, w.Observed, p.applied(w.Desired))
 	}
-	result, err := p.memo.Child(w.Variant, w.Observed, w.Desired, p.servedFor(w))
+	result, err := p.Memo.Child(w.Variant, w.Observed, w.Desired, p.servedFor(w))
 	if err != nil || !result.Changed {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func (p *Pass) Compare(w Wish) Verdict {
 		return applied(same, w.Desired)
 	}
 	served := p.servedFor(w)
-	result, err := p.memo.Child(w.Variant, w.Observed, w.Desired, served)
+	result, err := p.Memo.Child(w.Variant, w.Observed, w.Desired, served)
 	switch {
 	case err != nil:
 		return p.unknown(w, err) // what cannot be encoded cannot be applied
@@ -139,7 +139,7 @@ func (p *Pass) ask(ctx context.Context, w Wish) (Verdict, error) {
 // tryPatch asks what the patch that would be sent makes of the child itself, by a dry run. Neither its name, a port nor a
 // quota is in the way of that, unlike in that of a creation.
 func (p *Pass) tryPatch(ctx context.Context, w Wish) (*unstructured.Unstructured, error) {
-	result, err := p.memo.Child(w.Variant, w.Observed, w.Desired, nil)
+	result, err := p.Memo.Child(w.Variant, w.Observed, w.Desired, nil)
 	if err != nil {
 		return nil, err
 	}

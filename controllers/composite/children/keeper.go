@@ -32,8 +32,10 @@ type Config struct {
 	FieldManager string
 	// Resources are those of the kinds that children may have.
 	Resources map[schema.GroupKind]schema.GroupResource
-	// Size is of how many children something is remembered.
+	// Size is of how many children something is remembered, and Memo remembers what they were compared with. Keepers may share
+	// one; nil means one of its own.
 	Size int
+	Memo *apply.Memo
 }
 
 // servedSize is of how many children it is remembered at most what the API server makes of them: all of each.
@@ -45,8 +47,7 @@ type Keeper struct {
 
 	writers map[schema.GroupKind]ownership.Writer
 	applier *serverside.Applier // nil if children are changed by merge patches
-	memo    *apply.Memo
-	served  *lru.Cache // of serving, by the child's UID
+	served  *lru.Cache          // of serving, by the child's UID
 	leaves  *leaves
 	refused refusals
 }
@@ -62,9 +63,12 @@ func New(c Config) *Keeper {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
+	if c.Memo == nil {
+		c.Memo = apply.NewMemo(apply.MemoBytes)
+	}
 	k := &Keeper{
 		Config: c, writers: map[schema.GroupKind]ownership.Writer{},
-		memo: apply.NewMemo(c.Size), served: lru.New(min(c.Size, servedSize)), leaves: newLeaves(),
+		served: lru.New(min(c.Size, servedSize)), leaves: newLeaves(),
 		refused: refusals{lru.New(min(c.Size, servedSize))},
 	}
 	creates := c.Client
@@ -84,7 +88,7 @@ func (k *Keeper) Applies() bool { return k.applier != nil }
 // Forget drops what is remembered of a child that is gone. Otherwise that of every child that ever was would be kept until
 // there is no more room for it.
 func (k *Keeper) Forget(child types.UID) {
-	k.memo.Forget(child)
+	k.Memo.Forget(child)
 	k.served.Remove(child)
 	k.refused.forget(child)
 }

@@ -112,7 +112,7 @@ func worldOn(t testing.TB, server *fakeserver.Server, s *settings, h answers) *w
 	t.Helper()
 	w := &world{Server: server, t: t, events: &fakeserver.Recorder{}, resync: &resyncing{after: map[types.NamespacedName]time.Duration{}}}
 	// The cache is what is stored, so that only live reads are requests.
-	w.r = newReconciler(s, w.Raw, w.Server, w.Server, ownership.NewLedger(nil), w.events, clock.RealClock{}, "")
+	w.r = newReconciler(s, w.Raw, w.Server, w.Server, ownership.NewLedger(nil), w.events, clock.RealClock{}, "", nil)
 	w.r.resync = w.resync
 	w.r.forgotten = func(types.UID) {}
 	for _, d := range s.resources {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
@@ -95,7 +96,7 @@ func (b *builder) build(ctx context.Context, dc *v1alpha1.DecoratorController) (
 	if err != nil {
 		return nil, err
 	}
-	r := newReconciler(s, b.env.Cache, b.env.Client, b.env.Live, ledger, b.env.Recorder, b.env.Clock, b.env.FieldManager)
+	r := newReconciler(s, b.env.Cache, b.env.Client, b.env.Live, ledger, b.env.Recorder, b.env.Clock, b.env.FieldManager, b.env.Compared)
 	r.forgotten = b.env.Memory.Forget
 	if h.Sync != nil {
 		r.sync = h.Sync
@@ -150,10 +151,10 @@ func (b *builder) sources(ctx context.Context, dc *v1alpha1.DecoratorController,
 }
 
 // newReconciler returns a Reconciler without hooks. It reads from cache and, past it, from live. fieldManager, unless it is
-// empty, is the name under which attachments are kept by server-side apply.
+// empty, is the name under which attachments are kept by server-side apply. compared may be nil.
 func newReconciler(
 	s *settings, cache client.Reader, c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder,
-	now clock.PassiveClock, fieldManager string,
+	now clock.PassiveClock, fieldManager string, compared *apply.Memo,
 ) *Reconciler {
 	r := &Reconciler{
 		settings: s,
@@ -173,7 +174,8 @@ func newReconciler(
 		r.owned[kind] = pass.NewChildren[*unstructured.Unstructured](r.Controller, a.Kind, a.Resource.GroupResource(), a.NewList)
 	}
 	r.keeper = children.New(children.Config{
-		Client: c, Live: live, Cache: cache, Ledger: ledger, Clock: now, FieldManager: fieldManager, Resources: resources, Size: remembered,
+		Client: c, Live: live, Cache: cache, Ledger: ledger, Clock: now, FieldManager: fieldManager, Resources: resources,
+		Size: remembered, Memo: compared,
 	})
 	return r
 }

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file says which event wakes which object.
@@ -32,7 +32,7 @@ func (r *Reconciler) objectEvents(d *decorated) handler.EventHandler {
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
 				r.forget(d, e.ObjectOld)
-			} else if r.OwnStatus(e, func() { own.Update(ctx, e, q) }) || d.ignoreStatus && host.StatusOnly(e) {
+			} else if r.OwnStatus(e, func() { own.Update(ctx, e, q) }) || d.ignoreStatus && pass.StatusOnly(e) {
 				return
 			}
 			own.Update(ctx, e, q)

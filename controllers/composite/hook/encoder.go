@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cairn-dev/cairn/internal/bounded"
 )
 
 // This file keeps encoded objects. A parent with a hundred children tells its hook about all of them on every change of
@@ -13,7 +15,7 @@ import (
 // Encoder remembers objects as JSON by UID and resourceVersion. It is safe for concurrent use, and one is enough for all
 // hooks. Make one with [NewEncoder].
 type Encoder struct {
-	encoded *bounded[encodedKey, encodedObject]
+	encoded *bounded.Map[encodedKey, encodedObject]
 }
 
 // An object may be read in two versions of its API.
@@ -29,7 +31,7 @@ type encodedObject struct {
 
 // NewEncoder returns an encoder that keeps at most limit bytes of JSON.
 func NewEncoder(limit int) *Encoder {
-	return &Encoder{encoded: newBounded[encodedKey, encodedObject](limit)}
+	return &Encoder{encoded: bounded.New[encodedKey, encodedObject](limit)}
 }
 
 // encode returns o as JSON, which nobody may write to. Objects that the API server did not number are encoded every time.
@@ -37,17 +39,16 @@ func NewEncoder(limit int) *Encoder {
 func (e *Encoder) encode(o *unstructured.Unstructured) (json.RawMessage, error) {
 	key := encodedKey{o.GetUID(), o.GetAPIVersion()}
 	version := o.GetResourceVersion()
-	if known, ok := e.encoded.get(key); ok && known.resourceVersion == version {
+	if known, ok := e.encoded.Get(key); ok && known.resourceVersion == version {
 		return known.raw, nil
 	}
 	raw, err := json.Marshal(o.Object)
 	if err == nil && key.uid != "" && version != "" {
-		e.encoded.put(key, encodedObject{version, raw}, len(raw))
+		e.encoded.Put(key.uid, key, encodedObject{version, raw}, len(raw))
 	}
 	return raw, err
 }
 
-// Forget drops what is kept of an object that is gone. Without it, that is dropped when room is needed.
-func (e *Encoder) Forget(o *unstructured.Unstructured) {
-	e.encoded.remove(encodedKey{o.GetUID(), o.GetAPIVersion()})
-}
+// Forget drops what is kept of an object that is gone, in any version of its API. Without it, that is dropped when room is
+// needed.
+func (e *Encoder) Forget(o *unstructured.Unstructured) { e.encoded.Forget(o.GetUID()) }

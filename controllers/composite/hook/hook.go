@@ -142,7 +142,7 @@ func ask[A any](
 	write func(*Question) ([]byte, error), decode func([]byte) (A, error),
 ) (answer A, err error) {
 	key := memoryKey{h, q.Parent.GetUID(), q.Revision}
-	known, ok := h.memory.answers.get(key)
+	known, ok := h.memory.answers.Get(key)
 	var last A
 	if ok { // a hook that is asked in two ways forgets the other one
 		last, ok = known.answer.(A)
@@ -164,12 +164,12 @@ func ask[A any](
 	}
 	defer said.forget()
 	if said.same {
-		h.memory.answers.put(key, &memory{question, known.etag, known.body, last, known.size}, known.size)
+		h.memory.answers.Put(key.parent, key, &memory{question, known.etag, known.body, last, known.size}, known.size)
 		return last, nil
 	}
 	text := sha256.Sum256(said.body)
 	if ok && text == known.body { // most hooks say the same most of the time, and what was made of it then is still good
-		h.memory.answers.put(key, &memory{question, said.etag, text, last, known.size}, known.size)
+		h.memory.answers.Put(key.parent, key, &memory{question, said.etag, text, last, known.size}, known.size)
 		return last, nil
 	}
 	size, tooMuch := measure(said.body)
@@ -179,7 +179,7 @@ func ask[A any](
 	if answer, err = decoding(ctx, size, func() (A, error) { return decode(said.body) }); err != nil {
 		return answer, h.complete(err)
 	}
-	h.memory.answers.put(key, &memory{question, said.etag, text, answer, int(size)}, int(size))
+	h.memory.answers.Put(key.parent, key, &memory{question, said.etag, text, answer, int(size)}, int(size))
 	return answer, nil
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cairn-dev/cairn/internal/bounded"
 )
 
 // This file remembers answers. An answer is as old as the question, never as old as a clock says: it is used again if
@@ -18,7 +20,7 @@ import (
 // Memory keeps the last answer of each hook for each parent and revision. It is safe for concurrent use, and one is
 // enough for all hooks. Make one with [NewMemory].
 type Memory struct {
-	answers *bounded[memoryKey, *memory]
+	answers *bounded.Map[memoryKey, *memory]
 }
 
 // Answers of two revisions of one parent have nothing to do with each other, not even their etags; nor have those of two
@@ -42,17 +44,15 @@ type memory struct {
 // kept, so that its hook is asked on each pass. All memories of a process together should not be given more than
 // [MostRemembered].
 func NewMemory(limit int) *Memory {
-	return &Memory{answers: newBounded[memoryKey, *memory](limit)}
+	return &Memory{answers: bounded.New[memoryKey, *memory](limit)}
 }
 
 // Forget drops what is remembered of a parent that is gone. Without it, that is dropped when room is needed.
-func (m *Memory) Forget(parent types.UID) {
-	m.answers.drop(func(k memoryKey) bool { return k.parent == parent })
-}
+func (m *Memory) Forget(parent types.UID) { m.answers.Forget(parent) }
 
 // forget drops what a hook said.
 func (m *Memory) forget(h *Hook) {
-	m.answers.drop(func(k memoryKey) bool { return k.controller == h })
+	m.answers.Drop(func(k memoryKey) bool { return k.controller == h })
 }
 
 // digest returns what a question says, in few bytes. Objects are what their UID and resourceVersion say they are; objects

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/cairn-dev/cairn/controllers/composite/apply"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 )
 
@@ -82,6 +83,8 @@ type Environment struct {
 	Metrics *hook.Metrics
 	Guard   *hook.Guard
 	Secrets hook.Secrets
+	// Compared is what children were compared with: see package children. Nil means that each controller has one of its own.
+	Compared *apply.Memo
 	// Transport, unless it is nil, carries the calls of hooks: see [hook.Options].
 	Transport http.RoundTripper
 	// Workers is how many parents each hosted controller works on at once.
@@ -131,6 +134,7 @@ func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
 		Clock:        o.Clock,
 		Encoder:      common.encoder,
 		Memory:       common.memory,
+		Compared:     common.compared,
 		Metrics:      measured,
 		Guard:        &hook.Guard{Allow: o.AllowedAddresses, APIServers: servers, AllowAPIServers: o.AllowAPIServers},
 		Secrets:      common.secrets,
@@ -151,6 +155,7 @@ type commons struct {
 	secrets  *Secrets
 	encoder  *hook.Encoder
 	memory   *hook.Memory
+	compared *apply.Memo
 }
 
 // managers holds the commons of each manager that hosts controllers, until it has ended.
@@ -186,6 +191,7 @@ func commonsOf(mgr ctrl.Manager, o Options) (*commons, error) {
 		return nil, fmt.Errorf("add a cache for hosted controllers: %w", err)
 	}
 	c.cache, c.secrets, c.encoder, c.memory = kinds, secrets, hook.NewEncoder(encoded), hook.NewMemory(hook.MostRemembered)
+	c.compared = apply.NewMemo(apply.MemoBytes)
 	managers.commons[mgr] = c
 	return c, nil
 }

@@ -56,7 +56,8 @@ func TestEnvironmentsShare(t *testing.T) {
 			all = append(all, env)
 		}
 		a, b := all[0], all[1]
-		if a.Cache != b.Cache || a.Encoder != b.Encoder || a.Memory != b.Memory || a.Metrics != b.Metrics {
+		if a.Cache != b.Cache || a.Encoder != b.Encoder || a.Memory != b.Memory || a.Metrics != b.Metrics ||
+			a.Compared == nil || a.Compared != b.Compared {
 			t.Error("two environments of a manager share too little")
 		}
 		if a.Workers != 5 || !slices.Equal(a.Guard.APIServers, []string{"api.example.com:443"}) || !a.Guard.AllowAPIServers ||

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -137,14 +136,4 @@ func (e *Events) Waiting() error {
 		}
 	}
 	return fmt.Errorf("%s: %w", kindOf(e.Object), ErrNotSynced)
-}
-
-// StatusOnly reports whether an update changed nothing that ignoreStatusChanges looks at (Metacontroller).
-func StatusOnly(e event.UpdateEvent) bool {
-	before, after := e.ObjectOld, e.ObjectNew
-	return before.GetUID() == after.GetUID() &&
-		before.GetGeneration() == after.GetGeneration() &&
-		maps.Equal(before.GetLabels(), after.GetLabels()) &&
-		maps.Equal(before.GetAnnotations(), after.GetAnnotations()) &&
-		before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp())
 }

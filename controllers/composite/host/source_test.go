@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -100,28 +99,5 @@ func TestEventsThatCannotBeListed(t *testing.T) {
 	defer cancel()
 	if err := source.WaitForSync(ctx); !errors.Is(err, ErrNotSynced) {
 		t.Error(err)
-	}
-}
-
-// TestStatusOnly: who sleeps through changes of the status is woken by all that people write.
-func TestStatusOnly(t *testing.T) {
-	before := named("a")
-	for name, c := range map[string]struct {
-		change func(o *corev1.ConfigMap)
-		want   bool
-	}{
-		"nothing of that":   {func(*corev1.ConfigMap) {}, true},
-		"another object":    {func(o *corev1.ConfigMap) { o.SetUID("another") }, false},
-		"generation":        {func(o *corev1.ConfigMap) { o.SetGeneration(2) }, false},
-		"labels":            {func(o *corev1.ConfigMap) { o.SetLabels(map[string]string{"a": "b"}) }, false},
-		"annotations":       {func(o *corev1.ConfigMap) { o.SetAnnotations(map[string]string{"a": "b"}) }, false},
-		"deletionTimestamp": {func(o *corev1.ConfigMap) { o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1000, 0)}) }, false},
-	} {
-		after := before.DeepCopy()
-		after.SetResourceVersion("2")
-		c.change(after)
-		if got := StatusOnly(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
 	}
 }

@@ -1,9 +1,10 @@
-package hook
+package bounded
 
 import (
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 )
 
@@ -12,8 +13,9 @@ func TestBounded(t *testing.T) {
 	type entry struct{ key, value, size int }
 	rapid.Check(t, func(t *rapid.T) {
 		const limit = 10
-		b := newBounded[int, int](limit)
+		b := New[int, int](limit)
 		var model []entry
+		owner := func(key int) types.UID { return types.UID(rune('a' + key%2)) }
 		remove := func(key int) (found entry, ok bool) {
 			for i, e := range model {
 				if e.key == key {
@@ -27,7 +29,7 @@ func TestBounded(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				e := entry{key.Draw(t, "key"), rapid.Int().Draw(t, "value"), rapid.IntRange(0, 12).Draw(t, "size")}
-				b.put(e.key, e.value, e.size)
+				b.Put(owner(e.key), e.key, e.value, e.size)
 				remove(e.key)
 				if e.size <= limit {
 					model = append(model, e)
@@ -39,20 +41,24 @@ func TestBounded(t *testing.T) {
 				if ok {
 					model = append(model, e)
 				}
-				if value, there := b.get(k); there != ok || value != e.value {
+				if value, there := b.Get(k); there != ok || value != e.value {
 					t.Fatalf("%d is %d, %t; want %d, %t", k, value, there, e.value, ok)
 				}
 			},
-			"remove": func(t *rapid.T) {
-				k := key.Draw(t, "key")
-				b.remove(k)
-				remove(k)
+			"forget": func(t *rapid.T) {
+				gone := owner(key.Draw(t, "key"))
+				b.Forget(gone)
+				for k := range 6 {
+					if owner(k) == gone {
+						remove(k)
+					}
+				}
 			},
 			"drop": func(t *rapid.T) {
-				odd := rapid.IntRange(0, 1).Draw(t, "odd")
-				b.drop(func(k int) bool { return k%2 == odd })
+				third := rapid.IntRange(0, 2).Draw(t, "third")
+				b.Drop(func(k int) bool { return k%3 == third })
 				for k := range 6 {
-					if k%2 == odd {
+					if k%3 == third {
 						remove(k)
 					}
 				}
@@ -66,25 +72,20 @@ func TestBounded(t *testing.T) {
 					size -= model[0].size
 					model = model[1:]
 				}
-				if b.size != size || len(b.items) != len(model) || b.order.Len() != len(model) {
-					t.Fatalf("it holds %d in %d items, want %d in %d", b.size, len(b.items), size, len(model))
+				if b.Size() != size || b.Len() != len(model) || b.order.Len() != len(model) {
+					t.Fatalf("it holds %d in %d items, want %d in %d", b.Size(), b.Len(), size, len(model))
+				}
+				owned := map[types.UID]map[int]struct{}{}
+				for _, e := range model {
+					if owned[owner(e.key)] == nil {
+						owned[owner(e.key)] = map[int]struct{}{}
+					}
+					owned[owner(e.key)][e.key] = struct{}{}
+				}
+				if diff := cmp.Diff(owned, b.of); diff != "" {
+					t.Fatalf("who owns what:\n%s", diff)
 				}
 			},
 		})
 	})
-}
-
-func TestEncoderForgets(t *testing.T) {
-	e := NewEncoder(1 << 20)
-	a, b := bigPod("a"), bigPod("b")
-	for range 2 {
-		for _, o := range []*unstructured.Unstructured{a, b} {
-			if _, err := e.encode(o); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if e.Forget(a); len(e.encoded.items) != 1 {
-		t.Errorf("%d objects are kept", len(e.encoded.items))
-	}
 }

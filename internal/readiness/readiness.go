@@ -1,0 +1,43 @@
+// Package readiness reads what a pod says of its being ready. It is pure.
+//
+// What may not come in: which pods count, which differs from kind to kind.
+package readiness
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Condition returns the condition Ready of a pod, nil if it has none.
+func Condition(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodReady {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// Ready reports whether a pod is ready.
+func Ready(pod *corev1.Pod) bool {
+	c := Condition(pod)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// Available reports whether a pod has been ready for long enough at a given time and, if it is ready but has not, how long that
+// takes: no event marks that moment. A kubelet whose clock is ahead makes it no longer than the whole period
+// (kubernetes#77203).
+func Available(pod *corev1.Pod, minReady time.Duration, now time.Time) (available bool, left time.Duration) {
+	if !Ready(pod) {
+		return false, 0
+	}
+	if minReady == 0 {
+		return true, 0
+	}
+	left = Condition(pod).LastTransitionTime.Add(minReady).Sub(now)
+	if left <= 0 {
+		return true, 0
+	}
+	return false, min(left, minReady)
+}
