@@ -2,6 +2,7 @@ package daemonset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -9,7 +10,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -37,13 +40,29 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 	}
 	var err error
 	if o.pods, err = r.pods.Claim(ctx, p, selector); err != nil {
-		return nil, err
+		return nil, errors.Join(err, r.see(ctx, o))
 	}
 	r.predecessors.note(ds.UID, o.nodes, o.pods)
 	if o.entries, err = r.log.Claim(ctx, ds, selector); err != nil {
 		return nil, err
 	}
 	return o, nil
+}
+
+// see remembers the pods that the cache shows as the DaemonSet's, for a pass that ends because something could not be claimed:
+// none of them may come back under its name.
+func (r *Reconciler) see(ctx context.Context, o *observed) error {
+	var shown corev1.PodList
+	err := r.Client.List(ctx, &shown, client.InNamespace(o.ds.Namespace), client.MatchingFields{ownership.ControllerIndex: string(o.ds.UID)})
+	if err != nil {
+		return fmt.Errorf("list the pods of DaemonSet %s/%s: %w", o.ds.Namespace, o.ds.Name, err)
+	}
+	pods := make([]*corev1.Pod, 0, len(shown.Items))
+	for i := range shown.Items {
+		pods = append(pods, &shown.Items[i])
+	}
+	r.predecessors.note(o.ds.UID, o.nodes, pods)
+	return nil
 }
 
 // live returns the revisions that something depends on: those that pods name, terminating ones included, and made, the hash

@@ -75,20 +75,27 @@ func TestAReplacementHasAnotherName(t *testing.T) {
 	}
 }
 
-// A pass that ended before it planned has seen its pods as well: here the revision that is asked for again has changed since it
-// was read.
+// A pass that ended before it planned has seen its pods as well: here the revision that is asked for again, or an orphan that was
+// to be adopted, has changed since it was read.
 func TestAPassThatEndsEarlyHasSeenItsPods(t *testing.T) {
-	w := newWorld(t, agent(), node("n1"), stored(t, "agent:1", "one", 1), stored(t, "agent:2", "two", 2), pod("n1", "one"))
-	w.Before = fakeserver.Refuse("patch", "ControllerRevision", apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("changed")))
-	w.mustReconcile()
-	w.Before = nil
-	p := w.only()
-	if err := w.Raw.Delete(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	w.mustReconcile()
-	if got, want := w.only().Name, podName(agent(), "one", creation{node: "n1", after: p.UID}); got != want {
-		t.Errorf("%s takes the place of %s, want %s", got, p.Name, want)
+	for _, kind := range []string{"ControllerRevision", "Pod"} {
+		t.Run(kind, func(t *testing.T) {
+			orphan := pod("n2", "one", func(p *corev1.Pod) { p.OwnerReferences = nil })
+			w := newWorld(t, agent(), node("n1"), stored(t, "agent:1", "one", 1), stored(t, "agent:2", "two", 2), pod("n1", "one"), orphan)
+			w.Before = fakeserver.Refuse("patch", kind, apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("changed")))
+			w.mustReconcile()
+			w.Before = nil
+			p := w.pod("n1-one")
+			for _, gone := range []client.Object{w.pod("n2-one"), p} {
+				if err := w.Raw.Delete(t.Context(), gone); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.mustReconcile()
+			if got, want := w.only().Name, podName(agent(), "one", creation{node: "n1", after: p.UID}); got != want {
+				t.Errorf("%s takes the place of %s, want %s", got, p.Name, want)
+			}
+		})
 	}
 }
 
