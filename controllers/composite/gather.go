@@ -80,7 +80,10 @@ func (r *reconciler) gatherKind(ctx context.Context, o *observed, kind host.Reso
 // count has the hook count the children of a parent that cannot be claimed, or whose revisions cannot: its status needs none of
 // the writes that fail. What the hook wants is not looked at, and what it says of an edit that was not acted on is not stored.
 func (r *reconciler) count(ctx context.Context, o *observed, failed error) {
-	if o == nil || o.ending || o.newGeneration() || pass.Superseded(failed) || pass.OutcomeUnknown(failed) || errors.Is(failed, host.ErrNotSynced) {
+	if o == nil || o.ending || o.newGeneration() {
+		return
+	}
+	if pass.Superseded(failed) || pass.OutcomeUnknown(failed) || errors.Is(failed, host.ErrNotSynced) {
 		return
 	}
 	var groups []hook.Group

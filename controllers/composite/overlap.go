@@ -61,7 +61,8 @@ type toldOverlap struct {
 func addOverlaps(mgr ctrl.Manager, env *host.Environment) error {
 	const name = Name + "-overlap"
 	options := controller.Options{
-		Reconciler: &overlaps{env: env, resources: env, all: othersIn(mgr.GetCache()), told: map[types.UID]toldOverlap{}}, MaxConcurrentReconciles: 1,
+		Reconciler:              &overlaps{env: env, resources: env, all: othersIn(mgr.GetCache()), told: map[types.UID]toldOverlap{}},
+		MaxConcurrentReconciles: 1,
 	}
 	options.DefaultFromConfig(mgr.GetControllerOptions())
 	c, err := controller.NewUnmanaged(name, options)
@@ -125,7 +126,8 @@ func (o *overlaps) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 func overlap(reason string, why error, older, younger string) metav1.Condition {
 	return metav1.Condition{
 		Type: Overlap, Status: metav1.ConditionTrue, Reason: reason,
-		Message: fmt.Sprintf("%v. Until then %s, which was made first, goes on, and %s does nothing for the parents that both select", why, older, younger),
+		Message: fmt.Sprintf("%v. Until then %s, which was made first, goes on, and %s does nothing for the parents that both select",
+			why, older, younger),
 	}
 }
 
@@ -179,7 +181,7 @@ func disjoint(a, b map[string]string) bool {
 // tell writes the condition if it differs, and takes it away if there is nothing to say.
 func (o *overlaps) tell(ctx context.Context, cc *v1alpha1.CompositeController, want metav1.Condition) error {
 	conditions := slices.Clone(cc.Status.Conditions)
-	changed := false
+	var changed bool
 	if want.Type == "" {
 		changed = meta.RemoveStatusCondition(&conditions, Overlap)
 	} else {

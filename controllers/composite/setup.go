@@ -178,9 +178,10 @@ func (r *reconciler) parentEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: all.Create,
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue.Queue) {
-			if !othersVoted(r.name, e) && !(r.ignoreStatus && pass.StatusOnly(e)) {
-				all.Update(ctx, e, q)
+			if othersVoted(r.name, e) || r.ignoreStatus && pass.StatusOnly(e) {
+				return
 			}
+			all.Update(ctx, e, q)
 		},
 		DeleteFunc: all.Delete,
 	}

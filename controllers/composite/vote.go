@@ -52,7 +52,8 @@ func (s sharing) own(parent *unstructured.Unstructured, said map[string]any) map
 	if _, given := said["conditions"]; given && !ok {
 		return out // the hook has to mend it
 	}
-	merged := slices.DeleteFunc(theirs, func(c any) bool { return isVote(typeOf(c)) && !s.votes(typeOf(c)) }) // in their order: what we write, they write
+	// In their order: what we write, they write.
+	merged := slices.DeleteFunc(theirs, func(c any) bool { return isVote(typeOf(c)) && !s.votes(typeOf(c)) })
 	for _, c := range ours {
 		if m, ok := c.(map[string]any); ok && !isVote(typeOf(c)) { // a hook may repeat what it was told
 			merged = withCondition(merged, m)

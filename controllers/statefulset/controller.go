@@ -68,15 +68,8 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 		rep.current, rep.plan.counts.current = f.update.name, rep.plan.counts.updated
 	}
 	p.Again(rep.plan.again)
-	if rep.plan.risky() {
-		if err := r.pods.Confirm(ctx, p, selector, o.pods); err != nil {
-			return err
-		}
-	}
-	if len(rep.plan.deletes) > 0 {
-		if err := recorded.Complete(ctx, p, r.log, o.live()); err != nil {
-			return err
-		}
+	if err := r.confirm(ctx, p, o, rep); err != nil {
+		return err
 	}
 	rep.failed = r.act(ctx, p, set, rep.plan)
 	p.Uncertain(rep.failed)
@@ -94,4 +87,17 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	}
 	confirm := func(ctx context.Context) error { return r.pods.Confirm(ctx, p, selector, o.pods) }
 	return errors.Join(err, recorded.Truncate(ctx, p, r.log, o.live(named...), set.Spec.RevisionHistoryLimit, confirm))
+}
+
+// confirm makes sure that what is about to be done does not rest on an old cache: of pods, and of the revisions of those that go.
+func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed, rep report) error {
+	if rep.plan.risky() {
+		if err := r.pods.Confirm(ctx, p, o.selector, o.pods); err != nil {
+			return err
+		}
+	}
+	if len(rep.plan.deletes) == 0 {
+		return nil
+	}
+	return rep.recorded.Complete(ctx, p, r.log, o.live())
 }

@@ -52,11 +52,12 @@ func (s *step) heldIn(parent, revision client.Object) bool {
 	return true
 }
 
-// lostByOthers returns how revisions of a parent were deleted, let go of or relabelled by somebody other than the controllers.
+// lostByOthers returns how revisions of a parent were deleted, let go of or relabelled by somebody other than the controllers, as
+// far as the author's cache had shown it.
 func (s *step) lostByOthers(parent types.UID) map[types.UID]Event {
-	out := map[types.UID]Event{}
+	out, shown := map[types.UID]Event{}, s.since(s.k.Revisions, parent)
 	for e := range s.record.before(parent, s.e.RV) {
-		if e.Key.Resource != s.k.Revisions || e.Old == nil || s.h.byManager(e) || ownerUID(e.Old) != parent {
+		if e.RV > shown || e.Key.Resource != s.k.Revisions || e.Old == nil || s.h.byManager(e) || ownerUID(e.Old) != parent {
 			continue
 		}
 		if e.New == nil || ownerUID(e.New) != parent || !maps.Equal(e.Old.GetLabels(), e.New.GetLabels()) {
@@ -132,7 +133,7 @@ func (r *rest) takenAway(parent, child client.Object) bool {
 func (r *rest) neverNamed(parent, child client.Object) bool {
 	adopted, naming := false, map[types.UID]bool{}
 	for key, o := range r.h.Initial {
-		naming[o.GetUID()] = key.Resource == r.k.Revisions && ownerUID(o) == parent.GetUID() && r.k.Names(child, o)
+		naming[o.GetUID()] = key.Resource == r.k.Revisions && r.names(parent, child, o)
 	}
 	for _, e := range r.h.Events {
 		if e.RV > r.s.RV {
@@ -140,7 +141,7 @@ func (r *rest) neverNamed(parent, child client.Object) bool {
 		}
 		switch o := e.Object(); {
 		case e.Key.Resource == r.k.Revisions:
-			naming[o.GetUID()] = e.New != nil && ownerUID(e.New) == parent.GetUID() && r.k.Names(child, e.New)
+			naming[o.GetUID()] = e.New != nil && r.names(parent, child, e.New)
 			adopted = adopted && !naming[o.GetUID()]
 		case e.Key.Resource != r.k.Children || o.GetName() != child.GetName() || e.New == nil || ownerUID(e.New) != parent.GetUID():
 		case e.Old == nil:
@@ -150,6 +151,11 @@ func (r *rest) neverNamed(parent, child client.Object) bool {
 		}
 	}
 	return adopted
+}
+
+// names reports whether a revision is the parent's and says what the child was made from.
+func (r *rest) names(parent, child, revision client.Object) bool {
+	return ownerUID(revision) == parent.GetUID() && r.k.Names(child, revision)
 }
 
 // saysLost reports whether a condition names a child, with or without its namespace, as one whose revision is lost and that is

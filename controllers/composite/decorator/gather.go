@@ -174,7 +174,7 @@ func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed, tod
 		return nil
 	}
 	for _, group := range o.groups {
-		owned := r.owned[group.GroupVersionKind.GroupKind()]
+		owned := r.owned[group.GroupKind()]
 		if err := owned.Confirm(ctx, p, labels.Everything(), group.Objects); err != nil {
 			return err
 		}
