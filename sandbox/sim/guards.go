@@ -64,15 +64,31 @@ func (w *world) spoil(k Kind, parent, revision client.Object) {
 		w.update("give a revision a number below all", resource, out)
 	case 6:
 		fresh(out)
-		out.SetName(fmt.Sprintf("%s-double-%d", parent.GetName(), chance.IntN(3)))
+		out.SetName(w.neverNamed(k, fmt.Sprintf("%s-double-%d", parent.GetName(), chance.IntN(3))))
 		w.person("double a revision", model.Request{Verb: model.VerbCreate, Resource: resource, Object: out})
 	default:
 		fresh(out)
-		out.SetName(fmt.Sprintf("%s-planted-%d", parent.GetName(), chance.IntN(3)))
+		out.SetName(w.neverNamed(k, fmt.Sprintf("%s-planted-%d", parent.GetName(), chance.IntN(3))))
 		out.SetOwnerReferences(nil)
 		number(out, pick[int64](chance, math.MaxInt64, math.MaxInt64-1, 1, 7))
 		w.person("plant a revision", model.Request{Verb: model.VerbCreate, Resource: resource, Object: out})
 	}
+}
+
+// neverNamed returns a name for a revision that no other one has had, unless that one is still there and refuses the new one.
+// Pods of a StatefulSet have nothing but the name to say what they were made from, so that nobody could tell the two apart.
+func (w *world) neverNamed(k Kind, name string) string {
+	there := func(name string) bool {
+		return slices.ContainsFunc(w.all(k.Check.Revisions), func(o client.Object) bool { return o.GetName() == name })
+	}
+	for w.trouble.planted[name] && !there(name) {
+		name += "x"
+	}
+	if w.trouble.planted == nil {
+		w.trouble.planted = map[string]bool{}
+	}
+	w.trouble.planted[name] = true
+	return name
 }
 
 // repair deletes the revisions whose numbers leave no room for new ones, as a person does who has read the condition.

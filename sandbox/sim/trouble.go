@@ -40,6 +40,8 @@ type trouble struct {
 	hook *badAnswer
 	// guards lets the user go for revisions that hold children back.
 	guards bool
+	// planted are the names under which the user has made revisions.
+	planted map[string]bool
 	// skew is how far the clocks of the kubelets are off.
 	skew map[string]time.Duration
 }
