@@ -17,6 +17,7 @@ package sandboxtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -147,8 +148,13 @@ func Namespace(t testing.TB, s *sandbox.Sandbox) string {
 		}
 		// From here on nothing can be created in it. A pod that is stuck on purpose would keep it.
 		now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
-		if err := client.CoreV1().Pods(ns.Name).DeleteCollection(ctx, now, metav1.ListOptions{}); err != nil {
-			t.Errorf("delete the pods of namespace %s: %v", ns.Name, err)
+		var refused error // by a policy of the test, of whose end the API server has not heard yet
+		err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+			refused = client.CoreV1().Pods(ns.Name).DeleteCollection(ctx, now, metav1.ListOptions{})
+			return refused == nil, nil
+		})
+		if err != nil {
+			t.Errorf("delete the pods of namespace %s: %v", ns.Name, errors.Join(err, refused))
 		}
 	})
 	err = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
