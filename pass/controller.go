@@ -185,11 +185,6 @@ func (c *Controller) Make(
 		return reconcile.Result{}, err
 	}
 	m.failures, m.failed = 0, nil
-	if c.Ledger.Unseen(parent.GetUID()) != "" {
-		// Mostly an event wakes the parent. But a watch that breaks shows nothing of a child that came and went meanwhile, and our
-		// own status wakes nobody.
-		p.Again(longestUnseen)
-	}
 	return reconcile.Result{RequeueAfter: p.again}, nil
 }
 

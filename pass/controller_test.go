@@ -104,26 +104,6 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
-// TestComesBackWithoutAnEvent: a child that came and went while a watch was broken has no event. A pass that wrote something that
-// the caches have not shown yet is followed by another one in any case.
-func TestComesBackWithoutAnEvent(t *testing.T) {
-	pods := &store{version: "1"}
-	w := newWorld(t, map[schema.GroupResource]ownership.Store{podResource: pods}, web())
-	for _, c := range []struct {
-		shown string // when the pass ends
-		want  time.Duration
-	}{{"7", 0}, {"1", 5 * time.Second}} {
-		w.run = func(context.Context, *pass.Pass) error {
-			w.c.Ledger.Wrote("web-uid", podResource, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}})
-			pods.version = c.shown
-			return nil
-		}
-		if result, err := w.reconcile(); err != nil || result.RequeueAfter != c.want {
-			t.Errorf("the caches show %s: %+v, %v, want %s", c.shown, result, err, c.want)
-		}
-	}
-}
-
 // TestParentsThatAreDeleted have no passes, unless the controller asks for them.
 func TestParentsThatAreDeleted(t *testing.T) {
 	gone := web()

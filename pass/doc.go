@@ -12,8 +12,6 @@
 //   - Its own status writes wake nobody, so that a failure whose text differs each time cannot defeat the back-off.
 //   - A timer is kept beside an error: what waits for time to pass does not wait for the back-off of what fails.
 //   - Waiting for a cache does not reset the back-off of what failed before.
-//   - A child that came and went while a watch was broken is missed all the same: a pass whose writes the caches have not shown
-//     yet is followed by another one.
 //   - A burst of child events is one pass and not a hundred; an edit of the parent is never delayed.
 //   - Events are counted: at most about 25 for a parent in five minutes, and one that says how many more there were.
 //     Warnings are never the ones that are left out.
