@@ -63,12 +63,7 @@ func NewChildren[C client.Object](
 // the pass with any error.
 func (ch *Children[C]) Claim(ctx context.Context, p *Pass, selector labels.Selector) ([]C, error) {
 	c, parent := ch.controller, p.Parent
-	var candidates []C
-	err := ownership.Candidates(ctx, c.Cache, ch.newList(), ch.namespace(parent), parent.GetUID(), selector, true,
-		func(o client.Object) error {
-			candidates = append(candidates, o.(C)) //nolint:forcetypeassert // the items of that list
-			return nil
-		})
+	candidates, err := ch.candidates(ctx, parent, selector)
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +86,23 @@ func (ch *Children[C]) Claim(ctx context.Context, p *Pass, selector labels.Selec
 			ownership.ErrStale, ch.Resource.Resource, p.describe())
 	}
 	return claimed, nil
+}
+
+// Shown returns the children that the cache shows as the parent's, and claims none: for a pass that ends because it could not
+// claim them.
+func (ch *Children[C]) Shown(ctx context.Context, p *Pass) ([]C, error) {
+	return ch.candidates(ctx, p.Parent, labels.Nothing())
+}
+
+// candidates returns the children that the cache shows as the parent's, and the orphans that selector matches.
+func (ch *Children[C]) candidates(ctx context.Context, parent client.Object, selector labels.Selector) ([]C, error) {
+	var out []C
+	err := ownership.Candidates(ctx, ch.controller.Cache, ch.newList(), ch.namespace(parent), parent.GetUID(), selector, true,
+		func(o client.Object) error {
+			out = append(out, o.(C)) //nolint:forcetypeassert // the items of that list
+			return nil
+		})
+	return out, err
 }
 
 func (ch *Children[C]) namespace(parent client.Object) string {

@@ -1,7 +1,5 @@
 package revision
 
-import "slices"
-
 // This file says which revisions may be forgotten (proposal, "History Maintenance"; design, H3 and H9).
 
 // Live is the set of revisions that something still depends on. The zero value means "not known", and nothing is pruned
@@ -29,18 +27,27 @@ func (l Live) Known() bool { return l.known }
 
 // Has reports whether something depends on r.
 func (l Live) Has(r Revision) bool {
-	for _, ref := range []string{r.Name, r.Hash, LabelValue(r.Name)} {
-		if _, ok := l.refs[ref]; ok && ref != "" {
+	for _, ref := range refsTo(r) {
+		if _, ok := l.refs[ref]; ok {
 			return true
 		}
 	}
 	return false
 }
 
+// refsTo are the ways in which something says that it depends on a revision. None of a [Live] is empty.
+func refsTo(r Revision) [3]string { return [...]string{r.Name, r.Hash, LabelValue(r.Name)} }
+
 // Beside returns whether something depends on a revision that is none of revisions: it is gone, or was read too early.
 func (l Live) Beside(revisions []Revision) bool {
+	known := map[string]struct{}{}
+	for _, r := range revisions {
+		for _, ref := range refsTo(r) {
+			known[ref] = struct{}{}
+		}
+	}
 	for ref := range l.refs {
-		if !slices.ContainsFunc(revisions, NewLive(ref).Has) {
+		if _, ok := known[ref]; !ok {
 			return true
 		}
 	}

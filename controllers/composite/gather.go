@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,7 +13,6 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/history/record"
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -90,13 +88,8 @@ func (r *reconciler) count(ctx context.Context, o *observed, failed error) {
 	for _, kind := range r.children {
 		group := hook.Group{GroupVersionKind: kind.Kind}
 		if namespace := o.parent.GetNamespace(); namespace == "" || kind.Namespaced {
-			err := ownership.Candidates(ctx, r.Cache, kind.NewList(), namespace, o.parent.GetUID(), o.selector, true, func(c client.Object) error {
-				if metav1.IsControlledBy(c, o.parent) {
-					group.Objects = append(group.Objects, c.(*unstructured.Unstructured)) //nolint:forcetypeassert // the items of that list
-				}
-				return nil
-			})
-			if err != nil {
+			var err error
+			if group.Objects, err = r.owned[kind.Kind.GroupKind()].Shown(ctx, o.memory.pass); err != nil {
 				return
 			}
 		}

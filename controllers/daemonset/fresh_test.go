@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -253,26 +252,11 @@ func TestInvalidStrategy(t *testing.T) {
 	}
 }
 
-// unrecorded is a cache that does not show one revision.
-type unrecorded struct {
-	client.Reader
-
-	name string
-}
-
-func (u unrecorded) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	err := u.Reader.List(ctx, list, opts...)
-	if revisions, ok := list.(*appsv1.ControllerRevisionList); ok {
-		revisions.Items = slices.DeleteFunc(revisions.Items, func(o appsv1.ControllerRevision) bool { return o.Name == u.name })
-	}
-	return err
-}
-
 // TestAnOldLogAfterAStart: two revisions hold what the spec asks for, and a process that just started is shown the one that pods
 // do not come from. They are not replaced for that.
 func TestAnOldLogAfterAStart(t *testing.T) {
 	s := newServer(t, agent(), node("n1"), stored(t, "agent:1", "one", 1), stored(t, "agent:1", "two", 2), pod("n1", "two"))
-	w := worldOf(s, unrecorded{s, "agent-two"}, nil)
+	w := worldOf(s, fakeserver.Hiding{Reader: s, Name: "agent-two"}, nil)
 	w.mustReconcile()
 	if deleted := w.Calls("delete"); len(deleted) > 0 {
 		t.Errorf("deleted %v", deleted)

@@ -10,9 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -40,7 +38,7 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 	}
 	var err error
 	if o.pods, err = r.pods.Claim(ctx, p, selector); err != nil {
-		return nil, errors.Join(err, r.see(ctx, o))
+		return nil, errors.Join(err, r.see(ctx, p, o))
 	}
 	r.predecessors.note(ds.UID, o.nodes, o.pods)
 	if o.entries, err = r.log.Claim(ctx, ds, selector); err != nil {
@@ -51,15 +49,10 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 
 // see remembers the pods that the cache shows as the DaemonSet's, for a pass that ends because something could not be claimed:
 // none of them may come back under its name.
-func (r *Reconciler) see(ctx context.Context, o *observed) error {
-	var shown corev1.PodList
-	err := r.Client.List(ctx, &shown, client.InNamespace(o.ds.Namespace), client.MatchingFields{ownership.ControllerIndex: string(o.ds.UID)})
+func (r *Reconciler) see(ctx context.Context, p *pass.Pass, o *observed) error {
+	pods, err := r.pods.Shown(ctx, p)
 	if err != nil {
-		return fmt.Errorf("list the pods of DaemonSet %s/%s: %w", o.ds.Namespace, o.ds.Name, err)
-	}
-	pods := make([]*corev1.Pod, 0, len(shown.Items))
-	for i := range shown.Items {
-		pods = append(pods, &shown.Items[i])
+		return err
 	}
 	r.predecessors.note(o.ds.UID, o.nodes, pods)
 	return nil

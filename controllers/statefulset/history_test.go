@@ -4,7 +4,6 @@ package statefulset
 // pod is touched without its revision (F5), what is live stays (bug 16), and the status says why.
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -219,26 +218,11 @@ func TestLegacyRevision(t *testing.T) {
 	}
 }
 
-// unrecorded is a cache that does not show one revision.
-type unrecorded struct {
-	client.Reader
-
-	name string
-}
-
-func (u unrecorded) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	err := u.Reader.List(ctx, list, opts...)
-	if revisions, ok := list.(*appsv1.ControllerRevisionList); ok {
-		revisions.Items = slices.DeleteFunc(revisions.Items, func(o appsv1.ControllerRevision) bool { return o.Name == u.name })
-	}
-	return err
-}
-
 // TestAnOldLogAfterAStart: two revisions hold what the spec asks for, and a process that just started is shown the one that pods
 // do not come from. They are not replaced for that.
 func TestAnOldLogAfterAStart(t *testing.T) {
 	s := fakeserver.New(t, web(replicas(1), image("a")), stored(t, "one", "a", 1), stored(t, "two", "a", 2), pod(0, "two"))
-	w := worldOf(t, s, unrecorded{s, "web-two"}, nil)
+	w := worldOf(t, s, fakeserver.Hiding{Reader: s, Name: "web-two"}, nil)
 	w.mustReconcile()
 	if deleted := w.Calls("delete"); len(deleted) > 0 {
 		t.Errorf("deleted %v", deleted)
