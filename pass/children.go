@@ -31,6 +31,10 @@ type Children[C client.Object] struct {
 	// Adoptable, if set, is asked before an orphan is adopted: see [ownership.Claimer].
 	Adoptable func(parent client.Object, orphan C) error
 
+	// Seen, if set, is called with what the cache shows before any of it is claimed: the parent's children, and the orphans that
+	// the selector matches. A pass that ends because one of them could not be claimed has seen them all the same.
+	Seen func(parent client.Object, candidates []C)
+
 	// Namespace says where the children of a parent are, all namespaces if it is empty. Optional: without it they are beside
 	// their parent.
 	Namespace func(parent client.Object) string
@@ -66,6 +70,9 @@ func (ch *Children[C]) Claim(ctx context.Context, p *Pass, selector labels.Selec
 	candidates, err := ch.candidates(ctx, parent, selector)
 	if err != nil {
 		return nil, err
+	}
+	if ch.Seen != nil {
+		ch.Seen(parent, candidates)
 	}
 	claimer := &ownership.Claimer{
 		Parent: parent, Kind: p.kind(), Selector: selector, Writer: c.Client, Live: c.Live,

@@ -2,7 +2,6 @@ package daemonset
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -36,26 +35,15 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 	for i := range nodes.Items {
 		o.nodes = append(o.nodes, &nodes.Items[i])
 	}
+	r.predecessors.trim(ds.UID, o.nodes)
 	var err error
 	if o.pods, err = r.pods.Claim(ctx, p, selector); err != nil {
-		return nil, errors.Join(err, r.see(ctx, p, o))
+		return nil, err
 	}
-	r.predecessors.note(ds.UID, o.nodes, o.pods)
 	if o.entries, err = r.log.Claim(ctx, ds, selector); err != nil {
 		return nil, err
 	}
 	return o, nil
-}
-
-// see remembers the pods that the cache shows as the DaemonSet's, for a pass that ends because something could not be claimed:
-// none of them may come back under its name.
-func (r *Reconciler) see(ctx context.Context, p *pass.Pass, o *observed) error {
-	pods, err := r.pods.Shown(ctx, p)
-	if err != nil {
-		return err
-	}
-	r.predecessors.note(o.ds.UID, o.nodes, pods)
-	return nil
 }
 
 // live returns the revisions that something depends on: those that pods name, terminating ones included, and made, the hash

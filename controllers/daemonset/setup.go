@@ -81,6 +81,7 @@ func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger
 	r.OnForget(r.predecessors.forget)
 	r.log = pass.NewLog(r.Controller, history.DaemonSet(), o.AskServer)
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
+	r.pods.Seen = func(ds client.Object, pods []*corev1.Pod) { r.predecessors.note(ds.GetUID(), pods) }
 	return r
 }
 

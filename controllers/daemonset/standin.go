@@ -51,24 +51,37 @@ func (p predecessor) later(other predecessor) bool {
 	return p.name > other.name
 }
 
-// note remembers the pods that a DaemonSet owns, including those that ended and those that are terminating. A pass does so as
-// soon as it knows them: one that ends early has seen them all the same. Nodes that are gone are remembered as well, up to a
-// bound: some come back under their name.
-func (p *predecessors) note(ds types.UID, nodes []*corev1.Node, pods []*corev1.Pod) {
+// note remembers the pods of a DaemonSet, including those that ended, those that are terminating, and those that it is about
+// to release or to adopt. Whether their nodes exist is not asked: some come back under their name.
+func (p *predecessors) note(ds types.UID, pods []*corev1.Pod) {
 	shown := newest(pods)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.all[ds]
-	if len(before) > len(nodes)+mostGone {
-		before = existing(before, nodes)
-	}
-	now := make(map[string]lastPods, len(nodes))
+	now := make(map[string]lastPods, max(len(before), len(shown)))
 	maps.Copy(now, before)
 	for node, byHash := range shown {
 		now[node] = before[node].with(byHash)
 	}
 	if p.all == nil {
 		p.all = map[types.UID]map[string]lastPods{}
+	}
+	p.all[ds] = now
+}
+
+// trim drops what is remembered of nodes that do not exist, if there are many of them.
+func (p *predecessors) trim(ds types.UID, nodes []*corev1.Node) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.all[ds]
+	if len(before) <= len(nodes)+mostGone {
+		return
+	}
+	now := make(map[string]lastPods, len(nodes))
+	for _, node := range nodes {
+		if was, ok := before[node.Name]; ok {
+			now[node.Name] = was
+		}
 	}
 	p.all[ds] = now
 }
@@ -113,17 +126,6 @@ func (was lastPods) with(shown lastPods) lastPods {
 	})
 	for _, hash := range others[:min(len(others), mostRevisions)] {
 		out[hash] = was[hash]
-	}
-	return out
-}
-
-// existing returns what is remembered of nodes that exist.
-func existing(all map[string]lastPods, nodes []*corev1.Node) map[string]lastPods {
-	out := make(map[string]lastPods, len(nodes))
-	for _, node := range nodes {
-		if was, ok := all[node.Name]; ok {
-			out[node.Name] = was
-		}
 	}
 	return out
 }

@@ -99,6 +99,22 @@ func TestAPassThatEndsEarlyHasSeenItsPods(t *testing.T) {
 	}
 }
 
+// A pod that is about to be released was the DaemonSet's when it was read. Here it is deleted just before the release arrives.
+func TestAReleasedPodHasBeenSeen(t *testing.T) {
+	w := newWorld(t, agent(), node("n1"), stored(t, "agent:1", "one", 1), pod("n1", "one", func(p *corev1.Pod) { p.Labels["app"] = "none" }))
+	p := w.only()
+	w.Before = func(c fakeserver.Call) error {
+		if c.Verb == "patch" && c.Kind == "Pod" {
+			return errors.Join(w.Raw.Delete(t.Context(), p), apierrors.NewNotFound(schema.GroupResource{}, p.Name))
+		}
+		return nil
+	}
+	w.mustReconcile()
+	if got, want := w.only().Name, podName(agent(), "one", creation{node: "n1", after: p.UID}); got != want {
+		t.Errorf("%s takes the place of %s, want %s", got, p.Name, want)
+	}
+}
+
 // A pod beside one that is terminating, or that ended and waits for somebody's finalizer, has another name than that at once,
 // also in a process that just started.
 func TestANameBesideOneThatGoes(t *testing.T) {
@@ -183,7 +199,8 @@ func TestStandInsOfTwoManagers(t *testing.T) {
 func TestPredecessors(t *testing.T) {
 	var p predecessors
 	of := func(ds types.UID, hash string, nodes []*corev1.Node, pods []*corev1.Pod) map[string]types.UID {
-		p.note(ds, nodes, pods)
+		p.trim(ds, nodes)
+		p.note(ds, pods)
 		last, _ := p.of(ds, hash)
 		return last
 	}
@@ -209,7 +226,7 @@ func TestPredecessors(t *testing.T) {
 	want(of("ds", hashOld, two, []*corev1.Pod{pod("n1", hashOld)}), map[string]types.UID{"n1": "uid-of-n1-old", "n2": "uid-of-n2-old"})
 	want(of("ds", hashNew, two, nil), map[string]types.UID{"n1": c.UID})
 	for i := range mostRevisions + 1 {
-		p.note("ds", two, []*corev1.Pod{pod("n1", fmt.Sprint(i), age(30*time.Second))})
+		p.note("ds", []*corev1.Pod{pod("n1", fmt.Sprint(i), age(30*time.Second))})
 	}
 	want(of("ds", hashNew, two, nil), map[string]types.UID{}) // that was too far back
 	want(of("ds", hashNew, two, []*corev1.Pod{pod("n2", hashNew)}), map[string]types.UID{"n2": "uid-of-n2-new"})
@@ -217,10 +234,10 @@ func TestPredecessors(t *testing.T) {
 	want(of("ds", hashNew, one, nil), map[string]types.UID{"n2": "uid-of-n2-new"})
 	want(of("ds", hashNew, one, []*corev1.Pod{first}), map[string]types.UID{"n1": first.UID, "n2": "uid-of-n2-new"})
 	for i := range mostGone {
-		p.note("ds", one, []*corev1.Pod{pod(fmt.Sprint("gone-", i), hashNew)})
+		p.note("ds", []*corev1.Pod{pod(fmt.Sprint("gone-", i), hashNew)})
 	}
 	want(of("ds", hashNew, one, nil), map[string]types.UID{"n1": first.UID})
-	p.note("ds", two, []*corev1.Pod{first})
+	p.note("ds", []*corev1.Pod{first})
 	p.forget("ds")
 	want(of("ds", hashNew, two, nil), map[string]types.UID{})
 	p.forget("ds")

@@ -118,13 +118,13 @@ func (o *observed) live(named ...string) revision.Live {
 	return revision.NewLive(refs...)
 }
 
-// lost returns the names of revisions that pods come from and that are not there any more.
+// lost returns the names of revisions that pods come from and that are not there any more, or cannot be read.
 func (o *observed) lost(recorded *pass.Recorded) map[string]bool {
 	out := map[string]bool{}
 	for _, pod := range o.pods {
 		name := revisionOf(pod)
 		there := recorded.Update != nil && recorded.Update.Name == name ||
-			slices.ContainsFunc(recorded.Entries, func(r revision.Revision) bool { return r.Name == name })
+			slices.ContainsFunc(recorded.Entries, func(r revision.Revision) bool { return r.Name == name && r.Snapshot != nil })
 		if name != "" && !there {
 			out[name] = true
 		}

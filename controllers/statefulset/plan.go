@@ -32,7 +32,7 @@ type facts struct {
 	now time.Time
 	// hold says that the update revision could not be recorded: no pod is replaced.
 	hold bool
-	// lost are the names of revisions that pods come from and that are not there any more.
+	// lost are the names of revisions that pods come from and that are not there any more, or cannot be read.
 	lost map[string]bool
 }
 

@@ -177,6 +177,22 @@ func TestLostRevision(t *testing.T) {
 	}
 }
 
+// TestHeldUnderAnUnreadableRevision: a pod below the partition that was never ready stays what it is also where somebody put
+// something unreadable in the place of its revision (F15).
+func TestHeldUnderAnUnreadableRevision(t *testing.T) {
+	for content, deletes := range map[string]int{`{"spec":{"template":"no"}}`: 0, "": 1} {
+		odd := stored(t, "odd", "web:odd", 9)
+		if content != "" {
+			odd.Data.Raw = []byte(content)
+		}
+		w := newWorld(t, append(between(t, []setOption{partition(1)}, pod(0, "odd", crashing), pod(1, "b"), pod(2, "b")), odd)...)
+		w.mustReconcile()
+		if got := w.Calls("delete"); len(got) != deletes {
+			t.Errorf("with %q: deletes %v, want %d", content, got, deletes)
+		}
+	}
+}
+
 // The condition says why of the pod that the lost revision is for, whatever else is waited for.
 func TestLostRevisionAndATakenName(t *testing.T) {
 	stranger := pod(0, "a", func(p *corev1.Pod) { p.Labels = nil })

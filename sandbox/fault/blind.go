@@ -20,37 +20,49 @@ import (
 type blind struct {
 	after *Request
 	// any is true if every counted request will do.
-	any  bool
-	open func() // idempotent
+	any bool
+	// over is closed when the caches see again, which open has them do. It is idempotent.
+	over chan struct{}
+	open func()
+}
+
+// lasts reports whether the caches lag still.
+func (b *blind) lasts() bool {
+	select {
+	case <-b.over:
+		return false
+	default:
+		return true
+	}
 }
 
 // blindfold opens the eyes again once the request has been repeated, when the process ends, or when it took too long.
 func (in *Injector) blindfold(ctx context.Context, after *Request, release func()) {
-	b := &blind{after: after}
-	timer := time.AfterFunc(in.plan.HoldFor, release)
-	stop := context.AfterFunc(ctx, release)
-	b.open = func() {
-		timer.Stop()
-		stop()
-		release()
-	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.blinds = append(in.blinds, b)
+	b := in.blind(&blind{after: after}, release)
+	context.AfterFunc(ctx, b.open)
 }
 
 // restartAt makes the next life begin as of a version, and stay there until it has written something.
 func (in *Injector) restartAt(after *Request, version string) {
-	release := in.past(version)
-	b := &blind{after: after, any: true}
-	timer := time.AfterFunc(in.plan.HoldFor, release)
+	in.blind(&blind{after: after, any: true}, in.past(version))
+}
+
+// blind notes a blindness that lasts until it is opened, or took too long.
+func (in *Injector) blind(b *blind, release func()) *blind {
+	b.over = make(chan struct{})
+	open := sync.OnceFunc(func() {
+		release()
+		close(b.over)
+	})
+	timer := time.AfterFunc(in.plan.HoldFor, open)
 	b.open = func() {
 		timer.Stop()
-		release()
+		open()
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.blinds = append(in.blinds, b)
+	return b
 }
 
 // repeated ends the blindness that waits for a request like this one. The caller holds the lock.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/client-go/rest"
 )
@@ -72,6 +74,8 @@ type Process struct {
 	in     *Injector
 	ctx    context.Context //nolint:containedctx // a process is a thing that ends: this is its life, not a call's context
 	cancel context.CancelCauseFunc
+	// watched is true once it has opened a watch.
+	watched atomic.Bool
 }
 
 // Start begins a new life, which ends with ctx at the latest. A life that is not over is killed.
@@ -117,6 +121,13 @@ func (p *Process) Kill() { p.cancel(ErrDead) }
 // Killed reports whether the process was killed, by a fault or by Kill. A context that ended earlier is no kill.
 func (p *Process) Killed() bool { return errors.Is(context.Cause(p.ctx), ErrDead) }
 
+// Starts reports whether the process of now has opened no watch yet: it was killed, or it has nothing in its caches.
+func (in *Injector) Starts() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.process.Killed() || !in.process.watched.Load()
+}
+
 // busy notes a request that is under way until the function that it returns is called.
 func (in *Injector) busy() (done func()) {
 	add := func(n int) {
@@ -128,12 +139,12 @@ func (in *Injector) busy() (done func()) {
 	return func() { add(-1) }
 }
 
-// Busy reports whether a request is under way that nothing is to be seen of: it hangs, or was told to come again later. What
-// looks like rest until then is none.
+// Busy reports whether a request is under way that nothing is to be seen of: it hangs, or was told to come again later; or
+// whether caches are kept from what has happened. What looks like rest until then is none.
 func (in *Injector) Busy() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.under > 0
+	return in.under > 0 || slices.ContainsFunc(in.blinds, (*blind).lasts)
 }
 
 // admit gives a request its number, writes it to the log and says what is to happen to it: a mode, a status code to

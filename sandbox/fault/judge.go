@@ -37,9 +37,9 @@ func (s *Sweep) record(ctx context.Context) (*check.Recorder, error) {
 	return check.Record(ctx, client, []string{metav1.NamespaceAll}, s.Scopes)
 }
 
-// settle waits until the managers ask for nothing any more, and nothing happens in the namespace, and notes between which
-// two versions it stays so. That the managers write nothing in between is for [check.Quiet] to say.
-func (o *outcome) settle(ctx context.Context, e *Env) error {
+// settle waits until the managers ask for nothing any more, and nothing happens in the namespace. That they write nothing
+// from then on is for [check.Quiet] to say.
+func settle(ctx context.Context, e *Env) error {
 	bound, cancel := context.WithTimeout(ctx, unrest)
 	defer cancel()
 	asked, changed := -1, e.changed()
@@ -55,9 +55,7 @@ func (o *outcome) settle(ctx context.Context, e *Env) error {
 			return fmt.Errorf("C1: the end is reached, and there is no rest: %w", context.Cause(bound))
 		}
 	}
-	var err error
-	o.rest, err = now(ctx, e)
-	return err
+	return nil
 }
 
 // asked is how many writes the managers have asked for so far.
@@ -68,9 +66,9 @@ func (e *Env) asked() (n int) {
 	return n
 }
 
-// busy reports whether a request of a manager is under way by what was done to it.
+// busy reports whether a manager is to be waited for that asks for nothing: by what was done to it, or because it starts.
 func (e *Env) busy() bool {
-	return slices.ContainsFunc(e.managers, func(k *Keeper) bool { return k.Faults.Busy() })
+	return slices.ContainsFunc(e.managers, func(k *Keeper) bool { return k.Starting() || k.Faults.Busy() })
 }
 
 // now is the resource version of the newest state.

@@ -81,3 +81,10 @@ func (k *Keeper) Stop() {
 		<-stopped
 	}
 }
+
+// Starting reports whether the manager is to run and has no caches yet, so that it asks for nothing whatever there is to do.
+func (k *Keeper) Starting() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.wanted && k.Faults.Starts()
+}

@@ -199,15 +199,19 @@ func (o *outcome) drive(ctx context.Context, e *Env) error {
 		if err := e.Until(ctx, "the end condition", end); err != nil {
 			return err
 		}
-		if err := o.settle(ctx, e); err != nil {
+		if err := settle(ctx, e); err != nil {
 			return err
 		}
 		if end(ctx) == nil { // or what looked like the end was the moment before something began
 			break
 		}
 	}
-	pause(ctx, still)
+	// It is noted after that look: what was written before it belongs to what had begun.
 	var err error
+	if o.rest, err = now(ctx, e); err != nil {
+		return err
+	}
+	pause(ctx, still)
 	if o.end, err = now(ctx, e); err != nil || scenario.AtRest == nil {
 		return err
 	}
