@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
 )
@@ -177,10 +179,27 @@ func TestReplicaSetOfTwoManagers(t *testing.T) {
 		w.as("user", func() { w.mark(name) })
 		w.as("kubelet", func() { w.remove(&corev1.Pod{}, name) })
 	}
+	// listed has a manager whose name is free again make a pod, after a list of what has these labels.
+	listed := func(w replicated, selected labels.Set) {
+		w.as("user", func() { w.mark("rs-a") })
+		view := w.rv
+		w.as("kubelet", func() { w.remove(&corev1.Pod{}, "rs-a") })
+		w.in(seen("b", view), func() { w.put(replica("d")) })
+		w.as("user", func() { w.pod("rs-d", func(p *corev1.Pod) { p.Labels = nil }) })
+		w.in(seen("a", view), func() {
+			w.log = append(w.log, &check.Entry{
+				User: w.actor, Verb: "list", Resource: "pods", Namespace: namespace, Code: http.StatusOK, RV: w.rv, Pass: w.pass,
+				Labels: selected.AsSelector(),
+			})
+			w.put(replica("a"))
+		})
+	}
 	for _, test := range []struct {
 		want, name string
 		do         func(w replicated)
 	}{
+		{"", "a list did not show what was relabelled", func(w replicated) { listed(w, labels.Set{"app": "web"}) }},
+		{"P2", "a list showed what was relabelled", func(w replicated) { listed(w, nil) }},
 		{"", "the other one adopted", func(w replicated) {
 			w.scale(4)
 			view := w.rv

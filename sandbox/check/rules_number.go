@@ -18,12 +18,11 @@ import (
 // whatever it has not seen. No controller could do better: nothing ties the adoption of an
 // orphan to a name, and a name has to become free some day. A manager that is alone sees all that it did.
 func (s *step) unforeseen(parent client.Object, most int) int {
-	from := s.since(s.k.Children, parent.GetUID())
 	again := s.again(s.e.Key)
 	out := 0
 	for _, child := range s.k.alive(Unit{Children: s.after.Owned(s.k.Children, parent.GetUID())}) {
 		came := s.came(child)
-		if came == nil || came.RV <= from || came.RV == s.e.RV || s.own(*came) {
+		if came == nil || came.RV == s.e.RV || s.own(*came) || s.knew(parent, child, came.RV) {
 			continue
 		}
 		then := s.record.at(parent.GetUID(), came.RV)
@@ -32,6 +31,16 @@ func (s *step) unforeseen(parent client.Object, most int) int {
 		}
 	}
 	return out
+}
+
+// knew reports whether the author of the write had seen a child that came with a version: in its caches, or in a list past them.
+// Such a list asks for the parent's labels: a child that somebody has relabelled meanwhile is not in it.
+func (s *step) knew(parent, child client.Object, came uint64) bool {
+	if came > s.since(s.k.Children, parent.GetUID()) {
+		return false
+	}
+	p := s.pass()
+	return p == nil || p.Views == nil || came <= max(p.Views[s.k.Children], p.Born) || s.record.shownBy(s.e.By, child, s.k.Children) >= came
 }
 
 // came is the write with which a child became that of its parent, nil if it was from the start.
