@@ -4,82 +4,109 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file changes a revision that is stored: its number, its stamp, its hash label, and never its data.
+// This file changes a revision that is stored: its number, its stamp, its labels, what it holds beside its data, and never its
+// data.
 
-// change is what one patch of a revision alters. Zero fields stay as they are. Data is not among them (H4).
-type change struct {
-	number int64
-	stamp  revision.Stamp
-	label  string
-	// without are annotations that go, to make room for the stamp; trimmed is true if they were looked for.
-	without []string
-	trimmed bool
+// Change is what one patch of a revision alters. What is zero stays as it is. Data is not among it (H4).
+type Change struct {
+	// Number is the number that the revision is to have, and Stamp says from which read of the parent it is.
+	Number int64
+	Stamp  revision.Stamp
+	// Labels and Annotations are set; an annotation that is nil is removed.
+	Labels      map[string]string
+	Annotations map[string]any
+	// Fields are further fields of the object, by name.
+	Fields map[string]any
+}
+
+// Change alters exactly the revision that was read, and returns it as it is stored then. The error is the API server's; a conflict,
+// or that it is not found, says that somebody was faster: drop the pass.
+func (l *Log) Change(ctx context.Context, parent client.Object, r revision.Revision, c Change) (revision.Revision, error) {
+	o, err := l.ChangeObject(ctx, parent, r, c)
+	if err != nil {
+		return revision.Revision{}, err
+	}
+	return l.Revision(o), nil
+}
+
+// ChangeObject is [Log.Change] for a caller who needs more of the stored object than its revision.
+func (l *Log) ChangeObject(ctx context.Context, parent client.Object, r revision.Revision, c Change) (client.Object, error) {
+	o, err := l.patch(ctx, parent, r, c)
+	if apierrors.IsInvalid(err) && c.Stamp != (revision.Stamp{}) {
+		return l.patchTrimmed(ctx, parent, r, c, err)
+	}
+	return o, err
 }
 
 // patchTrimmed is patch again after a refusal: a revision that somebody else recorded may have as many annotations as there
 // may be, so that the stamp is one too many.
 func (l *Log) patchTrimmed(
-	ctx context.Context, parent client.Object, r revision.Revision, c change, refused error,
-) (revision.Revision, error) {
-	var o appsv1.ControllerRevision
-	if err := l.opts.Live.Get(ctx, types.NamespacedName{Namespace: parent.GetNamespace(), Name: r.Name}, &o); err != nil {
-		return revision.Revision{}, fmt.Errorf("read revision %s past the cache: %w", r.Name, err)
+	ctx context.Context, parent client.Object, r revision.Revision, c Change, refused error,
+) (client.Object, error) {
+	o, err := l.get(ctx, parent, r.Name)
+	if err != nil {
+		return nil, fmt.Errorf("read revision %s past the cache: %w", r.Name, err)
 	}
-	kept := annotations(o.Annotations, c.stamp)
-	for k := range o.Annotations {
+	kept, without := annotations(o.GetAnnotations(), c.Stamp), maps.Clone(c.Annotations)
+	if without == nil {
+		without = map[string]any{}
+	}
+	before := len(without)
+	for k := range o.GetAnnotations() {
 		if _, ok := kept[k]; !ok {
-			c.without = append(c.without, k)
+			without[k] = nil
 		}
 	}
-	if len(c.without) == 0 {
-		return revision.Revision{}, fmt.Errorf("change revision %s: %w", r.Name, refused)
+	if len(without) == before {
+		return nil, refused
 	}
-	c.trimmed = true
+	c.Annotations = without
 	return l.patch(ctx, parent, r, c)
 }
 
-// patch alters exactly the revision that was read, and fails with a conflict if it changed since.
-func (l *Log) patch(ctx context.Context, parent client.Object, r revision.Revision, c change) (revision.Revision, error) {
+func (l *Log) patch(ctx context.Context, parent client.Object, r revision.Revision, c Change) (client.Object, error) {
 	metadata := map[string]any{"uid": r.UID, "resourceVersion": r.ResourceVersion}
 	body := map[string]any{"metadata": metadata}
-	if c.number != 0 && c.number != r.Number {
-		body["revision"] = c.number
+	maps.Copy(body, c.Fields)
+	if c.Number != 0 && c.Number != r.Number {
+		body["revision"] = c.Number
 	}
-	if c.stamp != (revision.Stamp{}) {
-		stamped := map[string]any{}
-		for k, v := range stampAnnotations(c.stamp) {
-			stamped[k] = v
+	set := map[string]any{}
+	if c.Stamp != (revision.Stamp{}) {
+		for k, v := range stampAnnotations(c.Stamp) {
+			set[k] = v
 		}
-		for _, k := range c.without {
-			stamped[k] = nil
-		}
-		metadata["annotations"] = stamped
 	}
-	if c.label != "" {
-		metadata["labels"] = map[string]string{l.HashLabel: c.label}
+	maps.Copy(set, c.Annotations)
+	if len(set) > 0 {
+		metadata["annotations"] = set
+	}
+	if len(c.Labels) > 0 {
+		metadata["labels"] = c.Labels
 	}
 	raw, err := json.Marshal(body)
 	if err != nil {
-		return revision.Revision{}, err
+		return nil, err
 	}
-	o := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: parent.GetNamespace(), Name: r.Name}}
-	err = l.opts.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, raw))
-	if apierrors.IsInvalid(err) && c.stamp != (revision.Stamp{}) && !c.trimmed {
-		return l.patchTrimmed(ctx, parent, r, c, err)
-	}
+	o := l.Empty()
+	o.SetName(r.Name)
+	namespace, err := l.Namespace(parent)
 	if err != nil {
-		return revision.Revision{}, fmt.Errorf("change revision %s: %w", r.Name, err)
+		return nil, err
+	}
+	o.SetNamespace(namespace)
+	if err := l.opts.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, raw)); err != nil {
+		return nil, fmt.Errorf("change revision %s: %w", r.Name, err)
 	}
 	l.opts.Wrote(parent.GetUID(), o)
-	return l.revision(o), nil
+	return o, nil
 }

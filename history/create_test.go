@@ -205,7 +205,7 @@ func TestTooLarge(t *testing.T) {
 	sized := func(size int) *appsv1.DaemonSet {
 		ds := agent("agent:1")
 		ds.Spec.Template.Annotations = map[string]string{"big": ""}
-		empty, err := history.DaemonSet().Target.Snapshot(ds)
+		empty, err := history.DaemonSet().Target().Snapshot(ds)
 		if err != nil {
 			t.Fatal(err)
 		}

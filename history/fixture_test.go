@@ -94,7 +94,7 @@ func (s *server) numbers() map[string]int64 {
 
 func imageOf(t testing.TB, o *appsv1.ControllerRevision) string {
 	t.Helper()
-	snapshot, err := history.DaemonSet().Target.Decode(o.Data.Raw)
+	snapshot, err := history.DaemonSet().Target().Decode(o.Data.Raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func revisionOf(t testing.TB, ds *appsv1.DaemonSet, image string, number int64) 
 	t.Helper()
 	ds = ds.DeepCopy()
 	ds.Spec.Template.Spec.Containers[0].Image = image
-	snapshot, err := history.DaemonSet().Target.Snapshot(ds)
+	snapshot, err := history.DaemonSet().Target().Snapshot(ds)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,19 +1,19 @@
 package history
 
 import (
-	"fmt"
+	"strconv"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file says how each kind stores its log. Formats are contracts with kubectl and with the built-in controllers.
+// This file says what a log has to know of the objects that it is stored in. What they look like for each kind is in apps.go
+// and in package metacontroller. Formats are contracts with kubectl and with the built-in controllers.
 
 // Annotations that cairn adds to the revisions it writes. They are evidence for rule R0 and for fencing, and nothing
 // depends on their presence: revisions of the built-in controllers have none.
@@ -25,105 +25,58 @@ const (
 	ParentGenerationAnnotation = "cairn.dev/parent-generation"
 )
 
-// statefulSetHashLabel is the hash label of the revisions of StatefulSets. No published package has a name for it.
-const statefulSetHashLabel = "controller.kubernetes.io/hash"
+// Format says how the revisions of one kind of parent are stored: as which objects, under which names and labels, and what of
+// the parent they hold. It decides nothing and asks nobody. [Apps] is that of apps/v1 ControllerRevisions; package
+// metacontroller has the one of the parents of a CompositeController. Make it once and share it; nothing changes it.
+//
+// Errors of its methods are for the author of the parent: what it has to have so that it can be recorded.
+type Format interface {
+	// Target is the part of a parent that is versioned, and Snapshot takes it.
+	Target() *revision.Target
+	Snapshot(parent client.Object) (*revision.Snapshot, error)
+	// Generational reports whether every change of that part raises metadata.generation.
+	Generational() bool
+	// OwnerKind is the kind of parent, as it is written into owner references.
+	OwnerKind(parent client.Object) schema.GroupVersionKind
 
-// Format says how the revisions of one parent kind are stored as apps/v1 ControllerRevisions. Build it once and share
-// it; nothing changes it.
-type Format struct {
-	// Parent is the parent's group, version and kind, as written into owner references.
-	Parent schema.GroupVersionKind
-	// Target is the part of the parent that is versioned.
-	Target *revision.Target
-	// Generational is true if every change of that part raises metadata.generation.
-	Generational bool
-	// HashLabel is the label key under which a revision carries its hash.
-	HashLabel string
-	// Selector returns the selector by which a parent claims its children and its revisions.
-	Selector func(parent client.Object) (labels.Selector, error)
-	// Children is the kind of the objects made from a revision, and ChildLabel the label under which they point at it: by
-	// its hash, or by its name.
-	Children   schema.GroupVersionKind
-	ChildLabel string
-	// New returns an empty parent.
-	New func() client.Object
-	// Labels returns the labels of a new revision, the hash label apart. The parent's selector must match them, or the
-	// revision is released as soon as it is made.
-	Labels func(parent client.Object) map[string]string
-	// Named names a new revision. Nil means <parent>-<hash>, by [revision.Hash] of its data.
-	Named Naming
-	// Annotations returns the annotations of a new revision, the stamp apart. Nil means none.
-	Annotations func(parent client.Object) map[string]string
-}
+	// Resource is that of the objects, Empty returns one with nothing in it, and EmptyList a list of them.
+	Resource() schema.GroupResource
+	Empty() client.Object
+	EmptyList() client.ObjectList
+	// Namespace is where the revisions of parent are.
+	Namespace(parent client.Object) (string, error)
+	// Selector is the one by which parent claims them. Adoptable says why an orphan that it matches is not to be adopted, nil
+	// if it is.
+	Selector(parent client.Object) (labels.Selector, error)
+	Adoptable(orphan client.Object) error
 
-// DaemonSet is the format that Kubernetes 1.36 writes for DaemonSets, so that kubectl rollout history and undo work, and
-// so that the built-in controller can take over and hand back. All of the parent's annotations are copied, as there.
-func DaemonSet() Format {
-	return Format{
-		Parent:       appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
-		Target:       revision.StrategicMerge(revision.Typed[appsv1.DaemonSet](), revision.Path{"spec", "template"}),
-		Generational: true,
-		HashLabel:    appsv1.DefaultDaemonSetUniqueLabelKey,
-		Labels: func(parent client.Object) map[string]string {
-			ds, ok := parent.(*appsv1.DaemonSet)
-			if !ok {
-				return nil
-			}
-			return ds.Spec.Template.Labels
-		},
-		Named:       namedAsDaemonSet,
-		Annotations: client.Object.GetAnnotations,
-		Selector: func(parent client.Object) (labels.Selector, error) {
-			ds, ok := parent.(*appsv1.DaemonSet)
-			if !ok {
-				return nil, fmt.Errorf("%T is no DaemonSet", parent)
-			}
-			return metav1.LabelSelectorAsSelector(ds.Spec.Selector)
-		},
-		Children:   corev1.SchemeGroupVersion.WithKind("Pod"),
-		ChildLabel: appsv1.DefaultDaemonSetUniqueLabelKey,
-		New:        func() client.Object { return &appsv1.DaemonSet{} },
-	}
-}
-
-// StatefulSet is the format that Kubernetes 1.36 writes for StatefulSets. A revision carries its hash under a label of its
-// own, and pods name it by its object name. volumeClaimTemplates cannot change, so they are no part of it. All of the
-// parent's annotations are copied, as there.
-func StatefulSet() Format {
-	return Format{
-		Parent:       appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
-		Target:       revision.StrategicMerge(revision.Typed[appsv1.StatefulSet](), revision.Path{"spec", "template"}),
-		Generational: true,
-		HashLabel:    statefulSetHashLabel,
-		Labels: func(parent client.Object) map[string]string {
-			set, ok := parent.(*appsv1.StatefulSet)
-			if !ok {
-				return nil
-			}
-			return set.Spec.Template.Labels
-		},
-		Named:       namedAsStatefulSet,
-		Annotations: client.Object.GetAnnotations,
-		Selector: func(parent client.Object) (labels.Selector, error) {
-			set, ok := parent.(*appsv1.StatefulSet)
-			if !ok {
-				return nil, fmt.Errorf("%T is no StatefulSet", parent)
-			}
-			return metav1.LabelSelectorAsSelector(set.Spec.Selector)
-		},
-		Children:   corev1.SchemeGroupVersion.WithKind("Pod"),
-		ChildLabel: appsv1.StatefulSetRevisionLabel,
-		New:        func() client.Object { return &appsv1.StatefulSet{} },
-	}
+	// Name returns the name of a new revision. collisions counts the names that others had, nil if there were none.
+	Name(parent client.Object, s *revision.Snapshot, collisions *int32) string
+	// Object returns the object that stores a snapshot of parent under that name: labelled, owned, and stamped.
+	Object(parent client.Object, s *revision.Snapshot, collisions *int32, number int64, stamp revision.Stamp) (client.Object, error)
+	// HashLabels returns the labels by which children find a revision that has none, nil if no label points at a revision.
+	HashLabels(r revision.Revision) map[string]string
+	// Read returns a stored object as package revision sees it. One that cannot be decoded has Err and no Snapshot.
+	Read(o client.Object) revision.Revision
 }
 
 // FormatOf returns the format of a parent kind. ok is false for a kind that keeps no log in apps/v1 ControllerRevisions,
 // or one that cairn does not know yet; the caller says so to whoever asked.
-func FormatOf(parent schema.GroupKind) (f Format, ok bool) {
-	for _, f := range []Format{DaemonSet(), StatefulSet()} {
+func FormatOf(parent schema.GroupKind) (f *Apps, ok bool) {
+	for _, f := range []*Apps{DaemonSet(), StatefulSet()} {
 		if f.Parent.GroupKind() == parent {
 			return f, true
 		}
 	}
-	return Format{}, false
+	return nil, false
+}
+
+// ReadStamp returns the stamp of a revision, for implementations of [Format]. A malformed one is no stamp.
+func ReadStamp(o metav1.Object) revision.Stamp {
+	generation, err := strconv.ParseInt(o.GetAnnotations()[ParentGenerationAnnotation], 10, 64)
+	uid := o.GetAnnotations()[ParentUIDAnnotation]
+	if err != nil || uid == "" {
+		return revision.Stamp{}
+	}
+	return revision.Stamp{ParentUID: types.UID(uid), Generation: generation}
 }

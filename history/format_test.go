@@ -141,11 +141,11 @@ func TestFormatOf(t *testing.T) {
 	if !ok || f.HashLabel != "controller-revision-hash" || f.ChildLabel != "controller-revision-hash" || f.Children.Kind != "Pod" {
 		t.Errorf("%v, %+v", ok, f)
 	}
-	if _, ok := f.New().(*appsv1.DaemonSet); !ok {
+	if _, ok := f.NewParent().(*appsv1.DaemonSet); !ok {
 		t.Errorf("New returns a %T", f.New())
 	}
 	f, ok = history.FormatOf(schema.GroupKind{Group: "apps", Kind: "StatefulSet"})
-	if _, is := f.New().(*appsv1.StatefulSet); !ok || !is || f.HashLabel != "controller.kubernetes.io/hash" || f.ChildLabel != "controller-revision-hash" {
+	if _, is := f.NewParent().(*appsv1.StatefulSet); !ok || !is || f.HashLabel != "controller.kubernetes.io/hash" || f.ChildLabel != "controller-revision-hash" {
 		t.Errorf("%v, %+v", ok, f)
 	}
 	for _, unknown := range []schema.GroupKind{{Kind: "DaemonSet"}, {Group: "extensions", Kind: "DaemonSet"}, {Group: "apps", Kind: "Deployment"}} {
@@ -157,7 +157,7 @@ func TestFormatOf(t *testing.T) {
 
 func TestFormatOfAnotherKindsObject(t *testing.T) {
 	other := &appsv1.Deployment{}
-	for name, f := range map[string]history.Format{"DaemonSet": history.DaemonSet(), "StatefulSet": history.StatefulSet()} {
+	for name, f := range map[string]*history.Apps{"DaemonSet": history.DaemonSet(), "StatefulSet": history.StatefulSet()} {
 		if _, err := f.Selector(other); err == nil || !strings.Contains(err.Error(), "Deployment is no "+name) {
 			t.Errorf("selector: %v", err)
 		}

@@ -2,12 +2,9 @@ package history
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
+	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +21,8 @@ type Options struct {
 	Client client.Client
 	// Live reads past every cache. Nil means that Client does.
 	Live client.Reader
-	// Indexed says that Client reads from a cache with [ownership.ControllerIndex] on ControllerRevisions.
+	// Lists lists revisions. Nil means that Client does. Indexed says that it is a cache with [ownership.ControllerIndex] on them.
+	Lists   client.Reader
 	Indexed bool
 	// AskServer allows rule R3: a server-side dry run on the parent, which needs the right to patch parents. Without
 	// it, a snapshot that only lacks today's defaults counts as different.
@@ -49,11 +47,11 @@ func (l *Log) Forget(parent types.UID) { l.opts.Cache.Forget(parent) }
 
 // New returns the log that format describes.
 func New(format Format, opts Options) *Log {
-	if format.Named == nil {
-		format.Named = named
-	}
 	if opts.Live == nil {
 		opts.Live = opts.Client
+	}
+	if opts.Lists == nil {
+		opts.Lists = opts.Client
 	}
 	if opts.Wrote == nil {
 		opts.Wrote = func(types.UID, client.Object) {}
@@ -72,49 +70,54 @@ func New(format Format, opts Options) *Log {
 // The error joins all that went wrong; the caller retries the pass and acts on nothing. It wraps [ErrStale] if a revision
 // changed while it was being adopted or released.
 func (l *Log) Claim(ctx context.Context, parent client.Object, selector labels.Selector) ([]revision.Revision, error) {
-	var found []*appsv1.ControllerRevision
-	if err := l.candidates(ctx, parent, selector, &found); err != nil {
-		return nil, err
-	}
-	claimed, err := l.claim(ctx, parent, selector, found)
+	claimed, err := l.ClaimObjects(ctx, parent, selector)
 	if err != nil {
 		return nil, err
 	}
 	return l.read(claimed), nil
 }
 
+// ClaimObjects is [Log.Claim] for a caller who needs more of the stored objects than their revisions, which [Log.Revision] says. It
+// returns them in no particular order. They come from a cache and are not to be changed.
+func (l *Log) ClaimObjects(ctx context.Context, parent client.Object, selector labels.Selector) ([]client.Object, error) {
+	found, err := l.candidates(ctx, parent, selector)
+	if err != nil {
+		return nil, err
+	}
+	return l.claim(ctx, parent, selector, found)
+}
+
 func (l *Log) claim(
-	ctx context.Context, parent client.Object, selector labels.Selector, found []*appsv1.ControllerRevision,
-) ([]*appsv1.ControllerRevision, error) {
+	ctx context.Context, parent client.Object, selector labels.Selector, found []client.Object,
+) ([]client.Object, error) {
 	claimer := &ownership.Claimer{
 		Parent:    parent,
-		Kind:      l.Parent,
+		Kind:      l.OwnerKind(parent),
 		Selector:  selector,
 		Writer:    l.opts.Client,
 		Live:      l.opts.Live,
-		Adoptable: l.adoptable,
+		Adoptable: l.Adoptable,
 		Wrote:     func(o client.Object) { l.opts.Wrote(parent.GetUID(), o) },
 	}
 	claimed, err := ownership.Claim(ctx, claimer, found)
 	if err != nil {
-		return nil, fmt.Errorf("claim the revisions of %s %s/%s: %w", l.Parent.Kind, parent.GetNamespace(), parent.GetName(), err)
+		return nil, fmt.Errorf("claim the revisions of %s: %w", l.describe(parent), err)
 	}
 	if claimer.Lost {
 		// An orphan may be ours by now, if the response to an earlier adoption was lost. A revision beside it would be one too
 		// many.
-		return nil, fmt.Errorf("%w: a revision of %s %s/%s changed while it was being adopted or released",
-			ErrStale, l.Parent.Kind, parent.GetNamespace(), parent.GetName())
+		return nil, fmt.Errorf("%w: a revision of %s changed while it was being adopted or released", ErrStale, l.describe(parent))
 	}
 	return claimed, nil
 }
 
 // adopt takes one revision that nobody owns, if the laws let parent have it. It returns nil if they do not.
-func (l *Log) adopt(ctx context.Context, parent client.Object, o *appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+func (l *Log) adopt(ctx context.Context, parent, o client.Object) (client.Object, error) {
 	selector, err := l.Selector(parent)
 	if err != nil {
 		return nil, err
 	}
-	claimed, err := l.claim(ctx, parent, selector, []*appsv1.ControllerRevision{o})
+	claimed, err := l.claim(ctx, parent, selector, []client.Object{o})
 	if len(claimed) == 0 || err != nil {
 		return nil, err
 	}
@@ -123,80 +126,53 @@ func (l *Log) adopt(ctx context.Context, parent client.Object, o *appsv1.Control
 
 // List returns the revisions that parent owns, oldest first. It writes nothing: it is for looking at a log.
 func (l *Log) List(ctx context.Context, parent client.Object) ([]revision.Revision, error) {
-	var found []*appsv1.ControllerRevision
-	if err := l.candidates(ctx, parent, labels.Nothing(), &found); err != nil {
+	found, err := l.ListObjects(ctx, parent)
+	if err != nil {
 		return nil, err
 	}
 	return l.read(found), nil
 }
 
-func (l *Log) candidates(ctx context.Context, parent client.Object, selector labels.Selector, into *[]*appsv1.ControllerRevision) error {
-	return ownership.Candidates(ctx, l.opts.Client, &appsv1.ControllerRevisionList{}, parent.GetNamespace(), parent.GetUID(), selector,
-		l.opts.Indexed, func(o client.Object) error {
-			*into = append(*into, o.(*appsv1.ControllerRevision)) //nolint:forcetypeassert // the items of that list
-			return nil
-		})
+// ListObjects is [Log.List] for a caller who needs more of the stored objects than their revisions, which [Log.Revision] says.
+func (l *Log) ListObjects(ctx context.Context, parent client.Object) ([]client.Object, error) {
+	found, err := l.candidates(ctx, parent, labels.Nothing())
+	slices.SortFunc(found, func(a, b client.Object) int { return revision.Older(l.Revision(a), l.Revision(b)) })
+	return found, err
 }
 
-// adoptable keeps the logs of two kinds apart whose templates have the same labels.
-func (l *Log) adoptable(child client.Object) error {
-	if _, ours := child.GetLabels()[l.HashLabel]; ours {
+// candidates returns the revisions that parent owns, and the orphans that selector matches.
+func (l *Log) candidates(ctx context.Context, parent client.Object, selector labels.Selector) ([]client.Object, error) {
+	namespace, err := l.Namespace(parent)
+	if err != nil {
+		return nil, fmt.Errorf("find the revisions of %s: %w", l.describe(parent), err)
+	}
+	var out []client.Object
+	err = ownership.Candidates(ctx, l.opts.Lists, l.EmptyList(), namespace, parent.GetUID(), selector, l.opts.Indexed, func(o client.Object) error {
+		out = append(out, o)
 		return nil
-	}
-	for _, foreign := range []string{appsv1.ControllerRevisionHashLabelKey, statefulSetHashLabel} {
-		if _, ok := child.GetLabels()[foreign]; ok {
-			return fmt.Errorf("its hash label is %s, so it is the revision of another kind", foreign)
-		}
-	}
-	return nil
+	})
+	return out, err
 }
 
-func (l *Log) read(objects []*appsv1.ControllerRevision) []revision.Revision {
+func (l *Log) read(objects []client.Object) []revision.Revision {
 	out := make([]revision.Revision, 0, len(objects))
 	for _, o := range objects {
-		out = append(out, l.revision(o))
+		out = append(out, l.Revision(o))
 	}
 	return revision.Sorted(out)
 }
 
-// revision returns o as the core sees it. Data never changes, so decoding is done once for each object.
-func (l *Log) revision(o *appsv1.ControllerRevision) revision.Revision {
-	r := revision.Revision{
-		Name:            o.Name,
-		UID:             o.UID,
-		ResourceVersion: o.ResourceVersion,
-		Number:          o.Revision,
-		Hash:            o.Labels[l.HashLabel],
-		Stamp:           stampOf(o),
-		Deleting:        o.DeletionTimestamp != nil,
-	}
-	kept := l.opts.Cache.Revision(l.Target, o, func() revision.Revision {
-		s, err := l.decode(o)
-		return revision.Revision{Snapshot: s, Err: err}
-	})
-	r.Snapshot, r.Err = kept.Snapshot, kept.Err
-	return r
+// Revision returns a stored object as the core sees it. It is decoded once.
+func (l *Log) Revision(o client.Object) revision.Revision {
+	return l.opts.Cache.Revision(l.Target(), o, func() revision.Revision { return l.Read(o) })
 }
 
-func (l *Log) decode(o *appsv1.ControllerRevision) (*revision.Snapshot, error) {
-	s, err := l.Target.Decode(o.Data.Raw)
-	if err != nil {
-		if undecodable, ok := errors.AsType[*revision.UndecodableError](err); ok {
-			err = undecodable.Err // it is said once, with the name
-		}
-		return nil, &revision.UndecodableError{Revision: o.Name, Err: err}
+// describe says which parent this is, for errors.
+func (l *Log) describe(parent client.Object) string {
+	if parent.GetNamespace() == "" {
+		return l.OwnerKind(parent).Kind + " " + parent.GetName()
 	}
-	return s, nil
-}
-
-// stampOf reads the stamp of a revision. A malformed one is no stamp.
-func stampOf(o metav1.Object) revision.Stamp {
-	generation, err := strconv.ParseInt(o.GetAnnotations()[ParentGenerationAnnotation], 10, 64)
-	uid := o.GetAnnotations()[ParentUIDAnnotation]
-	if err != nil || uid == "" {
-		return revision.Stamp{}
-	}
-	return revision.Stamp{ParentUID: types.UID(uid), Generation: generation}
+	return fmt.Sprintf("%s %s/%s", l.OwnerKind(parent).Kind, parent.GetNamespace(), parent.GetName())
 }
 
 // snapshot takes the parent's target object state, once for each version of it.
@@ -207,16 +183,16 @@ func (l *Log) snapshot(parent client.Object) (*revision.Snapshot, error) {
 		version    string
 		generation int64
 	}
-	at := key{target: l.Target, uid: parent.GetUID(), version: parent.GetResourceVersion()}
-	if l.Generational {
-		at = key{target: l.Target, uid: parent.GetUID(), generation: parent.GetGeneration()}
+	at := key{target: l.Target(), uid: parent.GetUID(), version: parent.GetResourceVersion()}
+	if l.Generational() {
+		at = key{target: l.Target(), uid: parent.GetUID(), generation: parent.GetGeneration()}
 	}
 	if s, ok := l.opts.Cache.Get(at); ok {
 		return s.(*revision.Snapshot), nil //nolint:forcetypeassert // put in below
 	}
-	s, err := l.Target.Snapshot(parent)
+	s, err := l.Snapshot(parent)
 	if err != nil {
-		return nil, fmt.Errorf("take a snapshot of %s %s/%s: %w", l.Parent.Kind, parent.GetNamespace(), parent.GetName(), err)
+		return nil, fmt.Errorf("take a snapshot of %s: %w", l.describe(parent), err)
 	}
 	l.opts.Cache.Add(parent.GetUID(), at, s, s.Size())
 	return s, nil

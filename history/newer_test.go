@@ -25,7 +25,7 @@ func TestFieldsOfANewerServer(t *testing.T) {
 	if err := json.Unmarshal([]byte(strings.Replace(string(raw), `"dnsPolicy"`, `"fromTheFuture":"a","dnsPolicy"`, 1)), &served); err != nil {
 		t.Fatal(err)
 	}
-	target := history.DaemonSet().Target
+	target := history.DaemonSet().Target()
 	ours, err := target.Snapshot(&served)
 	if err != nil || strings.Contains(string(ours.Data()), "fromTheFuture") {
 		t.Fatalf("it is known by now: %s, %v", ours.Data(), err)

@@ -81,7 +81,7 @@ func counted(t testing.TB, n int, ds *appsv1.DaemonSet) (*history.Log, *int) {
 	calls := new(int)
 	normalize := revision.Typed[appsv1.DaemonSet]()
 	format := history.DaemonSet()
-	format.Target = revision.StrategicMerge(func(tree map[string]any) (map[string]any, error) {
+	format.Versioned = revision.StrategicMerge(func(tree map[string]any) (map[string]any, error) {
 		*calls++
 		return normalize(tree)
 	}, revision.Path{"spec", "template"})

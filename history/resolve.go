@@ -54,11 +54,11 @@ func (l *Log) Resolve(ctx context.Context, parent client.Object, entries []revis
 		return nil, err
 	}
 	v := &Verdict{Snapshot: snapshot}
-	facts := revision.Parent{UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: snapshot, Generational: l.Generational}
+	facts := revision.Parent{UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: snapshot, Generational: l.Generational()}
 	answers := l.answersFor(parent)
 	for {
 		if v.Resolution, err = revision.Resolve(facts, entries, answers.of(entries), l.opts.AskServer); err != nil {
-			return v, fmt.Errorf("the log of %s %s/%s: %w", l.Parent.Kind, parent.GetNamespace(), parent.GetName(), err)
+			return v, fmt.Errorf("the log of %s: %w", l.describe(parent), err)
 		}
 		switch v.Kind {
 		case revision.Stale:
@@ -81,21 +81,6 @@ func (l *Log) Resolve(ctx context.Context, parent client.Object, entries []revis
 			return v, nil
 		}
 	}
-}
-
-// confirm checks past every cache that parent, as read, is still what the API server has.
-func (l *Log) confirm(ctx context.Context, parent client.Object) error {
-	fresh, err := ownership.Reread(ctx, l.opts.Live, parent)
-	if errors.Is(err, ownership.ErrGone) {
-		return fmt.Errorf("%w: %w", ErrStale, err)
-	}
-	if err != nil {
-		return err
-	}
-	if fresh.GetGeneration() != parent.GetGeneration() {
-		return fmt.Errorf("%w: it is at generation %d, not %d", ErrStale, fresh.GetGeneration(), parent.GetGeneration())
-	}
-	return nil
 }
 
 // refusedError says that the API server would not carry out a dry run.
@@ -151,7 +136,7 @@ type answerKey struct {
 // needs no lock.
 func (l *Log) answersFor(parent client.Object) *answerBook {
 	const size = 2048 // of a book with an answer about each revision of an ordinary log
-	at := bookKey{l.Target, parent.GetUID()}
+	at := bookKey{l.Target(), parent.GetUID()}
 	if b, ok := l.opts.Cache.Get(at); ok {
 		if book := b.(*answerBook); book.generation == parent.GetGeneration() { //nolint:forcetypeassert // put in below
 			return book

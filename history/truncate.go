@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/revision"
@@ -27,7 +25,8 @@ func (l *Log) Truncate(
 ) error {
 	var errs []error
 	for _, r := range revision.Prune(entries, update, live, limit) {
-		errs = append(errs, l.delete(ctx, parent, r))
+		_, err := l.Delete(ctx, parent, r)
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
@@ -39,16 +38,24 @@ func Without(entries, gone []revision.Revision) []revision.Revision {
 	})
 }
 
-// delete removes exactly the revision that was read. If somebody renumbered it meanwhile it is in use again, and stays.
-func (l *Log) delete(ctx context.Context, parent client.Object, r revision.Revision) error {
-	o := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: parent.GetNamespace(), Name: r.Name, UID: r.UID}}
-	err := l.opts.Client.Delete(ctx, o, client.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion})
+// Delete removes exactly the revision that was read, and reports whether it did. If somebody renumbered it meanwhile it is in use
+// again, and stays. The error is the API server's (retry).
+func (l *Log) Delete(ctx context.Context, parent client.Object, r revision.Revision) (bool, error) {
+	namespace, err := l.Namespace(parent)
+	if err != nil {
+		return false, err
+	}
+	o := l.Empty()
+	o.SetNamespace(namespace)
+	o.SetName(r.Name)
+	o.SetUID(r.UID)
+	err = l.opts.Client.Delete(ctx, o, client.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion})
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return nil
+		return false, nil
 	case err != nil:
-		return fmt.Errorf("delete revision %s: %w", r.Name, err)
+		return false, fmt.Errorf("delete revision %s: %w", r.Name, err)
 	}
 	l.opts.Deleted(parent.GetUID(), o)
-	return nil
+	return true, nil
 }

@@ -21,7 +21,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -150,7 +150,7 @@ func (b *builtin) members(ctx context.Context, parent client.Object, log []kept)
 			continue
 		}
 		out.children = append(out.children, member{
-			Child:  record.Child{GroupKind: b.format.Children.GroupKind(), Name: child.GetName()},
+			Child:  metacontroller.Child{GroupKind: b.format.Children.GroupKind(), Name: child.GetName()},
 			object: child, of: of, rolled: true, checks: []v1alpha1.StatusConditionCheck{ready}, minReady: minReady,
 		})
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -31,7 +31,7 @@ type composite struct {
 	client     client.Client
 	controller *v1alpha1.CompositeController
 	gvk        schema.GroupVersionKind
-	format     *record.Format
+	format     *metacontroller.Format
 	paths      []string
 }
 
@@ -79,7 +79,7 @@ func (i *Inspector) composites(ctx context.Context, gk schema.GroupKind, parent 
 }
 
 func newComposite(c client.Client, cc *v1alpha1.CompositeController, gvk schema.GroupVersionKind) (*composite, error) {
-	format, err := record.NewFormat(&cc.Spec)
+	format, err := metacontroller.NewFormat(&cc.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("CompositeController %s: %w", cc.Name, err)
 	}
@@ -194,7 +194,7 @@ func (c *composite) targetOf(o *v1alpha1.ControllerRevision) *revision.Target {
 	}
 	spec := c.controller.Spec.DeepCopy()
 	spec.ParentResource.RevisionHistory = &v1alpha1.RevisionHistory{FieldPaths: o.FieldPaths}
-	format, err := record.NewFormat(spec)
+	format, err := metacontroller.NewFormat(spec)
 	if err != nil {
 		return c.format.Target() // then the revision cannot be read at all, and says why
 	}
@@ -258,20 +258,20 @@ func (c *composite) count(ctx context.Context, parent client.Object, log []kept)
 
 // claims returns the children of each revision of log. One that two of them name belongs to the newer. Metacontroller gives
 // no numbers: none of its revisions is newer than the one that the parent asks for.
-func (c *composite) claims(ctx context.Context, parent client.Object, log []kept) ([]*record.Claims, error) {
+func (c *composite) claims(ctx context.Context, parent client.Object, log []kept) ([]*metacontroller.Claims, error) {
 	found, _, err := c.resolve(ctx, parent, c.format.Target(), revisions(log))
 	if err != nil {
 		return nil, err
 	}
-	claims, order := make([]*record.Claims, len(log)), make([]*record.Claims, 0, len(log))
+	claims, order := make([]*metacontroller.Claims, len(log)), make([]*metacontroller.Claims, 0, len(log))
 	for n := range slices.Backward(log) {
-		claims[n] = record.ReadClaims(log[n].object.(*v1alpha1.ControllerRevision).Children) //nolint:forcetypeassert // put in by list
+		claims[n] = metacontroller.ReadClaims(log[n].object.(*v1alpha1.ControllerRevision).Children) //nolint:forcetypeassert // put in by list
 		if asked := found.Update != nil && found.Update.UID == log[n].UID; asked && log[n].Number == 0 {
 			order = slices.Insert(order, 0, claims[n])
 		} else {
 			order = append(order, claims[n])
 		}
 	}
-	record.Settle(order...)
+	metacontroller.Settle(order...)
 	return claims, nil
 }

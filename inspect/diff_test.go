@@ -8,7 +8,7 @@ import (
 
 // TestContent: what a person is shown is the content, not how it was once encoded.
 func TestContent(t *testing.T) {
-	s, err := history.DaemonSet().Target.Decode([]byte(
+	s, err := history.DaemonSet().Target().Decode([]byte(
 		`{"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null,"labels":{"a":"b"}},"spec":{"activeDeadlineSeconds":9007199254740993,"containers":[]}}}}`))
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func web(image string) *appsv1.DaemonSet {
 // stored returns the revision object with the template of ds.
 func stored(t *testing.T, ds *appsv1.DaemonSet, number int64, hash string) *appsv1.ControllerRevision {
 	t.Helper()
-	s, err := history.DaemonSet().Target.Snapshot(ds)
+	s, err := history.DaemonSet().Target().Snapshot(ds)
 	if err != nil {
 		t.Fatal(err)
 	}

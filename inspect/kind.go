@@ -11,7 +11,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -79,7 +79,7 @@ type members struct {
 
 // member is one child.
 type member struct {
-	record.Child
+	metacontroller.Child
 
 	// object is nil for a child that belongs to a revision and does not exist.
 	object *unstructured.Unstructured

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 )
 
 // This file finds the children of a composite parent: those that exist, of all the resources that its controller declares,
@@ -29,7 +29,7 @@ func (c *composite) members(ctx context.Context, parent client.Object, log []kep
 		return nil, err
 	}
 	out := &members{}
-	seen := sets.New[record.Child]()
+	seen := sets.New[metacontroller.Child]()
 	unseen := sets.New[schema.GroupKind]()
 	for n := range c.controller.Spec.ChildResources {
 		resource := &c.controller.Spec.ChildResources[n]
@@ -96,8 +96,8 @@ func (c *composite) children(ctx context.Context, parent client.Object, gvk sche
 }
 
 // childOf names a child as the revisions of parent do.
-func childOf(parent client.Object, gvk schema.GroupVersionKind, o client.Object) record.Child {
-	child := record.Child{GroupKind: gvk.GroupKind(), Name: o.GetName()}
+func childOf(parent client.Object, gvk schema.GroupVersionKind, o client.Object) metacontroller.Child {
+	child := metacontroller.Child{GroupKind: gvk.GroupKind(), Name: o.GetName()}
 	if parent.GetNamespace() == "" {
 		child.Namespace = o.GetNamespace()
 	}
@@ -105,7 +105,7 @@ func childOf(parent client.Object, gvk schema.GroupVersionKind, o client.Object)
 }
 
 // claimant returns the index of the revision that a child belongs to, -1 if none claims it.
-func claimant(claims []*record.Claims, child record.Child) int {
+func claimant(claims []*metacontroller.Claims, child metacontroller.Child) int {
 	for n, of := range claims {
 		if of.Has(child) {
 			return n
@@ -115,7 +115,7 @@ func claimant(claims []*record.Claims, child record.Child) int {
 }
 
 // newMember returns a child that is updated under strategy, which may be nil.
-func newMember(child record.Child, o *unstructured.Unstructured, strategy *v1alpha1.ChildUpdateStrategy) member {
+func newMember(child metacontroller.Child, o *unstructured.Unstructured, strategy *v1alpha1.ChildUpdateStrategy) member {
 	method := strategy.EffectiveMethod()
 	m := member{Child: child, object: o, of: stray, rolled: method.Rolling(), inPlace: method == v1alpha1.ChildUpdateRollingInPlace}
 	if strategy == nil {

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 )
 
 // This file holds what tests of composite parents share.
@@ -81,7 +81,7 @@ func taken(
 	t *testing.T, cc *v1alpha1.CompositeController, parent *unstructured.Unstructured, number int64, pods ...string,
 ) *v1alpha1.ControllerRevision {
 	t.Helper()
-	f, err := record.NewFormat(&cc.Spec)
+	f, err := metacontroller.NewFormat(&cc.Spec)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 )
 
 // TestFailing: a child that fails a check says which, and what it says itself.
@@ -85,7 +85,7 @@ func TestLacks(t *testing.T) {
 		"no transition time": {child(time.Hour, ""), strategy(v1alpha1.ChildUpdateRollingRecreate, 30, ready), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := newMember(record.Child{}, c.object, c.strategy).lacks(now); got != c.want {
+			if got := newMember(metacontroller.Child{}, c.object, c.strategy).lacks(now); got != c.want {
 				t.Errorf("got %q", got)
 			}
 		})

@@ -7,10 +7,8 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -23,16 +21,13 @@ import (
 // This file is the revision log's part of a pass: what is recorded before any child is touched, what becomes of a pass that
 // could not record it, and how the log is kept short.
 
-// RevisionResource is the resource of the revisions of apps/v1.
-var RevisionResource = schema.GroupResource{Group: appsv1.GroupName, Resource: "controllerrevisions"}
-
-// NewLog returns the revision log of a controller's parents. [RevisionResource] must be among the resources of its ledger, and
+// NewLog returns the revision log of a controller's parents. The resource of its revisions must be among those of the ledger, and
 // indexed by [ownership.ControllerIndex]. askServer is that of [history.Options].
 func NewLog(c *Controller, f history.Format, askServer bool) *history.Log {
 	out := history.New(f, history.Options{
-		Client: c.Client, Live: c.Live, Indexed: true, AskServer: askServer,
-		Wrote:   func(parent types.UID, o client.Object) { c.Ledger.Wrote(parent, RevisionResource, o) },
-		Deleted: func(parent types.UID, o client.Object) { c.Ledger.Deleted(parent, RevisionResource, o) },
+		Client: c.Client, Live: c.Live, Lists: c.Cache, Indexed: true, AskServer: askServer,
+		Wrote:   func(parent types.UID, o client.Object) { c.Ledger.Wrote(parent, f.Resource(), o) },
+		Deleted: func(parent types.UID, o client.Object) { c.Ledger.Deleted(parent, f.Resource(), o) },
 	})
 	c.OnForget(out.Forget)
 	return out

@@ -72,7 +72,7 @@ func TestSetHealthy(t *testing.T) {
 // TestNewest: lost children come back from the newest revision that others come from. One that somebody planted with a higher
 // number is none, and neither is one that nothing can be made from.
 func TestNewest(t *testing.T) {
-	readable, err := history.DaemonSet().Target.Snapshot(&appsv1.DaemonSet{})
+	readable, err := history.DaemonSet().Target().Snapshot(&appsv1.DaemonSet{})
 	if err != nil {
 		t.Fatal(err)
 	}

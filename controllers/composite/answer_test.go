@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 )
 
 // TestAnswersAreKeptByTheMemoryOnly: what is remembered of a parent names its children, and does not hold their objects. The
@@ -35,7 +35,7 @@ func TestAnswersAreKeptByTheMemoryOnly(t *testing.T) {
 		if err != nil || first.objects[key] != again.objects[key] {
 			t.Error("it is prepared anew", err)
 		}
-		if generate != (first.objects[key].GetLabels()[record.UIDLabel] == "uid-of-parent") || answer.Children[0].GetLabels() != nil {
+		if generate != (first.objects[key].GetLabels()[metacontroller.UIDLabel] == "uid-of-parent") || answer.Children[0].GetLabels() != nil {
 			t.Errorf("generate is %v, labels are %v, those of the answer %v", generate, first.objects[key].GetLabels(), answer.Children[0].GetLabels())
 		}
 		if _, named := o.memory.prepared[""].wanted.objects[key]; !named {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 )
 
 // This file says whether a child serves: the status checks of its kind, and for how long it has passed them. It is pure.
@@ -40,7 +40,7 @@ func (c changes) note(p *plan, now time.Time) {
 
 // healthOf looks at one child that is there and is not going. changed is when it was changed in place, zero if that is not
 // known.
-func healthOf(key record.Child, child *unstructured.Unstructured, s strategy, changed, now time.Time) health {
+func healthOf(key metacontroller.Child, child *unstructured.Unstructured, s strategy, changed, now time.Time) health {
 	var passed []map[string]any
 	for _, check := range s.checks {
 		condition, failing := findCondition(child, check)

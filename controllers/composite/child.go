@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 )
 
 // This file holds what a plan is made from: children, what is wanted of them, and how their kinds are updated.
@@ -74,8 +74,8 @@ func (s strategy) atOnce() strategy {
 // wanted is what the hook answered for one revision of the parent.
 type wanted struct {
 	// order is that of the answer.
-	order   []record.Child
-	objects map[record.Child]*unstructured.Unstructured
+	order   []metacontroller.Child
+	objects map[metacontroller.Child]*unstructured.Unstructured
 }
 
 // facts is all that a plan is made from.
@@ -86,11 +86,11 @@ type facts struct {
 	answers map[string]wanted
 	// claimed says which revision each child belongs to, as the revisions have it. It is empty for a child that is held and
 	// that no revision claims.
-	claimed map[record.Child]string
+	claimed map[metacontroller.Child]string
 	// lost says, by the names of revisions that nothing can be made from, what is wrong with them.
 	lost map[string]string
 	// observed are the parent's children, the ones that are going included.
-	observed map[record.Child]*unstructured.Unstructured
+	observed map[metacontroller.Child]*unstructured.Unstructured
 	// strategies are those of the kinds that the controller declares.
 	strategies map[schema.GroupKind]strategy
 	// same reports whether a child is what is wanted of it, so that applying that again would change nothing.

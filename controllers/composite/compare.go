@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cairn-dev/cairn/controllers/composite/children"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 )
 
 // This file compares children with what the plan is about. What a comparison takes is in package children.
@@ -17,7 +17,7 @@ type comparison struct {
 	*children.Pass
 
 	parent     *unstructured.Unstructured
-	newest     map[record.Child]*unstructured.Unstructured
+	newest     map[metacontroller.Child]*unstructured.Unstructured
 	strategies map[schema.GroupKind]strategy
 	doubts     []children.Wish
 }

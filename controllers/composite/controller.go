@@ -22,7 +22,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/pass"
 )
@@ -88,7 +88,7 @@ type memory struct {
 	// busy counts the passes in a row in which the hook wanted to be asked later.
 	busy int
 	// orphans match the selector, and nobody has said that they are wanted, as far as the last pass has seen.
-	orphans []record.Child
+	orphans []metacontroller.Child
 	// pass is the one that runs, decided what it has decided, nil before.
 	pass    *pass.Pass
 	decided *decision

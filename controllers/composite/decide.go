@@ -14,7 +14,7 @@ import (
 
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/internal/anyobject"
 )
 
@@ -177,7 +177,7 @@ func (r *reconciler) ask(ctx context.Context, o *observed, q *hook.Question, rev
 
 // askAgain asks what an older revision of the parent wants (W2).
 func (r *reconciler) askAgain(ctx context.Context, o *observed, q hook.Question, name string) (wanted, error) {
-	restored, err := record.Restore(o.parent, o.log.entry(name).revision.Snapshot)
+	restored, err := metacontroller.Restore(o.parent, o.log.entry(name).revision.Snapshot)
 	if err != nil {
 		return wanted{}, &faultError{Reason: "RestoreFailed", Err: fmt.Errorf("revision %s: %w", name, err)}
 	}
@@ -191,7 +191,7 @@ func (r *reconciler) askAgain(ctx context.Context, o *observed, q hook.Question,
 
 // names returns what is wanted without the objects.
 func (w wanted) names() wanted {
-	out := wanted{objects: make(map[record.Child]*unstructured.Unstructured, len(w.order))}
+	out := wanted{objects: make(map[metacontroller.Child]*unstructured.Unstructured, len(w.order))}
 	for _, key := range w.order {
 		out.objects[key] = nil
 	}
@@ -204,9 +204,9 @@ func (r *reconciler) prepare(o *observed, revision string, answer *hook.Answer) 
 	if p, ok := answer.Kept().(prepared); ok && p.parent == o.parent.GetUID() && p.revision == revision {
 		return p.wanted, nil
 	}
-	w := wanted{objects: make(map[record.Child]*unstructured.Unstructured, len(answer.Children))}
+	w := wanted{objects: make(map[metacontroller.Child]*unstructured.Unstructured, len(answer.Children))}
 	for _, desired := range answer.Children {
-		if r.generate && desired.GetLabels()[record.UIDLabel] == "" {
+		if r.generate && desired.GetLabels()[metacontroller.UIDLabel] == "" {
 			desired = labelled(desired, string(o.parent.GetUID()))
 		}
 		key := child(o.parent, desired)
@@ -236,7 +236,7 @@ func labelled(desired *unstructured.Unstructured, uid string) *unstructured.Unst
 	if l == nil {
 		l = map[string]string{}
 	}
-	l[record.UIDLabel] = uid
+	l[metacontroller.UIDLabel] = uid
 	out.SetLabels(l)
 	return out
 }

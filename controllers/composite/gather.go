@@ -12,7 +12,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -29,13 +29,13 @@ type observed struct {
 	ending bool
 	// groups are the children by kind, as hooks are told of them; children are the same by name.
 	groups   []hook.Group
-	children map[record.Child]*unstructured.Unstructured
+	children map[metacontroller.Child]*unstructured.Unstructured
 	log      *revisionLog
 }
 
 // gather reads what belongs to a parent, and claims it. Where that fails, what it returns beside the error is for count only.
 func (r *reconciler) gather(ctx context.Context, parent *unstructured.Unstructured, m *memory) (*observed, error) {
-	o := &observed{parent: parent, memory: m, children: map[record.Child]*unstructured.Unstructured{}}
+	o := &observed{parent: parent, memory: m, children: map[metacontroller.Child]*unstructured.Unstructured{}}
 	m.orphans = nil
 	o.ending = parent.GetDeletionTimestamp() != nil || !r.matches(parent)
 	err := r.share(ctx, parent, m)
@@ -119,7 +119,7 @@ func (o *observed) wantsOrphan() bool {
 	if o.parent.GetDeletionTimestamp() != nil {
 		return false
 	}
-	return slices.ContainsFunc(o.memory.orphans, func(key record.Child) bool {
+	return slices.ContainsFunc(o.memory.orphans, func(key metacontroller.Child) bool {
 		_, wanted := o.memory.prepared[""].wanted.objects[key]
 		return wanted
 	})

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -25,14 +25,14 @@ type entry struct {
 	object   *v1alpha1.ControllerRevision
 	revision revision.Revision
 	// claims are the children that belong to it; stored are those that it says. They differ after a move that was cut off.
-	claims, stored *record.Claims
+	claims, stored *metacontroller.Claims
 	// foreign are children of kinds that the controller does not declare: another controller of the same parents rolls them.
-	foreign *record.Claims
+	foreign *metacontroller.Claims
 }
 
 func newEntry(o *v1alpha1.ControllerRevision, r revision.Revision, ours func(schema.GroupKind) bool) *entry {
 	e := &entry{object: o, revision: r}
-	e.stored, e.foreign = record.ReadClaims(o.Children).Split(ours)
+	e.stored, e.foreign = metacontroller.ReadClaims(o.Children).Split(ours)
 	e.claims = e.stored.Clone()
 	return e
 }
@@ -61,7 +61,7 @@ type revisionLog struct {
 	duplicates []duplicate
 	// held and foreignHeld are the children that the revision which was the newest says are held at older ones: ours, and
 	// those of kinds that the controller does not declare.
-	held, foreignHeld record.Held
+	held, foreignHeld metacontroller.Held
 }
 
 // duplicate is a revision of which somebody made a copy, or the copy. What belongs to it belongs to of.
@@ -69,7 +69,7 @@ type duplicate struct{ entry, of *entry }
 
 // newLog resolves a parent against its stored revisions. ours says which kinds the controller declares, taken which names
 // others have. An error that wraps ownership.ErrStale says that the parent was read too early.
-func newLog(f *record.Format, decoded *history.Cache, parent *unstructured.Unstructured, stored []*v1alpha1.ControllerRevision,
+func newLog(f *metacontroller.Format, decoded *history.Cache, parent *unstructured.Unstructured, stored []*v1alpha1.ControllerRevision,
 	ours func(schema.GroupKind) bool, taken func(name string) bool,
 ) (*revisionLog, error) {
 	l := &revisionLog{}
@@ -86,7 +86,7 @@ func newLog(f *record.Format, decoded *history.Cache, parent *unstructured.Unstr
 	}
 	slices.SortFunc(l.entries, func(a, b *entry) int { return revision.Older(a.revision, b.revision) })
 	if n := len(l.entries); n > 0 { // only that of the last pass is kept up to date
-		all := record.ReadHeld(l.entries[n-1].object)
+		all := metacontroller.ReadHeld(l.entries[n-1].object)
 		l.held = all.Only(ours)
 		l.foreignHeld = all.Only(func(kind schema.GroupKind) bool { return !ours(kind) })
 	}
@@ -106,7 +106,7 @@ func newLog(f *record.Format, decoded *history.Cache, parent *unstructured.Unstr
 // goes back to was not the newer one when the child was moved. Metacontroller's have no numbers, and somebody may have given
 // one the highest that there is; then the one that the parent asks for is the newer one.
 func (l *revisionLog) settle() {
-	var claims []*record.Claims
+	var claims []*metacontroller.Claims
 	if l.newest.object != nil && (l.newest.object.Revision == 0 || l.full) {
 		claims = append(claims, l.newest.claims)
 	}
@@ -115,10 +115,10 @@ func (l *revisionLog) settle() {
 			claims = append(claims, e.claims)
 		}
 	}
-	record.Settle(claims...)
+	metacontroller.Settle(claims...)
 }
 
-func (l *revisionLog) resolve(f *record.Format, parent *unstructured.Unstructured, taken func(string) bool) error {
+func (l *revisionLog) resolve(f *metacontroller.Format, parent *unstructured.Unstructured, taken func(string) bool) error {
 	all := make([]revision.Revision, 0, len(l.entries))
 	for _, e := range l.entries {
 		all = append(all, e.revision)
@@ -148,7 +148,7 @@ func (l *revisionLog) resolve(f *record.Format, parent *unstructured.Unstructure
 	name, probe := f.FreeName(parent.GetUID(), l.snapshot, func(name string) bool { return taken(name) || l.entry(name) != nil })
 	l.newest = &entry{
 		revision: revision.Revision{Name: name, Snapshot: l.snapshot},
-		claims:   &record.Claims{}, stored: &record.Claims{}, foreign: &record.Claims{},
+		claims:   &metacontroller.Claims{}, stored: &metacontroller.Claims{}, foreign: &metacontroller.Claims{},
 	}
 	l.probe = probe
 	return nil
@@ -166,8 +166,8 @@ func (l *revisionLog) entry(name string) *entry {
 
 // claimed says which revision each child belongs to, and of revisions from which nothing can be made what is wrong with
 // them. A revision may be gone, and the newest one still knows what it held.
-func (l *revisionLog) claimed() (claims map[record.Child]string, lost map[string]string) {
-	claims, lost = map[record.Child]string{}, map[string]string{}
+func (l *revisionLog) claimed() (claims map[metacontroller.Child]string, lost map[string]string) {
+	claims, lost = map[metacontroller.Child]string{}, map[string]string{}
 	for _, e := range l.entries {
 		if e.revision.Snapshot == nil && e != l.newest {
 			lost[e.revision.Name] = fmt.Sprintf("which cannot be read (%v)", unreadable(e.revision))
@@ -202,7 +202,7 @@ type revisionWrite struct {
 	entry *entry
 	// number and children are what it is to hold.
 	number   int64
-	children *record.Claims
+	children *metacontroller.Claims
 	// held is what the newest revision is to say of children that are held at others: nil leaves what it says.
 	held *string
 }
@@ -215,23 +215,23 @@ func (w revisionWrite) stored() []v1alpha1.ControllerRevisionChildren {
 // writes returns what is to be stored before children are touched, newest first, so that a child is never in none. claims
 // and held are those of a plan. What older revisions no longer have waits until tidy: the newer one counts until then, and
 // a rollout costs one write a pass and not two.
-func (l *revisionLog) writes(claims map[record.Child]string, held record.Held, tidy bool) []revisionWrite {
-	of := map[string]*record.Claims{}
+func (l *revisionLog) writes(claims map[metacontroller.Child]string, held metacontroller.Held, tidy bool) []revisionWrite {
+	of := map[string]*metacontroller.Claims{}
 	for c, name := range claims {
 		if of[name] == nil {
-			of[name] = &record.Claims{}
+			of[name] = &metacontroller.Claims{}
 		}
 		of[name].Add(c)
 	}
-	claimsOf := func(e *entry) *record.Claims {
+	claimsOf := func(e *entry) *metacontroller.Claims {
 		if c := of[e.revision.Name]; c != nil {
 			return c
 		}
-		return &record.Claims{}
+		return &metacontroller.Claims{}
 	}
 	var out []revisionWrite
 	w := revisionWrite{entry: l.newest, number: l.number, children: claimsOf(l.newest)}
-	if text := held.With(l.foreignHeld).Annotation(); text != l.newest.says(record.HeldAnnotation) {
+	if text := held.With(l.foreignHeld).Annotation(); text != l.newest.says(metacontroller.HeldAnnotation) {
 		w.held = &text
 	}
 	if l.newest.object == nil || l.newest.revision.Number != l.number || w.held != nil || !w.children.Equal(l.newest.stored) {
@@ -258,7 +258,7 @@ func (l *revisionLog) writes(claims map[record.Child]string, held record.Held, t
 
 // surplus returns the revisions that are more than limit, oldest first, after duplicates to which nothing belongs. claims are
 // those of a plan, after its writes.
-func (l *revisionLog) surplus(claims map[record.Child]string, limit int) []*entry {
+func (l *revisionLog) surplus(claims map[metacontroller.Child]string, limit int) []*entry {
 	live := slices.Collect(maps.Values(claims))
 	for _, e := range l.entries {
 		if e.stored.Len()+e.foreign.Len() > 0 {

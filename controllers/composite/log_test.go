@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -33,7 +33,7 @@ func storedRevision(t *testing.T, number int64, image string, names ...string) *
 	o, err := p.r.format.New(p.tom(), snapshot, number, 0)
 	must(t, err)
 	o.Annotations = nil // so that content decides
-	claims := &record.Claims{}
+	claims := &metacontroller.Claims{}
 	for _, name := range names {
 		claims.Add(key(name))
 	}
@@ -84,7 +84,7 @@ func TestAChildInTwoRevisions(t *testing.T) {
 // TestWhatIsStoredBeforeChildrenAreTouched: the newest revision first, older ones when there is time.
 func TestWhatIsStoredBeforeChildrenAreTouched(t *testing.T) {
 	l := logOf(t, "b", storedRevision(t, 1, "a", "tom-0", "tom-1"), storedRevision(t, 2, "b"))
-	claims := map[record.Child]string{key("tom-0"): l.entries[0].revision.Name, key("tom-1"): l.newest.revision.Name}
+	claims := map[metacontroller.Child]string{key("tom-0"): l.entries[0].revision.Name, key("tom-1"): l.newest.revision.Name}
 	names := func(tidy bool) string {
 		var out []string
 		for _, w := range l.writes(claims, nil, tidy) {
@@ -182,7 +182,7 @@ func TestAnUnreadableRevisionIsKept(t *testing.T) {
 	}
 }
 
-func joined(c *record.Claims) string {
+func joined(c *metacontroller.Claims) string {
 	var out []string
 	for _, child := range c.Sorted() {
 		out = append(out, child.Name)

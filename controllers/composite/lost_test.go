@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
 )
 
@@ -179,8 +179,8 @@ func TestARevisionIsLostForGood(t *testing.T) {
 			if !p.all("b") || !strings.HasPrefix(p.updated(), "True") {
 				t.Errorf("there are %s, and %s", p.images(), p.updated())
 			}
-			if r := p.revisionOf("b"); r.Annotations[record.HeldAnnotation] != "" {
-				t.Errorf("it still says %s", r.Annotations[record.HeldAnnotation])
+			if r := p.revisionOf("b"); r.Annotations[metacontroller.HeldAnnotation] != "" {
+				t.Errorf("it still says %s", r.Annotations[metacontroller.HeldAnnotation])
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/rollout"
 )
 
@@ -21,10 +21,10 @@ import (
 type plan struct {
 	// claims says which revision each child of a rolling kind belongs to from now on. It is stored before any child is
 	// touched.
-	claims map[record.Child]string
+	claims map[metacontroller.Child]string
 	// held are the children that partition or paused keep at another revision than the newest, and stranded those of them
 	// whose revision is lost. Those are left as they are, and not made again.
-	held     record.Held
+	held     metacontroller.Held
 	stranded []stranded
 	creates  []creation
 	updates  []update
@@ -44,14 +44,14 @@ type plan struct {
 }
 
 type creation struct {
-	key      record.Child
+	key      metacontroller.Child
 	object   *unstructured.Unstructured
 	revision string
 	reason   string
 }
 
 type update struct {
-	key              record.Child
+	key              metacontroller.Child
 	observed, object *unstructured.Unstructured
 	// newest says that the newest revision wants the object.
 	newest bool
@@ -59,7 +59,7 @@ type update struct {
 }
 
 type deletion struct {
-	key      record.Child
+	key      metacontroller.Child
 	observed *unstructured.Unstructured
 	// instead is what is to be there afterwards, made from revision, nil if nothing is.
 	instead  *unstructured.Unstructured
@@ -70,7 +70,7 @@ type deletion struct {
 // stranded is a child that is held at a revision from which nothing can be made, for that reason. The revision is empty
 // if none says that the child is its own.
 type stranded struct {
-	key              record.Child
+	key              metacontroller.Child
 	revision, reason string
 	// missing says that the child is not there.
 	missing bool
@@ -101,12 +101,12 @@ type planner struct {
 
 	sets sets
 	// guarded are the children that partition or paused keep at their revision.
-	guarded map[record.Child]bool
+	guarded map[metacontroller.Child]bool
 }
 
 // makePlan plans one pass.
 func makePlan(f facts) (*plan, error) {
-	p := &planner{facts: f, plan: &plan{claims: map[record.Child]string{}, held: record.Held{}}, sets: sets{}}
+	p := &planner{facts: f, plan: &plan{claims: map[metacontroller.Child]string{}, held: metacontroller.Held{}}, sets: sets{}}
 	for _, key := range p.newestAnswer().order {
 		if s := p.strategies[key.GroupKind]; s.method.Rolling() {
 			p.sets.add(key, s)
@@ -130,7 +130,7 @@ func makePlan(f facts) (*plan, error) {
 func (p *planner) newestAnswer() wanted { return p.answers[p.newest] }
 
 // claim notes to which revision a child of a rolling kind belongs.
-func (p *planner) claim(key record.Child) {
+func (p *planner) claim(key metacontroller.Child) {
 	name := p.belongs(key)
 	if p.claims[key] = name; name != p.newest && p.guarded[key] {
 		p.held.Add(name, key)
@@ -143,7 +143,7 @@ func (p *planner) claim(key record.Child) {
 //
 // What an older revision wants is only looked at for a child that has to be made from it, or kept at it. So a rollout in
 // which nothing is lost asks about the newest revision only.
-func (p *planner) belongs(key record.Child) string {
+func (p *planner) belongs(key metacontroller.Child) string {
 	name, claimed := p.claimed[key]
 	child := p.observed[key]
 	switch {
@@ -177,7 +177,7 @@ func (p *planner) isLost(revision string) bool {
 }
 
 // strand notes a child that is held at a revision that is lost, and reports whether it is one.
-func (p *planner) strand(key record.Child) bool {
+func (p *planner) strand(key metacontroller.Child) bool {
 	name := p.claims[key]
 	if !p.guarded[key] || !p.isLost(name) {
 		return false
@@ -193,7 +193,7 @@ func (p *planner) ask(revision string) {
 }
 
 // source is the revision that a child is made from, and what that asks of it.
-func (p *planner) source(key record.Child) (revision string, object *unstructured.Unstructured) {
+func (p *planner) source(key metacontroller.Child) (revision string, object *unstructured.Unstructured) {
 	revision = p.newest
 	if name, ok := p.claims[key]; ok {
 		revision = name
@@ -202,7 +202,7 @@ func (p *planner) source(key record.Child) (revision string, object *unstructure
 }
 
 // visit plans for one child that is wanted, as far as the rollout does not.
-func (p *planner) visit(key record.Child) {
+func (p *planner) visit(key metacontroller.Child) {
 	s, child := p.strategies[key.GroupKind], p.observed[key]
 	switch {
 	case s.method.Rolling() && p.strand(key):
@@ -215,7 +215,7 @@ func (p *planner) visit(key record.Child) {
 }
 
 // settle plans for a child of a kind that is not rolled out: whatever is to be done is done at once.
-func (p *planner) settle(key record.Child, s strategy, child *unstructured.Unstructured) {
+func (p *planner) settle(key metacontroller.Child, s strategy, child *unstructured.Unstructured) {
 	object := p.newestAnswer().objects[key]
 	h := healthOf(key, child, s, p.changed[child.GetUID()], p.now)
 	p.lookAgain(h.left)
@@ -242,7 +242,7 @@ func (p *planner) settle(key record.Child, s strategy, child *unstructured.Unstr
 }
 
 // unknown returns why nobody can tell whether a child is what is wanted, empty if somebody can. It is waited for.
-func (p *planner) unknown(key record.Child, child, object *unstructured.Unstructured) string {
+func (p *planner) unknown(key metacontroller.Child, child, object *unstructured.Unstructured) string {
 	if p.facts.untold == nil {
 		return ""
 	}
@@ -257,7 +257,7 @@ func (p *planner) unknown(key record.Child, child, object *unstructured.Unstruct
 
 // surplus plans the end of the children that nobody wants any more.
 func (p *planner) surplus() {
-	for _, key := range slices.SortedFunc(maps.Keys(p.observed), record.Child.Compare) {
+	for _, key := range slices.SortedFunc(maps.Keys(p.observed), metacontroller.Child.Compare) {
 		if _, wants := p.newestAnswer().objects[key]; wants || p.observed[key].GetDeletionTimestamp() != nil {
 			continue
 		}

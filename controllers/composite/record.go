@@ -17,7 +17,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -58,7 +58,7 @@ func (r *reconciler) createRevision(ctx context.Context, o *observed, w revision
 	}
 	object.Children = w.stored()
 	if w.held != nil {
-		object.Annotations[record.HeldAnnotation] = *w.held
+		object.Annotations[metacontroller.HeldAnnotation] = *w.held
 	}
 	name := object.Name
 	how, err := r.revisions.Create(ctx, o.parent, object, func(found client.Object) bool {
@@ -98,9 +98,9 @@ func (r *reconciler) updateRevision(ctx context.Context, o *observed, w revision
 		annotations[history.ParentGenerationAnnotation] = strconv.FormatInt(o.log.stamp.Generation, 10)
 	}
 	if w.held != nil {
-		annotations[record.HeldAnnotation] = *w.held
+		annotations[metacontroller.HeldAnnotation] = *w.held
 		if *w.held == "" {
-			annotations[record.HeldAnnotation] = nil
+			annotations[metacontroller.HeldAnnotation] = nil
 		}
 	}
 	if len(annotations) > 0 {

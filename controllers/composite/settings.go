@@ -12,7 +12,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 )
 
 // This file reads a CompositeController: what its parents and children are, and how they are run.
@@ -44,7 +44,7 @@ type settings struct {
 	recorded bool
 	rolls    bool
 	limit    int
-	format   *record.Format
+	format   *metacontroller.Format
 }
 
 // read returns what cc asks for. The error is for the author of cc, or says that something is not served yet.
@@ -62,7 +62,7 @@ func read(cc *v1alpha1.CompositeController, resources host.Resources) (*settings
 		limit:        spec.ParentResource.RevisionHistory.EffectiveLimit(),
 	}
 	var err error
-	if s.format, err = record.NewFormat(spec); err != nil {
+	if s.format, err = metacontroller.NewFormat(spec); err != nil {
 		return nil, err
 	}
 	if s.parent, err = host.DeclaredParent(resources, spec.ParentResource.APIVersion, spec.ParentResource.Resource); err != nil {
@@ -108,8 +108,8 @@ func (s *settings) finalized(parent *unstructured.Unstructured) bool {
 }
 
 // child names an object as revisions and plans do.
-func child(parent, o *unstructured.Unstructured) record.Child {
-	c := record.Child{GroupKind: o.GroupVersionKind().GroupKind(), Name: o.GetName()}
+func child(parent, o *unstructured.Unstructured) metacontroller.Child {
+	c := metacontroller.Child{GroupKind: o.GroupVersionKind().GroupKind(), Name: o.GetName()}
 	if parent.GetNamespace() == "" {
 		c.Namespace = o.GetNamespace()
 	}

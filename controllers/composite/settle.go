@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cairn-dev/cairn/controllers/composite/children"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 )
 
 // This file says for how long a parent is left alone after its children were written: until all of them are what they are
@@ -23,7 +23,7 @@ const settle = 100 * time.Millisecond
 // awaited is a child that a pass has written. One that was deleted, and not replaced at once, has gone when nothing has its
 // UID any more; any other one has come when it passes its checks.
 type awaited struct {
-	key  record.Child
+	key  metacontroller.Child
 	gone types.UID
 }
 
@@ -69,7 +69,7 @@ func (r *reconciler) settled(ctx context.Context, parent *unstructured.Unstructu
 }
 
 // cached reads a child of a parent from the cache.
-func (r *reconciler) cached(ctx context.Context, parent *unstructured.Unstructured, key record.Child) (*unstructured.Unstructured, error) {
+func (r *reconciler) cached(ctx context.Context, parent *unstructured.Unstructured, key metacontroller.Child) (*unstructured.Unstructured, error) {
 	child := &unstructured.Unstructured{}
 	for _, kind := range r.children {
 		if kind.Kind.GroupKind() == key.GroupKind {

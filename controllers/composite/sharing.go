@@ -16,7 +16,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -146,8 +146,8 @@ func clash(a, b *v1alpha1.CompositeController, namespaced bool) error {
 	if !recorded(&a.Spec, namespaced) || !recorded(&b.Spec, namespaced) {
 		return nil
 	}
-	one, errA := record.NewFormat(&a.Spec)
-	two, errB := record.NewFormat(&b.Spec)
+	one, errA := metacontroller.NewFormat(&a.Spec)
+	two, errB := metacontroller.NewFormat(&b.Spec)
 	if errA != nil || errB != nil {
 		return nil //nolint:nilerr // it cannot run
 	}

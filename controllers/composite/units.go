@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/rollout"
 )
 
@@ -21,12 +21,12 @@ import (
 type set struct {
 	kind     schema.GroupKind
 	strategy strategy
-	keys     []record.Child
+	keys     []metacontroller.Child
 }
 
 type sets []*set
 
-func (s *sets) add(key record.Child, strategy strategy) {
+func (s *sets) add(key metacontroller.Child, strategy strategy) {
 	kind := schema.GroupKind{}
 	if strategy.alone() {
 		kind = key.GroupKind
@@ -57,8 +57,8 @@ func (s *set) held(i int) bool {
 }
 
 // guarded are the children that keep their revision.
-func (s *sets) guarded() map[record.Child]bool {
-	out := map[record.Child]bool{}
+func (s *sets) guarded() map[metacontroller.Child]bool {
+	out := map[metacontroller.Child]bool{}
 	for _, one := range *s {
 		for i, key := range one.keys {
 			if one.held(i) {
@@ -115,7 +115,7 @@ func (p *planner) contain(s *set, units []rollout.Unit, budget int) {
 // one, what the newest does. One that differs from that is an old instance, wherever the difference comes from: a new
 // revision, a field of the parent that no revision covers, or somebody's edit. So all of these share one budget. A child
 // that is held at a revision that is lost is what it is to be: nobody knows better.
-func (p *planner) unit(s *set, i int, key record.Child) rollout.Unit {
+func (p *planner) unit(s *set, i int, key metacontroller.Child) rollout.Unit {
 	u := rollout.Unit{Key: key.String()}
 	child := p.observed[key]
 	if child == nil || child.GetDeletionTimestamp() != nil {
@@ -148,7 +148,7 @@ func (p *planner) unit(s *set, i int, key record.Child) rollout.Unit {
 }
 
 // target is what a child is to become.
-func (p *planner) target(s *set, i int, key record.Child) *unstructured.Unstructured {
+func (p *planner) target(s *set, i int, key metacontroller.Child) *unstructured.Unstructured {
 	if s.held(i) {
 		_, object := p.source(key)
 		return object

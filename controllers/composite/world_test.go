@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 )
 
 var (
@@ -36,8 +36,8 @@ type world struct {
 	order  []string
 	// fixed is a part of what the hook answers that no revision covers.
 	fixed    string
-	claims   map[record.Child]string
-	children map[record.Child]*unstructured.Unstructured
+	claims   map[metacontroller.Child]string
+	children map[metacontroller.Child]*unstructured.Unstructured
 	now      time.Time
 	// lost are revisions that nothing can be made from.
 	lost map[string]string
@@ -53,7 +53,7 @@ type world struct {
 func newWorld(t testing.TB, s strategy, n int) *world {
 	t.Helper()
 	w := &world{
-		t: t, strategy: s, images: map[string]string{}, claims: map[record.Child]string{}, children: map[record.Child]*unstructured.Unstructured{},
+		t: t, strategy: s, images: map[string]string{}, claims: map[metacontroller.Child]string{}, children: map[metacontroller.Child]*unstructured.Unstructured{},
 		now: start, broken: map[string]bool{}, lost: map[string]string{}, changed: changes{},
 	}
 	if w.strategy.checks == nil {
@@ -76,10 +76,10 @@ func (w *world) scale(n int) {
 // edit changes the parent to an image; the revision has its name.
 func (w *world) edit(image string) { w.newest, w.images[image] = image, image }
 
-func key(name string) record.Child { return record.Child{GroupKind: podKind, Name: name} }
+func key(name string) metacontroller.Child { return metacontroller.Child{GroupKind: podKind, Name: name} }
 
 func (w *world) wanted(revision string) wanted {
-	out := wanted{objects: map[record.Child]*unstructured.Unstructured{}}
+	out := wanted{objects: map[metacontroller.Child]*unstructured.Unstructured{}}
 	for _, name := range w.order {
 		out.order = append(out.order, key(name))
 		out.objects[key(name)] = &unstructured.Unstructured{Object: map[string]any{
@@ -192,7 +192,7 @@ func (w *world) settle() int {
 
 // String is a line: x-0:a+ is a child from image a that is ready, and - one that is going.
 func (w *world) String() string {
-	keys := slices.SortedFunc(maps.Keys(w.children), record.Child.Compare)
+	keys := slices.SortedFunc(maps.Keys(w.children), metacontroller.Child.Compare)
 	out := make([]string, 0, len(keys))
 	for _, k := range keys {
 		child, mark := w.children[k], ""

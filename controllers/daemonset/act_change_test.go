@@ -65,7 +65,7 @@ func TestBackOff(t *testing.T) {
 		if ds != "" {
 			a.UID = "recreated"
 		}
-		snapshot, err := w.r.log.Target.Snapshot(a)
+		snapshot, err := w.r.log.Snapshot(a)
 		if err != nil {
 			t.Fatal(err)
 		}

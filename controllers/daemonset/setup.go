@@ -89,7 +89,7 @@ func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger
 func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.Ledger, error) {
 	return ownership.Wire(ctx, mgr, map[schema.GroupResource]client.Object{
 		podResource:           &corev1.Pod{},
-		pass.RevisionResource: &appsv1.ControllerRevision{},
+		history.AppsResource: &appsv1.ControllerRevision{},
 	}, map[schema.GroupResource]client.Object{
 		daemonSetResource: &appsv1.DaemonSet{},
 	})

@@ -28,7 +28,7 @@ import (
 func stored(t testing.TB, image, hash string, number int64) *appsv1.ControllerRevision {
 	t.Helper()
 	ds := agent(func(ds *appsv1.DaemonSet) { ds.Spec.Template.Spec.Containers[0].Image = image })
-	snapshot, err := history.DaemonSet().Target.Snapshot(ds)
+	snapshot, err := history.DaemonSet().Target().Snapshot(ds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestRecordLosesARace(t *testing.T) {
 // In a namespace that is going nothing can be recorded, and nobody wants to read so.
 func TestRecordInANamespaceThatGoes(t *testing.T) {
 	w := newWorld(t, agent(), node("n1"))
-	going := apierrors.NewForbidden(pass.RevisionResource, "agent", errors.New("the namespace is being terminated"))
+	going := apierrors.NewForbidden(history.AppsResource, "agent", errors.New("the namespace is being terminated"))
 	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	w.Before = fakeserver.Refuse("create", "ControllerRevision", going)
 	if _, err := w.reconcile(); err != nil {

@@ -46,10 +46,10 @@ func TestOwnWrites(t *testing.T) {
 	}
 	all := func() map[schema.GroupResource]ownership.Store {
 		return map[schema.GroupResource]ownership.Store{
-			podResource: &store{version: "99999"}, pass.RevisionResource: &store{version: "99999"}, daemonSetResource: &store{version: "99999"},
+			podResource: &store{version: "99999"}, history.AppsResource: &store{version: "99999"}, daemonSetResource: &store{version: "99999"},
 		}
 	}
-	for _, resource := range []schema.GroupResource{podResource, pass.RevisionResource, daemonSetResource} {
+	for _, resource := range []schema.GroupResource{podResource, history.AppsResource, daemonSetResource} {
 		t.Run(resource.String(), func(t *testing.T) {
 			stores, behind := all(), &store{version: "1"}
 			stores[resource] = behind
@@ -65,7 +65,7 @@ func TestOwnWrites(t *testing.T) {
 	}{
 		"an adopted pod":     {append(three(), stored(t, "agent:1", "one", 1), pod("n1", "one", func(p *corev1.Pod) { p.OwnerReferences = nil }), pod("n2", "one"), pod("n3", "one")), podResource},
 		"a relabelled pod":   {append(three(), stored(t, "agent:1", "twin", 1), stored(t, "agent:1", "one", 2), pod("n1", "twin"), pod("n2", "one"), pod("n3", "one")), podResource},
-		"a stamped revision": {append(three(), stored(t, "agent:1", "one", 1)), pass.RevisionResource},
+		"a stamped revision": {append(three(), stored(t, "agent:1", "one", 1)), history.AppsResource},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stores, behind := all(), &store{version: "1"}

@@ -168,7 +168,7 @@ func (w *world) revisions() map[string]int64 {
 
 func imageOf(t testing.TB, o *appsv1.ControllerRevision) string {
 	t.Helper()
-	snapshot, err := history.StatefulSet().Target.Decode(o.Data.Raw)
+	snapshot, err := history.StatefulSet().Target().Decode(o.Data.Raw)
 	if err != nil {
 		return "unreadable"
 	}
@@ -183,7 +183,7 @@ func imageOf(t testing.TB, o *appsv1.ControllerRevision) string {
 func stored(t testing.TB, rev, img string, number int64) *appsv1.ControllerRevision {
 	t.Helper()
 	set := web(image(img))
-	snapshot, err := history.StatefulSet().Target.Snapshot(set)
+	snapshot, err := history.StatefulSet().Target().Snapshot(set)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,10 +70,10 @@ func (*store) GetByKey(string) (any, bool, error) { return nil, false, nil }
 // TestOwnWrites: a pass waits until the caches show what the last one wrote (kubernetes#129795), and reads nothing else;
 // a set of the same name inherits nothing (X1).
 func TestOwnWrites(t *testing.T) {
-	for _, behind := range []schema.GroupResource{podResource, claimResource, pass.RevisionResource, statefulSetResource} {
+	for _, behind := range []schema.GroupResource{podResource, claimResource, history.AppsResource, statefulSetResource} {
 		t.Run(behind.String(), func(t *testing.T) {
 			stores := map[schema.GroupResource]ownership.Store{}
-			for _, r := range []schema.GroupResource{podResource, claimResource, pass.RevisionResource, statefulSetResource} {
+			for _, r := range []schema.GroupResource{podResource, claimResource, history.AppsResource, statefulSetResource} {
 				stores[r] = &store{version: "99999"}
 			}
 			late := &store{version: "1"}

@@ -75,7 +75,7 @@ func TestNamesAreUpstreams(t *testing.T) {
 		ds := &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Template: template}}
 		set := &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Template: template}}
 
-		snapshot, err := history.DaemonSet().Target.Snapshot(ds)
+		snapshot, err := history.DaemonSet().Target().Snapshot(ds)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestNamesAreUpstreams(t *testing.T) {
 			t.Fatalf("the checker calls it %s, not %s", got, name)
 		}
 
-		if snapshot, err = history.StatefulSet().Target.Snapshot(set); err != nil {
+		if snapshot, err = history.StatefulSet().Target().Snapshot(set); err != nil {
 			t.Fatal(err)
 		}
 		stored = &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: snapshot.Data()}}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -136,7 +136,7 @@ func TestARevisionComesBackAsItWas(t *testing.T) {
 	parent.SetNamespace(e.namespace)
 	parent.SetName("nap")
 	parent.SetUID("3f0e8d1c-9a2b-4c5d-8e6f-0a1b2c3d4e5f")
-	f, err := record.NewFormat(&v1alpha1.CompositeControllerSpec{ParentResource: v1alpha1.ParentResource{
+	f, err := metacontroller.NewFormat(&v1alpha1.CompositeControllerSpec{ParentResource: v1alpha1.ParentResource{
 		ResourceRule:    v1alpha1.ResourceRule{APIVersion: "ctl.enisoc.com/v1", Resource: "catsets"},
 		RevisionHistory: &v1alpha1.RevisionHistory{FieldPaths: []string{"spec.template"}},
 	}})
@@ -164,7 +164,7 @@ func TestARevisionComesBackAsItWas(t *testing.T) {
 	if rule := revision.Compare(taken, read.Snapshot); rule != revision.RuleBytes {
 		t.Errorf("it is another one (rule %q):\ntaken  %s\nstored %s", rule, taken.Data(), read.Snapshot.Data())
 	}
-	again, err := record.Restore(parent, read.Snapshot)
+	again, err := metacontroller.Restore(parent, read.Snapshot)
 	if err != nil {
 		t.Fatal(err)
 	}

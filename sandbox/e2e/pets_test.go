@@ -18,7 +18,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/cli"
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
@@ -66,7 +66,7 @@ type pet struct {
 	*env
 
 	controller *v1alpha1.CompositeController
-	format     *record.Format
+	format     *metacontroller.Format
 	parent     *unstructured.Unstructured
 	// cache is where discovery is kept between two commands, as on a person's machine.
 	cache string
@@ -91,7 +91,7 @@ spec:
 	}
 	t.Cleanup(func() { _ = p.Delete(context.WithoutCancel(t.Context()), p.controller) })
 	var err error
-	if p.format, err = record.NewFormat(&p.controller.Spec); err != nil {
+	if p.format, err = metacontroller.NewFormat(&p.controller.Spec); err != nil {
 		t.Fatal(err)
 	}
 	p.parent = &unstructured.Unstructured{}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/sandbox/internal/catset"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
 )
@@ -171,7 +171,7 @@ func plantedCat(chance *rand.Rand, parent client.Object, _ []string) client.Obje
 	case limits == catset.InPlace:
 		out.Spec.Hostname = name // for nobody could give it one
 	case limits == catset.Generated && chance.IntN(3) > 0:
-		out.Labels[record.UIDLabel] = string(parent.GetUID())
+		out.Labels[metacontroller.UIDLabel] = string(parent.GetUID())
 	}
 	return out
 }

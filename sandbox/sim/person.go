@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
 )
 
@@ -207,8 +207,8 @@ func (w *world) relabelChild(k Kind, _ client.Object) bool {
 	}
 	out := deepCopy(children[w.chance.IntN(len(children))])
 	labels, key := maps.Clone(out.GetLabels()), "app"
-	if _, generated := labels[record.UIDLabel]; generated {
-		key = record.UIDLabel
+	if _, generated := labels[metacontroller.UIDLabel]; generated {
+		key = metacontroller.UIDLabel
 	}
 	if value, away := strings.CutPrefix(labels[key], "not-"); away {
 		labels[key] = value

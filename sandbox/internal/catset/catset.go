@@ -19,7 +19,7 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/history/record"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/sandbox/check"
 )
 
@@ -160,7 +160,7 @@ func wanted(parent *unstructured.Unstructured) []*unstructured.Unstructured {
 	if LimitsOf(parent) == Generated {
 		for _, child := range out {
 			// labels are a map if there are any: labelled made them
-			_ = unstructured.SetNestedField(child.Object, string(parent.GetUID()), "metadata", "labels", record.UIDLabel)
+			_ = unstructured.SetNestedField(child.Object, string(parent.GetUID()), "metadata", "labels", metacontroller.UIDLabel)
 		}
 	}
 	return out

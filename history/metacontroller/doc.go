@@ -1,4 +1,4 @@
-// Package record is the format in which composite parents are recorded: what a ControllerRevision of
+// Package metacontroller is the [history.Format] of composite parents: what a ControllerRevision of
 // metacontroller.k8s.io holds, how it is named and labelled, which children it claims, and how a parent is made again from
 // it.
 //
@@ -8,4 +8,4 @@
 // What is compared, ordered and pruned is decided in package revision; [Format.Read] gives it a stored object.
 //
 // What may not come in: a client, a clock, a hook, and what happens to children.
-package record
+package metacontroller

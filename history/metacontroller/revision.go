@@ -1,4 +1,4 @@
-package record
+package metacontroller
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
@@ -21,20 +21,19 @@ import (
 // changeCause is the annotation in which people say why they changed an object (kubectl).
 const changeCause = "kubernetes.io/change-cause"
 
-// Snapshot takes the versioned fields of parent. Its data is Metacontroller's parentPatch to the byte: the fields nested
-// as in the parent, absent ones left out, keys sorted, compact. parent is only read. An error means that parent cannot
-// be written as JSON, which no object from an API server is.
-func (f *Format) Snapshot(parent *unstructured.Unstructured) (*revision.Snapshot, error) {
-	return f.target.Snapshot(parent.Object)
+// Snapshot implements [history.Format]. Its data is Metacontroller's parentPatch to the byte: the fields nested as in the parent,
+// absent ones left out, keys sorted, compact. parent is only read. An error means that parent cannot be written as JSON, which no
+// object from an API server is.
+func (f *Format) Snapshot(parent client.Object) (*revision.Snapshot, error) {
+	return f.target.Snapshot(untyped(parent).Object)
 }
 
-// New returns the object that stores a snapshot of parent: named, labelled and owned, without children. probe is how
-// many names before were taken by other objects (see [Format.Name]). The error is for the author of the parent or of
-// its controller: a parent that has no selector, or one in no namespace while the controller names none for revisions.
-func (f *Format) New(
-	parent *unstructured.Unstructured, s *revision.Snapshot, number int64, probe int,
-) (*v1alpha1.ControllerRevision, error) {
-	labels, err := f.Labels(parent)
+// Object implements [history.Format], without children. The error is for the author of the parent or of its controller: a parent
+// that has no selector, or one in no namespace while the controller names none for revisions.
+func (f *Format) Object(
+	parent client.Object, s *revision.Snapshot, collisions *int32, number int64, stamp revision.Stamp,
+) (client.Object, error) {
+	labels, err := f.Labels(untyped(parent))
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +42,8 @@ func (f *Format) New(
 		return nil, err
 	}
 	annotations := map[string]string{
-		history.ParentUIDAnnotation:        string(parent.GetUID()),
-		history.ParentGenerationAnnotation: strconv.FormatInt(parent.GetGeneration(), 10),
+		history.ParentUIDAnnotation:        string(stamp.ParentUID),
+		history.ParentGenerationAnnotation: strconv.FormatInt(stamp.Generation, 10),
 	}
 	if cause, ok := parent.GetAnnotations()[changeCause]; ok {
 		annotations[changeCause] = cause
@@ -52,10 +51,10 @@ func (f *Format) New(
 	return &v1alpha1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       namespace,
-			Name:            f.Name(parent.GetUID(), s, probe),
+			Name:            f.Name(parent, s, collisions),
 			Labels:          labels,
 			Annotations:     annotations,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(parent, parent.GroupVersionKind())},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(parent, f.OwnerKind(parent))},
 		},
 		ParentPatch: runtime.RawExtension{Raw: s.Data()},
 		FieldPaths:  f.paths,
@@ -63,8 +62,8 @@ func (f *Format) New(
 	}, nil
 }
 
-// Namespace returns where the revisions of parent live: beside it, or where the controller says if it is in none.
-func (f *Format) Namespace(parent *unstructured.Unstructured) (string, error) {
+// Namespace implements [history.Format]: revisions live beside their parent, or where the controller says if it is in none.
+func (f *Format) Namespace(parent client.Object) (string, error) {
 	switch {
 	case parent.GetNamespace() != "":
 		return parent.GetNamespace(), nil
@@ -76,37 +75,39 @@ func (f *Format) Namespace(parent *unstructured.Unstructured) (string, error) {
 	}
 }
 
-// Read returns a stored object as package revision sees it. It is read with the field paths that it was taken with, so
-// that restoring it touches nothing that was not looked at; revisions of Metacontroller do not say, and are read with the
-// controller's. One that cannot be read has Err and no Snapshot.
-func (f *Format) Read(o *v1alpha1.ControllerRevision) revision.Revision {
+// TargetOf returns the part of a parent that a stored object holds: the field paths that it was taken with, so that restoring it
+// touches nothing that was not looked at. Revisions of Metacontroller do not say, and hold the controller's. The error says which
+// path cannot be one.
+func (f *Format) TargetOf(o *v1alpha1.ControllerRevision) (*revision.Target, error) {
+	if len(o.FieldPaths) == 0 {
+		return f.target, nil
+	}
+	_, own, err := covered(o.FieldPaths)
+	if err != nil {
+		return nil, fmt.Errorf("its fieldPaths: %w", err)
+	}
+	return own, nil
+}
+
+// Read implements [history.Format]. An object is read by [Format.TargetOf].
+func (f *Format) Read(stored client.Object) revision.Revision {
+	o := stored.(*v1alpha1.ControllerRevision) //nolint:forcetypeassert // the log reads into Empty and EmptyList
 	r := revision.Revision{
 		Name:            o.Name,
 		UID:             o.UID,
 		ResourceVersion: o.ResourceVersion,
 		Number:          o.Revision,
 		Hash:            o.Name, // no label points at a revision: it lists its children by name
-		Stamp:           stampOf(o),
+		Stamp:           history.ReadStamp(o),
 		Deleting:        o.DeletionTimestamp != nil,
 	}
-	target := f.target
-	if len(o.FieldPaths) > 0 {
-		_, own, err := covered(o.FieldPaths)
-		if err != nil {
-			r.Err = &revision.UndecodableError{Revision: o.Name, Err: fmt.Errorf("its fieldPaths: %w", err)}
-			return r
-		}
-		target = own
+	target, err := f.TargetOf(o)
+	if err == nil {
+		r.Snapshot, err = decode(target, o.ParentPatch.Raw)
 	}
-	s, err := decode(target, o.ParentPatch.Raw)
 	if err != nil {
-		if undecodable, ok := errors.AsType[*revision.UndecodableError](err); ok {
-			err = undecodable.Err // it is said once, with the name
-		}
-		r.Err = &revision.UndecodableError{Revision: o.Name, Err: err}
-		return r
+		r.Snapshot, r.Err = nil, history.Undecodable(o.Name, err)
 	}
-	r.Snapshot = s
 	return r
 }
 
@@ -134,27 +135,6 @@ func decode(target *revision.Target, raw []byte) (*revision.Snapshot, error) {
 		}
 	}
 	return s, nil
-}
-
-// stampOf reads from which read of which parent a revision was recorded. A malformed stamp is none.
-func stampOf(o *v1alpha1.ControllerRevision) revision.Stamp {
-	generation, err := strconv.ParseInt(o.Annotations[history.ParentGenerationAnnotation], 10, 64)
-	uid := o.Annotations[history.ParentUIDAnnotation]
-	if err != nil || uid == "" {
-		return revision.Stamp{}
-	}
-	return revision.Stamp{ParentUID: types.UID(uid), Generation: generation}
-}
-
-// Holds reports whether an object that has the name of a revision already is that revision: a snapshot with the content
-// of s, controlled by that parent, and there to stay. It tells a create whose answer was lost from a name that is taken.
-func (f *Format) Holds(o *v1alpha1.ControllerRevision, parent types.UID, s *revision.Snapshot) bool {
-	ref := metav1.GetControllerOfNoCopy(o)
-	if ref == nil || ref.UID != parent || o.DeletionTimestamp != nil {
-		return false
-	}
-	stored := f.Read(o)
-	return stored.Snapshot != nil && revision.Compare(stored.Snapshot, s) != revision.RuleNone
 }
 
 // Restore returns parent as it was when s was taken: the versioned fields are replaced as a whole, and one that the

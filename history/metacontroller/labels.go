@@ -1,4 +1,4 @@
-package record
+package metacontroller
 
 import (
 	"crypto/sha1" //nolint:gosec // makes a short label of a long one, no more
@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
@@ -27,11 +28,11 @@ const UIDLabel = "controller-uid"
 // ChildSelector returns the selector by which parent claims its children: its own, or one for its UID where the
 // controller generates it. An empty one would claim everything there is, so it is refused; the error is for the author
 // of the parent.
-func (f *Format) ChildSelector(parent *unstructured.Unstructured) (labels.Selector, error) {
+func (f *Format) ChildSelector(parent client.Object) (labels.Selector, error) {
 	if f.generateSelector {
 		return labels.SelectorFromSet(labels.Set{UIDLabel: string(parent.GetUID())}), nil
 	}
-	raw, found, err := unstructured.NestedMap(parent.Object, "spec", "selector")
+	raw, found, err := unstructured.NestedMap(untyped(parent).Object, "spec", "selector")
 	if err != nil || !found {
 		return nil, errNoSelector
 	}
@@ -49,9 +50,9 @@ func (f *Format) ChildSelector(parent *unstructured.Unstructured) (labels.Select
 	return out, nil
 }
 
-// Selector returns the selector by which parent claims its revisions: that of its children, and the resource of the
+// Selector implements [history.Format]: it is that of its children, and the resource of the
 // parent, so that two resources with one selector do not share a history.
-func (f *Format) Selector(parent *unstructured.Unstructured) (labels.Selector, error) {
+func (f *Format) Selector(parent client.Object) (labels.Selector, error) {
 	selector, err := f.ChildSelector(parent)
 	if err != nil {
 		return nil, err

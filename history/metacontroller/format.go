@@ -1,4 +1,4 @@
-package record
+package metacontroller
 
 import (
 	"errors"
@@ -6,9 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -48,8 +51,38 @@ func NewFormat(spec *v1alpha1.CompositeControllerSpec) (*Format, error) {
 	return f, nil
 }
 
-// Target returns the part of a parent that is versioned.
+var _ history.Format = (*Format)(nil)
+
+// Resource is that of Metacontroller's ControllerRevisions.
+var Resource = v1alpha1.SchemeGroupVersion.WithResource("controllerrevisions").GroupResource()
+
+// Target implements [history.Format].
 func (f *Format) Target() *revision.Target { return f.target }
+
+// Resource implements [history.Format].
+func (f *Format) Resource() schema.GroupResource { return Resource }
+
+// Empty implements [history.Format].
+func (f *Format) Empty() client.Object { return &v1alpha1.ControllerRevision{} }
+
+// EmptyList implements [history.Format].
+func (f *Format) EmptyList() client.ObjectList { return &v1alpha1.ControllerRevisionList{} }
+
+// OwnerKind implements [history.Format]: the kind that parent says it is.
+func (f *Format) OwnerKind(parent client.Object) schema.GroupVersionKind {
+	return parent.GetObjectKind().GroupVersionKind()
+}
+
+// Adoptable implements [history.Format]: the selector names the resource of the parent already.
+func (f *Format) Adoptable(client.Object) error { return nil }
+
+// HashLabels implements [history.Format]: no label points at a revision, because it lists its children itself.
+func (f *Format) HashLabels(revision.Revision) map[string]string { return nil }
+
+// untyped returns a parent as parents of composite controllers are read.
+func untyped(parent client.Object) *unstructured.Unstructured {
+	return parent.(*unstructured.Unstructured) //nolint:forcetypeassert // no Go type is known for them
+}
 
 // SharesLog reports whether the revisions of both can be one log of a parent: they hold the same and are selected alike, or
 // they are in different namespaces. namespaced says that parents are in one, and their revisions beside them.
@@ -58,8 +91,7 @@ func (f *Format) SharesLog(other *Format, namespaced bool) bool {
 		f.generateSelector == other.generateSelector && slices.Equal(f.paths, other.paths)
 }
 
-// Generational reports whether every change of that part raises the parent's metadata.generation, for parents that have
-// one: the API server counts changes of everything but metadata and status.
+// Generational implements [history.Format]: whether every change of that part raises the parent's metadata.generation. The API server counts changes of everything but metadata and status.
 func (f *Format) Generational() bool {
 	return !slices.ContainsFunc(f.target.Paths(), func(p revision.Path) bool { return p[0] == "metadata" })
 }
