@@ -253,6 +253,26 @@ func TestWhatTheAuthorMayHaveSeen(t *testing.T) {
 				})
 			}
 		}},
+		{"", "two managers fill one place under new names, and one of them does not know of the last pod there", func(w *world) {
+			lost(w)
+			view := w.rv
+			made := func(instance string, view uint64, name string) {
+				p := seeing(name, view)
+				p.Instance = instance
+				w.in(p, func() {
+					p := pod("web", "web-uid", "n1", "h1", "app:1")
+					p.Name = name
+					w.put(p)
+				})
+			}
+			made("b", view, "web-n1-h1") // it has just started
+			p := seeing("reports", w.rv)
+			p.Instance = "b"
+			w.in(p, func() { w.report(3, 3) })
+			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
+			made("b", w.rv, "web-instead")
+			made("a", view, "web-in-place")
+		}},
 		{"P7", "a pod has the name of the one that was deleted", func(w *world) {
 			w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
 			w.in(pass("a", "0"), func() { w.put(pod("web", "web-uid", "n1", "h1", "app:1")) })

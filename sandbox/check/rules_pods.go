@@ -12,7 +12,8 @@ import (
 // counts unless a surge is allowed. One that has ended holds no place. Two managers that know nothing of each other make
 // the same child, because its name follows from what it is for, and from the child that it replaces: under names that were
 // never used before, two for the same revision are wrong, whatever their authors have seen. A name that is used again says
-// that its author did not know of the last child there, because it had just started or its cache lags.
+// that its author did not know of the last child there, because it had just started or its cache lags. From there on the two
+// know of different children: the name of the one that replaces it is excused as well.
 func (s *step) onePerUnit() {
 	parent := s.made()
 	if parent == nil {
@@ -64,8 +65,32 @@ func (s *step) double(parent client.Object) bool {
 	return slices.ContainsFunc(s.k.alive(u), func(other client.Object) bool {
 		born := s.record.born(other.GetUID())
 		return other.GetUID() != s.e.New.GetUID() && s.k.Names(other, from) && born != nil && s.h.byManager(*born) &&
-			!s.record.reused(*born)
+			!s.record.reused(*born) && !s.forked(*born, from)
 	})
+}
+
+// forked reports whether the author of the write and that of another child, both for one place and one revision, know of different
+// children there: of the last one before either, whose name had been used before, and which only one of them has seen.
+func (s *step) forked(other Event, from client.Object) bool {
+	if s.k.Place == nil {
+		return false
+	}
+	parent, place, then := ownerUID(s.e.New), s.k.Place(s.e.New), *s
+	then.e = other
+	for _, made := range []Event{s.e, other} {
+		last := s.record.lastAt(parent, made, func(child client.Object) bool {
+			return s.k.Place(child) == place && s.k.Names(child, from)
+		})
+		if last != nil && s.record.reused(*last) && s.knows(*last) != then.knows(*last) {
+			return true
+		}
+	}
+	return false
+}
+
+// knows reports whether the author of the write knows of another child: it made it, or its caches have shown that it was made.
+func (s *step) knows(made Event) bool {
+	return s.own(made) || s.hasSeen(ownerUID(made.New), made) || s.pass() != nil && s.pass().Views[s.k.Children] >= made.RV
 }
 
 // reused reports whether something else had the name before that was made by an event.

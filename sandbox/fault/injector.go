@@ -74,8 +74,8 @@ type Process struct {
 	in     *Injector
 	ctx    context.Context //nolint:containedctx // a process is a thing that ends: this is its life, not a call's context
 	cancel context.CancelCauseFunc
-	// watched is true once it has opened a watch.
-	watched atomic.Bool
+	// begun is true once it has opened a watch, or written.
+	begun atomic.Bool
 }
 
 // Start begins a new life, which ends with ctx at the latest. A life that is not over is killed.
@@ -121,11 +121,11 @@ func (p *Process) Kill() { p.cancel(ErrDead) }
 // Killed reports whether the process was killed, by a fault or by Kill. A context that ended earlier is no kill.
 func (p *Process) Killed() bool { return errors.Is(context.Cause(p.ctx), ErrDead) }
 
-// Starts reports whether the process of now has opened no watch yet: it was killed, or it has nothing in its caches.
+// Starts reports whether the process of now has neither opened a watch yet nor written: it was killed, or has nothing in its caches.
 func (in *Injector) Starts() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.process.Killed() || !in.process.watched.Load()
+	return in.process.Killed() || !in.process.begun.Load()
 }
 
 // busy notes a request that is under way until the function that it returns is called.
