@@ -118,7 +118,9 @@ func StatefulSet() *Apps {
 func (f *Apps) Target() *revision.Target { return f.Versioned }
 
 // Snapshot implements [Format].
-func (f *Apps) Snapshot(parent client.Object) (*revision.Snapshot, error) { return f.Versioned.Snapshot(parent) }
+func (f *Apps) Snapshot(parent client.Object) (*revision.Snapshot, error) {
+	return f.Versioned.Snapshot(parent)
+}
 
 // Generational implements [Format].
 func (f *Apps) Generational() bool { return f.ByGeneration }

@@ -79,17 +79,27 @@ func TestRenumberConflicts(t *testing.T) {
 			s := twoRevisions(t)
 			ds, log := s.image("agent:1"), newLog(s)
 			v := resolve(t, log, ds)
-			if err := meanwhile(s, s.stored()[v.Update.Name].DeepCopy()); err != nil {
-				t.Fatal(err)
-			}
-			before := s.stored()
+			var before map[string]*appsv1.ControllerRevision
 			s.Forget()
+			s.Before = func(c fakeserver.Call) error { // after the fence
+				if c.Verb != "patch" {
+					return nil
+				}
+				err := meanwhile(s, s.stored()[v.Update.Name].DeepCopy())
+				before = s.stored()
+				return err
+			}
 			recorded, err := log.Record(t.Context(), ds, v, nil, nil)
 			if recorded != nil || !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 				t.Errorf("recorded %v, %v", recorded, err)
 			}
 			if diff := cmp.Diff(before, s.stored()); diff != "" || len(s.Writes()) != 1 {
 				t.Errorf("wrote %v:\n%s", s.Writes(), diff)
+			}
+			s.Before = nil
+			s.Forget()
+			if _, err := log.Record(t.Context(), ds, v, nil, nil); !errors.Is(err, history.ErrStale) || len(s.Writes()) != 0 {
+				t.Errorf("and again: %v, wrote %v", err, s.Writes())
 			}
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,56 +19,80 @@ import (
 // This file reads past every cache: what a write of the log rests on.
 
 // Fence checks past every cache what a new number rests on: that the parent is still as it was read (H7), and that the
-// number is new, because one that was counted from an old list would be given twice (H2, kubernetes#80698). It asks twice. The
-// revision that is to be written is left to [Log.Create], and its name returned: it may be there because a response was lost.
-// Errors: [ErrStale] (drop the pass), or the API server's (retry).
+// verdict is about all its revisions, because a number that was counted from an old list would be given twice (H2, kubernetes#80698). It costs two
+// requests. The revision that is to be written is left to [Log.Create], and its name returned: it may be there because a response
+// was lost. Errors: [ErrStale] (drop the pass), or the API server's (retry).
 func (l *Log) Fence(ctx context.Context, parent client.Object, v *Verdict, collisionCount *int32) (hidden string, err error) {
 	if err := l.confirm(ctx, parent); err != nil {
 		return "", err
 	}
+	wanted := ""
+	if v.Update == nil {
+		wanted = l.Name(parent, v.Snapshot, collisionCount)
+	}
+	return l.compare(ctx, parent, v.Entries, func(r revision.Revision) bool { return r.Name == wanted && v.heldBy(r) })
+}
+
+// Confirm checks, past every cache, that entries are the revisions of parent, and such as they were read. It costs a request.
+// Errors: [ErrStale] (drop the pass), or the API server's (retry).
+func (l *Log) Confirm(ctx context.Context, parent client.Object, entries []revision.Revision) error {
+	_, err := l.compare(ctx, parent, entries, func(revision.Revision) bool { return false })
+	return err
+}
+
+// compare looks for a difference between entries, of which the later ones count, and what the API server has. It returns the name of
+// a revision that is not among them and is expected.
+func (l *Log) compare(
+	ctx context.Context, parent client.Object, entries []revision.Revision, expected func(revision.Revision) bool,
+) (hidden string, err error) {
 	stored, err := l.stored(ctx, parent)
 	if err != nil {
 		return "", err
 	}
-	var wanted string
-	if v.Update != nil {
-		wanted = v.Update.Name
-	} else {
-		wanted = l.Name(parent, v.Snapshot, collisionCount)
+	shown := map[types.UID]revision.Revision{}
+	for _, r := range entries {
+		shown[r.UID] = r
 	}
 	for _, o := range stored {
-		r := l.Revision(o)
-		if r.Number < v.Number {
-			continue
-		}
-		if r.Name != wanted || !v.heldBy(r) {
+		r, known := shown[o.GetUID()]
+		delete(shown, o.GetUID())
+		switch {
+		case known && r.ResourceVersion == o.GetResourceVersion():
+		case !known && expected(l.Revision(o)):
+			hidden = o.GetName()
+		default:
 			l.opts.Wrote(parent.GetUID(), o) // until the cache shows it there is no point in asking again
-			return "", fmt.Errorf("%w: revision %s has number %d already, and the cache does not show it", ErrStale, r.Name, r.Number)
+			return "", fmt.Errorf("%w: the cache does not show revision %s as it is", ErrStale, o.GetName())
 		}
-		hidden = r.Name
+	}
+	for _, r := range shown {
+		o, err := l.object(parent, r)
+		if err != nil {
+			return "", err
+		}
+		l.opts.Outdated(parent.GetUID(), o)
+		return "", fmt.Errorf("%w: revision %s is gone, or is not ours any more", ErrStale, r.Name)
 	}
 	return hidden, nil
+}
+
+// object returns an object that is a revision of parent by its name, its UID and its version, and holds nothing.
+func (l *Log) object(parent client.Object, r revision.Revision) (client.Object, error) {
+	namespace, err := l.Namespace(parent)
+	if err != nil {
+		return nil, err
+	}
+	o := l.Empty()
+	o.SetNamespace(namespace)
+	o.SetName(r.Name)
+	o.SetUID(r.UID)
+	o.SetResourceVersion(r.ResourceVersion)
+	return o, nil
 }
 
 // heldBy reports whether a revision holds what the parent asks for, and is there to stay.
 func (v *Verdict) heldBy(r revision.Revision) bool {
 	return !r.Deleting && r.Snapshot != nil && revision.Compare(v.Snapshot, r.Snapshot) != revision.RuleNone
-}
-
-// Complete checks, past every cache, that entries are all revisions of parent, and costs a request. The error wraps [ErrStale] if
-// there is one more: drop the pass.
-func (l *Log) Complete(ctx context.Context, parent client.Object, entries []revision.Revision) error {
-	stored, err := l.stored(ctx, parent)
-	if err != nil {
-		return err
-	}
-	for _, o := range stored {
-		if !slices.ContainsFunc(entries, func(r revision.Revision) bool { return r.UID == o.GetUID() }) {
-			l.opts.Wrote(parent.GetUID(), o) // until the cache shows it there is no point in asking again
-			return fmt.Errorf("%w: it does not show revision %s", ErrStale, o.GetName())
-		}
-	}
-	return nil
 }
 
 // Stays checks past the cache that a revision is still what was read whose duplicate is about to go: with both, what the

@@ -142,7 +142,7 @@ func TestFormatOf(t *testing.T) {
 		t.Errorf("%v, %+v", ok, f)
 	}
 	if _, ok := f.NewParent().(*appsv1.DaemonSet); !ok {
-		t.Errorf("New returns a %T", f.New())
+		t.Errorf("New returns a %T", f.NewParent())
 	}
 	f, ok = history.FormatOf(schema.GroupKind{Group: "apps", Kind: "StatefulSet"})
 	if _, is := f.NewParent().(*appsv1.StatefulSet); !ok || !is || f.HashLabel != "controller.kubernetes.io/hash" || f.ChildLabel != "controller-revision-hash" {

@@ -30,9 +30,11 @@ type Options struct {
 	// Cache holds what was decoded. Nil means one of [DefaultCacheBytes] that all logs of the process share.
 	Cache *Cache
 	// Wrote and Deleted, if set, are told of every revision written or deleted for a parent, and Wrote also of one that
-	// somebody else wrote and the cache does not show. See [ownership.Ledger].
-	Wrote   func(parent types.UID, o client.Object)
-	Deleted func(parent types.UID, o client.Object)
+	// somebody else wrote and the cache does not show. Outdated, if set, is told of one that is not as it was read. See
+	// [ownership.Ledger].
+	Wrote    func(parent types.UID, o client.Object)
+	Deleted  func(parent types.UID, o client.Object)
+	Outdated func(parent types.UID, o client.Object)
 }
 
 // Log is the revision log of the parents of one kind. It is safe for concurrent use on different parents.
@@ -58,6 +60,9 @@ func New(format Format, opts Options) *Log {
 	}
 	if opts.Deleted == nil {
 		opts.Deleted = func(types.UID, client.Object) {}
+	}
+	if opts.Outdated == nil {
+		opts.Outdated = func(types.UID, client.Object) {}
 	}
 	if opts.Cache == nil {
 		opts.Cache = shared

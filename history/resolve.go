@@ -20,8 +20,9 @@ import (
 // Verdict is what the log needs, and the snapshot that it was compared with.
 type Verdict struct {
 	*revision.Resolution
-	// Snapshot is the parent's target object state.
+	// Snapshot is the parent's target object state, and Entries are the revisions that it was compared with.
 	Snapshot *revision.Snapshot
+	Entries  []revision.Revision
 	// Refused holds what the API server said where it refused to answer under rule R3. A revision without a stamp of
 	// this very generation then counts as
 	// different; the caller tells somebody, in an event for instance.
@@ -53,7 +54,7 @@ func (l *Log) Resolve(ctx context.Context, parent client.Object, entries []revis
 	if err != nil {
 		return nil, err
 	}
-	v := &Verdict{Snapshot: snapshot}
+	v := &Verdict{Snapshot: snapshot, Entries: entries}
 	facts := revision.Parent{UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: snapshot, Generational: l.Generational()}
 	answers := l.answersFor(parent)
 	for {

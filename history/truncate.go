@@ -41,14 +41,10 @@ func Without(entries, gone []revision.Revision) []revision.Revision {
 // Delete removes exactly the revision that was read, and reports whether it did. If somebody renumbered it meanwhile it is in use
 // again, and stays. The error is the API server's (retry).
 func (l *Log) Delete(ctx context.Context, parent client.Object, r revision.Revision) (bool, error) {
-	namespace, err := l.Namespace(parent)
+	o, err := l.object(parent, r)
 	if err != nil {
 		return false, err
 	}
-	o := l.Empty()
-	o.SetNamespace(namespace)
-	o.SetName(r.Name)
-	o.SetUID(r.UID)
 	err = l.opts.Client.Delete(ctx, o, client.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion})
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):

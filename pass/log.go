@@ -26,8 +26,9 @@ import (
 func NewLog(c *Controller, f history.Format, askServer bool) *history.Log {
 	out := history.New(f, history.Options{
 		Client: c.Client, Live: c.Live, Lists: c.Cache, Indexed: true, AskServer: askServer,
-		Wrote:   func(parent types.UID, o client.Object) { c.Ledger.Wrote(parent, f.Resource(), o) },
-		Deleted: func(parent types.UID, o client.Object) { c.Ledger.Deleted(parent, f.Resource(), o) },
+		Wrote:    func(parent types.UID, o client.Object) { c.Ledger.Wrote(parent, f.Resource(), o) },
+		Deleted:  func(parent types.UID, o client.Object) { c.Ledger.Deleted(parent, f.Resource(), o) },
+		Outdated: func(parent types.UID, o client.Object) { c.Ledger.Outdated(parent, f.Resource(), o) },
 	})
 	c.OnForget(out.Forget)
 	return out
@@ -219,7 +220,7 @@ func (r *Recorded) Complete(ctx context.Context, p *Pass, l *history.Log, live r
 	if !live.Beside(known) {
 		return nil
 	}
-	return l.Complete(ctx, p.Parent, known)
+	return l.Confirm(ctx, p.Parent, known)
 }
 
 // Newest returns the newest readable revision that children come from, or else the newest one, nil if there is none: what lost

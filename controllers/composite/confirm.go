@@ -1,10 +1,6 @@
 package composite
 
-import (
-	"context"
-
-	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-)
+import "context"
 
 // This file makes sure that a process that just started, or that does not know what became of its last write, does not act
 // on the past.
@@ -16,23 +12,27 @@ func (r *reconciler) confirm(ctx context.Context, o *observed, d *decision) erro
 	if !d.writes() || o.parent.GetDeletionTimestamp() != nil {
 		return nil // whoever is going keeps nothing that could be lost
 	}
-	if !o.memory.confirmed || d.promotes() {
-		if err := o.memory.pass.Current(ctx); err != nil {
-			return err
-		}
-		o.memory.confirmed = true
-	}
 	// What is gone from a revision rests on all of them, and so does a number: another process may have given it a moment
 	// ago, so that they are listed for each. Of a parent that was never edited there can be one only, of the name that is
 	// about to be made.
 	numbers := d.promotes() && o.parent.GetGeneration() != 1
-	if numbers {
-		r.revisions.Fresh.Forget(o.parent.GetUID())
+	var err error
+	switch {
+	case numbers:
+		d.hidden, err = r.log.Fence(ctx, o.parent, o.log.Verdict, o.log.collisions)
+	case !o.memory.confirmed || d.promotes():
+		err = o.memory.pass.Current(ctx)
 	}
-	if numbers || d.plan.replaces() {
-		if err := r.confirmRevisions(ctx, o); err != nil {
+	if err != nil {
+		return err
+	}
+	o.memory.confirmed = true
+	o.memory.revisionsConfirmed = o.memory.revisionsConfirmed || numbers
+	if o.log != nil && d.plan.replaces() && !o.memory.revisionsConfirmed {
+		if err := r.log.Confirm(ctx, o.parent, o.log.Entries); err != nil {
 			return err
 		}
+		o.memory.revisionsConfirmed = true
 	}
 	if !d.plan.replaces() {
 		return nil // names of children follow from the hook's answer, so that what is made twice exists already
@@ -47,19 +47,4 @@ func (r *reconciler) confirm(ctx context.Context, o *observed, d *decision) erro
 		}
 	}
 	return nil
-}
-
-func (r *reconciler) confirmRevisions(ctx context.Context, o *observed) error {
-	if o.log == nil {
-		return nil
-	}
-	selector, err := r.format.Selector(o.parent)
-	if err != nil {
-		return err
-	}
-	stored := make([]*v1alpha1.ControllerRevision, len(o.log.entries))
-	for i, e := range o.log.entries {
-		stored[i] = e.object
-	}
-	return r.revisions.Confirm(ctx, o.memory.pass, selector, stored)
 }

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
@@ -59,12 +58,10 @@ type reconciler struct {
 	// others lists all CompositeControllers, nil if nobody knows of others. clashes are those that were told of this one.
 	others  others
 	clashes sync.Map
-	// owned claims and confirms children, by kind, and keeper compares and writes them. revisions claims, confirms, creates and
-	// deletes revisions, decoded is what was read in them.
-	owned     map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]
-	keeper    *children.Keeper
-	revisions *pass.Children[*v1alpha1.ControllerRevision]
-	decoded   *history.Cache
+	// owned claims and confirms children, by kind, and keeper compares and writes them. log holds the revisions.
+	owned  map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]
+	keeper *children.Keeper
+	log    *history.Log
 	// parents keeps what is remembered of each, by UID.
 	parents sync.Map
 }
@@ -75,8 +72,8 @@ type memory struct {
 	// quiet is until when the children were left to settle, awaits for which of them that is.
 	quiet  time.Time
 	awaits []awaited
-	// confirmed is set once the parent was read past the cache.
-	confirmed bool
+	// confirmed is set once the parent was read past the cache, and revisionsConfirmed once its revisions were.
+	confirmed, revisionsConfirmed bool
 	// refused says that the last answer could not be used, by what we or the API server think of it. What is remembered of
 	// the hook is no help then: it is asked again, although nothing that it is told has changed.
 	refused bool
@@ -100,8 +97,6 @@ type memory struct {
 	status    statusMemory
 	// sharers are other controllers of the parent.
 	sharers []sharer
-	// taken are names of revisions that other objects have, which the cache does not show.
-	taken map[string]bool
 }
 
 // Reconcile makes one pass over one parent: gather, decide, record, act, report. What begins and ends it is package pass's; a
@@ -238,22 +233,22 @@ func (r *reconciler) gatherAndDecide(
 	}
 }
 
-// forgetConfirmed has the parent read past the cache again before the next write.
+// forgetConfirmed has the parent and its revisions read past the cache again before the next write.
 func (r *reconciler) forgetConfirmed(uid types.UID) {
-	if m, ok := r.parents.Load(uid); ok {
-		m.(*memory).confirmed = false //nolint:forcetypeassert // only memoryOf stores
+	if stored, ok := r.parents.Load(uid); ok {
+		m := stored.(*memory) //nolint:forcetypeassert // only memoryOf stores
+		m.confirmed, m.revisionsConfirmed = false, false
 	}
 }
 
 func (r *reconciler) memoryOf(uid types.UID) *memory {
-	m, _ := r.parents.LoadOrStore(uid, &memory{prepared: map[string]prepared{}, changed: changes{}, taken: map[string]bool{}})
+	m, _ := r.parents.LoadOrStore(uid, &memory{prepared: map[string]prepared{}, changed: changes{}})
 	return m.(*memory) //nolint:forcetypeassert // only this method stores
 }
 
 // forget drops what is remembered of a parent that is gone, but for what package pass remembers.
 func (r *reconciler) forget(uid types.UID) {
 	r.related.Forget(uid)
-	r.decoded.Forget(uid)
 	r.parents.Delete(uid)
 }
 

@@ -33,8 +33,10 @@ type decision struct {
 	newest string
 	// done says that the finalize hook has nothing left to do.
 	done bool
-	// revisions are the writes of the log.
+	// revisions are the writes of the log. hidden is the name of a revision that is about to be made, and is there already
+	// although the cache does not show it.
 	revisions []revisionWrite
+	hidden    string
 	// blocked says why a child that is missing is not made, nil if all are.
 	blocked error
 }
@@ -44,7 +46,7 @@ func (d *decision) writes() bool { return len(d.revisions) > 0 || d.plan.writes(
 
 // promotes reports whether a revision becomes the newest one.
 func (d *decision) promotes() bool {
-	return slices.ContainsFunc(d.revisions, func(w revisionWrite) bool { return w.entry.object == nil || w.number != w.entry.object.Revision })
+	return slices.ContainsFunc(d.revisions, func(w revisionWrite) bool { return w.entry.object == nil || w.number != w.entry.revision.Number })
 }
 
 // prepared is an answer that is ready for plans. The answer itself keeps it, so that all goes together when the memory of

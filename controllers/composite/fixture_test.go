@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
@@ -26,6 +27,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
+	"github.com/cairn-dev/cairn/revision"
 )
 
 // The kinds that there are.
@@ -114,13 +116,21 @@ func newPasses(t testing.TB, spec string) *passes {
 
 // start makes a new process: nothing is remembered.
 func (p *passes) start(s *settings) {
-	env := &host.Environment{Client: p.Server, Live: p.Server, Recorder: p.events, Clock: p.clock, Encoder: hook.NewEncoder(0)}
+	env := &host.Environment{
+		Client: p.Server, Live: p.Server, Recorder: p.events, Clock: p.clock, Encoder: hook.NewEncoder(0),
+		Cache: cached{Reader: p.Raw}, // the cache is what is stored, so that only live reads are requests
+	}
 	p.r = newReconciler(env, s, ownership.NewLedger(nil))
-	p.r.Cache, p.r.keeper.Cache = p.Raw, p.Raw // the cache is what is stored, so that only live reads are requests
 	p.r.sync, p.r.related, p.r.resync = asking{p, hook.Sync}, nothing{}, &resyncing{p}
 	if s.finalizes {
 		p.r.finalize = asking{p, hook.Finalize}
 	}
+}
+
+// cached is a cache that shows what a reader does. Nobody asks it for informers.
+type cached struct {
+	cache.Informers
+	client.Reader
 }
 
 // wantsPods answers pods tom-0 to tom-n-1 of the parent's image, the last one first.
@@ -282,6 +292,17 @@ func (p *passes) updated() string {
 		}
 	}
 	return ""
+}
+
+// revisionObject returns the object that records what tom asks for, which is not stored.
+func (p *passes) revisionObject(number int64) *v1alpha1.ControllerRevision {
+	p.t.Helper()
+	tom := p.tom()
+	snapshot, err := p.r.format.Snapshot(tom)
+	must(p.t, err)
+	o, err := p.r.format.Object(tom, snapshot, nil, number, revision.Stamp{ParentUID: tom.GetUID(), Generation: tom.GetGeneration()})
+	must(p.t, err)
+	return o.(*v1alpha1.ControllerRevision)
 }
 
 // revisions are the stored ones as number, image and children.

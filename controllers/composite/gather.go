@@ -9,11 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/controllers/composite/taken"
 	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file holds the reads of a pass: the children and revisions of a parent, and the claims to them. (What the hooks and
@@ -134,11 +136,34 @@ func (r *reconciler) gatherRevisions(ctx context.Context, o *observed) (*revisio
 	if _, err := r.format.Namespace(o.parent); err != nil {
 		return nil, &faultError{Reason: "NoNamespaceForRevisions", Err: err}
 	}
-	claimed, err := r.revisions.Claim(ctx, o.memory.pass, selector)
+	claimed, err := r.log.ClaimObjects(ctx, o.parent, selector)
+	if err != nil {
+		o.memory.pass.Uncertain(err)
+		return nil, err
+	}
+	return r.resolve(ctx, o.parent, claimed)
+}
+
+// resolve says which of the revisions of a parent is the one that it asks for.
+func (r *reconciler) resolve(ctx context.Context, parent *unstructured.Unstructured, claimed []client.Object) (*revisionLog, error) {
+	entries := make([]*entry, 0, len(claimed))
+	for _, object := range claimed {
+		stored := object.(*v1alpha1.ControllerRevision) //nolint:forcetypeassert // the format of the log reads them
+		entries = append(entries, newEntry(stored, r.log.Revision(stored), r.declares))
+	}
+	slices.SortFunc(entries, func(a, b *entry) int { return revision.Older(a.revision, b.revision) })
+	revisions := make([]revision.Revision, 0, len(entries))
+	for _, e := range entries {
+		revisions = append(revisions, e.revision)
+	}
+	verdict, err := r.log.Resolve(ctx, parent, revisions)
+	if full, ok := errors.AsType[*revision.NumberError](err); ok {
+		return nil, &faultError{Reason: "HistoryFull", Err: full}
+	}
 	if err != nil {
 		return nil, err
 	}
-	return newLog(r.format, r.decoded, o.parent, claimed, r.declares, func(name string) bool { return o.memory.taken[name] })
+	return newLog(r.format, verdict, parent, entries, r.declares), nil
 }
 
 // names are those that a parent wants for its children.

@@ -12,12 +12,11 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/history/metacontroller"
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file says what the log of a parent needs: which revision is the newest, which children belong to which, and what
-// of that is to be stored before any child is touched. It is pure, but for a cache of what was decoded.
+// of that is to be stored before any child is touched. It is pure.
 
 // entry is one revision of a parent.
 type entry struct {
@@ -39,24 +38,14 @@ func newEntry(o *v1alpha1.ControllerRevision, r revision.Revision, ours func(sch
 
 // revisionLog is the log of one parent, as a pass sees it.
 type revisionLog struct {
-	// namespace is where the revisions live.
-	namespace string
+	*history.Verdict
+
 	// entries are all of them, oldest first. newest is the one that the parent asks for: it may be yet to be made, and then
 	// is no entry.
 	entries []*entry
 	newest  *entry
-	// number is what newest is to have, probe how many names were taken by others.
-	number int64
-	probe  int
-	// snapshot is what the parent asks for, stamp from which read of it. kind and reason say what is new.
-	snapshot *revision.Snapshot
-	stamp    revision.Stamp
-	kind     revision.Kind
-	reason   string
-	// unreadable are revisions that nothing can be made from.
-	unreadable []revision.Revision
-	// full says that newest cannot get a higher number than the others: somebody gave one of them the highest.
-	full bool
+	// collisions is how many names are taken by revisions of this parent that newest is not, nil for none.
+	collisions *int32
 	// duplicates hold what another one holds as well.
 	duplicates []duplicate
 	// held and foreignHeld are the children that the revision which was the newest says are held at older ones: ours, and
@@ -67,39 +56,25 @@ type revisionLog struct {
 // duplicate is a revision of which somebody made a copy, or the copy. What belongs to it belongs to of.
 type duplicate struct{ entry, of *entry }
 
-// newLog resolves a parent against its stored revisions. ours says which kinds the controller declares, taken which names
-// others have. An error that wraps ownership.ErrStale says that the parent was read too early.
-func newLog(f *metacontroller.Format, decoded *history.Cache, parent *unstructured.Unstructured, stored []*v1alpha1.ControllerRevision,
-	ours func(schema.GroupKind) bool, taken func(name string) bool,
-) (*revisionLog, error) {
-	l := &revisionLog{}
-	var err error
-	if l.namespace, err = f.Namespace(parent); err != nil {
-		return nil, &faultError{Reason: "NoNamespaceForRevisions", Err: err}
-	}
-	if l.snapshot, err = f.Snapshot(parent); err != nil {
-		return nil, err
-	}
-	for _, o := range stored {
-		r := decoded.Revision(f.Target(), o, func() revision.Revision { return f.Read(o) })
-		l.entries = append(l.entries, newEntry(o, r, ours))
-	}
-	slices.SortFunc(l.entries, func(a, b *entry) int { return revision.Older(a.revision, b.revision) })
+// newLog says which revision is the newest, and which children belong to which. entries are those that the verdict is about, ours
+// says which kinds the controller declares.
+func newLog(
+	f *metacontroller.Format, v *history.Verdict, parent *unstructured.Unstructured, entries []*entry, ours func(schema.GroupKind) bool,
+) *revisionLog {
+	l := &revisionLog{Verdict: v, entries: entries}
 	if n := len(l.entries); n > 0 { // only that of the last pass is kept up to date
 		all := metacontroller.ReadHeld(l.entries[n-1].object)
 		l.held = all.Only(ours)
 		l.foreignHeld = all.Only(func(kind schema.GroupKind) bool { return !ours(kind) })
 	}
-	if err := l.resolve(f, parent, taken); err != nil {
-		return nil, err
-	}
+	l.place(f, parent)
 	l.settle()
 	for _, d := range l.duplicates {
 		for _, c := range d.entry.claims.Sorted() {
 			d.entry.claims.Move(c, d.of.claims)
 		}
 	}
-	return l, nil
+	return l
 }
 
 // settle gives a child that two revisions claim to the newer one, by the numbers that are stored: a revision that the parent
@@ -107,7 +82,7 @@ func newLog(f *metacontroller.Format, decoded *history.Cache, parent *unstructur
 // one the highest that there is; then the one that the parent asks for is the newer one.
 func (l *revisionLog) settle() {
 	var claims []*metacontroller.Claims
-	if l.newest.object != nil && (l.newest.object.Revision == 0 || l.full) {
+	if l.newest.object != nil && (l.newest.object.Revision == 0 || l.Full != nil) {
 		claims = append(claims, l.newest.claims)
 	}
 	for _, e := range slices.Backward(l.entries) {
@@ -118,40 +93,25 @@ func (l *revisionLog) settle() {
 	metacontroller.Settle(claims...)
 }
 
-func (l *revisionLog) resolve(f *metacontroller.Format, parent *unstructured.Unstructured, taken func(string) bool) error {
-	all := make([]revision.Revision, 0, len(l.entries))
-	for _, e := range l.entries {
-		all = append(all, e.revision)
-	}
-	found, err := revision.Resolve(revision.Parent{
-		UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: l.snapshot, Generational: f.Generational(),
-	}, all, nil, false)
-	if err != nil {
-		return &faultError{Reason: "HistoryFull", Err: err}
-	}
-	if found.Kind == revision.Stale {
-		return fmt.Errorf("%w: %s", ownership.ErrStale, found.Reason)
-	}
-	l.kind, l.reason, l.number, l.stamp, l.unreadable = found.Kind, found.Reason, found.Number, found.Stamp, found.Undecodable
-	l.full = found.Full != nil
-	l.number = max(1, l.number) // Metacontroller's revisions have none
+// place finds the newest revision and the duplicates among the entries.
+func (l *revisionLog) place(f *metacontroller.Format, parent *unstructured.Unstructured) {
+	l.Number = max(1, l.Number) // Metacontroller's revisions have none
 	entryOf := func(r revision.Revision) *entry {
 		return l.entries[slices.IndexFunc(l.entries, func(e *entry) bool { return e.revision.UID == r.UID })]
 	}
-	for _, d := range found.Duplicates {
+	for _, d := range l.Duplicates {
 		l.duplicates = append(l.duplicates, duplicate{entryOf(d.Revision), entryOf(d.Of)})
 	}
-	if found.Update != nil {
-		l.newest = entryOf(*found.Update)
-		return nil
+	if l.Update != nil {
+		l.newest = entryOf(*l.Update)
+		return
 	}
-	name, probe := f.FreeName(parent.GetUID(), l.snapshot, func(name string) bool { return taken(name) || l.entry(name) != nil })
+	name, collisions := f.FreeName(parent, l.Snapshot, func(name string) bool { return l.entry(name) != nil })
 	l.newest = &entry{
-		revision: revision.Revision{Name: name, Snapshot: l.snapshot},
+		revision: revision.Revision{Name: name, Snapshot: l.Snapshot},
 		claims:   &metacontroller.Claims{}, stored: &metacontroller.Claims{}, foreign: &metacontroller.Claims{},
 	}
-	l.probe = probe
-	return nil
+	l.collisions = collisions
 }
 
 // entry returns the revision of that name, nil if there is none.
@@ -230,11 +190,11 @@ func (l *revisionLog) writes(claims map[metacontroller.Child]string, held metaco
 		return &metacontroller.Claims{}
 	}
 	var out []revisionWrite
-	w := revisionWrite{entry: l.newest, number: l.number, children: claimsOf(l.newest)}
+	w := revisionWrite{entry: l.newest, number: l.Number, children: claimsOf(l.newest)}
 	if text := held.With(l.foreignHeld).Annotation(); text != l.newest.says(metacontroller.HeldAnnotation) {
 		w.held = &text
 	}
-	if l.newest.object == nil || l.newest.revision.Number != l.number || w.held != nil || !w.children.Equal(l.newest.stored) {
+	if l.newest.object == nil || l.newest.revision.Number != l.Number || w.held != nil || !w.children.Equal(l.newest.stored) {
 		out = append(out, w)
 	}
 	if !tidy {

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/metacontroller"
@@ -19,7 +21,11 @@ func logOf(t *testing.T, image string, stored ...*v1alpha1.ControllerRevision) *
 	t.Helper()
 	p := newPasses(t, catSpec)
 	p.edit("image", image)
-	l, err := newLog(p.r.format, p.r.decoded, p.tom(), stored, p.r.declares, func(string) bool { return false })
+	objects := make([]client.Object, 0, len(stored))
+	for _, o := range stored {
+		objects = append(objects, o)
+	}
+	l, err := p.r.resolve(t.Context(), p.tom(), objects)
 	must(t, err)
 	return l
 }
@@ -28,10 +34,7 @@ func storedRevision(t *testing.T, number int64, image string, names ...string) *
 	t.Helper()
 	p := newPasses(t, catSpec)
 	p.edit("image", image)
-	snapshot, err := p.r.format.Snapshot(p.tom())
-	must(t, err)
-	o, err := p.r.format.New(p.tom(), snapshot, number, 0)
-	must(t, err)
+	o := p.revisionObject(number)
 	o.Annotations = nil // so that content decides
 	claims := &metacontroller.Claims{}
 	for _, name := range names {
@@ -74,8 +77,8 @@ func TestAChildInTwoRevisions(t *testing.T) {
 			if got := claimedBy(l, "a"); got != c.inA {
 				t.Errorf("a has %s, want %s", got, c.inA)
 			}
-			if l.number != c.number {
-				t.Errorf("the newest one gets number %d, want %d", l.number, c.number)
+			if l.Number != c.number {
+				t.Errorf("the newest one gets number %d, want %d", l.Number, c.number)
 			}
 		})
 	}
@@ -141,9 +144,9 @@ func TestADuplicateStaysWithoutItsOriginal(t *testing.T) {
 		change func(o *v1alpha1.ControllerRevision)
 		stale  bool
 	}{
-		"another number": {func(o *v1alpha1.ControllerRevision) { o.Revision = 7 }, false},
-		"released":       {func(o *v1alpha1.ControllerRevision) { o.OwnerReferences = nil }, true},
-		"no labels":      {func(o *v1alpha1.ControllerRevision) { o.Labels = nil }, true},
+		"unchanged": {func(*v1alpha1.ControllerRevision) {}, false},
+		"released":  {func(o *v1alpha1.ControllerRevision) { o.OwnerReferences = nil }, true},
+		"no labels": {func(o *v1alpha1.ControllerRevision) { o.Labels = nil }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPasses(t, catSpec)
@@ -151,8 +154,12 @@ func TestADuplicateStaysWithoutItsOriginal(t *testing.T) {
 			read := p.revisionOf("a")
 			changed := read.DeepCopy()
 			c.change(changed)
-			must(t, p.Raw.Update(t.Context(), changed))
-			err := p.r.kept(t.Context(), p.tom(), &entry{object: read, revision: p.r.format.Read(read)})
+			if !apiequality.Semantic.DeepEqual(read, changed) {
+				must(t, p.Raw.Update(t.Context(), changed))
+			}
+			original, twin := &entry{object: read, revision: p.r.format.Read(read)}, &entry{}
+			o := &observed{parent: p.tom(), log: &revisionLog{duplicates: []duplicate{{twin, original}}}}
+			err := p.r.originalStays(t.Context(), o, twin)
 			if errors.Is(err, ownership.ErrStale) != c.stale || err != nil && !c.stale {
 				t.Error(err)
 			}
@@ -166,16 +173,16 @@ func TestAnUnreadableRevisionIsKept(t *testing.T) {
 	bad.ParentPatch.Raw = []byte(`"oops"`)
 	l := logOf(t, "b", bad)
 	claims, lost := l.claimed()
-	if why := lost[bad.Name]; len(l.unreadable) != 1 || claims[key("tom-0")] != bad.Name || !strings.HasPrefix(why, "which cannot be read (") {
-		t.Errorf("unreadable %v, claimed %v, lost %v", l.unreadable, claims, lost)
+	if why := lost[bad.Name]; len(l.Undecodable) != 1 || claims[key("tom-0")] != bad.Name || !strings.HasPrefix(why, "which cannot be read (") {
+		t.Errorf("unreadable %v, claimed %v, lost %v", l.Undecodable, claims, lost)
 	}
 	for _, w := range l.writes(claims, nil, true) {
 		if w.entry != l.newest {
 			t.Errorf("%s is to lose its children", w.entry.revision.Name)
 		}
 	}
-	if l.kind != revision.RollForward || l.number != 2 {
-		t.Errorf("%s to %d", l.kind, l.number)
+	if l.Kind != revision.RollForward || l.Number != 2 {
+		t.Errorf("%s to %d", l.Kind, l.Number)
 	}
 	if got := l.surplus(nil, 0); len(got) != 0 {
 		t.Errorf("it is pruned: %v", got)

@@ -58,13 +58,15 @@ func TestMemoOfAll(t *testing.T) {
 // TestForgetsParents: nothing that was decoded of its revisions stays when a parent goes.
 func TestForgetsParents(t *testing.T) {
 	p := newPasses(t, catSpec)
-	p.r.decoded = history.NewCache(1 << 20)
+	decoded := history.NewCache(1 << 20)
+	p.r.log = history.New(p.r.format, history.Options{Client: p.r.Client, Live: p.r.Live, Lists: p.r.Cache, Indexed: true, Cache: decoded})
+	p.r.OnForget(p.r.log.Forget)
 	p.settle()
-	if p.r.decoded.Size() == 0 {
+	if decoded.Size() == 0 {
 		t.Error("no revision was kept")
 	}
 	p.r.Forget(p.tom().GetUID())
-	if kept := p.r.decoded.Size(); kept != 0 {
+	if kept := decoded.Size(); kept != 0 {
 		t.Errorf("%d bytes are kept", kept)
 	}
 }

@@ -208,10 +208,7 @@ func TestEditedMeanwhile(t *testing.T) {
 // TestAForeignNameIsNoDeadEnd: an object that is no revision of ours has the name that ours would have.
 func TestAForeignNameIsNoDeadEnd(t *testing.T) {
 	p := newPasses(t, catSpec)
-	snapshot, err := p.r.format.Snapshot(p.tom())
-	must(t, err)
-	stranger, err := p.r.format.New(p.tom(), snapshot, 7, 0)
-	must(t, err)
+	stranger := p.revisionObject(7)
 	stranger.OwnerReferences, stranger.Labels = nil, nil
 	must(t, p.Raw.Create(context.Background(), stranger))
 	p.settle()

@@ -2,16 +2,11 @@ package composite
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -25,17 +20,14 @@ import (
 // This file writes the log of a parent. What it is to hold is decided in log.go; all of it is stored before any
 // child is touched.
 
-// revisionResource is the resource of revisions.
-var revisionResource = v1alpha1.SchemeGroupVersion.WithResource("controllerrevisions").GroupResource()
-
 // record stores what a plan means for the log, newest revision first.
 func (r *reconciler) record(ctx context.Context, o *observed, d *decision) error {
 	for _, w := range d.revisions {
-		err := r.kept(ctx, o.parent, o.log.original(w.entry))
+		err := r.originalStays(ctx, o, w.entry)
 		switch {
 		case err != nil:
 		case w.entry.object == nil:
-			err = r.createRevision(ctx, o, w)
+			err = r.createRevision(ctx, o, d, w)
 		default:
 			err = r.updateRevision(ctx, o, w)
 		}
@@ -43,84 +35,61 @@ func (r *reconciler) record(ctx context.Context, o *observed, d *decision) error
 			return err
 		}
 	}
-	if o.log != nil && o.log.kind == revision.Rollback && len(d.revisions) > 0 {
-		o.memory.pass.Normal(nil, "RolledBack", "Record", "%s", o.log.reason)
+	if o.log != nil && o.log.Kind == revision.Rollback && len(d.revisions) > 0 {
+		o.memory.pass.Normal(nil, "RolledBack", "Record", "%s", o.log.Reason)
 	}
 	return nil
 }
 
-// createRevision stores a new revision with its claims. An object that has the name and is that revision was made by a
-// request whose answer was lost; the next pass goes on from it.
-func (r *reconciler) createRevision(ctx context.Context, o *observed, w revisionWrite) error {
-	object, err := r.format.New(o.parent, o.log.snapshot, w.number, o.log.probe)
-	if err != nil {
-		return &faultError{Reason: "RevisionFailed", Err: err}
-	}
-	object.Children = w.stored()
-	if w.held != nil {
-		object.Annotations[metacontroller.HeldAnnotation] = *w.held
-	}
-	name := object.Name
-	how, err := r.revisions.Create(ctx, o.parent, object, func(found client.Object) bool {
-		stored, ok := found.(*v1alpha1.ControllerRevision)
-		return ok && r.format.Holds(stored, o.parent.GetUID(), o.log.snapshot)
+// createRevision stores a new revision with its claims. One that exists was made by a request whose answer was lost, and may hold
+// other claims: the next pass goes on from it.
+func (r *reconciler) createRevision(ctx context.Context, o *observed, d *decision, w revisionWrite) error {
+	created, err := r.log.Create(ctx, o.parent, o.log.Verdict, o.log.collisions, d.hidden, func(object client.Object) {
+		made := object.(*v1alpha1.ControllerRevision) //nolint:forcetypeassert // the format of the log makes them
+		made.Children = w.stored()
+		if w.held != nil {
+			made.Annotations[metacontroller.HeldAnnotation] = *w.held
+		}
 	})
+	large, _ := errors.AsType[*history.TooLargeError](err)
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil
-	case apierrors.IsRequestEntityTooLargeError(err):
+	case large != nil:
 		return &faultError{Reason: "RevisionTooLarge", Err: fmt.Errorf("the versioned fields are more than the API server stores: %w", err)}
 	case err != nil:
-		return fmt.Errorf("record revision %s: %w", name, err)
-	case how == ownership.Taken:
-		o.memory.taken[name] = true
-		return fmt.Errorf("%w: the name %s of a revision is taken by another object", ownership.ErrStale, name)
-	case how == ownership.Existed:
-		return fmt.Errorf("%w: revision %s exists, and the cache does not show it", ownership.ErrStale, name)
+		return err
+	case created.Existed:
+		return fmt.Errorf("%w: revision %s exists, and the cache does not show it", ownership.ErrStale, created.Name)
 	}
-	log.FromContext(ctx).Info("Recorded", "revision", w.number, "name", name, "reason", o.log.reason)
+	log.FromContext(ctx).Info("Recorded", "revision", w.number, "name", created.Name, "reason", o.log.Reason)
 	return nil
 }
 
 // updateRevision changes number and claims of exactly the revision that was read. Its data is never written (H4).
 func (r *reconciler) updateRevision(ctx context.Context, o *observed, w revisionWrite) error {
-	stored := w.entry.object
-	metadata := map[string]any{"uid": stored.UID, "resourceVersion": stored.ResourceVersion}
 	children := w.stored()
 	if children == nil {
 		children = []v1alpha1.ControllerRevisionChildren{} // null would remove the field, and mean the same
 	}
-	body := map[string]any{"metadata": metadata, "children": children}
-	annotations := map[string]any{}
-	if w.number != stored.Revision {
-		body["revision"] = w.number
-		annotations[history.ParentUIDAnnotation] = string(o.log.stamp.ParentUID)
-		annotations[history.ParentGenerationAnnotation] = strconv.FormatInt(o.log.stamp.Generation, 10)
+	c := history.Change{Fields: map[string]any{"children": children}}
+	if w.number != w.entry.revision.Number {
+		c.Number, c.Stamp = w.number, o.log.Stamp
 	}
 	if w.held != nil {
-		annotations[metacontroller.HeldAnnotation] = *w.held
-		if *w.held == "" {
-			annotations[metacontroller.HeldAnnotation] = nil
+		c.Annotations = map[string]any{metacontroller.HeldAnnotation: nil}
+		if *w.held != "" {
+			c.Annotations[metacontroller.HeldAnnotation] = *w.held
 		}
 	}
-	if len(annotations) > 0 {
-		metadata["annotations"] = annotations
+	written, err := r.log.Change(ctx, o.parent, w.entry.revision, c)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: revision %s changed before it could be written", ownership.ErrStale, w.entry.revision.Name)
 	}
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return err
+	if err == nil {
+		w.entry.revision = written // what follows in this pass rests on it
 	}
-	out := &v1alpha1.ControllerRevision{}
-	out.Namespace, out.Name = stored.Namespace, stored.Name
-	err = r.Client.Patch(ctx, out, client.RawPatch(types.MergePatchType, raw))
-	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return fmt.Errorf("%w: revision %s changed before it could be written", ownership.ErrStale, stored.Name)
-	case err != nil:
-		return fmt.Errorf("write revision %s: %w", stored.Name, err)
-	}
-	r.Ledger.Wrote(o.parent.GetUID(), revisionResource, out)
-	return nil
+	return err
 }
 
 // prune deletes the revisions that are more than the controller keeps.
@@ -129,12 +98,12 @@ func (r *reconciler) prune(ctx context.Context, o *observed, d *decision) error 
 		return nil
 	}
 	for _, e := range o.log.surplus(d.plan.claims, r.limit) {
-		if err := r.kept(ctx, o.parent, o.log.original(e)); err != nil {
+		if err := r.originalStays(ctx, o, e); err != nil {
 			return err
 		}
-		deleted, err := r.revisions.Delete(ctx, o.parent, e.object)
+		deleted, err := r.log.Delete(ctx, o.parent, e.revision)
 		if err != nil {
-			return fmt.Errorf("delete revision %s: %w", e.revision.Name, err)
+			return err
 		}
 		if deleted {
 			delete(o.memory.prepared, e.revision.Name)
@@ -144,21 +113,12 @@ func (r *reconciler) prune(ctx context.Context, o *observed, d *decision) error 
 	return nil
 }
 
-// kept makes sure that the revision is still there whose duplicate is about to lose its children, or to go: with both gone,
-// nobody knows what their children were made from. original is nil for what is no duplicate.
-func (r *reconciler) kept(ctx context.Context, parent client.Object, original *entry) error {
+// originalStays makes sure that the revision is still there whose duplicate is about to lose its children, or to go: with both
+// gone, nobody knows what their children were made from. It asks for nothing about a revision that is no duplicate.
+func (r *reconciler) originalStays(ctx context.Context, o *observed, e *entry) error {
+	original := o.log.original(e)
 	if original == nil {
 		return nil
 	}
-	fresh, err := ownership.Reread(ctx, r.Live, original.object)
-	switch {
-	case errors.Is(err, ownership.ErrGone):
-		return fmt.Errorf("%w: %w", ownership.ErrStale, err)
-	case err != nil:
-		return err
-	case !metav1.IsControlledBy(fresh, parent), !maps.Equal(fresh.GetLabels(), original.object.GetLabels()):
-		r.Ledger.Wrote(parent.GetUID(), revisionResource, fresh) // until the cache shows it there is no point in asking again
-		return fmt.Errorf("%w: revision %s is not ours any more, or is about to be let go", ownership.ErrStale, original.revision.Name)
-	}
-	return nil
+	return r.log.Stays(ctx, o.parent, original.revision)
 }

@@ -129,7 +129,7 @@ func (m *memory) warnLost() {
 }
 
 func (r *reconciler) reportUnreadable(o *observed) {
-	for _, u := range o.log.unreadable {
+	for _, u := range o.log.Undecodable {
 		o.memory.pass.Warn(nil, "UnreadableRevision", "Resolve",
 			"%v; it is kept, and nothing is made from it", u.Err)
 	}

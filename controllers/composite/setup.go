@@ -18,7 +18,6 @@ import (
 	"github.com/cairn-dev/cairn/controllers/composite/children"
 	"github.com/cairn-dev/cairn/controllers/composite/hook"
 	"github.com/cairn-dev/cairn/controllers/composite/host"
-	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/queue"
@@ -111,7 +110,7 @@ func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settin
 // newReconciler returns a reconciler that lacks its hooks.
 func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger) *reconciler {
 	r := &reconciler{
-		settings: s, owned: map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]{}, decoded: history.SharedCache(),
+		settings: s, owned: map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]{},
 	}
 	r.Controller = pass.New(pass.Config{
 		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,
@@ -120,12 +119,7 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 	})
 	r.OnForget(r.forget)
 	r.OnUncertain(r.forgetConfirmed)
-	r.revisions = pass.NewChildren[*v1alpha1.ControllerRevision](r.Controller, host.Revisions.Kind, revisionResource,
-		func() client.ObjectList { return &v1alpha1.ControllerRevisionList{} })
-	r.revisions.Namespace = func(parent client.Object) string {
-		namespace, _ := s.format.Namespace(parent.(*unstructured.Unstructured)) //nolint:forcetypeassert // gather asks before
-		return namespace
-	}
+	r.log = pass.NewLog(r.Controller, s.format, false)
 	resources := map[schema.GroupKind]schema.GroupResource{}
 	for _, kind := range s.children {
 		resources[kind.Kind.GroupKind()] = kind.Resource.GroupResource()
@@ -155,7 +149,7 @@ func (r *reconciler) sources(env *host.Environment) []source.Source {
 }
 
 // lookup says how parents are found that select objects as selector says.
-func (r *reconciler) lookup(selector func(parent *unstructured.Unstructured) (labels.Selector, error)) ownership.Parents {
+func (r *reconciler) lookup(selector func(parent client.Object) (labels.Selector, error)) ownership.Parents {
 	return ownership.Parents{
 		Reader:        r.Cache,
 		Kind:          r.parent.Kind.GroupKind(),

@@ -76,7 +76,9 @@ func (w *world) scale(n int) {
 // edit changes the parent to an image; the revision has its name.
 func (w *world) edit(image string) { w.newest, w.images[image] = image, image }
 
-func key(name string) metacontroller.Child { return metacontroller.Child{GroupKind: podKind, Name: name} }
+func key(name string) metacontroller.Child {
+	return metacontroller.Child{GroupKind: podKind, Name: name}
+}
 
 func (w *world) wanted(revision string) wanted {
 	out := wanted{objects: map[metacontroller.Child]*unstructured.Unstructured{}}

@@ -68,3 +68,13 @@ func snapshot(t testing.TB, f *Format, parent *unstructured.Unstructured) *revis
 	}
 	return s
 }
+
+// stored returns the object that stores a snapshot of parent.
+func stored(t testing.TB, f *Format, parent *unstructured.Unstructured, number int64) *v1alpha1.ControllerRevision {
+	t.Helper()
+	o, err := f.Object(parent, snapshot(t, f, parent), nil, number, revision.Stamp{ParentUID: parent.GetUID(), Generation: parent.GetGeneration()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.(*v1alpha1.ControllerRevision) //nolint:forcetypeassert // that is what Object makes
+}

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
@@ -86,7 +84,7 @@ func TestName(t *testing.T) {
 	for name, c := range map[string]struct {
 		version, resource string
 		paths             []string
-		probe             int
+		collisions        int32
 		want              string
 	}{
 		"of a group":        {"ctl.enisoc.com/v1", "catsets", []string{"spec.template"}, 0, "catsets.ctl.enisoc.com-" + sumTemplate},
@@ -103,7 +101,7 @@ func TestName(t *testing.T) {
 			f := formatOf(t, v1alpha1.CompositeControllerSpec{ParentResource: v1alpha1.ParentResource{
 				ResourceRule: v1alpha1.ResourceRule{APIVersion: c.version, Resource: c.resource}, RevisionHistory: &v1alpha1.RevisionHistory{FieldPaths: c.paths},
 			}})
-			got := f.Name(parentUID, snapshot(t, f, cat(t, spotted)), c.probe)
+			got := f.Name(cat(t, spotted), snapshot(t, f, cat(t, spotted)), &c.collisions)
 			if got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
@@ -117,22 +115,25 @@ func TestName(t *testing.T) {
 // TestFreeName: a name that is taken blocks nobody, and two parents never share one.
 func TestFreeName(t *testing.T) {
 	f := format(t, "spec")
-	s := snapshot(t, f, cat(t, spotted))
+	parent := cat(t, spotted)
+	s := snapshot(t, f, parent)
 	taken := map[string]bool{}
-	for want := range 3 {
+	for want := range int32(3) {
 		asked := 0
-		name, probe := f.FreeName(parentUID, s, func(name string) bool {
+		name, collisions := f.FreeName(parent, s, func(name string) bool {
 			if asked++; asked > 10 {
 				t.Fatalf("asked %d times, now for %s", asked, name)
 			}
 			return taken[name]
 		})
-		if taken[name] || probe != want || name != f.Name(parentUID, s, probe) {
-			t.Errorf("%d names are taken: got %s with probe %d", want, name, probe)
+		if taken[name] || want > 0 && *collisions != want || want == 0 && collisions != nil || name != f.Name(parent, s, collisions) {
+			t.Errorf("%d names are taken: got %s with %v", want, name, collisions)
 		}
 		taken[name] = true
 	}
-	if other := f.Name(types.UID("another"), s, 0); taken[other] {
+	another := cat(t, spotted)
+	another.SetUID("another")
+	if other := f.Name(another, s, nil); taken[other] {
 		t.Errorf("two parents have %s", other)
 	}
 }

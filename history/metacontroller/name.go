@@ -36,7 +36,7 @@ func (f *Format) Name(parent client.Object, s *revision.Snapshot, collisions *in
 	h := sha1.New() //nolint:gosec // as above
 	h.Write([]byte(parent.GetUID()))
 	h.Write(s.Data())
-	if collisions != nil { // the data ends with a brace, so no data looks like other data and a count
+	if collisions != nil && *collisions > 0 { // the data ends with a brace, so no data looks like other data and a count
 		h.Write(strconv.AppendInt(nil, int64(*collisions), 10))
 	}
 	return prefix + "-" + hex.EncodeToString(h.Sum(nil))

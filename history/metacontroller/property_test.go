@@ -55,7 +55,7 @@ func TestThereAndBack(t *testing.T) {
 		if read.Err != nil {
 			rt.Fatal(read.Err)
 		}
-		if f.Name(parentUID, read.Snapshot, 0) != f.Name(parentUID, taken, 0) {
+		if f.Name(then, read.Snapshot, nil) != f.Name(then, taken, nil) {
 			rt.Fatalf("%s has another name after it was stored", taken.Data())
 		}
 

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
@@ -23,18 +22,15 @@ spec:
   template: {metadata: {labels: {app: nap, tier: gold}}, image: "cat:1", list: [1, {a: b}]}
 `
 
-func TestNew(t *testing.T) {
+func TestObject(t *testing.T) {
 	parent := cat(t, asleep)
 	f := format(t, "spec.template")
-	got, err := f.New(parent, snapshot(t, f, parent), 7, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := stored(t, f, parent, 7)
 	yes := true
 	want := &v1alpha1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "cats",
-			Name:      f.Name(parentUID, snapshot(t, f, parent), 0),
+			Name:      f.Name(parent, snapshot(t, f, parent), nil),
 			Labels: map[string]string{
 				"app": "nap", "tier": "gold", "metacontroller.k8s.io/apiGroup": "ctl.enisoc.com", "metacontroller.k8s.io/resource": "catsets",
 			},
@@ -66,7 +62,7 @@ func TestNamespaceOfRevisions(t *testing.T) {
 	parent := cat(t, asleep)
 	parent.SetNamespace("")
 	f := format(t, "spec")
-	if _, err := f.New(parent, snapshot(t, f, parent), 1, 0); err == nil || !strings.Contains(err.Error(), "revisionHistory.namespace") {
+	if _, err := f.Object(parent, snapshot(t, f, parent), nil, 1, revision.Stamp{}); err == nil || !strings.Contains(err.Error(), "revisionHistory.namespace") {
 		t.Errorf("a parent in no namespace: %v", err)
 	}
 	f = formatOf(t, v1alpha1.CompositeControllerSpec{ParentResource: v1alpha1.ParentResource{
@@ -124,10 +120,7 @@ func TestRestore(t *testing.T) {
 func TestRestoreWithThePathsOfThen(t *testing.T) {
 	then := cat(t, asleep)
 	narrow, wide := format(t, "spec.template"), format(t, "spec")
-	stored, err := narrow.New(then, snapshot(t, narrow, then), 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := stored(t, narrow, then, 1)
 	got, err := Restore(cat(t, "spec: {replicas: 9, template: {image: cat:2}}"), wide.Read(stored).Snapshot)
 	if err != nil {
 		t.Fatal(err)
@@ -169,44 +162,8 @@ func TestChangeCause(t *testing.T) {
 	parent := cat(t, asleep)
 	parent.SetAnnotations(map[string]string{"kubernetes.io/change-cause": "a longer nap", "other": "stays where it is"})
 	f := format(t, "spec.template")
-	got, err := f.New(parent, snapshot(t, f, parent), 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := stored(t, f, parent, 1)
 	if a := got.Annotations; a["kubernetes.io/change-cause"] != "a longer nap" || a["other"] != "" {
 		t.Errorf("%v", a)
-	}
-}
-
-// TestHolds: only the very revision counts as a create that was answered late.
-func TestHolds(t *testing.T) {
-	parent := cat(t, asleep)
-	f := format(t, "spec.template")
-	s := snapshot(t, f, parent)
-	for name, c := range map[string]struct {
-		change func(*v1alpha1.ControllerRevision)
-		want   bool
-	}{
-		"itself": {func(*v1alpha1.ControllerRevision) {}, true},
-		"with children": {func(o *v1alpha1.ControllerRevision) {
-			o.Children = []v1alpha1.ControllerRevisionChildren{{Kind: "Pod"}}
-		}, true},
-		"in other words":         {func(o *v1alpha1.ControllerRevision) { o.ParentPatch.Raw = []byte(" " + string(o.ParentPatch.Raw)) }, true},
-		"of another content":     {func(o *v1alpha1.ControllerRevision) { o.ParentPatch.Raw = []byte(`{}`) }, false},
-		"that cannot be read":    {func(o *v1alpha1.ControllerRevision) { o.ParentPatch.Raw = []byte(`[]`) }, false},
-		"of nobody":              {func(o *v1alpha1.ControllerRevision) { o.OwnerReferences = nil }, false},
-		"of another parent":      {func(o *v1alpha1.ControllerRevision) { o.OwnerReferences[0].UID = "another" }, false},
-		"that is only owned":     {func(o *v1alpha1.ControllerRevision) { o.OwnerReferences[0].Controller = nil }, false},
-		"that is being deleted":  {func(o *v1alpha1.ControllerRevision) { o.DeletionTimestamp = &metav1.Time{} }, false},
-		"of a parent of old uid": {func(o *v1alpha1.ControllerRevision) { o.OwnerReferences[0].UID = types.UID("old") }, false},
-	} {
-		o, err := f.New(parent, s, 1, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.change(o)
-		if got := f.Holds(o, parentUID, s); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
 	}
 }
