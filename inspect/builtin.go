@@ -16,12 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/history/metacontroller"
+	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -30,24 +29,22 @@ import (
 
 // builtin is one of these kinds.
 type builtin struct {
-	format history.Format
+	format *history.Apps
 	client client.Client
-	seen   *lister
 	// ask may ask the API server by a dry run, quiet may not.
 	ask, quiet *history.Log
 }
 
-func newBuiltin(c client.Client, format history.Format) *builtin {
-	seen := &lister{Client: c}
+func newBuiltin(c client.Client, format *history.Apps) *builtin {
 	return &builtin{
-		format: format, client: c, seen: seen,
-		ask:   history.New(format, history.Options{Client: seen, AskServer: true}),
-		quiet: history.New(format, history.Options{Client: seen}),
+		format: format, client: c,
+		ask:   history.New(format, history.Options{Client: c, AskServer: true}),
+		quiet: history.New(format, history.Options{Client: c}),
 	}
 }
 
 func (b *builtin) is() identity {
-	paths := b.format.Target.Paths()
+	paths := b.format.Target().Paths()
 	child := strings.ToLower(b.format.Children.Kind)
 	return identity{
 		GroupVersionKind: b.format.Parent,
@@ -55,12 +52,12 @@ func (b *builtin) is() identity {
 		child:            child,
 		children:         child + "s",
 		part:             paths[0][len(paths[0])-1],
-		target:           b.format.Target,
-		generational:     b.format.Generational,
+		target:           b.format.Target(),
+		generational:     b.format.Generational(),
 	}
 }
 
-func (b *builtin) blank() client.Object { return b.format.New() }
+func (b *builtin) blank() client.Object { return b.format.NewParent() }
 
 func (b *builtin) convert(parent client.Object) (client.Object, error) {
 	into := b.blank()
@@ -75,13 +72,14 @@ func (b *builtin) convert(parent client.Object) (client.Object, error) {
 }
 
 func (b *builtin) list(ctx context.Context, parent client.Object) ([]kept, error) {
-	found, err := b.ask.List(ctx, parent)
+	found, err := b.ask.ListObjects(ctx, parent)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]kept, 0, len(found))
-	for _, r := range found {
-		s := kept{Revision: r, object: b.seen.objects[r.UID], target: b.format.Target}
+	for _, o := range found {
+		r := b.ask.Revision(o)
+		s := kept{Revision: r, object: o, target: b.format.Target()}
 		if r.Hash != "" && !strings.HasSuffix(r.Name, "-"+r.Hash) && revision.LabelValue(r.Name) != r.Hash {
 			s.doubt = fmt.Sprintf("The name of %s does not go with its hash label %q; it may not come from a controller, so look at the diff.",
 				entryName(r.Number, r.Name), r.Hash)
@@ -142,7 +140,10 @@ func (b *builtin) members(ctx context.Context, parent client.Object, log []kept)
 		return nil, err
 	}
 	out := &members{}
-	ready := v1alpha1.StatusConditionCheck{Type: string(corev1.PodReady), Status: new(string(corev1.ConditionTrue))}
+	ready := readiness.Rule{
+		Checks:   []readiness.Check{{Type: string(corev1.PodReady), Status: new(string(corev1.ConditionTrue))}},
+		MinReady: minReady,
+	}
 	for n := range found.Items {
 		child := &found.Items[n]
 		of := b.belongs(parent, child, log)
@@ -151,7 +152,7 @@ func (b *builtin) members(ctx context.Context, parent client.Object, log []kept)
 		}
 		out.children = append(out.children, member{
 			Child:  metacontroller.Child{GroupKind: b.format.Children.GroupKind(), Name: child.GetName()},
-			object: child, of: of, rolled: true, checks: []v1alpha1.StatusConditionCheck{ready}, minReady: minReady,
+			object: child, of: of, rolled: true, ready: ready,
 		})
 	}
 	return out, nil
@@ -196,26 +197,4 @@ func (b *builtin) belongs(parent, child client.Object, log []kept) int {
 	}
 	made := revision.NewLive(child.GetLabels()[b.format.ChildLabel])
 	return slices.IndexFunc(log, func(s kept) bool { return made.Has(s.Revision) })
-}
-
-// lister remembers the revision objects that a log reads through it: a log returns what the algorithms need, and a
-// person wants to see dates and annotations as well, from the same read.
-type lister struct {
-	client.Client
-
-	objects map[types.UID]client.Object
-}
-
-// List lists through the client below.
-func (l *lister) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if err := l.Client.List(ctx, list, opts...); err != nil {
-		return err
-	}
-	if found, ok := list.(*appsv1.ControllerRevisionList); ok {
-		l.objects = make(map[types.UID]client.Object, len(found.Items))
-		for n := range found.Items {
-			l.objects[found.Items[n].UID] = &found.Items[n]
-		}
-	}
-	return nil
 }

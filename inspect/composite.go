@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/history/metacontroller"
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -32,6 +30,7 @@ type composite struct {
 	controller *v1alpha1.CompositeController
 	gvk        schema.GroupVersionKind
 	format     *metacontroller.Format
+	log        *history.Log
 	paths      []string
 }
 
@@ -84,7 +83,7 @@ func newComposite(c client.Client, cc *v1alpha1.CompositeController, gvk schema.
 		return nil, fmt.Errorf("CompositeController %s: %w", cc.Name, err)
 	}
 	return &composite{
-		client: c, controller: cc, gvk: gvk, format: format,
+		client: c, controller: cc, gvk: gvk, format: format, log: history.New(format, history.Options{Client: c}),
 		paths: cc.Spec.ParentResource.RevisionHistory.EffectiveFieldPaths(),
 	}, nil
 }
@@ -151,22 +150,19 @@ func (c *composite) list(ctx context.Context, parent client.Object) ([]kept, err
 	if c.unrecorded() != "" && parent.GetNamespace() == "" {
 		return nil, nil // nobody had to say where revisions would be
 	}
-	namespace, err := c.format.Namespace(untyped(parent))
+	found, err := c.log.ListObjects(ctx, parent)
 	if err != nil {
-		return nil, fmt.Errorf("find the revisions of %s/%s: %w", kindName(c.gvk.GroupKind()), parent.GetName(), err)
+		return nil, err
 	}
-	var out []kept
-	err = ownership.Candidates(ctx, c.client, &v1alpha1.ControllerRevisionList{}, namespace, parent.GetUID(), labels.Nothing(), false,
-		func(o client.Object) error {
-			out = append(out, c.read(parent, o.(*v1alpha1.ControllerRevision))) //nolint:forcetypeassert // the items of that list
-			return nil
-		})
-	slices.SortFunc(out, func(a, b kept) int { return revision.Older(a.Revision, b.Revision) })
-	return out, err
+	out := make([]kept, 0, len(found))
+	for _, o := range found {
+		out = append(out, c.read(parent, o.(*v1alpha1.ControllerRevision))) //nolint:forcetypeassert // the format of the log reads them
+	}
+	return out, nil
 }
 
 func (c *composite) read(parent client.Object, o *v1alpha1.ControllerRevision) kept {
-	s := kept{Revision: c.format.Read(o), object: o, target: c.targetOf(o)}
+	s := kept{Revision: c.log.Revision(o), object: o, target: c.targetOf(o)}
 	s.Hash = "" // children do not point at their revision
 	if s.Snapshot != nil && !c.named(parent, s) {
 		s.doubt = fmt.Sprintf("The name of %s does not go with its content: it was adopted from another %s, or it does not come "+
@@ -179,8 +175,8 @@ func (c *composite) read(parent client.Object, o *v1alpha1.ControllerRevision) k
 // where that was taken.
 func (c *composite) named(parent client.Object, s kept) bool {
 	const most = 8 // nobody has seen one collision yet
-	for probe := range most {
-		if s.Name == c.format.Name(parent.GetUID(), s.Snapshot, probe) {
+	for collisions := range int32(most) {
+		if s.Name == c.format.Name(parent, s.Snapshot, &collisions) {
 			return true
 		}
 	}
@@ -189,16 +185,11 @@ func (c *composite) named(parent client.Object, s kept) bool {
 
 // targetOf returns what of a parent a revision holds: its own fieldPaths say it, or those of the controller.
 func (c *composite) targetOf(o *v1alpha1.ControllerRevision) *revision.Target {
-	if len(o.FieldPaths) == 0 {
-		return c.format.Target()
-	}
-	spec := c.controller.Spec.DeepCopy()
-	spec.ParentResource.RevisionHistory = &v1alpha1.RevisionHistory{FieldPaths: o.FieldPaths}
-	format, err := metacontroller.NewFormat(spec)
+	target, err := c.format.TargetOf(o)
 	if err != nil {
 		return c.format.Target() // then the revision cannot be read at all, and says why
 	}
-	return format.Target()
+	return target
 }
 
 // resolve compares contents, as the controller does; no dry run is needed where nothing but the API server fills in
@@ -206,41 +197,15 @@ func (c *composite) targetOf(o *v1alpha1.ControllerRevision) *revision.Target {
 func (c *composite) resolve(ctx context.Context, parent client.Object, target *revision.Target, revisions []revision.Revision) (
 	*revision.Resolution, []string, error,
 ) {
-	snapshot, err := target.Snapshot(untyped(parent).Object)
+	log := c.log
+	if target != c.format.Target() {
+		log = history.New(c.format.Over(target), history.Options{Client: c.client})
+	}
+	v, err := log.Resolve(ctx, parent, revisions)
 	if err != nil {
-		return nil, nil, fmt.Errorf("take a snapshot of %s %s/%s: %w", c.gvk.Kind, parent.GetNamespace(), parent.GetName(), err)
+		return nil, nil, err
 	}
-	facts := revision.Parent{
-		UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: snapshot, Generational: c.format.Generational(),
-	}
-	for {
-		found, err := revision.Resolve(facts, revisions, nil, false)
-		if err != nil {
-			return nil, nil, fmt.Errorf("the log of %s %s/%s: %w", c.gvk.Kind, parent.GetNamespace(), parent.GetName(), err)
-		}
-		if found.Kind != revision.Stale {
-			return found, nil, nil
-		}
-		if err := c.confirm(ctx, parent); err != nil {
-			return nil, nil, fmt.Errorf("%w (%s)", err, found.Reason)
-		}
-		facts.Uncached = true
-	}
-}
-
-// confirm makes sure that parent is what the API server has. A revision can say that it was taken from a later one:
-// annotations can be written by hand, and backups restored.
-func (c *composite) confirm(ctx context.Context, parent client.Object) error {
-	fresh, err := ownership.Reread(ctx, c.client, parent)
-	switch {
-	case errors.Is(err, ownership.ErrGone):
-		return fmt.Errorf("%w: %w", history.ErrStale, err)
-	case err != nil:
-		return err
-	case fresh.GetGeneration() != parent.GetGeneration():
-		return fmt.Errorf("%w: it is at generation %d, not %d", history.ErrStale, fresh.GetGeneration(), parent.GetGeneration())
-	}
-	return nil
+	return v.Resolution, nil, nil
 }
 
 // count trusts the revisions: a child is claimed before it is made.

@@ -3,15 +3,14 @@ package inspect
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/history/metacontroller"
+	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -87,11 +86,8 @@ type member struct {
 	of int
 	// rolled is true for a kind whose children belong to revisions.
 	rolled bool
-	// checks say when the child serves, and minReady for how long it must have passed them. inPlace says that whoever runs it
-	// must have seen its spec too.
-	checks   []v1alpha1.StatusConditionCheck
-	minReady time.Duration
-	inPlace  bool
+	// ready is when the child is available.
+	ready readiness.Rule
 }
 
 // kinds returns the logs that objects of a kind have, the likeliest first; there is at least one. parent is nil if the

@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -116,16 +115,9 @@ func claimant(claims []*metacontroller.Claims, child metacontroller.Child) int {
 
 // newMember returns a child that is updated under strategy, which may be nil.
 func newMember(child metacontroller.Child, o *unstructured.Unstructured, strategy *v1alpha1.ChildUpdateStrategy) member {
-	method := strategy.EffectiveMethod()
-	m := member{Child: child, object: o, of: stray, rolled: method.Rolling(), inPlace: method == v1alpha1.ChildUpdateRollingInPlace}
-	if strategy == nil {
-		return m
+	return member{
+		Child: child, object: o, of: stray, rolled: strategy.EffectiveMethod().Rolling(), ready: metacontroller.ReadyRule(strategy),
 	}
-	m.checks = strategy.StatusChecks.Conditions
-	if strategy.MinReadySeconds != nil {
-		m.minReady = time.Duration(*strategy.MinReadySeconds) * time.Second
-	}
-	return m
 }
 
 // held says what an update strategy keeps as it is, although the parent asks for something else.

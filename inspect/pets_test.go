@@ -20,6 +20,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/metacontroller"
+	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file holds what tests of composite parents share.
@@ -89,10 +90,11 @@ func taken(
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := f.New(parent, s, number, 0)
+	o, err := f.Object(parent, s, nil, number, revision.Stamp{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	out := o.(*v1alpha1.ControllerRevision)
 	out.UID = types.UID("uid-of-" + out.Name)
 	out.Annotations = nil // a stamp says that it was taken from the parent as it is
 	if len(pods) > 0 {

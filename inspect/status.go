@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
 // This file says how far a rollout is, and what it waits for: what the controller wrote into the parent's status, and what
@@ -185,8 +187,8 @@ func compareMembers(a, b member, none int) int {
 func reported(parent map[string]any) []Condition {
 	var out []Condition
 	for _, kind := range Reported {
-		if c, ok := findCondition(parent, kind); ok {
-			out = append(out, c.Condition)
+		if c := readiness.FindCondition(parent, kind); c != nil {
+			out = append(out, Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
 		}
 	}
 	return out

@@ -40,7 +40,11 @@ func TestFailing(t *testing.T) {
 		"reason passes": {child(map[string]any{"type": "Ready", "reason": "Fine"}), reason, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, got := checked(c.object, c.check); got != c.want {
+			rule := metacontroller.ReadyRule(&v1alpha1.ChildUpdateStrategy{
+				StatusChecks: v1alpha1.ChildUpdateStatusChecks{Conditions: []v1alpha1.StatusConditionCheck{c.check}},
+			})
+			m := member{object: &unstructured.Unstructured{Object: c.object}, ready: rule}
+			if got := m.lacks(time.Now()); got != c.want {
 				t.Errorf("got %s", got)
 			}
 		})
@@ -74,9 +78,9 @@ func TestLacks(t *testing.T) {
 		want     string
 	}{
 		"missing":            {nil, nil, "it does not exist"},
-		"going":              {going, nil, "it is going"},
+		"going":              {going, nil, "it is terminating"},
 		"no strategy":        {child(0, ""), nil, ""},
-		"unseen":             {child(0, ""), strategy(v1alpha1.ChildUpdateRollingInPlace, 0), "whoever runs it has not observed its latest spec"},
+		"unseen":             {child(0, ""), strategy(v1alpha1.ChildUpdateRollingInPlace, 0), "its controller has not observed its latest spec"},
 		"unseen, recreated":  {child(0, ""), strategy(v1alpha1.ChildUpdateRollingRecreate, 0), ""},
 		"not long enough":    {child(time.Hour, ago(12*time.Second)), strategy(v1alpha1.ChildUpdateRollingRecreate, 30, ready), "it has passed its checks for 12s, and must for 30s"},
 		"long enough":        {child(time.Hour, ago(30*time.Second)), strategy(v1alpha1.ChildUpdateRollingRecreate, 30, ready), ""},

@@ -7,11 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/metacontroller"
 )
 
-// This file says whether a child serves: the status checks of its kind, and for how long it has passed them. It is pure.
+// This file says whether a child is available, in Metacontroller's words. It is pure. The rule is package readiness's.
 
 // health is what a rollout knows of a child.
 type health struct {
@@ -38,66 +37,16 @@ func (c changes) note(p *plan, now time.Time) {
 	}
 }
 
-// healthOf looks at one child that is there and is not going. changed is when it was changed in place, zero if that is not
+// healthOf looks at one child that exists and is not terminating. changed is when it was changed in place, zero if that is not
 // known.
 func healthOf(key metacontroller.Child, child *unstructured.Unstructured, s strategy, changed, now time.Time) health {
-	var passed []map[string]any
-	for _, check := range s.checks {
-		condition, failing := findCondition(child, check)
-		if failing != "" {
-			return health{failing: fmt.Sprintf("child %s failed status check: %s", key, failing)}
-		}
-		passed = append(passed, condition)
-	}
-	if s.method == v1alpha1.ChildUpdateRollingInPlace && lags(child) {
+	state := s.ready.Of(child, changed, now)
+	switch {
+	case state.Failed != "":
+		return health{failing: fmt.Sprintf("child %s failed status check: %s", key, state.Failed)}
+	case state.Stale:
 		return health{failing: fmt.Sprintf("child %s with RollingInPlace update strategy hasn't observed latest spec", key)}
+	default:
+		return health{left: state.Left}
 	}
-	if s.minReady == 0 {
-		return health{}
-	}
-	since := child.GetCreationTimestamp().Time
-	if changed.After(since) {
-		since = changed
-	}
-	for _, condition := range passed {
-		if at, err := time.Parse(time.RFC3339, text(condition, "lastTransitionTime")); err == nil && at.After(since) {
-			since = at
-		}
-	}
-	// A clock that is ahead of ours makes it no longer than the whole period (kubernetes#77203).
-	if left := since.Add(s.minReady).Sub(now); left > 0 {
-		return health{left: min(left, s.minReady)}
-	}
-	return health{}
-}
-
-// findCondition returns the condition that a check asks for, or what is wrong.
-func findCondition(child *unstructured.Unstructured, c v1alpha1.StatusConditionCheck) (condition map[string]any, failing string) {
-	conditions, _, _ := unstructured.NestedFieldNoCopy(child.Object, "status", "conditions")
-	list, _ := conditions.([]any)
-	for _, item := range list {
-		m, ok := item.(map[string]any)
-		if !ok || text(m, "type") != c.Type {
-			continue
-		}
-		if got := text(m, "status"); c.Status != nil && got != *c.Status {
-			return nil, fmt.Sprintf("%q condition status is %q (want %q)", c.Type, got, *c.Status)
-		}
-		if got := text(m, "reason"); c.Reason != nil && got != *c.Reason {
-			return nil, fmt.Sprintf("%q condition reason is %q (want %q)", c.Type, got, *c.Reason)
-		}
-		return m, ""
-	}
-	return nil, fmt.Sprintf("required condition type missing: %q", c.Type)
-}
-
-// lags reports whether whoever runs the child has not looked at its spec yet. Kinds that do not say are believed.
-func lags(child *unstructured.Unstructured) bool {
-	observed, found, err := unstructured.NestedInt64(child.Object, "status", "observedGeneration")
-	return err == nil && found && observed > 0 && observed < child.GetGeneration()
-}
-
-func text(m map[string]any, key string) string {
-	s, _ := m[key].(string)
-	return s
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/metacontroller"
+	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
 // This file holds what a plan is made from: children, what is wanted of them, and how their kinds are updated.
@@ -16,14 +17,13 @@ import (
 // strategy is how one kind of child is updated. Its zero value is Metacontroller's default, OnDelete.
 type strategy struct {
 	method v1alpha1.ChildUpdateMethod
-	checks []v1alpha1.StatusConditionCheck
 	// maxUnavailable is how many children of the kind may be unavailable at once, as a number or as a share of those that
 	// are wanted, rounded down, but never to none. Nil is one.
 	maxUnavailable *intstr.IntOrString
 	// partition is how many children, the last ones in the order of the rollout, keep their revision.
 	partition int
-	// minReady is how long a child must have passed its checks before it counts as available.
-	minReady time.Duration
+	// ready is when a child is available.
+	ready readiness.Rule
 	// paused keeps every child at its revision.
 	paused bool
 }
@@ -34,12 +34,9 @@ func strategyOf(s *v1alpha1.ChildUpdateStrategy) strategy {
 	if s == nil {
 		return out
 	}
-	out.checks, out.maxUnavailable = s.StatusChecks.Conditions, s.MaxUnavailable
+	out.ready, out.maxUnavailable = metacontroller.ReadyRule(s), s.MaxUnavailable
 	if s.Partition != nil {
 		out.partition = int(*s.Partition)
-	}
-	if s.MinReadySeconds != nil {
-		out.minReady = time.Duration(*s.MinReadySeconds) * time.Second
 	}
 	out.paused = s.Paused != nil && *s.Paused
 	return out
@@ -53,7 +50,7 @@ func (s strategy) inPlace() bool {
 // alone reports whether children of this kind are a set of their own, with a budget. The others of a parent are one set,
 // of which one is updated at a time, in the order that the hook gave, whatever their kinds (Metacontroller).
 func (s strategy) alone() bool {
-	return s.maxUnavailable != nil || s.partition > 0 || s.minReady > 0 || s.paused
+	return s.maxUnavailable != nil || s.partition > 0 || s.ready.MinReady > 0 || s.paused
 }
 
 // holds reports whether some children may have to keep an older revision.

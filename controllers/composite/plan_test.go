@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
 func TestOneAtATimeInTheOrderOfTheHook(t *testing.T) {
@@ -164,7 +165,7 @@ func TestAChildThatMatchesMovesAtOnce(t *testing.T) {
 }
 
 func TestMinReadySeconds(t *testing.T) {
-	w := newWorld(t, strategy{method: v1alpha1.ChildUpdateRollingRecreate, minReady: 10 * time.Second}, 2)
+	w := newWorld(t, strategy{method: v1alpha1.ChildUpdateRollingRecreate, ready: readiness.Rule{MinReady: 10 * time.Second}}, 2)
 	w.now = w.now.Add(time.Minute)
 	w.edit("b")
 	began := w.now
@@ -185,7 +186,7 @@ func TestMinReadySeconds(t *testing.T) {
 
 // A child that is changed in place starts its minReadySeconds anew, although its conditions do not turn.
 func TestMinReadySecondsInPlace(t *testing.T) {
-	w := newWorld(t, strategy{method: v1alpha1.ChildUpdateRollingInPlace, minReady: 10 * time.Second}, 2)
+	w := newWorld(t, strategy{method: v1alpha1.ChildUpdateRollingInPlace, ready: readiness.Rule{MinReady: 10 * time.Second}}, 2)
 	w.now = w.now.Add(time.Minute)
 	w.edit("b")
 	changed := map[string]time.Time{}

@@ -60,7 +60,7 @@ func (r *reconciler) settled(ctx context.Context, parent *unstructured.Unstructu
 			if !apierrors.IsNotFound(err) && (err != nil || child.GetUID() == a.gone) {
 				return false
 			}
-		case len(s.checks) == 0, err != nil, child.GetDeletionTimestamp() != nil,
+		case len(s.ready.Checks) == 0, err != nil, child.GetDeletionTimestamp() != nil,
 			!healthOf(a.key, child, s, m.changed[child.GetUID()], now).available():
 			return false
 		}

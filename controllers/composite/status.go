@@ -99,3 +99,8 @@ func isUpdated(status map[string]any) string {
 	}
 	return ""
 }
+
+func text(m map[string]any, key string) string {
+	s, _ := m[key].(string)
+	return s
+}

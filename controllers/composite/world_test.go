@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/metacontroller"
+	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
 var (
@@ -56,8 +56,8 @@ func newWorld(t testing.TB, s strategy, n int) *world {
 		t: t, strategy: s, images: map[string]string{}, claims: map[metacontroller.Child]string{}, children: map[metacontroller.Child]*unstructured.Unstructured{},
 		now: start, broken: map[string]bool{}, lost: map[string]string{}, changed: changes{},
 	}
-	if w.strategy.checks == nil {
-		w.strategy.checks = []v1alpha1.StatusConditionCheck{{Type: "Ready", Status: &yes}}
+	if w.strategy.ready.Checks == nil {
+		w.strategy.ready.Checks = []readiness.Check{{Type: "Ready", Status: &yes}}
 	}
 	w.scale(n)
 	w.edit("a")

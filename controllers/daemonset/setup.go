@@ -88,7 +88,7 @@ func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger
 // wire builds the ledger over the stores of everything this controller writes, and registers the indexes.
 func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.Ledger, error) {
 	return ownership.Wire(ctx, mgr, map[schema.GroupResource]client.Object{
-		podResource:           &corev1.Pod{},
+		podResource:          &corev1.Pod{},
 		history.AppsResource: &appsv1.ControllerRevision{},
 	}, map[schema.GroupResource]client.Object{
 		daemonSetResource: &appsv1.DaemonSet{},

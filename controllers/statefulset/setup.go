@@ -79,7 +79,7 @@ func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger
 // none: they are found by their names.
 func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.Ledger, error) {
 	return ownership.Wire(ctx, mgr, map[schema.GroupResource]client.Object{
-		podResource:           &corev1.Pod{},
+		podResource:          &corev1.Pod{},
 		history.AppsResource: &appsv1.ControllerRevision{},
 	}, map[schema.GroupResource]client.Object{
 		claimResource:       &corev1.PersistentVolumeClaim{},

@@ -59,6 +59,14 @@ var Resource = v1alpha1.SchemeGroupVersion.WithResource("controllerrevisions").G
 // Target implements [history.Format].
 func (f *Format) Target() *revision.Target { return f.target }
 
+// Over returns the format with another part of the parent: that of a revision, say, which was taken with other field paths. It is for
+// comparing, not for recording.
+func (f *Format) Over(target *revision.Target) *Format {
+	out := *f
+	out.target = target
+	return &out
+}
+
 // Resource implements [history.Format].
 func (f *Format) Resource() schema.GroupResource { return Resource }
 

@@ -147,14 +147,14 @@ func TestARevisionComesBackAsItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored, err := f.New(parent, taken, 1, 0)
+	made, err := f.Object(parent, taken, nil, 1, revision.Stamp{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored.OwnerReferences = nil // the parent does not exist, and the garbage collector would see that
-	e.create(stored)
-	stored = &v1alpha1.ControllerRevision{}
-	if err := e.Get(t.Context(), client.ObjectKey{Namespace: e.namespace, Name: f.Name(parent.GetUID(), taken, 0)}, stored); err != nil {
+	made.SetOwnerReferences(nil) // the parent does not exist, and the garbage collector would see that
+	e.create(made)
+	stored := &v1alpha1.ControllerRevision{}
+	if err := e.Get(t.Context(), client.ObjectKey{Namespace: e.namespace, Name: f.Name(parent, taken, nil)}, stored); err != nil {
 		t.Fatal(err)
 	}
 	read := f.Read(stored)
@@ -172,7 +172,7 @@ func TestARevisionComesBackAsItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if was, is := f.Name(parent.GetUID(), taken, 0), f.Name(parent.GetUID(), restored, 0); was != is {
+	if was, is := f.Name(parent, taken, nil), f.Name(parent, restored, nil); was != is {
 		t.Errorf("the restored parent is recorded as %s, and was as %s:\n%s", is, was, restored.Data())
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/cli"
 	"github.com/cairn-dev/cairn/history/metacontroller"
+	"github.com/cairn-dev/cairn/revision"
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
@@ -121,11 +122,12 @@ func (p *pet) taken(parent *unstructured.Unstructured, number int64) *v1alpha1.C
 	if err != nil {
 		p.Fatal(err)
 	}
-	r, err := p.format.New(parent, s, number, 0)
+	stamp := revision.Stamp{ParentUID: parent.GetUID(), Generation: parent.GetGeneration()}
+	r, err := p.format.Object(parent, s, nil, number, stamp)
 	if err != nil {
 		p.Fatal(err)
 	}
-	return r
+	return r.(*v1alpha1.ControllerRevision)
 }
 
 // record stores the parent as it is, under that number.
