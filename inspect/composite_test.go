@@ -51,7 +51,7 @@ func TestWhoseParentIsIt(t *testing.T) {
 		"no such controllers":      {of: nap, listing: &meta.NoKindMatchError{}, want: "cairn reads: daemonset.apps, statefulset.apps"},
 		"forbidden":                {of: nap, listing: refused, want: "find the CompositeController of catset.pets.example.com: compositecontrollers.metacontroller.k8s.io is forbidden"},
 		"a controller that cannot": {of: nap, more: []client.Object{broken}, want: "CompositeController catset: spec.parentResource.revisionHistory.fieldPaths: status"},
-		"no namespace":             {of: west, more: []client.Object{zoos}, want: "find the revisions of zoo.pets.example.com/nap: the parent is in no namespace"},
+		"no namespace":             {of: west, more: []client.Object{zoos}, want: "find the revisions of Zoo nap: the parent is in no namespace"},
 		"a DaemonSet":              {of: web("web:1"), listing: refused},
 	} {
 		t.Run(name, func(t *testing.T) {

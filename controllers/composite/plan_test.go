@@ -221,7 +221,7 @@ func TestHasNotObservedLatestSpec(t *testing.T) {
 		{v1alpha1.ChildUpdateRollingInPlace, int64(0), 3, 1},
 		{v1alpha1.ChildUpdateRollingRecreate, int64(2), 3, 1},
 	} {
-		w := newWorld(t, strategy{method: c.method}, 1)
+		w := newWorld(t, strategyOf(&v1alpha1.ChildUpdateStrategy{Method: c.method}), 1)
 		child := w.children[key("x-0")]
 		child.SetGeneration(c.generation)
 		if c.observed != nil {

@@ -120,7 +120,7 @@ func (p *planner) unit(s *set, i int, key metacontroller.Child) rollout.Unit {
 	child := p.observed[key]
 	if child == nil || child.GetDeletionTimestamp() != nil {
 		if child != nil {
-			p.waits = append(p.waits, rollout.Wait{Unit: u.Key, Reason: "it is going"})
+			p.waits = append(p.waits, rollout.Wait{Unit: u.Key, Reason: "it is terminating"})
 		}
 		return u
 	}
