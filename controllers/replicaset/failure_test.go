@@ -85,14 +85,20 @@ func TestQuota(t *testing.T) {
 	}
 }
 
+// TestDeleteRefused: a delete that is refused is said. An admission webhook can refuse with the code that else says that somebody was
+// faster.
 func TestDeleteRefused(t *testing.T) {
-	w := newWorld(t, replicaSets, web(0), pod("a"))
-	w.Before = fakeserver.Refuse("delete", "Pod", apierrors.NewForbidden(podsResource, "a", errors.New("no")))
-	if _, err := w.reconcile(); err == nil {
-		t.Fatal("no error")
-	}
-	if got := w.failure(); !strings.HasPrefix(got, "True FailedDelete") || len(w.events.Events("FailedDelete")) != 1 {
-		t.Errorf("condition %q, events %v", got, w.events.Events())
+	for _, refused := range []error{
+		apierrors.NewForbidden(podsResource, "a", errors.New("no")), apierrors.NewConflict(podsResource, "a", errors.New("no")),
+	} {
+		w := newWorld(t, replicaSets, web(0), pod("a"))
+		w.Before = fakeserver.Refuse("delete", "Pod", refused)
+		if _, err := w.reconcile(); err == nil {
+			t.Fatal("no error")
+		}
+		if got := w.failure(); !strings.HasPrefix(got, "True FailedDelete") || len(w.events.Events("FailedDelete")) != 1 {
+			t.Errorf("condition %q, events %v", got, w.events.Events())
+		}
 	}
 }
 
