@@ -210,6 +210,19 @@ func TestAnotherManagersPods(t *testing.T) {
 	}
 }
 
+// TestAnotherManagersPodInBetween: a pod that another manager made comes into the cache after the pods were listed. Its name must not
+// be passed over as one that somebody else has: that would make one pod too many.
+func TestAnotherManagersPodInBetween(t *testing.T) {
+	first := firstNames(1)
+	s := fakeserver.New(t, web(1), pod(first[0]))
+	cache := fakeserver.Hiding{Reader: s, Name: first[0]}
+	w := worldOf(t, replicaSets, s, cache)
+	w.r.pods.Fresh.Live = cache
+	if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry || len(w.WritesTo("Pod")) != 0 {
+		t.Errorf("again in %v, writes %v", result.RequeueAfter, w.Writes())
+	}
+}
+
 // TestNameTaken: a name that somebody has whom the cache does not show ends the pass; once it does, the next name is used.
 func TestNameTaken(t *testing.T) {
 	first := firstNames(2)
