@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -19,16 +20,23 @@ import (
 // nothing is if live is not known. limit is the parent's revisionHistoryLimit; a negative one counts as 0.
 //
 // It runs on error paths too, so it must be given the full live set or none. The error joins all that went wrong; the
-// log stays longer than asked, and the next pass tries again.
+// log stays longer than asked, and the next pass tries again. If nothing went wrong but that somebody else was faster, the error
+// wraps [ErrStale].
 func (l *Log) Truncate(
 	ctx context.Context, parent client.Object, entries []revision.Revision, update revision.Revision, live revision.Live, limit int,
 ) error {
-	var errs []error
+	var failed, stale []error
 	for _, r := range revision.Prune(entries, update, live, limit) {
-		_, err := l.Delete(ctx, parent, r)
-		errs = append(errs, err)
+		if _, err := l.Delete(ctx, parent, r); errors.Is(err, ErrStale) {
+			stale = append(stale, err)
+		} else {
+			failed = append(failed, err)
+		}
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	return errors.Join(stale...)
 }
 
 // Without returns entries without those of gone, by UID.
@@ -38,8 +46,9 @@ func Without(entries, gone []revision.Revision) []revision.Revision {
 	})
 }
 
-// Delete removes exactly the revision that was read, and reports whether it did. If somebody renumbered it meanwhile it is in use
-// again, and stays. The error is the API server's (retry).
+// Delete removes exactly the revision that was read, and reports whether it did; one that is gone is no error. If somebody
+// renumbered it meanwhile it is in use again, and stays: the error wraps [ErrStale] (drop the pass). Any other error is the API
+// server's (retry).
 func (l *Log) Delete(ctx context.Context, parent client.Object, r revision.Revision) (bool, error) {
 	o, err := l.object(parent, r)
 	if err != nil {
@@ -47,11 +56,27 @@ func (l *Log) Delete(ctx context.Context, parent client.Object, r revision.Revis
 	}
 	err = l.opts.Client.Delete(ctx, o, client.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion})
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+	case apierrors.IsNotFound(err):
 		return false, nil
+	case apierrors.IsConflict(err):
+		return false, l.overtaken(ctx, parent, o, fmt.Errorf("delete revision %s: %w", r.Name, err))
 	case err != nil:
 		return false, fmt.Errorf("delete revision %s: %w", r.Name, err)
 	}
 	l.opts.Deleted(parent.GetUID(), o)
 	return true, nil
+}
+
+// overtaken says what a conflict about a revision means: that the pass rests on an old read, or that somebody refused the write with
+// that code.
+func (l *Log) overtaken(ctx context.Context, parent, read client.Object, conflict error) error {
+	found, err := ownership.Changed(ctx, l.opts.Live, read)
+	switch {
+	case err != nil:
+		return err
+	case found == nil:
+		return conflict
+	}
+	l.opts.Wrote(parent.GetUID(), found) // until the cache shows it there is no point in asking again
+	return fmt.Errorf("%w: revision %s changed before it could be deleted", ErrStale, read.GetName())
 }

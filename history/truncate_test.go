@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,7 +60,7 @@ func TestTruncatePreconditions(t *testing.T) {
 	}
 }
 
-// Whoever renumbered, replaced or deleted a revision meanwhile knows better. That is no error.
+// Whoever renumbered, replaced or deleted a revision meanwhile knows better. That is no failure.
 func TestTruncateAfterAChange(t *testing.T) {
 	s, entries := recordedTo(t, 4)
 	renumbered, replaced, gone := s.stored()[entries[0].Name], s.stored()[entries[1].Name], s.stored()[entries[2].Name]
@@ -83,11 +84,21 @@ func TestTruncateAfterAChange(t *testing.T) {
 	}
 	deleted := 0
 	log := history.New(history.DaemonSet(), history.Options{Client: s, Deleted: func(types.UID, client.Object) { deleted++ }})
-	if err := log.Truncate(t.Context(), s.parent(), entries, entries[3], revision.NewLive(), 0); err != nil {
+	if err := log.Truncate(t.Context(), s.parent(), entries, entries[3], revision.NewLive(), 0); !errors.Is(err, history.ErrStale) {
 		t.Error(err)
 	}
 	if diff := cmp.Diff([]string{"agent:1", "agent:2", "agent:4"}, s.images()); diff != "" || deleted != 0 {
 		t.Errorf("%d deleted; what stays (-want +got):\n%s", deleted, diff)
+	}
+}
+
+// A conflict about a revision that nobody has changed is a refusal.
+func TestTruncateRefusedAsAConflict(t *testing.T) {
+	s, entries := recordedTo(t, 2)
+	s.Before = fakeserver.Refuse("delete", "ControllerRevision", apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("no")))
+	err := newLog(s).Truncate(t.Context(), s.parent(), entries, entries[1], revision.NewLive(), 0)
+	if !apierrors.IsConflict(err) || errors.Is(err, history.ErrStale) {
+		t.Error(err)
 	}
 }
 

@@ -72,17 +72,46 @@ func (w Writer) Create(ctx context.Context, parent, child client.Object, wanted 
 
 // Delete deletes exactly the version of child that the caller decided about: if it changed since, it may be the one that
 // serves by now. It reports whether it did; a child that is gone, changed, or replaced is left to the next pass and is no
-// error. Any other error is the API server's (retry).
+// error. Any other error is the API server's (retry). So is a conflict about a child that nobody has changed, past the cache: an
+// admission webhook can refuse a delete with that code, and then no event would come.
 func (w Writer) Delete(ctx context.Context, parent, child client.Object, opts ...client.DeleteOption) (bool, error) {
 	uid, version := child.GetUID(), child.GetResourceVersion()
 	opts = append([]client.DeleteOption{client.Preconditions{UID: &uid, ResourceVersion: &version}}, opts...)
 	err := w.Client.Delete(ctx, anyobject.Blank(child), opts...)
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case apierrors.IsConflict(err):
+		found, readErr := Changed(ctx, w.Live, child)
+		if readErr != nil {
+			return false, readErr
+		}
+		if found == nil {
+			return false, err
+		}
+		w.Ledger.Wrote(parent.GetUID(), w.Resource, found) // until the cache shows it there is no point in asking again
 		return false, nil
 	case err != nil:
 		return false, err
 	}
 	w.Ledger.Deleted(parent.GetUID(), w.Resource, child)
 	return true, nil
+}
+
+// Changed returns, after a conflict about an object that was read, what the API server has under its name; an object with nothing
+// in it if that is nothing; and nil if it is what was read, so that the conflict was none: somebody refused the write with that
+// code. The error is the API server's (retry).
+func Changed(ctx context.Context, live client.Reader, read client.Object) (client.Object, error) {
+	found := anyobject.Blank(read)
+	err := live.Get(ctx, client.ObjectKeyFromObject(read), found)
+	switch {
+	case apierrors.IsNotFound(err):
+		return anyobject.Blank(read), nil
+	case err != nil:
+		return nil, fmt.Errorf("read back %s: %w", anyobject.Describe(read), err)
+	case found.GetUID() == read.GetUID() && found.GetResourceVersion() == read.GetResourceVersion():
+		return nil, nil
+	default:
+		return found, nil
+	}
 }

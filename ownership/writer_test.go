@@ -88,13 +88,13 @@ func TestCreateThatCannotBeReadBack(t *testing.T) {
 func TestDelete(t *testing.T) {
 	web := parent("web")
 	for name, c := range map[string]struct {
-		there *corev1.Pod
-		want  bool
+		there       *corev1.Pod
+		want, waits bool
 	}{
-		"as it was read": {child("web-0", ownedBy(web)), true},
-		"changed since":  {child("web-0", ownedBy(web), version("8")), false},
-		"another one":    {child("web-0", ownedBy(web), withUID("later")), false},
-		"gone":           {child("web-1"), false},
+		"as it was read": {child("web-0", ownedBy(web)), true, true},
+		"changed since":  {child("web-0", ownedBy(web), version("8")), false, true},
+		"another one":    {child("web-0", ownedBy(web), withUID("later")), false, true},
+		"gone":           {child("web-1"), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			read := child("web-0", ownedBy(web))
@@ -113,10 +113,24 @@ func TestDelete(t *testing.T) {
 			if err != nil || deleted != c.want {
 				t.Errorf("got %v, %v; want %v", deleted, err, c.want)
 			}
-			if unseen := ledger.Unseen(web.UID) != ""; unseen != c.want {
+			if unseen := ledger.Unseen(web.UID) != ""; unseen != c.waits {
 				t.Errorf("the ledger waits: %v", unseen)
 			}
 		})
+	}
+}
+
+// A conflict about a child that nobody has changed is a refusal, of an admission webhook say: no event would come.
+func TestDeleteThatIsRefusedAsAConflict(t *testing.T) {
+	read := child("web-0")
+	s := serve(t, read)
+	s.delete = func(client.DeleteOptions) error { return apierrors.NewConflict(pods, read.Name, errors.New("no")) }
+	w, ledger := s.writer(read)
+	if deleted, err := w.Delete(t.Context(), parent("web"), read); deleted || !apierrors.IsConflict(err) {
+		t.Errorf("got %v, %v", deleted, err)
+	}
+	if why := ledger.Unseen("uid-web"); why != "" {
+		t.Error(why)
 	}
 }
 

@@ -94,8 +94,9 @@ type memory struct {
 	waiting, writing bool
 	wake             func()
 	woken            string
-	// failures counts the passes that failed, waits those that waited, one after the other.
-	failures, waits int
+	// failures counts the passes that failed, waits those that waited, and overtaken those with [Pass.Overtaken], one after the
+	// other.
+	failures, waits, overtaken int
 	// failed says of writes with which of these failures they failed last. See [Writes].
 	failed map[string]int
 	// statusAt is when the status was written last.
@@ -174,6 +175,7 @@ func (c *Controller) Make(
 		return reconcile.Result{}, nil
 	}
 	c.waits(m, 0)
+	m.again(p)
 	if err != nil {
 		m.failures++
 		m.failed = p.failing
@@ -186,6 +188,16 @@ func (c *Controller) Make(
 	}
 	m.failures, m.failed = 0, nil
 	return reconcile.Result{RequeueAfter: p.again}, nil
+}
+
+// again has a pass that was overtaken made again.
+func (m *memory) again(p *Pass) {
+	if !p.overtaken.Load() {
+		m.overtaken = 0
+		return
+	}
+	m.overtaken++
+	p.Again(min(doubled(StaleRetry, m.overtaken), longestStale))
 }
 
 // run makes a pass. One that panics has failed like any other; controller-runtime logs and counts it.

@@ -81,6 +81,35 @@ func TestWaitingIsNoSuccess(t *testing.T) {
 	}
 }
 
+// TestOvertaken: a pass that somebody else was faster than is made again soon, whether it failed or not, and later each time.
+func TestOvertaken(t *testing.T) {
+	w := newWorld(t, nil, web())
+	again := func(overtaken bool, err error) time.Duration {
+		w.run = func(_ context.Context, p *pass.Pass) error {
+			if overtaken {
+				p.Overtaken()
+			}
+			return err
+		}
+		result, failed := w.reconcile()
+		if !errors.Is(failed, err) {
+			t.Fatal(failed)
+		}
+		return result.RequeueAfter
+	}
+	for i, times := range []int{1, 2, 4, 8, 16, 32, 64, 75, 75} {
+		if got := again(true, nil); got != time.Duration(times)*pass.StaleRetry {
+			t.Errorf("time %d: again in %s", i, got)
+		}
+	}
+	if got := again(false, nil); got != 0 {
+		t.Errorf("again in %s", got)
+	}
+	if got := again(true, nil); got != pass.StaleRetry {
+		t.Errorf("again in %s", got)
+	}
+}
+
 // TestUnseen: no pass is made before the caches show what the last one wrote, and waiting gets longer.
 func TestUnseen(t *testing.T) {
 	behind := &store{version: "1"}

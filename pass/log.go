@@ -205,7 +205,12 @@ func (r *Recorded) Truncate(
 		}
 		return err
 	}
-	return l.Truncate(ctx, p.Parent, r.Entries, r.keep, live, keep)
+	err := l.Truncate(ctx, p.Parent, r.Entries, r.keep, live, keep)
+	if errors.Is(err, ownership.ErrStale) {
+		p.Overtaken()
+		return nil
+	}
+	return err
 }
 
 // Complete checks, past the cache, that the log shows the revisions that children come from, if one of live is not among them: a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -27,6 +28,8 @@ type Pass struct {
 	again      time.Duration
 	// failing is what memory.failed becomes if the pass fails.
 	failing map[string]int
+	// overtaken says that somebody else changed an object first.
+	overtaken atomic.Bool
 }
 
 // Again asks for another pass after a time, although nothing may have happened until then. The earliest one counts; zero asks
@@ -36,6 +39,11 @@ func (p *Pass) Again(after time.Duration) {
 		p.again = after
 	}
 }
+
+// Overtaken notes that somebody else has changed or deleted an object before a write of this pass arrived, which is no failure. The
+// event of that enqueues the parent as a rule; another pass is made in any case, soon, and later each time: an admission webhook may
+// refuse with 409 Conflict what nobody has changed. It may be called by several goroutines at once.
+func (p *Pass) Overtaken() { p.overtaken.Store(true) }
 
 // Now is the time of the controller's clock.
 func (p *Pass) Now() time.Time { return p.controller.Clock.Now() }

@@ -140,9 +140,26 @@ func (r *reconciler) run(ctx context.Context, p *pass.Pass) error {
 	if pass.Superseded(err) || errors.Is(err, host.ErrNotSynced) {
 		return err
 	}
+	if unpruned, ok := errors.AsType[*pruneError](err); ok {
+		p.Warn(nil, "TruncateFailed", "Truncate", "Older revisions stay: %s", pass.FirstLine(unpruned.error))
+		return err
+	}
 	soon, err := r.failed(ctx, parent, m, err)
 	p.Again(soon.RequeueAfter)
 	return err
+}
+
+// pruneError says why revisions that are more than the controller keeps are still there, after a pass that did all else: it is
+// tried again, and the conditions stay what they are.
+type pruneError struct{ error }
+
+func (e *pruneError) Unwrap() error { return e.error }
+
+func notPruned(err error) error {
+	if err == nil || pass.Superseded(err) {
+		return err
+	}
+	return &pruneError{err}
 }
 
 // refused reports whether a pass ended because of what the hook answered, so that only another answer can help.
@@ -206,7 +223,7 @@ func (r *reconciler) pass(ctx context.Context, parent *unstructured.Unstructured
 	}
 	again, err := r.report(ctx, o, d)
 	if err == nil {
-		err = r.prune(ctx, o, d)
+		err = notPruned(r.prune(ctx, o, d))
 	}
 	if d.plan.writes() {
 		again = soonest(again, settle)

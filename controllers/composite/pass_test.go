@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -228,6 +229,43 @@ func TestOldRevisionsArePruned(t *testing.T) {
 	}
 	if got := strings.Join(p.revisions(), " "); got != "4:v3:0 5:v4:0 6:v5:3" {
 		t.Error(got)
+	}
+}
+
+// TestARevisionThatCannotBeDeleted: the pass is tried again and an event says why; the conditions stay what they are.
+func TestARevisionThatCannotBeDeleted(t *testing.T) {
+	p := newPasses(t, strings.Replace(catSpec, "[spec.image]}", "[spec.image], limit: 0}", 1))
+	p.settle()
+	p.edit("image", "b")
+	p.Before = fakeserver.Refuse("delete", "ControllerRevision", apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("no")))
+	var failed error
+	for range 20 {
+		if _, err := p.pass(); err != nil {
+			failed = err
+		}
+		p.makeReady()
+	}
+	if !apierrors.IsForbidden(failed) || len(p.revisions()) != 2 {
+		t.Fatalf("%v, revisions %v", failed, p.revisions())
+	}
+	p.Forget()
+	for range 3 {
+		if _, err := p.pass(); err == nil {
+			t.Error("it is not tried again")
+		}
+	}
+	if got := p.Calls("patch status"); len(got) != 0 {
+		t.Errorf("status writes %v", got)
+	}
+	if got := p.events.Events("TruncateFailed"); len(got) == 0 {
+		t.Errorf("events %v", p.events.Events())
+	}
+	if got := p.events.Events("SyncError"); len(got) != 0 {
+		t.Errorf("events %v", got)
+	}
+	p.Before = nil
+	if _, err := p.pass(); err != nil || len(p.revisions()) != 1 {
+		t.Errorf("%v, revisions %v", err, p.revisions())
 	}
 }
 

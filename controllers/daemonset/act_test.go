@@ -128,7 +128,7 @@ func unjoin(err error) []error {
 func TestBurst(t *testing.T) {
 	w := newWorld(t)
 	w.Before = func(c fakeserver.Call) error {
-		return apierrors.NewConflict(schema.GroupResource{}, c.Name, errors.New("never mind"))
+		return apierrors.NewNotFound(schema.GroupResource{}, c.Name)
 	}
 	f, p := creating(0)
 	for i := range 300 {

@@ -48,7 +48,7 @@ func TestStaleCacheAfterAStart(t *testing.T) {
 			w := worldOf(s, newServer(t, append(three(), c.cached...)...).Raw, nil)
 			result := w.mustReconcile()
 			deletes := len(w.Calls("delete"))
-			if (deletes > 0) != c.deletes || (result.RequeueAfter == pass.StaleRetry) == c.deletes {
+			if (deletes > 0) != c.deletes || !c.deletes && result.RequeueAfter != pass.StaleRetry {
 				t.Errorf("%d deletes, result %+v", deletes, result)
 			}
 			if !c.deletes && len(w.WritesTo("Pod")) != 0 {

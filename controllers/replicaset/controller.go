@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -52,6 +53,9 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 		return err
 	}
 	plan := makePlan(f)
+	if o.late != "" { // to pass over its name would make one pod too many
+		return fmt.Errorf("%w: it did not show pod %s when the pods were listed", ownership.ErrStale, o.late)
+	}
 	p.Again(plan.again)
 	if plan.writes() {
 		if err := r.confirm(ctx, p, o); err != nil {

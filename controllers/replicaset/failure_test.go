@@ -85,14 +85,20 @@ func TestQuota(t *testing.T) {
 	}
 }
 
+// TestDeleteRefused: a delete that is refused is said. An admission webhook can refuse with the code that else says that somebody was
+// faster.
 func TestDeleteRefused(t *testing.T) {
-	w := newWorld(t, replicaSets, web(0), pod("a"))
-	w.Before = fakeserver.Refuse("delete", "Pod", apierrors.NewForbidden(podsResource, "a", errors.New("no")))
-	if _, err := w.reconcile(); err == nil {
-		t.Fatal("no error")
-	}
-	if got := w.failure(); !strings.HasPrefix(got, "True FailedDelete") || len(w.events.Events("FailedDelete")) != 1 {
-		t.Errorf("condition %q, events %v", got, w.events.Events())
+	for _, refused := range []error{
+		apierrors.NewForbidden(podsResource, "a", errors.New("no")), apierrors.NewConflict(podsResource, "a", errors.New("no")),
+	} {
+		w := newWorld(t, replicaSets, web(0), pod("a"))
+		w.Before = fakeserver.Refuse("delete", "Pod", refused)
+		if _, err := w.reconcile(); err == nil {
+			t.Fatal("no error")
+		}
+		if got := w.failure(); !strings.HasPrefix(got, "True FailedDelete") || len(w.events.Events("FailedDelete")) != 1 {
+			t.Errorf("condition %q, events %v", got, w.events.Events())
+		}
 	}
 }
 
@@ -201,6 +207,19 @@ func TestAnotherManagersPods(t *testing.T) {
 	w.mustReconcile()
 	if len(w.pods()) != 2 || len(w.events.Events()) != 0 {
 		t.Errorf("%d pods, events %v", len(w.pods()), w.events.Events())
+	}
+}
+
+// TestAnotherManagersPodInBetween: a pod that another manager made comes into the cache after the pods were listed. Its name must not
+// be passed over as one that somebody else has: that would make one pod too many.
+func TestAnotherManagersPodInBetween(t *testing.T) {
+	first := firstNames(1)
+	s := fakeserver.New(t, web(1), pod(first[0]))
+	cache := fakeserver.Hiding{Reader: s, Name: first[0]}
+	w := worldOf(t, replicaSets, s, cache)
+	w.r.pods.Fresh.Live = cache
+	if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry || len(w.WritesTo("Pod")) != 0 {
+		t.Errorf("again in %v, writes %v", result.RequeueAfter, w.Writes())
 	}
 }
 

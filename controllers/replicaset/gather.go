@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,8 @@ type observed struct {
 	set      *appsv1.ReplicaSet // the parent, as a ReplicaSet
 	selector labels.Selector
 	pods     []*corev1.Pod
+	// late is the name of a pod of the parent that the cache shows by now, and did not when pods were listed.
+	late string
 }
 
 // gather reads the pods of a parent, and claims what is its own.
@@ -46,7 +49,14 @@ func (r *Reconciler) facts(ctx context.Context, o *observed) (facts, error) {
 	f := facts{set: o.set, pods: o.pods, now: r.Clock.Now()}
 	// A name that cannot be looked up is one to be asked for: the answer to that tells.
 	f.taken = func(name string) bool {
-		return r.Client.Get(ctx, types.NamespacedName{Namespace: o.set.Namespace, Name: name}, &corev1.Pod{}) == nil
+		pod := &corev1.Pod{}
+		if r.Client.Get(ctx, types.NamespacedName{Namespace: o.set.Namespace, Name: name}, pod) != nil {
+			return false
+		}
+		if o.missed(pod) {
+			o.late = name
+		}
+		return true
 	}
 	for _, name := range r.unanswered.of(o.set.UID) {
 		if f.taken(name) {
@@ -67,6 +77,12 @@ func (r *Reconciler) facts(ctx context.Context, o *observed) (facts, error) {
 	var err error
 	f.neighbours, err = r.neighbours(ctx, o)
 	return f, err
+}
+
+// missed reports whether a pod counts, and was not there when pods were listed: another manager made it.
+func (o *observed) missed(pod *corev1.Pod) bool {
+	return metav1.IsControlledBy(pod, o.set) && active(pod) && o.selector.Matches(labels.Set(pod.Labels)) &&
+		!slices.ContainsFunc(o.pods, func(known *corev1.Pod) bool { return known.UID == pod.UID })
 }
 
 // neighbours counts the active pods on each node: those of o, and those of its siblings, which have the same controller. Of

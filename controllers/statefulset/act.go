@@ -196,7 +196,11 @@ func (r *Reconciler) setOwners(ctx context.Context, p *pass.Pass, c ownerChange)
 // identify puts the labels of its ordinal on a pod.
 func (r *Reconciler) identify(ctx context.Context, p *pass.Pass, c identityChange) error {
 	_, err := r.pods.Patch(ctx, p, c.pod, map[string]any{"labels": c.labels})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // the event of whoever was faster wakes us
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		p.Overtaken()
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("label pod %s: %w", c.pod.Name, err)
 	}
 	return nil

@@ -45,6 +45,9 @@ func (t *trouble) makeDenial(w *world) bool {
 		long:     t.chance.IntN(4) == 0,
 		dry:      w.hosts() && t.chance.IntN(6) == 0,
 	}
+	if d.verb == model.VerbDelete && d.code == http.StatusBadRequest {
+		d.code = http.StatusConflict // which says that somebody was faster, and nobody was
+	}
 	children := w.childResources()
 	d.resource = pick(t.chance, children...)
 	k := w.kinds[t.chance.IntN(len(w.kinds))]
@@ -134,6 +137,8 @@ func denied(code int, r model.Request, text string) error {
 		return apierrors.NewInternalError(errors.New("failed calling webhook: " + text)) //nolint:err113 // an API server's
 	case http.StatusBadRequest:
 		return apierrors.NewBadRequest(text)
+	case http.StatusConflict:
+		return apierrors.NewConflict(r.Resource.GroupResource(), name, errors.New(text)) //nolint:err113 // an API server's
 	default:
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: int32(code), Reason: metav1.StatusReasonInvalid, Message: text,

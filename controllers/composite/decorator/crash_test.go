@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/controllers/composite/host"
 	"github.com/cairn-dev/cairn/ownership/fakeserver"
@@ -160,7 +161,14 @@ func TestLostRaces(t *testing.T) {
 				w.settle(webRequest)
 				life[1](w)
 			}
-			w.Before = fakeserver.Refuse(c.verb, c.kind, c.err)
+			refuse := fakeserver.Refuse(c.verb, c.kind, c.err)
+			w.Before = func(call fakeserver.Call) error {
+				err := refuse(call)
+				if errors.Is(err, conflict) && c.verb == "delete" { // it has been changed indeed
+					w.touch(call.Name)
+				}
+				return err
+			}
 			result, err := w.reconcile(webRequest)
 			if err != nil || (result.RequeueAfter > 0) != c.again || len(w.events.Events()) != 0 {
 				t.Errorf("%+v, %v, events %v", result, err, w.events.Events())
@@ -168,6 +176,19 @@ func TestLostRaces(t *testing.T) {
 			w.Before = nil
 			w.settle(webRequest)
 		})
+	}
+}
+
+// touch changes a Service.
+func (w *world) touch(name string) {
+	w.t.Helper()
+	o := fakeserver.Of(services.Kind)
+	if err := w.Raw.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, o); err != nil {
+		w.t.Fatal(err)
+	}
+	o.SetAnnotations(map[string]string{"touched": "yes"})
+	if err := w.Raw.Update(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
