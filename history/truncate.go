@@ -71,13 +71,14 @@ func (l *Log) overtaken(ctx context.Context, parent client.Object, r revision.Re
 	read := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{
 		Namespace: parent.GetNamespace(), Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion,
 	}}
-	found, err := ownership.Changed(ctx, l.opts.Live, read)
+	found, changed, err := ownership.Changed(ctx, l.opts.Live, read)
 	switch {
 	case err != nil:
 		return err
-	case found == nil:
+	case !changed:
 		return conflict
+	case found != nil:
+		l.opts.Wrote(parent.GetUID(), found) // until the cache shows it there is no point in asking again
 	}
-	l.opts.Wrote(parent.GetUID(), found) // until the cache shows it there is no point in asking again
 	return fmt.Errorf("%w: revision %s changed before it could be deleted", ErrStale, r.Name)
 }
