@@ -44,11 +44,11 @@ test: build $(TOOLS)/gotestsum ## run all tests of both modules (TESTFLAGS="-run
 	@GOTESTSUM=$(CURDIR)/$(TOOLS)/gotestsum LDFLAGS='$(LDFLAGS)' TESTFLAGS='$(TESTFLAGS)' hack/test.sh
 
 .PHONY: check
-check: ## look for broken promises: simulation, every fault, scenarios (about 13 minutes)
+check: ## look for broken promises: simulation, every fault, scenarios (15 to 20 minutes)
 	@LDFLAGS='$(LDFLAGS)' CHECKFLAGS='$(CHECKFLAGS)' hack/check.sh controllers
 
 .PHONY: calibrate
-calibrate: ## see that the checker finds what it must: upstream's bugs, ours with a line spoilt (under 10 minutes)
+calibrate: ## see that the checker finds what it must: upstream's bugs, ours with a line spoilt (about 12 minutes)
 	@LDFLAGS='$(LDFLAGS)' CHECKFLAGS='$(CHECKFLAGS)' hack/check.sh checker
 
 .PHONY: bench

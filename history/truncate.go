@@ -70,13 +70,14 @@ func (l *Log) Delete(ctx context.Context, parent client.Object, r revision.Revis
 // overtaken says what a conflict about a revision means: that the pass rests on an old read, or that somebody refused the write with
 // that code.
 func (l *Log) overtaken(ctx context.Context, parent, read client.Object, conflict error) error {
-	found, err := ownership.Changed(ctx, l.opts.Live, read)
+	found, changed, err := ownership.Changed(ctx, l.opts.Live, read)
 	switch {
 	case err != nil:
 		return err
-	case found == nil:
+	case !changed:
 		return conflict
+	case found != nil:
+		l.opts.Wrote(parent.GetUID(), found) // until the cache shows it there is no point in asking again
 	}
-	l.opts.Wrote(parent.GetUID(), found) // until the cache shows it there is no point in asking again
 	return fmt.Errorf("%w: revision %s changed before it could be deleted", ErrStale, read.GetName())
 }

@@ -82,14 +82,16 @@ func (w Writer) Delete(ctx context.Context, parent, child client.Object, opts ..
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case apierrors.IsConflict(err):
-		found, readErr := Changed(ctx, w.Live, child)
+		found, changed, readErr := Changed(ctx, w.Live, child)
 		if readErr != nil {
 			return false, readErr
 		}
-		if found == nil {
+		if !changed {
 			return false, err
 		}
-		w.Ledger.Wrote(parent.GetUID(), w.Resource, found) // until the cache shows it there is no point in asking again
+		if found != nil {
+			w.Ledger.Wrote(parent.GetUID(), w.Resource, found) // until the cache shows it there is no point in asking again
+		}
 		return false, nil
 	case err != nil:
 		return false, err
@@ -98,20 +100,18 @@ func (w Writer) Delete(ctx context.Context, parent, child client.Object, opts ..
 	return true, nil
 }
 
-// Changed returns, after a conflict about an object that was read, what the API server has under its name; an object with nothing
-// in it if that is nothing; and nil if it is what was read, so that the conflict was none: somebody refused the write with that
-// code. The error is the API server's (retry).
-func Changed(ctx context.Context, live client.Reader, read client.Object) (client.Object, error) {
-	found := anyobject.Blank(read)
-	err := live.Get(ctx, client.ObjectKeyFromObject(read), found)
+// Changed reports, after a conflict about an object that was read, whether it is another one past the cache, and returns what the API
+// server has under its name now, nil for nothing. If it is not, the conflict was none: somebody refused the write with that code. The
+// error is the API server's (retry).
+func Changed(ctx context.Context, live client.Reader, read client.Object) (found client.Object, changed bool, err error) {
+	found = anyobject.Blank(read)
+	err = live.Get(ctx, client.ObjectKeyFromObject(read), found)
 	switch {
 	case apierrors.IsNotFound(err):
-		return anyobject.Blank(read), nil
+		return nil, true, nil
 	case err != nil:
-		return nil, fmt.Errorf("read back %s: %w", anyobject.Describe(read), err)
-	case found.GetUID() == read.GetUID() && found.GetResourceVersion() == read.GetResourceVersion():
-		return nil, nil
+		return nil, false, fmt.Errorf("read back %s: %w", anyobject.Describe(read), err)
 	default:
-		return found, nil
+		return found, found.GetUID() != read.GetUID() || found.GetResourceVersion() != read.GetResourceVersion(), nil
 	}
 }

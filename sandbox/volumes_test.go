@@ -42,9 +42,15 @@ func TestClaimsGetVolumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.podEventually(t, "p", "ready", isReady)
-	claim, err := claims.Get(t.Context(), "data", metav1.GetOptions{})
-	if err != nil || claim.Status.Phase != corev1.ClaimBound || *claim.Spec.StorageClassName != sandbox.StorageClass {
-		t.Fatalf("claim %+v, %v", claim.Status, err)
+	var claim *corev1.PersistentVolumeClaim
+	eventually(t, func(ctx context.Context) string { // the pod can be ready before the status of the claim says so
+		if claim, err = claims.Get(ctx, "data", metav1.GetOptions{}); err == nil && claim.Status.Phase == corev1.ClaimBound {
+			return ""
+		}
+		return fmt.Sprintf("claim %+v, %v", claim.Status, err)
+	})
+	if *claim.Spec.StorageClassName != sandbox.StorageClass {
+		t.Errorf("storage class %s", *claim.Spec.StorageClassName)
 	}
 	if err := c.client.CoreV1().Pods(c.namespace).Delete(t.Context(), "p", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/ownership"
@@ -47,13 +48,14 @@ func adoptable(_ client.Object, pod *corev1.Pod) error {
 // facts are what the plan for o is made from.
 func (r *Reconciler) facts(ctx context.Context, o *observed) (facts, error) {
 	f := facts{set: o.set, pods: o.pods, now: r.Clock.Now()}
+	listed := sync.OnceValue(o.listed)
 	// A name that cannot be looked up is one to be asked for: the answer to that tells.
 	f.taken = func(name string) bool {
 		pod := &corev1.Pod{}
 		if r.Client.Get(ctx, types.NamespacedName{Namespace: o.set.Namespace, Name: name}, pod) != nil {
 			return false
 		}
-		if o.missed(pod) {
+		if o.counts(pod) && !listed().Has(pod.UID) { // another manager made it
 			o.late = name
 		}
 		return true
@@ -79,10 +81,18 @@ func (r *Reconciler) facts(ctx context.Context, o *observed) (facts, error) {
 	return f, err
 }
 
-// missed reports whether a pod counts, and was not there when pods were listed: another manager made it.
-func (o *observed) missed(pod *corev1.Pod) bool {
-	return metav1.IsControlledBy(pod, o.set) && active(pod) && o.selector.Matches(labels.Set(pod.Labels)) &&
-		!slices.ContainsFunc(o.pods, func(known *corev1.Pod) bool { return known.UID == pod.UID })
+// counts reports whether a pod is one of those that the parent asks for.
+func (o *observed) counts(pod *corev1.Pod) bool {
+	return metav1.IsControlledBy(pod, o.set) && active(pod) && o.selector.Matches(labels.Set(pod.Labels))
+}
+
+// listed returns the UIDs of the pods that were listed.
+func (o *observed) listed() sets.Set[types.UID] {
+	out := sets.New[types.UID]()
+	for _, pod := range o.pods {
+		out.Insert(pod.UID)
+	}
+	return out
 }
 
 // neighbours counts the active pods on each node: those of o, and those of its siblings, which have the same controller. Of
