@@ -64,6 +64,7 @@ func composites() subject {
 			if err := applyCats(t.Context(), sweep.User, h.URL); err != nil {
 				t.Fatal(err)
 			}
+			canOwn(t, sweep.Config)
 		},
 	}
 }

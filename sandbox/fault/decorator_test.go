@@ -39,6 +39,7 @@ func decorators() subject {
 			if err := applyDecorator(t.Context(), sweep.User, h.URL); err != nil {
 				t.Fatal(err)
 			}
+			canOwn(t, sweep.Config)
 		},
 	}
 }

@@ -74,6 +74,7 @@ func (a *labs) withCats(t *testing.T) *labs {
 	if err := applyCats(t.Context(), a.sandbox.Config(), h.URL); err != nil {
 		t.Fatal(err)
 	}
+	canOwn(t, a.ours)
 	return a
 }
 
