@@ -17,7 +17,7 @@ LDFLAGS ?= -s -w
 NODES ?= 5
 ARGS  ?=
 
-# make test TESTFLAGS="-run Rollout -count=1", make bench BENCH=DaemonSet
+# make test TESTFLAGS="-run Rollout -count=1", make bench BENCH=CompositeRest
 TESTFLAGS ?=
 BENCH     ?= .
 

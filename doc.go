@@ -1,8 +1,8 @@
 // Package cairn is the front door of the module: it holds no code, only this tour. It may import nothing of ours.
 //
-// cairn gives every Kubernetes resource a revision history: a bounded list of immutable snapshots of what a controller
-// was told to build, who owns which object, a rollout that goes from one snapshot to the next without breaking its
-// promises, and a way back. It is a library for people who write controllers, a controller manager for people who run
+// cairn gives Kubernetes workloads, and the parents of CompositeControllers, a revision history: a bounded list of immutable
+// snapshots of what a controller is to build, who owns which object, a rollout that goes from one snapshot to the next
+// without breaking its promises, and a way back. It is a library for people who write controllers, a controller manager for people who run
 // clusters, and a command line for people who look at a workload at three in the morning.
 //
 // # Two pure packages
@@ -37,7 +37,7 @@
 //
 // # For people
 //
-//   - inspect: what a person asks of any object: its history, a diff, an undo plan, its status, its tree.
+//   - inspect: what a person asks of any object: its history, a diff, an undo plan, its status.
 //   - cli: one folder for each verb, nothing but flags and printing.
 //   - cmd/cairn: main.
 //

@@ -1,5 +1,5 @@
 // Package api is the front of the room for types that are stored in an API server: one folder below it for each group
-// and version, our own cairn.dev/v1alpha1 and Metacontroller's metacontroller.k8s.io/v1alpha1.
+// and version. Today that is Metacontroller's metacontroller.k8s.io/v1alpha1.
 //
 // What is in the room: types with their markers, from which "make generate" writes deep copies and the CRDs in
 // deploy/crds; defaults; constants that are part of the contract, such as labels and annotations.

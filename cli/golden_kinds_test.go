@@ -63,7 +63,7 @@ func rollout() []client.Object {
 	ds.Status.Conditions = []appsv1.DaemonSetCondition{{
 		Type: "Updated", Status: corev1.ConditionFalse, Reason: "RolloutWaiting", Message: "1 of 4 pods updated; waiting for node-b: it is not ready",
 	}, {
-		Type: "HistoryHealthy", Status: corev1.ConditionFalse, Reason: "Unreadable", Message: "revision web-5c8dd cannot be read",
+		Type: "HistoryHealthy", Status: corev1.ConditionFalse, Reason: "RevisionUnreadable", Message: "revision web-5c8dd cannot be read",
 	}}
 	out := []client.Object{
 		ds, stored(ds, 1, "6fbc8", template("web:1")), stored(ds, 2, "77d5c", template("web:2")), stored(ds, 3, "9b6f4", template("web:3")),

@@ -39,7 +39,7 @@ func Main(ctx context.Context, args []string, streams genericiooptions.IOStreams
 func NewRoot(e *env.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "cairn",
-		Short: "A revision history for every Kubernetes resource",
+		Short: "Revision history for Kubernetes workloads and custom resources",
 		Long: `cairn gives Kubernetes resources a revision history, and a way back.
 
 It finds the cluster as kubectl does: --kubeconfig, KUBECONFIG, --context, --namespace.`,

@@ -67,7 +67,7 @@ func (l *Log) Create(
 			return &Created{Revision: l.Revision(mine), Object: mine, CollisionCount: count, Existed: true}, nil
 		}
 		if name == hidden {
-			return nil, fmt.Errorf("%w: revision %s is not ours any more", ErrStale, name)
+			return nil, fmt.Errorf("%w: revision %s no longer belongs to this parent", ErrStale, name)
 		}
 		next := int32(1)
 		if count != nil {
@@ -75,8 +75,8 @@ func (l *Log) Create(
 		}
 		count = &next
 	}
-	return nil, fmt.Errorf("record a revision of %s: %d names in a row are taken by other objects; delete the strangers among its "+
-		"ControllerRevisions", l.describe(parent), maxProbes)
+	return nil, fmt.Errorf("record a revision of %s: %d names in a row are taken by other ControllerRevisions; delete those "+
+		"that nobody owns", l.describe(parent), maxProbes)
 }
 
 // readBack looks at the object that has the name we want. It returns nil if that is somebody else's. One that is nobody's and
@@ -84,7 +84,7 @@ func (l *Log) Create(
 func (l *Log) readBack(ctx context.Context, parent client.Object, v *Verdict, name string) (client.Object, error) {
 	o, err := l.get(ctx, parent, name)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("record revision %s: it existed and is gone again: %w", name, err)
+		return nil, fmt.Errorf("record revision %s: it existed and was deleted meanwhile: %w", name, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read back revision %s: %w", name, err)

@@ -145,7 +145,7 @@ func TestRefusedCreate(t *testing.T) {
 		"forbidden":         {fail("create", apierrors.NewForbidden(revisions, "x", errors.New("no"))), "forbidden"},
 		"invalid":           {fail("create", apierrors.NewInvalid(schema.GroupKind{}, "x", nil)), "invalid"},
 		"internal":          {fail("create", apierrors.NewInternalError(errors.New("boom"))), "boom"},
-		"gone at read back": {fail("create", exists), "it existed and is gone again"},
+		"gone at read back": {fail("create", exists), "it existed and was deleted meanwhile"},
 		"no read back": {func(c fakeserver.Call) error {
 			return errors.Join(fail("create", exists)(c), failRevision("get", apierrors.NewInternalError(errors.New("boom")))(c))
 		}, "read back revision"},
@@ -192,7 +192,7 @@ func TestAllNamesTaken(t *testing.T) {
 		}
 	}
 	_, recorded, err := pass(t.Context(), newLog(s), ds)
-	want := "record a revision of DaemonSet default/agent: 16 names in a row are taken by other objects; delete the strangers among its ControllerRevisions"
+	want := "record a revision of DaemonSet default/agent: 16 names in a row are taken by other ControllerRevisions; delete those that nobody owns"
 	if recorded != nil || err == nil || err.Error() != want {
 		t.Errorf("recorded %v, %v", recorded, err)
 	}

@@ -71,7 +71,7 @@ func (l *Log) compare(
 			return "", err
 		}
 		l.opts.Outdated(parent.GetUID(), o)
-		return "", fmt.Errorf("%w: revision %s is gone, or is not ours any more", ErrStale, r.Name)
+		return "", fmt.Errorf("%w: revision %s was deleted, or no longer belongs to this parent", ErrStale, r.Name)
 	}
 	return hidden, nil
 }
@@ -102,7 +102,7 @@ func (l *Log) Stays(ctx context.Context, parent client.Object, r revision.Revisi
 	o, err := l.get(ctx, parent, r.Name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%w: revision %s is gone, and the cache does not show it", ErrStale, r.Name)
+		return fmt.Errorf("%w: revision %s was deleted, and the cache does not show it", ErrStale, r.Name)
 	case err != nil:
 		return fmt.Errorf("read revision %s past the cache: %w", r.Name, err)
 	case o.GetUID() != r.UID || o.GetResourceVersion() != r.ResourceVersion:

@@ -47,7 +47,7 @@ func (u *Undo) scales() []string {
 		say("The scale is part of %s: spec.replicas goes from %s to %s.", u.To, was, is)
 	}
 	if was, is := field(now, "selector"), field(restored, "selector"); was != is {
-		say("The selector is part of %s: spec.selector goes from %s to %s, and children that it does not match are let go.", u.To, was, is)
+		say("The selector is part of %s: spec.selector goes from %s to %s, and children that it does not match are released.", u.To, was, is)
 	}
 	return out
 }

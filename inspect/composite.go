@@ -21,7 +21,7 @@ import (
 )
 
 // This file is the kinds that a CompositeController runs: which objects are its parents is found out when somebody asks,
-// package record has the format of their revisions, and the revisions say themselves which children belong to them. What
+// package metacontroller has the format of their revisions, and the revisions say themselves which children belong to them. What
 // is asked of the children is in members.go.
 
 // composite is the kind of the parents of one CompositeController.

@@ -202,7 +202,7 @@ func (r *reading) unsettled() []string {
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	switch {
 	case r.lost != nil:
-		say("Which revision is the spec's cannot be told: %v.", r.lost)
+		say("It is not known which revision is that of the spec: %v.", r.lost)
 		return out
 	case r.verdict.Update == nil && r.unrecorded != "":
 		say("%s", r.unrecorded)

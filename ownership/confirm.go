@@ -78,7 +78,7 @@ func (c *Confirmer) ConfirmIn(
 				c.Ledger.Outdated(parent.GetUID(), c.Resource, child)
 			}
 		}
-		return fmt.Sprintf("the cache shows %d children that are gone", len(shown)), nil
+		return fmt.Sprintf("the cache shows %d children that were deleted", len(shown)), nil
 	}
 	c.done.Store(parent.GetUID(), struct{}{})
 	return "", nil

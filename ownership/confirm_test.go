@@ -25,7 +25,7 @@ func TestConfirm(t *testing.T) {
 		"the cache is newer":            {[]client.Object{mine("a", "9"), mine("b", "7")}, ""},
 		"one is older":                  {[]client.Object{mine("a", "6"), mine("b", "7")}, "does not show Pod a as it is"},
 		"one is missing":                {[]client.Object{mine("b", "7")}, "does not show Pod a as it is"},
-		"one is gone":                   {[]client.Object{mine("a", "7"), mine("b", "7"), mine("c", "7")}, "shows 1 children that are gone"},
+		"one is gone":                   {[]client.Object{mine("a", "7"), mine("b", "7"), mine("c", "7")}, "shows 1 children that were deleted"},
 		"one was replaced by its twin":  {[]client.Object{child("a", ownedBy(web), withUID("before")), mine("b", "7")}, "does not show Pod a"},
 		"those of others do not matter": {[]client.Object{mine("a", "7"), mine("b", "7")}, ""},
 	} {

@@ -15,7 +15,7 @@ import (
 
 // ErrGone says that the object that was read before is not there any more: deleted, being deleted, or replaced by
 // another one of the same name. The caller drops what it was about to do for it.
-var ErrGone = errors.New("it is gone")
+var ErrGone = errors.New("it was deleted")
 
 // ErrStale says that a decision rests on an old read. The caller drops the pass, and makes it again soon. It is the only
 // sentinel for that: every package of this module wraps it.

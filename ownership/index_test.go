@@ -133,9 +133,9 @@ func TestRereadSaysThatAnObjectIsGone(t *testing.T) {
 		live []client.Object
 		text string
 	}{
-		"deleted":       {nil, "DaemonSet ns/us: it is gone"},
-		"being deleted": {[]client.Object{parent("us", deleting)}, "DaemonSet ns/us: it is gone: it is being deleted"},
-		"replaced":      {[]client.Object{parent("us", withUID("uid-new"))}, "DaemonSet ns/us: it is gone: its UID is uid-new now, not uid-us"},
+		"deleted":       {nil, "DaemonSet ns/us: it was deleted"},
+		"being deleted": {[]client.Object{parent("us", deleting)}, "DaemonSet ns/us: it was deleted: it is being deleted"},
+		"replaced":      {[]client.Object{parent("us", withUID("uid-new"))}, "DaemonSet ns/us: it was deleted: its UID is uid-new now, not uid-us"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fresh, err := ownership.Reread(t.Context(), serve(t, c.live...), parent("us"))

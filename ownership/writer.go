@@ -58,7 +58,7 @@ func (w Writer) Create(ctx context.Context, parent, child client.Object, wanted 
 	}
 	err = w.Live.Get(ctx, client.ObjectKeyFromObject(child), found)
 	if apierrors.IsNotFound(err) {
-		return 0, fmt.Errorf("create %s: it existed and is gone again: %w", anyobject.Describe(child), err)
+		return 0, fmt.Errorf("create %s: it existed and was deleted meanwhile: %w", anyobject.Describe(child), err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("read back %s: %w", anyobject.Describe(child), err)

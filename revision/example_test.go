@@ -170,11 +170,11 @@ func ExampleResolve() {
 		fmt.Printf("  renumber: %t, stamp: %t\n", res.Renumber(), res.Restamp())
 	}
 	// Output:
-	// NoChange: revision 2 (agent-5d8b65bbcf) is what the parent asks for, by rule R0
+	// NoChange: revision 2 (agent-5d8b65bbcf) is what the parent asks for
 	//   renumber: false, stamp: false
 	// RollForward: no stored revision is what the parent asks for; recording revision 3
 	//   renumber: false, stamp: false
-	// Rollback: the parent asks for revision 1 (agent-7b6f7d8784) again, by rule R1; renumbering it to 3
+	// Rollback: the parent asks for revision 1 (agent-7b6f7d8784) again; renumbering it to 3
 	//   renumber: true, stamp: true
 	// Stale: the parent was read at generation 1, but revision agent-5d8b65bbcf was recorded at generation 2; waiting for a newer read
 	//   renumber: false, stamp: false

@@ -292,7 +292,7 @@ func (r *Resolution) settle(parent Parent, all []Revision, update *Revision, rul
 	}
 	if update != nil && update.Number > others {
 		r.keep(parent, update, rule)
-		r.Reason = fmt.Sprintf("revision %d (%s) is what the parent asks for, by rule %s", update.Number, update.Name, rule)
+		r.Reason = fmt.Sprintf("revision %d (%s) is what the parent asks for", update.Number, update.Name)
 		return nil
 	}
 	if others == math.MaxInt64 {
@@ -305,8 +305,8 @@ func (r *Resolution) settle(parent Parent, all []Revision, update *Revision, rul
 		return nil
 	}
 	r.Kind, r.Rule, r.Update = Rollback, rule, update
-	r.Reason = fmt.Sprintf("the parent asks for revision %d (%s) again, by rule %s; renumbering it to %d",
-		update.Number, update.Name, rule, r.Number)
+	r.Reason = fmt.Sprintf("the parent asks for revision %d (%s) again; renumbering it to %d",
+		update.Number, update.Name, r.Number)
 	return nil
 }
 
@@ -330,7 +330,7 @@ func (r *Resolution) full(parent Parent, update *Revision, rule Rule, err *Numbe
 		return err
 	}
 	r.keep(parent, update, rule)
-	r.Reason = fmt.Sprintf("the parent asks for revision %d (%s) again, by rule %s, under the number that it has, because %v",
-		update.Number, update.Name, rule, err)
+	r.Reason = fmt.Sprintf("the parent asks for revision %d (%s) again; it keeps the number that it has, because %v",
+		update.Number, update.Name, err)
 	return nil
 }

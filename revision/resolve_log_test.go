@@ -192,8 +192,8 @@ func TestResolveReasons(t *testing.T) {
 		log    log
 		want   string
 	}{
-		{parent("A", 1), log{stored("a", 4, "A", at(1))}, "revision 4 (a) is what the parent asks for, by rule R0"},
-		{parent("A", 3), log{stored("a", 1, "A"), stored("b", 2, "B")}, "the parent asks for revision 1 (a) again, by rule R1; renumbering it to 3"},
+		{parent("A", 1), log{stored("a", 4, "A", at(1))}, "revision 4 (a) is what the parent asks for"},
+		{parent("A", 3), log{stored("a", 1, "A"), stored("b", 2, "B")}, "the parent asks for revision 1 (a) again; renumbering it to 3"},
 		{parent("C", 3), log{stored("a", 1, "A")}, "no stored revision is what the parent asks for; recording revision 2"},
 		{parent("A+", 3), log{stored("a", 1, "A")}, "1 stored revisions differ from the parent only in fields that could be defaults"},
 		{parent("A", 3), log{stored("a", 1, "A", at(4))}, "the parent was read at generation 3, but revision a was recorded at generation 4; waiting for a newer read"},

@@ -240,7 +240,7 @@ func (p *planner) leave(u Unit) {
 		p.unavailable++
 		p.step(step)
 	default:
-		p.wait(u, "it serves until the rest of the set is available")
+		p.wait(u, "it is kept until the rest of the set is available")
 	}
 }
 

@@ -119,7 +119,7 @@ func TestLeaving(t *testing.T) {
 				`Delete "a2" on n2: it comes from revision r1, and n2 takes no new one`,
 				`Delete "a1" on n1: it comes from revision r1, and n1 takes no new one`,
 				"wait n3: 1 of 1 may be unavailable, and 1 are",
-				"wait n4: it serves until the rest of the set is available",
+				"wait n4: it is kept until the rest of the set is available",
 			},
 		},
 		{
@@ -135,7 +135,7 @@ func TestLeaving(t *testing.T) {
 				"1/1 updated, 0 available, 1 not",
 				`Delete "a4" on n4: it comes from revision r1, and n4 takes no new one`,
 				`Delete "a1" on n1: it comes from revision r1, and n1 takes no new one`,
-				"wait n2: it serves until the rest of the set is available",
+				"wait n2: it is kept until the rest of the set is available",
 			},
 		},
 	} {

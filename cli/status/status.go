@@ -15,10 +15,10 @@ func New(e *env.Env) *cobra.Command {
 		Use:   "status TYPE/NAME",
 		Short: "Show how far a rollout is, and what it waits for",
 		Long: `Show how far the rollout of a DaemonSet, a StatefulSet or a parent of a CompositeController is: what its controller says in
-the conditions Updated and HistoryHealthy, how many children belong to which revision and how many of these serve, and
-which child does not, with the check that it fails.
+the conditions Updated and HistoryHealthy, how many children belong to which revision and how many of these are available, and
+which child is not, with the check that it fails.
 
-CURRENT marks the revision that the object asks for. PASSING counts the children that exist, are not going and have passed
+CURRENT marks the revision that the object asks for. PASSING counts the children that exist, are not terminating and have passed
 the checks of their kind for minReadySeconds: Ready for pods of a workload, the controller's statusChecks for the children
 of a composite parent. Children of a kind that is not rolled out belong to no revision. It is one look, not a watch; the
 exit code does not say whether the rollout is complete, -o json does.`,

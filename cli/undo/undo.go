@@ -30,7 +30,7 @@ func New(e *env.Env) *cobra.Command {
 		Long: `Bring a DaemonSet, a StatefulSet or a parent of a CompositeController back to an earlier revision: by default to the
 newest one that differs from the spec as it is now.
 
-What a revision records is restored as a whole, so a field that was added since is gone again; everything else stays as
+What a revision records is restored as a whole, so a field that was added since is removed; everything else stays as
 it is. A DaemonSet or StatefulSet records its template, and the number of replicas stays. A composite parent records what
 the fieldPaths of its controller say; if that is all of spec, the scale goes back too, and that is said. The controller
 then replaces the children, under the object's own update strategy. If the spec changes while this command runs, nothing

@@ -138,7 +138,7 @@ func (l *revisionLog) claimed() (claims map[metacontroller.Child]string, lost ma
 	}
 	for name, children := range l.held {
 		if name != "" && l.entry(name) == nil {
-			lost[name] = "which is gone, or is not this parent's any more"
+			lost[name] = "which was deleted, or no longer belongs to this parent"
 		}
 		for _, c := range children.Sorted() {
 			if _, known := claims[c]; !known {

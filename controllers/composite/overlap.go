@@ -126,7 +126,7 @@ func (o *overlaps) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 func overlap(reason string, why error, older, younger string) metav1.Condition {
 	return metav1.Condition{
 		Type: Overlap, Status: metav1.ConditionTrue, Reason: reason,
-		Message: fmt.Sprintf("%v. Until then %s, which was made first, goes on, and %s does nothing for the parents that both select",
+		Message: fmt.Sprintf("%v. Until then %s, which was created first, stays in charge, and %s does nothing for the parents that both select",
 			why, older, younger),
 	}
 }

@@ -80,7 +80,7 @@ func TestBothOfAnOverlapSaySo(t *testing.T) {
 	for name, want := range map[string]string{"a": "GoesOn", "b": "GivesWay"} {
 		got := w.says(name)
 		if !strings.HasPrefix(got, want+": CompositeControllers a and b have the same parents and both declare pods as children") ||
-			!strings.HasSuffix(got, "Until then a, which was made first, goes on, and b does nothing for the parents that both select") {
+			!strings.HasSuffix(got, "Until then a, which was created first, stays in charge, and b does nothing for the parents that both select") {
 			t.Errorf("%s says %q", name, got)
 		}
 	}

@@ -292,7 +292,7 @@ func (r *reconciler) noStatus(ctx context.Context, parent *unstructured.Unstruct
 		return err
 	}
 	return &faultError{Reason: noStatusSubresource, Err: fmt.Errorf(
-		"%s does not have subresource 'Status' enabled, so that nobody can be told what became of its parents: "+
+		"%s does not have subresource 'Status' enabled, so that nobody can see what became of its parents: "+
 			"set subresources.status in its CRD (%w)", r.parent.Resource.GroupResource(), notFound)}
 }
 

@@ -256,7 +256,7 @@ func TestCreateErrors(t *testing.T) {
 		want    string
 		creates int
 	}{
-		"gone at read back": {nil, fakeserver.Refuse("create", "Pod", exists), "it existed and is gone again", 1},
+		"gone at read back": {nil, fakeserver.Refuse("create", "Pod", exists), "it existed and was deleted meanwhile", 1},
 		"no read back": {nil, func(c fakeserver.Call) error {
 			return errors.Join(fakeserver.Refuse("create", "Pod", exists)(c), fakeserver.Refuse("get", "Pod", boom)(c))
 		}, "read back Pod", 1},

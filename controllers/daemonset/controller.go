@@ -49,7 +49,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	selector, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
 	if err != nil || selector.Empty() {
 		return r.refuse(ctx, p, ds, "SelectingAll",
-			"spec.selector selects all pods, or none that can be told; a selector that is not empty is required")
+			"spec.selector is empty and selects all pods, or is not valid; a valid selector that is not empty is required")
 	}
 	o, err := r.gather(ctx, p, ds, selector)
 	if err != nil {

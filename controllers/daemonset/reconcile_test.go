@@ -217,10 +217,10 @@ func TestNothingToDo(t *testing.T) {
 			at := metav1.NewTime(now)
 			ds.DeletionTimestamp, ds.Finalizers = &at, []string{"orphan"}
 		}), ""},
-		"it selects everything": {three(func(ds *appsv1.DaemonSet) { ds.Spec.Selector = &metav1.LabelSelector{} }), "Warning SelectingAll spec.selector selects all pods, or none that can be told; a selector that is not empty is required"},
+		"it selects everything": {three(func(ds *appsv1.DaemonSet) { ds.Spec.Selector = &metav1.LabelSelector{} }), "Warning SelectingAll spec.selector is empty and selects all pods, or is not valid; a valid selector that is not empty is required"},
 		"its selector is no such": {three(func(ds *appsv1.DaemonSet) {
 			ds.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Like"}}
-		}), "Warning SelectingAll spec.selector selects all pods, or none that can be told; a selector that is not empty is required"},
+		}), "Warning SelectingAll spec.selector is empty and selects all pods, or is not valid; a valid selector that is not empty is required"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// An orphan that an adopter would take, and a pod that would be released.

@@ -135,7 +135,7 @@ func (r *Reconciler) taken(ctx context.Context, set *appsv1.StatefulSet, pod *co
 	found := &corev1.Pod{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(pod), found)
 	if apierrors.IsNotFound(err) { // the end of somebody else's pod wakes nobody
-		return fmt.Errorf("%w: pod %s existed and is gone again", ownership.ErrStale, pod.Name)
+		return fmt.Errorf("%w: pod %s existed and was deleted meanwhile", ownership.ErrStale, pod.Name)
 	}
 	if err != nil {
 		return fmt.Errorf("read pod %s past the cache: %w", pod.Name, err)

@@ -62,7 +62,7 @@ func (p *plan) underWay(onDelete bool) (reason, why string) {
 	case len(p.deletes) > 0:
 		return pass.RolloutProgressing, fmt.Sprintf("%s: %s", p.deletes[0].pod.Name, p.deletes[0].reason)
 	case complete && len(waits) == 0:
-		return pass.RolloutProgressing, fmt.Sprintf("%d more are going", p.surplus)
+		return pass.RolloutProgressing, fmt.Sprintf("%d surplus pods are terminating", p.surplus)
 	case !complete && onDelete && len(p.creates) == 0:
 		return pass.RolloutWaiting, "the strategy is OnDelete, so the others are updated when somebody deletes them"
 	case len(waits) > 0:

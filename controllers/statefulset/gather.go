@@ -178,7 +178,7 @@ func sourceIn(entries []revision.Revision, name string) source {
 	i := slices.IndexFunc(entries, func(r revision.Revision) bool { return r.Name == name })
 	switch {
 	case i < 0:
-		return source{name: name, lost: "that revision is gone"}
+		return source{name: name, lost: "that revision was deleted"}
 	case entries[i].Snapshot == nil:
 		return source{name: name, lost: "that revision cannot be read"}
 	}

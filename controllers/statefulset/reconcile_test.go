@@ -154,7 +154,7 @@ func TestLostRevision(t *testing.T) {
 		objects []client.Object
 		want    string
 	}{
-		"gone":       {append([]client.Object{objects[0]}, objects[2:]...), "that revision is gone"},
+		"gone":       {append([]client.Object{objects[0]}, objects[2:]...), "that revision was deleted"},
 		"unreadable": {append([]client.Object{objects[0], unreadable}, objects[2:]...), "that revision cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestLostRevisionAndATakenName(t *testing.T) {
 	objects := between(t, []setOption{partition(2), parallel}, stranger, pod(2, "b"))
 	w := newWorld(t, append([]client.Object{objects[0]}, objects[2:]...)...)
 	w.mustReconcile()
-	want := "False CurrentRevisionLost: 1 of 3 pods updated; web-1: it is to come from revision web-a, and that revision is gone"
+	want := "False CurrentRevisionLost: 1 of 3 pods updated; web-1: it is to come from revision web-a, and that revision was deleted"
 	if diff := cmp.Diff(want, w.condition(ConditionUpdated)); diff != "" {
 		t.Errorf("condition (-want +got):\n%s", diff)
 	}

@@ -24,7 +24,7 @@ import (
 )
 
 // This file holds parents of CompositeControllers that nobody runs: their revisions are written by hand, in the format of
-// package record, so nothing changes between two looks.
+// package metacontroller, so nothing changes between two looks.
 
 // petsCRD is a custom resource whose template has a default, as after an upgrade of its schema.
 func petsCRD(kind, plural, scope string) string {

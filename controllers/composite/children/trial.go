@@ -47,7 +47,7 @@ func (p *Pass) trial(ctx context.Context, observed, desired *unstructured.Unstru
 		p.refused.add(replacement, observed, desired, err, now)
 		return &HeldError{ReplacementRefused, p.names.Describe(desired), err}
 	}
-	return fmt.Errorf("ask whether %s can be made again: %w", p.names.Describe(desired), err)
+	return fmt.Errorf("ask whether %s can be created again: %w", p.names.Describe(desired), err)
 }
 
 // leaveFor is for how long a leave to make children is believed. What may be made can change at any time, so that it is

@@ -51,7 +51,7 @@ func DeclaredParent(r Resources, apiVersion, resource string) (Resource, error) 
 		return Resource{}, err
 	case !has:
 		return Resource{}, &Error{Reason: NoStatus, Event: SyncError, Err: fmt.Errorf(
-			"parent resource %s of %s does not have subresource 'Status' enabled, so that nobody could be told what became of its "+
+			"parent resource %s of %s does not have subresource 'Status' enabled, so that nobody could see what became of its "+
 				"parents: set subresources.status in its CRD", found, found.Resource.GroupVersion())}
 	}
 	return found, nil

@@ -56,7 +56,7 @@ func (s server) Allowed(ctx context.Context, verb string, r schema.GroupVersionR
 }
 
 // errServedAnew says that a kind is another one now. Whoever uses it begins anew.
-var errServedAnew = errors.New("its CRD was made again with another scope; the controller is started anew")
+var errServedAnew = errors.New("its CRD was created again with another scope; the controller is restarted")
 
 // probe asks about all kinds that somebody needs until ctx ends.
 func (i *informers) probe(ctx context.Context) {

@@ -152,7 +152,7 @@ func (a *Applier) migrateLive(ctx context.Context, observed *unstructured.Unstru
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(observed), live)
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%w: %s is gone", ownership.ErrStale, anyobject.Describe(observed))
+		return fmt.Errorf("%w: %s was deleted", ownership.ErrStale, anyobject.Describe(observed))
 	case err != nil:
 		return fmt.Errorf("read %s: %w", anyobject.Describe(observed), err)
 	}

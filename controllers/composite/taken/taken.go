@@ -63,7 +63,7 @@ func (n Names) Check(ctx context.Context, reader client.Reader, child *unstructu
 	case err != nil:
 		return fmt.Errorf("read who has the name of %s: %w", name, err)
 	case found.GetDeletionTimestamp() != nil:
-		return fmt.Errorf("%w: the old %s is still going", ownership.ErrStale, name)
+		return fmt.Errorf("%w: the old %s is still terminating", ownership.ErrStale, name)
 	case metav1.IsControlledBy(found, n.Parent) && n.Ours(found):
 		return fmt.Errorf("%w: %s is there already", ownership.ErrStale, name)
 	}
@@ -91,7 +91,7 @@ func (n Names) Refused(ctx context.Context, live client.Reader, child *unstructu
 	if err := n.Check(ctx, live, child); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %s was there and is gone", ownership.ErrStale, n.Describe(child))
+	return fmt.Errorf("%w: %s existed and was deleted", ownership.ErrStale, n.Describe(child))
 }
 
 // Free returns the children that can be made, and why one of the others cannot: of several reasons, one that is over sooner.

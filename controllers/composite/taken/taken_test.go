@@ -61,7 +61,7 @@ func TestCheck(t *testing.T) {
 		"going": {func(o *unstructured.Unstructured) {
 			o.SetFinalizers([]string{"example.com/stays"})
 			o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1000, 0)})
-		}, "the old Pod tom is still going", 0},
+		}, "the old Pod tom is still terminating", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, child := object(pods, "tom", "uid-of-tom"), object(pods, "tom", "")
