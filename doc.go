@@ -47,5 +47,5 @@
 // the controllers above in one process, for tests and for trying things out. What it needs never reaches a program that
 // imports this module.
 //
-// The direction of all these imports is a test: layout_test.go.
+// The direction of all these imports is a test: package internal/layout.
 package cairn

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/cairn-dev/cairn/internal/fakeserver"
 	"github.com/cairn-dev/cairn/ownership"
-	"github.com/cairn-dev/cairn/ownership/fakeserver"
 )
 
 // In namespace "ns", one and two select app=x, and three selects app=y.

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/cairn-dev/cairn/queue"
+	"github.com/cairn-dev/cairn/internal/queue"
 )
 
 // This file says when a pass that failed is made again.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // credentials of every kind that a kubeconfig may name
 
-	"github.com/cairn-dev/cairn/cli"
+	"github.com/cairn-dev/cairn/internal/cli"
 )
 
 // version is set by the linker: -X main.version=v1.2.3.

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/cairn-dev/cairn/ownership/fakeserver"
+	"github.com/cairn-dev/cairn/internal/fakeserver"
 )
 
 var request = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "agent"}}

@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	exit "github.com/cairn-dev/cairn/cli/env"
 	"github.com/cairn-dev/cairn/inspect"
+	exit "github.com/cairn-dev/cairn/internal/cli/env"
 )
 
 // This file asks the command line about parents of CompositeControllers. It is the API server that answers, with schemas,

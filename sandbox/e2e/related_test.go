@@ -35,8 +35,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	hooks "github.com/cairn-dev/cairn/controllers/composite/hook"
-	"github.com/cairn-dev/cairn/controllers/composite/host"
+	hooks "github.com/cairn-dev/cairn/internal/metacontroller/hook"
+	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 )
 
 // This file holds what hooks are told besides parents and children against the real API server, its watches and its roles:

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
 
-	"github.com/cairn-dev/cairn/manager/skew"
+	"github.com/cairn-dev/cairn/internal/manager/skew"
 )
 
 // TestNoFieldIsLost: an API server of the same version knows no field that the types do not, so that nothing is said. Types

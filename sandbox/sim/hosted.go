@@ -6,10 +6,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/controllers/composite"
-	"github.com/cairn-dev/cairn/controllers/composite/decorator"
-	"github.com/cairn-dev/cairn/controllers/composite/hook"
-	"github.com/cairn-dev/cairn/controllers/composite/host"
+	"github.com/cairn-dev/cairn/controllers/metacontroller/composite"
+	"github.com/cairn-dev/cairn/controllers/metacontroller/decorator"
+	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
+	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 )
 
 // This file runs hosted controllers. Who starts and ends them in a manager, as their descriptions come and go, is not part

@@ -19,7 +19,7 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/cairn-dev/cairn/queue"
+	"github.com/cairn-dev/cairn/internal/queue"
 )
 
 // This file is the ctrl.Manager that controllers are set up in. It is a real one as far as a controller can see: real

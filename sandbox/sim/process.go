@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cairn-dev/cairn/queue"
+	"github.com/cairn-dev/cairn/internal/queue"
 	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/internal/catset"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"

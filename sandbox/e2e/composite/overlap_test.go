@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	cairn "github.com/cairn-dev/cairn/controllers/composite"
+	cairn "github.com/cairn-dev/cairn/controllers/metacontroller/composite"
 )
 
 // TestAnOverlapIsSaidByBoth: of two controllers that cannot share their parents, each says so, until one of them is gone. The

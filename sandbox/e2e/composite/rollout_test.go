@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/manager"
+	"github.com/cairn-dev/cairn/internal/manager"
 )
 
 func sortRevisions(r []v1alpha1.ControllerRevision) {

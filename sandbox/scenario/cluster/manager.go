@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	cairn "github.com/cairn-dev/cairn/manager"
+	cairn "github.com/cairn-dev/cairn/internal/manager"
 	"github.com/cairn-dev/cairn/sandbox/fault"
 	"github.com/cairn-dev/cairn/sandbox/scenario"
 )

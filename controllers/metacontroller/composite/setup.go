@@ -1,0 +1,214 @@
+package composite
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/internal/metacontroller/children"
+	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
+	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/internal/queue"
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
+)
+
+// This file makes a running controller of each CompositeController: hooks, indexes, read-your-writes, and which event wakes
+// which parent.
+
+// Name is that of the controller in a manager.
+const Name = "composite"
+
+// childrenSize is of how many children one hosted controller remembers something. What does not fit is made again.
+const childrenSize = 16384
+
+// Setup adds to mgr what runs a controller for each CompositeController there is. It returns an error if mgr cannot take
+// it. mgr's scheme must have the types of api/metacontroller/v1alpha1.
+func Setup(mgr ctrl.Manager, o host.Options) error {
+	env, err := host.NewEnvironment(mgr, o)
+	if err != nil {
+		return err
+	}
+	if err := addOverlaps(mgr, env); err != nil {
+		return err
+	}
+	return host.Supervise(mgr, env, Name, func(ctx context.Context, cc *v1alpha1.CompositeController) (*host.Controller, error) {
+		return build(ctx, env, cc, othersIn(mgr.GetCache()))
+	})
+}
+
+// Build makes the controller of the parents of cc. [Setup] does so for each CompositeController there is; call it to run one
+// without a manager that hosts others. The errors are for the condition of cc: see [host.Build].
+func Build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController) (*host.Controller, error) {
+	return build(ctx, env, cc, nil)
+}
+
+// BuildBeside is [Build] for a controller beside others, which may have the same parents: all returns those that there are.
+func BuildBeside(
+	ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController,
+	all func(context.Context) ([]v1alpha1.CompositeController, error),
+) (*host.Controller, error) {
+	return build(ctx, env, cc, all)
+}
+
+func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController, others others) (*host.Controller, error) {
+	if cc.Spec.Hooks == nil || cc.Spec.Hooks.Sync == nil {
+		return nil, &host.Error{Reason: "NoSyncHook", Err: errors.New("spec.hooks.sync is not set, so that nobody says what the children are")}
+	}
+	s, err := read(cc, env)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.alone(ctx, others); err != nil {
+		return nil, err
+	}
+	hooks, err := newHooks(env, cc, s)
+	if err != nil {
+		return nil, err
+	}
+	indexed := s.children
+	if s.recorded { // who has no revisions needs no right to read any
+		indexed = append([]host.Resource{host.Revisions}, indexed...)
+	}
+	ledger, err := env.LedgerOf(ctx, indexed, []host.Resource{s.parent})
+	if err != nil {
+		hooks.Close()
+		return nil, err
+	}
+	r := newReconciler(env, s, ledger)
+	r.others = others
+	r.sync = hooks.Sync
+	if hooks.Finalize != nil {
+		r.finalize = hooks.Finalize
+	}
+	related := env.NewRelated(hooks.Customize, hook.Version(cc.Spec.Hooks.Customize.EffectiveVersion()), s.parent)
+	resync := host.NewResync(cc.Spec.ResyncPeriodSeconds, func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
+	r.related, r.resync = related, resync
+	sources := append(r.sources(env), related.Source(), resync)
+	return &host.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: sources, Close: hooks.Close}, nil
+}
+
+func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settings) (*host.Hooks, error) {
+	told, err := env.Controller(hook.Composite, cc, s.children)
+	if err != nil {
+		return nil, err
+	}
+	declared := cc.Spec.Hooks
+	return env.Hooks(told, declared.Sync, declared.Finalize, declared.Customize, cc.Spec.EndpointConfigs)
+}
+
+// newReconciler returns a reconciler that lacks its hooks.
+func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger) *reconciler {
+	r := &reconciler{
+		settings: s, owned: map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]{},
+	}
+	r.Controller = pass.New(pass.Config{
+		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,
+		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Recorder: env.Recorder, Clock: env.Clock,
+		Run: r.run, Deleted: true, Stale: []error{host.ErrNotSynced}, FirstRetry: host.FirstRetry, LastRetry: host.LastRetry,
+	})
+	r.OnForget(r.forget)
+	r.OnUncertain(r.forgetConfirmed)
+	r.log = pass.NewLog(r.Controller, s.format, false)
+	resources := map[schema.GroupKind]schema.GroupResource{}
+	for _, kind := range s.children {
+		resources[kind.Kind.GroupKind()] = kind.Resource.GroupResource()
+		owned := pass.NewChildren[*unstructured.Unstructured](r.Controller, kind.Kind, kind.Resource.GroupResource(), kind.NewList)
+		owned.Adoptable = r.adoptable
+		r.owned[kind.Kind.GroupKind()] = owned
+	}
+	r.keeper = children.New(children.Config{
+		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Clock: env.Clock, FieldManager: env.FieldManager,
+		Resources: resources, Size: childrenSize, Memo: env.Compared,
+	})
+	return r
+}
+
+// sources wake parents for their own events and for those of children and revisions.
+func (r *reconciler) sources(env *host.Environment) []source.Source {
+	out := []source.Source{&host.Events{Cache: env.Cache, Object: r.parent.New(), Handler: r.parentEvents()}}
+	owned := &forgetting{r.ChildEvents(r.lookup(r.format.ChildSelector).Router()), r.forgetChild(env)}
+	for _, kind := range r.children {
+		out = append(out, &host.Events{Cache: env.Cache, Object: kind.New(), Handler: owned})
+	}
+	if r.recorded {
+		logged := r.ChildEvents(r.lookup(r.format.Selector).Router())
+		out = append(out, &host.Events{Cache: env.Cache, Object: &v1alpha1.ControllerRevision{}, Handler: logged})
+	}
+	return out
+}
+
+// lookup says how parents are found that select objects as selector says.
+func (r *reconciler) lookup(selector func(parent client.Object) (labels.Selector, error)) ownership.Parents {
+	return ownership.Parents{
+		Reader:        r.Cache,
+		Kind:          r.parent.Kind.GroupKind(),
+		New:           r.parent.New,
+		NewList:       r.parent.NewList,
+		ClusterScoped: !r.parent.Namespaced,
+		Selector: func(o client.Object) (labels.Selector, error) {
+			parent, ok := o.(*unstructured.Unstructured)
+			if !ok || !r.matches(parent) {
+				return labels.Nothing(), nil
+			}
+			return selector(parent)
+		},
+	}
+}
+
+// parentEvents wakes parents for what concerns them.
+func (r *reconciler) parentEvents() handler.EventHandler {
+	all := r.ParentEvents()
+	return handler.Funcs{
+		CreateFunc: all.Create,
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue.Queue) {
+			if othersVoted(r.name, e) || r.ignoreStatus && pass.StatusOnly(e) {
+				return
+			}
+			all.Update(ctx, e, q)
+		},
+		DeleteFunc: all.Delete,
+	}
+}
+
+// forgetChild returns what drops all that is remembered of a child that is gone. Otherwise that of every child that ever
+// was would be kept until there is no more room for it.
+func (r *reconciler) forgetChild(env *host.Environment) func(child client.Object) {
+	return func(child client.Object) {
+		r.keeper.Forget(child.GetUID())
+		if u, ok := child.(*unstructured.Unstructured); ok {
+			env.Encoder.Forget(u)
+		}
+	}
+}
+
+// forgetting is a handler that tells of what is gone, and then does what it does.
+type forgetting struct {
+	handler.EventHandler
+
+	forget func(client.Object)
+}
+
+// Delete implements [handler.EventHandler].
+func (f *forgetting) Delete(ctx context.Context, e event.DeleteEvent, q queue.Queue) {
+	f.forget(e.Object)
+	f.EventHandler.Delete(ctx, e, q)
+}
+
+// ours are the parents that a resync wakes.
+func (r *reconciler) ours(ctx context.Context) []types.NamespacedName {
+	return r.lookup(r.format.ChildSelector).Select(ctx, "", func(parent client.Object) bool {
+		u, ok := parent.(*unstructured.Unstructured)
+		return ok && (r.matches(u) || r.finalized(u))
+	})
+}

@@ -1,0 +1,168 @@
+package decorator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cairn-dev/cairn/internal/metacontroller/children"
+	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
+	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
+	"github.com/cairn-dev/cairn/pass"
+)
+
+// This file is one pass, from the request to its end. setup.go wires it to a host.
+
+// busyRetry is how long a hook is left alone that has too many requests and does not say for how long.
+const busyRetry = time.Second
+
+// relatedObjects are what a customize hook wants the others to be told.
+type relatedObjects interface {
+	Gather(ctx context.Context, object *unstructured.Unstructured) ([]hook.Group, error)
+	Forget(object types.UID)
+}
+
+// Reconciler runs passes over the objects of one DecoratorController. [Setup] makes them.
+type Reconciler struct {
+	*settings
+	*pass.Controller
+
+	// sync and finalize are nil if they are not declared.
+	sync, finalize host.Asker
+	// related is there for every kind that is decorated.
+	related map[schema.GroupKind]relatedObjects
+	resync  host.Resyncs
+	// forgotten is told of objects that are gone.
+	forgotten func(object types.UID)
+	// keeper compares and writes attachments, and owned confirms the cached ones, by kind.
+	keeper *children.Keeper
+	owned  map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]
+	// confirmed are the UIDs of objects that were read past the cache, stated what became of their statuses. Losing an entry
+	// costs a request.
+	confirmed, stated sync.Map
+	// waiting is what objects were said to wait for, by UID, so that it is said once.
+	waiting sync.Map
+}
+
+// Reconcile runs one pass over one object: gather, ask, plan, act. A returned error is retried with a growing delay.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	d, name := r.resolve(req)
+	if d == nil {
+		return reconcile.Result{}, nil // of an earlier spec
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(d.Kind)
+	unseen, err := r.Ledger.Read(ctx, r.Cache, name, object)
+	if err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.concerns(d, object) {
+		r.related[d.Kind.GroupKind()].Forget(object.GetUID()) // what it wanted to know of wakes nobody any more
+		return reconcile.Result{}, nil
+	}
+	return r.Make(ctx, req, object, d.Resource.Resource.GroupResource(), unseen)
+}
+
+// run is one pass over an object that the controller has to do with.
+func (r *Reconciler) run(ctx context.Context, p *pass.Pass) error {
+	object := p.Parent.(*unstructured.Unstructured) //nolint:forcetypeassert // Reconcile reads one
+	d := r.of(object.GroupVersionKind().GroupKind())
+	key := request(d, object).NamespacedName
+	resync := r.resync.Take(key)
+	err := r.pass(ctx, p, d, resync)
+	if _, waiting := taken.Only(err); err != nil && resync && !waiting { // what waits for a name has asked the hook
+		r.resync.Put(key)
+	}
+	return r.outcome(ctx, p, err)
+}
+
+// pass is one pass over an object that the controller has to do with.
+func (r *Reconciler) pass(ctx context.Context, p *pass.Pass, d *decorated, resync bool) error {
+	object, err := r.setFinalizer(ctx, d, p.Parent.(*unstructured.Unstructured)) //nolint:forcetypeassert // as above
+	if err != nil {
+		return err
+	}
+	if !r.concerns(d, object) {
+		return nil // our finalizer was all that was left to take back
+	}
+	if r.finalizes && object.GetDeletionTimestamp() != nil && !r.finalized(object) {
+		return nil // it was finalized, or goes before anything was done for it
+	}
+	o, err := r.gather(ctx, d, object)
+	if err != nil {
+		return err
+	}
+	answer, err := r.ask(ctx, o, resync)
+	if err != nil || answer == nil {
+		return err
+	}
+	r.resync.After(request(d, object).NamespacedName, answer.ResyncAfter)
+	f, err := r.facts(ctx, o, answer)
+	if err != nil {
+		return err
+	}
+	todo := makePlan(f)
+	names := r.names(object)
+	todo.creates, todo.blocked = taken.Free(todo.creates, func(c creation) error { return names.Check(ctx, r.Cache, c.attachment) })
+	if todo.untold != nil && !todo.done {
+		todo.blocked = errors.Join(todo.untold, todo.blocked)
+	}
+	if err := r.confirm(ctx, p, o, todo); err != nil {
+		return err
+	}
+	err = r.act(ctx, o, todo)
+	if err != todo.blocked { //nolint:errorlint // nothing was written about what is blocked
+		p.Uncertain(err)
+	}
+	return err
+}
+
+// outcome says what follows from the error of a pass, if there was one.
+func (r *Reconciler) outcome(ctx context.Context, p *pass.Pass, err error) error {
+	uid := p.Parent.GetUID()
+	switch {
+	case err == nil:
+		r.waiting.Delete(uid)
+		return nil
+	case pass.Superseded(err), errors.Is(err, host.ErrNotSynced):
+		return err
+	}
+	logger := log.FromContext(ctx).V(1)
+	if busy, ok := errors.AsType[*hook.TooManyRequestsError](err); ok {
+		logger.Info("The hook is busy", "reason", err.Error())
+		p.Again(max(busy.After, busyRetry))
+		return nil
+	}
+	note := fmt.Sprintf("Sync error: %v", err)
+	waits, waiting := taken.Only(err)
+	if said, _ := r.waiting.Swap(uid, note); !waiting || said != note {
+		p.Warn(nil, "SyncError", "Sync", "%s", note)
+	}
+	if waiting {
+		logger.Info("Waiting for somebody else", "reason", err.Error())
+		p.Again(waits.Again)
+		return nil
+	}
+	return err
+}
+
+// forget drops what is remembered of an object that is gone.
+func (r *Reconciler) forget(d *decorated, object client.Object) {
+	uid := object.GetUID()
+	r.Forget(uid)
+	r.related[d.Kind.GroupKind()].Forget(uid)
+	r.stated.Delete(uid)
+	r.waiting.Delete(uid)
+	r.forgotten(uid)
+	r.resync.Forget(requestFor(d, client.ObjectKeyFromObject(object)).NamespacedName)
+}

@@ -1,0 +1,202 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/internal/cli"
+	"github.com/cairn-dev/cairn/internal/cli/env"
+)
+
+// worlds are the clusters of the golden files, by the name of the file. The commands of a file run one after the other in
+// one world.
+var worlds = map[string]func() []client.Object{
+	"plain": func() []client.Object {
+		ds := daemonSet("web:2")
+		first, second := stored(ds, 1, "6fbc8", template("web:1")), stored(ds, 2, "77d5c", template("web:2"))
+		first.Annotations = map[string]string{inspect.ChangeCauseAnnotation: "launch day"}
+		return []client.Object{ds, first, second, pod("a", "6fbc8"), pod("b", "77d5c"), pod("c", "77d5c")}
+	},
+	// What can be wrong with a log, and an old revision that may do more than the spec.
+	"odd": func() []client.Object {
+		ds := daemonSet("web:4")
+		ds.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}
+		root := template("registry.example/web:1")
+		root.Spec.HostNetwork = true
+		root.Spec.ServiceAccountName = "root"
+		root.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
+		unreadable := stored(ds, 4, "5c8dd", template(""))
+		unreadable.Data.Raw = []byte(`{"spec":7}`)
+		return []client.Object{
+			ds, stored(ds, 2, "6fbc8", root), stored(ds, 3, "77d5c", template("web:2")), stored(ds, 3, "9b6f4", template("web:3")), unreadable,
+			pod("a", "gone"),
+		}
+	},
+	"empty":     func() []client.Object { return []client.Object{daemonSet("web:1")} },
+	"kinds":     kinds,
+	"rollout":   rollout,
+	"composite": composites,
+}
+
+var now = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+
+// TestGolden runs every command of every golden file and compares what it prints. Lines of the error stream are marked
+// with "! ". Run it with -update after a change, and read the difference.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/golden/*.txt")
+	if err != nil || len(files) != len(worlds) {
+		t.Fatalf("%d files for %d worlds, %v", len(files), len(worlds), err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".txt")
+		t.Run(name, func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := replay(string(want), server(worlds[name]()))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			} else if d := cmp.Diff(string(want), got); d != "" {
+				t.Errorf("go test ./cli -run TestGolden -update writes this:\n%s", d)
+			}
+		})
+	}
+}
+
+// replay runs the lines of a transcript that begin with "$ cairn".
+func replay(transcript string, c client.Client) string {
+	var out bytes.Buffer
+	for line := range strings.Lines(transcript) {
+		if strings.HasPrefix(line, "# ") {
+			out.WriteString(line)
+		}
+		command, ok := strings.CutPrefix(strings.TrimSpace(line), "$ cairn ")
+		if !ok {
+			continue
+		}
+		fmt.Fprintf(&out, "$ cairn %s\n", command)
+		var stdout, stderr bytes.Buffer
+		err := execute(c, strings.Fields(command), &stdout, &stderr)
+		for warning := range strings.Lines(stderr.String()) {
+			out.WriteString("! " + warning)
+		}
+		out.Write(stdout.Bytes())
+		fmt.Fprintf(&out, "=> %d\n\n", env.Code(err))
+	}
+	return out.String()
+}
+
+func execute(c client.Client, args []string, stdout, stderr *bytes.Buffer) error {
+	e := env.New(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: stdout, ErrOut: stderr}, "v0")
+	e.Clock = testingclock.NewFakePassiveClock(now)
+	e.Open = func(args []string) (*inspect.Inspector, client.Object, error) {
+		kind, name, _ := strings.Cut(strings.Join(args, "/"), "/")
+		o, ok := shortNames[kind]
+		if !ok {
+			return nil, nil, fmt.Errorf("this world has no %s", kind)
+		}
+		o = o.DeepCopyObject().(client.Object)
+		key := client.ObjectKey{Namespace: "shop", Name: name}
+		if namespaced, err := c.IsObjectNamespaced(o); err == nil && !namespaced {
+			key.Namespace = ""
+		}
+		return inspect.New(c), o, c.Get(context.Background(), key, o)
+	}
+	root := cli.NewRoot(e)
+	root.SetArgs(args)
+	err := root.ExecuteContext(context.Background())
+	if err != nil {
+		env.Report(stderr, err)
+	}
+	return err
+}
+
+// server returns a client of an API server that holds those objects.
+func server(objects []client.Object) client.Client {
+	builder := func() *fake.ClientBuilder {
+		return fake.NewClientBuilder().WithScheme(scheme()).WithRESTMapper(mapper())
+	}
+	return builder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		// An API server answers a dry run with what would be; the fake client answers with nothing at all.
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			var po client.PatchOptions
+			if po.ApplyOptions(opts); len(po.DryRun) == 0 {
+				return c.Patch(ctx, o, p, opts...)
+			}
+			live := o.DeepCopyObject().(client.Object)
+			if err := c.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
+				return err
+			}
+			return builder().WithObjects(live).Build().Patch(ctx, o, p)
+		},
+	}).Build()
+}
+
+func template(image string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "server", Image: image}}},
+	}
+}
+
+func daemonSet(image string) *appsv1.DaemonSet {
+	return &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "0f6e", Generation: 4},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			Template: template(image),
+		},
+	}
+}
+
+func owner() []metav1.OwnerReference {
+	return []metav1.OwnerReference{*metav1.NewControllerRef(daemonSet(""), appsv1.SchemeGroupVersion.WithKind("DaemonSet"))}
+}
+
+func stored(ds *appsv1.DaemonSet, number int64, hash string, t corev1.PodTemplateSpec) *appsv1.ControllerRevision {
+	ds = ds.DeepCopy()
+	ds.Spec.Template = t
+	data, err := runtime.Encode(clientgoscheme.Codecs.LegacyCodec(appsv1.SchemeGroupVersion), ds)
+	if err != nil {
+		panic(err)
+	}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: ds.Namespace, Name: ds.Name + "-" + hash, UID: types.UID(hash), OwnerReferences: owner(),
+			CreationTimestamp: metav1.NewTime(now.Add(-time.Duration(10-number) * 7 * time.Hour)),
+			Labels:            map[string]string{"app": "web", appsv1.DefaultDaemonSetUniqueLabelKey: hash},
+		},
+		Revision: number,
+		Data:     runtime.RawExtension{Raw: data},
+	}
+}
+
+func pod(name, hash string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, OwnerReferences: owner(),
+		Labels: map[string]string{"app": "web", appsv1.DefaultDaemonSetUniqueLabelKey: hash},
+	}}
+}

@@ -1,0 +1,72 @@
+// Package history is the verb "cairn history": it prints what package inspect says about the revisions of one object.
+package history
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/internal/cli/env"
+)
+
+// New returns the verb.
+func New(e *env.Env) *cobra.Command {
+	var which string
+	cmd := &cobra.Command{
+		Use:   "history TYPE/NAME [--revision N]",
+		Short: "Show the revisions of an object, or what one of them holds",
+		Long: `Show the revisions of a DaemonSet, a StatefulSet or a parent of a CompositeController, oldest first.
+
+CURRENT marks the revision that has the content of the spec as it is now, whatever its number is. PODS is the number of
+pods made from a revision, terminating ones included; CHILDREN is the number of children that a revision of a composite
+parent claims. Revisions that Metacontroller wrote have no number and come first. With --revision the recorded content
+of one revision is printed.`,
+		Example: `  # All revisions of a DaemonSet
+  cairn history ds/web
+
+  # What revision 2 of a StatefulSet holds
+  cairn history sts/db --revision 2
+
+  # A parent of a CompositeController, and a revision by the name of its object
+  cairn history catset/nap --revision catsets.ctl.example.com-4be2f…`,
+		Args: func(_ *cobra.Command, args []string) error { return env.OneObject(args) },
+	}
+	cmd.Flags().StringVar(&which, "revision", "", "print the content of the revision with this number, or object name")
+	output := env.AddOutput(cmd.Flags(), "wide", "json", "yaml", "name")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		format, err := output.Format()
+		if err != nil {
+			return err
+		}
+		var find inspect.Find
+		if cmd.Flags().Changed("revision") {
+			if find, err = env.Find("revision", which); err != nil {
+				return err
+			}
+		}
+		return run(cmd.Context(), e, args, format, find)
+	}
+	return cmd
+}
+
+// run prints one revision, or all if find is nil.
+func run(ctx context.Context, e *env.Env, args []string, format string, find inspect.Find) error {
+	inspector, parent, err := e.Open(args)
+	if err != nil {
+		return err
+	}
+	h, err := inspector.History(ctx, parent)
+	if err != nil {
+		return err
+	}
+	if find == nil {
+		e.Warn(h.Warnings...)
+		return printAll(e.Out, h, format, e.Clock.Now())
+	}
+	entry, err := find(h)
+	if err != nil {
+		return err
+	}
+	return printOne(e.Out, h, entry, format)
+}

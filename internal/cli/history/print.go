@@ -1,0 +1,135 @@
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/internal/cli/env"
+)
+
+// This file is the shape of the output. Scripts read json and yaml: fields may be added there, and never renamed.
+
+// log is a history as json and yaml show it.
+type log struct {
+	Parent     env.Parent `json:"parent"`
+	Controller string     `json:"controller,omitempty"` // a CompositeController; absent for kinds that have their own
+	Revisions  []entry    `json:"revisions"`
+	Warnings   []string   `json:"warnings,omitempty"`
+}
+
+type entry struct {
+	Revision    int64     `json:"revision"` // 0 if it has no number
+	Name        string    `json:"name"`
+	Hash        string    `json:"hash,omitempty"`
+	Created     time.Time `json:"created"`
+	Current     bool      `json:"current"`
+	Children    *int      `json:"children,omitempty"` // absent if they could not be counted
+	ChangeCause string    `json:"changeCause,omitempty"`
+	Deleting    bool      `json:"deleting,omitempty"`
+	Unreadable  string    `json:"unreadable,omitempty"`
+}
+
+func printAll(w io.Writer, h *inspect.History, format string, now time.Time) error {
+	switch format {
+	case "json", "yaml":
+		return env.Encode(w, format, encoded(h))
+	case "name":
+		for _, e := range h.Entries {
+			fmt.Fprintln(w, h.Object(e))
+		}
+		return nil
+	}
+	if len(h.Entries) == 0 {
+		fmt.Fprintf(w, "%s has no revisions yet\n", h.Parent)
+		return nil
+	}
+	fmt.Fprintln(w, h.Parent)
+	printer := printers.NewTablePrinter(printers.PrintOptions{Wide: format == "wide"})
+	return printer.PrintObj(table(h, now), w)
+}
+
+func table(h *inspect.History, now time.Time) *metav1.Table {
+	const wide = 1 // the priority of columns that -o wide adds
+	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
+		{Name: "Revision", Type: "string"},
+		{Name: "Current", Type: "string"},
+		{Name: h.Children, Type: "string"},
+		{Name: "Age", Type: "string"},
+		{Name: "Name", Type: "string", Format: "name"},
+		{Name: "Hash", Type: "string", Priority: wide},
+		{Name: "Created", Type: "string", Priority: wide},
+		{Name: "Change-Cause", Type: "string"},
+	}}
+	for _, e := range h.Entries {
+		current, cause := "", e.ChangeCause
+		if e.Current {
+			current = "*"
+		}
+		if cause == "" {
+			cause = "<none>"
+		}
+		made := strconv.Itoa(e.Children)
+		if e.Children == inspect.UnknownCount {
+			made = "<unknown>"
+		}
+		age, created := duration.HumanDuration(now.Sub(e.Created)), e.Created.UTC().Format(time.RFC3339)
+		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{env.Number(e.Number), current, made, age, e.Name, e.Hash, created, cause}})
+	}
+	return t
+}
+
+func encoded(h *inspect.History) log {
+	out := log{Parent: env.ParentOf(h.Parent), Controller: h.Controller, Revisions: []entry{}, Warnings: h.Warnings}
+	for _, e := range h.Entries {
+		line := entry{
+			Revision: e.Number, Name: e.Name, Hash: e.Hash, Created: e.Created.UTC(), Current: e.Current,
+			ChangeCause: e.ChangeCause, Deleting: e.Deleting,
+		}
+		if e.Children != inspect.UnknownCount {
+			line.Children = &e.Children
+		}
+		if e.Unreadable != nil {
+			line.Unreadable = e.Unreadable.Error()
+		}
+		out.Revisions = append(out.Revisions, line)
+	}
+	return out
+}
+
+// printOne prints the content of a revision. For people there is a header, and the content is indented below it.
+func printOne(w io.Writer, h *inspect.History, e inspect.Entry, format string) error {
+	if format == "name" {
+		fmt.Fprintln(w, h.Object(e))
+		return nil
+	}
+	content, err := e.Content()
+	if err != nil {
+		return &inspect.UnreadableError{Parent: h.Parent, Entry: e}
+	}
+	if format == "json" || format == "yaml" {
+		return env.Encode(w, format, json.RawMessage(content))
+	}
+	text, err := yaml.JSONToYAML(content)
+	if err != nil {
+		return err
+	}
+	if e.Number > 0 {
+		fmt.Fprintf(w, "%s with revision #%d\n", h.Parent, e.Number) // as kubectl says it
+	} else {
+		fmt.Fprintf(w, "%s with %s\n", h.Parent, e)
+	}
+	for line := range strings.Lines(string(text)) {
+		fmt.Fprint(w, "  ", line)
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+// Package roles is the verb "cairn roles": it prints the roles that package deploy makes of a CompositeController or a
+// DecoratorController.
+package roles
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/cairn-dev/cairn/deploy"
+	"github.com/cairn-dev/cairn/internal/cli/env"
+)
+
+// New returns the verb.
+func New(e *env.Env) *cobra.Command {
+	var files, related, allow []string
+	cmd := &cobra.Command{
+		Use:   "roles (-f FILE | TYPE/NAME)",
+		Short: "Print the roles that the manager needs for one composite or decorator controller",
+		Long: `Print the roles that the manager needs to run a CompositeController or a DecoratorController, and no more: what it may touch
+is what the controller lists. Secrets and ConfigMaps that its webhooks refer to are granted by name.
+
+After an edit of the controller print and apply them again. What a customize hook asks for only the hook knows: name it
+with --related. Resources that give more than they seem to, such as secrets, roles and webhook
+configurations, are granted with --allow only.
+
+The API server lets nobody hand out rights that they do not have. A controller that makes bindings needs each role that they
+refer to, --allow=bind:clusterroles/NAME or --allow=bind:roles/NAME; one that makes roles needs --allow=escalate:roles or
+--allow=escalate:clusterroles, which gives the manager all rights. If it has these rights anyway, say so: --allow=held:roles,
+--allow=held:rolebindings.
+
+With --namespace everything is granted in that namespace only, for a manager that runs with --watch-namespace. The roles
+that all controllers share are deploy/roles/composite.yaml and deploy/roles/decorator.yaml.`,
+		Example: `  # A controller that is in a file
+  cairn roles -f catset.yaml | kubectl apply -f -
+
+  # One that is in the cluster, whose customize hook asks for nodes and deployments
+  cairn roles compositecontroller/catset --related=nodes,deployments.apps`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(files) == 0:
+				return env.OneObject(args)
+			case len(args) > 0:
+				return fmt.Errorf("-f and %q: name a file or an object, not both", strings.Join(args, " "))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil,
+		"file with the controller, - for the standard input; other objects in it are left out")
+	cmd.Flags().StringSliceVar(&related, "related", nil,
+		"resources that the customize hook may ask for, to be read only: nodes,deployments.apps")
+	cmd.Flags().StringSliceVar(&allow, "allow", nil,
+		"resources that the controller lists and that give more than they seem to: secrets; and bind:ROLES/NAME, escalate:ROLES, held:RESOURCE")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		grant := deploy.Grant{Namespace: *e.Cluster.Namespace, Related: resources(related)}
+		if err := allowed(allow, &grant); err != nil {
+			return err
+		}
+		if len(files) > 0 {
+			return fromFiles(e, files, grant)
+		}
+		_, o, err := e.Open(args)
+		if err != nil {
+			return err
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return err
+		}
+		return show(e, &unstructured.Unstructured{Object: content}, grant)
+	}
+	return cmd
+}
+
+// resources reads names as kubectl does: pods, deployments.apps.
+func resources(names []string) []schema.GroupResource {
+	out := make([]schema.GroupResource, 0, len(names))
+	for _, name := range names {
+		out = append(out, schema.ParseGroupResource(name))
+	}
+	return out
+}
+
+// allowed reads the values of --allow.
+func allowed(values []string, g *deploy.Grant) error {
+	for _, value := range values {
+		what, of, special := strings.Cut(value, ":")
+		switch {
+		case !special:
+			g.Allow = append(g.Allow, schema.ParseGroupResource(value))
+		case what == "bind":
+			resource, name, ok := strings.Cut(of, "/")
+			if !ok {
+				return env.Usagef("--allow=%s names no role; --allow=bind:clusterroles/view does", value)
+			}
+			g.Bind = append(g.Bind, deploy.RoleRef{Resource: plural(resource), Name: name})
+		case what == "escalate":
+			g.Escalate = append(g.Escalate, plural(of))
+		case what == "held":
+			g.Held = append(g.Held, plural(of))
+		default:
+			return env.Usagef("--allow=%s: there is no %q; there are: bind, escalate, held", value, what)
+		}
+	}
+	return nil
+}
+
+// plural takes the names that kubectl takes for resources of RBAC.
+func plural(resource string) string {
+	resource, _, _ = strings.Cut(resource, ".")
+	if !strings.HasSuffix(resource, "s") {
+		resource += "s"
+	}
+	return resource
+}
+
+// remedies say how roles and bindings are allowed.
+var remedies = map[string]string{
+	"roles":               "--allow=escalate:roles lets the manager write any, which is to have all rights",
+	"clusterroles":        "--allow=escalate:clusterroles lets the manager write any, which is to have all rights",
+	"rolebindings":        "name each role that they refer to with --allow=bind:clusterroles/NAME or --allow=bind:roles/NAME",
+	"clusterrolebindings": "name each role that they refer to with --allow=bind:clusterroles/NAME",
+}
+
+// fromFiles prints the roles of all controllers in files. There has to be one.
+func fromFiles(e *env.Env, files []string, grant deploy.Grant) error {
+	shown := false
+	for _, file := range files {
+		objects, err := load(e, file)
+		if err != nil {
+			return err
+		}
+		for _, o := range objects {
+			err := show(e, o, grant)
+			if _, other := errors.AsType[*deploy.NoControllerError](err); other {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			shown = true
+		}
+	}
+	if !shown {
+		return fmt.Errorf("there is no CompositeController and no DecoratorController in %s", strings.Join(files, ", "))
+	}
+	return nil
+}
+
+// load reads the objects of one file.
+func load(e *env.Env, file string) ([]*unstructured.Unstructured, error) {
+	from := e.In
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }()
+		from = f
+	}
+	var out []*unstructured.Unstructured
+	for decoder := yaml.NewYAMLOrJSONDecoder(from, 4096); ; {
+		o := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&o.Object); {
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return nil, fmt.Errorf("read %s: %w", file, err)
+		case len(o.Object) > 0:
+			out = append(out, o)
+		}
+	}
+}
+
+// show prints the roles of one controller.
+func show(e *env.Env, o *unstructured.Unstructured, grant deploy.Grant) error {
+	roles, err := deploy.RolesOf(o, grant)
+	if err != nil {
+		return advised(err)
+	}
+	const header = "---\n# What cairn's manager may do for %s %s, made by \"cairn roles\".\n"
+	_, err = fmt.Fprintf(e.Out, header+"%s", o.GetKind(), o.GetName(), deploy.YAML(roles))
+	return err
+}
+
+// advised adds what to do about what somebody has to decide.
+func advised(err error) error {
+	if powerful, ok := errors.AsType[*deploy.PowerfulError](err); ok {
+		var names []string
+		for _, r := range powerful.Resources {
+			names = append(names, r.String())
+		}
+		err = fmt.Errorf("%w; if that is meant, add --allow=%s", err, strings.Join(names, ","))
+	}
+	if escalation, ok := errors.AsType[*deploy.EscalationError](err); ok {
+		for _, resource := range escalation.Resources {
+			err = fmt.Errorf("%w; for %[2]s, %[3]s, or say with --allow=held:%[2]s that the manager has these rights anyway",
+				err, resource, remedies[resource])
+		}
+	}
+	return err
+}

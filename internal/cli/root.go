@@ -1,0 +1,106 @@
+// Package cli is the command line: one folder for each verb, which reads flags and prints. What a verb prints comes from
+// package inspect, and "cairn manager" runs package manager.
+//
+// What may not come in: a decision about any object, a switch over kinds.
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/cairn-dev/cairn/internal/cli/diff"
+	"github.com/cairn-dev/cairn/internal/cli/env"
+	"github.com/cairn-dev/cairn/internal/cli/history"
+	"github.com/cairn-dev/cairn/internal/cli/manager"
+	"github.com/cairn-dev/cairn/internal/cli/roles"
+	"github.com/cairn-dev/cairn/internal/cli/sandbox"
+	"github.com/cairn-dev/cairn/internal/cli/status"
+	"github.com/cairn-dev/cairn/internal/cli/undo"
+	"github.com/cairn-dev/cairn/internal/cli/version"
+)
+
+// Main runs the command line and returns the exit code; "cairn help exit-codes" lists them. args are without the name of
+// the program, release is what "cairn version" says. Ending ctx ends it: a manager has then done what it was told to, and returns 0.
+func Main(ctx context.Context, args []string, streams genericiooptions.IOStreams, release string) int {
+	root := NewRoot(env.New(streams, release))
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		env.Report(streams.ErrOut, err)
+	}
+	return env.Code(err)
+}
+
+// NewRoot returns the command line. Whatever cobra finds wrong with arguments and flags becomes an [*env.UsageError].
+func NewRoot(e *env.Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "cairn",
+		Short: "Revision history for Kubernetes workloads and custom resources",
+		Long: `cairn gives Kubernetes resources a revision history, and a way back.
+
+It finds the cluster as kubectl does: --kubeconfig, KUBECONFIG, --context, --namespace.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		// Without this, a mistyped verb would print the help and succeed.
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return fmt.Errorf("there is no verb %q", args[0])
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(e.In)
+	root.SetOut(e.Out)
+	root.SetErr(e.ErrOut)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	e.Cluster.AddFlags(root.PersistentFlags())
+	root.AddCommand(
+		history.New(e), diff.New(e), undo.New(e), status.New(e), manager.New(e), roles.New(e), sandbox.New(e), version.New(e),
+	)
+	root.AddCommand(topic("exit-codes", "What the exit code says", env.ExitCodes), options(root))
+	root.SetUsageTemplate(usageTemplate)
+	root.SetHelpTemplate(helpTemplate)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &env.UsageError{Err: err, See: cmd.CommandPath()}
+	})
+	for _, cmd := range append(root.Commands(), root) {
+		cmd.DisableFlagsInUseLine = true
+		strict(cmd)
+	}
+	return root
+}
+
+// strict makes what is wrong with cmd's arguments a usage error.
+func strict(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return &env.UsageError{Err: err, See: cmd.CommandPath()}
+			}
+			return nil
+		}
+	}
+}
+
+// topic returns a page of help that is no verb.
+func topic(name, short, text string) *cobra.Command {
+	return &cobra.Command{Use: name, Short: short, Long: text}
+}
+
+// options lists the flags that every verb has. There are too many of them to repeat them in each help.
+func options(root *cobra.Command) *cobra.Command {
+	cmd := topic("options", "The flags that every verb has", "These flags can be given to every verb:")
+	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		out := cmd.OutOrStdout()
+		fmt.Fprintf(out, "%s\n\n%s", cmd.Long, wrapped(root.PersistentFlags()))
+	})
+	return cmd
+}
+
+// wrapped is as wide as a terminal was when help was invented.
+func wrapped(flags *pflag.FlagSet) string { return flags.FlagUsagesWrapped(100) }

@@ -1,0 +1,76 @@
+package undo
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/internal/cli/env"
+)
+
+// This file is the shape of the output. Scripts read json and yaml: fields may be added there, and never renamed.
+
+// result is what came of an undo: either done, by plan, or nothing.
+type result struct {
+	plan    *inspect.Undo
+	done    *inspect.Applied
+	nothing *inspect.NothingToUndoError
+}
+
+// report is a result as json and yaml show it.
+type report struct {
+	Parent     string   `json:"parent"`
+	Namespace  string   `json:"namespace,omitempty"`
+	From       *env.Ref `json:"from,omitempty"` // absent if the spec was recorded in no revision
+	To         *env.Ref `json:"to"`
+	Changed    bool     `json:"changed"`
+	DryRun     bool     `json:"dryRun"`
+	Diff       string   `json:"diff,omitempty"`
+	Privileges []string `json:"privileges,omitempty"`
+	Warnings   []string `json:"warnings,omitempty"`
+}
+
+func show(w io.Writer, r result, o options) error {
+	switch o.format {
+	case "json", "yaml":
+		return env.Encode(w, o.format, r.report(o))
+	case "name":
+		fmt.Fprintln(w, r.parent())
+		return nil
+	}
+	suffix := ""
+	if o.dryRun {
+		suffix = " (server dry run)"
+	}
+	if r.done == nil {
+		to := r.nothing.To.String()
+		if r.nothing.To.Number > 0 {
+			to = fmt.Sprintf("revision %d", r.nothing.To.Number) // as kubectl says it
+		}
+		fmt.Fprintf(w, "%s skipped rollback (current %s already matches %s)%s\n", r.parent(), r.nothing.Part, to, suffix)
+		return nil
+	}
+	fmt.Fprintf(w, "%s rolled back to %s%s\n", r.parent(), r.plan.To, suffix)
+	if o.dryRun {
+		fmt.Fprint(w, r.done.Diff)
+	}
+	return nil
+}
+
+func (r result) parent() inspect.Parent {
+	if r.nothing != nil {
+		return r.nothing.Parent
+	}
+	return r.plan.Parent
+}
+
+func (r result) report(o options) report {
+	out := report{Parent: r.parent().String(), Namespace: r.parent().Namespace, DryRun: o.dryRun}
+	if r.nothing != nil {
+		out.To = env.RefTo(r.nothing.To)
+		return out
+	}
+	out.Changed, out.From, out.To = !o.dryRun, env.RefTo(r.plan.From), env.RefTo(&r.plan.To)
+	out.Diff, out.Privileges, out.Warnings = r.done.Diff, r.done.Privileges, r.plan.Warnings
+	return out
+}

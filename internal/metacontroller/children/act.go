@@ -1,0 +1,174 @@
+package children
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/cairn-dev/cairn/internal/metacontroller/refusal"
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
+)
+
+// This file holds all writes to children.
+
+// Work is what one pass does to children.
+type Work struct {
+	Deletes []Deletion
+	Updates []Update
+	Creates []Creation
+}
+
+// Deletion is a child that goes, and why.
+type Deletion struct {
+	Observed *unstructured.Unstructured
+	// Instead is what is to be there afterwards, nil if nothing is.
+	Instead *unstructured.Unstructured
+	Reason  string
+}
+
+// Update is a child that is changed in place, and why.
+type Update struct {
+	Wish
+
+	Reason string
+}
+
+// Creation is a child that is made, and why.
+type Creation struct {
+	Desired *unstructured.Unstructured
+	Reason  string
+}
+
+// Act does the work: what is to be replaced first, then what goes, what changes, and what is new. What fails is in the way of
+// nothing else of it, unless it would fail too. One of the errors may be [pass.Superseded]: then the work rests on an old
+// read. A *[HeldError] among them says that a child stays, because it could not be made again.
+func (p *Pass) Act(ctx context.Context, w Work) error {
+	var replaced, surplus []Deletion
+	for _, d := range w.Deletes {
+		if d.Instead != nil {
+			replaced = append(replaced, d)
+		} else {
+			surplus = append(surplus, d)
+		}
+	}
+	still := pass.Unedited(ctx, p.Cache, p.parent())
+	return errors.Join(
+		each(replaced, func(d Deletion) schema.GroupKind { return kindOf(d.Observed) }, still,
+			func(d Deletion) error { return p.replace(ctx, d) }),
+		pass.Each(surplus, func(d Deletion) error { return p.delete(ctx, d) }),
+		each(w.Updates, func(u Update) schema.GroupKind { return kindOf(u.Observed) }, still,
+			func(u Update) error { return p.update(ctx, u) }),
+		each(w.Creates, func(c Creation) schema.GroupKind { return kindOf(c.Desired) }, still,
+			func(c Creation) error { return p.create(ctx, c) }),
+	)
+}
+
+func kindOf(o *unstructured.Unstructured) schema.GroupKind { return o.GroupVersionKind().GroupKind() }
+
+// replace deletes a child if it can be made again. One that goes at once is made again with it: what it is to be is known.
+func (p *Pass) replace(ctx context.Context, d Deletion) error {
+	if err := p.trial(ctx, d.Observed, d.Instead); err != nil {
+		return err
+	}
+	if err := p.delete(ctx, d); err != nil || !GoesAtOnce(d.Observed) {
+		return err
+	}
+	return p.create(ctx, Creation{d.Instead, d.Reason})
+}
+
+// delete deletes the child that the work was decided on, unless it changed since.
+func (p *Pass) delete(ctx context.Context, d Deletion) error {
+	deleted, err := p.writer(d.Observed).Delete(ctx, p.parent(), d.Observed, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", p.names.Describe(d.Observed), err)
+	}
+	if !deleted {
+		return fmt.Errorf("%w: %s changed or went before it could be deleted", ownership.ErrStale, p.names.Describe(d.Observed))
+	}
+	log.FromContext(ctx).V(1).Info("Deleted", "child", p.names.Describe(d.Observed), "reason", d.Reason)
+	return nil
+}
+
+// GoesAtOnce reports whether a child is gone as soon as it is deleted: nothing holds it, and no kubelet has to stop it.
+func GoesAtOnce(child *unstructured.Unstructured) bool {
+	if len(child.GetFinalizers()) > 0 {
+		return false
+	}
+	node, _, _ := unstructured.NestedString(child.Object, "spec", "nodeName")
+	return node == "" || kindOf(child) != corev1.SchemeGroupVersion.WithKind("Pod").GroupKind()
+}
+
+// update changes exactly the child that the work was decided on. A conflict says that somebody was faster.
+func (p *Pass) update(ctx context.Context, u Update) error {
+	out, err := p.change(ctx, u.Wish)
+	switch {
+	case pass.Superseded(err):
+		return err
+	case err != nil:
+		return fmt.Errorf("update %s: %w", p.names.Describe(u.Desired), err)
+	case out == nil:
+		return nil
+	}
+	p.wrote(out)
+	log.FromContext(ctx).V(1).Info("Updated", "child", p.names.Describe(u.Desired), "reason", u.Reason)
+	return nil
+}
+
+// change returns the child as it is after that, nil if nothing was to be changed.
+func (p *Pass) change(ctx context.Context, w Wish) (*unstructured.Unstructured, error) {
+	if p.applier != nil {
+		return p.applier.Apply(ctx, w.Observed, p.applied(w.Desired))
+	}
+	result, err := p.Memo.Child(w.Variant, w.Observed, w.Desired, p.servedFor(w))
+	if err != nil || !result.Changed {
+		return nil, err
+	}
+	out, err := p.patch(ctx, w.Observed, result)
+	if err == nil {
+		p.remember(out, w.Desired)
+	}
+	return out, err
+}
+
+// create makes one child. It never takes over one that is there (T5): that is for the adoption rules to say.
+func (p *Pass) create(ctx context.Context, c Creation) error {
+	made, err := p.made(c.Desired)
+	if err != nil {
+		return err
+	}
+	// One of ours that is alive was made by an earlier request whose response was lost. The next pass looks at it.
+	how, err := p.writer(made).Create(ctx, p.parent(), made, p.names.Ours)
+	switch {
+	case err != nil:
+		if refusal.Answered(err) {
+			p.leaves.drop(leaveOf(c.Desired))
+		}
+		return fmt.Errorf("create %s: %w", p.names.Describe(c.Desired), err)
+	case how == ownership.Taken:
+		return p.names.Refused(ctx, p.Live, made)
+	case how != ownership.Created:
+		return nil
+	}
+	log.FromContext(ctx).V(1).Info("Created", "child", p.names.Describe(c.Desired), "reason", c.Reason)
+	p.leaves.add(leaveOf(c.Desired), p.Clock.Now())
+	return p.learn(ctx, made, c.Desired)
+}
+
+// learn keeps what the answer to a creation tells.
+func (p *Pass) learn(ctx context.Context, made, desired *unstructured.Unstructured) error {
+	if p.applier == nil {
+		p.remember(made, desired)
+		return nil
+	}
+	err := p.applier.Migrate(ctx, made)
+	p.wrote(made)
+	return err
+}

@@ -1,0 +1,87 @@
+package host
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
+)
+
+func TestAPIServers(t *testing.T) {
+	for name, c := range map[string]struct {
+		config    rest.Config
+		env, want []string
+	}{
+		"a name":          {config: rest.Config{Host: "https://api.example.com"}, want: []string{"api.example.com:443"}},
+		"without TLS":     {config: rest.Config{Host: "http://api.example.com"}, want: []string{"api.example.com:80"}},
+		"an address":      {config: rest.Config{Host: "https://127.0.0.1:6443/path"}, want: []string{"127.0.0.1:6443"}},
+		"of version 6":    {config: rest.Config{Host: "https://[fd00::1]:6443"}, want: []string{"[fd00::1]:6443"}},
+		"no scheme":       {config: rest.Config{Host: "10.0.0.1:6443", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, want: []string{"10.0.0.1:6443"}},
+		"within a pod":    {config: rest.Config{Host: "https://10.0.0.1"}, env: []string{"10.96.0.1", "443"}, want: []string{"10.0.0.1:443", "10.96.0.1:443"}},
+		"half of a pod's": {config: rest.Config{Host: "https://10.0.0.1"}, env: []string{"10.96.0.1", ""}, want: []string{"10.0.0.1:443"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := apiServers(&c.config, func(variable string) string {
+				i := slices.Index([]string{"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"}, variable)
+				if len(c.env) == 0 || i < 0 {
+					return ""
+				}
+				return c.env[i]
+			})
+			if err != nil || !slices.Equal(got, c.want) {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+	if _, err := apiServers(&rest.Config{Host: "https://a b"}, func(string) string { return "" }); err == nil {
+		t.Error("no error for no address")
+	}
+}
+
+// TestEnvironmentsShare: what all controllers of a manager have in common is there once, and metrics once for a registry.
+func TestEnvironmentsShare(t *testing.T) {
+	inWorld(t, func(w *world) {
+		registry := prometheus.NewRegistry()
+		allowed := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+		var all []*Environment
+		for range 2 {
+			env, err := NewEnvironment(w, Options{Cache: w.caches, Metrics: registry, AllowedAddresses: allowed, AllowAPIServers: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, env)
+		}
+		a, b := all[0], all[1]
+		if a.Cache != b.Cache || a.Encoder != b.Encoder || a.Memory != b.Memory || a.Metrics != b.Metrics ||
+			a.Compared == nil || a.Compared != b.Compared {
+			t.Error("two environments of a manager share too little")
+		}
+		if a.Workers != 5 || !slices.Equal(a.Guard.APIServers, []string{"api.example.com:443"}) || !a.Guard.AllowAPIServers ||
+			!slices.Equal(a.Guard.Allow, allowed) {
+			t.Errorf("%+v", a)
+		}
+		w.end()
+		w.running.Wait()
+		managers.Lock()
+		defer managers.Unlock()
+		if managers.commons[w] != nil {
+			t.Error("a manager that has ended is remembered")
+		}
+	})
+}
+
+func TestEnvironmentWhoseMetricsAreTaken(t *testing.T) {
+	inWorld(t, func(w *world) {
+		registry := prometheus.NewRegistry()
+		if _, err := hook.NewMetrics(registry); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := NewEnvironment(w, Options{Cache: w.caches, Metrics: registry}); err == nil {
+			t.Error("no error")
+		}
+	})
+}

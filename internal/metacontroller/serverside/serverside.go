@@ -1,0 +1,186 @@
+// Package serverside applies children by server-side apply, where the manager is told to (Metacontroller's
+// --apply-strategy=server-side-apply). The API server merges and says what a child would become, so that nothing is guessed
+// here; what it says is remembered for each version of a child.
+//
+// Children are still created by a plain create, which takes over nobody's object. What that sets belongs to our name as an
+// update, and an apply would never remove it; so that it is handed over to our name as an applier at once, with
+// [Applier.Migrate].
+//
+// What may not come in: who is to be applied when, revisions, hooks.
+package serverside
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/internal/anyobject"
+	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
+	"github.com/cairn-dev/cairn/internal/metacontroller/refusal"
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// Applier applies children under one name. It is safe for concurrent use. Make one with [New].
+type Applier struct {
+	client  client.Client
+	live    client.Reader
+	manager string
+	trials  *lru.Cache
+}
+
+// New returns an applier that writes with c, reads past every cache with live, and remembers what the API server said of
+// as many as size children. fieldManager is its name.
+func New(c client.Client, live client.Reader, fieldManager string, size int) *Applier {
+	return &Applier{client: c, live: live, manager: fieldManager, trials: lru.New(size)}
+}
+
+// Client returns a client whose creates are by the applier's name, as [Applier.Migrate] asks for.
+func (a *Applier) Client() client.Client { return client.WithFieldOwner(a.client, a.manager) }
+
+// Owned returns what is applied of a desired child: what is the hook's to say ([apply.Own], which leaves out the annotation
+// of the other strategy as well), with these owners: its parent's reference would be gone otherwise.
+func Owned(desired *unstructured.Unstructured, owners []metav1.OwnerReference) *unstructured.Unstructured {
+	o := (&unstructured.Unstructured{Object: apply.Own(desired.Object)}).DeepCopy()
+	o.SetOwnerReferences(owners)
+	return o
+}
+
+// trial is what the API server says of applying a desired child.
+type trial struct {
+	version string
+	desired map[string]any
+	same    bool
+}
+
+type trialKey struct {
+	uid     types.UID
+	variant string
+}
+
+// Known reports whether applying owned would change nothing of a child, and whether that is known without a request. variant
+// tells apart the desired states that one child is compared with in the same pass.
+func (a *Applier) Known(variant string, observed, owned *unstructured.Unstructured) (same, known bool) {
+	v, ok := a.trials.Get(trialKey{observed.GetUID(), variant})
+	if !ok {
+		return false, false
+	}
+	t := v.(trial) //nolint:forcetypeassert // Try adds them
+	known = t.version == observed.GetResourceVersion() && apply.Equal(t.desired, owned.Object)
+	return known && t.same, known
+}
+
+// Try asks the API server what applying owned would make of a child, by a dry run, unless that is known. It is not the same
+// if the rules of the kind refuse the change ([refusal.ByKind]): then a field differs that cannot be changed, or what is
+// wanted could not be made either. An error that wraps [ownership.ErrStale] says that the child has changed since it was read,
+// or that its fields were handed over, which is a write. Any other is the API server's, and says nothing about the child: it
+// is not remembered.
+func (a *Applier) Try(ctx context.Context, variant string, observed, owned *unstructured.Unstructured) (same bool, err error) {
+	if same, known := a.Known(variant, observed, owned); known {
+		return same, nil
+	}
+	t := trial{version: observed.GetResourceVersion(), desired: owned.Object}
+	would, err := a.Apply(ctx, observed, owned, client.DryRunAll)
+	switch {
+	case refusal.ByKind(err):
+	case err != nil:
+		return false, err
+	case a.unmigrated(would):
+		return false, a.migrateLive(ctx, observed)
+	default:
+		t.same = apply.Equal(content(would), content(observed))
+	}
+	a.trials.Add(trialKey{observed.GetUID(), variant}, t)
+	return t.same, nil
+}
+
+// Apply applies owned to exactly the child that was read, and returns what the API server makes of it. An error that wraps
+// [ownership.ErrStale] says that the child has changed since; any other is the API server's.
+func (a *Applier) Apply(
+	ctx context.Context, observed, owned *unstructured.Unstructured, opts ...client.ApplyOption,
+) (*unstructured.Unstructured, error) {
+	o := owned.DeepCopy() // the answer is decoded over it
+	o.SetUID(observed.GetUID())
+	o.SetResourceVersion(observed.GetResourceVersion())
+	opts = append(opts, client.ForceOwnership, client.FieldOwner(a.manager))
+	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), opts...)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%w: %s changed before it could be applied", ownership.ErrStale, anyobject.Describe(observed))
+	}
+	return o, err
+}
+
+// Migrate hands over what our name owns of a child by an update, as the answer to its creation says, to our name as an
+// applier, and gives made its new resourceVersion. If somebody is faster, that is found out when the child is compared.
+func (a *Applier) Migrate(ctx context.Context, made *unstructured.Unstructured) error {
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(made, sets.New(a.manager), a.manager)
+	if err != nil || patch == nil {
+		return err
+	}
+	out := anyobject.Blank(made)
+	err = a.client.Patch(ctx, out, client.RawPatch(types.JSONPatchType, patch))
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("hand over the fields of %s: %w", anyobject.Describe(made), err)
+	}
+	made.SetResourceVersion(out.GetResourceVersion())
+	return nil
+}
+
+// unmigrated reports whether our name owns fields of a child that an apply would not remove.
+func (a *Applier) unmigrated(o *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == a.manager && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == ""
+	})
+}
+
+// migrateLive hands over what our name owns of a child that somebody else made under it, or whose handover was cut off.
+// The child as it is then is compared in the next pass.
+func (a *Applier) migrateLive(ctx context.Context, observed *unstructured.Unstructured) error {
+	live := anyobject.Blank(observed).(*unstructured.Unstructured) //nolint:forcetypeassert // of the type of observed
+	err := a.live.Get(ctx, client.ObjectKeyFromObject(observed), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%w: %s was deleted", ownership.ErrStale, anyobject.Describe(observed))
+	case err != nil:
+		return fmt.Errorf("read %s: %w", anyobject.Describe(observed), err)
+	}
+	if live.GetUID() == observed.GetUID() {
+		if err := a.Migrate(ctx, live); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: the fields of %s have changed hands", ownership.ErrStale, anyobject.Describe(observed))
+}
+
+// content is the part of a child that an apply is about.
+func content(o *unstructured.Unstructured) map[string]any {
+	out := maps.Clone(o.Object)
+	delete(out, "status")
+	metadata, _ := out["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
+		delete(metadata, field)
+	}
+	if annotations, _ := metadata["annotations"].(map[string]any); annotations[apply.LastApplied] != nil {
+		annotations = maps.Clone(annotations)
+		if delete(annotations, apply.LastApplied); len(annotations) == 0 {
+			delete(metadata, "annotations")
+		} else {
+			metadata["annotations"] = annotations
+		}
+	}
+	out["metadata"] = metadata
+	return out
+}
