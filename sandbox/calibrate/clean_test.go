@@ -146,7 +146,7 @@ func TestReplicaSetIsSilent(t *testing.T) {
 }
 
 func TestReplicationControllerIsSilent(t *testing.T) {
-	r := newRoom(t, sandbox.ReplicationController, check.ReplicationController(), check.ReplicationControllerResources())
+	r := newRoom(t, sandbox.ReplicationController, check.ReplicationController())
 	r.manager()
 	controllers := r.User.CoreV1().ReplicationControllers(r.Namespace)
 	rc := &corev1.ReplicationController{

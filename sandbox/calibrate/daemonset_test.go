@@ -34,7 +34,7 @@ func (r *room) daemonRolledOut() {
 
 // Number 19, kubernetes#111280. Two revisions that are the same are merged, and all pods get the label of what is left.
 func TestDaemonSetRelabelsPodsOfOtherRevisions(t *testing.T) {
-	r := newRoom(t, sandbox.DaemonSet, check.DaemonSet(), check.DaemonSetResources())
+	r := newRoom(t, sandbox.DaemonSet, check.DaemonSet())
 	r.manager()
 	sets := r.User.AppsV1().DaemonSets(r.Namespace)
 	image := func(image string) {

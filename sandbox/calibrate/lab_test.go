@@ -44,9 +44,9 @@ type room struct {
 	kind        check.Kind
 }
 
-func newRoom(t *testing.T, controllers string, kind check.Kind, scopes []check.Scope) *room {
+func newRoom(t *testing.T, controllers string, kind check.Kind) *room {
 	t.Helper()
-	return &room{Lab: lab.New(t, "upstream", scopes), controllers: controllers, kind: kind}
+	return &room{Lab: lab.New(t, "upstream", kind.Scopes()), controllers: controllers, kind: kind}
 }
 
 // manager is an upstream controller behind the fault transport. Each start is a process with empty caches.

@@ -17,7 +17,7 @@ import (
 
 func replicaSets(t *testing.T) *room {
 	t.Helper()
-	return newRoom(t, sandbox.ReplicaSet, check.ReplicaSet(), check.ReplicaSetResources())
+	return newRoom(t, sandbox.ReplicaSet, check.ReplicaSet())
 }
 
 // replicaSet creates one named web.

@@ -22,7 +22,7 @@ import (
 
 func statefulSets(t *testing.T) *room {
 	t.Helper()
-	return newRoom(t, sandbox.StatefulSet, check.StatefulSet(), check.StatefulSetResources())
+	return newRoom(t, sandbox.StatefulSet, check.StatefulSet())
 }
 
 // statefulSet creates one named web.

@@ -35,7 +35,7 @@ func TestTheSweepFindsThatTheCurrentRevisionIsDeleted(t *testing.T) {
 	}
 	cfg.QPS = -1
 	sweep := &fault.Sweep{
-		User: user, Config: cfg, Namespaced: namespaced, Kinds: []check.Kind{check.StatefulSet()}, Scopes: check.StatefulSetResources(),
+		User: user, Config: cfg, Namespaced: namespaced, Kinds: []check.Kind{check.StatefulSet()}, Scopes: check.StatefulSet().Scopes(),
 		Manager: func(ctx context.Context, cfg *rest.Config) error {
 			stop, err := s.RunUpstreamWith(ctx, sandbox.StatefulSet, cfg)
 			if err != nil {

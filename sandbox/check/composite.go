@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
 // This file tells the rules what a parent is whose children a hook describes. The hook of a test is a function of its
@@ -65,7 +67,7 @@ func (c Composite) Resources() []Scope {
 // Kind describes the parents, with these children.
 func (c Composite) Kind() Kind {
 	k := Kind{
-		Parent: c.Parent, Parents: c.Parents, Children: c.Children,
+		Kind:      kinds.Kind{Parent: c.Parent, Parents: c.Parents, Children: c.Children},
 		Names:     c.claims,
 		Labelled:  func(client.Object) bool { return c.Rolled },
 		Number:    func(revision client.Object) int64 { return int64At(revision, "revision") },

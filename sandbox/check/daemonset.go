@@ -12,28 +12,17 @@ import (
 	"k8s.io/kubernetes/pkg/controller/daemon"
 	daemonutil "k8s.io/kubernetes/pkg/controller/daemon/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
 // This file tells the rules what a DaemonSet is. Where pods belong, what is available and what a template means with its
 // defaults is asked of upstream's code, never of cairn's.
 
-var (
-	daemonSets = appsv1.SchemeGroupVersion.WithResource("daemonsets")
-	revisions  = appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
-	pods       = corev1.SchemeGroupVersion.WithResource("pods")
-	nodes      = corev1.SchemeGroupVersion.WithResource("nodes")
-)
-
-// DaemonSetResources are the resources that the rules for DaemonSets read.
-func DaemonSetResources() []Scope {
-	return []Scope{{Resource: daemonSets}, {Resource: pods}, {Resource: revisions}, {Resource: nodes, Cluster: true}}
-}
-
 // DaemonSet describes apps/v1 DaemonSets.
 func DaemonSet() Kind {
 	return Kind{
-		Parent:  appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
-		Parents: daemonSets, Children: pods, Revisions: revisions,
+		Kind: kinds.DaemonSet,
 		Names: func(child, revision client.Object) bool {
 			hash := child.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey]
 			return hash != "" && hash == revision.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey]
@@ -102,7 +91,7 @@ func daemonUnits(s *State, parent client.Object) []Unit {
 	there := map[string][]client.Object{}
 	// A pod that matches no longer is let go of. Whoever relabelled it wants another one in its place.
 	selector := s.places.selector(ds, ds.Spec.Selector)
-	for _, o := range s.Owned(pods, ds.UID) {
+	for _, o := range s.Owned(kinds.Pod.GVR, ds.UID) {
 		if !selector.Matches(labels.Set(o.GetLabels())) {
 			continue
 		}
@@ -111,7 +100,7 @@ func daemonUnits(s *State, parent client.Object) []Unit {
 		}
 	}
 	var out []Unit
-	for _, o := range s.List(nodes, "") {
+	for _, o := range s.List(kinds.Node.GVR, "") {
 		wanted, mayStay := s.places.on(ds, o, func() (bool, bool) {
 			return daemon.NodeShouldRunDaemonPod(klog.Logger{}, as[corev1.Node](o), ds)
 		})

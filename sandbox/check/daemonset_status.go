@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
 // This file holds what a DaemonSet's status can say, and what it should.
@@ -119,7 +121,7 @@ func daemonServed(state *State, parent client.Object) (said, counted int32, ok b
 // daemonConforms reports whether a pod says that it comes from a revision that holds what the DaemonSet asks for.
 func daemonConforms(state *State, ds *appsv1.DaemonSet, pod *corev1.Pod) bool {
 	hash := pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
-	return hash != "" && slices.ContainsFunc(state.Owned(revisions, ds.UID), func(r client.Object) bool {
+	return hash != "" && slices.ContainsFunc(state.Owned(kinds.Revision.GVR, ds.UID), func(r client.Object) bool {
 		snapshot, err := snapshotOf(r)
 		return err == nil && snapshot == defaulted(ds.Spec.Template) && r.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey] == hash
 	})

@@ -6,7 +6,7 @@
 // points. What they find is a Violation, which a person can read: the invariant of the design, the object, a sentence,
 // the few events that led there, and how to see it again.
 //
-//	r, err := check.Record(ctx, client, namespaces, check.DaemonSetResources())
+//	r, err := check.Record(ctx, client, namespaces, check.DaemonSet().Scopes())
 //	...                                  // run controllers, edit, break things
 //	at, err := r.Sync(ctx)               // everything up to here is in the history
 //	h, err := r.History()

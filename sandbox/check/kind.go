@@ -5,21 +5,24 @@ import (
 	"strconv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
 // This file says what the rules must know about a kind of parent. Adding a kind is filling in one of these.
 
+// BuiltIn are the kinds that Kubernetes has.
+func BuiltIn() []Kind {
+	return []Kind{DaemonSet(), StatefulSet(), ReplicaSet(), ReplicationController()}
+}
+
 // Kind describes one kind of parent. Functions are pure; they get objects of the kind's own resources only.
 type Kind struct {
-	// Parent is the kind as ControllerRefs name it.
-	Parent schema.GroupVersionKind
-	// Parents, Children and Revisions are the resources.
-	Parents, Children, Revisions schema.GroupVersionResource
+	// Kind says what it is called, and which resources there are.
+	kinds.Kind
 
 	// Names reports whether a child says that it came from that revision.
 	Names func(child, revision client.Object) bool
@@ -62,7 +65,7 @@ type Kind struct {
 	// Limit is how many revisions that nobody came from may be kept.
 	Limit func(parent client.Object) int
 
-	// The rest may be nil: then there is no such promise. A kind without revisions leaves Revisions empty as well.
+	// The rest may be nil: then there is no such promise.
 
 	// Most is how many children a parent asks for: of those that have places, one at each wanted unit.
 	Most func(parent client.Object) int
@@ -79,9 +82,7 @@ type Kind struct {
 	// Current and Update are the revisions that the status names: the one that children come from until they are updated,
 	// and the one to which they are. Empty if it names none.
 	Current, Update func(parent client.Object) string
-	// Claims are made for children and outlive them, mostly without an owner: PersistentVolumeClaims. Claimed reports
-	// whether one is a parent's, by its name.
-	Claims  schema.GroupVersionResource
+	// Claimed reports whether a claim is a parent's, by its name.
 	Claimed func(parent, claim client.Object) bool
 	// Outlives reports whether a claim is a child's and would outlive it, although the parent says that it goes with a child
 	// that is not asked for any more.
@@ -120,8 +121,14 @@ type Budget struct {
 	MaxUnavailable, MaxSurge int
 }
 
-// hasRevisions reports whether parents of the kind have a history.
-func (k Kind) hasRevisions() bool { return !k.Revisions.Empty() }
+// Scopes are the resources that the rules for the kind read.
+func (k Kind) Scopes() []Scope {
+	var out []Scope
+	for _, r := range k.Resources() {
+		out = append(out, Scope{Resource: r, Cluster: kinds.Cluster(r)})
+	}
+	return out
+}
 
 // alive returns the children of a unit that neither are going nor have ended.
 func (k Kind) alive(u Unit) []client.Object {

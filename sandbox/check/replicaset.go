@@ -7,40 +7,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
 // This file tells the rules what a ReplicaSet is, and what a ReplicationController is: the same with other types. Their
 // pods have no places, only a number, and they keep no history.
 
-var (
-	replicaSets            = appsv1.SchemeGroupVersion.WithResource("replicasets")
-	replicationControllers = corev1.SchemeGroupVersion.WithResource("replicationcontrollers")
-)
-
-// ReplicaSetResources are the resources that the rules for ReplicaSets read.
-func ReplicaSetResources() []Scope { return []Scope{{Resource: replicaSets}, {Resource: pods}} }
-
-// ReplicationControllerResources are the resources that the rules for ReplicationControllers read.
-func ReplicationControllerResources() []Scope {
-	return []Scope{{Resource: replicationControllers}, {Resource: pods}}
-}
-
 // ReplicaSet describes apps/v1 ReplicaSets.
-func ReplicaSet() Kind {
-	return replicated(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), replicaSets)
-}
+func ReplicaSet() Kind { return replicated(kinds.ReplicaSet) }
 
 // ReplicationController describes v1 ReplicationControllers.
-func ReplicationController() Kind {
-	return replicated(corev1.SchemeGroupVersion.WithKind("ReplicationController"), replicationControllers)
-}
+func ReplicationController() Kind { return replicated(kinds.ReplicationController) }
 
-func replicated(parent schema.GroupVersionKind, parents schema.GroupVersionResource) Kind {
+func replicated(k kinds.Kind) Kind {
 	return Kind{
-		Parent: parent, Parents: parents, Children: pods,
+		Kind:     k,
 		Labelled: func(client.Object) bool { return false },
 		StraysNow: func(child, parent client.Object) string {
 			template := asReplicaSet(parent).Spec.Template
@@ -109,7 +93,7 @@ func replicatedMiscounted(state *State, parent client.Object) []string {
 	s := rs.Status
 	template := labels.SelectorFromSet(rs.Spec.Template.Labels)
 	var all, labelled, ready, terminating int32
-	for _, o := range state.Owned(pods, rs.UID) {
+	for _, o := range state.Owned(kinds.Pod.GVR, rs.UID) {
 		pod := as[corev1.Pod](o)
 		if podEnded(pod) {
 			continue
@@ -141,7 +125,7 @@ func replicatedMiscounted(state *State, parent client.Object) []string {
 
 // replicatedServed counts the pods that are ready.
 func replicatedServed(state *State, parent client.Object) (said, counted int32, ok bool) {
-	for _, o := range state.Owned(pods, parent.GetUID()) {
+	for _, o := range state.Owned(kinds.Pod.GVR, parent.GetUID()) {
 		if pod := as[corev1.Pod](o); pod.DeletionTimestamp == nil && !podEnded(pod) && podutil.IsPodReady(pod) {
 			counted++
 		}

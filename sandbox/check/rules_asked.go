@@ -35,7 +35,7 @@ func (k Kind) claimsWanted(parent, revision client.Object) bool {
 // number there is, any that names the child, because nothing newer can get a higher one. For a kind without revisions it is
 // a single nil.
 func (s *step) origins(child client.Object) []client.Object {
-	if !s.k.hasRevisions() {
+	if !s.k.HasRevisions() {
 		return []client.Object{nil}
 	}
 	var out []client.Object

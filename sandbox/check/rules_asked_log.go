@@ -88,7 +88,7 @@ func (s *step) firstName() {
 // sent is W2 for parents, where who plays the hook does not know of revisions: what the hook gets is the parent as it was
 // at some moment, or that with what one of its revisions holds.
 func sent(h *History, all *record, k Kind) []Violation {
-	if k.Asked == nil || !k.hasRevisions() {
+	if k.Asked == nil || !k.HasRevisions() {
 		return nil
 	}
 	var found []Violation

@@ -15,7 +15,7 @@ import (
 // heldStays is P5: a child that is held back is neither deleted nor changed because nobody finds the revision that it came
 // from any more.
 func (s *step) heldStays() {
-	if !s.h.Audited || !s.k.hasRevisions() {
+	if !s.h.Audited || !s.k.HasRevisions() {
 		return
 	}
 	parent := s.disturbed()

@@ -68,7 +68,7 @@ func (s *step) again(k Key) bool {
 // is ready while as many are not as there are too many. Only an audited history tells whose delete it was.
 func (s *step) worstFirst() {
 	parent := s.dismissed()
-	if parent == nil || !s.h.Audited || s.k.Most == nil || s.k.hasRevisions() || s.k.Asked != nil {
+	if parent == nil || !s.h.Audited || s.k.Most == nil || s.k.HasRevisions() || s.k.Asked != nil {
 		return
 	}
 	for world := range s.worlds(parent.GetUID(), false) {

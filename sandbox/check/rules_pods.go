@@ -102,7 +102,7 @@ func (r *record) reused(made Event) bool {
 // where none may be, or lacks what no child that exists can be given. Only an audited history tells whose delete it was.
 func (s *step) conformingStays() {
 	parent := s.dismissed()
-	if parent == nil || !s.h.Audited || !s.k.hasRevisions() || s.k.Asked != nil {
+	if parent == nil || !s.h.Audited || !s.k.HasRevisions() || s.k.Asked != nil {
 		return
 	}
 	from := s.k.named(s.before, s.e.Old)

@@ -228,7 +228,7 @@ func (k Kind) allFrom(world *State, parent client.Object, revisions []client.Obj
 // asAsked is P4 for kinds without revisions: a child is made as its parent asks.
 func (s *step) asAsked() {
 	parent := s.made()
-	if parent == nil || s.k.hasRevisions() || s.k.Asked != nil {
+	if parent == nil || s.k.HasRevisions() || s.k.Asked != nil {
 		return
 	}
 	differs := ""

@@ -15,26 +15,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/kubernetes/pkg/controller/history"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
 // This file tells the rules what a StatefulSet is. Its pods have ordinals; below the partition only the current revision
 // may be.
 
-var (
-	statefulSets = appsv1.SchemeGroupVersion.WithResource("statefulsets")
-	claims       = corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
-)
-
-// StatefulSetResources are the resources that the rules for StatefulSets read.
-func StatefulSetResources() []Scope {
-	return []Scope{{Resource: statefulSets}, {Resource: pods}, {Resource: revisions}, {Resource: claims}}
-}
-
 // StatefulSet describes apps/v1 StatefulSets.
 func StatefulSet() Kind {
 	k := Kind{
-		Parent:  appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
-		Parents: statefulSets, Children: pods, Revisions: revisions, Claims: claims,
+		Kind: kinds.StatefulSet,
 		Names: func(child, revision client.Object) bool {
 			return child.GetLabels()[appsv1.StatefulSetRevisionLabel] == revision.GetName()
 		},
@@ -126,7 +117,7 @@ func statefulUnits(s *State, parent client.Object) []Unit {
 	for n := from; n < to; n++ {
 		there[n] = nil
 	}
-	for _, o := range s.Owned(pods, set.UID) {
+	for _, o := range s.Owned(kinds.Pod.GVR, set.UID) {
 		if n, ok := ordinalOf(set, o.GetName()); ok {
 			there[n] = append(there[n], o)
 		}
@@ -147,7 +138,7 @@ func statefulUnits(s *State, parent client.Object) []Unit {
 
 // strange reports whether a pod that the set does not own, and may not adopt, has the name.
 func strange(s *State, set *appsv1.StatefulSet, name string) bool {
-	pod := s.Get(Key{Resource: pods, Namespace: set.Namespace, Name: name})
+	pod := s.Get(Key{Resource: kinds.Pod.GVR, Namespace: set.Namespace, Name: name})
 	if pod == nil {
 		return false
 	}
@@ -160,7 +151,7 @@ func strange(s *State, set *appsv1.StatefulSet, name string) bool {
 // What is to be made from it cannot be made: nothing else may take its place (F15).
 func currentIsLost(s *State, set *appsv1.StatefulSet) bool {
 	name := set.Status.CurrentRevision
-	return name != "" && name != set.Status.UpdateRevision && !slices.ContainsFunc(s.Owned(revisions, set.UID), func(r client.Object) bool {
+	return name != "" && name != set.Status.UpdateRevision && !slices.ContainsFunc(s.Owned(kinds.Revision.GVR, set.UID), func(r client.Object) bool {
 		_, err := snapshotOf(r)
 		return r.GetName() == name && err == nil
 	})

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
 // This file holds what a StatefulSet's status can say, and what it should.
@@ -57,7 +59,7 @@ func statefulMiscounted(state *State, parent client.Object) []string {
 	set := as[appsv1.StatefulSet](parent)
 	s := set.Status
 	var all, ready, current, updated int32
-	for _, o := range state.Owned(pods, set.UID) {
+	for _, o := range state.Owned(kinds.Pod.GVR, set.UID) {
 		pod := as[corev1.Pod](o)
 		if pod.DeletionTimestamp != nil {
 			return nil
@@ -89,7 +91,7 @@ func statefulMiscounted(state *State, parent client.Object) []string {
 // statefulServed counts the pods that are ready, unless one is terminating.
 func statefulServed(state *State, parent client.Object) (said, counted int32, ok bool) {
 	set := as[appsv1.StatefulSet](parent)
-	for _, o := range state.Owned(pods, set.UID) {
+	for _, o := range state.Owned(kinds.Pod.GVR, set.UID) {
 		pod := as[corev1.Pod](o)
 		if pod.DeletionTimestamp != nil {
 			return 0, 0, false

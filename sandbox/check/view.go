@@ -94,7 +94,7 @@ func (s *step) insistedAtBirth(p *Pass, resource schema.GroupVersionResource) ui
 	switch {
 	case resource == s.k.Children:
 		return s.lookedPast(p)
-	case resource == s.k.Parents && s.of(s.k.Children) && !s.k.hasRevisions():
+	case resource == s.k.Parents && s.of(s.k.Children) && !s.k.HasRevisions():
 		return p.Born
 	}
 	return 0

@@ -64,7 +64,7 @@ func TestOverlappingSelectors(t *testing.T) {
 				return []client.Object{wide, narrow, db}
 			},
 			kinds:  []check.Kind{check.ReplicaSet(), check.StatefulSet()},
-			scopes: append(check.StatefulSetResources(), check.ReplicaSetResources()[0]),
+			scopes: append(check.StatefulSet().Scopes(), check.ReplicaSet().Scopes()[0]),
 		},
 		"two ReplicationControllers and a DaemonSet": {
 			seed: 2,
@@ -76,7 +76,7 @@ func TestOverlappingSelectors(t *testing.T) {
 				return []client.Object{wide, narrow, agent}
 			},
 			kinds:  []check.Kind{check.ReplicationController(), check.DaemonSet()},
-			scopes: append(check.DaemonSetResources(), check.ReplicationControllerResources()[0]),
+			scopes: append(check.DaemonSet().Scopes(), check.ReplicationController().Scopes()[0]),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,12 +31,8 @@ var (
 )
 
 func daemonSets() subject {
-	return subject{
-		controller: "daemonset",
-		kinds:      []check.Kind{check.DaemonSet()},
-		scopes:     check.DaemonSetResources(),
-		namespaced: []string{"daemonsets", "pods", "controllerrevisions"},
-		scenarios:  slices.Concat([]fault.Scenario{editAndUndo(), twoManagers()}, behindCaches(), oldPods(), takenNames(), refusedPods()),
+	return builtIn(check.DaemonSet(), subject{
+		scenarios: slices.Concat([]fault.Scenario{editAndUndo(), twoManagers()}, behindCaches(), oldPods(), takenNames(), refusedPods()),
 		aimed: []fault.Fault{
 			{Mode: fault.Unseen, At: 2, Resource: revisionResource, Verb: "create", Times: 2},
 			{Mode: fault.Unseen, At: 1, Resource: podResource, Verb: "create", Times: nodes},
@@ -53,7 +49,7 @@ func daemonSets() subject {
 			{Resource: podResource, Verb: "delete", Status: http.StatusForbidden, After: 1, Times: 3},
 			{Resource: daemonSetResource, Subresource: "status", Status: http.StatusInternalServerError, Times: 3},
 		},
-	}
+	})
 }
 
 // editAndUndo creates a DaemonSet, changes its image, and goes back the way kubectl rollout undo does.

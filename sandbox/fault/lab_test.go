@@ -26,6 +26,7 @@ import (
 	"github.com/cairn-dev/cairn/sandbox/fault"
 	"github.com/cairn-dev/cairn/sandbox/install"
 	"github.com/cairn-dev/cairn/sandbox/internal/catset"
+	"github.com/cairn-dev/cairn/sandbox/kinds"
 	"github.com/cairn-dev/cairn/sandbox/sandboxtest"
 )
 
@@ -198,11 +199,11 @@ func parentsOf(upstream bool, replicas int) (out []parent) {
 
 // of is the interface of the parent's resource.
 func (l *lab) of(p parent) dynamic.ResourceInterface {
-	gvr := catset.Resource
-	if !p.ours {
-		gvr.Group, gvr.Version, gvr.Resource = "apps", "v1", p.name+"s"
+	resource := catset.Resource
+	if k, ok := kinds.Served(p.name); ok {
+		resource = k.Parents
 	}
-	return l.objects.Resource(gvr).Namespace(l.namespace)
+	return l.objects.Resource(resource).Namespace(l.namespace)
 }
 
 // create makes the parent. Changes are merged into its spec.
@@ -210,9 +211,8 @@ func (l *lab) create(p parent, changes map[string]any) {
 	l.Helper()
 	o := catset.New(l.namespace, p.name, catset.OneByOne, int64(p.pods), "app:1")
 	_ = unstructured.SetNestedField(o.Object, "amd64", "spec", "template", "spec", "nodeSelector", corev1.LabelArchStable) // as every node is
-	if !p.ours {
-		o.SetAPIVersion("apps/v1")
-		o.SetKind(map[string]string{"daemonset": "DaemonSet", "replicaset": "ReplicaSet", "statefulset": "StatefulSet"}[p.name])
+	if k, ok := kinds.Served(p.name); ok {
+		o.SetGroupVersionKind(k.Parent)
 		spec := o.Object["spec"].(map[string]any)
 		delete(spec, "replicas")
 		for _, m := range []map[string]any{p.spec, changes} {

@@ -27,12 +27,8 @@ const replicatedName = "swept"
 var replicaSetResource = schema.GroupResource{Group: "apps", Resource: "replicasets"}
 
 func replicaSets() subject {
-	return subject{
-		controller: "replicaset",
-		kinds:      []check.Kind{check.ReplicaSet()},
-		scopes:     check.ReplicaSetResources(),
-		namespaced: []string{"replicasets", "pods"},
-		scenarios:  []fault.Scenario{scaledUpAndDown(), lostAndAdopted(), twoManagersOfReplicas()},
+	return builtIn(check.ReplicaSet(), subject{
+		scenarios: []fault.Scenario{scaledUpAndDown(), lostAndAdopted(), twoManagersOfReplicas()},
 		aimed: []fault.Fault{
 			{Mode: fault.Unseen, At: 1, Resource: podResource, Verb: "create", Times: 3},
 			{Mode: fault.KillStale, At: 2, Resource: podResource, Verb: "create", Times: 2},
@@ -43,17 +39,13 @@ func replicaSets() subject {
 			{Resource: podResource, Verb: "delete", Status: http.StatusForbidden, Times: 3},
 			{Resource: replicaSetResource, Subresource: "status", Status: http.StatusInternalServerError, Times: 3},
 		},
-	}
+	})
 }
 
 func replicationControllers() subject {
-	return subject{
-		controller: "replicationcontroller",
-		kinds:      []check.Kind{check.ReplicationController()},
-		scopes:     check.ReplicationControllerResources(),
-		namespaced: []string{"replicationcontrollers", "pods"},
-		scenarios:  []fault.Scenario{scaledController()},
-	}
+	return builtIn(check.ReplicationController(), subject{
+		scenarios: []fault.Scenario{scaledController()},
+	})
 }
 
 // sparse picks each n-th request in the full sweep, which else would be too long. The cut picks few as it is.

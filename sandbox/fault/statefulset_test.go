@@ -30,12 +30,8 @@ var (
 )
 
 func statefulSets() subject {
-	return subject{
-		controller: "statefulset",
-		kinds:      []check.Kind{check.StatefulSet()},
-		scopes:     check.StatefulSetResources(),
-		namespaced: []string{"statefulsets", "pods", "controllerrevisions", "persistentvolumeclaims"},
-		scenarios:  []fault.Scenario{canaryAndUndo(), parallelWithClaims(), editedWhileAway(), twoManagersOfSets()},
+	return builtIn(check.StatefulSet(), subject{
+		scenarios: []fault.Scenario{canaryAndUndo(), parallelWithClaims(), editedWhileAway(), twoManagersOfSets()},
 		aimed: []fault.Fault{
 			{Mode: fault.Unseen, At: 2, Resource: revisionResource, Verb: "create", Times: 2},
 			{Mode: fault.Unseen, At: 1, Resource: podResource, Verb: "create", Times: 3},
@@ -53,7 +49,7 @@ func statefulSets() subject {
 			{Resource: claimResource, Verb: "patch", Status: http.StatusForbidden, Times: 3},
 			{Resource: statefulSetResource, Subresource: "status", Status: http.StatusInternalServerError, Times: 3},
 		},
-	}
+	})
 }
 
 // canaryAndUndo shows app:2 to the upper one of two pods, loses the lower one, which comes back from app:1, and goes back

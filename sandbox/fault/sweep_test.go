@@ -56,6 +56,12 @@ type subject struct {
 	prepare func(*testing.T, *fault.Sweep)
 }
 
+// builtIn completes the subject of a kind that Kubernetes has.
+func builtIn(k check.Kind, s subject) subject {
+	s.controller, s.kinds, s.scopes, s.namespaced = k.Controller, []check.Kind{k}, k.Scopes(), k.Namespaced()
+	return s
+}
+
 // subjects are all controllers.
 func subjects() []subject {
 	return []subject{
@@ -153,7 +159,7 @@ func TestASweepReportsAManagerThatIsWrong(t *testing.T) {
 		return err
 	}
 	sweep := &fault.Sweep{
-		User: user, Config: user, Patience: 10 * time.Second, Namespaced: []string{"serviceaccounts"}, Scopes: check.DaemonSetResources(),
+		User: user, Config: user, Patience: 10 * time.Second, Namespaced: []string{"serviceaccounts"}, Scopes: check.DaemonSet().Scopes(),
 		// It tries once in its life and believes that what it was told is what happened.
 		Manager: func(ctx context.Context, cfg *rest.Config) error {
 			c := kubernetes.NewForConfigOrDie(cfg)

@@ -23,7 +23,7 @@ func path(tree map[string]any, path string) any {
 // short writes option=value for the path of an option.
 func (k kind) short(change string) string {
 	where, value, _ := strings.Cut(change, "=")
-	for option, path := range k.options {
+	for option, path := range k.Options {
 		if path == where {
 			return option + "=" + value
 		}

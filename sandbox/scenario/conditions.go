@@ -176,9 +176,9 @@ var fieldWords = []string{"image", "node", "number", "owner", "ready", revisionW
 func (r *reader) fields(k kind) map[string]string {
 	fields := r.rest()
 	for key := range fields {
-		if _, ok := k.options[key]; !ok && !slices.Contains(fieldWords, key) && !strings.ContainsAny(key, ".[") {
-			r.failf("a %s has no field %s; there are: %s, and any path with a dot, like status.replicas", k.word, key,
-				strings.Join(append(slices.Sorted(maps.Keys(k.options)), fieldWords...), ", "))
+		if _, ok := k.Options[key]; !ok && !slices.Contains(fieldWords, key) && !strings.ContainsAny(key, ".[") {
+			r.failf("a %s has no field %s; there are: %s, and any path with a dot, like status.replicas", k.Word, key,
+				strings.Join(append(slices.Sorted(maps.Keys(k.Options)), fieldWords...), ", "))
 		}
 	}
 	return fields
@@ -240,9 +240,9 @@ func (p *Player) field(ctx context.Context, k kind, o client.Object, key string)
 	case revisionWord:
 		return p.cameFrom(ctx, o)
 	case "image":
-		path = imagePaths[k.word]
+		path = k.Image
 	}
-	if option, ok := k.options[key]; ok {
+	if option, ok := k.Options[key]; ok {
 		path = option
 	}
 	value, err := getPath(tree, path)

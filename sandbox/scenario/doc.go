@@ -115,8 +115,7 @@
 //
 // # Adding a controller
 //
-// A kind needs a line in kinds (kinds.go), if it is to have a word, and its controller one in controllers (judge.go), with
-// what package check has to know about it. Then write scripts.
+// A kind of package kinds has its word and its options, and one that package check knows can be judged. Then write scripts.
 //
 // What may not come in: a fact about one controller in the verbs, a sleep, an assertion that package check can make.
 package scenario

@@ -13,44 +13,34 @@ import (
 
 // This file asks the checker about what was played.
 
-// judged is what the checker has to know to judge a controller.
-type judged struct {
-	kinds  func() []check.Kind
-	scopes func() []check.Scope
-}
-
-// controllers holds every controller that the checker can judge. Adding one is a line here, and its kind in kinds.go.
-var controllers = map[string]judged{
-	"daemonset":   {func() []check.Kind { return []check.Kind{check.DaemonSet()} }, check.DaemonSetResources},
-	"statefulset": {func() []check.Kind { return []check.Kind{check.StatefulSet()} }, check.StatefulSetResources},
-	"replicaset":  {func() []check.Kind { return []check.Kind{check.ReplicaSet()} }, check.ReplicaSetResources},
-	"replicationcontroller": {
-		func() []check.Kind { return []check.Kind{check.ReplicationController()} }, check.ReplicationControllerResources,
-	},
-}
-
 // Kinds returns what the checker has to know to judge a script's controllers.
 func (s *Script) Kinds() ([]check.Kind, error) {
 	var out []check.Kind
+	all := check.BuiltIn()
 	for _, name := range s.Controllers {
-		j, ok := controllers[name]
-		if !ok {
+		i := slices.IndexFunc(all, func(k check.Kind) bool { return k.Controller == name })
+		if i < 0 {
+			var known []string
+			for _, k := range all {
+				known = append(known, k.Controller)
+			}
 			return nil, fmt.Errorf("%s: the checker knows no controller %q; it knows: %s", s.Name, name,
-				strings.Join(slices.Sorted(maps.Keys(controllers)), ", "))
+				strings.Join(slices.Sorted(slices.Values(known)), ", "))
 		}
-		out = append(out, j.kinds()...)
+		out = append(out, all[i])
 	}
 	return out, nil
 }
 
 // Scopes returns the resources that a stage has to record for a script. It fails like Kinds.
 func (s *Script) Scopes() ([]check.Scope, error) {
-	if _, err := s.Kinds(); err != nil {
+	all, err := s.Kinds()
+	if err != nil {
 		return nil, err
 	}
 	var out []check.Scope
-	for _, name := range s.Controllers {
-		for _, scope := range controllers[name].scopes() {
+	for _, k := range all {
+		for _, scope := range k.Scopes() {
 			if !slices.Contains(out, scope) {
 				out = append(out, scope)
 			}

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
 // This file holds what a user does to objects.
@@ -33,14 +35,14 @@ func readCreate(r *reader) action {
 	k := r.kind()
 	name := r.word("a name")
 	options := r.rest()
-	if r.err == nil && k.base == nil {
-		r.failf("%s cannot be created this way: write a manifest and apply it", k.word)
+	if r.err == nil && k.New == nil {
+		r.failf("%s cannot be created this way: write a manifest and apply it", k.Word)
 	}
 	if err := k.known(options); r.err == nil && err != nil {
 		r.err = err
 	}
 	return func(ctx context.Context, p *Player) error {
-		tree := k.base(name)
+		tree := k.New(name)
 		if err := k.set(tree, options); err != nil {
 			return err
 		}
@@ -51,11 +53,11 @@ func readCreate(r *reader) action {
 // create makes an object from a tree.
 func (p *Player) create(ctx context.Context, k kind, tree map[string]any) error {
 	c := p.stage.Client()
-	o, err := typed(c.Scheme(), k.gvk, tree)
+	o, err := typed(c.Scheme(), k.GVK, tree)
 	if err != nil {
 		return err
 	}
-	if !k.cluster {
+	if !k.Cluster {
 		o.SetNamespace(p.stage.Namespace())
 	}
 	return c.Create(ctx, o)
@@ -132,7 +134,7 @@ func (p *Player) apply(ctx context.Context, tree map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("apply %s %s: %w", gvk.Kind, u.GetName(), err)
 	}
-	k := kind{word: strings.ToLower(gvk.Kind), gvk: gvk, resource: mapping.Resource.Resource, cluster: mapping.Scope.Name() == "root"}
+	k := kind{kinds.Object{Word: strings.ToLower(gvk.Kind), GVK: gvk, GVR: mapping.Resource, Cluster: mapping.Scope.Name() == "root"}}
 	ref := reference{kind: k, name: u.GetName()}
 	found, err := ref.find(ctx, p.stage)
 	if err != nil {
@@ -178,7 +180,7 @@ func (p *Player) edit(ctx context.Context, ref reference, options map[string]str
 		if err := k.set(tree, options); err != nil {
 			return err
 		}
-		changed, err := typed(p.stage.Client().Scheme(), k.gvk, tree)
+		changed, err := typed(p.stage.Client().Scheme(), k.GVK, tree)
 		if err != nil {
 			return err
 		}

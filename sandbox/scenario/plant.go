@@ -30,8 +30,8 @@ type planted struct {
 
 func readPlant(r *reader) action {
 	pl := planted{kind: r.kind(), name: r.word("a name")}
-	if r.err == nil && pl.kind.word != podWord && pl.kind.word != revisionWord {
-		r.failf("a %s cannot be planted", pl.kind.word)
+	if r.err == nil && pl.kind.Word != podWord && pl.kind.Word != revisionWord {
+		r.failf("a %s cannot be planted", pl.kind.Word)
 	}
 	r.must("of")
 	pl.parent = reference{kind: r.kind(), name: r.word("the name of the parent"), number: -1}
@@ -43,7 +43,7 @@ func readPlant(r *reader) action {
 	if pl.owner, _ = r.option("owner"); pl.owner != "" && pl.owner != none && strings.Count(pl.owner, "/") != 1 {
 		r.failf("owner=%s is neither none nor KIND/NAME", pl.owner)
 	}
-	if r.err == nil && pl.kind.word == revisionWord && (pl.revision < 0 || pl.number < 0) {
+	if r.err == nil && pl.kind.Word == revisionWord && (pl.revision < 0 || pl.number < 0) {
 		r.failf("a planted revision needs revision=, which it copies, and number=")
 	}
 	return func(ctx context.Context, p *Player) error { return p.plant(ctx, pl) }
@@ -65,8 +65,8 @@ func (p *Player) plant(ctx context.Context, pl planted) error {
 		}
 	}
 	var tree map[string]any
-	image := imagePaths[pl.kind.word]
-	if pl.kind.word == revisionWord {
+	image := pl.kind.Image
+	if pl.kind.Word == revisionWord {
 		tree, err = pl.copyOf(source)
 	} else {
 		tree, err = pl.childOf(parent, source)
@@ -146,7 +146,7 @@ func (pl planted) childOf(parent, revision client.Object) (map[string]any, error
 func (p *Player) owners(ctx context.Context, pl planted, parent client.Object) (any, error) {
 	k := pl.parent.kind
 	switch {
-	case pl.owner == none || pl.owner == "" && pl.kind.word == podWord:
+	case pl.owner == none || pl.owner == "" && pl.kind.Word == podWord:
 		return nil, nil //nolint:nilnil // no references
 	case pl.owner != "":
 		word, name, _ := strings.Cut(pl.owner, "/")
@@ -164,7 +164,7 @@ func (p *Player) owners(ctx context.Context, pl planted, parent client.Object) (
 	if err != nil {
 		return nil, err
 	}
-	ref := metav1.NewControllerRef(parent, k.gvk)
+	ref := metav1.NewControllerRef(parent, k.GVK)
 	return []any{map[string]any{
 		"apiVersion": ref.APIVersion, "kind": ref.Kind, "name": ref.Name, "uid": string(ref.UID),
 		"controller": true, "blockOwnerDeletion": true,

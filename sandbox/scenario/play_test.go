@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
 // This file plays scripts on a stage that has a client and writes down what else it is asked for.
@@ -352,11 +353,11 @@ func TestEveryVerbIsDocumented(t *testing.T) {
 			t.Errorf("doc.go does not say: %s", form)
 		}
 	}
-	for _, k := range kinds {
-		if !strings.Contains(doc, k.word) {
-			t.Errorf("doc.go does not name the kind %s", k.word)
+	for _, k := range kinds.Objects() {
+		if !strings.Contains(doc, k.Word) {
+			t.Errorf("doc.go does not name the kind %s", k.Word)
 		}
-		for option := range k.options {
+		for option := range k.Options {
 			if !strings.Contains(doc, option) {
 				t.Errorf("doc.go does not name the option %s", option)
 			}

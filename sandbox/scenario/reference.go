@@ -63,11 +63,11 @@ func (r *reader) description() reference {
 
 func (ref reference) String() string {
 	if ref.name != "" {
-		return ref.kind.word + " " + ref.name
+		return ref.kind.Word + " " + ref.name
 	}
-	words := []string{ref.kind.word}
+	words := []string{ref.kind.Word}
 	if ref.parent == "" {
-		return ref.kind.word
+		return ref.kind.Word
 	}
 	if ref.number >= 0 {
 		words = append(words, strconv.Itoa(ref.number))
@@ -97,12 +97,12 @@ func (ref reference) find(ctx context.Context, stage Stage) ([]client.Object, er
 
 // get returns the object with the reference's name, if there is one.
 func (ref reference) get(ctx context.Context, stage Stage, k kind) ([]client.Object, error) {
-	o, err := empty(stage.Client().Scheme(), k.gvk)
+	o, err := empty(stage.Client().Scheme(), k.GVK)
 	if err != nil {
 		return nil, err
 	}
 	key := types.NamespacedName{Namespace: stage.Namespace(), Name: ref.name}
-	if k.cluster {
+	if k.Cluster {
 		key.Namespace = ""
 	}
 	switch err := stage.Client().Get(ctx, key, o); {
@@ -152,19 +152,19 @@ func list(ctx context.Context, stage Stage, k kind) ([]client.Object, string, er
 		return nil, "", err
 	}
 	var options []client.ListOption
-	if !k.cluster {
+	if !k.Cluster {
 		options = append(options, client.InNamespace(stage.Namespace()))
 	}
-	into, err := emptyList(c, k.gvk)
+	into, err := emptyList(c, k.GVK)
 	if err != nil {
 		return nil, "", err
 	}
 	if err := c.List(ctx, into, options...); err != nil {
-		return nil, "", fmt.Errorf("list %s: %w", k.resource, err)
+		return nil, "", fmt.Errorf("list %s: %w", k.GVR.Resource, err)
 	}
 	items, err := meta.ExtractList(into)
 	if err != nil {
-		return nil, "", fmt.Errorf("list %s: %w", k.resource, err)
+		return nil, "", fmt.Errorf("list %s: %w", k.GVR.Resource, err)
 	}
 	var out []client.Object
 	for _, item := range items {

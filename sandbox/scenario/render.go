@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
 // This file writes a history as text for golden files: who did what to which object, without times, versions and hashes.
@@ -92,8 +93,8 @@ func (r *renderer) describe(key check.Key, o client.Object) string {
 	k, owner := kindOf(key), metav1.GetControllerOfNoCopy(o)
 	switch {
 	case owner == nil:
-		return k.word + " " + key.Name
-	case k.word == revisionWord:
+		return k.Word + " " + key.Name
+	case k.Word == revisionWord:
 		letter := string(rune('A' + r.letters[owner.UID]%26))
 		r.letters[owner.UID]++
 		for _, hash := range []string{o.GetName(), o.GetLabels()[appsv1.ControllerRevisionHashLabelKey]} {
@@ -107,21 +108,21 @@ func (r *renderer) describe(key check.Key, o client.Object) string {
 	}
 	switch node := nodeOf(o); {
 	case owner.Kind == "DaemonSet" && node != "":
-		return k.word + " of " + owner.Name + " on " + node + at
+		return k.Word + " of " + owner.Name + " on " + node + at
 	case o.GetGenerateName() != "":
-		return k.word + " of " + owner.Name + at
+		return k.Word + " of " + owner.Name + at
 	}
-	return k.word + " " + key.Name + at
+	return k.Word + " " + key.Name + at
 }
 
 // kindOf is the kind of a resource.
 func kindOf(key check.Key) kind {
-	for _, k := range kinds {
-		if k.group() == key.Resource.GroupResource() {
-			return k
+	for _, o := range kinds.Objects() {
+		if o.GVR.GroupResource() == key.Resource.GroupResource() {
+			return kind{o}
 		}
 	}
-	return kind{word: key.Resource.GroupResource().String(), resource: key.Resource.Resource}
+	return kind{kinds.Object{Word: key.Resource.GroupResource().String(), GVR: key.Resource}}
 }
 
 // event writes one event, if it says something.
@@ -171,14 +172,14 @@ func (r *renderer) who(e check.Event) string {
 // created says what is worth knowing about a new object.
 func created(k kind, o client.Object) string {
 	image := imageOf(k, o)
-	if k.word == revisionWord {
+	if k.Word == revisionWord {
 		return strings.TrimSuffix("number "+numberOf(o)+", "+image, ", ")
 	}
 	return image
 }
 
 func imageOf(k kind, o client.Object) string {
-	path := cmp.Or(k.options["image"], imagePaths[k.word])
+	path := cmp.Or(k.Options["image"], k.Image)
 	tree, err := treeOf(o)
 	if err != nil || path == "" {
 		return ""
@@ -204,7 +205,7 @@ func (r *renderer) changed(k kind, e check.Event) string {
 	if err != nil {
 		return err.Error()
 	}
-	switch k.word {
+	switch k.Word {
 	case podWord:
 		differ("status.phase", path(old, "status.phase"), path(now, "status.phase"), &out)
 	case "node":

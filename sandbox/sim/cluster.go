@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/sandbox/kinds"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
 )
 
@@ -24,10 +25,8 @@ const (
 	userGC      = "gc"
 )
 
-var (
-	pods  = corev1.SchemeGroupVersion.WithResource("pods")
-	nodes = corev1.SchemeGroupVersion.WithResource("nodes")
-)
+// The resources that are everywhere.
+var pods, nodes, configMaps = kinds.Pod.GVR, kinds.Node.GVR, kinds.ConfigMap.GVR
 
 // brokenImage is an image with which no pod ever becomes ready: its container crashes.
 const brokenImage = "broken"

@@ -9,7 +9,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,7 +38,6 @@ func CatSet() Kind {
 		Hosted:    composed(catset.Controllers(syncURL, hookTimeout)...),
 		Check:     rules[0],
 		Also:      rules[1:],
-		Watches:   []schema.GroupVersionResource{configMaps},
 		Scheduled: true,
 		New: func(chance *rand.Rand, namespace, name string) client.Object {
 			return catset.New(namespace, name, anyLimits(chance), int64(chance.IntN(4)), anyImage(chance))
@@ -198,8 +196,6 @@ func copiedCatRevision(chance *rand.Rand, revision client.Object) (what string, 
 	}
 	return what, out
 }
-
-var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
 // catKinds are CatSets and their revisions as the API server's model serves them, with what their CRDs say.
 func catKinds() []model.Kind {

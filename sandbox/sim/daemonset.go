@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,10 +20,8 @@ import (
 // DaemonSet is apps/v1 DaemonSets.
 func DaemonSet() Kind {
 	return Kind{
-		Controller: "daemonset",
-		Check:      check.DaemonSet(),
-		Watches:    []schema.GroupVersionResource{nodes},
-		New:        newDaemonSet,
+		Check: check.DaemonSet(),
+		New:   newDaemonSet,
 		Select: func(parent client.Object, app string) {
 			selectFromDaemonSet(parent.(*appsv1.DaemonSet), app) //nolint:forcetypeassert // the kind's own
 		},

@@ -16,17 +16,14 @@ import (
 
 // Kind is one kind of parent, its controller, and what people do to it.
 type Kind struct {
-	// Controller is its name in the manager's registry. It is empty for a kind whose controllers people describe: Hosted are
-	// these descriptions, and the world plays their hook.
-	Controller string
-	Hosted     []Hosted
+	// Hosted are the controllers of a kind that have no name in the manager's registry, because people describe them: the
+	// world plays their hook.
+	Hosted []Hosted
 	// Later is how many of them, the last ones, are there only from the second start of a manager on.
 	Later int
 	// Check tells the rules about the kind, Also about more children of the same parents.
 	Check check.Kind
 	Also  []check.Kind
-	// Watches are the resources that the controller watches besides parents, children and revisions.
-	Watches []schema.GroupVersionResource
 	// Scheduled is true if children say nothing about the node that they are for, so that any will do.
 	Scheduled bool
 	// New returns a parent as a user creates it. It selects its children by labels that no other name has.
@@ -66,15 +63,16 @@ type Edit struct {
 	Do func(chance *rand.Rand, parent client.Object)
 }
 
+// resources are all that its controllers watch. Some may come twice.
 func (k Kind) resources() []schema.GroupVersionResource {
-	out := []schema.GroupVersionResource{k.Check.Parents, k.Check.Children}
-	if k.hasRevisions() {
-		out = append(out, k.Check.Revisions)
+	var out []schema.GroupVersionResource
+	for _, rule := range k.rules() {
+		out = append(out, rule.Resources()...)
 	}
-	return append(out, k.Watches...)
+	return out
 }
 
 // rules are all that tell of the kind.
 func (k Kind) rules() []check.Kind { return append([]check.Kind{k.Check}, k.Also...) }
 
-func (k Kind) hasRevisions() bool { return !k.Check.Revisions.Empty() }
+func (k Kind) hasRevisions() bool { return k.Check.HasRevisions() }

@@ -18,9 +18,8 @@ import (
 // ReplicaSet is apps/v1 ReplicaSets.
 func ReplicaSet() Kind {
 	return Kind{
-		Controller: "replicaset",
-		Check:      check.ReplicaSet(),
-		Scheduled:  true,
+		Check:     check.ReplicaSet(),
+		Scheduled: true,
 		New: func(chance *rand.Rand, namespace, name string) client.Object {
 			set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 			set.Spec.Replicas = new(int32(chance.IntN(4)))
@@ -50,9 +49,8 @@ func selectFromReplicaSet(set *appsv1.ReplicaSet, app string) {
 // ReplicationController is v1 ReplicationControllers.
 func ReplicationController() Kind {
 	return Kind{
-		Controller: "replicationcontroller",
-		Check:      check.ReplicationController(),
-		Scheduled:  true,
+		Check:     check.ReplicationController(),
+		Scheduled: true,
 		New: func(chance *rand.Rand, namespace, name string) client.Object {
 			rc := &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 			rc.Spec.Replicas = new(int32(chance.IntN(4)))

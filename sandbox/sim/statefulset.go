@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
@@ -17,16 +16,12 @@ import (
 
 // This file is what users do to StatefulSets.
 
-var claims = corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
-
 // StatefulSet is apps/v1 StatefulSets.
 func StatefulSet() Kind {
 	return Kind{
-		Controller: "statefulset",
-		Check:      check.StatefulSet(),
-		Watches:    []schema.GroupVersionResource{claims},
-		Scheduled:  true,
-		New:        newStatefulSet,
+		Check:     check.StatefulSet(),
+		Scheduled: true,
+		New:       newStatefulSet,
 		Select: func(parent client.Object, app string) {
 			selectFromStatefulSet(parent.(*appsv1.StatefulSet), app) //nolint:forcetypeassert // the kind's own
 		},

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -22,6 +21,7 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	cairn "github.com/cairn-dev/cairn/internal/manager"
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/kinds"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
 )
 
@@ -104,8 +104,7 @@ func newWorld(seed uint64, o Options) *world {
 		views:   map[viewKey]viewed{},
 	}
 	// ConfigMaps are strangers in most worlds: something that is neither parent nor child.
-	configMap := corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	w.modelled = append(model.BuiltIn(), model.Custom(configMap, configMaps.Resource, true, false, model.Schema{}))
+	w.modelled = append(model.BuiltIn(), model.Custom(kinds.ConfigMap.GVK, configMaps.Resource, true, false, model.Schema{}))
 	w.modelled = append(w.modelled, catKinds()...)
 	for _, k := range w.modelled {
 		w.served[k.Resource] = k
@@ -171,7 +170,7 @@ func (w *world) add(ctx context.Context, p *process, k Kind) error {
 		}
 		return p.host(ctx, hosted)
 	}
-	return cairn.Add(ctx, p.manager, k.Controller, cairn.Options{Workers: w.options.Workers})
+	return cairn.Add(ctx, p.manager, k.Check.Controller, cairn.Options{Workers: w.options.Workers})
 }
 
 // relist fills an informer's store with the resource as it was at a resource version.

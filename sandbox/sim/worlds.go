@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -47,9 +48,10 @@ func Shared(k Kind) Kind {
 func KindsOf(controllers ...string) []Kind {
 	var out []Kind
 	for _, name := range controllers {
-		for _, k := range []Kind{DaemonSet(), StatefulSet(), ReplicaSet(), ReplicationController()} {
-			if k.Controller == name {
-				out = append(out, k)
+		for _, world := range Worlds() {
+			if i := slices.IndexFunc(world.Kinds, func(k Kind) bool { return k.Check.Controller == name }); i >= 0 {
+				out = append(out, world.Kinds[i])
+				break
 			}
 		}
 	}

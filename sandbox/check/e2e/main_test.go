@@ -45,7 +45,7 @@ type daemons struct {
 
 func newLab(t *testing.T) *daemons {
 	t.Helper()
-	l := &daemons{Lab: lab.New(t, user, check.DaemonSetResources())}
+	l := &daemons{Lab: lab.New(t, user, check.DaemonSet().Scopes())}
 	var err error
 	if l.cfg, err = install.Roles(t.Context(), l.Sandbox.Config(), []string{"daemonset"}, true); err != nil {
 		t.Fatal(err)

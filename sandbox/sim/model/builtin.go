@@ -5,7 +5,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/apis/apps"
 	_ "k8s.io/kubernetes/pkg/apis/apps/install" // defaults and conversions
@@ -20,34 +19,34 @@ import (
 	"k8s.io/kubernetes/pkg/registry/core/pod"
 	"k8s.io/kubernetes/pkg/registry/core/replicationcontroller"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
 // BuiltIn returns the kinds of Kubernetes that cairn's controllers touch. Their defaults, conversions and rules are those
 // of the API server, from k8s.io/kubernetes.
 func BuiltIn() []Kind {
 	return []Kind{
-		upstream[appsv1.DaemonSet, apps.DaemonSet](appsV1, "DaemonSet", "daemonsets",
+		upstream[appsv1.DaemonSet, apps.DaemonSet](kinds.DaemonSet.Object(),
 			daemonset.Strategy, daemonset.StatusStrategy),
-		upstream[appsv1.StatefulSet, apps.StatefulSet](appsV1, "StatefulSet", "statefulsets",
+		upstream[appsv1.StatefulSet, apps.StatefulSet](kinds.StatefulSet.Object(),
 			statefulset.Strategy, statefulset.StatusStrategy),
-		upstream[appsv1.ReplicaSet, apps.ReplicaSet](appsV1, "ReplicaSet", "replicasets",
+		upstream[appsv1.ReplicaSet, apps.ReplicaSet](kinds.ReplicaSet.Object(),
 			replicaset.Strategy, replicaset.StatusStrategy),
-		upstream[appsv1.ControllerRevision, apps.ControllerRevision](appsV1, "ControllerRevision", "controllerrevisions",
+		upstream[appsv1.ControllerRevision, apps.ControllerRevision](kinds.Revision,
 			controllerrevision.Strategy, nil),
-		upstream[corev1.ReplicationController, core.ReplicationController](coreV1, "ReplicationController", "replicationcontrollers",
+		upstream[corev1.ReplicationController, core.ReplicationController](kinds.ReplicationController.Object(),
 			replicationcontroller.Strategy, replicationcontroller.StatusStrategy),
 		podKind(),
-		upstream[corev1.PersistentVolumeClaim, core.PersistentVolumeClaim](coreV1, "PersistentVolumeClaim", "persistentvolumeclaims",
+		upstream[corev1.PersistentVolumeClaim, core.PersistentVolumeClaim](kinds.Claim,
 			persistentvolumeclaim.Strategy, persistentvolumeclaim.StatusStrategy),
-		upstream[corev1.Node, core.Node](coreV1, "Node", "nodes", node.Strategy, node.StatusStrategy),
+		upstream[corev1.Node, core.Node](kinds.Node, node.Strategy, node.StatusStrategy),
 	}
 }
 
-var appsV1, coreV1 = appsv1.SchemeGroupVersion, corev1.SchemeGroupVersion
-
 // podKind is the entry of pods.
 func podKind() Kind {
-	k := upstream[corev1.Pod, core.Pod](coreV1, "Pod", "pods", pod.Strategy, pod.StatusStrategy)
+	k := upstream[corev1.Pod, core.Pod](kinds.Pod, pod.Strategy, pod.StatusStrategy)
 	k.selectable = func(hub runtime.Object) fields.Set {
 		return pod.ToSelectableFields(hub.(*core.Pod)) //nolint:forcetypeassert // the kind's internal version
 	}
@@ -61,10 +60,10 @@ func upstream[V, H any, PV interface {
 }, PH interface {
 	*H
 	runtime.Object
-}](version schema.GroupVersion, kind, resource string, r rules, status rest.RESTUpdateStrategy) Kind {
+}](o kinds.Object, r rules, status rest.RESTUpdateStrategy) Kind {
 	return Kind{
-		Resource:    version.WithResource(resource),
-		Kind:        version.WithKind(kind),
+		Resource:    o.GVR,
+		Kind:        o.GVK,
 		Namespaced:  r.NamespaceScoped(),
 		Status:      status != nil,
 		rules:       r,

@@ -1,0 +1,125 @@
+package kinds
+
+import (
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// This file is the table.
+
+var apps, core = appsv1.SchemeGroupVersion, corev1.SchemeGroupVersion
+
+// What belongs to parents, and what is around them.
+var (
+	Revision = Object{
+		Word: "revision", GVK: apps.WithKind("ControllerRevision"), GVR: apps.WithResource("controllerrevisions"),
+		Image: "data.spec.template.spec.containers[0].image",
+	}
+	Pod = Object{
+		Word: "pod", GVK: core.WithKind("Pod"), GVR: core.WithResource("pods"), Image: "spec.containers[0].image",
+	}
+	Claim     = Object{Word: "pvc", GVK: core.WithKind("PersistentVolumeClaim"), GVR: core.WithResource("persistentvolumeclaims")}
+	ConfigMap = Object{Word: "configmap", GVK: core.WithKind("ConfigMap"), GVR: core.WithResource("configmaps"), New: object}
+	Quota     = Object{Word: "quota", GVK: core.WithKind("ResourceQuota"), GVR: core.WithResource("resourcequotas"), New: object}
+	Node      = Object{Word: "node", GVK: core.WithKind("Node"), GVR: core.WithResource("nodes"), Cluster: true}
+)
+
+// Parents.
+var (
+	DaemonSet = Kind{
+		Controller: "daemonset",
+		Parent:     apps.WithKind("DaemonSet"), Parents: apps.WithResource("daemonsets"),
+		Children: Pod.GVR, Revisions: Revision.GVR, Reads: []schema.GroupVersionResource{Node.GVR},
+		New: workload, Options: templated(map[string]string{
+			"maxUnavailable": "spec.updateStrategy.rollingUpdate.maxUnavailable",
+			"maxSurge":       "spec.updateStrategy.rollingUpdate.maxSurge",
+			"strategy":       "spec.updateStrategy.type",
+		}),
+	}
+	StatefulSet = Kind{
+		Controller: "statefulset",
+		Parent:     apps.WithKind("StatefulSet"), Parents: apps.WithResource("statefulsets"),
+		Children: Pod.GVR, Revisions: Revision.GVR, Claims: Claim.GVR,
+		New: workload, Options: templated(map[string]string{
+			"replicas":       "spec.replicas",
+			"partition":      "spec.updateStrategy.rollingUpdate.partition",
+			"maxUnavailable": "spec.updateStrategy.rollingUpdate.maxUnavailable",
+			"strategy":       "spec.updateStrategy.type",
+			"podManagement":  "spec.podManagementPolicy",
+		}),
+	}
+	ReplicaSet = Kind{
+		Controller: "replicaset",
+		Parent:     apps.WithKind("ReplicaSet"), Parents: apps.WithResource("replicasets"), Children: Pod.GVR,
+		New: workload, Options: templated(map[string]string{"replicas": "spec.replicas"}),
+	}
+	ReplicationController = Kind{
+		Controller: "replicationcontroller",
+		Parent:     core.WithKind("ReplicationController"), Parents: core.WithResource("replicationcontrollers"), Children: Pod.GVR,
+		New: replicationController, Options: templated(map[string]string{"replicas": "spec.replicas"}),
+	}
+)
+
+// Parents are the kinds of parents that Kubernetes has.
+func Parents() []Kind { return []Kind{DaemonSet, StatefulSet, ReplicaSet, ReplicationController} }
+
+// Objects are all kinds that have a word.
+func Objects() []Object {
+	var out []Object
+	for _, k := range Parents() {
+		out = append(out, k.Object())
+	}
+	return append(out, Revision, Pod, Claim, ConfigMap, Quota, Node)
+}
+
+// Served returns the kind whose controller has this name.
+func Served(controller string) (Kind, bool) {
+	all := Parents()
+	i := slices.IndexFunc(all, func(k Kind) bool { return k.Controller == controller })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return all[i], true
+}
+
+// templated are the options of every kind that has a pod template, and some more.
+func templated(more map[string]string) map[string]string {
+	out := map[string]string{
+		"image":           "spec.template.spec.containers[0].image",
+		"minReadySeconds": "spec.minReadySeconds",
+		"historyLimit":    "spec.revisionHistoryLimit",
+		"readyAfter":      "spec.template.metadata.annotations[sandbox.cairn.dev/ready-after]",
+	}
+	maps.Copy(out, more)
+	return out
+}
+
+func object(name string) map[string]any {
+	return map[string]any{"metadata": map[string]any{"name": name}}
+}
+
+// workload has one container and selects by the label app, which is its name.
+func workload(name string) map[string]any {
+	labels := map[string]any{"app": name}
+	o := object(name)
+	o["spec"] = map[string]any{
+		"selector": map[string]any{"matchLabels": labels},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": maps.Clone(labels)},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "image": "app:1"}}},
+		},
+	}
+	return o
+}
+
+func replicationController(name string) map[string]any {
+	o := workload(name)
+	if spec, ok := o["spec"].(map[string]any); ok {
+		spec["selector"] = map[string]any{"app": name}
+	}
+	return o
+}
