@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file joins requests to what they did.
@@ -23,7 +24,7 @@ const auditLog = `
 `
 
 func TestParseAudit(t *testing.T) {
-	entries, err := check.ParseAudit(strings.NewReader(strings.TrimSpace(auditLog)))
+	entries, err := recording.ParseAudit(strings.NewReader(strings.TrimSpace(auditLog)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func TestParseAudit(t *testing.T) {
 	if len(entries) != 2 || entries[0] != want[0] || entries[1] != want[1] {
 		t.Errorf("got  %+v\nwant %+v", entries, want)
 	}
-	if _, err := check.ParseAudit(strings.NewReader("{\n")); err == nil {
+	if _, err := recording.ParseAudit(strings.NewReader("{\n")); err == nil {
 		t.Error("a torn line was read")
 	}
 }
@@ -85,7 +86,7 @@ type server func(*http.Request) *http.Response
 func (s server) RoundTrip(r *http.Request) (*http.Response, error) { return s(r), nil }
 
 func TestWire(t *testing.T) {
-	wire := &check.Wire{User: "sa"}
+	wire := &recording.Wire{User: "sa"}
 	sent := ""
 	answer := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","uid":"U","resourceVersion":"7"}}`
 	client := http.Client{Transport: wire.Wrap(server(func(r *http.Request) *http.Response {

@@ -98,7 +98,7 @@ func (s *step) violationf(invariant, format string, args ...any) {
 	}
 	*s.found = append(*s.found, Violation{
 		Invariant: invariant, Object: s.e.Key, RV: s.e.RV, Sentence: fmt.Sprintf(format, args...),
-		Trail: s.h.trail(s.e.Key, parent, s.e.RV), Replay: s.h.Replay,
+		Trail: trail(s.h, s.e.Key, parent, s.e.RV), Replay: s.h.Replay,
 	})
 }
 
@@ -107,7 +107,7 @@ func (s *step) of(resource schema.GroupVersionResource) bool { return s.e.Key.Re
 // dependent reports whether the write is about a child or a revision.
 func (s *step) dependent() bool { return s.of(s.k.Children) || s.of(s.k.Revisions) }
 
-func (s *step) byManager() bool { return s.h.byManager(s.e) }
+func (s *step) byManager() bool { return s.h.ByManager(s.e) }
 
 // parent returns the parent of this kind that controls an object in a state, nil if there is none (any more).
 func (s *step) parent(in *State, o client.Object) client.Object {

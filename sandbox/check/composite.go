@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/sandbox/check/content"
 	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
@@ -135,7 +136,7 @@ func (c Composite) restored(parent, revision client.Object) *unstructured.Unstru
 	}
 	out, patch := out.DeepCopy(), patchOf(revision)
 	for _, path := range c.pathsOf(revision) {
-		if v := at(patch, path); v != nil {
+		if v := content.At(patch, path); v != nil {
 			_ = unstructured.SetNestedField(out.Object, v, path...) // an object that is none there is a wrong history
 		} else {
 			unstructured.RemoveNestedField(out.Object, path...)
@@ -163,7 +164,7 @@ func (c Composite) pathsOf(revision client.Object) [][]string {
 func (c Composite) covered(parent map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, path := range c.pathsOf(nil) {
-		if v := at(parent, path); v != nil {
+		if v := content.At(parent, path); v != nil {
 			_ = unstructured.SetNestedField(out, v, path...)
 		}
 	}
@@ -237,7 +238,7 @@ func (c Composite) units(s *State, parent client.Object) []Unit {
 // implausible finds what no status can say.
 func (c Composite) implausible(parent client.Object) []string {
 	var found counters
-	if s := negative("", floats(asTree(parent)["status"])); len(s) > 0 {
+	if s := content.Negative("", floats(asTree(parent)["status"])); len(s) > 0 {
 		found.notef("%s", strings.Join(s, " and "))
 	}
 	observed := int64At(parent, "status", "observedGeneration")
@@ -255,7 +256,7 @@ func (c Composite) miscounted(s *State, parent client.Object) []string {
 	}
 	said, _ := asTree(parent)["status"].(map[string]any)
 	counted := c.Status(c.restored(parent, nil), s.Owned(c.Children, parent.GetUID()))
-	if differs := missing("status", floats(counted), floats(said)); differs != "" {
+	if differs := content.Missing("status", floats(counted), floats(said)); differs != "" {
 		return []string{differs}
 	}
 	return nil

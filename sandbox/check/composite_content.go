@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check/content"
 )
 
 // This file compares children with what a hook wants, and reads parents and revisions of kinds that have no Go type.
@@ -17,14 +19,14 @@ func straysFrom(child, wanted client.Object) string {
 	var applied map[string]any
 	if json.Unmarshal([]byte(child.GetAnnotations()[lastApplied]), &applied) == nil {
 		applied = askedPart(applied)
-		if s := missing("applied", want, applied); s != "" {
+		if s := content.Missing("applied", want, applied); s != "" {
 			return s
 		}
 		if encode(applied) != encode(want) {
 			return "more was applied than is wanted: " + encode(applied)
 		}
 	}
-	return strings.TrimPrefix(missing("", want, tree(child)), ".")
+	return strings.TrimPrefix(content.Missing("", want, content.Tree(child)), ".")
 }
 
 // askedPart is an object without what every answer may leave out.
@@ -55,10 +57,10 @@ func asTree(o client.Object) map[string]any {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return u.Object
 	}
-	return tree(o)
+	return content.Tree(o)
 }
 
-func int64At(o client.Object, path ...string) int64 { return number(at(asTree(o), path)) }
+func int64At(o client.Object, path ...string) int64 { return number(content.At(asTree(o), path)) }
 
 func number(v any) int64 {
 	switch n := v.(type) {
@@ -71,7 +73,7 @@ func number(v any) int64 {
 }
 
 // encode is a tree as JSON, keys sorted, empty values left out.
-func encode(v any) string { return exact(prune(v)) }
+func encode(v any) string { return exact(content.Prune(v)) }
 
 // exact is a tree as JSON, keys sorted. An empty value is not the same as none: the API server keeps it in what a schema
 // preserves, and a hook may ask.

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check/content"
 )
 
 // This file is R4 for composite parents: what it means that a rollout is over, also where several controllers have the same
@@ -41,7 +43,7 @@ func saysTrue(parent client.Object, conditionType string, generation int64) bool
 
 // condition returns the condition of a type that a status has, nil if it has none.
 func condition(parent client.Object, conditionType string) map[string]any {
-	list, _ := at(asTree(parent), []string{"status", "conditions"}).([]any)
+	list, _ := content.At(asTree(parent), []string{"status", "conditions"}).([]any)
 	for _, item := range list {
 		if c, _ := item.(map[string]any); c != nil && c["type"] == conditionType {
 			return c

@@ -13,6 +13,7 @@ import (
 	daemonutil "k8s.io/kubernetes/pkg/controller/daemon/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/sandbox/check/content"
 	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
@@ -79,8 +80,8 @@ func daemonRevisionName(parent, revision client.Object, collisionCount *int32) s
 
 // podStrays compares a pod with a template. The controller replaces the required node affinity.
 func podStrays(pod *corev1.Pod, template corev1.PodTemplateSpec) string {
-	want := tree(template.DeepCopy())
-	if node, _ := at(want, []string{"spec", "affinity", "nodeAffinity"}).(map[string]any); node != nil {
+	want := content.Tree(template.DeepCopy())
+	if node, _ := content.At(want, []string{"spec", "affinity", "nodeAffinity"}).(map[string]any); node != nil {
 		delete(node, "requiredDuringSchedulingIgnoredDuringExecution")
 	}
 	return strays(pod, want)

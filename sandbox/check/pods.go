@@ -11,6 +11,8 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	appsdefaults "k8s.io/kubernetes/pkg/apis/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check/content"
 )
 
 // This file holds what the kinds whose children are pods have in common.
@@ -52,7 +54,7 @@ func snapshotOf(revision client.Object) (string, error) {
 func defaulted(template corev1.PodTemplateSpec) string {
 	ds := &appsv1.DaemonSet{Spec: appsv1.DaemonSetSpec{Template: *template.DeepCopy()}}
 	appsdefaults.SetObjectDefaults_DaemonSet(ds)
-	return canonical(&ds.Spec.Template)
+	return content.Canonical(&ds.Spec.Template)
 }
 
 // strays says in what a pod differs from a template, given as its tree. Defaulting mirrors the deprecated name of the
@@ -61,14 +63,14 @@ func strays(pod *corev1.Pod, want map[string]any) string {
 	if spec, _ := want["spec"].(map[string]any); spec != nil {
 		delete(spec, "serviceAccount")
 	}
-	have := tree(pod)
+	have := content.Tree(pod)
 	meta, _ := want["metadata"].(map[string]any)
 	for _, part := range []string{"labels", "annotations"} {
-		if s := missing("metadata."+part, meta[part], at(have, []string{"metadata", part})); s != "" {
+		if s := content.Missing("metadata."+part, meta[part], content.At(have, []string{"metadata", part})); s != "" {
 			return s
 		}
 	}
-	return missing("spec", want["spec"], have["spec"])
+	return content.Missing("spec", want["spec"], have["spec"])
 }
 
 func podEnded(child client.Object) bool {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file plays many random rollouts, good ones and bad ones.
@@ -114,19 +115,19 @@ func TestHistoryDependsOnNoOrderBetweenWatches(t *testing.T) {
 	want := w.history()
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 3))
-		byResource := map[string][]check.Change{}
+		byResource := map[string][]recording.Change{}
 		var turns []string
 		for _, c := range w.watched {
 			byResource[c.Resource.Resource] = append(byResource[c.Resource.Resource], c)
 			turns = append(turns, c.Resource.Resource)
 		}
 		random.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
-		var merged []check.Change
+		var merged []recording.Change
 		for _, r := range turns {
 			merged = append(merged, byResource[r][0])
 			byResource[r] = byResource[r][1:]
 		}
-		got, err := check.NewHistory(w.origin, w.rv, w.listed, merged)
+		got, err := recording.NewHistory(w.origin, w.rv, w.listed, merged)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +150,7 @@ func TestTornHistoriesAreRefused(t *testing.T) {
 			w := newWorld(t)
 			w.edit("app:2")
 			tear(w)
-			if _, err := check.NewHistory(w.origin, w.rv, w.listed, w.watched); err == nil {
+			if _, err := recording.NewHistory(w.origin, w.rv, w.listed, w.watched); err == nil {
 				t.Error("it was taken")
 			}
 		})

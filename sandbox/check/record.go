@@ -133,7 +133,7 @@ func (r *record) reads(by *Entry) []*Entry {
 		if e == by {
 			break
 		}
-		if e.reads() {
+		if e.Reads() {
 			out = append(out, e)
 		}
 	}
@@ -166,6 +166,6 @@ func (r *record) shownBy(by *Entry, o client.Object, resource schema.GroupVersio
 // lists returns the lists of a resource that the pass of a write got past the caches before it.
 func (r *record) lists(by *Entry, resource schema.GroupVersionResource, namespace string) []*Entry {
 	return slices.DeleteFunc(r.reads(by), func(read *Entry) bool {
-		return read.Verb != "list" || !read.of(resource, namespace) || !read.succeeded()
+		return read.Verb != "list" || !read.Of(resource, namespace) || !read.Succeeded()
 	})
 }

@@ -19,31 +19,32 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file tests the recorder on watches that the test speaks for; sandbox/check/e2e has the real ones.
 
-type recording struct {
-	*check.Recorder
+type recorded struct {
+	*recording.Recorder
 
 	pods, claims chan watch.Event
 }
 
 // record starts a recorder of pods, listed at 10, and claims, listed at 12. The mark of Sync gets 20.
-func record(t *testing.T) recording {
+func record(t *testing.T) recorded {
 	t.Helper()
 	return recordWith(t, nil)
 }
 
 // recordWith is record with watches of pods, of a lifetime in seconds, that the test makes.
-func recordWith(t *testing.T, watchPods func(seconds int64) watch.Interface) recording {
+func recordWith(t *testing.T, watchPods func(seconds int64) watch.Interface) recorded {
 	t.Helper()
 	claims := corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		pods: "PodList", claims: "PersistentVolumeClaimList", corev1.SchemeGroupVersion.WithResource("configmaps"): "ConfigMapList",
 	})
-	r := recording{pods: make(chan watch.Event), claims: make(chan watch.Event)}
+	r := recorded{pods: make(chan watch.Event), claims: make(chan watch.Event)}
 	for resource, at := range map[string]string{"pods": "10", "persistentvolumeclaims": "12"} {
 		client.PrependReactor("list", resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 			list := &unstructured.UnstructuredList{Object: map[string]any{"kind": "List", "apiVersion": "v1"}}
@@ -63,7 +64,7 @@ func recordWith(t *testing.T, watchPods func(seconds int64) watch.Interface) rec
 		return true, watch.NewProxyWatcher(watches[a.GetResource().Resource]), nil
 	})
 	var err error
-	r.Recorder, err = check.Record(t.Context(), client, []string{namespace}, []check.Scope{{Resource: pods}, {Resource: claims}})
+	r.Recorder, err = recording.Record(t.Context(), client, []string{namespace}, []check.Scope{{Resource: pods}, {Resource: claims}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func tell(c chan watch.Event, what watch.EventType, kind, name string, rv int) {
 	c <- watch.Event{Type: what, Object: object(kind, name, rv)}
 }
 
-func syncOf(t *testing.T, r recording, within time.Duration) (uint64, error) {
+func syncOf(t *testing.T, r recorded, within time.Duration) (uint64, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
@@ -167,12 +168,12 @@ func TestRecorderAsksUntilItIsTold(t *testing.T) {
 }
 
 func TestRecorderFailsLoudly(t *testing.T) {
-	for name, spoil := range map[string]func(r recording){
-		"a gap": func(r recording) {
+	for name, spoil := range map[string]func(r recorded){
+		"a gap": func(r recorded) {
 			status := apierrors.NewResourceExpired("too old").Status()
 			r.pods <- watch.Event{Type: watch.Error, Object: &status}
 		},
-		"time goes back": func(r recording) {
+		"time goes back": func(r recorded) {
 			tell(r.pods, watch.Added, "Pod", "p", 15)
 			tell(r.pods, watch.Added, "Pod", "q", 14)
 		},

@@ -7,6 +7,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check/content"
 )
 
 // This file remembers what comparing contents gave. Histories of one simulation hold the same few templates many
@@ -107,23 +109,23 @@ func rememberStrays(
 // false for types whose content has no fast encoding.
 func appendContent(to []byte, o client.Object) (out []byte, ok bool) {
 	meta := metav1.ObjectMeta{Name: o.GetName(), Labels: o.GetLabels(), Annotations: o.GetAnnotations()}
-	var content encoder
+	var said content.Encoder
 	if r, isRevision := o.(*appsv1.ControllerRevision); isRevision {
-		content = &r.Data
+		said = &r.Data
 		meta = metav1.ObjectMeta{Name: o.GetName()}
 	} else if v := reflect.ValueOf(o).Elem(); v.Kind() == reflect.Struct {
 		spec := v.FieldByName("Spec")
 		if !spec.IsValid() {
 			return nil, false
 		}
-		content, ok = reflect.TypeAssert[encoder](spec.Addr())
+		said, ok = reflect.TypeAssert[content.Encoder](spec.Addr())
 		if !ok {
 			return nil, false
 		}
 	} else {
 		return nil, false
 	}
-	for _, part := range []encoder{&meta, content} {
+	for _, part := range []content.Encoder{&meta, said} {
 		encoded, err := part.Marshal()
 		if err != nil {
 			return nil, false

@@ -10,6 +10,7 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/sandbox/check/content"
 	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
@@ -28,7 +29,7 @@ func replicated(k kinds.Kind) Kind {
 		Labelled: func(client.Object) bool { return false },
 		StraysNow: func(child, parent client.Object) string {
 			template := asReplicaSet(parent).Spec.Template
-			return strays(as[corev1.Pod](child), tree(template.DeepCopy()))
+			return strays(as[corev1.Pod](child), content.Tree(template.DeepCopy()))
 		},
 		Units: func(*State, client.Object) []Unit { return nil },
 		Ended: podEnded,

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file holds what is true only when nobody has anything left to do: H1, H2, H9, S1, R4, C1 and X1 at rest, and that
@@ -25,7 +27,7 @@ type rest struct {
 // the rollouts have ended, or wait for something that will not come, and garbage is collected.
 func Rest(h *History, rv uint64, kinds ...Kind) []Violation {
 	var found []Violation
-	s := h.At(rv)
+	s := worldAt(h, rv)
 	for _, k := range eachRemembering(kinds) {
 		r := &rest{h: h, s: s, k: k}
 		for _, parent := range s.List(k.Parents, "") {
@@ -45,12 +47,12 @@ func Rest(h *History, rv uint64, kinds ...Kind) []Violation {
 }
 
 func (r *rest) violationf(invariant string, resource schema.GroupVersionResource, o client.Object, format string, args ...any) {
-	key, parent := KeyOf(resource, o), o.GetUID()
+	key, parent := recording.KeyOf(resource, o), o.GetUID()
 	if resource != r.k.Parents {
 		parent = ownerUID(o)
 	}
 	r.found = append(r.found, Violation{
-		Invariant: invariant, Object: key, RV: r.s.RV, Sentence: fmt.Sprintf(format, args...), Trail: r.h.trail(key, parent, r.s.RV),
+		Invariant: invariant, Object: key, RV: r.s.RV, Sentence: fmt.Sprintf(format, args...), Trail: trail(r.h, key, parent, r.s.RV),
 		Replay: r.h.Replay,
 	})
 }
@@ -105,7 +107,7 @@ func (r *rest) numbered(revision client.Object) *Event {
 		switch {
 		case e.RV > r.s.RV || e.New == nil || e.New.GetUID() != revision.GetUID():
 		case e.Old == nil || r.k.Number(e.Old) != r.k.Number(e.New):
-			if !r.h.byManager(e) {
+			if !r.h.ByManager(e) {
 				return nil
 			}
 			return &r.h.Events[i]
@@ -168,7 +170,7 @@ func (r *rest) status(parent client.Object) {
 func (r *rest) leftovers() {
 	again := map[Key]types.UID{}
 	for _, parent := range r.s.List(r.k.Parents, "") {
-		again[KeyOf(r.k.Parents, parent)] = parent.GetUID()
+		again[recording.KeyOf(r.k.Parents, parent)] = parent.GetUID()
 	}
 	for _, resource := range []schema.GroupVersionResource{r.k.Children, r.k.Revisions} {
 		for _, o := range r.s.List(resource, "") {
@@ -186,7 +188,7 @@ func Quiet(h *History, from, to uint64, kinds ...Kind) []Violation {
 	var found []Violation
 	for _, e := range h.Between(from, to) {
 		for _, k := range kinds {
-			if r := e.Key.Resource; h.byManager(e) && (r == k.Parents || r == k.Children || r == k.Revisions) {
+			if r := e.Key.Resource; h.ByManager(e) && (r == k.Parents || r == k.Children || r == k.Revisions) {
 				found = append(found, Violation{
 					Invariant: "H8", Object: e.Key, RV: e.RV, Sentence: "it is written, and nobody asked for anything", Trail: []Event{e},
 					Replay: h.Replay,

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check/content"
 )
 
 // This file is C1 at rest: what the spec asks for is there, or something stands in the way that a controller can only
@@ -149,7 +151,7 @@ func (r *rest) twins(children []client.Object) bool {
 // explains reports whether a condition says that something is not as it should be. A status without conditions speaks by
 // its counters only.
 func explains(parent client.Object) bool {
-	list, _ := at(tree(parent), []string{"status", "conditions"}).([]any)
+	list, _ := content.At(content.Tree(parent), []string{"status", "conditions"}).([]any)
 	for _, item := range list {
 		if c, ok := item.(map[string]any); ok && c["status"] != "True" && c["message"] != "" && c["message"] != nil {
 			return true

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check/content"
 )
 
 // This file holds the rules about children that a hook asks for and that revisions name: P3, P4, P5 and W2. They are silent
@@ -99,7 +101,7 @@ func (s *step) rewritten() bool {
 	if s.e.Old == nil {
 		return true
 	}
-	return !sameTree(s.e.Old, s.e.New, "spec") || !sameTree(s.e.Old, s.e.New, "data") ||
+	return !content.Same(s.e.Old, s.e.New, "spec") || !content.Same(s.e.Old, s.e.New, "data") ||
 		s.e.Old.GetAnnotations()[lastApplied] != s.e.New.GetAnnotations()[lastApplied]
 }
 
@@ -197,7 +199,7 @@ func (s *step) toldWithout(child client.Object) bool {
 // another reports whether another manager has written for a parent before.
 func (s *step) another(parent types.UID) bool {
 	for e := range s.record.before(parent, s.e.RV) {
-		if s.h.byManager(e) && !s.own(e) {
+		if s.h.ByManager(e) && !s.own(e) {
 			return true
 		}
 	}

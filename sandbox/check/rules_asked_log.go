@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file holds the rules about the revisions of parents whose children a hook asks for: H3 for what a revision says, H5 for
@@ -97,14 +99,14 @@ func sent(h *History, all *record, k Kind) []Violation {
 		if n.Sent == nil || !known || key.Resource != k.Parents {
 			continue
 		}
-		version, err := versionOf(n.Sent)
+		version, err := recording.VersionOf(n.Sent)
 		then := all.at(n.Parent, version)
 		if err != nil || then == nil || then.GetResourceVersion() != n.Sent.GetResourceVersion() || k.Target(n.Sent) == k.Target(then) {
 			continue
 		}
 		if !slices.ContainsFunc(all.everOwned(k, n), func(r client.Object) bool { return k.asked(n.Sent, r) }) {
 			found = append(found, Violation{
-				Invariant: "W2", Object: key, RV: n.RV, Replay: h.Replay, Trail: h.trail(key, n.Parent, n.RV),
+				Invariant: "W2", Object: key, RV: n.RV, Replay: h.Replay, Trail: trail(h, key, n.Parent, n.RV),
 				Sentence: fmt.Sprintf("the hook got the parent of version %d with fields that no revision holds", version),
 			})
 		}

@@ -7,6 +7,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check/content"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file is P5 for children whose revision is lost: somebody deleted it, took its labels away, or put something under its
@@ -57,7 +60,7 @@ func (s *step) heldIn(parent, revision client.Object) bool {
 func (s *step) lostByOthers(parent types.UID) map[types.UID]Event {
 	out, shown := map[types.UID]Event{}, s.since(s.k.Revisions, parent)
 	for e := range s.record.before(parent, s.e.RV) {
-		if e.RV > shown || e.Key.Resource != s.k.Revisions || e.Old == nil || s.h.byManager(e) || ownerUID(e.Old) != parent {
+		if e.RV > shown || e.Key.Resource != s.k.Revisions || e.Old == nil || s.h.ByManager(e) || ownerUID(e.Old) != parent {
 			continue
 		}
 		if e.New == nil || ownerUID(e.New) != parent || !maps.Equal(e.Old.GetLabels(), e.New.GetLabels()) {
@@ -74,7 +77,7 @@ func (s *step) reassigned(parent types.UID, lost Event) bool {
 		if e.RV <= lost.RV {
 			return false
 		}
-		names := e.Key.Resource == s.k.Revisions && e.New != nil && s.h.byManager(e) && s.k.Names(s.e.Old, e.New) &&
+		names := e.Key.Resource == s.k.Revisions && e.New != nil && s.h.ByManager(e) && s.k.Names(s.e.Old, e.New) &&
 			(e.Old == nil || !s.k.Names(s.e.Old, e.Old))
 		if names && ownerUID(s.record.at(s.e.Old.GetUID(), e.RV)) != parent {
 			return true
@@ -113,9 +116,9 @@ func (r *rest) guardLost(parent client.Object, u Unit) bool {
 // takenAway reports whether somebody other than the controllers took away a revision that named a child: of the parent, or of
 // one before it that had its name, whose log it may have taken over.
 func (r *rest) takenAway(parent, child client.Object) bool {
-	key := KeyOf(r.k.Parents, parent)
+	key := recording.KeyOf(r.k.Parents, parent)
 	for _, e := range r.h.Events {
-		if e.Key.Resource != r.k.Revisions || e.Old == nil || r.h.byManager(e) || !r.k.Names(child, e.Old) {
+		if e.Key.Resource != r.k.Revisions || e.Old == nil || r.h.ByManager(e) || !r.k.Names(child, e.Old) {
 			continue
 		}
 		if owner, known := r.s.Identity(ownerUID(e.Old)); !known || owner != key {
@@ -145,7 +148,7 @@ func (r *rest) neverNamed(parent, child client.Object) bool {
 			adopted = adopted && !naming[o.GetUID()]
 		case e.Key.Resource != r.k.Children || o.GetName() != child.GetName() || e.New == nil || ownerUID(e.New) != parent.GetUID():
 		case e.Old == nil:
-			adopted = !r.h.byManager(e)
+			adopted = !r.h.ByManager(e)
 		case ownerUID(e.Old) != parent.GetUID():
 			adopted = !slices.Contains(slices.Collect(maps.Values(naming)), true)
 		}
@@ -161,7 +164,7 @@ func (r *rest) names(parent, child, revision client.Object) bool {
 // saysLost reports whether a condition names a child, with or without its namespace, as one whose revision is lost and that is
 // missing.
 func saysLost(parent client.Object, child string) bool {
-	list, _ := at(tree(parent), []string{"status", "conditions"}).([]any)
+	list, _ := content.At(content.Tree(parent), []string{"status", "conditions"}).([]any)
 	for _, item := range list {
 		c, _ := item.(map[string]any)
 		message, _ := c["message"].(string)

@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/sandbox/check/content"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file holds the rules about revisions that hold at every resource version: H2, H3, H4, H7, and X1 for stamps.
@@ -106,7 +108,7 @@ func (s *step) fenced() {
 
 // showed returns the version of a parent that a read showed, nil if it showed none, or not that one.
 func (s *step) showed(read *Entry, parent client.Object) client.Object {
-	if read.Verb != "get" || !read.succeeded() || read.UID != parent.GetUID() {
+	if read.Verb != "get" || !read.Succeeded() || read.UID != parent.GetUID() {
 		return nil
 	}
 	return s.record.at(parent.GetUID(), read.RV)
@@ -136,7 +138,7 @@ func (s *step) acted(parent client.Object) int64 {
 // liveRevision is H3: the controllers delete no revision that a child came from, that status names, or that holds what
 // the parent asks for. Of two that hold the same, one may go.
 func (s *step) liveRevision() {
-	if !s.of(s.k.Revisions) || !startsToGo(s.e) || !s.byManager() {
+	if !s.of(s.k.Revisions) || !recording.StartsToGo(s.e) || !s.byManager() {
 		return
 	}
 	parent := s.parent(s.before, s.e.Old)
@@ -230,7 +232,7 @@ func (s *step) other(parent types.UID, holds func(client.Object) bool) bool {
 		return slices.ContainsFunc(s.left(parent), test)
 	}
 	return slices.ContainsFunc(s.record.reads(s.e.By), func(read *Entry) bool {
-		if read.Verb != "get" || !read.succeeded() || !read.of(s.k.Revisions, s.e.Key.Namespace) {
+		if read.Verb != "get" || !read.Succeeded() || !read.Of(s.k.Revisions, s.e.Key.Namespace) {
 			return false
 		}
 		then := s.record.at(read.UID, read.RV)
@@ -247,7 +249,7 @@ func (s *step) revisionData() {
 	if _, ours := s.e.New.(*unstructured.Unstructured); ours {
 		part = "parentPatch"
 	}
-	if !sameTree(s.e.Old, s.e.New, part) {
+	if !content.Same(s.e.Old, s.e.New, part) {
 		s.violationf("H4", "its data changed")
 	}
 }

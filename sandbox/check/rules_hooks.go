@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check/content"
 )
 
 // This file holds the rules about composite parents, whose children a hook decides: W1 and W2. They read the notes of the
@@ -66,7 +68,7 @@ func (s *step) hooked() {
 		}
 		asked = true
 		if i := slices.IndexFunc(n.Children, func(o client.Object) bool { return o.GetName() == s.e.New.GetName() }); i >= 0 {
-			if differs = missing("", tree(n.Children[i]), tree(s.e.New)); differs == "" {
+			if differs = content.Missing("", content.Tree(n.Children[i]), content.Tree(s.e.New)); differs == "" {
 				return
 			}
 		}
@@ -90,7 +92,7 @@ func restored(h *History, all *record, k Kind) []Violation {
 		}
 		if snapshot, err := k.Snapshot(revision); err == nil && snapshot != k.Target(n.Sent) {
 			found = append(found, Violation{
-				Invariant: "W2", Object: key, RV: n.RV, Replay: h.Replay, Trail: h.trail(key, n.Parent, n.RV),
+				Invariant: "W2", Object: key, RV: n.RV, Replay: h.Replay, Trail: trail(h, key, n.Parent, n.RV),
 				Sentence: fmt.Sprintf("the hook was asked about %s, and the parent that it got is not what that revision holds", n.Revision),
 			})
 		}

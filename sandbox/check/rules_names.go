@@ -3,6 +3,8 @@ package check
 import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file holds the rule about the names of children, P7: who waits until a child is not found must not wait for ever.
@@ -44,7 +46,7 @@ func (s *step) hasSeen(parent types.UID, born Event) bool {
 		case e.RV <= born.RV:
 			return false
 		case !s.own(e) || e.By.Pass.ID == s.pass().ID:
-		case e.Object().GetUID() == born.New.GetUID() && startsToGo(e):
+		case e.Object().GetUID() == born.New.GetUID() && recording.StartsToGo(e):
 			return true
 		case e.By.Pass.Views != nil:
 			view := e.By.Pass.Views[s.k.Children]

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file holds the rules about who owns what: H6, O1 to O5.
@@ -75,10 +77,10 @@ func (s *step) afterTheEnd() {
 // toldOfTheEnd reports whether a read of the pass found the parent going, gone, or replaced.
 func (s *step) toldOfTheEnd(parent Key, uid types.UID, end uint64) bool {
 	return !s.e.By.Late && slices.ContainsFunc(s.record.reads(s.e.By), func(read *Entry) bool {
-		if read.Verb != "get" || !read.of(parent.Resource, parent.Namespace) || read.Name != parent.Name {
+		if read.Verb != "get" || !read.Of(parent.Resource, parent.Namespace) || read.Name != parent.Name {
 			return false
 		}
-		return read.Code == http.StatusNotFound || read.succeeded() && (read.UID != uid || read.RV >= end)
+		return read.Code == http.StatusNotFound || read.Succeeded() && (read.UID != uid || read.RV >= end)
 	})
 }
 
@@ -95,7 +97,7 @@ func (s *step) looked() {
 		return
 	}
 	end := s.record.end(uid)
-	switch read, err := versionOf(s.e.Old); {
+	switch read, err := recording.VersionOf(s.e.Old); {
 	case s.e.Old.GetDeletionTimestamp() != nil:
 		s.violationf("O2", "it is adopted by %s, and is going itself", was.Name)
 	case s.pass() == nil:
@@ -114,7 +116,7 @@ func (s *step) adopts(uid types.UID) bool {
 // saw reports whether a read of the pass showed the parent before its end.
 func (s *step) saw(uid types.UID, end uint64) bool {
 	return slices.ContainsFunc(s.record.reads(s.e.By), func(read *Entry) bool {
-		return read.Verb == "get" && read.succeeded() && read.UID == uid && (end == 0 || read.RV < end)
+		return read.Verb == "get" && read.Succeeded() && read.UID == uid && (end == 0 || read.RV < end)
 	})
 }
 

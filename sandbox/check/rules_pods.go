@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check/content"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file holds the rules about single children: P1, P3, P4, P6.
@@ -64,7 +67,7 @@ func (s *step) double(parent client.Object) bool {
 	}
 	return slices.ContainsFunc(s.k.alive(u), func(other client.Object) bool {
 		born := s.record.born(other.GetUID())
-		return other.GetUID() != s.e.New.GetUID() && s.k.Names(other, from) && born != nil && s.h.byManager(*born) &&
+		return other.GetUID() != s.e.New.GetUID() && s.k.Names(other, from) && born != nil && s.h.ByManager(*born) &&
 			!s.record.reused(*born) && !s.forked(*born, from)
 	})
 }
@@ -135,7 +138,7 @@ func (s *step) content() {
 	}
 	from := s.k.named(s.after, s.e.New)
 	if s.e.Old != nil {
-		if from == nil || (s.k.Names(s.e.Old, from) || s.renamed(from)) && sameTree(s.e.Old, s.e.New, "spec") {
+		if from == nil || (s.k.Names(s.e.Old, from) || s.renamed(from)) && content.Same(s.e.Old, s.e.New, "spec") {
 			return
 		}
 	}
@@ -177,7 +180,7 @@ func (s *step) lost() client.Object {
 // precondition is P6: a delete by the controllers names the UID and the version that was read: what was deleted and made
 // again, or serves by now, stays. Only an audited history tells.
 func (s *step) precondition() {
-	if !s.dependent() || !s.h.Audited || !s.byManager() || !startsToGo(s.e) || s.e.By.Unread {
+	if !s.dependent() || !s.h.Audited || !s.byManager() || !recording.StartsToGo(s.e) || s.e.By.Unread {
 		return
 	}
 	switch by := s.e.By; {

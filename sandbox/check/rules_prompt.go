@@ -25,7 +25,7 @@ type Failing struct {
 // there is, the last edit was observed, places are filled and children replaced as far as that can be. The caller says that
 // the wait was longer than every timer, that managers run and see everything, and that statuses can be written.
 func Prompt(h *History, rv uint64, failing Failing, kinds ...Kind) []Violation {
-	s := h.At(rv)
+	s := worldAt(h, rv)
 	var found []Violation
 	for _, k := range eachRemembering(kinds) {
 		r := &rest{h: h, s: s, k: k}

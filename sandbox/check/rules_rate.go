@@ -7,39 +7,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file is A1 for what it costs: under a failure that lasts, what one parent makes its controller ask for is bounded in
 // each minute and falls; and at rest it is nothing.
-
-// Sort is what is asked of whom.
-type Sort string
-
-// The sorts of calls: requests to the API server, Events that are written, and questions to hooks.
-const (
-	Request  Sort = "requests"
-	Said     Sort = "Event writes"
-	Question Sort = "questions to the hook"
-)
-
-// Call is one thing that a controller asked for.
-type Call struct {
-	Sort Sort
-	// For names the controller and the parent that it was for; empty if nobody knows.
-	For string
-	// What is a word or two about it.
-	What string
-	At   time.Time
-	// After is the resource version of the last write before it.
-	After uint64
-}
-
-// Span is a time.
-type Span struct {
-	From, To time.Time
-	// What lasted.
-	What string
-}
 
 // bound is how many calls for one parent there may be in a minute of a failure.
 type bound struct{ first, later int }
@@ -47,10 +20,10 @@ type bound struct{ first, later int }
 // A back-off that doubles from five milliseconds tries 14 times in the first minute, 4 times in the next nine, and at most
 // once in any minute after the third. A try costs a request for each child that may succeed, one for the status, and one or
 // two to look.
-var bounds = map[Sort]bound{
-	Request:  {first: 300, later: 30},
-	Said:     {first: 60, later: 30},
-	Question: {first: 60, later: 6},
+var bounds = map[recording.Sort]bound{
+	recording.Request:  {first: 300, later: 30},
+	recording.Said:     {first: 60, later: 30},
+	recording.Question: {first: 60, later: 6},
 }
 
 // soon is how many minutes are the first ones.
@@ -61,25 +34,25 @@ const soon = 3
 func Rate(h *History) []Violation {
 	var found []Violation
 	for _, span := range h.Lasting {
-		found = append(found, h.rate(span)...)
+		found = append(found, rate(h, span)...)
 	}
 	return found
 }
 
 type spender struct {
-	sort Sort
+	sort recording.Sort
 	of   string
 }
 
-func (h *History) rate(span Span) []Violation {
-	minutes := map[spender]map[int][]Call{}
+func rate(h *History, span recording.Span) []Violation {
+	minutes := map[spender]map[int][]recording.Call{}
 	for _, c := range h.Calls {
 		if c.At.Before(span.From) || !c.At.Before(span.To) && span.To.After(span.From) {
 			continue
 		}
 		s := spender{c.Sort, c.For}
 		if minutes[s] == nil {
-			minutes[s] = map[int][]Call{}
+			minutes[s] = map[int][]recording.Call{}
 		}
 		minute := int(c.At.Sub(span.From) / time.Minute)
 		minutes[s][minute] = append(minutes[s][minute], c)
@@ -108,7 +81,7 @@ func (h *History) rate(span Span) []Violation {
 }
 
 // tally counts calls by what they are.
-func tally(calls []Call) string {
+func tally(calls []recording.Call) string {
 	counts := map[string]int{}
 	for _, c := range calls {
 		counts[c.What]++

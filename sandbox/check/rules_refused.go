@@ -17,7 +17,7 @@ func refusals(h *History, k Kind) []Violation {
 		out = append(out, Violation{
 			Invariant: "S1", Object: key, RV: r.After,
 			Sentence: fmt.Sprintf("a status was sent and refused with %d, because %s", r.Code, r.Negative),
-			Trail:    h.trail(key, "", r.After),
+			Trail:    trail(h, key, "", r.After),
 			Replay:   h.Replay,
 		})
 	}

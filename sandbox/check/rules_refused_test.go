@@ -14,6 +14,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file reads what controllers ask for and do not get, from the wire and from the audit log.
@@ -56,7 +57,7 @@ func TestTheWireReadsCountersBelowZero(t *testing.T) {
 		"nothing below":     {http.MethodPatch, status, `{"status":{"n":1}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wire := &check.Wire{User: manager}
+			wire := &recording.Wire{User: manager}
 			request, err := http.NewRequestWithContext(t.Context(), test.method, "https://server"+test.path, strings.NewReader(test.body))
 			if err != nil {
 				t.Fatal(err)
@@ -80,7 +81,7 @@ func TestTheAuditLogTellsOfCountersBelowZero(t *testing.T) {
 	const line = `{"stage":"ResponseComplete","verb":"update","user":{"username":"u"},"responseStatus":{"code":422},` +
 		`"objectRef":{"apiGroup":"apps","resource":"statefulsets","subresource":"status","namespace":"ns","name":"db"},` +
 		`"requestObject":{"kind":"StatefulSet","apiVersion":"apps/v1","status":{"currentReplicas":-1}}}`
-	got, err := check.ParseAudit(strings.NewReader(line))
+	got, err := recording.ParseAudit(strings.NewReader(line))
 	if err != nil || len(got) != 1 || got[0].Negative != "currentReplicas is -1" {
 		t.Errorf("got %+v, %v", got, err)
 	}

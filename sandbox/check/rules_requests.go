@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check/content"
 )
 
 // This file holds the rules about requests that did not do what they were meant to: H5 for names that are taken, and F6
@@ -52,7 +54,7 @@ func (s *step) collision() {
 
 // collisionsOf is the collision count in the status of a Go type, nil if there is none.
 func collisionsOf(o client.Object) *int32 {
-	status := reflect.Indirect(reflect.ValueOf(field(o, []string{"status"})))
+	status := reflect.Indirect(reflect.ValueOf(content.Field(o, []string{"status"})))
 	if status.Kind() != reflect.Struct {
 		return nil
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check/content"
 )
 
 // This file holds the rules about rollouts and status that hold at every resource version: R1, R2, R4, S1, S2.
@@ -214,7 +216,7 @@ func (s *step) statusWritten() bool {
 		return false
 	}
 	if s.status == nil {
-		s.status = new(s.e.Old == nil || !sameTree(s.e.Old, s.e.New, "status"))
+		s.status = new(s.e.Old == nil || !content.Same(s.e.Old, s.e.New, "status"))
 	}
 	return *s.status
 }

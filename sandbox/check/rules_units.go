@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file holds the rules about places for children, for kinds whose children have an order, a number, or a partition:
@@ -42,7 +44,7 @@ func (s *step) made() client.Object {
 // dismissed returns the parent of a child that the controllers deleted with this write and that had not ended by itself,
 // nil if they deleted none, or all goes.
 func (s *step) dismissed() client.Object {
-	if !s.of(s.k.Children) || !startsToGo(s.e) || !s.byManager() || s.k.Ended(s.e.Old) {
+	if !s.of(s.k.Children) || !recording.StartsToGo(s.e) || !s.byManager() || s.k.Ended(s.e.Old) {
 		return nil
 	}
 	parent := s.parent(s.before, s.e.Old)

@@ -56,6 +56,18 @@ func newState(h *History) *State {
 	return s
 }
 
+// worldAt returns the world right after the write with that resource version, or the last one before it.
+func worldAt(h *History, rv uint64) *State {
+	s := newState(h)
+	for _, e := range h.Events {
+		if e.RV > rv {
+			break
+		}
+		s.apply(e)
+	}
+	return s
+}
+
 func (s *State) apply(e Event) {
 	s.RV = e.RV
 	s.put(e.Key, e.New)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/history"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/sandbox/check/content"
 	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
@@ -212,7 +213,7 @@ func memberStrays(pod *corev1.Pod, template corev1.PodTemplateSpec) string {
 		own[v.Name] = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == v.Name+"-"+pod.Name
 	}
 	template.Spec.Volumes = slices.DeleteFunc(slices.Clone(template.Spec.Volumes), func(v corev1.Volume) bool { return own[v.Name] })
-	return strays(pod, tree(template.DeepCopy()))
+	return strays(pod, content.Tree(template.DeepCopy()))
 }
 
 // replicasOr1 is a number of replicas, with the default of the API.

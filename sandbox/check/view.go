@@ -4,7 +4,6 @@ import (
 	"iter"
 	"slices"
 	"strconv"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,25 +13,6 @@ import (
 // This file says what the author of a write may have acted on. A controller reads from caches that lag, and what others
 // do while its request is on its way it cannot know: a write breaks a promise only if it does so in every world that its
 // author may have seen. Its own earlier writes it must know of, in all of them.
-
-// Pass is one pass of a controller over one parent, as far as somebody looked.
-type Pass struct {
-	// ID is its own; no two passes of a history share one.
-	ID string
-	// For names the controller and the parent that it was for; empty if nobody knows.
-	For string
-	// Instance is the process that it ran in. After a restart, and of two managers, it is another one.
-	Instance string
-	// Views are the resource versions that the caches of the process had reached when the pass began, by resource. Nil
-	// means that nobody knows.
-	Views map[schema.GroupVersionResource]uint64
-	// Born is the resource version at which the process began, zero if nobody knows. Its first lists may be older. Before
-	// it acts for a parent the first time it must look past them (F12 of the failure modes), so that of children it knows
-	// all up to there.
-	Born uint64
-	// At is when the pass began, zero if nobody knows. What serves only because time has passed since, it could not know.
-	At time.Time
-}
 
 // mostSurroundings bounds how many states of a parent's surroundings, nodes say, are tried.
 const mostSurroundings = 16
@@ -50,7 +30,7 @@ func (s *step) own(e Event) bool {
 	if p := s.pass(); p != nil {
 		return e.By != nil && e.By.Pass != nil && e.By.Pass.Instance == p.Instance
 	}
-	return e.By != nil && s.h.byManager(e) && (s.e.By == nil || e.By.User == s.e.By.User && e.By.UserAgent == s.e.By.UserAgent)
+	return e.By != nil && s.h.ByManager(e) && (s.e.By == nil || e.By.User == s.e.By.User && e.By.UserAgent == s.e.By.UserAgent)
 }
 
 // since returns the resource version from which on the author may have read a resource: what was written up to there it

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 	"github.com/cairn-dev/cairn/sandbox/internal/catset"
 )
 
@@ -37,7 +38,7 @@ type world struct {
 
 	rv, origin      uint64
 	objects         map[check.Key]client.Object
-	listed, watched []check.Change
+	listed, watched []recording.Change
 	by              map[uint64]*check.Entry
 	// actor does the next writes, in a pass if that is known. byName and anyVersion are deletes without a precondition.
 	actor              string
@@ -65,7 +66,7 @@ func worldOf(t testing.TB, initial ...client.Object) *world {
 		w.put(o)
 	}
 	for _, o := range w.objects {
-		w.listed = append(w.listed, check.Change{Resource: resourceOf(o), Object: o})
+		w.listed = append(w.listed, recording.Change{Resource: resourceOf(o), Object: o})
 	}
 	w.origin, w.watched = w.rv, nil
 	w.actor = manager
@@ -109,8 +110,8 @@ func (w *world) put(o client.Object) uint64 {
 	w.rv++
 	o = copyOf(o)
 	o.SetResourceVersion(strconv.FormatUint(w.rv, 10))
-	w.objects[check.KeyOf(resourceOf(o), o)] = o
-	w.watched = append(w.watched, check.Change{Resource: resourceOf(o), Object: o})
+	w.objects[recording.KeyOf(resourceOf(o), o)] = o
+	w.watched = append(w.watched, recording.Change{Resource: resourceOf(o), Object: o})
 	w.note("update")
 	return w.rv
 }
@@ -202,10 +203,10 @@ func (w *world) mark(name string) {
 func (w *world) remove(like client.Object, name string) {
 	was := get(w, like, name)
 	w.rv++
-	delete(w.objects, check.KeyOf(resourceOf(was), was))
+	delete(w.objects, recording.KeyOf(resourceOf(was), was))
 	gone := copyOf(was)
 	gone.SetResourceVersion(strconv.FormatUint(w.rv, 10))
-	w.watched = append(w.watched, check.Change{Resource: resourceOf(gone), Object: gone, Deleted: true})
+	w.watched = append(w.watched, recording.Change{Resource: resourceOf(gone), Object: gone, Deleted: true})
 	w.deleted(was)
 }
 
@@ -239,7 +240,7 @@ func (w *world) report(updated, available int32) {
 
 func (w *world) history() *check.History {
 	w.Helper()
-	h, err := check.NewHistory(w.origin, w.rv, w.listed, w.watched)
+	h, err := recording.NewHistory(w.origin, w.rv, w.listed, w.watched)
 	if err != nil {
 		w.Fatal(err)
 	}

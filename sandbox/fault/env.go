@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file is what one run of a scenario has: a namespace of its own, and managers that come back when they are killed.
@@ -42,7 +42,7 @@ type Env struct {
 
 	managers []*Keeper
 	changed  func() <-chan struct{}
-	wire     *check.Wire // what all managers wrote
+	wire     *recording.Wire // what all managers wrote
 }
 
 // Until calls f, at the beginning and whenever something has changed in the namespace, until it returns nil. When the run

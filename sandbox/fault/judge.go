@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file lets package check judge the runs. One recorder watches all namespaces for the whole sweep: a recording of
@@ -27,14 +28,14 @@ const (
 )
 
 // record starts the recording of a sweep.
-func (s *Sweep) record(ctx context.Context) (*check.Recorder, error) {
+func (s *Sweep) record(ctx context.Context) (*recording.Recorder, error) {
 	cfg := rest.CopyConfig(s.User)
 	cfg.QPS = -1
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return check.Record(ctx, client, []string{metav1.NamespaceAll}, s.Scopes)
+	return recording.Record(ctx, client, []string{metav1.NamespaceAll}, s.Scopes)
 }
 
 // settle waits until the managers ask for nothing any more, and nothing happens in the namespace. That they write nothing

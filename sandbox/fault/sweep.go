@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file runs scenarios once without faults, and then once for each fault.
@@ -90,7 +91,7 @@ type run struct {
 	*Sweep
 
 	client   kubernetes.Interface
-	recorder *check.Recorder
+	recorder *recording.Recorder
 }
 
 // Run runs each scenario without faults, then with each fault in turn, and has every run judged at every resource
@@ -222,7 +223,7 @@ func (o *outcome) drive(ctx context.Context, e *Env) error {
 // the namespace and logged.
 func (r *run) env(ctx context.Context, t trial, namespace string, failed context.CancelCauseFunc) *Env {
 	e := &Env{
-		Namespace: namespace, User: r.User, Client: r.client, wire: &check.Wire{User: "manager"},
+		Namespace: namespace, User: r.User, Client: r.client, wire: &recording.Wire{User: "manager"},
 		changed: func() <-chan struct{} { return r.recorder.Changed(namespace) },
 	}
 	for i := range max(1, t.scenario.Managers) {

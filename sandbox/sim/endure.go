@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
 )
 
@@ -114,7 +115,7 @@ func (w *world) change(k Kind, e Edit, name string) {
 
 // last lets everything happen that can, until the time is over. It returns false if too much happened.
 func (w *world) last() bool {
-	span := check.Span{From: w.clock.Now(), What: w.trouble.about}
+	span := recording.Span{From: w.clock.Now(), What: w.trouble.about}
 	end := span.From.Add(endurance)
 	changed, looked := w.clock.Now(), false
 	seen := len(w.history.Events)

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 	"github.com/cairn-dev/cairn/sandbox/fault"
 	"github.com/cairn-dev/cairn/sandbox/internal/catset"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
@@ -109,7 +109,7 @@ func responseWith(status int, body []byte) *http.Response {
 // answerHook answers a question, well or in the way that is given, and takes down for the rules what was asked.
 func (w *world) answerHook(c *call, bad *badAnswer) {
 	good := c.question.Answer()
-	w.called(c, check.Question)
+	w.called(c, recording.Question)
 	if bad == nil {
 		bad = w.troubled().hook
 	}

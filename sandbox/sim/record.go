@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
 )
 
@@ -26,7 +27,7 @@ func (w *world) do(r model.Request, c *call) model.Response {
 		if entry.Code >= http.StatusBadRequest && c != nil && c.writes() {
 			w.history.Refused = append(w.history.Refused, check.Refused{Entry: *entry, After: w.server.ResourceVersion(), Why: response.Err.Error()})
 		}
-		w.called(c, check.Request)
+		w.called(c, recording.Request)
 	}
 	events := w.server.Events()
 	for _, e := range events[w.seen:] {
@@ -47,12 +48,12 @@ func (w *world) refused(c *call, code int) {
 	entry := entryOf(c.request, model.Response{})
 	entry.Code, entry.At, entry.Pass = code, w.clock.Now(), c.pass
 	w.history.Refused = append(w.history.Refused, check.Refused{Entry: *entry, After: w.server.ResourceVersion(), Injected: true})
-	w.called(c, check.Request)
+	w.called(c, recording.Request)
 }
 
 // called takes down what a request costs, and for which parent it was made.
-func (w *world) called(c *call, sort check.Sort) {
-	one := check.Call{Sort: sort, At: w.clock.Now(), After: w.server.ResourceVersion()}
+func (w *world) called(c *call, sort recording.Sort) {
+	one := recording.Call{Sort: sort, At: w.clock.Now(), After: w.server.ResourceVersion()}
 	if c != nil {
 		one.What = fmt.Sprintf("%s %s %s", c.request.Verb, c.request.Resource.Resource, c.request.Subresource)
 	}
@@ -107,7 +108,7 @@ func objectName(r model.Request, response model.Response) string {
 }
 
 func eventOf(e model.Event, by *check.Entry) check.Event {
-	out := check.Event{RV: e.RV, Type: check.Modified, Key: check.KeyOf(e.Resource, e.Object), Old: e.Old, New: e.Object, By: by}
+	out := check.Event{RV: e.RV, Type: check.Modified, Key: recording.KeyOf(e.Resource, e.Object), Old: e.Old, New: e.Object, By: by}
 	switch e.Type {
 	case addedEvent:
 		out.Type, out.Old = check.Added, nil

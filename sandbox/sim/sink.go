@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file listens to what controllers say: the errors of their passes, and their events. Goroutines of one step speak
@@ -131,8 +132,8 @@ func (w *world) event(p *process, s saying) {
 	if was.count >= 2 {
 		return // it is counted, and written when the series ends
 	}
-	w.history.Calls = append(w.history.Calls, check.Call{
-		Sort: check.Said, At: now, After: w.server.ResourceVersion(), What: "Event " + key.reason,
+	w.history.Calls = append(w.history.Calls, recording.Call{
+		Sort: recording.Said, At: now, After: w.server.ResourceVersion(), What: "Event " + key.reason,
 		For: fmt.Sprintf("%s %s/%s", key.regarding.Kind, key.regarding.Namespace, key.regarding.Name),
 	})
 }

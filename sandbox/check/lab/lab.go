@@ -17,6 +17,7 @@ import (
 
 	"github.com/cairn-dev/cairn/sandbox"
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 	"github.com/cairn-dev/cairn/sandbox/sandboxtest"
 )
 
@@ -32,9 +33,9 @@ type Lab struct {
 	// User is the client of an administrator.
 	User *kubernetes.Clientset
 	// Wire logs what goes through it: give Wire.Wrap to the clients of the controllers under test.
-	Wire *check.Wire
+	Wire *recording.Wire
 
-	recorder *check.Recorder
+	recorder *recording.Recorder
 }
 
 // New makes a namespace and records it until the test ends. actor is the name by which the wire calls the controllers
@@ -44,7 +45,7 @@ func New(t *testing.T, actor string, scopes []check.Scope) *Lab {
 	s := sandboxtest.Get(t)
 	cfg := s.Config()
 	cfg.QPS = -1
-	l := &Lab{T: t, Sandbox: s, Namespace: sandboxtest.Namespace(t, s), Wire: &check.Wire{User: actor}}
+	l := &Lab{T: t, Sandbox: s, Namespace: sandboxtest.Namespace(t, s), Wire: &recording.Wire{User: actor}}
 	var err error
 	if l.User, err = kubernetes.NewForConfig(cfg); err != nil {
 		t.Fatal(err)
@@ -53,7 +54,7 @@ func New(t *testing.T, actor string, scopes []check.Scope) *Lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.recorder, err = check.Record(context.WithoutCancel(t.Context()), clean, []string{l.Namespace}, scopes); err != nil {
+	if l.recorder, err = recording.Record(context.WithoutCancel(t.Context()), clean, []string{l.Namespace}, scopes); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.recorder.Stop)

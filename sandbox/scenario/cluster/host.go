@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/cairn-dev/cairn/sandbox"
-	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 	"github.com/cairn-dev/cairn/sandbox/install"
 	"github.com/cairn-dev/cairn/sandbox/scenario"
 )
@@ -30,7 +30,7 @@ type Host struct {
 	sandbox  *sandbox.Sandbox
 	admin    *rest.Config // without limits
 	user     kubernetes.Interface
-	recorder *check.Recorder
+	recorder *recording.Recorder
 	nodes    sync.RWMutex // held for writing by the one that changes nodes
 
 	mu         sync.Mutex
@@ -67,7 +67,7 @@ func NewHost(ctx context.Context, s *sandbox.Sandbox, scripts []*scenario.Script
 	if err != nil {
 		return nil, err
 	}
-	if h.recorder, err = check.Record(ctx, clean, []string{metav1.NamespaceAll}, scopes); err != nil {
+	if h.recorder, err = recording.Record(ctx, clean, []string{metav1.NamespaceAll}, scopes); err != nil {
 		return nil, fmt.Errorf("record the sandbox: %w", err)
 	}
 	return h, nil

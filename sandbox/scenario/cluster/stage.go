@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/recording"
 	"github.com/cairn-dev/cairn/sandbox/scenario"
 )
 
@@ -39,7 +40,7 @@ type Stage struct {
 	client    client.Client
 	kinds     []check.Kind
 	managers  []*manager
-	wire      *check.Wire
+	wire      *recording.Wire
 	alone     bool
 	synced    uint64
 	// failed is the error of a manager that ended by itself.
@@ -49,7 +50,7 @@ type Stage struct {
 // Open gives a script a stage. It waits while another script changes the nodes, or until all others are done if this one
 // does. Close has to be called.
 func (h *Host) Open(ctx context.Context, script *scenario.Script) (*Stage, error) {
-	s := &Stage{host: h, wire: &check.Wire{User: "scenario"}, alone: Alone(script)}
+	s := &Stage{host: h, wire: &recording.Wire{User: "scenario"}, alone: Alone(script)}
 	if s.alone {
 		h.nodes.Lock()
 	} else {

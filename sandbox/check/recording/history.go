@@ -1,4 +1,4 @@
-package check
+package recording
 
 import (
 	"cmp"
@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -110,27 +109,6 @@ type History struct {
 	Manager func(*Entry) bool
 }
 
-// Note says what a controller asked of a hook, and what the answer was. Who plays the hook takes them.
-type Note struct {
-	// RV is the resource version of the last write before it.
-	RV uint64
-	// Pass is the pass that asked, nil if nobody knows; Parent is the UID of its parent.
-	Pass   *Pass
-	Parent types.UID
-	// Failed is true if there was no answer that can be used. Revision and Children are not set then.
-	Failed bool
-	// Question is the same for all that one pass asks, and for what is asked again because it failed: the versions of the
-	// parent and of the children that the hook was told of. Empty if nobody knows.
-	Question string
-	// Told are the children that the hook was told of, which are those that the pass knows. Nil if nobody knows.
-	Told []client.Object
-	// Revision is the name of the revision that the parent was restored from, empty if it was sent as it is, or if nobody
-	// knows. Sent is the parent as the hook got it, Children are what the hook asks for.
-	Revision string
-	Sent     client.Object
-	Children []client.Object
-}
-
 // Change is what a watch tells: an object as it is after a write, or, deleted, as it last was.
 type Change struct {
 	Resource schema.GroupVersionResource
@@ -153,7 +131,7 @@ func NewHistory(origin, complete uint64, listed, watched []Change) (*History, er
 	var all []numbered
 	var errs []error
 	for _, c := range watched {
-		rv, err := versionOf(c.Object)
+		rv, err := VersionOf(c.Object)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -201,18 +179,6 @@ func NewHistory(origin, complete uint64, listed, watched []Change) (*History, er
 	return h, errors.Join(errs...)
 }
 
-// At returns the world right after the write with that resource version, or the last one before it.
-func (h *History) At(rv uint64) *State {
-	s := newState(h)
-	for _, e := range h.Events {
-		if e.RV > rv {
-			break
-		}
-		s.apply(e)
-	}
-	return s
-}
-
 // Between returns the events after from, up to and including to.
 func (h *History) Between(from, to uint64) []Event {
 	var out []Event
@@ -224,15 +190,16 @@ func (h *History) Between(from, to uint64) []Event {
 	return out
 }
 
-// byManager reports whether the controllers under test did e, as far as one can know.
-func (h *History) byManager(e Event) bool {
+// ByManager reports whether the controllers under test did e, as far as one can know.
+func (h *History) ByManager(e Event) bool {
 	if e.By == nil {
 		return !h.Audited
 	}
 	return h.Manager == nil || h.Manager(e.By)
 }
 
-func versionOf(o client.Object) (uint64, error) {
+// VersionOf is the resource version of an object as a number.
+func VersionOf(o client.Object) (uint64, error) {
 	rv, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%s/%s: resource version %q: %w", o.GetNamespace(), o.GetName(), o.GetResourceVersion(), err)

@@ -1,4 +1,4 @@
-package check
+package recording
 
 import (
 	"bufio"
@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/cairn-dev/cairn/sandbox/check/content"
 )
 
 // This file says who wrote what: requests, and which event of a history each of them made.
@@ -72,10 +72,11 @@ func (e *Entry) who() string {
 	return e.User + ", " + agent
 }
 
-// reads reports whether the request changed nothing and was not meant to.
-func (e *Entry) reads() bool { return e.Verb == "get" || e.Verb == "list" }
+// Reads reports whether the request changed nothing and was not meant to.
+func (e *Entry) Reads() bool { return e.Verb == "get" || e.Verb == "list" }
 
-func (e *Entry) succeeded() bool { return e.Code >= 200 && e.Code < 300 }
+// Succeeded reports whether the server did what was asked.
+func (e *Entry) Succeeded() bool { return e.Code >= 200 && e.Code < 300 }
 
 // ParseAudit reads an audit log of the API server, one JSON event a line. The policy should log writes of the resources
 // involved at level RequestResponse. Reads, and stages other than ResponseComplete, are left out.
@@ -135,7 +136,7 @@ func entryOf(event auditv1.Event) (Entry, bool) {
 func (e *Entry) readRequest(body []byte) {
 	var sent map[string]any
 	if e.Subresource == "status" && json.Unmarshal(body, &sent) == nil {
-		e.Negative = strings.Join(negative("", sent["status"]), " and ")
+		e.Negative = strings.Join(content.Negative("", sent["status"]), " and ")
 	}
 	var o metav1.DeleteOptions
 	if e.Verb != "delete" || json.Unmarshal(body, &o) != nil || o.Preconditions == nil {
@@ -147,23 +148,6 @@ func (e *Entry) readRequest(body []byte) {
 	if o.Preconditions.ResourceVersion != nil {
 		e.PreconditionRV = *o.Preconditions.ResourceVersion
 	}
-}
-
-// negative lists the numbers below zero in a tree.
-func negative(path string, v any) []string {
-	switch v := v.(type) {
-	case map[string]any:
-		var out []string
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			out = append(out, negative(strings.TrimPrefix(path+"."+k, "."), v[k])...)
-		}
-		return out
-	case float64:
-		if v < 0 {
-			return []string{fmt.Sprintf("%s is %v", path, v)}
-		}
-	}
-	return nil
 }
 
 // readResponse takes name, UID and resource version from the object in a response. A Status names the UID only.
@@ -207,16 +191,16 @@ func (h *History) Attach(entries []Entry, manager func(*Entry) bool) []Entry {
 	for _, entry := range entries {
 		e := &entry
 		h.Requests = append(h.Requests, e)
-		if e.reads() {
+		if e.Reads() {
 			h.Reads = true
 			continue
 		}
-		if e.succeeded() && e.RV <= h.Complete {
+		if e.Succeeded() && e.RV <= h.Complete {
 			last = max(last, e.RV)
 		}
 		i, ok := byVersion[e.RV]
 		switch {
-		case !e.succeeded():
+		case !e.Succeeded():
 			h.Refused = append(h.Refused, Refused{Entry: *e, After: last})
 		case ok && e.RV != 0 && e.could(h.Events[i]):
 			h.Events[i].By = e
@@ -236,8 +220,8 @@ func (h *History) Attach(entries []Entry, manager func(*Entry) bool) []Entry {
 	return lost
 }
 
-// of reports whether a request is about a resource, in that namespace or in all.
-func (e *Entry) of(resource schema.GroupVersionResource, namespace string) bool {
+// Of reports whether a request is about a resource, in that namespace or in all.
+func (e *Entry) Of(resource schema.GroupVersionResource, namespace string) bool {
 	return e.Resource == resource.Resource && e.Group == resource.Group && (e.Namespace == namespace || e.Namespace == "")
 }
 
@@ -256,9 +240,9 @@ func (e *Entry) could(event Event) bool {
 	case e.Verb == "create":
 		return event.Type == Added || e.Subresource != ""
 	case e.Verb == "delete":
-		return startsToGo(event)
+		return StartsToGo(event)
 	case e.Subresource == "status":
-		return event.Type == Modified && sameTree(event.Old, event.New, "spec") && sameTree(event.Old, event.New, "metadata", "labels")
+		return event.Type == Modified && content.Same(event.Old, event.New, "spec") && content.Same(event.Old, event.New, "metadata", "labels")
 	default:
 		return true
 	}
@@ -272,16 +256,16 @@ func (h *History) deletedBy(e Entry) int {
 		if event.By != nil || !e.about(event) || e.UID != "" && e.UID != uid || e.Precondition != "" && e.Precondition != uid {
 			continue
 		}
-		if startsToGo(event) {
+		if StartsToGo(event) {
 			return i
 		}
 	}
 	return -1
 }
 
-// startsToGo reports whether an event is the delete of an object as its user sees it: it got its deletion timestamp, or
+// StartsToGo reports whether an event is the delete of an object as its user sees it: it got its deletion timestamp, or
 // it went without one.
-func startsToGo(e Event) bool {
+func StartsToGo(e Event) bool {
 	if e.Old == nil || e.Old.GetDeletionTimestamp() != nil {
 		return false
 	}

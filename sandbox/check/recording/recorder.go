@@ -1,4 +1,4 @@
-package check
+package recording
 
 import (
 	"cmp"
@@ -164,7 +164,7 @@ func (r *Recorder) history(to uint64, test func(client.Object) bool) (*History, 
 		if !test(c.Object) {
 			continue
 		}
-		rv, err := versionOf(c.Object)
+		rv, err := VersionOf(c.Object)
 		if err != nil {
 			return nil, err
 		}

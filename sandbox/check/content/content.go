@@ -1,4 +1,8 @@
-package check
+// Package content compares what objects say. What was asked for must be there; what is there beyond that came from defaults
+// and admission.
+//
+// What may not come in: which object it is, and what a kind means by a field.
+package content
 
 import (
 	"bytes"
@@ -7,25 +11,23 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file compares a child with what it was to be made from. What was asked for must be there; what is there beyond
-// that came from defaults and admission.
-
-// missing says what of want is not in have, as a path and two values, "" if all of it is. Fields that want leaves empty
+// Missing says what of want is not in have, as a path and two values, "" if all of it is. Fields that want leaves empty
 // ask for nothing. An element of a list may be anywhere in the other.
-func missing(path string, want, have any) string {
+func Missing(path string, want, have any) string {
 	switch want := want.(type) {
 	case nil:
 		return ""
 	case map[string]any:
 		have, _ := have.(map[string]any)
 		for _, k := range slices.Sorted(maps.Keys(want)) {
-			if s := missing(path+"."+k, want[k], have[k]); s != "" {
+			if s := Missing(path+"."+k, want[k], have[k]); s != "" {
 				return s
 			}
 		}
@@ -50,7 +52,7 @@ func missing(path string, want, have any) string {
 func missingElement(path string, want any, have []any) string {
 	first := fmt.Sprintf("%s should be there and is not", path)
 	for _, other := range have {
-		s := missing(path, want, other)
+		s := Missing(path, want, other)
 		if s == "" {
 			return ""
 		}
@@ -63,8 +65,8 @@ func missingElement(path string, want any, have []any) string {
 	return first
 }
 
-// tree returns an object or a part of one as its JSON tree.
-func tree(o any) map[string]any {
+// Tree returns an object or a part of one as its JSON tree.
+func Tree(o any) map[string]any {
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return nil
@@ -72,22 +74,22 @@ func tree(o any) map[string]any {
 	return out
 }
 
-// canonical is o as JSON, keys sorted, empty values left out.
-func canonical(o any) string {
-	encoded, err := json.Marshal(prune(tree(o)))
+// Canonical is o as JSON, keys sorted, empty values left out.
+func Canonical(o any) string {
+	encoded, err := json.Marshal(Prune(Tree(o)))
 	if err != nil {
 		return err.Error()
 	}
 	return string(encoded)
 }
 
-// prune leaves out what is empty: nil, {} and [] ask for the same.
-func prune(v any) any {
+// Prune leaves out what is empty: nil, {} and [] ask for the same.
+func Prune(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for k, field := range v {
-			if p := prune(field); p != nil {
+			if p := Prune(field); p != nil {
 				out[k] = p
 			}
 		}
@@ -101,7 +103,7 @@ func prune(v any) any {
 		}
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = prune(v[i])
+			out[i] = Prune(v[i])
 		}
 		return out
 	default:
@@ -109,23 +111,23 @@ func prune(v any) any {
 	}
 }
 
-// sameTree reports whether two versions of an object have the same content at a path. Spec, status and data of Go types
+// Same reports whether two versions of an object have the same content at a path. Spec, status and data of Go types
 // are compared as they are, because this is asked at every write.
-func sameTree(a, b client.Object, path ...string) bool {
-	if fieldA, fieldB := field(a, path), field(b, path); fieldA != nil && fieldB != nil {
+func Same(a, b client.Object, path ...string) bool {
+	if fieldA, fieldB := Field(a, path), Field(b, path); fieldA != nil && fieldB != nil {
 		return sameBytes(fieldA, fieldB) || apiequality.Semantic.DeepEqual(fieldA, fieldB)
 	}
-	return reflect.DeepEqual(at(tree(a), path), at(tree(b), path))
+	return reflect.DeepEqual(At(Tree(a), path), At(Tree(b), path))
 }
 
-// encoder is a type with a fast encoding, in which nil and empty are the same and maps are sorted.
-type encoder interface{ Marshal() ([]byte, error) }
+// Encoder is a type with a fast encoding, in which nil and empty are the same and maps are sorted.
+type Encoder interface{ Marshal() ([]byte, error) }
 
 // sameBytes reports whether two values have the same encoding. It is much faster than comparing them; those that differ
 // may mean the same all the same.
 func sameBytes(a, b any) bool {
-	encodesA, okA := a.(encoder)
-	encodesB, okB := b.(encoder)
+	encodesA, okA := a.(Encoder)
+	encodesB, okB := b.(Encoder)
 	if !okA || !okB {
 		return false
 	}
@@ -137,8 +139,8 @@ func sameBytes(a, b any) bool {
 // goNames are the fields of Go types that are compared as they are.
 var goNames = map[string]string{"spec": "Spec", "status": "Status", "data": "Data"}
 
-// field returns such a field of a Go type, by pointer, nil for anything else.
-func field(o client.Object, path []string) any {
+// Field returns such a field of a Go type, by pointer, nil for anything else.
+func Field(o client.Object, path []string) any {
 	name := goNames[path[0]]
 	v := reflect.Indirect(reflect.ValueOf(o))
 	if len(path) > 1 || name == "" || v.Kind() != reflect.Struct {
@@ -150,10 +152,28 @@ func field(o client.Object, path []string) any {
 	return nil
 }
 
-func at(v any, path []string) any {
+// At is what is at a path of a tree, nil if there is nothing.
+func At(v any, path []string) any {
 	for _, p := range path {
 		m, _ := v.(map[string]any)
 		v = m[p]
 	}
 	return v
+}
+
+// Negative lists the numbers below zero in a tree.
+func Negative(path string, v any) []string {
+	switch v := v.(type) {
+	case map[string]any:
+		var out []string
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			out = append(out, Negative(strings.TrimPrefix(path+"."+k, "."), v[k])...)
+		}
+		return out
+	case float64:
+		if v < 0 {
+			return []string{fmt.Sprintf("%s is %v", path, v)}
+		}
+	}
+	return nil
 }
