@@ -13,6 +13,7 @@ import (
 
 	"github.com/cairn-dev/cairn/sandbox"
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file shows that what is right is not reported.
@@ -146,7 +147,7 @@ func TestReplicaSetIsSilent(t *testing.T) {
 }
 
 func TestReplicationControllerIsSilent(t *testing.T) {
-	r := newRoom(t, sandbox.ReplicationController, check.ReplicationController())
+	r := newRoom(t, sandbox.ReplicationController, parents.ReplicationController())
 	r.manager()
 	controllers := r.User.CoreV1().ReplicationControllers(r.Namespace)
 	rc := &corev1.ReplicationController{

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cairn-dev/cairn/sandbox"
-	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/check/lab"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file is what the upstream DaemonSet controller gets wrong.
@@ -34,7 +34,7 @@ func (r *room) daemonRolledOut() {
 
 // Number 19, kubernetes#111280. Two revisions that are the same are merged, and all pods get the label of what is left.
 func TestDaemonSetRelabelsPodsOfOtherRevisions(t *testing.T) {
-	r := newRoom(t, sandbox.DaemonSet, check.DaemonSet())
+	r := newRoom(t, sandbox.DaemonSet, parents.DaemonSet())
 	r.manager()
 	sets := r.User.AppsV1().DaemonSets(r.Namespace)
 	image := func(image string) {

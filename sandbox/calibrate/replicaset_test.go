@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cairn-dev/cairn/sandbox"
-	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file is what two upstream ReplicaSet controllers get wrong.
 
 func replicaSets(t *testing.T) *room {
 	t.Helper()
-	return newRoom(t, sandbox.ReplicaSet, check.ReplicaSet())
+	return newRoom(t, sandbox.ReplicaSet, parents.ReplicaSet())
 }
 
 // replicaSet creates one named web.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cairn-dev/cairn/sandbox"
-	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 	"github.com/cairn-dev/cairn/sandbox/fault"
 )
 
@@ -22,7 +22,7 @@ import (
 
 func statefulSets(t *testing.T) *room {
 	t.Helper()
-	return newRoom(t, sandbox.StatefulSet, check.StatefulSet())
+	return newRoom(t, sandbox.StatefulSet, parents.StatefulSet())
 }
 
 // statefulSet creates one named web.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cairn-dev/cairn/sandbox"
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 	"github.com/cairn-dev/cairn/sandbox/fault"
 	"github.com/cairn-dev/cairn/sandbox/sandboxtest"
 )
@@ -35,7 +36,7 @@ func TestTheSweepFindsThatTheCurrentRevisionIsDeleted(t *testing.T) {
 	}
 	cfg.QPS = -1
 	sweep := &fault.Sweep{
-		User: user, Config: cfg, Namespaced: namespaced, Kinds: []check.Kind{check.StatefulSet()}, Scopes: check.StatefulSet().Scopes(),
+		User: user, Config: cfg, Namespaced: namespaced, Kinds: []check.Kind{parents.StatefulSet()}, Scopes: parents.StatefulSet().Scopes(),
 		Manager: func(ctx context.Context, cfg *rest.Config) error {
 			stop, err := s.RunUpstreamWith(ctx, sandbox.StatefulSet, cfg)
 			if err != nil {

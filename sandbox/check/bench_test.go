@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // BenchmarkCheck measures one history of the random rollouts; the figure that counts is ns/write.
@@ -14,7 +15,7 @@ func BenchmarkCheck(b *testing.B) {
 	h := w.history()
 	b.ReportAllocs()
 	for b.Loop() {
-		if got := check.Check(h, check.DaemonSet()); len(got) != 0 {
+		if got := check.Check(h, parents.DaemonSet()); len(got) != 0 {
 			b.Fatal(story(got))
 		}
 	}

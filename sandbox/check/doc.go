@@ -6,18 +6,18 @@
 // points. What they find is a Violation, which a person can read: the invariant of the design, the object, a sentence,
 // the few events that led there, and how to see it again.
 //
-//	r, err := recording.Record(ctx, client, namespaces, check.DaemonSet().Scopes())
+//	r, err := recording.Record(ctx, client, namespaces, parents.DaemonSet().Scopes())
 //	...                                  // run controllers, edit, break things
 //	at, err := r.Sync(ctx)               // everything up to here is in the history
 //	h, err := r.History()
-//	violations := check.Check(h, check.DaemonSet())
-//	violations = append(violations, check.Rest(h, at, check.DaemonSet())...)
+//	violations := check.Check(h, parents.DaemonSet())
+//	violations = append(violations, check.Rest(h, at, parents.DaemonSet())...)
 //
-// Who wrote what is in the history as well, once it was attached. Rules about deletes need it. Without it, they assume that every write was the
-// controllers'. Histories may be judged at the same time, each by one goroutine.
+// Who wrote what is in the history as well, once it was attached. Rules about deletes need it. Without it, they assume that
+// every write was the controllers'. Histories may be judged at the same time, each by one goroutine.
 //
-// A Kind tells the rules what they must know about one kind of parent; the rules know none. A rule shares no code with
-// the controllers that it judges: where an oracle is needed, it is upstream's.
+// A Kind tells the rules what they must know about one kind of parent; the rules know none. Package parents fills them in. A
+// rule shares no code with the controllers that it judges: where an oracle is needed, it is upstream's.
 //
 // # What nobody could know
 //

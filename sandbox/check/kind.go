@@ -12,12 +12,7 @@ import (
 	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
-// This file says what the rules must know about a kind of parent. Adding a kind is filling in one of these.
-
-// BuiltIn are the kinds that Kubernetes has.
-func BuiltIn() []Kind {
-	return []Kind{DaemonSet(), StatefulSet(), ReplicaSet(), ReplicationController()}
-}
+// This file says what the rules must know about a kind of parent. Package parents fills in one for each.
 
 // Kind describes one kind of parent. Functions are pure; they get objects of the kind's own resources only.
 type Kind struct {

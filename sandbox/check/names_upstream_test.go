@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file compares the names of new revisions with those that the built-in controllers give, for templates at random: a
@@ -85,7 +85,7 @@ func TestNamesAreUpstreams(t *testing.T) {
 			t.Fatalf("the revision of a DaemonSet is %s, upstream's %s-%s:\n%s", name, ds.Name, want, data)
 		}
 		stored := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: data}}
-		if got := check.DaemonSet().Named(ds, stored, count); got != name {
+		if got := parents.DaemonSet().Named(ds, stored, count); got != name {
 			t.Fatalf("the checker calls it %s, not %s", got, name)
 		}
 
@@ -102,7 +102,7 @@ func TestNamesAreUpstreams(t *testing.T) {
 		if hash != want || name != upstream.ControllerRevisionName(set.Name, want) {
 			t.Fatalf("the revision of a StatefulSet is %s, upstream's %s: %s", name, want, snapshot.Data())
 		}
-		if got := check.StatefulSet().Named(set, stored, count); got != name {
+		if got := parents.StatefulSet().Named(set, stored, count); got != name {
 			t.Fatalf("the checker calls it %s, not %s", got, name)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file is about caches that lag, two managers and writes on their way: what nobody could know breaks no promise, and
@@ -436,7 +437,7 @@ func alone(t *testing.T, want string, do func(w *world)) {
 	t.Helper()
 	w := newWorld(t)
 	do(w)
-	got := check.Check(w.history(), check.DaemonSet())
+	got := check.Check(w.history(), parents.DaemonSet())
 	if want == "" && len(got) == 0 {
 		return
 	}

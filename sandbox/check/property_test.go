@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
@@ -69,7 +70,7 @@ func TestRandomRolloutsAreSilent(t *testing.T) {
 	for seed := range uint64(300) {
 		w := newWorld(t)
 		rollouts(w, rand.New(rand.NewPCG(seed, 1)), 6, nil)
-		if got := check.Check(w.history(), check.DaemonSet()); len(got) != 0 {
+		if got := check.Check(w.history(), parents.DaemonSet()); len(got) != 0 {
 			t.Fatalf("seed %d:\n%s", seed, story(got))
 		}
 	}
@@ -93,7 +94,7 @@ func TestADeleteTooManyIsAlwaysFound(t *testing.T) {
 			continue
 		}
 		n := 0
-		for _, v := range check.Check(w.history(), check.DaemonSet()) {
+		for _, v := range check.Check(w.history(), parents.DaemonSet()) {
 			if v.Invariant == "R1" {
 				n++
 			}
@@ -172,9 +173,9 @@ func TestHistoriesAreJudgedAtTheSameTime(t *testing.T) {
 				}
 			})
 			h := w.history()
-			want := story(check.Check(h, check.DaemonSet()))
+			want := story(check.Check(h, parents.DaemonSet()))
 			for range 20 {
-				if got := story(check.Check(h, check.DaemonSet())); got != want {
+				if got := story(check.Check(h, parents.DaemonSet())); got != want {
 					t.Fatalf("once:\n%s\nand then:\n%s", want, got)
 				}
 			}

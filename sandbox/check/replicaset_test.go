@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file does the same for ReplicaSets, whose pods have no places and no revisions.
@@ -142,12 +143,12 @@ func TestReplicaSetPromises(t *testing.T) {
 		t.Run(p.want+" "+p.name, func(t *testing.T) {
 			broken := newReplicated(t)
 			p.bad(broken)
-			if got := check.Check(broken.history(), check.ReplicaSet()); len(got) != 1 || got[0].Invariant != p.want {
+			if got := check.Check(broken.history(), parents.ReplicaSet()); len(got) != 1 || got[0].Invariant != p.want {
 				t.Errorf("want one violation of %s, got %d:\n%s", p.want, len(got), story(got))
 			}
 			kept := newReplicated(t)
 			p.good(kept)
-			if got := check.Check(kept.history(), check.ReplicaSet()); len(got) != 0 {
+			if got := check.Check(kept.history(), parents.ReplicaSet()); len(got) != 0 {
 				t.Errorf("want none, got %d:\n%s", len(got), story(got))
 			}
 		})
@@ -256,11 +257,11 @@ func TestReplicaSetOfTwoManagers(t *testing.T) {
 			w := newReplicated(t)
 			test.do(w)
 			var found []string
-			for _, v := range check.Check(w.history(), check.ReplicaSet()) {
+			for _, v := range check.Check(w.history(), parents.ReplicaSet()) {
 				found = append(found, v.Invariant)
 			}
 			if got := strings.Join(found, " "); got != test.want {
-				t.Errorf("got %q, want %q:\n%s", got, test.want, story(check.Check(w.history(), check.ReplicaSet())))
+				t.Errorf("got %q, want %q:\n%s", got, test.want, story(check.Check(w.history(), parents.ReplicaSet())))
 			}
 		})
 	}
@@ -275,7 +276,7 @@ func TestManagersAreToldByTheirUserAgents(t *testing.T) {
 		w.mark("rs-b")
 		h := w.history()
 		h.Events[len(h.Events)-1].By.UserAgent = agent
-		if got := check.Check(h, check.ReplicaSet()); len(got) != want || want > 0 && got[0].Invariant != "P3" {
+		if got := check.Check(h, parents.ReplicaSet()); len(got) != want || want > 0 && got[0].Invariant != "P3" {
 			t.Errorf("the second one by %q: want %d violations of P3, got:\n%s", agent, want, story(got))
 		}
 	}
@@ -293,7 +294,7 @@ func TestReplicaSetAtRest(t *testing.T) {
 			w := newReplicated(t)
 			do(w)
 			var found []string
-			for _, v := range check.Rest(w.history(), w.rv, check.ReplicaSet()) {
+			for _, v := range check.Rest(w.history(), w.rv, parents.ReplicaSet()) {
 				found = append(found, v.Invariant)
 			}
 			got := strings.Join(slices.Compact(found), " ")
@@ -318,19 +319,19 @@ func TestReplicationControllerPromises(t *testing.T) {
 		return p
 	}
 	w := worldOf(t, rc, pod("a", "app:1"), pod("b", "app:1"))
-	if got := check.Rest(w.history(), w.rv, check.ReplicationController()); len(got) != 0 {
+	if got := check.Rest(w.history(), w.rv, parents.ReplicationController()); len(got) != 0 {
 		t.Errorf("at rest, want none, got:\n%s", story(got))
 	}
 	w.as("user", func() { w.remove(&corev1.Pod{}, "rs-a") })
 	w.put(pod("a", "app:1"))
-	if got := check.Check(w.history(), check.ReplicationController()); len(got) != 0 {
+	if got := check.Check(w.history(), parents.ReplicationController()); len(got) != 0 {
 		t.Errorf("want none, got:\n%s", story(got))
 	}
 	w.put(pod("c", "app:2"))
 	rc.Status.Replicas = -1
 	w.put(rc)
 	var found []string
-	for _, v := range check.Check(w.history(), check.ReplicationController()) {
+	for _, v := range check.Check(w.history(), parents.ReplicationController()) {
 		found = append(found, v.Invariant)
 	}
 	if want := []string{"P2", "P4", "S1", "S1", "S1"}; !slices.Equal(found, want) {
@@ -360,7 +361,7 @@ func TestARefusedStatusIsReported(t *testing.T) {
 			e := entry
 			test.change(&e)
 			h.Attach([]check.Entry{e}, func(e *check.Entry) bool { return e.User == manager })
-			got := check.Check(h, check.ReplicaSet())
+			got := check.Check(h, parents.ReplicaSet())
 			if len(got) != test.want {
 				t.Errorf("want %d violations, got:\n%s", test.want, story(got))
 			}

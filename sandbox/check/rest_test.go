@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file is C1 and P1 at rest: the spec is reached, or something stands in the way.
@@ -155,7 +156,7 @@ func TestTheSpecIsReachedAtRest(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)
 			test.do(w)
-			got := check.Rest(w.history(), w.rv, check.DaemonSet())
+			got := check.Rest(w.history(), w.rv, parents.DaemonSet())
 			if len(got) != len(test.want) || len(got) == 1 && got[0].Invariant != test.want[0] {
 				t.Errorf("want %v, got %d:\n%s", test.want, len(got), story(got))
 			}
@@ -194,15 +195,15 @@ func TestTheLimitHoldsAtRestOnly(t *testing.T) {
 	}
 	w.revision("web-h1", func(r *appsv1.ControllerRevision) { r.Revision = 9 })
 	w.report(3, 3)
-	if got := check.Check(w.history(), check.DaemonSet()); len(got) != 0 {
+	if got := check.Check(w.history(), parents.DaemonSet()); len(got) != 0 {
 		t.Errorf("on the way: %s", story(got))
 	}
-	got := check.Rest(w.history(), w.rv, check.DaemonSet())
+	got := check.Rest(w.history(), w.rv, parents.DaemonSet())
 	if len(got) != 1 || got[0].Invariant != "H9" {
 		t.Errorf("want one violation of H9, got:\n%s", story(got))
 	}
 	w.remove(&appsv1.ControllerRevision{}, "web-h2")
-	if got := check.Rest(w.history(), w.rv, check.DaemonSet()); len(got) != 0 {
+	if got := check.Rest(w.history(), w.rv, parents.DaemonSet()); len(got) != 0 {
 		t.Errorf("within the limit: %s", story(got))
 	}
 }

@@ -81,7 +81,7 @@ func (s *step) madeAsAsked() {
 			if wanted == nil {
 				continue // this is P2
 			}
-			differs := straysFrom(s.e.New, wanted)
+			differs := content.StraysFrom(s.e.New, wanted)
 			if differs == "" {
 				return
 			}
@@ -102,7 +102,7 @@ func (s *step) rewritten() bool {
 		return true
 	}
 	return !content.Same(s.e.Old, s.e.New, "spec") || !content.Same(s.e.Old, s.e.New, "data") ||
-		s.e.Old.GetAnnotations()[lastApplied] != s.e.New.GetAnnotations()[lastApplied]
+		s.e.Old.GetAnnotations()[content.LastApplied] != s.e.New.GetAnnotations()[content.LastApplied]
 }
 
 func ofRevision(revision client.Object) string {
@@ -127,14 +127,14 @@ func (s *step) askedStays() {
 			return
 		}
 		u, _ := unitOf(s.k.Units(s.before, version), s.e.Old)
-		conforms, from := straysFrom(s.e.Old, now) == "" && !u.Guarded, s.origins(s.e.Old)
+		conforms, from := content.StraysFrom(s.e.Old, now) == "" && !u.Guarded, s.origins(s.e.Old)
 		if conforms {
 			why = "what " + parent.GetName() + " asks for"
 			continue
 		}
 		at := slices.IndexFunc(from, func(r client.Object) bool {
 			wanted := s.k.wants(version, r, s.e.Old)
-			return wanted == nil || straysFrom(s.e.Old, wanted) != ""
+			return wanted == nil || content.StraysFrom(s.e.Old, wanted) != ""
 		})
 		if len(from) == 0 || at >= 0 {
 			return

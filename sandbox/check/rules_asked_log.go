@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/sandbox/check/content"
 	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
@@ -70,7 +71,7 @@ func (s *step) firstName() {
 	if s.k.Asked == nil || !s.of(s.k.Revisions) || s.e.Type != Added || !s.byManager() {
 		return
 	}
-	data, err := json.Marshal(patchOf(s.e.New))
+	data, err := json.Marshal(content.PatchOf(s.e.New))
 	if err != nil {
 		return
 	}

@@ -48,7 +48,7 @@ func (s *step) heldIn(parent, revision client.Object) bool {
 			continue
 		}
 		wanted := s.k.wants(version, revision, s.e.Old)
-		if wanted == nil || straysFrom(s.e.Old, wanted) != "" {
+		if wanted == nil || content.StraysFrom(s.e.Old, wanted) != "" {
 			return false
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
@@ -101,7 +102,7 @@ func TestARefusalStandsAfterTheLastWrite(t *testing.T) {
 	taken.Code, taken.RV = http.StatusOK, wrote
 	refused.Code, refused.Negative = http.StatusUnprocessableEntity, "currentReplicas is -1"
 	h.Attach([]check.Entry{taken, refused}, func(e *check.Entry) bool { return e.User == manager })
-	got := check.Check(h, check.StatefulSet())
+	got := check.Check(h, parents.StatefulSet())
 	if len(got) != 1 || got[0].RV != wrote || len(got[0].Trail) == 0 {
 		t.Errorf("want one violation at %d, got:\n%s", wrote, story(got))
 	}

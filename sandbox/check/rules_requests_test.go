@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file is about names that are taken, failures that are repeated, and hooks that fail.
@@ -112,7 +113,7 @@ func TestFailuresAreRepeatedAfterAPause(t *testing.T) {
 			})
 		}
 		h.Attach(entries, func(e *check.Entry) bool { return e.User == manager })
-		got := check.Check(h, check.DaemonSet())
+		got := check.Check(h, parents.DaemonSet())
 		if (len(got) == 1 && got[0].Invariant == test.want) != (test.want != "") || len(got) > 1 {
 			t.Errorf("%d every %s: want one violation of %q, got:\n%s", test.code, test.every, test.want, story(got))
 		}
@@ -195,9 +196,9 @@ func TestViolationsSayHowToSeeThemAgain(t *testing.T) {
 	w.edit("app:2")
 	h := w.history()
 	h.Replay = "make sim SEED=7"
-	all := check.Check(h, check.DaemonSet())
-	all = append(all, check.Rest(h, w.rv, check.DaemonSet())...)
-	all = append(all, check.Quiet(h, from, w.rv, check.DaemonSet())...)
+	all := check.Check(h, parents.DaemonSet())
+	all = append(all, check.Rest(h, w.rv, parents.DaemonSet())...)
+	all = append(all, check.Quiet(h, from, w.rv, parents.DaemonSet())...)
 	if len(all) < 3 {
 		t.Fatalf("only %d violations:\n%s", len(all), story(all))
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file breaks every promise once and sees that exactly that one is reported.
@@ -216,7 +217,7 @@ func TestEveryBrokenPromiseIsReportedAlone(t *testing.T) {
 		t.Run(test.want+" "+test.name, func(t *testing.T) {
 			w := newWorld(t)
 			test.do(w)
-			got := check.Check(w.history(), check.DaemonSet())
+			got := check.Check(w.history(), parents.DaemonSet())
 			if len(got) != 1 || got[0].Invariant != test.want {
 				t.Fatalf("want one violation of %s, got %d:\n%s", test.want, len(got), story(got))
 			}
@@ -329,7 +330,7 @@ func TestGoodHistoriesAreSilent(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)
 			test.do(w)
-			if got := check.Check(w.history(), check.DaemonSet()); len(got) != 0 {
+			if got := check.Check(w.history(), parents.DaemonSet()); len(got) != 0 {
 				t.Error(story(got))
 			}
 		})
@@ -365,7 +366,7 @@ func TestAtRest(t *testing.T) {
 		t.Run(test.want+" "+test.name, func(t *testing.T) {
 			w := newWorld(t)
 			test.do(w)
-			got := check.Rest(w.history(), w.rv, check.DaemonSet())
+			got := check.Rest(w.history(), w.rv, parents.DaemonSet())
 			if test.want == "" && len(got) == 0 {
 				return
 			}
@@ -381,7 +382,7 @@ func TestCompleteWithWrongContentAtRest(t *testing.T) {
 	second(w)
 	w.report(3, 3)
 	var names []string
-	for _, v := range check.Rest(w.history(), w.rv, check.DaemonSet()) {
+	for _, v := range check.Rest(w.history(), w.rv, parents.DaemonSet()) {
 		names = append(names, v.Invariant)
 	}
 	if want := []string{"S1", "R4", "R4", "R4", "C1"}; !slices.Equal(names, want) {
@@ -393,11 +394,11 @@ func TestQuiet(t *testing.T) {
 	w := newWorld(t)
 	from := w.rv
 	w.as("user", func() { w.edit("app:2") })
-	if got := check.Quiet(w.history(), from, w.rv, check.DaemonSet()); len(got) != 0 {
+	if got := check.Quiet(w.history(), from, w.rv, parents.DaemonSet()); len(got) != 0 {
 		t.Error(story(got))
 	}
 	w.report(0, 3)
-	if got := check.Quiet(w.history(), from, w.rv, check.DaemonSet()); len(got) != 1 || got[0].Invariant != "H8" {
+	if got := check.Quiet(w.history(), from, w.rv, parents.DaemonSet()); len(got) != 1 || got[0].Invariant != "H8" {
 		t.Errorf("want one violation of H8, got %s", story(got))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -100,6 +101,16 @@ func (s *State) put(k Key, o client.Object) {
 		return
 	}
 	s.versions[o.GetUID()] = append(known, o)
+}
+
+// Placed reports whether a child of a parent is wanted at a place, and whether one may stay, asking if it was not asked before.
+func (s *State) Placed(parent, place client.Object, ask func() (wanted, mayStay bool)) (wanted, mayStay bool) {
+	return s.places.on(parent, place, ask)
+}
+
+// Selector compiles the selector of a parent. One that is wrong selects nothing.
+func (s *State) Selector(parent client.Object, selector *metav1.LabelSelector) labels.Selector {
+	return s.places.selector(parent, selector)
 }
 
 // Get returns an object, nil if it does not exist.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file is about StatefulSets at rest: what is as asked, what a controller can only wait for, and what it should have
@@ -173,7 +174,7 @@ func TestStatefulSetAtRest(t *testing.T) {
 		t.Run(test.want+" "+test.name, func(t *testing.T) {
 			w := newStateful(t)
 			test.do(w)
-			got := check.Rest(w.history(), w.rv, check.StatefulSet())
+			got := check.Rest(w.history(), w.rv, parents.StatefulSet())
 			if test.want == "" && len(got) == 0 {
 				return
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file builds StatefulSets by hand, and breaks each of their promises once, beside a history that looks like it and
@@ -574,12 +575,12 @@ func TestStatefulSetPromises(t *testing.T) {
 		t.Run(p.want+" "+p.name, func(t *testing.T) {
 			broken := newStateful(t)
 			p.bad(broken)
-			if got := check.Check(broken.history(), check.StatefulSet()); len(got) != 1 || got[0].Invariant != p.want {
+			if got := check.Check(broken.history(), parents.StatefulSet()); len(got) != 1 || got[0].Invariant != p.want {
 				t.Errorf("want one violation of %s, got %d:\n%s", p.want, len(got), story(got))
 			}
 			kept := newStateful(t)
 			p.good(kept)
-			if got := check.Check(kept.history(), check.StatefulSet()); len(got) != 0 {
+			if got := check.Check(kept.history(), parents.StatefulSet()); len(got) != 0 {
 				t.Errorf("want none, got %d:\n%s", len(got), story(got))
 			}
 		})
@@ -594,7 +595,7 @@ func TestAWrongPromotionChangesNothing(t *testing.T) {
 	w.report("db-r2", "db-r2")
 	w.gone("user", "db-0")
 	w.put(member(0, 2))
-	got := check.Check(w.history(), check.StatefulSet())
+	got := check.Check(w.history(), parents.StatefulSet())
 	if len(got) != 2 || got[0].Invariant != "S3" || got[1].Invariant != "P5" {
 		t.Errorf("want S3 and P5, got:\n%s", story(got))
 	}

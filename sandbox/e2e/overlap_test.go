@@ -20,6 +20,7 @@ import (
 	"github.com/cairn-dev/cairn/sandbox"
 	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/check/lab"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file has parents of several kinds whose selectors overlap, and people who move pods about below them.
@@ -63,8 +64,8 @@ func TestOverlappingSelectors(t *testing.T) {
 				db.Spec.Selector, db.Spec.Template.Labels = selecting("x", "a"), overlapLabels[1]
 				return []client.Object{wide, narrow, db}
 			},
-			kinds:  []check.Kind{check.ReplicaSet(), check.StatefulSet()},
-			scopes: append(check.StatefulSet().Scopes(), check.ReplicaSet().Scopes()[0]),
+			kinds:  []check.Kind{parents.ReplicaSet(), parents.StatefulSet()},
+			scopes: append(parents.StatefulSet().Scopes(), parents.ReplicaSet().Scopes()[0]),
 		},
 		"two ReplicationControllers and a DaemonSet": {
 			seed: 2,
@@ -75,8 +76,8 @@ func TestOverlappingSelectors(t *testing.T) {
 				agent.Spec.Selector, agent.Spec.Template.Labels = selecting("x", ""), overlapLabels[0]
 				return []client.Object{wide, narrow, agent}
 			},
-			kinds:  []check.Kind{check.ReplicationController(), check.DaemonSet()},
-			scopes: append(check.DaemonSet().Scopes(), check.ReplicationController().Scopes()[0]),
+			kinds:  []check.Kind{parents.ReplicationController(), parents.DaemonSet()},
+			scopes: append(parents.DaemonSet().Scopes(), parents.ReplicationController().Scopes()[0]),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func (l *lab) available(p parent, field string, n int64) error {
 // besideQuota loses pods of a ReplicaSet that may have three of its five. Each time there are three available again when the
 // new one has been ready for two seconds.
 func (l *lab) besideQuota() {
-	p := parents(5)[1]
+	p := oneOfEach(5)[1]
 	quota := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "three"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("3")}},
@@ -87,7 +87,7 @@ func (l *lab) besideQuota() {
 
 // besideNode rolls out a DaemonSet while one node takes no pod of its.
 func (l *lab) besideNode() {
-	p := parents(1)[0]
+	p := oneOfEach(1)[0]
 	to := "object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields[0].values[0]"
 	l.deny(registrationv1.Create, "pods", "object.metadata.name == 'probe' || has(object.spec.affinity) && "+to+" == 'node-2'",
 		func() error { return l.probe(registrationv1.Create, "pods") })
@@ -103,7 +103,7 @@ func (l *lab) besideNode() {
 
 // besideOrdinal loses a pod of a StatefulSet of three, of which one is always refused.
 func (l *lab) besideOrdinal() {
-	p := parents(3)[2]
+	p := oneOfEach(3)[2]
 	l.deny(registrationv1.Create, "pods", "object.metadata.name == 'probe' || object.metadata.name == 'statefulset-1'",
 		func() error { return l.probe(registrationv1.Create, "pods") })
 	l.create(p, map[string]any{"minReadySeconds": int64(2), "podManagementPolicy": "Parallel"})

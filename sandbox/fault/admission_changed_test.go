@@ -47,7 +47,7 @@ func (a *labs) testChanged(t *testing.T) {
 }
 
 func (l *lab) changed(patches string) {
-	all := parents(2)
+	all := oneOfEach(2)
 	for i := range 2 {
 		l.claim(fmt.Sprintf("restored-data-statefulset-%d", i))
 	}
@@ -117,7 +117,7 @@ func (l *lab) claim(name string) {
 func (a *labs) testDryRuns(t *testing.T) {
 	t.Parallel()
 	l := a.lab(t, false, func(o *manager.Options) { o.Controllers, o.FieldManager = []string{"composite"}, applier })
-	p := parents(2)[3]
+	p := oneOfEach(2)[3]
 	p.pods = catReplicas
 	o := catset.New(l.namespace, p.name, catset.Together, catReplicas, "app:1")
 	if _, err := l.of(p).Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
@@ -156,7 +156,7 @@ func (a *labs) testSlow(t *testing.T) {
 	l := a.lab(t, false)
 	l.review(review{verb: registrationv1.Create, resource: "pods", slow: 3 * time.Second, timeout: 30})
 	began := l.now()
-	all := parents(2)
+	all := oneOfEach(2)
 	for _, p := range all {
 		l.create(p, nil)
 	}

@@ -45,7 +45,7 @@ func TestConformance(t *testing.T) {
 // failedDaemonPod is "Daemon set: should retry creating failed daemon pods": whoever waits for the failed pod to be gone
 // waits for its name.
 func (l *lab) failedDaemonPod() {
-	p := parents(1)[0]
+	p := oneOfEach(1)[0]
 	l.create(p, nil)
 	l.until("the first pods", func() error { return l.ready(p, nodes, "app:1") })
 	before := names(l.pods(p))
@@ -79,7 +79,7 @@ func names(pods []corev1.Pod) (out []string) {
 
 // scalesInOrder is "StatefulSet: Scaling should happen in predictable order and halt if any stateful pod is unhealthy".
 func (l *lab) scalesInOrder() {
-	p := parents(1)[2]
+	p := oneOfEach(1)[2]
 	l.create(p, nil)
 	l.until("the first pod", func() error { return l.ready(p, 1, "app:1") })
 	changes := l.follow(p)

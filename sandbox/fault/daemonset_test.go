@@ -16,7 +16,7 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/ptr"
 
-	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 	"github.com/cairn-dev/cairn/sandbox/fault"
 )
 
@@ -31,7 +31,7 @@ var (
 )
 
 func daemonSets() subject {
-	return builtIn(check.DaemonSet(), subject{
+	return builtIn(parents.DaemonSet(), subject{
 		scenarios: slices.Concat([]fault.Scenario{editAndUndo(), twoManagers()}, behindCaches(), oldPods(), takenNames(), refusedPods()),
 		aimed: []fault.Fault{
 			{Mode: fault.Unseen, At: 2, Resource: revisionResource, Verb: "create", Times: 2},

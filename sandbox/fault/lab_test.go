@@ -177,8 +177,8 @@ type parent struct {
 	ours bool
 }
 
-// parents are one of each kind. ReplicaSets, StatefulSets and CatSets have so many pods, DaemonSets one on each node.
-func parents(replicas int) []parent {
+// oneOfEach are parents, one of each kind. ReplicaSets, StatefulSets and CatSets have so many pods, DaemonSets one on each node.
+func oneOfEach(replicas int) []parent {
 	return []parent{
 		{name: "daemonset", pods: nodes, ready: "numberReady", spec: map[string]any{}},
 		{name: "replicaset", pods: replicas, ready: "readyReplicas", spec: map[string]any{"replicas": int64(replicas)}},
@@ -189,7 +189,7 @@ func parents(replicas int) []parent {
 
 // parentsOf leaves out what upstream has not.
 func parentsOf(upstream bool, replicas int) (out []parent) {
-	for _, p := range parents(replicas) {
+	for _, p := range oneOfEach(replicas) {
 		if !upstream || !p.ours {
 			out = append(out, p)
 		}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
-	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 	"github.com/cairn-dev/cairn/sandbox/fault"
 )
 
@@ -27,7 +27,7 @@ const replicatedName = "swept"
 var replicaSetResource = schema.GroupResource{Group: "apps", Resource: "replicasets"}
 
 func replicaSets() subject {
-	return builtIn(check.ReplicaSet(), subject{
+	return builtIn(parents.ReplicaSet(), subject{
 		scenarios: []fault.Scenario{scaledUpAndDown(), lostAndAdopted(), twoManagersOfReplicas()},
 		aimed: []fault.Fault{
 			{Mode: fault.Unseen, At: 1, Resource: podResource, Verb: "create", Times: 3},
@@ -43,7 +43,7 @@ func replicaSets() subject {
 }
 
 func replicationControllers() subject {
-	return builtIn(check.ReplicationController(), subject{
+	return builtIn(parents.ReplicationController(), subject{
 		scenarios: []fault.Scenario{scaledController()},
 	})
 }

@@ -66,7 +66,7 @@ const slowPods = `{"spec":{"template":{"metadata":{"annotations":{"` + sandbox.R
 
 func (l *lab) outage(away func() error) {
 	l.Helper()
-	all := parents(4)
+	all := oneOfEach(4)
 	for _, p := range all {
 		l.create(p, nil)
 	}

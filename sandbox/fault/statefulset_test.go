@@ -16,7 +16,7 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/ptr"
 
-	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 	"github.com/cairn-dev/cairn/sandbox/fault"
 )
 
@@ -30,7 +30,7 @@ var (
 )
 
 func statefulSets() subject {
-	return builtIn(check.StatefulSet(), subject{
+	return builtIn(parents.StatefulSet(), subject{
 		scenarios: []fault.Scenario{canaryAndUndo(), parallelWithClaims(), editedWhileAway(), twoManagersOfSets()},
 		aimed: []fault.Fault{
 			{Mode: fault.Unseen, At: 2, Resource: revisionResource, Verb: "create", Times: 2},

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cairn-dev/cairn/internal/manager"
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 	"github.com/cairn-dev/cairn/sandbox/fault"
 	"github.com/cairn-dev/cairn/sandbox/install"
 	"github.com/cairn-dev/cairn/sandbox/sandboxtest"
@@ -159,7 +160,7 @@ func TestASweepReportsAManagerThatIsWrong(t *testing.T) {
 		return err
 	}
 	sweep := &fault.Sweep{
-		User: user, Config: user, Patience: 10 * time.Second, Namespaced: []string{"serviceaccounts"}, Scopes: check.DaemonSet().Scopes(),
+		User: user, Config: user, Patience: 10 * time.Second, Namespaced: []string{"serviceaccounts"}, Scopes: parents.DaemonSet().Scopes(),
 		// It tries once in its life and believes that what it was told is what happened.
 		Manager: func(ctx context.Context, cfg *rest.Config) error {
 			c := kubernetes.NewForConfigOrDie(cfg)

@@ -8,7 +8,7 @@
 // # Adding a kind
 //
 // An entry in table.go, if Kubernetes has the kind; it is a word in scripts from then on. Then, each in a file of its own:
-// what its parents promise (package check, and a name in its BuiltIn), what users do to it at random (package sim, and a
+// what its parents promise (package check/parents, and a name in its BuiltIn), what users do to it at random (package sim, and a
 // world), what the API server does to it (a line in sim/model/builtin.go), and its sweep (a subject in package fault).
 //
 // What may not come in: a rule, chance, a client, and what only one of them reads.

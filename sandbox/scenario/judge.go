@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file asks the checker about what was played.
@@ -16,7 +17,7 @@ import (
 // Kinds returns what the checker has to know to judge a script's controllers.
 func (s *Script) Kinds() ([]check.Kind, error) {
 	var out []check.Kind
-	all := check.BuiltIn()
+	all := parents.BuiltIn()
 	for _, name := range s.Controllers {
 		i := slices.IndexFunc(all, func(k check.Kind) bool { return k.Controller == name })
 		if i < 0 {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file is what users do to DaemonSets.
@@ -20,7 +20,7 @@ import (
 // DaemonSet is apps/v1 DaemonSets.
 func DaemonSet() Kind {
 	return Kind{
-		Check: check.DaemonSet(),
+		Check: parents.DaemonSet(),
 		New:   newDaemonSet,
 		Select: func(parent client.Object, app string) {
 			selectFromDaemonSet(parent.(*appsv1.DaemonSet), app) //nolint:forcetypeassert // the kind's own

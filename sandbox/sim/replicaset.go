@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file is what users do to ReplicaSets and to ReplicationControllers: mostly, they scale them.
@@ -18,7 +18,7 @@ import (
 // ReplicaSet is apps/v1 ReplicaSets.
 func ReplicaSet() Kind {
 	return Kind{
-		Check:     check.ReplicaSet(),
+		Check:     parents.ReplicaSet(),
 		Scheduled: true,
 		New: func(chance *rand.Rand, namespace, name string) client.Object {
 			set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -49,7 +49,7 @@ func selectFromReplicaSet(set *appsv1.ReplicaSet, app string) {
 // ReplicationController is v1 ReplicationControllers.
 func ReplicationController() Kind {
 	return Kind{
-		Check:     check.ReplicationController(),
+		Check:     parents.ReplicationController(),
 		Scheduled: true,
 		New: func(chance *rand.Rand, namespace, name string) client.Object {
 			rc := &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file is what users do to StatefulSets.
@@ -19,7 +19,7 @@ import (
 // StatefulSet is apps/v1 StatefulSets.
 func StatefulSet() Kind {
 	return Kind{
-		Check:     check.StatefulSet(),
+		Check:     parents.StatefulSet(),
 		Scheduled: true,
 		New:       newStatefulSet,
 		Select: func(parent client.Object, app string) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/check/lab"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file judges cairn's DaemonSet controller, and somebody who poses as it.
@@ -25,9 +26,9 @@ func TestARolloutAndBackBreaksNoPromise(t *testing.T) {
 	later := l.Sync()
 
 	h := l.History()
-	l.Silent(check.Check(h, check.DaemonSet()))
-	l.Silent(check.Rest(h, later, check.DaemonSet()))
-	l.Silent(check.Quiet(h, rest, later, check.DaemonSet()))
+	l.Silent(check.Check(h, parents.DaemonSet()))
+	l.Silent(check.Rest(h, later, parents.DaemonSet()))
+	l.Silent(check.Quiet(h, rest, later, parents.DaemonSet()))
 
 	// A checker that has seen nothing is silent as well.
 	count := map[string]int{}
@@ -91,7 +92,7 @@ func TestSomebodyWhoPosesAsTheManagerIsReported(t *testing.T) {
 
 	at := l.Sync()
 	h := l.History()
-	found := check.Check(h, check.DaemonSet())
+	found := check.Check(h, parents.DaemonSet())
 	for _, v := range found {
 		t.Log(v)
 		if v.RV <= before {
@@ -101,10 +102,10 @@ func TestSomebodyWhoPosesAsTheManagerIsReported(t *testing.T) {
 	if got, want := lab.Invariants(found), "P3 P6 R1 H2"; got != want {
 		t.Errorf("found %q, want %q", got, want)
 	}
-	if got := lab.Invariants(check.Rest(h, at, check.DaemonSet())); got != "H2 H1 S1 C1" {
+	if got := lab.Invariants(check.Rest(h, at, parents.DaemonSet())); got != "H2 H1 S1 C1" {
 		t.Errorf("at rest, found %q", got)
 	}
-	if got := check.Quiet(h, before, at, check.DaemonSet()); len(got) < 3 {
+	if got := check.Quiet(h, before, at, parents.DaemonSet()); len(got) < 3 {
 		t.Errorf("%d writes were found in a time that should have been quiet", len(got))
 	}
 }

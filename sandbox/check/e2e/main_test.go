@@ -18,8 +18,8 @@ import (
 	"github.com/cairn-dev/cairn/deploy"
 	"github.com/cairn-dev/cairn/internal/manager"
 	"github.com/cairn-dev/cairn/sandbox"
-	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/check/lab"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 	"github.com/cairn-dev/cairn/sandbox/install"
 	"github.com/cairn-dev/cairn/sandbox/sandboxtest"
 )
@@ -45,7 +45,7 @@ type daemons struct {
 
 func newLab(t *testing.T) *daemons {
 	t.Helper()
-	l := &daemons{Lab: lab.New(t, user, check.DaemonSet().Scopes())}
+	l := &daemons{Lab: lab.New(t, user, parents.DaemonSet().Scopes())}
 	var err error
 	if l.cfg, err = install.Roles(t.Context(), l.Sandbox.Config(), []string{"daemonset"}, true); err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // The resources of CatSets and of their children.
@@ -183,9 +184,9 @@ func Resources() []check.Scope {
 	return []check.Scope{{Resource: Resource}, {Resource: pods}, {Resource: configMaps}, {Resource: Revisions}}
 }
 
-func composites(parent schema.GroupVersionKind, parents schema.GroupVersionResource) []check.Composite {
-	told := check.Composite{
-		Parent: parent, Parents: parents, Cluster: parent == ClusterKind, Answer: wanted,
+func composites(parent schema.GroupVersionKind, resource schema.GroupVersionResource) []parents.Composite {
+	told := parents.Composite{
+		Parent: parent, Parents: resource, Cluster: parent == ClusterKind, Answer: wanted,
 		Child: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Children: configMaps,
 	}
 	rolled := told
@@ -194,5 +195,5 @@ func composites(parent schema.GroupVersionKind, parents schema.GroupVersionResou
 	rolled.Status = func(_ *unstructured.Unstructured, pods []client.Object) map[string]any { return Status(pods) }
 	rolled.Budget = func(parent client.Object, _ int) int { return limitsOf(parent).maxUnavailable }
 	rolled.Partition = func(parent client.Object) int { return limitsOf(parent).partition }
-	return []check.Composite{rolled, told}
+	return []parents.Composite{rolled, told}
 }

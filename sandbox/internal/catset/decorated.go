@@ -10,6 +10,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file holds the same for a DecoratorController: CatSets that nobody runs get the same pods and the same ConfigMap
@@ -56,11 +57,11 @@ func AttachedKinds() []check.Kind {
 		n, _ := strconv.ParseInt(parent.GetAnnotations()[seen], 10, 64)
 		return n
 	}
-	pod := check.Composite{
+	pod := parents.Composite{
 		Parent: Kind, Parents: Resource, Child: corev1.SchemeGroupVersion.WithKind("Pod"), Children: pods,
 		Answer: Answer, Serves: Ready, Observed: observed,
 	}
-	config := check.Composite{
+	config := parents.Composite{
 		Parent: Kind, Parents: Resource, Child: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Children: configMaps,
 		Answer: Answer, Observed: observed,
 	}

@@ -1,4 +1,4 @@
-package check
+package parents
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/check/content"
 	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
@@ -20,12 +21,6 @@ import (
 
 // Revisions of composite parents are Metacontroller's.
 var compositeRevisions = schema.GroupVersionResource{Group: "metacontroller.k8s.io", Version: "v1alpha1", Resource: "controllerrevisions"}
-
-// lastApplied is the annotation in which a child carries what was asked for when it was written last.
-const lastApplied = "metacontroller.k8s.io/last-applied-configuration"
-
-// decoratedBy is the annotation of what a DecoratorController attached.
-const decoratedBy = "metacontroller.k8s.io/decorator-controller"
 
 // Composite is one child resource of one CompositeController.
 type Composite struct {
@@ -61,31 +56,31 @@ type Composite struct {
 }
 
 // Resources are those that the rules for these parents read.
-func (c Composite) Resources() []Scope {
-	return []Scope{{Resource: c.Parents}, {Resource: c.Children}, {Resource: compositeRevisions}}
+func (c Composite) Resources() []check.Scope {
+	return []check.Scope{{Resource: c.Parents}, {Resource: c.Children}, {Resource: compositeRevisions}}
 }
 
 // Kind describes the parents, with these children.
-func (c Composite) Kind() Kind {
-	k := Kind{
+func (c Composite) Kind() check.Kind {
+	k := check.Kind{
 		Kind:      kinds.Kind{Parent: c.Parent, Parents: c.Parents, Children: c.Children},
 		Names:     c.claims,
 		Labelled:  func(client.Object) bool { return c.Rolled },
-		Number:    func(revision client.Object) int64 { return int64At(revision, "revision") },
-		Snapshot:  func(revision client.Object) (string, error) { return exact(patchOf(revision)), nil },
-		Target:    func(parent client.Object) string { return exact(c.covered(asTree(parent))) },
+		Number:    func(revision client.Object) int64 { return content.Int64At(revision, "revision") },
+		Snapshot:  func(revision client.Object) (string, error) { return content.Exact(content.PatchOf(revision)), nil },
+		Target:    func(parent client.Object) string { return content.Exact(c.covered(content.AsTree(parent))) },
 		StraysNow: c.straysNow,
 		Units:     c.units,
 		Ended:     func(client.Object) bool { return false },
 		Available: func(child, _ client.Object, _ time.Time) bool { return c.Serves == nil || c.Serves(child) },
-		Budget: func(parent client.Object, wanted int) Budget {
+		Budget: func(parent client.Object, wanted int) check.Budget {
 			switch {
 			case !c.Rolled:
-				return Budget{MaxUnavailable: wanted}
+				return check.Budget{MaxUnavailable: wanted}
 			case c.Budget == nil:
-				return Budget{MaxUnavailable: 1}
+				return check.Budget{MaxUnavailable: 1}
 			}
-			return Budget{MaxUnavailable: c.Budget(parent, wanted)}
+			return check.Budget{MaxUnavailable: c.Budget(parent, wanted)}
 		},
 		ObservedGeneration: c.observed,
 		Complete:           c.complete,
@@ -111,9 +106,9 @@ func (c Composite) observed(parent client.Object) int64 {
 		return c.Observed(parent)
 	}
 	if c.Says != "" { // that of the status may be of what another controller has seen
-		return number(condition(parent, c.Says)["observedGeneration"])
+		return content.Number(condition(parent, c.Says)["observedGeneration"])
 	}
-	return int64At(parent, "status", "observedGeneration")
+	return content.Int64At(parent, "status", "observedGeneration")
 }
 
 // asked is the part of the hook's answer that is about this resource.
@@ -130,11 +125,11 @@ func (c Composite) asked(parent, revision client.Object) []client.Object {
 // restored is a parent as it was at a revision, or, without one, as it is: the fields that the revision covers are the
 // revision's, and one that it does not have is gone.
 func (c Composite) restored(parent, revision client.Object) *unstructured.Unstructured {
-	out := &unstructured.Unstructured{Object: asTree(parent)}
+	out := &unstructured.Unstructured{Object: content.AsTree(parent)}
 	if revision == nil {
 		return out
 	}
-	out, patch := out.DeepCopy(), patchOf(revision)
+	out, patch := out.DeepCopy(), content.PatchOf(revision)
 	for _, path := range c.pathsOf(revision) {
 		if v := content.At(patch, path); v != nil {
 			_ = unstructured.SetNestedField(out.Object, v, path...) // an object that is none there is a wrong history
@@ -149,7 +144,7 @@ func (c Composite) restored(parent, revision client.Object) *unstructured.Unstru
 func (c Composite) pathsOf(revision client.Object) [][]string {
 	paths := c.FieldPaths
 	if revision != nil {
-		if own, ok, _ := unstructured.NestedStringSlice(asTree(revision), "fieldPaths"); ok {
+		if own, ok, _ := unstructured.NestedStringSlice(content.AsTree(revision), "fieldPaths"); ok {
 			paths = own
 		}
 	}
@@ -184,7 +179,7 @@ func (c Composite) claims(child, revision client.Object) bool {
 // claimedBy are the names of the children of a kind that a revision says are its own.
 func claimedBy(revision client.Object, kind schema.GroupKind) []string {
 	var out []string
-	list, _ := asTree(revision)["children"].([]any)
+	list, _ := content.AsTree(revision)["children"].([]any)
 	for _, item := range list {
 		entry, _ := item.(map[string]any)
 		if entry["apiGroup"] != kind.Group || entry["kind"] != kind.Kind {
@@ -199,14 +194,14 @@ func claimedBy(revision client.Object, kind schema.GroupKind) []string {
 func (c Composite) straysNow(child, parent client.Object) string {
 	for _, wanted := range c.asked(parent, nil) {
 		if wanted.GetName() == child.GetName() {
-			return straysFrom(child, wanted)
+			return content.StraysFrom(child, wanted)
 		}
 	}
 	return "" // it is to go, which is said of its unit
 }
 
 // units are the names that the hook wants, in its order, and then those that it does not want and that are there.
-func (c Composite) units(s *State, parent client.Object) []Unit {
+func (c Composite) units(s *check.State, parent client.Object) []check.Unit {
 	there := map[string]client.Object{}
 	for _, child := range s.Owned(c.Children, parent.GetUID()) {
 		there[child.GetName()] = child
@@ -215,21 +210,21 @@ func (c Composite) units(s *State, parent client.Object) []Unit {
 	if c.Partition != nil {
 		keep = c.Partition(parent)
 	}
-	out := make([]Unit, 0, len(asked))
+	out := make([]check.Unit, 0, len(asked))
 	for i, wanted := range asked {
-		u := Unit{Name: wanted.GetName(), Wanted: true, MayStay: true, Guarded: i >= len(asked)-keep}
+		u := check.Unit{Name: wanted.GetName(), Wanted: true, MayStay: true, Guarded: i >= len(asked)-keep}
 		if child := there[u.Name]; child != nil {
 			u.Children = []client.Object{child}
 		} else {
 			in := cmp.Or(parent.GetNamespace(), wanted.GetNamespace())
-			u.Taken = s.Get(Key{Resource: c.Children, Namespace: in, Name: u.Name}) != nil
+			u.Taken = s.Get(check.Key{Resource: c.Children, Namespace: in, Name: u.Name}) != nil
 		}
 		delete(there, u.Name)
 		out = append(out, u)
 	}
 	for _, child := range s.Owned(c.Children, parent.GetUID()) {
 		if there[child.GetName()] != nil {
-			out = append(out, Unit{Name: child.GetName(), Children: []client.Object{child}})
+			out = append(out, check.Unit{Name: child.GetName(), Children: []client.Object{child}})
 		}
 	}
 	return out
@@ -238,10 +233,10 @@ func (c Composite) units(s *State, parent client.Object) []Unit {
 // implausible finds what no status can say.
 func (c Composite) implausible(parent client.Object) []string {
 	var found counters
-	if s := content.Negative("", floats(asTree(parent)["status"])); len(s) > 0 {
+	if s := content.Negative("", content.Floats(content.AsTree(parent)["status"])); len(s) > 0 {
 		found.notef("%s", strings.Join(s, " and "))
 	}
-	observed := int64At(parent, "status", "observedGeneration")
+	observed := content.Int64At(parent, "status", "observedGeneration")
 	found.generation(parent, observed)
 	if says := c.disagree(parent, observed); says != "" {
 		found.notef("Updated is True, and %s is not, for generation %d", says, observed)
@@ -250,13 +245,13 @@ func (c Composite) implausible(parent client.Object) []string {
 }
 
 // miscounted compares the status with what the hook makes of the children that there are.
-func (c Composite) miscounted(s *State, parent client.Object) []string {
+func (c Composite) miscounted(s *check.State, parent client.Object) []string {
 	if c.Status == nil {
 		return nil
 	}
-	said, _ := asTree(parent)["status"].(map[string]any)
+	said, _ := content.AsTree(parent)["status"].(map[string]any)
 	counted := c.Status(c.restored(parent, nil), s.Owned(c.Children, parent.GetUID()))
-	if differs := content.Missing("status", floats(counted), floats(said)); differs != "" {
+	if differs := content.Missing("status", content.Floats(counted), content.Floats(said)); differs != "" {
 		return []string{differs}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package check
+package parents
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package check
+package parents
 
 import (
 	"slices"
@@ -8,12 +8,13 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
 // This file holds what a StatefulSet's status can say, and what it should.
 
-func withStatefulStatus(k Kind) Kind {
+func withStatefulStatus(k check.Kind) check.Kind {
 	status := func(o client.Object) appsv1.StatefulSetStatus { return as[appsv1.StatefulSet](o).Status }
 	k.ObservedGeneration = func(o client.Object) int64 { return status(o).ObservedGeneration }
 	k.Current = func(o client.Object) string { return status(o).CurrentRevision }
@@ -55,7 +56,7 @@ func statefulImplausible(parent client.Object) []string {
 
 // statefulMiscounted counts again. A pod that is going may have been counted or not, so while there is one nothing is
 // compared; nor is what depends on the time.
-func statefulMiscounted(state *State, parent client.Object) []string {
+func statefulMiscounted(state *check.State, parent client.Object) []string {
 	set := as[appsv1.StatefulSet](parent)
 	s := set.Status
 	var all, ready, current, updated int32
@@ -89,7 +90,7 @@ func statefulMiscounted(state *State, parent client.Object) []string {
 }
 
 // statefulServed counts the pods that are ready, unless one is terminating.
-func statefulServed(state *State, parent client.Object) (said, counted int32, ok bool) {
+func statefulServed(state *check.State, parent client.Object) (said, counted int32, ok bool) {
 	set := as[appsv1.StatefulSet](parent)
 	for _, o := range state.Owned(kinds.Pod.GVR, set.UID) {
 		pod := as[corev1.Pod](o)

@@ -1,4 +1,4 @@
-package check
+package parents
 
 import (
 	"time"
@@ -13,6 +13,7 @@ import (
 	daemonutil "k8s.io/kubernetes/pkg/controller/daemon/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/check/content"
 	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
@@ -21,8 +22,8 @@ import (
 // defaults is asked of upstream's code, never of cairn's.
 
 // DaemonSet describes apps/v1 DaemonSets.
-func DaemonSet() Kind {
-	return Kind{
+func DaemonSet() check.Kind {
+	return check.Kind{
 		Kind: kinds.DaemonSet,
 		Names: func(child, revision client.Object) bool {
 			hash := child.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey]
@@ -87,11 +88,11 @@ func podStrays(pod *corev1.Pod, template corev1.PodTemplateSpec) string {
 	return strays(pod, want)
 }
 
-func daemonUnits(s *State, parent client.Object) []Unit {
+func daemonUnits(s *check.State, parent client.Object) []check.Unit {
 	ds := as[appsv1.DaemonSet](parent)
 	there := map[string][]client.Object{}
 	// A pod that matches no longer is let go of. Whoever relabelled it wants another one in its place.
-	selector := s.places.selector(ds, ds.Spec.Selector)
+	selector := s.Selector(ds, ds.Spec.Selector)
 	for _, o := range s.Owned(kinds.Pod.GVR, ds.UID) {
 		if !selector.Matches(labels.Set(o.GetLabels())) {
 			continue
@@ -100,24 +101,24 @@ func daemonUnits(s *State, parent client.Object) []Unit {
 			there[name] = append(there[name], o)
 		}
 	}
-	var out []Unit
+	var out []check.Unit
 	for _, o := range s.List(kinds.Node.GVR, "") {
-		wanted, mayStay := s.places.on(ds, o, func() (bool, bool) {
+		wanted, mayStay := s.Placed(ds, o, func() (bool, bool) {
 			return daemon.NodeShouldRunDaemonPod(klog.Logger{}, as[corev1.Node](o), ds)
 		})
-		out = append(out, Unit{Name: o.GetName(), Wanted: wanted, MayStay: mayStay, Children: there[o.GetName()]})
+		out = append(out, check.Unit{Name: o.GetName(), Wanted: wanted, MayStay: mayStay, Children: there[o.GetName()]})
 	}
 	return out
 }
 
-func daemonBudget(parent client.Object, wanted int) Budget {
+func daemonBudget(parent client.Object, wanted int) check.Budget {
 	ds := as[appsv1.DaemonSet](parent)
 	update := ds.Spec.UpdateStrategy.RollingUpdate
 	if ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType || update == nil {
-		return Budget{}
+		return check.Budget{}
 	}
-	b := Budget{MaxUnavailable: share(update.MaxUnavailable, wanted), MaxSurge: share(update.MaxSurge, wanted)}
-	if b == (Budget{}) {
+	b := check.Budget{MaxUnavailable: share(update.MaxUnavailable, wanted), MaxSurge: share(update.MaxSurge, wanted)}
+	if b == (check.Budget{}) {
 		b.MaxUnavailable = 1
 	}
 	return b

@@ -1,4 +1,4 @@
-package check
+package parents
 
 import (
 	"cmp"
@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/history"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/check/content"
 	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
@@ -24,8 +25,8 @@ import (
 // may be.
 
 // StatefulSet describes apps/v1 StatefulSets.
-func StatefulSet() Kind {
-	k := Kind{
+func StatefulSet() check.Kind {
+	k := check.Kind{
 		Kind: kinds.StatefulSet,
 		Names: func(child, revision client.Object) bool {
 			return child.GetLabels()[appsv1.StatefulSetRevisionLabel] == revision.GetName()
@@ -111,7 +112,7 @@ func statefulRevisionName(parent, revision client.Object, collisionCount *int32)
 }
 
 // statefulUnits are the ordinals that are asked for and those that have a pod, in their order.
-func statefulUnits(s *State, parent client.Object) []Unit {
+func statefulUnits(s *check.State, parent client.Object) []check.Unit {
 	set := as[appsv1.StatefulSet](parent)
 	from, to := ordinals(set)
 	there := map[int][]client.Object{}
@@ -125,10 +126,10 @@ func statefulUnits(s *State, parent client.Object) []Unit {
 	}
 	guard := from + partitionOf(set)
 	lost := currentIsLost(s, set)
-	var out []Unit
+	var out []check.Unit
 	for _, n := range slices.Sorted(maps.Keys(there)) {
 		wanted := n >= from && n < to
-		u := Unit{
+		u := check.Unit{
 			Name: set.Name + "-" + strconv.Itoa(n), Wanted: wanted, MayStay: wanted, Guarded: wanted && n < guard, Children: there[n],
 		}
 		u.Taken = wanted && len(u.Children) == 0 && (strange(s, set, u.Name) || lost && (u.Guarded || behind(set, there, n+1, to)))
@@ -138,8 +139,8 @@ func statefulUnits(s *State, parent client.Object) []Unit {
 }
 
 // strange reports whether a pod that the set does not own, and may not adopt, has the name.
-func strange(s *State, set *appsv1.StatefulSet, name string) bool {
-	pod := s.Get(Key{Resource: kinds.Pod.GVR, Namespace: set.Namespace, Name: name})
+func strange(s *check.State, set *appsv1.StatefulSet, name string) bool {
+	pod := s.Get(check.Key{Resource: kinds.Pod.GVR, Namespace: set.Namespace, Name: name})
 	if pod == nil {
 		return false
 	}
@@ -150,7 +151,7 @@ func strange(s *State, set *appsv1.StatefulSet, name string) bool {
 // currentIsLost reports whether the pods that are not updated yet come from a revision that the set does not have any more, or
 // that nobody can read.
 // What is to be made from it cannot be made: nothing else may take its place (F15).
-func currentIsLost(s *State, set *appsv1.StatefulSet) bool {
+func currentIsLost(s *check.State, set *appsv1.StatefulSet) bool {
 	name := set.Status.CurrentRevision
 	return name != "" && name != set.Status.UpdateRevision && !slices.ContainsFunc(s.Owned(kinds.Revision.GVR, set.UID), func(r client.Object) bool {
 		_, err := snapshotOf(r)
@@ -189,19 +190,19 @@ func partitionOf(set *appsv1.StatefulSet) int {
 }
 
 // statefulBudget is one pod at a time, unless the spec says more. A percentage is rounded down, but not to none.
-func statefulBudget(parent client.Object, wanted int) Budget {
+func statefulBudget(parent client.Object, wanted int) check.Budget {
 	u := as[appsv1.StatefulSet](parent).Spec.UpdateStrategy
 	switch {
 	case u.Type == appsv1.OnDeleteStatefulSetStrategyType:
-		return Budget{}
+		return check.Budget{}
 	case u.RollingUpdate == nil || u.RollingUpdate.MaxUnavailable == nil:
-		return Budget{MaxUnavailable: 1}
+		return check.Budget{MaxUnavailable: 1}
 	}
 	n, err := intstr.GetScaledValueFromIntOrPercent(u.RollingUpdate.MaxUnavailable, wanted, false)
 	if err != nil {
-		return Budget{MaxUnavailable: 1}
+		return check.Budget{MaxUnavailable: 1}
 	}
-	return Budget{MaxUnavailable: max(1, n)}
+	return check.Budget{MaxUnavailable: max(1, n)}
 }
 
 // memberStrays compares a pod of a StatefulSet with a template. The controller gives it its name as host name, and puts

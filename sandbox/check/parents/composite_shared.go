@@ -1,4 +1,4 @@
-package check
+package parents
 
 import (
 	"slices"
@@ -38,12 +38,12 @@ func (c Composite) disagree(parent client.Object, generation int64) string {
 // saysTrue reports whether a condition of a status is True, of that generation; of any if that is zero.
 func saysTrue(parent client.Object, conditionType string, generation int64) bool {
 	c := condition(parent, conditionType)
-	return c != nil && c["status"] == "True" && (generation == 0 || number(c["observedGeneration"]) == generation)
+	return c != nil && c["status"] == "True" && (generation == 0 || content.Number(c["observedGeneration"]) == generation)
 }
 
 // condition returns the condition of a type that a status has, nil if it has none.
 func condition(parent client.Object, conditionType string) map[string]any {
-	list, _ := content.At(asTree(parent), []string{"status", "conditions"}).([]any)
+	list, _ := content.At(content.AsTree(parent), []string{"status", "conditions"}).([]any)
 	for _, item := range list {
 		if c, _ := item.(map[string]any); c != nil && c["type"] == conditionType {
 			return c
@@ -54,7 +54,7 @@ func condition(parent client.Object, conditionType string) map[string]any {
 
 // namesOthers reports whether a revision names children of other kinds.
 func (c Composite) namesOthers(revision client.Object) bool {
-	list, _ := asTree(revision)["children"].([]any)
+	list, _ := content.AsTree(revision)["children"].([]any)
 	return slices.ContainsFunc(list, func(item any) bool {
 		entry, _ := item.(map[string]any)
 		names, _ := entry["names"].([]any)

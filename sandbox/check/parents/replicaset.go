@@ -1,4 +1,4 @@
-package check
+package parents
 
 import (
 	"time"
@@ -10,6 +10,7 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/check/content"
 	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
@@ -18,25 +19,25 @@ import (
 // pods have no places, only a number, and they keep no history.
 
 // ReplicaSet describes apps/v1 ReplicaSets.
-func ReplicaSet() Kind { return replicated(kinds.ReplicaSet) }
+func ReplicaSet() check.Kind { return replicated(kinds.ReplicaSet) }
 
 // ReplicationController describes v1 ReplicationControllers.
-func ReplicationController() Kind { return replicated(kinds.ReplicationController) }
+func ReplicationController() check.Kind { return replicated(kinds.ReplicationController) }
 
-func replicated(k kinds.Kind) Kind {
-	return Kind{
+func replicated(k kinds.Kind) check.Kind {
+	return check.Kind{
 		Kind:     k,
 		Labelled: func(client.Object) bool { return false },
 		StraysNow: func(child, parent client.Object) string {
 			template := asReplicaSet(parent).Spec.Template
 			return strays(as[corev1.Pod](child), content.Tree(template.DeepCopy()))
 		},
-		Units: func(*State, client.Object) []Unit { return nil },
+		Units: func(*check.State, client.Object) []check.Unit { return nil },
 		Ended: podEnded,
 		Available: func(child, parent client.Object, at time.Time) bool {
 			return podServes(child, asReplicaSet(parent).Spec.MinReadySeconds, at)
 		},
-		Budget:             func(client.Object, int) Budget { return Budget{} },
+		Budget:             func(client.Object, int) check.Budget { return check.Budget{} },
 		ObservedGeneration: func(o client.Object) int64 { return asReplicaSet(o).Status.ObservedGeneration },
 		Complete:           func(client.Object) bool { return false }, // there are no rollouts
 		Implausible:        replicatedImplausible,
@@ -89,7 +90,7 @@ func replicatedImplausible(parent client.Object) []string {
 }
 
 // replicatedMiscounted counts again, all but what depends on the time.
-func replicatedMiscounted(state *State, parent client.Object) []string {
+func replicatedMiscounted(state *check.State, parent client.Object) []string {
 	rs := asReplicaSet(parent)
 	s := rs.Status
 	template := labels.SelectorFromSet(rs.Spec.Template.Labels)
@@ -125,7 +126,7 @@ func replicatedMiscounted(state *State, parent client.Object) []string {
 }
 
 // replicatedServed counts the pods that are ready.
-func replicatedServed(state *State, parent client.Object) (said, counted int32, ok bool) {
+func replicatedServed(state *check.State, parent client.Object) (said, counted int32, ok bool) {
 	for _, o := range state.Owned(kinds.Pod.GVR, parent.GetUID()) {
 		if pod := as[corev1.Pod](o); pod.DeletionTimestamp == nil && !podEnded(pod) && podutil.IsPodReady(pod) {
 			counted++

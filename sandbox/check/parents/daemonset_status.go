@@ -1,4 +1,4 @@
-package check
+package parents
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
@@ -56,7 +57,7 @@ func daemonImplausible(parent client.Object) []string {
 
 // daemonMiscounted counts again. Of several pods on a node the status may have meant any; such nodes are left out of the
 // counts of what their pods are like.
-func daemonMiscounted(state *State, parent client.Object) []string {
+func daemonMiscounted(state *check.State, parent client.Object) []string {
 	ds := as[appsv1.DaemonSet](parent)
 	var desired, current, misscheduled, ready, updated, byContent int32
 	crowded := false
@@ -105,7 +106,7 @@ func daemonMiscounted(state *State, parent client.Object) []string {
 
 // daemonServed counts the nodes that want a pod and have one that is ready. Of several pods on a node the status may have
 // meant any.
-func daemonServed(state *State, parent client.Object) (said, counted int32, ok bool) {
+func daemonServed(state *check.State, parent client.Object) (said, counted int32, ok bool) {
 	ds := as[appsv1.DaemonSet](parent)
 	for _, u := range daemonUnits(state, parent) {
 		if len(u.Children) > 1 {
@@ -119,7 +120,7 @@ func daemonServed(state *State, parent client.Object) (said, counted int32, ok b
 }
 
 // daemonConforms reports whether a pod says that it comes from a revision that holds what the DaemonSet asks for.
-func daemonConforms(state *State, ds *appsv1.DaemonSet, pod *corev1.Pod) bool {
+func daemonConforms(state *check.State, ds *appsv1.DaemonSet, pod *corev1.Pod) bool {
 	hash := pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
 	return hash != "" && slices.ContainsFunc(state.Owned(kinds.Revision.GVR, ds.UID), func(r client.Object) bool {
 		snapshot, err := snapshotOf(r)
