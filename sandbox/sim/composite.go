@@ -42,11 +42,6 @@ func CatSet() Kind {
 		New: func(chance *rand.Rand, namespace, name string) client.Object {
 			return catset.New(namespace, name, anyLimits(chance), int64(chance.IntN(4)), anyImage(chance))
 		},
-		Select: func(parent client.Object, app string) {
-			set := parent.(*unstructured.Unstructured) //nolint:forcetypeassert // the kind's own
-			setField(set, app, "spec", "selector", "matchLabels", "app")
-			setField(set, app, "spec", "template", "metadata", "labels", "app")
-		},
 		Edits: []Edit{
 			{"the image", 10, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
 				setField(set, []any{map[string]any{"name": "main", "image": anyImage(chance)}}, "spec", "template", "spec", "containers")

@@ -28,8 +28,6 @@ type Kind struct {
 	Scheduled bool
 	// New returns a parent as a user creates it. It selects its children by labels that no other name has.
 	New func(chance *rand.Rand, namespace, name string) client.Object
-	// Select lets a parent select what has this value of the label app, and gives that to its children.
-	Select func(parent client.Object, app string)
 	// Edits are what users change in a spec.
 	Edits []Edit
 	// Restore puts what a revision holds into a parent, as an undo does. Nil if there are no revisions.

@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,39 +21,21 @@ func StatefulSet() Kind {
 		Check:     parents.StatefulSet(),
 		Scheduled: true,
 		New:       newStatefulSet,
-		Select: func(parent client.Object, app string) {
-			selectFromStatefulSet(parent.(*appsv1.StatefulSet), app) //nolint:forcetypeassert // the kind's own
-		},
 		Edits: []Edit{
-			{"the image", 10, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
-				set.Spec.Template.Spec.Containers[0].Image = anyImage(chance)
-			})},
-			{"a variable", 2, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
-				set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "MODE", Value: strconv.Itoa(chance.IntN(3))}}
-			})},
-			{scaleEdit, 6, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
-				set.Spec.Replicas = new(int32(chance.IntN(5)))
-			})},
+			editImage(10), editVariable(2), editScale(6, 5),
 			{"the strategy", 5, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
 				set.Spec.UpdateStrategy = anyStatefulSetStrategy(chance)
 			})},
-			{"the history limit", 2, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
-				set.Spec.RevisionHistoryLimit = new(int32(chance.IntN(4)))
-			})},
+			editLimit(2),
 			{"the first ordinal", 1, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
 				set.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: int32(chance.IntN(3))}
 			})},
 			{"what becomes of claims", 2, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
 				set.Spec.PersistentVolumeClaimRetentionPolicy = anyRetention(chance)
 			})},
-			{minReady, 1, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
-				set.Spec.MinReadySeconds = int32([]int{0, 0, 5, 30}[chance.IntN(4)])
-			})},
-			{"an annotation", 1, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
-				metav1.SetMetaDataAnnotation(&set.ObjectMeta, "note", strconv.Itoa(chance.IntN(100)))
-			})},
+			editMinReady(1), editAnnotation(1),
 		},
-		Restore: restoreStatefulSet,
+		Restore: restoreTemplate,
 		Child:   plantedMember,
 	}
 }
@@ -87,9 +68,8 @@ func anyRetention(chance *rand.Rand) *appsv1.StatefulSetPersistentVolumeClaimRet
 }
 
 func newStatefulSet(chance *rand.Rand, namespace, name string) client.Object {
-	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	selectFromStatefulSet(set, name+"-set")
-	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: anyImage(chance)}}
+	set := &appsv1.StatefulSet{}
+	begin(set, namespace, name, name+"-set", anyImage(chance))
 	set.Spec.Replicas = new(int32(chance.IntN(4)))
 	set.Spec.UpdateStrategy = anyStatefulSetStrategy(chance)
 	if chance.IntN(2) == 0 {
@@ -111,30 +91,11 @@ func newStatefulSet(chance *rand.Rand, namespace, name string) client.Object {
 	return set
 }
 
-func selectFromStatefulSet(set *appsv1.StatefulSet, app string) {
-	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
-	metav1.SetMetaDataLabel(&set.Spec.Template.ObjectMeta, "app", app)
-}
-
-func restoreStatefulSet(parent, revision client.Object) error {
-	template, err := templateIn(revision)
-	if err == nil {
-		parent.(*appsv1.StatefulSet).Spec.Template = *template //nolint:forcetypeassert // the kind's own
-	}
-	return err
-}
-
-// plantedMember is a pod with the labels of a StatefulSet's pods, mostly under a name that one of them could have.
+// plantedMember is mostly under a name that one of the set's pods could have.
 func plantedMember(chance *rand.Rand, parent client.Object, _ []string) client.Object {
-	set := parent.(*appsv1.StatefulSet) //nolint:forcetypeassert // the kind's own
-	template := set.Spec.Template.DeepCopy()
-	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	pod.Namespace, pod.Name = set.Namespace, fmt.Sprintf("%s-%d", set.Name, chance.IntN(5))
+	name := fmt.Sprintf("%s-%d", parent.GetName(), chance.IntN(5))
 	if chance.IntN(4) == 0 {
-		pod.Name = set.Name + "-planted"
+		name = parent.GetName() + "-planted"
 	}
-	if chance.IntN(3) == 0 {
-		pod.Spec.Containers[0].Image = anyImage(chance)
-	}
-	return pod
+	return planted(chance, parent, name)
 }

@@ -38,7 +38,7 @@ func Shared(k Kind) Kind {
 	apart := k.New
 	k.New = func(chance *rand.Rand, namespace, name string) client.Object {
 		parent := apart(chance, namespace, name)
-		k.Select(parent, "shared")
+		workloadOf(parent).selectApp("shared")
 		return parent
 	}
 	return k
