@@ -28,5 +28,5 @@
 //
 // No promise is written down in this room: package check knows them. What needs a model instead of an API server (events
 // out of order, a clock that runs wild) belongs into the simulation. No controller is named outside of the tests: a new
-// one gets a file beside daemonset_test.go with a scenario, its kinds and its refusals, and a line in subjects.
+// one gets a file beside daemonset_test.go with a scenario and its refusals, and a line in subjects.
 package fault

@@ -115,7 +115,7 @@
 //
 // # Adding a controller
 //
-// A kind of package kinds has its word and its options, and one that package check knows can be judged. Then write scripts.
+// A kind of package kinds has its word and its options, and one of check/parents can be judged. Then write scripts.
 //
 // What may not come in: a fact about one controller in the verbs, a sleep, an assertion that package check can make.
 package scenario

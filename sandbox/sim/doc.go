@@ -14,7 +14,8 @@
 // At rest, package check judges the history, by what each pass could know: knowledge.go takes that down. stage.go lets
 // a scenario direct a world instead of chance.
 //
-// A controller is added by describing its kind and what users do to it (kind.go): daemonset.go is an example.
+// A controller is added by describing what users do to its kind (kind.go): daemonset.go is an example, and workload.go has what
+// they do to every pod template.
 //
 // What may not come in: chance that does not come from the seed, a real clock, and anything about a kind outside its
 // description.

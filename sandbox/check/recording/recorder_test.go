@@ -1,4 +1,4 @@
-package check_test
+package recording_test
 
 import (
 	"context"
@@ -18,11 +18,12 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/check/recording"
 )
 
 // This file tests the recorder on watches that the test speaks for; sandbox/check/e2e has the real ones.
+
+const namespace = "ns"
 
 type recorded struct {
 	*recording.Recorder
@@ -64,7 +65,7 @@ func recordWith(t *testing.T, watchPods func(seconds int64) watch.Interface) rec
 		return true, watch.NewProxyWatcher(watches[a.GetResource().Resource]), nil
 	})
 	var err error
-	r.Recorder, err = recording.Record(t.Context(), client, []string{namespace}, []check.Scope{{Resource: pods}, {Resource: claims}})
+	r.Recorder, err = recording.Record(t.Context(), client, []string{namespace}, []recording.Scope{{Resource: pods}, {Resource: claims}})
 	if err != nil {
 		t.Fatal(err)
 	}
