@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -11,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
 )
 
 // This file is what users do to every parent that has a pod template.
@@ -116,18 +117,13 @@ func editAnnotation(weight int) Edit {
 
 // restoreTemplate puts the pod template that a revision of a workload holds into a parent.
 func restoreTemplate(parent, revision client.Object) error {
-	var data struct {
-		Spec struct {
-			Template corev1.PodTemplateSpec `json:"template"`
-		} `json:"spec"`
-	}
 	stored, ok := revision.(*appsv1.ControllerRevision)
 	if !ok {
 		return fmt.Errorf("a %T is no revision of a workload", revision)
 	}
-	err := json.Unmarshal(stored.Data.Raw, &data)
+	template, err := parents.TemplateIn(stored)
 	if err == nil {
-		*workloadOf(parent).template = data.Spec.Template
+		*workloadOf(parent).template = template
 	}
 	return err
 }

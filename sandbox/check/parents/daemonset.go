@@ -35,7 +35,7 @@ func DaemonSet() check.Kind {
 		Number: numberOf, Snapshot: snapshotOf, Named: daemonRevisionName,
 		Target: func(parent client.Object) string { return defaulted(as[appsv1.DaemonSet](parent).Spec.Template) },
 		Strays: func(child, revision client.Object) string {
-			template, err := templateIn(as[appsv1.ControllerRevision](revision))
+			template, err := TemplateIn(as[appsv1.ControllerRevision](revision))
 			if err != nil {
 				return "" // nobody knows what it asks for
 			}
@@ -72,7 +72,7 @@ func DaemonSet() check.Kind {
 }
 
 func daemonRevisionName(parent, revision client.Object, collisionCount *int32) string {
-	template, err := templateIn(as[appsv1.ControllerRevision](revision))
+	template, err := TemplateIn(as[appsv1.ControllerRevision](revision))
 	if err != nil {
 		return "" // nobody gave it that name
 	}

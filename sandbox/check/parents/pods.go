@@ -26,8 +26,8 @@ func as[T any](o client.Object) *T {
 	return out
 }
 
-// templateIn returns the template that a revision holds.
-func templateIn(r *appsv1.ControllerRevision) (corev1.PodTemplateSpec, error) {
+// TemplateIn returns the template that a revision holds.
+func TemplateIn(r *appsv1.ControllerRevision) (corev1.PodTemplateSpec, error) {
 	var data struct {
 		Spec struct {
 			Template corev1.PodTemplateSpec `json:"template"`
@@ -43,7 +43,7 @@ func templateIn(r *appsv1.ControllerRevision) (corev1.PodTemplateSpec, error) {
 func numberOf(o client.Object) int64 { return as[appsv1.ControllerRevision](o).Revision }
 
 func snapshotOf(revision client.Object) (string, error) {
-	template, err := templateIn(as[appsv1.ControllerRevision](revision))
+	template, err := TemplateIn(as[appsv1.ControllerRevision](revision))
 	if err != nil {
 		return "", err
 	}

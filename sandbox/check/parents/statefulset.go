@@ -33,7 +33,7 @@ func StatefulSet() check.Kind {
 		},
 		Labelled: func(child client.Object) bool { return child.GetLabels()[appsv1.StatefulSetRevisionLabel] != "" },
 		Strays: func(child, revision client.Object) string {
-			template, err := templateIn(as[appsv1.ControllerRevision](revision))
+			template, err := TemplateIn(as[appsv1.ControllerRevision](revision))
 			if err != nil {
 				return "" // nobody knows what it asks for
 			}
