@@ -143,7 +143,7 @@ func Resolve(parent Parent, revisions []Revision, answers Answers, ask bool) (*R
 			return res, nil
 		}
 	}
-	err := res.settle(parent, all, update, rule)
+	err := res.number(parent, all, update, rule)
 	return res, err
 }
 
@@ -278,8 +278,8 @@ func questions(parent Parent, live []Revision, answers Answers) []Revision {
 	return ask
 }
 
-// settle decides number and stamp. all is newest first and holds every revision, readable or not.
-func (r *Resolution) settle(parent Parent, all []Revision, update *Revision, rule Rule) error {
+// number decides which number the update revision gets, and with which stamp. all is newest first and holds every revision, readable or not.
+func (r *Resolution) number(parent Parent, all []Revision, update *Revision, rule Rule) error {
 	var others int64
 	var holder string
 	for _, o := range all {
