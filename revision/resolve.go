@@ -183,7 +183,7 @@ func fenced(parent Parent, all []Revision) (bool, Revision) {
 	return false, Revision{}
 }
 
-// readable sorts out what no comparison may rest on: revisions that are going away, and those that cannot be decoded
+// readable sorts out what no comparison may rest on: revisions that are terminating, and those that cannot be decoded
 // (rule R6).
 func readable(all []Revision, res *Resolution) []Revision {
 	var live []Revision
