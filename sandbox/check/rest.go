@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -120,7 +119,12 @@ func (r *rest) numbered(revision client.Object) *Event {
 // refers reports whether one of names is that of a revision, or is what somebody wrote into its hash label: children refer to
 // revisions by either, so that controllers keep both.
 func refers(names map[string]bool, revision client.Object) bool {
-	return names[revision.GetName()] || slices.ContainsFunc(slices.Collect(maps.Values(revision.GetLabels())), func(v string) bool { return v != "" && names[v] })
+	for _, v := range revision.GetLabels() {
+		if v != "" && names[v] {
+			return true
+		}
+	}
+	return names[revision.GetName()]
 }
 
 // limit is H9: of revisions that nothing came from, not more than the limit are kept. One that says that a child which is
