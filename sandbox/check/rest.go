@@ -116,6 +116,17 @@ func (r *rest) numbered(revision client.Object) *Event {
 	return nil // it was there from the start
 }
 
+// refers reports whether one of names is that of a revision, or is what somebody wrote into its hash label: children refer to
+// revisions by either, so that controllers keep both.
+func refers(names map[string]bool, revision client.Object) bool {
+	for _, v := range revision.GetLabels() {
+		if v != "" && names[v] {
+			return true
+		}
+	}
+	return names[revision.GetName()]
+}
+
 // limit is H9: of revisions that nothing came from, not more than the limit are kept. One that says that a child which is
 // wanted is its own, and to come back, is not among them.
 func (r *rest) limit(parent client.Object) {
@@ -131,7 +142,7 @@ func (r *rest) limit(parent client.Object) {
 		if r.k.NamesOthers != nil && r.k.NamesOthers(revision) {
 			continue
 		}
-		if !named[revision.GetName()] && !r.k.asked(parent, revision) && r.k.user(r.s, revision) == nil && !r.k.claimsWanted(parent, revision) {
+		if !refers(named, revision) && !r.k.asked(parent, revision) && r.k.user(r.s, revision) == nil && !r.k.claimsWanted(parent, revision) {
 			idle++
 		}
 	}
