@@ -278,7 +278,8 @@ func questions(parent Parent, live []Revision, answers Answers) []Revision {
 	return ask
 }
 
-// number decides which number the update revision gets, and with which stamp. all is newest first and holds every revision, readable or not.
+// number decides which number the update revision gets, and with which stamp. all is newest first and holds every revision,
+// readable or not.
 func (r *Resolution) number(parent Parent, all []Revision, update *Revision, rule Rule) error {
 	var others int64
 	var holder string

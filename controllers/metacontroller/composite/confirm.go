@@ -5,13 +5,30 @@ import "context"
 // This file makes sure that a process that just started, or that does not know what became of its last write, does not act
 // on the past.
 
-// confirm checks, before the first write of this process for a parent, that the cache is not behind the API server, and so
+// confirm checks, before the first write of this process for a parent, that the cache is not stale, and so
 // again after an answer was lost. Whether the parent still asks for what is about to become its newest revision it asks
-// each time (H7). It returns an error that wraps ownership.ErrStale if the cache is behind.
+// each time (H7). It returns an error that wraps ownership.ErrStale if the cache is stale.
 func (r *reconciler) confirm(ctx context.Context, o *observed, d *decision) error {
 	if !d.writes() || o.parent.GetDeletionTimestamp() != nil {
-		return nil // whoever is going keeps nothing that could be lost
+		return nil // a parent that is being deleted keeps nothing that could be lost
 	}
+	if err := r.confirmLog(ctx, o, d); err != nil || !d.plan.replaces() {
+		return err // names of children follow from the hook's answer, so that what is made twice exists already
+	}
+	for _, group := range o.groups {
+		kind := group.GroupKind()
+		if !d.plan.touches(kind) {
+			continue
+		}
+		if err := r.owned[kind].Confirm(ctx, o.memory.pass, o.selector, group.Objects); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// confirmLog checks the parent and its revisions.
+func (r *reconciler) confirmLog(ctx context.Context, o *observed, d *decision) error {
 	// What is gone from a revision rests on all of them, and so does a number: another process may have given it a moment
 	// ago, so that they are listed for each. Of a parent that was never edited there can be one only, of the name that is
 	// about to be made.
@@ -33,18 +50,6 @@ func (r *reconciler) confirm(ctx context.Context, o *observed, d *decision) erro
 			return err
 		}
 		o.memory.revisionsConfirmed = true
-	}
-	if !d.plan.replaces() {
-		return nil // names of children follow from the hook's answer, so that what is made twice exists already
-	}
-	for _, group := range o.groups {
-		kind := group.GroupKind()
-		if !d.plan.touches(kind) {
-			continue
-		}
-		if err := r.owned[kind].Confirm(ctx, o.memory.pass, o.selector, group.Objects); err != nil {
-			return err
-		}
 	}
 	return nil
 }

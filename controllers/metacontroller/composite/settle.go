@@ -69,7 +69,9 @@ func (r *reconciler) settled(ctx context.Context, parent *unstructured.Unstructu
 }
 
 // cached reads a child of a parent from the cache.
-func (r *reconciler) cached(ctx context.Context, parent *unstructured.Unstructured, key metacontroller.Child) (*unstructured.Unstructured, error) {
+func (r *reconciler) cached(
+	ctx context.Context, parent *unstructured.Unstructured, key metacontroller.Child,
+) (*unstructured.Unstructured, error) {
 	child := &unstructured.Unstructured{}
 	for _, kind := range r.children {
 		if kind.Kind.GroupKind() == key.GroupKind {
