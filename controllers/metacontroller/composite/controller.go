@@ -21,8 +21,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -52,9 +52,9 @@ type reconciler struct {
 	*pass.Controller
 
 	// sync is always there; finalize is nil if it is not declared.
-	sync, finalize host.Asker
+	sync, finalize hook.Asker
 	related        relatedObjects
-	resync         host.Resyncs
+	resync         watch.Resyncs
 	// others lists all CompositeControllers, nil if nobody knows of others. clashes are those that were told of this one.
 	others  others
 	clashes sync.Map
@@ -137,7 +137,7 @@ func (r *reconciler) run(ctx context.Context, p *pass.Pass) error {
 		m.busy = 0
 		return nil
 	}
-	if pass.Superseded(err) || errors.Is(err, host.ErrNotSynced) {
+	if pass.Superseded(err) || errors.Is(err, watch.ErrNotSynced) {
 		return err
 	}
 	if unpruned, ok := errors.AsType[*pruneError](err); ok {

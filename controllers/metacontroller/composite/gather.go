@@ -12,8 +12,8 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -59,7 +59,7 @@ func (r *reconciler) gather(ctx context.Context, parent *unstructured.Unstructur
 }
 
 // gatherKind reads and claims the children of one kind.
-func (r *reconciler) gatherKind(ctx context.Context, o *observed, kind host.Resource) error {
+func (r *reconciler) gatherKind(ctx context.Context, o *observed, kind watch.Resource) error {
 	group := hook.Group{GroupVersionKind: kind.Kind}
 	defer func() { o.groups = append(o.groups, group) }()
 	namespace := o.parent.GetNamespace()
@@ -83,7 +83,7 @@ func (r *reconciler) count(ctx context.Context, o *observed, failed error) {
 	if o == nil || o.ending || o.newGeneration() {
 		return
 	}
-	if pass.Superseded(failed) || pass.OutcomeUnknown(failed) || errors.Is(failed, host.ErrNotSynced) {
+	if pass.Superseded(failed) || pass.OutcomeUnknown(failed) || errors.Is(failed, watch.ErrNotSynced) {
 		return
 	}
 	var groups []hook.Group

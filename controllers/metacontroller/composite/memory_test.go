@@ -40,9 +40,9 @@ func TestForgetsChildren(t *testing.T) {
 func TestMemoOfAll(t *testing.T) {
 	p := newPasses(t, catSpec)
 	all := apply.NewMemo(1 << 20)
-	env := &host.Environment{Client: p.Server, Live: p.Server, Recorder: p.events, Clock: p.clock, Encoder: hook.NewEncoder(0), Compared: all}
+	env := p.environment()
+	env.Compared = all
 	p.r.keeper = newReconciler(env, p.r.settings, ownership.NewLedger(nil)).keeper
-	p.r.keeper.Cache = p.Raw
 	p.settle()
 	if all.Size() == 0 {
 		t.Error("nothing was kept")

@@ -24,6 +24,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 )
 
 // This file tells both CompositeControllers of a pair that cannot share its parents: a condition says so as long as it is so.
@@ -45,7 +46,7 @@ const overlapEvery = time.Minute
 // overlaps looks at all CompositeControllers at once, one pass at a time.
 type overlaps struct {
 	env       *host.Environment
-	resources host.Resources
+	resources watch.Resources
 	all       others
 
 	// told is what was written last, and over which version: Metacontroller's CRDs do not keep it.

@@ -7,15 +7,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 )
 
 // withRevisions serves the manager's own revisions beside what other tests have.
 type withRevisions struct{ served }
 
-func (w withRevisions) Resource(apiVersion, resource string) (host.Resource, error) {
-	if resource == host.Revisions.Resource.Resource {
-		return host.Revisions, nil
+func (w withRevisions) Resource(apiVersion, resource string) (watch.Resource, error) {
+	if resource == watch.Revisions.Resource.Resource {
+		return watch.Revisions, nil
 	}
 	return w.served.Resource(apiVersion, resource)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 	"github.com/cairn-dev/cairn/internal/queue"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
@@ -34,11 +35,7 @@ const childrenSize = 16384
 
 // Setup adds to mgr what runs a controller for each CompositeController there is. It returns an error if mgr cannot take
 // it. mgr's scheme must have the types of api/metacontroller/v1alpha1.
-func Setup(mgr ctrl.Manager, o host.Options) error {
-	env, err := host.NewEnvironment(mgr, o)
-	if err != nil {
-		return err
-	}
+func Setup(mgr ctrl.Manager, env *host.Environment) error {
 	if err := addOverlaps(mgr, env); err != nil {
 		return err
 	}
@@ -78,9 +75,9 @@ func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 	}
 	indexed := s.children
 	if s.recorded { // who has no revisions needs no right to read any
-		indexed = append([]host.Resource{host.Revisions}, indexed...)
+		indexed = append([]watch.Resource{watch.Revisions}, indexed...)
 	}
-	ledger, err := env.LedgerOf(ctx, indexed, []host.Resource{s.parent})
+	ledger, err := env.LedgerOf(ctx, indexed, []watch.Resource{s.parent})
 	if err != nil {
 		hooks.Close()
 		return nil, err
@@ -92,7 +89,7 @@ func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 		r.finalize = hooks.Finalize
 	}
 	related := env.NewRelated(hooks.Customize, hook.Version(cc.Spec.Hooks.Customize.EffectiveVersion()), s.parent)
-	resync := host.NewResync(cc.Spec.ResyncPeriodSeconds, func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
+	resync := watch.NewResync(cc.Spec.ResyncPeriodSeconds, func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
 	r.related, r.resync = related, resync
 	sources := append(r.sources(env), related.Source(), resync)
 	return &host.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: sources, Close: hooks.Close}, nil
@@ -115,7 +112,7 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 	r.Controller = pass.New(pass.Config{
 		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Recorder: env.Recorder, Clock: env.Clock,
-		Run: r.run, Deleted: true, Stale: []error{host.ErrNotSynced}, FirstRetry: host.FirstRetry, LastRetry: host.LastRetry,
+		Run: r.run, Deleted: true, Stale: []error{watch.ErrNotSynced}, FirstRetry: host.FirstRetry, LastRetry: host.LastRetry,
 	})
 	r.OnForget(r.forget)
 	r.OnUncertain(r.forgetConfirmed)
@@ -136,14 +133,14 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 
 // sources wake parents for their own events and for those of children and revisions.
 func (r *reconciler) sources(env *host.Environment) []source.Source {
-	out := []source.Source{&host.Events{Cache: env.Cache, Object: r.parent.New(), Handler: r.parentEvents()}}
+	out := []source.Source{&watch.Events{Cache: env.Cache, Object: r.parent.New(), Handler: r.parentEvents()}}
 	owned := &forgetting{r.ChildEvents(r.lookup(r.format.ChildSelector).Router()), r.forgetChild(env)}
 	for _, kind := range r.children {
-		out = append(out, &host.Events{Cache: env.Cache, Object: kind.New(), Handler: owned})
+		out = append(out, &watch.Events{Cache: env.Cache, Object: kind.New(), Handler: owned})
 	}
 	if r.recorded {
 		logged := r.ChildEvents(r.lookup(r.format.Selector).Router())
-		out = append(out, &host.Events{Cache: env.Cache, Object: &v1alpha1.ControllerRevision{}, Handler: logged})
+		out = append(out, &watch.Events{Cache: env.Cache, Object: &v1alpha1.ControllerRevision{}, Handler: logged})
 	}
 	return out
 }

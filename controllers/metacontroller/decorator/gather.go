@@ -17,8 +17,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
@@ -54,7 +54,7 @@ func (r *Reconciler) gather(ctx context.Context, d *decorated, object *unstructu
 }
 
 // gatherKind reads the attachments of one kind: what the object controls, and this controller has made.
-func (r *Reconciler) gatherKind(ctx context.Context, o *observed, resource host.Resource) error {
+func (r *Reconciler) gatherKind(ctx context.Context, o *observed, resource watch.Resource) error {
 	group := hook.Group{GroupVersionKind: resource.Kind}
 	defer func() { o.groups = append(o.groups, group) }()
 	namespace := o.object.GetNamespace()

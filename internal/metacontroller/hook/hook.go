@@ -58,6 +58,11 @@ type Hook struct {
 	share atomic.Int64
 }
 
+// Asker is a sync or finalize hook: see [Hook.Ask].
+type Asker interface {
+	Ask(ctx context.Context, q *Question) (*Answer, error)
+}
+
 // New returns a hook. The error is a *[Error] with reason [Misconfigured] if the webhook has no address. Nothing is
 // called yet, and no Secret is read.
 func New(o Options) (*Hook, error) {

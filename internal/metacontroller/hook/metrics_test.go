@@ -53,8 +53,14 @@ func TestMetricsAreMetacontrollers(t *testing.T) {
 	if got := gathered(t, registry); len(got) > 0 {
 		t.Errorf("the controller is gone, and there is %q", got)
 	}
-	if _, err := hook.NewMetrics(registry); err == nil {
-		t.Error("two have the same names")
+	again, err := hook.NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Metrics = again
+	_, _ = newHook(t, o).Ask(t.Context(), &hook.Question{Parent: catset("1")})
+	if got := gathered(t, registry); len(got) == 0 {
+		t.Error("what another manager of the process counts is in no metric")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 )
 
 // This file makes hooks of what people write in spec.hooks and spec.endpointConfigs. Fields that are left out get the
@@ -71,7 +72,7 @@ func (h *Hooks) Close() {
 // Controller returns what hooks are told about the controller o: all of it, as Metacontroller does, and the kinds of its
 // children or attachments. It is as old as o: a change of the spec needs a new one, and a change of its status is no
 // news to a hook.
-func (e *Environment) Controller(t hook.Type, o client.Object, children []Resource) (hook.Controller, error) {
+func (e *Environment) Controller(t hook.Type, o client.Object, children []watch.Resource) (hook.Controller, error) {
 	told, ok := o.DeepCopyObject().(client.Object)
 	if !ok {
 		return hook.Controller{}, fmt.Errorf("%T is no object of the API", o)

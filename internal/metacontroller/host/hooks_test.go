@@ -26,6 +26,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -174,7 +175,7 @@ func leaves(t reflect.Type, path string) map[string]bool {
 }
 
 func TestHooksThatCannotBeMade(t *testing.T) {
-	e := &Environment{Clock: clocktesting.NewFakeClock(time.Time{})}
+	e := &Environment{Server: &watch.Server{Clock: clocktesting.NewFakeClock(time.Time{})}}
 	h, err := e.Hook(hook.Controller{}, hook.Sync, nil, nil)
 	if h != nil || err != nil {
 		t.Error("a hook that is not declared:", h, err)
@@ -209,7 +210,7 @@ func TestHooksAreOfTheEnvironment(t *testing.T) {
 		SecretRef: v1alpha1.SecretKeyReference{SecretReference: v1alpha1.SecretReference{Name: "a", Namespace: "b"}, Key: "c"},
 	}}}
 	e := &Environment{
-		Clock: clocktesting.NewFakeClock(noon), Memory: hook.NewMemory(1 << 20), Encoder: hook.NewEncoder(1 << 20),
+		Server: &watch.Server{Clock: clocktesting.NewFakeClock(noon)}, Memory: hook.NewMemory(1 << 20), Encoder: hook.NewEncoder(1 << 20),
 		Guard:   &hook.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		Secrets: secrets{{Namespace: "b", Name: "a"}: {"c": []byte("sesame")}},
 	}
@@ -247,9 +248,9 @@ func TestController(t *testing.T) {
 		Spec: v1alpha1.CompositeControllerSpec{GenerateSelector: new(true)},
 	}
 	before := o.DeepCopy()
-	pods := Resource{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespaced: true}
-	nodes := Resource{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}}
-	c, err := (&Environment{}).Controller(hook.Composite, o, []Resource{pods, nodes})
+	pods := watch.Resource{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespaced: true}
+	nodes := watch.Resource{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}}
+	c, err := (&Environment{}).Controller(hook.Composite, o, []watch.Resource{pods, nodes})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package host
+package watch
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ import (
 // This file collects what parents want to be told of beside their children. kinds.go watches it.
 
 // Related finds the related objects of the parents of one hosted controller, and wakes a parent when one of them changes.
-// It is safe for concurrent use. Make one with [Environment.NewRelated].
+// It is safe for concurrent use. Make one with [Server.NewRelated].
 type Related struct {
 	customize *hook.Hook
 	confined  bool
@@ -33,9 +33,9 @@ type Related struct {
 
 // NewRelated returns the related objects of the parents of a hosted controller, as its customize hook chooses them. A nil
 // hook chooses none. version is that of the customize hook: with v1, a parent sees its own namespace only.
-func (e *Environment) NewRelated(customize *hook.Hook, version hook.Version, parent Resource) *Related {
+func (s *Server) NewRelated(customize *hook.Hook, version hook.Version, parent Resource) *Related {
 	r := &Related{customize: customize, confined: version != hook.V2, parent: parent, interests: newInterests()}
-	r.kinds = newKinds(e, r.interests)
+	r.kinds = newKinds(s, r.interests)
 	return r
 }
 

@@ -1,4 +1,4 @@
-package host
+package watch
 
 import (
 	"errors"
@@ -61,8 +61,8 @@ func TestRelatedObjects(t *testing.T) {
 			}
 		})
 	}
-	var e Environment
-	if groups, err := e.NewRelated(nil, hook.V1, Resource{}).Gather(t.Context(), parentOf("team", "cat", "[]")); groups != nil || err != nil {
+	var s Server
+	if groups, err := s.NewRelated(nil, hook.V1, Resource{}).Gather(t.Context(), parentOf("team", "cat", "[]")); groups != nil || err != nil {
 		t.Error("no hook:", groups, err)
 	}
 }
