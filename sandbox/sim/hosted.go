@@ -98,4 +98,6 @@ func (w *world) ServerResourcesForGroupVersion(version string) (*metav1.APIResou
 }
 
 // Allowed lets everybody watch everything: no role is part of the simulation.
-func (*world) Allowed(context.Context, string, schema.GroupVersionResource, string) (bool, error) { return true, nil }
+func (*world) Allowed(context.Context, string, schema.GroupVersionResource, string) (bool, error) {
+	return true, nil
+}
