@@ -116,11 +116,13 @@ func newPasses(t testing.TB, spec string) *passes {
 }
 
 // start makes a new process: nothing is remembered.
-func (p *passes) start(s *settings) {
-	p.r = newReconciler(p.environment(), s, ownership.NewLedger(nil))
-	p.r.sync, p.r.related, p.r.resync = asking{p, hook.Sync}, nothing{}, &resyncing{p}
+func (p *passes) start(s *settings) { p.startIn(p.environment(), s) }
+
+func (p *passes) startIn(env *host.Environment, s *settings) {
+	p.r = newReconciler(env, s, ownership.NewLedger(nil))
+	p.r.asker.sync, p.r.asker.related, p.r.asker.resync = asking{p, hook.Sync}, nothing{}, &resyncing{p}
 	if s.finalizes {
-		p.r.finalize = asking{p, hook.Finalize}
+		p.r.asker.finalize = asking{p, hook.Finalize}
 	}
 }
 

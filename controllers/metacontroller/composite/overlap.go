@@ -59,8 +59,7 @@ type toldOverlap struct {
 }
 
 // addOverlaps adds to mgr what tells of overlaps, woken by every change of a CompositeController.
-func addOverlaps(mgr ctrl.Manager, env *host.Environment) error {
-	const name = Name + "-overlap"
+func addOverlaps(mgr ctrl.Manager, env *host.Environment, name string) error {
 	options := controller.Options{
 		Reconciler:              &overlaps{env: env, resources: env, all: othersIn(mgr.GetCache()), told: map[types.UID]toldOverlap{}},
 		MaxConcurrentReconciles: 1,

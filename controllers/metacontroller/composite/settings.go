@@ -108,11 +108,19 @@ func (s *settings) finalized(parent *unstructured.Unstructured) bool {
 	return slices.Contains(parent.GetFinalizers(), s.finalizer)
 }
 
-// child names an object as revisions and plans do.
-func child(parent, o *unstructured.Unstructured) metacontroller.Child {
-	c := metacontroller.Child{GroupKind: o.GroupVersionKind().GroupKind(), Name: o.GetName()}
-	if parent.GetNamespace() == "" {
-		c.Namespace = o.GetNamespace()
+// recorded reports whether parents have revisions. Metacontroller records those whose children are rolled. Whoever says what
+// a revision is to hold wants some, too; where there is no place for them he goes without, as in Metacontroller.
+func recorded(spec *v1alpha1.CompositeControllerSpec, namespaced bool) bool {
+	if rolls(spec) {
+		return true
 	}
-	return c
+	history := spec.ParentResource.RevisionHistory
+	return history != nil && (namespaced || history.Namespace != "")
+}
+
+// rolls reports whether a controller rolls children out.
+func rolls(spec *v1alpha1.CompositeControllerSpec) bool {
+	return slices.ContainsFunc(spec.ChildResources, func(c v1alpha1.ChildResource) bool {
+		return c.UpdateStrategy.EffectiveMethod().Rolling()
+	})
 }

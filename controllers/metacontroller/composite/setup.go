@@ -36,7 +36,7 @@ const childrenSize = 16384
 // Setup adds to mgr what runs a controller for each CompositeController there is. It returns an error if mgr cannot take
 // it. mgr's scheme must have the types of api/metacontroller/v1alpha1.
 func Setup(mgr ctrl.Manager, env *host.Environment) error {
-	if err := addOverlaps(mgr, env); err != nil {
+	if err := addOverlaps(mgr, env, Name+"-overlap"); err != nil {
 		return err
 	}
 	return host.Supervise(mgr, env, Name, func(ctx context.Context, cc *v1alpha1.CompositeController) (*host.Controller, error) {
@@ -83,14 +83,14 @@ func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 		return nil, err
 	}
 	r := newReconciler(env, s, ledger)
-	r.others = others
-	r.sync = hooks.Sync
+	r.gatherer.others = others
+	r.asker.sync = hooks.Sync
 	if hooks.Finalize != nil {
-		r.finalize = hooks.Finalize
+		r.asker.finalize = hooks.Finalize
 	}
 	related := env.NewRelated(hooks.Customize, hook.Version(cc.Spec.Hooks.Customize.EffectiveVersion()), s.parent)
 	resync := watch.NewResync(cc.Spec.ResyncPeriodSeconds, func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
-	r.related, r.resync = related, resync
+	r.asker.related, r.asker.resync = related, resync
 	sources := append(r.sources(env), related.Source(), resync)
 	return &host.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: sources, Close: hooks.Close}, nil
 }
@@ -106,28 +106,36 @@ func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settin
 
 // newReconciler returns a reconciler that lacks its hooks.
 func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger) *reconciler {
-	r := &reconciler{
-		settings: s, owned: map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]{},
-	}
-	r.Controller = pass.New(pass.Config{
+	r := &reconciler{settings: s, memories: &memories{}}
+	c := pass.New(pass.Config{
 		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Recorder: env.Recorder, Clock: env.Clock,
 		Run: r.run, Deleted: true, Stale: []error{watch.ErrNotSynced}, FirstRetry: host.FirstRetry, LastRetry: host.LastRetry,
 	})
-	r.OnForget(r.forget)
-	r.OnUncertain(r.forgetConfirmed)
-	r.log = pass.NewLog(r.Controller, s.format, false)
-	resources := map[schema.GroupKind]schema.GroupResource{}
+	c.OnForget(r.forget)
+	c.OnUncertain(r.memories.forgetConfirmed)
+	r.Controller = c
+	logs := pass.NewLog(c, s.format, false)
+	owned, resources := map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]{}, map[schema.GroupKind]schema.GroupResource{}
+	r.gatherer = &gatherer{s, &neighbours{settings: s, recorder: env.Recorder}, r.memories, owned, logs}
 	for _, kind := range s.children {
-		resources[kind.Kind.GroupKind()] = kind.Resource.GroupResource()
-		owned := pass.NewChildren[*unstructured.Unstructured](r.Controller, kind.Kind, kind.Resource.GroupResource(), kind.NewList)
-		owned.Adoptable = r.adoptable
-		r.owned[kind.Kind.GroupKind()] = owned
+		of := kind.Kind.GroupKind()
+		resources[of] = kind.Resource.GroupResource()
+		owned[of] = pass.NewChildren[*unstructured.Unstructured](c, kind.Kind, kind.Resource.GroupResource(), kind.NewList)
+		owned[of].Adoptable = r.gatherer.adoptable
 	}
-	r.keeper = children.New(children.Config{
+	keeper := children.New(children.Config{
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Clock: env.Clock, FieldManager: env.FieldManager,
 		Resources: resources, Size: childrenSize, Memo: env.Compared,
 	})
+	r.asker = &asker{settings: s}
+	r.settler = settler{s, env.Cache, env.Clock}
+	r.finalizers = finalizers{s, env.Client, ledger}
+	r.decider = decider{s, r.asker, keeper, env.Cache, env.Clock}
+	r.confirmer = confirmer{owned, logs}
+	r.recorder = recorder{s, logs}
+	r.actor = actor{s, keeper}
+	r.reporter = reporter{s, c}
 	return r
 }
 
@@ -182,7 +190,7 @@ func (r *reconciler) parentEvents() handler.EventHandler {
 // was would be kept until there is no more room for it.
 func (r *reconciler) forgetChild(env *host.Environment) func(child client.Object) {
 	return func(child client.Object) {
-		r.keeper.Forget(child.GetUID())
+		r.actor.keeper.Forget(child.GetUID())
 		if u, ok := child.(*unstructured.Unstructured); ok {
 			env.Encoder.Forget(u)
 		}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
@@ -40,16 +42,25 @@ func othersIn(cache client.Reader) others {
 	}
 }
 
-// share looks for other controllers of a parent. They are remembered, because the status is shared with them. The error
-// says which of them has to be changed before anything is done for the parent.
-func (r *reconciler) share(ctx context.Context, parent *unstructured.Unstructured, m *memory) error {
-	m.sharers = nil
+// neighbours are the other CompositeControllers, as one of them sees them.
+type neighbours struct {
+	*settings
+
+	recorder events.EventRecorder
+	// others lists them, nil if nobody knows of others. clashes are those that were told of this one.
+	others  others
+	clashes sync.Map
+}
+
+// share looks for other controllers of a parent. The error says which of them has to be changed before anything is done for the
+// parent.
+func (r *neighbours) share(ctx context.Context, parent *unstructured.Unstructured) (sharers []sharer, err error) {
 	if r.others == nil {
-		return nil
+		return nil, nil
 	}
 	all, err := r.others(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var clashes error
 	for i := range all {
@@ -58,25 +69,25 @@ func (r *reconciler) share(ctx context.Context, parent *unstructured.Unstructure
 			continue
 		}
 		err := clash(r.declared, other, r.parent.Namespaced)
-		m.sharers = append(m.sharers, sharer{other.Name, rolls(&other.Spec), err != nil})
+		sharers = append(sharers, sharer{other.Name, rolls(&other.Spec), err != nil})
 		if err != nil && clashes == nil && older(other, r.declared) {
 			clashes = &faultError{Reason: controllersOverlap, Err: err}
 			r.announceClash(other, err)
 		}
 	}
 	if parent.GetDeletionTimestamp() != nil {
-		return nil // whoever has a finalizer on it has to let it go
+		return sharers, nil // whoever has a finalizer on it has to let it go
 	}
-	return clashes
+	return sharers, clashes
 }
 
 // announceClash tells both controllers, once in a process.
-func (r *reconciler) announceClash(other *v1alpha1.CompositeController, err error) {
+func (r *neighbours) announceClash(other *v1alpha1.CompositeController, err error) {
 	if _, said := r.clashes.LoadOrStore(other.UID, true); said {
 		return
 	}
 	for _, cc := range []*v1alpha1.CompositeController{r.declared, other} {
-		r.Recorder.Eventf(cc, nil, corev1.EventTypeWarning, controllersOverlap, "Sync", "%s", pass.Cut(err.Error(), pass.MaxNote))
+		r.recorder.Eventf(cc, nil, corev1.EventTypeWarning, controllersOverlap, "Sync", "%s", pass.Cut(err.Error(), pass.MaxNote))
 	}
 }
 
@@ -156,21 +167,4 @@ func clash(a, b *v1alpha1.CompositeController, namespaced bool) error {
 	}
 	return fmt.Errorf("CompositeControllers %s and %s record the same parents, and differ in generateSelector or "+
 		"revisionHistory.fieldPaths, so that neither could use what the other records; make them the same, or %s", a.Name, b.Name, mend)
-}
-
-// recorded reports whether parents have revisions. Metacontroller records those whose children are rolled. Whoever says what
-// a revision is to hold wants some, too; where there is no place for them he goes without, as in Metacontroller.
-func recorded(spec *v1alpha1.CompositeControllerSpec, namespaced bool) bool {
-	if rolls(spec) {
-		return true
-	}
-	history := spec.ParentResource.RevisionHistory
-	return history != nil && (namespaced || history.Namespace != "")
-}
-
-// rolls reports whether a controller rolls children out.
-func rolls(spec *v1alpha1.CompositeControllerSpec) bool {
-	return slices.ContainsFunc(spec.ChildResources, func(c v1alpha1.ChildResource) bool {
-		return c.UpdateStrategy.EffectiveMethod().Rolling()
-	})
 }

@@ -3,6 +3,7 @@ package composite
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,6 +13,12 @@ import (
 
 // conditionUpdated is the type of the condition that says how far the rollout is (Metacontroller).
 const conditionUpdated = "Updated"
+
+// voteType is the beginning of the type of the condition in which one of several controllers of a parent says whether its
+// children are updated. Its name follows.
+const voteType = "cairn.dev/Updated."
+
+func isVote(conditionType string) bool { return strings.HasPrefix(conditionType, voteType) }
 
 // ownStatus returns the status that a hook wants a parent to have. That of a parent whose kind is built in has another
 // author as well, so that what the hook does not name stays; otherwise the hook's word is all there is (Metacontroller).

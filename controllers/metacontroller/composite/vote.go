@@ -15,12 +15,6 @@ import (
 // This file makes the status of a parent that several controllers share. Each of them says in a condition of its own how far
 // its children are, and the condition Updated follows from all of those. It is pure.
 
-// voteType is the beginning of the type of the condition in which one of several controllers of a parent says whether its
-// children are updated. Its name follows.
-const voteType = "cairn.dev/Updated."
-
-func isVote(conditionType string) bool { return strings.HasPrefix(conditionType, voteType) }
-
 // sharer is a controller of a parent that has several.
 type sharer struct {
 	name string
