@@ -17,7 +17,7 @@ type actor struct {
 
 // act carries a plan out: what is to go goes, and what is to be is made, slowly at first. One of the errors it returns may be
 // [pass.Superseded]: then the plan rests on an old read.
-func (r *actor) act(ctx context.Context, o *observed, d *decision) error {
+func (r *actor) act(ctx context.Context, o *gathered, d *decision) error {
 	var w children.Work
 	for _, c := range d.plan.creates {
 		w.Creates = append(w.Creates, children.Creation{Desired: c.object, Reason: c.reason})

@@ -20,7 +20,7 @@ func TestAnswersAreKeptByTheMemoryOnly(t *testing.T) {
 		parent := &unstructured.Unstructured{Object: map[string]any{}}
 		parent.SetNamespace("ns")
 		parent.SetUID("uid-of-parent")
-		o := &observed{parent: parent, selector: labels.Everything(), memory: &memory{answers: answers{wanted: map[string]wanted{}}}}
+		o := &gathered{parent: parent, selector: labels.Everything(), memory: &memory{answers: answers{wanted: map[string]wanted{}}}}
 		large := make([]any, 1000)
 		held := weak.Make(&large[0])
 		answer := &hook.Answer{Children: []*unstructured.Unstructured{{Object: map[string]any{

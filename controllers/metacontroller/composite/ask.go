@@ -45,13 +45,13 @@ type prepared struct {
 }
 
 // question is what the hook is asked about a parent as it is.
-func (o *observed) question(children []hook.Group) *hook.Question {
+func (o *gathered) question(children []hook.Group) *hook.Question {
 	return &hook.Question{Parent: o.parent, Version: o.memory.version.of(o.parent), Children: children}
 }
 
 // ask asks the hook that the parent's state calls for. Where no finalize hook is declared sync is asked to the end: what it
 // says of the status of a parent that somebody else holds is written.
-func (r *asker) ask(ctx context.Context, o *observed, q *hook.Question, revision string) (*hook.Answer, error) {
+func (r *asker) ask(ctx context.Context, o *gathered, q *hook.Question, revision string) (*hook.Answer, error) {
 	h := r.sync
 	if o.ending && r.finalizes {
 		h = r.finalize
@@ -72,7 +72,7 @@ func (r *asker) ask(ctx context.Context, o *observed, q *hook.Question, revision
 }
 
 // askAgain asks what an older revision of the parent wants (W2).
-func (r *asker) askAgain(ctx context.Context, o *observed, q hook.Question, name string) (wanted, error) {
+func (r *asker) askAgain(ctx context.Context, o *gathered, q hook.Question, name string) (wanted, error) {
 	restored, err := metacontroller.Restore(o.parent, o.log.entry(name).revision.Snapshot)
 	if err != nil {
 		return wanted{}, &faultError{Reason: "RestoreFailed", Err: fmt.Errorf("revision %s: %w", name, err)}
@@ -87,7 +87,7 @@ func (r *asker) askAgain(ctx context.Context, o *observed, q hook.Question, name
 
 // prepare makes an answer ready for plans, once. It checks that the parent could claim what it is told to make: it would
 // let go of it at once, and make it again for ever.
-func (r *asker) prepare(o *observed, revision string, answer *hook.Answer) (wanted, error) {
+func (r *asker) prepare(o *gathered, revision string, answer *hook.Answer) (wanted, error) {
 	if p, ok := answer.Kept().(prepared); ok && p.parent == o.parent.GetUID() && p.revision == revision {
 		return p.wanted, nil
 	}

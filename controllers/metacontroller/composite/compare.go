@@ -53,8 +53,8 @@ func (c *comparison) untold(observed, desired *unstructured.Unstructured) error 
 	return nil
 }
 
-// settle asks the API server about every doubt, and reports whether there was one.
-func (c *comparison) settle(ctx context.Context) (bool, error) {
+// askDoubts asks the API server about every doubt, and reports whether there was one.
+func (c *comparison) askDoubts(ctx context.Context) (bool, error) {
 	doubts := c.doubts
 	c.doubts = nil
 	return len(doubts) > 0, c.Ask(ctx, doubts)

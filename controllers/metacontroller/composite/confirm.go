@@ -22,7 +22,7 @@ type confirmer struct {
 // confirm checks, before the first write of this process for a parent, that the cache is not behind the API server, and so
 // again after an answer was lost. Whether the parent still asks for what is about to become its newest revision it asks
 // each time (H7). It returns an error that wraps ownership.ErrStale if the cache is behind.
-func (r *confirmer) confirm(ctx context.Context, o *observed, d *decision) error {
+func (r *confirmer) confirm(ctx context.Context, o *gathered, d *decision) error {
 	if !d.writes() || o.parent.GetDeletionTimestamp() != nil {
 		return nil // whoever is going keeps nothing that could be lost
 	}

@@ -66,11 +66,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (r *reconciler) run(ctx context.Context, p *pass.Pass) error {
 	parent := p.Parent.(*unstructured.Unstructured) //nolint:forcetypeassert // Reconcile reads one
 	key, m := client.ObjectKeyFromObject(parent), r.memories.of(parent.GetUID())
-	o := &observed{pass: p, parent: parent, memory: m}
+	o := &gathered{pass: p, parent: parent, memory: m}
 	resync := r.asker.resync.Take(key)
 	d, again, err := r.guarded(ctx, o, resync || m.answers.refused)
 	p.Again(again)
-	m.answers.refused = refused(err)
+	m.answers.refused = badAnswer(err)
 	if _, waiting := taken.Only(err); err != nil && resync && !waiting { // what waits for a name has asked the hook
 		r.asker.resync.Put(key)
 	}
@@ -103,8 +103,8 @@ func notPruned(err error) error {
 	return &pruneError{err}
 }
 
-// refused reports whether a pass ended because of what the hook answered, so that only another answer can help.
-func refused(err error) bool {
+// badAnswer reports whether a pass ended because of what the hook answered, so that only another answer can help.
+func badAnswer(err error) bool {
 	fault, ok := errors.AsType[*faultError](err)
 	return ok && fault.Reason == selectorMismatch || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
@@ -112,7 +112,7 @@ func refused(err error) bool {
 // guarded is a pass whose panic is an error of one parent, so that its condition says so. Package pass would retry it, but nobody
 // would be told. What it returns is what was decided, nil if the pass did not get so far, and when to look again although nothing
 // happened.
-func (r *reconciler) guarded(ctx context.Context, o *observed, resync bool) (d *decision, again time.Duration, err error) {
+func (r *reconciler) guarded(ctx context.Context, o *gathered, resync bool) (d *decision, again time.Duration, err error) {
 	defer func() {
 		if what := recover(); what != nil {
 			log.FromContext(ctx).Error(nil, "A pass panicked", "panic", what, "stack", string(debug.Stack()))
@@ -130,7 +130,7 @@ func (r *reconciler) guarded(ctx context.Context, o *observed, resync bool) (d *
 
 // gatherAndDecide looks at what there is and decides what to do. Where the hook turns out to want an orphan, it looks again,
 // and this time claims that one: an orphan that no parent wants is left alone.
-func (r *reconciler) gatherAndDecide(ctx context.Context, o *observed, resync bool) (*decision, error) {
+func (r *reconciler) gatherAndDecide(ctx context.Context, o *gathered, resync bool) (*decision, error) {
 	for {
 		if err := r.gatherer.gather(ctx, o); err != nil {
 			r.count(ctx, o, err)
@@ -146,7 +146,7 @@ func (r *reconciler) gatherAndDecide(ctx context.Context, o *observed, resync bo
 
 // count has the hook count the children of a parent that cannot be claimed, or whose revisions cannot: its status needs none of
 // the writes that fail. What the hook wants is not looked at, and what it says of an edit that was not acted on is not stored.
-func (r *reconciler) count(ctx context.Context, o *observed, failed error) {
+func (r *reconciler) count(ctx context.Context, o *gathered, failed error) {
 	if o.selector == nil || o.ending || o.newGeneration() ||
 		pass.Superseded(failed) || pass.OutcomeUnknown(failed) || errors.Is(failed, watch.ErrNotSynced) {
 		return
@@ -162,7 +162,7 @@ func (r *reconciler) count(ctx context.Context, o *observed, failed error) {
 }
 
 // carryOut writes what was decided: confirm, record, act, report.
-func (r *reconciler) carryOut(ctx context.Context, o *observed, d *decision) (again time.Duration, err error) {
+func (r *reconciler) carryOut(ctx context.Context, o *gathered, d *decision) (again time.Duration, err error) {
 	if err := r.confirmer.confirm(ctx, o, d); err != nil {
 		return 0, err
 	}
@@ -174,7 +174,7 @@ func (r *reconciler) carryOut(ctx context.Context, o *observed, d *decision) (ag
 	actErr := r.actor.act(ctx, o, d)
 	o.pass.Uncertain(actErr)
 	if d.plan.writes() && actErr == nil { // a retry that is told to wait would begin with the shortest delay each time
-		o.memory.pause = pause{r.Clock.Now().Add(settle), d.plan.awaits()}
+		o.memory.pause = pause{r.Clock.Now().Add(settleTime), d.plan.awaits()}
 	}
 	if actErr == nil {
 		actErr = d.blocked
@@ -196,13 +196,13 @@ func (r *reconciler) carryOut(ctx context.Context, o *observed, d *decision) (ag
 		err = notPruned(r.recorder.prune(ctx, o, d))
 	}
 	if d.plan.writes() {
-		again = soonest(again, settle)
+		again = soonest(again, settleTime)
 	}
 	return soonest(again, d.plan.again), err
 }
 
 // letGo lets go of a parent whose finalize hook is done.
-func (r *reconciler) letGo(ctx context.Context, o *observed, d *decision) error {
+func (r *reconciler) letGo(ctx context.Context, o *gathered, d *decision) error {
 	parent, err := r.reporter.reportLast(ctx, o, d)
 	if err != nil {
 		return err

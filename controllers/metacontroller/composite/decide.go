@@ -60,7 +60,7 @@ type decider struct {
 }
 
 // decide makes the plan of a pass.
-func (r *decider) decide(ctx context.Context, o *observed, resync bool) (*decision, error) {
+func (r *decider) decide(ctx context.Context, o *gathered, resync bool) (*decision, error) {
 	d := &decision{}
 	q := o.question(o.groups)
 	q.Again = resync
@@ -73,7 +73,7 @@ func (r *decider) decide(ctx context.Context, o *observed, resync bool) (*decisi
 	}
 	f.newest = d.newest
 	if o.ending || o.log == nil {
-		f.strategies = atOnce(r.strategies)
+		f.strategies = allAtOnce(r.strategies)
 	}
 	var err error
 	if d.answer, err = r.ask(ctx, o, q, ""); err != nil {
@@ -126,7 +126,7 @@ func (s *settings) manages(parent *unstructured.Unstructured) bool {
 	})
 }
 
-func atOnce(strategies map[schema.GroupKind]strategy) map[schema.GroupKind]strategy {
+func allAtOnce(strategies map[schema.GroupKind]strategy) map[schema.GroupKind]strategy {
 	out := maps.Clone(strategies)
 	for kind, s := range out {
 		out[kind] = s.atOnce()
@@ -135,7 +135,7 @@ func atOnce(strategies map[schema.GroupKind]strategy) map[schema.GroupKind]strat
 }
 
 // plan makes plans until one needs to know nothing more.
-func (r *decider) plan(ctx context.Context, o *observed, q *hook.Question, f facts) (*plan, error) {
+func (r *decider) plan(ctx context.Context, o *gathered, q *hook.Question, f facts) (*plan, error) {
 	known := &comparison{Pass: r.childrenOf(o.parent, r.keeper), parent: o.parent, newest: f.answers[f.newest].objects, strategies: f.strategies}
 	f.same, f.untold = known.same, known.untold
 	for {
@@ -148,7 +148,7 @@ func (r *decider) plan(ctx context.Context, o *observed, q *hook.Question, f fac
 				return nil, err
 			}
 		}
-		asked, err := known.settle(ctx)
+		asked, err := known.askDoubts(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -91,7 +91,7 @@ func newPasses(t testing.TB, spec string) *passes {
 	t.Helper()
 	cc := &v1alpha1.CompositeController{ObjectMeta: metav1.ObjectMeta{Name: "cats"}}
 	must(t, yaml.UnmarshalStrict([]byte(spec), &cc.Spec))
-	s, err := read(cc, served{})
+	s, err := readSettings(cc, served{})
 	must(t, err)
 	kinds := fakeserver.Kinds{
 		AddToScheme: v1alpha1.AddToScheme,

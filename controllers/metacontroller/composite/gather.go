@@ -23,8 +23,8 @@ import (
 // the API server are asked is in ask.go and compare.go, what is read past the cache before a write in confirm.go.) Objects come
 // from a cache without copies: nothing here or later may change them.
 
-// observed is what one pass works on.
-type observed struct {
+// gathered is what one pass works on.
+type gathered struct {
 	pass   *pass.Pass
 	parent *unstructured.Unstructured
 	memory *memory
@@ -41,7 +41,7 @@ type observed struct {
 }
 
 // newGeneration reports whether the stored status is about an older generation.
-func (o *observed) newGeneration() bool {
+func (o *gathered) newGeneration() bool {
 	at, _, _ := unstructured.NestedInt64(o.parent.Object, "status", "observedGeneration")
 	return at != o.parent.GetGeneration()
 }
@@ -58,7 +58,7 @@ type gatherer struct {
 }
 
 // gather reads what belongs to a parent, and claims it. It begins anew, whatever o holds of an earlier look.
-func (r *gatherer) gather(ctx context.Context, o *observed) (err error) {
+func (r *gatherer) gather(ctx context.Context, o *gathered) (err error) {
 	o.groups, o.children, o.log, o.selector = nil, map[metacontroller.Child]*unstructured.Unstructured{}, nil, nil
 	o.memory.answers.orphans = nil
 	o.ending = o.parent.GetDeletionTimestamp() != nil || !r.matches(o.parent)
@@ -80,7 +80,7 @@ func (r *gatherer) gather(ctx context.Context, o *observed) (err error) {
 }
 
 // gatherKind reads and claims the children of one kind.
-func (r *gatherer) gatherKind(ctx context.Context, o *observed, kind watch.Resource) error {
+func (r *gatherer) gatherKind(ctx context.Context, o *gathered, kind watch.Resource) error {
 	group := hook.Group{GroupVersionKind: kind.Kind}
 	defer func() { o.groups = append(o.groups, group) }()
 	namespace := o.parent.GetNamespace()
@@ -99,7 +99,7 @@ func (r *gatherer) gatherKind(ctx context.Context, o *observed, kind watch.Resou
 }
 
 // shown are the children of a parent that cannot be claimed, or whose revisions cannot, as the cache shows them.
-func (r *gatherer) shown(ctx context.Context, o *observed) ([]hook.Group, error) {
+func (r *gatherer) shown(ctx context.Context, o *gathered) ([]hook.Group, error) {
 	var groups []hook.Group
 	for _, kind := range r.children {
 		group := hook.Group{GroupVersionKind: kind.Kind}
@@ -128,7 +128,7 @@ func (r *gatherer) adoptable(parent client.Object, orphan *unstructured.Unstruct
 }
 
 // wantsOrphan reports whether the hook has said meanwhile that one of the orphans is wanted.
-func (o *observed) wantsOrphan() bool {
+func (o *gathered) wantsOrphan() bool {
 	if o.parent.GetDeletionTimestamp() != nil {
 		return false
 	}
@@ -136,7 +136,7 @@ func (o *observed) wantsOrphan() bool {
 }
 
 // gatherRevisions reads and claims the revisions of a parent.
-func (r *gatherer) gatherRevisions(ctx context.Context, o *observed) (*revisionLog, error) {
+func (r *gatherer) gatherRevisions(ctx context.Context, o *gathered) (*revisionLog, error) {
 	selector, err := r.format.Selector(o.parent)
 	if err != nil {
 		return nil, &faultError{Reason: "InvalidSelector", Err: err}

@@ -158,7 +158,7 @@ func TestADuplicateStaysWithoutItsOriginal(t *testing.T) {
 				must(t, p.Raw.Update(t.Context(), changed))
 			}
 			original, twin := &entry{object: read, revision: p.r.format.Read(read)}, &entry{}
-			o := &observed{parent: p.tom(), log: &revisionLog{duplicates: []duplicate{{twin, original}}}}
+			o := &gathered{parent: p.tom(), log: &revisionLog{duplicates: []duplicate{{twin, original}}}}
 			err := p.r.recorder.originalStays(t.Context(), o, twin)
 			if errors.Is(err, ownership.ErrStale) != c.stale || err != nil && !c.stale {
 				t.Error(err)

@@ -18,7 +18,7 @@ type memory struct {
 	pause     pause
 	confirmed confirmed
 	answers   answers
-	version   version
+	version   versions
 	status    statusMemory
 	// changed is when children were changed in place, for minReadySeconds. A process that just started does not know, and may
 	// change the next child a little sooner.
@@ -62,13 +62,13 @@ func (a *answers) wants(key metacontroller.Child) bool {
 	return wants
 }
 
-// version is which resourceVersion of the parent the hook was asked about last, and which one our own write of the status made
+// versions are which resourceVersion of the parent the hook was asked about last, and which one our own write of the status made
 // of it. The latter is empty if the hook is to be asked about that status.
-type version struct{ asked, own string }
+type versions struct{ asked, own string }
 
 // of is the resourceVersion under which a hook is asked about a parent. It stays the same over a status that we wrote ourselves,
 // on the hook's own word.
-func (v *version) of(parent *unstructured.Unstructured) string {
+func (v *versions) of(parent *unstructured.Unstructured) string {
 	if at := parent.GetResourceVersion(); at != v.own {
 		v.asked = at
 	}

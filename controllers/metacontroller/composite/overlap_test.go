@@ -46,7 +46,7 @@ func newOverlapping(t *testing.T, specs map[string]string) *overlapping {
 
 func (w *overlapping) start() {
 	env := &host.Environment{Server: &watch.Server{Client: w.Server, Live: w.Server, Clock: clocktesting.NewFakeClock(start)}}
-	w.o = &overlaps{env: env, resources: served{}, all: othersIn(w.Raw), told: map[types.UID]toldOverlap{}}
+	w.o = &overlaps{env: env, resources: served{}, all: listIn(w.Raw), told: map[types.UID]toldOverlap{}}
 }
 
 func (w *overlapping) pass() (reconcile.Result, error) {

@@ -158,12 +158,12 @@ func (p *planner) visit(key metacontroller.Child) {
 		revision, object := p.source(key)
 		p.creates = append(p.creates, creation{key, object, revision, "revision " + revision})
 	case !s.method.Rolling():
-		p.settle(key, s, child)
+		p.planAtOnce(key, s, child)
 	}
 }
 
-// settle plans for a child of a kind that is not rolled out: whatever is to be done is done at once.
-func (p *planner) settle(key metacontroller.Child, s strategy, child *unstructured.Unstructured) {
+// planAtOnce plans for a child of a kind that is not rolled out: whatever is to be done is done at once.
+func (p *planner) planAtOnce(key metacontroller.Child, s strategy, child *unstructured.Unstructured) {
 	object := p.newestAnswer().objects[key]
 	h := healthOf(key, child, s, p.changed[child.GetUID()], p.now)
 	p.lookAgain(h.left)

@@ -44,7 +44,7 @@ type reporter struct {
 }
 
 // report stores what the hook said and how far the rollout is. It returns when to do so if it is too early now.
-func (r *reporter) report(ctx context.Context, o *observed, d *decision) (time.Duration, error) {
+func (r *reporter) report(ctx context.Context, o *gathered, d *decision) (time.Duration, error) {
 	rolled := r.rolls && o.log != nil || len(o.memory.sharers) > 0 && r.sharing(o, d).rolls() && !o.ending
 	status, reason, message := d.plan.condition(d.newest)
 	wantedStatus := r.statusFor(o, d, d.answer.Status, o.parent.GetGeneration(), rolled, status, reason, message)
@@ -75,7 +75,7 @@ func (r *reporter) report(ctx context.Context, o *observed, d *decision) (time.D
 
 // statusFor returns the status that a parent is to have: see statusOf. said is the hook's part of it.
 func (r *reporter) statusFor(
-	o *observed, d *decision, said map[string]any, generation int64, rolled bool, status, reason, message string,
+	o *gathered, d *decision, said map[string]any, generation int64, rolled bool, status, reason, message string,
 ) map[string]any {
 	if len(o.memory.sharers) == 0 {
 		return statusOf(ownStatus(o.parent, said, r.builtin), generation, rolled, status, reason, message)
@@ -84,13 +84,13 @@ func (r *reporter) statusFor(
 }
 
 // sharing says who has the parent.
-func (r *reporter) sharing(o *observed, d *decision) sharing {
+func (r *reporter) sharing(o *gathered, d *decision) sharing {
 	return sharing{sharer{name: r.name, rolls: r.rolls}, o.memory.sharers, d != nil}
 }
 
 // announce sends an event when a rollout stands still, and when it is over after that. Progress, and the wait for a child
 // that starts, are in the status. It returns when it is time to say that nothing has moved.
-func (r *reporter) announce(o *observed, d *decision, reason, message string) time.Duration {
+func (r *reporter) announce(o *gathered, d *decision, reason, message string) time.Duration {
 	m := &o.memory.status
 	warnLost(o, d)
 	text := reason + message
@@ -113,7 +113,7 @@ func (r *reporter) announce(o *observed, d *decision, reason, message string) ti
 
 // warnLost sends an event about children whose revision is lost, whatever else there is to say: nobody but a person can
 // mend that.
-func warnLost(o *observed, d *decision) {
+func warnLost(o *gathered, d *decision) {
 	message := d.plan.strandedMessage()
 	if message != "" && message != o.memory.status.lost {
 		o.pass.Warn(nil, revisionLost, "Roll", "%s", message)
@@ -121,7 +121,7 @@ func warnLost(o *observed, d *decision) {
 	o.memory.status.lost = message
 }
 
-func (r *reporter) reportUnreadable(o *observed) {
+func (r *reporter) reportUnreadable(o *gathered) {
 	for _, u := range o.log.Undecodable {
 		o.pass.Warn(nil, "UnreadableRevision", "Resolve",
 			"%v; it is kept, and nothing is made from it", u.Err)
@@ -129,7 +129,7 @@ func (r *reporter) reportUnreadable(o *observed) {
 }
 
 // statusDiffers reports whether the status is to be written.
-func (o *observed) statusDiffers(status map[string]any) bool {
+func (o *gathered) statusDiffers(status map[string]any) bool {
 	current, _, _ := unstructured.NestedFieldNoCopy(o.parent.Object, "status")
 	now, _ := current.(map[string]any)
 	if apply.Equal(now, status) {
@@ -141,7 +141,7 @@ func (o *observed) statusDiffers(status map[string]any) bool {
 
 // reportLast stores what the finalize hook said of a parent when it was done: who else has a finalizer on it looks there. A status
 // that the API server does not take is no reason to keep the parent. It returns the parent as it is then.
-func (r *reporter) reportLast(ctx context.Context, o *observed, d *decision) (*unstructured.Unstructured, error) {
+func (r *reporter) reportLast(ctx context.Context, o *gathered, d *decision) (*unstructured.Unstructured, error) {
 	parent, status := o.parent, r.statusFor(o, d, d.answer.Status, o.parent.GetGeneration(), false, "", "", "")
 	if o.statusDiffers(status) {
 		written, err := r.writeStatus(ctx, o, d, status)
@@ -160,7 +160,7 @@ func (r *reporter) reportLast(ctx context.Context, o *observed, d *decision) (*u
 }
 
 // failed reports a pass that ended with an error, and says when to try again. d is nil if it could not decide anything.
-func (r *reporter) failed(ctx context.Context, o *observed, d *decision, failed error) (reconcile.Result, error) {
+func (r *reporter) failed(ctx context.Context, o *gathered, d *decision, failed error) (reconcile.Result, error) {
 	if busy, ok := errors.AsType[*hook.TooManyRequestsError](failed); ok {
 		return r.later(ctx, o, d, busy)
 	}
@@ -213,7 +213,7 @@ func unknownOwner(err error) bool {
 
 // later waits for a hook that wants to be asked later. That is no fault, but if it goes on the parent says so.
 func (r *reporter) later(
-	ctx context.Context, o *observed, d *decision, busy *hook.TooManyRequestsError,
+	ctx context.Context, o *gathered, d *decision, busy *hook.TooManyRequestsError,
 ) (reconcile.Result, error) {
 	log.FromContext(ctx).V(1).Info("The hook wants to be asked later", "after", busy.After)
 	if o.memory.answers.busy++; o.memory.answers.busy > 1 {
@@ -226,7 +226,7 @@ func (r *reporter) later(
 }
 
 // writeFailure stores why a pass did not do what it should.
-func (r *reporter) writeFailure(ctx context.Context, o *observed, d *decision, reason, message string) error {
+func (r *reporter) writeFailure(ctx context.Context, o *gathered, d *decision, reason, message string) error {
 	said, _, _ := unstructured.NestedMap(o.parent.Object, "status")
 	at, _, _ := unstructured.NestedInt64(o.parent.Object, "status", "observedGeneration")
 	if d != nil { // the hook has answered, and what could be done was
@@ -254,7 +254,7 @@ func (r *reporter) writeFailure(ctx context.Context, o *observed, d *decision, r
 // writeStatus stores a status. It is fenced by the resource version: what is said of an older read of the parent never
 // replaces what is said of a newer one (S2). It returns the parent as it is then.
 func (r *reporter) writeStatus(
-	ctx context.Context, o *observed, d *decision, status map[string]any,
+	ctx context.Context, o *gathered, d *decision, status map[string]any,
 ) (*unstructured.Unstructured, error) {
 	parent, m := o.parent, o.memory
 	out := &unstructured.Unstructured{Object: make(map[string]any, len(parent.Object))}

@@ -48,8 +48,8 @@ type settings struct {
 	format   *metacontroller.Format
 }
 
-// read returns what cc asks for. The error is for the author of cc, or says that something is not served yet.
-func read(cc *v1alpha1.CompositeController, resources watch.Resources) (*settings, error) {
+// readSettings returns what cc asks for. The error is for the author of cc, or says that something is not served yet.
+func readSettings(cc *v1alpha1.CompositeController, resources watch.Resources) (*settings, error) {
 	spec := &cc.Spec
 	s := &settings{
 		name:         cc.Name,

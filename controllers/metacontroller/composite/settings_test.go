@@ -29,7 +29,7 @@ func TestRevisionsAreNobodys(t *testing.T) {
 	} {
 		cc := &v1alpha1.CompositeController{}
 		must(t, yaml.UnmarshalStrict([]byte(spec), &cc.Spec))
-		if _, err := read(cc, withRevisions{}); err == nil || !strings.Contains(err.Error(), "are what this manager records") {
+		if _, err := readSettings(cc, withRevisions{}); err == nil || !strings.Contains(err.Error(), "are what this manager records") {
 			t.Errorf("%s: %v", spec, err)
 		}
 	}
@@ -47,7 +47,7 @@ func TestWhoHasRevisions(t *testing.T) {
 	} {
 		cc := &v1alpha1.CompositeController{}
 		must(t, yaml.UnmarshalStrict([]byte(spec), &cc.Spec))
-		s, err := read(cc, served{})
+		s, err := readSettings(cc, served{})
 		must(t, err)
 		if s.recorded != want {
 			t.Errorf("%s: %t", spec, s.recorded)

@@ -18,9 +18,9 @@ import (
 // to become, and for a tenth of a second at most. A pod that is made, scheduled and ready is three events and one question
 // to the hook.
 
-// settle is how long a parent is left alone at most. What becomes of its children meanwhile is one question to the hook, and
+// settleTime is how long a parent is left alone at most. What becomes of its children meanwhile is one question to the hook, and
 // the next steps of a rollout are taken together.
-const settle = 100 * time.Millisecond
+const settleTime = 100 * time.Millisecond
 
 // awaits are the children that a plan has written, once it is carried out. There are none if nothing but time tells: a child
 // that was changed in place may pass its checks for a moment only because nobody has looked at it yet.

@@ -27,9 +27,6 @@ import (
 // This file makes a running controller of each CompositeController: hooks, indexes, read-your-writes, and which event wakes
 // which parent.
 
-// Name is that of the controller in a manager.
-const Name = "composite"
-
 // childrenSize is of how many children one hosted controller remembers something. What does not fit is made again.
 const childrenSize = 16384
 
@@ -40,7 +37,7 @@ func Setup(mgr ctrl.Manager, env *host.Environment) error {
 		return err
 	}
 	return host.Supervise(mgr, env, Name, func(ctx context.Context, cc *v1alpha1.CompositeController) (*host.Controller, error) {
-		return build(ctx, env, cc, othersIn(mgr.GetCache()))
+		return build(ctx, env, cc, listIn(mgr.GetCache()))
 	})
 }
 
@@ -58,11 +55,11 @@ func BuildBeside(
 	return build(ctx, env, cc, all)
 }
 
-func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController, others others) (*host.Controller, error) {
+func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController, others listControllers) (*host.Controller, error) {
 	if cc.Spec.Hooks == nil || cc.Spec.Hooks.Sync == nil {
 		return nil, &host.Error{Reason: "NoSyncHook", Err: errors.New("spec.hooks.sync is not set, so that nobody says what the children are")}
 	}
-	s, err := read(cc, env)
+	s, err := readSettings(cc, env)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +114,7 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 	r.Controller = c
 	logs := pass.NewLog(c, s.format, false)
 	owned, resources := map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]{}, map[schema.GroupKind]schema.GroupResource{}
-	r.gatherer = &gatherer{s, &neighbours{settings: s, recorder: env.Recorder}, r.memories, owned, logs}
+	r.gatherer = &gatherer{s, &neighbours{settings: s, events: env.Recorder}, r.memories, owned, logs}
 	for _, kind := range s.children {
 		of := kind.Kind.GroupKind()
 		resources[of] = kind.Resource.GroupResource()

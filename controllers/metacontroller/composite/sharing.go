@@ -29,10 +29,10 @@ import (
 // controllersOverlap is the reason of a controller that cannot share its parents with another one.
 const controllersOverlap = "ControllersOverlap"
 
-// others lists the CompositeControllers that there are. What it returns is not changed.
-type others func(ctx context.Context) ([]v1alpha1.CompositeController, error)
+// listControllers lists the CompositeControllers that there are. What it returns is not changed.
+type listControllers func(ctx context.Context) ([]v1alpha1.CompositeController, error)
 
-func othersIn(cache client.Reader) others {
+func listIn(cache client.Reader) listControllers {
 	return func(ctx context.Context) ([]v1alpha1.CompositeController, error) {
 		list := &v1alpha1.CompositeControllerList{}
 		if err := cache.List(ctx, list); err != nil {
@@ -46,9 +46,9 @@ func othersIn(cache client.Reader) others {
 type neighbours struct {
 	*settings
 
-	recorder events.EventRecorder
+	events events.EventRecorder
 	// others lists them, nil if nobody knows of others. clashes are those that were told of this one.
-	others  others
+	others  listControllers
 	clashes sync.Map
 }
 
@@ -70,7 +70,7 @@ func (r *neighbours) share(ctx context.Context, parent *unstructured.Unstructure
 		}
 		err := clash(r.declared, other, r.parent.Namespaced)
 		sharers = append(sharers, sharer{other.Name, rolls(&other.Spec), err != nil})
-		if err != nil && clashes == nil && older(other, r.declared) {
+		if err != nil && clashes == nil && cameFirst(other, r.declared) {
 			clashes = &faultError{Reason: controllersOverlap, Err: err}
 			r.announceClash(other, err)
 		}
@@ -87,13 +87,13 @@ func (r *neighbours) announceClash(other *v1alpha1.CompositeController, err erro
 		return
 	}
 	for _, cc := range []*v1alpha1.CompositeController{r.declared, other} {
-		r.recorder.Eventf(cc, nil, corev1.EventTypeWarning, controllersOverlap, "Sync", "%s", pass.Cut(err.Error(), pass.MaxNote))
+		r.events.Eventf(cc, nil, corev1.EventTypeWarning, controllersOverlap, "Sync", "%s", pass.Cut(err.Error(), pass.MaxNote))
 	}
 }
 
 // alone returns why a controller could do nothing for any parent: an older one has all that it has. With a finalize hook
 // it could let parents go that have its finalizer, so that one runs.
-func (s *settings) alone(ctx context.Context, others others) error {
+func (s *settings) alone(ctx context.Context, others listControllers) error {
 	if others == nil || s.finalizes {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (s *settings) alone(ctx context.Context, others others) error {
 	}
 	for i := range all {
 		other := &all[i]
-		if !sameParents(s.declared, other) || !older(other, s.declared) || other.Spec.ParentResource.LabelSelector != nil {
+		if !sameParents(s.declared, other) || !cameFirst(other, s.declared) || other.Spec.ParentResource.LabelSelector != nil {
 			continue
 		}
 		if err := clash(s.declared, other, s.parent.Namespaced); err != nil {
@@ -137,8 +137,8 @@ func selects(cc *v1alpha1.CompositeController, parent *unstructured.Unstructured
 	return err == nil && selector.Matches(labels.Set(parent.GetLabels()))
 }
 
-// older reports whether a controller was there before another one.
-func older(a, b *v1alpha1.CompositeController) bool {
+// cameFirst reports whether a controller was there before another one.
+func cameFirst(a, b *v1alpha1.CompositeController) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
 }
 

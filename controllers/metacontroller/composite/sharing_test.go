@@ -51,7 +51,7 @@ func sharedBy(t *testing.T, first, second string) (a, b *passes) {
 	b.hook, b.due, b.asked = wantsConfigs, false, nil
 	controllers := []v1alpha1.CompositeController{*controllerNamed(t, "a", first, start), *controllerNamed(t, "b", second, start.Add(time.Second))}
 	for i, p := range []*passes{a, b} {
-		s, err := read(&controllers[i], served{})
+		s, err := readSettings(&controllers[i], served{})
 		must(t, err)
 		p.start(s)
 		p.r.gatherer.others = func(context.Context) ([]v1alpha1.CompositeController, error) { return controllers, nil }

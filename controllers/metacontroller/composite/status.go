@@ -67,7 +67,7 @@ func withCondition(conditions []any, c map[string]any) []any {
 
 func typeOf(condition any) string {
 	m, _ := condition.(map[string]any)
-	return text(m, "type")
+	return stringOf(m, "type")
 }
 
 // hookPart is the part of a status that a hook gave: without the conditions and the generation that are ours.
@@ -101,13 +101,13 @@ func isUpdated(status map[string]any) string {
 	list, _ := status["conditions"].([]any)
 	for _, item := range list {
 		if m, ok := item.(map[string]any); ok && m["type"] == conditionUpdated {
-			return text(m, "status")
+			return stringOf(m, "status")
 		}
 	}
 	return ""
 }
 
-func text(m map[string]any, key string) string {
+func stringOf(m map[string]any, key string) string {
 	s, _ := m[key].(string)
 	return s
 }

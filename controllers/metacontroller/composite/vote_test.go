@@ -17,7 +17,7 @@ func (p *passes) vote(name string) string {
 	conditions, _, _ := unstructured.NestedSlice(p.tom().Object, "status", "conditions")
 	for _, c := range conditions {
 		if m, _ := c.(map[string]any); typeOf(c) == voteType+name {
-			return text(m, "status")
+			return stringOf(m, "status")
 		}
 	}
 	return ""
