@@ -170,7 +170,7 @@ func newRelating(t *testing.T, cfg *rest.Config, e *env) *relating {
 	}
 	t.Cleanup(h.Close)
 	parent := watch.Resource{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Namespaced: true}
-	related := hosted.NewRelated(h, hooks.V2, parent)
+	related := hosted.NewRelated(h, v1alpha1.HookVersionV2, parent)
 	c, err := controller.New("related", mgr, controller.Options{Reconciler: reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		return r.pass(ctx, hosted, related, parent, req)
 	})})

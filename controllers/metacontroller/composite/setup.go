@@ -85,7 +85,7 @@ func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 	if hooks.Finalize != nil {
 		r.asker.finalize = hooks.Finalize
 	}
-	related := env.NewRelated(hooks.Customize, hook.Version(cc.Spec.Hooks.Customize.EffectiveVersion()), s.parent)
+	related := env.NewRelated(hooks.Customize, cc.Spec.Hooks.Customize.EffectiveVersion(), s.parent)
 	resync := watch.NewResync(cc.Spec.ResyncPeriodSeconds, func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
 	r.asker.related, r.asker.resync = related, resync
 	sources := append(r.sources(env), related.Source(), resync)

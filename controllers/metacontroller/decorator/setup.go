@@ -83,7 +83,7 @@ func (r *Reconciler) sources(ctx context.Context, env *host.Environment, dc *v1a
 	resync := watch.NewResync(dc.Spec.ResyncPeriodSeconds, everything, env.Clock)
 	r.resync = resync
 	out := []source.Source{resync}
-	version := hook.Version(dc.Spec.Hooks.Customize.EffectiveVersion())
+	version := dc.Spec.Hooks.Customize.EffectiveVersion()
 	for _, d := range r.resources {
 		related := env.NewRelated(h.Customize, version, d.Resource)
 		r.related[d.Kind.GroupKind()] = related

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
@@ -32,7 +33,7 @@ func TestMetricsAreMetacontrollers(t *testing.T) {
 	}, nil)
 	o := options(s.URL)
 	o.Metrics = metrics
-	o.Webhook.Endpoint.CABundle = &hook.CABundle{Inline: a.pem}
+	o.Declared.Webhook.CABundle = &v1alpha1.CABundle{Inline: new(string(a.pem))}
 	h := newHook(t, o)
 	for range 3 {
 		_, _ = h.Ask(t.Context(), &hook.Question{Parent: catset("1"), Again: true})

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/queue"
 )
@@ -33,8 +34,8 @@ type Related struct {
 
 // NewRelated returns the related objects of the parents of a hosted controller, as its customize hook chooses them. A nil
 // hook chooses none. version is that of the customize hook: with v1, a parent sees its own namespace only.
-func (s *Server) NewRelated(customize *hook.Hook, version hook.Version, parent Resource) *Related {
-	r := &Related{customize: customize, confined: version != hook.V2, parent: parent, interests: newInterests()}
+func (s *Server) NewRelated(customize *hook.Hook, version v1alpha1.HookVersion, parent Resource) *Related {
+	r := &Related{customize: customize, confined: version != v1alpha1.HookVersionV2, parent: parent, interests: newInterests()}
 	r.kinds = newKinds(s, r.interests)
 	return r
 }

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
@@ -60,7 +61,7 @@ func (l *lookups) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersion
 	return l.RESTMapper.KindsFor(r)
 }
 
-func newRelations(t *testing.T, version hook.Version) *relations {
+func newRelations(t *testing.T, version v1alpha1.HookVersion) *relations {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var question struct {
@@ -88,8 +89,8 @@ func newRelations(t *testing.T, version hook.Version) *relations {
 	}
 	t.Cleanup(r.queue.ShutDown)
 	customize, err := hook.New(hook.Options{
-		Controller: hook.Controller{Type: hook.Composite, Name: "test"}, Kind: hook.Customize, Version: version,
-		Webhook: hook.Webhook{URL: server.URL}, Now: r.clock.Now,
+		Controller: hook.Controller{Type: hook.Composite, Name: "test"}, Kind: hook.Customize,
+		Declared: &v1alpha1.Hook{Version: &version, Webhook: &v1alpha1.Webhook{URL: &server.URL}}, Now: r.clock.Now,
 		Guard: &hook.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 	})
 	if err != nil {
