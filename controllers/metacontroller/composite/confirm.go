@@ -3,11 +3,8 @@ package composite
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 )
 
 // This file makes sure that a process that just started, or that does not know what became of its last write, does not act
@@ -15,7 +12,7 @@ import (
 
 // confirmer reads past the cache.
 type confirmer struct {
-	owned map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]
+	kinds *children.Kinds
 	log   *history.Log
 }
 
@@ -55,7 +52,7 @@ func (r *confirmer) confirm(ctx context.Context, o *gathered, d *decision) error
 		if !d.plan.touches(kind) {
 			continue
 		}
-		if err := r.owned[kind].Confirm(ctx, o.pass, o.selector, group.Objects); err != nil {
+		if err := r.kinds.Of(kind).Confirm(ctx, o.pass, o.selector, group.Objects); err != nil {
 			return err
 		}
 	}

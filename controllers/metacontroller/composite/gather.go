@@ -7,14 +7,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/history/metacontroller"
+	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -52,14 +51,14 @@ type gatherer struct {
 	*neighbours
 
 	memories *memories
-	// owned claims children, by kind, and log holds the revisions.
-	owned map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]
+	// kinds claims children, and log holds the revisions.
+	kinds *children.Kinds
 	log   *history.Log
 }
 
 // gather reads what belongs to a parent, and claims it. It begins anew, whatever o holds of an earlier look.
 func (r *gatherer) gather(ctx context.Context, o *gathered) (err error) {
-	o.groups, o.children, o.log, o.selector = nil, map[metacontroller.Child]*unstructured.Unstructured{}, nil, nil
+	o.children, o.log, o.selector = map[metacontroller.Child]*unstructured.Unstructured{}, nil, nil
 	o.memory.answers.orphans = nil
 	o.ending = o.parent.GetDeletionTimestamp() != nil || !r.matches(o.parent)
 	if o.memory.sharers, err = r.share(ctx, o.parent); err != nil {
@@ -68,9 +67,15 @@ func (r *gatherer) gather(ctx context.Context, o *gathered) (err error) {
 	if o.selector, err = r.format.ChildSelector(o.parent); err != nil {
 		return &faultError{Reason: "InvalidSelector", Err: err}
 	}
-	for _, kind := range r.children {
-		if err := r.gatherKind(ctx, o, kind); err != nil {
-			return err
+	o.groups, err = r.kinds.Read(o.parent, func(of *children.Owned) ([]*unstructured.Unstructured, error) {
+		return of.Claim(ctx, o.pass, o.selector)
+	})
+	if err != nil {
+		return err
+	}
+	for _, group := range o.groups {
+		for _, c := range group.Objects {
+			o.children[child(o.parent, c)] = c
 		}
 	}
 	if r.recorded && !o.ending {
@@ -79,39 +84,9 @@ func (r *gatherer) gather(ctx context.Context, o *gathered) (err error) {
 	return err
 }
 
-// gatherKind reads and claims the children of one kind.
-func (r *gatherer) gatherKind(ctx context.Context, o *gathered, kind watch.Resource) error {
-	group := hook.Group{GroupVersionKind: kind.Kind}
-	defer func() { o.groups = append(o.groups, group) }()
-	namespace := o.parent.GetNamespace()
-	if namespace != "" && !kind.Namespaced {
-		return nil // a parent in a namespace has no children outside of it, whoever says so
-	}
-	claimed, err := r.owned[kind.Kind.GroupKind()].Claim(ctx, o.pass, o.selector)
-	if err != nil {
-		return err
-	}
-	group.Objects = claimed
-	for _, c := range claimed {
-		o.children[child(o.parent, c)] = c
-	}
-	return nil
-}
-
 // shown are the children of a parent that cannot be claimed, or whose revisions cannot, as the cache shows them.
 func (r *gatherer) shown(ctx context.Context, o *gathered) ([]hook.Group, error) {
-	var groups []hook.Group
-	for _, kind := range r.children {
-		group := hook.Group{GroupVersionKind: kind.Kind}
-		if namespace := o.parent.GetNamespace(); namespace == "" || kind.Namespaced {
-			var err error
-			if group.Objects, err = r.owned[kind.Kind.GroupKind()].Shown(ctx, o.pass); err != nil {
-				return nil, err
-			}
-		}
-		groups = append(groups, group)
-	}
-	return groups, nil
+	return r.kinds.Read(o.parent, func(of *children.Owned) ([]*unstructured.Unstructured, error) { return of.Shown(ctx, o.pass) })
 }
 
 // adoptable lets a parent adopt what it would make. Metacontroller adopts all that its selector matches, and deletes what

@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -113,23 +112,18 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 	c.OnUncertain(r.memories.forgetConfirmed)
 	r.Controller = c
 	logs := pass.NewLog(c, s.format, false)
-	owned, resources := map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]{}, map[schema.GroupKind]schema.GroupResource{}
-	r.gatherer = &gatherer{s, &neighbours{settings: s, events: env.Recorder}, r.memories, owned, logs}
-	for _, kind := range s.children {
-		of := kind.Kind.GroupKind()
-		resources[of] = kind.Resource.GroupResource()
-		owned[of] = pass.NewChildren[*unstructured.Unstructured](c, kind.Kind, kind.Resource.GroupResource(), kind.NewList)
-		owned[of].Adoptable = r.gatherer.adoptable
-	}
+	r.gatherer = &gatherer{settings: s, neighbours: &neighbours{settings: s, events: env.Recorder}, memories: r.memories, log: logs}
+	kinds := children.NewKinds(c, s.children, r.gatherer.adoptable)
+	r.gatherer.kinds = kinds
 	keeper := children.New(children.Config{
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Clock: env.Clock, FieldManager: env.FieldManager,
-		Resources: resources, Size: childrenSize, Memo: env.Compared,
+		Kinds: kinds, Size: childrenSize, Memo: env.Compared,
 	})
 	r.asker = &asker{settings: s}
 	r.settler = settler{s, env.Cache, env.Clock}
 	r.finalizers = finalizers{s, env.Client, ledger}
 	r.decider = decider{s, r.asker, keeper, env.Cache, env.Clock}
-	r.confirmer = confirmer{owned, logs}
+	r.confirmer = confirmer{kinds, logs}
 	r.recorder = recorder{s, logs}
 	r.actor = actor{s, keeper}
 	r.reporter = reporter{s, c}

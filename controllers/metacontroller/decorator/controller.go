@@ -44,9 +44,9 @@ type Reconciler struct {
 	resync  watch.Resyncs
 	// forgotten is told of objects that are gone.
 	forgotten func(object types.UID)
-	// keeper compares and writes attachments, and owned confirms the cached ones, by kind.
+	// keeper compares and writes attachments, and kinds reads and confirms the cached ones.
 	keeper *children.Keeper
-	owned  map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]
+	kinds  *children.Kinds
 	// confirmed are the UIDs of objects that were read past the cache, stated what became of their statuses. Losing an entry
 	// costs a request.
 	confirmed, stated sync.Map
@@ -98,7 +98,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass, d *decorated, resyn
 	if r.finalizes && object.GetDeletionTimestamp() != nil && !r.finalized(object) {
 		return nil // it was finalized, or goes before anything was done for it
 	}
-	o, err := r.gather(ctx, d, object)
+	o, err := r.gather(ctx, p, d, object)
 	if err != nil {
 		return err
 	}

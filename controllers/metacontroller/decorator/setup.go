@@ -101,7 +101,6 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 	r := &Reconciler{
 		settings: s,
 		related:  map[schema.GroupKind]relatedObjects{},
-		owned:    map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]{},
 	}
 	r.Controller = pass.New(pass.Config{
 		New:    func() client.Object { return &unstructured.Unstructured{} }, // requests name objects of several kinds: see Reconcile
@@ -109,15 +108,10 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 		Run: r.run, Deleted: true, Stale: []error{watch.ErrNotSynced}, FirstRetry: host.FirstRetry, LastRetry: host.LastRetry,
 	})
 	r.OnUncertain(func(object types.UID) { r.confirmed.Delete(object) })
-	resources := map[schema.GroupKind]schema.GroupResource{}
-	for _, a := range s.attachments {
-		kind := a.Kind.GroupKind()
-		resources[kind] = a.Resource.GroupResource()
-		r.owned[kind] = pass.NewChildren[*unstructured.Unstructured](r.Controller, a.Kind, a.Resource.GroupResource(), a.NewList)
-	}
+	r.kinds = children.NewKinds(r.Controller, s.attachments, nil)
 	r.keeper = children.New(children.Config{
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Clock: env.Clock, FieldManager: env.FieldManager,
-		Resources: resources, Size: remembered, Memo: env.Compared,
+		Kinds: r.kinds, Size: remembered, Memo: env.Compared,
 	})
 	return r
 }
