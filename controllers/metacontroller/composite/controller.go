@@ -28,16 +28,16 @@ type reconciler struct {
 	*settings
 	*pass.Controller
 
-	memories *memories
-	settler  settler
-	finalizers
-	gatherer  *gatherer
-	asker     *asker
-	decider   decider
-	confirmer confirmer
-	recorder  recorder
-	actor     actor
-	reporter  reporter
+	settler    settler
+	finalizers finalizers
+	gatherer   *gatherer
+	asker      *asker
+	decider    decider
+	confirmer  confirmer
+	recorder   recorder
+	actor      actor
+	reporter   reporter
+	memories   *memories
 }
 
 // Reconcile makes one pass over one parent: gather, decide, record, act, report. What begins and ends it is package pass's; a
@@ -119,7 +119,7 @@ func (r *reconciler) guarded(ctx context.Context, o *gathered, resync bool) (d *
 			err = &faultError{Reason: "Panic", Err: fmt.Errorf("the pass over %s panicked: %v", anyobject.Describe(o.parent), what)}
 		}
 	}()
-	if done, err := r.setFinalizer(ctx, o.parent); done || err != nil {
+	if done, err := r.finalizers.set(ctx, o.parent); done || err != nil {
 		return nil, 0, err
 	}
 	if d, err = r.gatherAndDecide(ctx, o, resync); err == nil {
@@ -207,7 +207,7 @@ func (r *reconciler) letGo(ctx context.Context, o *gathered, d *decision) error 
 	if err != nil {
 		return err
 	}
-	return r.removeFinalizer(ctx, parent)
+	return r.finalizers.remove(ctx, parent)
 }
 
 // forget drops what is remembered of a parent that is gone, but for what package pass remembers.

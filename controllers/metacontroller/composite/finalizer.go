@@ -25,29 +25,29 @@ type finalizers struct {
 	ledger *ownership.Ledger
 }
 
-// setFinalizer brings the finalizer of a parent to what the controller declares. It reports whether the pass is over: the
+// set brings the finalizer of a parent to what the controller declares. It reports whether the pass is over: the
 // finalizer was written, and the parent as it is now wakes us; or there is nothing left to do for it.
-func (r *finalizers) setFinalizer(ctx context.Context, parent *unstructured.Unstructured) (done bool, err error) {
+func (r *finalizers) set(ctx context.Context, parent *unstructured.Unstructured) (done bool, err error) {
 	has, going := r.finalized(parent), parent.GetDeletionTimestamp() != nil
 	switch {
 	case has && !r.finalizes:
-		return true, r.removeFinalizer(ctx, parent)
+		return true, r.remove(ctx, parent)
 	case !has && going && r.finalizes:
 		return true, nil // its hook has said that it is done; what it leaves behind is the garbage collector's
 	case !has && r.finalizes:
-		return true, r.writeFinalizers(ctx, parent, append(slices.Clone(parent.GetFinalizers()), r.finalizer))
+		return true, r.write(ctx, parent, append(slices.Clone(parent.GetFinalizers()), r.finalizer))
 	}
 	return false, nil
 }
 
-// removeFinalizer lets a parent go.
-func (r *finalizers) removeFinalizer(ctx context.Context, parent *unstructured.Unstructured) error {
+// remove lets a parent go.
+func (r *finalizers) remove(ctx context.Context, parent *unstructured.Unstructured) error {
 	rest := slices.DeleteFunc(slices.Clone(parent.GetFinalizers()), func(f string) bool { return f == r.finalizer })
-	return r.writeFinalizers(ctx, parent, rest)
+	return r.write(ctx, parent, rest)
 }
 
-// writeFinalizers replaces the finalizers of exactly the parent that was read, so that nobody else's is lost.
-func (r *finalizers) writeFinalizers(ctx context.Context, parent *unstructured.Unstructured, finalizers []string) error {
+// write replaces the finalizers of exactly the parent that was read, so that nobody else's is lost.
+func (r *finalizers) write(ctx context.Context, parent *unstructured.Unstructured, finalizers []string) error {
 	if finalizers == nil {
 		finalizers = []string{}
 	}

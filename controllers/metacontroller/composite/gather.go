@@ -33,7 +33,7 @@ type gathered struct {
 	selector labels.Selector
 	// ending says that the finalize hook is asked: the parent is being deleted, or is none of the controller's any more.
 	ending bool
-	// groups are the children by kind, as hooks are told of them; children are the same by name.
+	// groups are the children by kind, as hooks are asked about them; children are the same by name.
 	groups   []hook.Group
 	children map[metacontroller.Child]*unstructured.Unstructured
 	log      *revisionLog

@@ -47,7 +47,7 @@ type neighbours struct {
 	*settings
 
 	events events.EventRecorder
-	// others lists them, nil if nobody knows of others. clashes are those that were told of this one.
+	// others lists them, nil if nobody knows of others. clashes are those about which an event was sent.
 	others  listControllers
 	clashes sync.Map
 }
