@@ -1,4 +1,4 @@
-package host
+package watch
 
 import (
 	"container/heap"
@@ -37,6 +37,14 @@ type Resync struct {
 	later map[types.NamespacedName]time.Time
 	due   map[types.NamespacedName]struct{}
 	order appointments
+}
+
+// Resyncs is a [Resync] as a pass sees it.
+type Resyncs interface {
+	After(key types.NamespacedName, d time.Duration)
+	Take(key types.NamespacedName) bool
+	Put(key types.NamespacedName)
+	Forget(key types.NamespacedName)
 }
 
 // NewResync returns a source that wakes what list returns every so many seconds, one at least. Nil says that there is no
@@ -91,7 +99,7 @@ func (r *Resync) run(ctx context.Context, q queue.Queue) {
 
 // everybody is list, of which a panic must not end the process.
 func (r *Resync) everybody(ctx context.Context) (keys []types.NamespacedName) {
-	if err := guarded(ctx, func() error { keys = r.list(); return nil }); err != nil {
+	if err := Guarded(ctx, func() error { keys = r.list(); return nil }); err != nil {
 		log.FromContext(ctx).Error(err, "A resync was lost")
 	}
 	return keys

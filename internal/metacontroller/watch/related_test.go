@@ -1,4 +1,4 @@
-package host
+package watch
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
@@ -48,7 +49,7 @@ func TestRelatedObjects(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRelations(t, hook.Version(c.version))
+			r := newRelations(t, v1alpha1.HookVersion(c.version))
 			r.add(
 				objectOf(configMaps, "team", "b", "tier=web"), objectOf(configMaps, "team", "a"), objectOf(configMaps, "other", "a", "tier=web"),
 				objectOf(nodeKind, "", "two"), objectOf(nodeKind, "", "one"),
@@ -61,15 +62,15 @@ func TestRelatedObjects(t *testing.T) {
 			}
 		})
 	}
-	var e Environment
-	if groups, err := e.NewRelated(nil, hook.V1, Resource{}).Gather(t.Context(), parentOf("team", "cat", "[]")); groups != nil || err != nil {
+	var s Server
+	if groups, err := s.NewRelated(nil, v1alpha1.HookVersionV1, Resource{}).Gather(t.Context(), parentOf("team", "cat", "[]")); groups != nil || err != nil {
 		t.Error("no hook:", groups, err)
 	}
 }
 
 // A parent is woken by what it is told of, as it was or as it is, and by nothing else.
 func TestRelatedObjectsWakeParents(t *testing.T) {
-	r := newRelations(t, hook.V2)
+	r := newRelations(t, v1alpha1.HookVersionV2)
 	r.asks(parentOf("team", "by-name", `[{"apiVersion":"v1","resource":"configmaps","namespace":"team","names":["a"]}]`), "ConfigMap:")
 	r.asks(parentOf("team", "by-label", `[{"apiVersion":"v1","resource":"configmaps","labelSelector":{"matchLabels":{"tier":"web"}}}]`), "ConfigMap:")
 	r.asks(parentOf("team", "by-no-label", `[{"apiVersion":"v1","resource":"configmaps","labelSelector":{"matchExpressions":[{"key":"tier","operator":"DoesNotExist"},{"key":"test","operator":"DoesNotExist"}]}}]`), "ConfigMap:")
@@ -93,7 +94,7 @@ func TestRelatedObjectsWakeParents(t *testing.T) {
 
 // Labels of namespaces count when they change, and when a namespace is heard of after what is in it.
 func TestNamespacesWakeParents(t *testing.T) {
-	r := newRelations(t, hook.V2)
+	r := newRelations(t, v1alpha1.HookVersionV2)
 	r.add(objectOf(namespaces.Kind, "", "team", "env=test"), objectOf(configMaps, "late", "a"))
 	test := parentOf("team", "test", `[{"apiVersion":"v1","resource":"configmaps","namespaceSelector":{"matchLabels":{"env":"test"}}}]`)
 	elsewhere := parentOf("team", "elsewhere", `[{"apiVersion":"v1","resource":"configmaps","namespaceSelector":{"matchExpressions":[{"key":"env","operator":"NotIn","values":["test"]},{"key":"test","operator":"DoesNotExist"}]}}]`)
@@ -118,7 +119,7 @@ func TestNamespacesWakeParents(t *testing.T) {
 }
 
 func TestRulesChange(t *testing.T) {
-	r := newRelations(t, hook.V1)
+	r := newRelations(t, v1alpha1.HookVersionV1)
 	one := `[{"apiVersion":"v1","resource":"configmaps","names":["one"]}]`
 	two := `[{"apiVersion":"v1","resource":"configmaps","names":["two"]}]`
 	a, b := objectOf(configMaps, "team", "one"), objectOf(configMaps, "team", "two")
@@ -178,7 +179,7 @@ func TestRulesChange(t *testing.T) {
 }
 
 func TestRulesThatCannotBe(t *testing.T) {
-	r := newRelations(t, hook.V1)
+	r := newRelations(t, v1alpha1.HookVersionV1)
 	failure := (*hook.Error)(nil)
 	_, err := r.Gather(t.Context(), parentOf("team", "cat", `[{"apiVersion":"v1","resource":"configmaps","namespaceSelector":{}}]`))
 	if !errors.As(err, &failure) || failure.Reason != hook.Contradictory || failure.Hook != hook.Customize {
@@ -209,7 +210,7 @@ func TestRulesThatCannotBe(t *testing.T) {
 
 // A kind that cannot be listed holds up nobody: its parents are told why, and the others are served.
 func TestKindsThatCannotBeListed(t *testing.T) {
-	r := newRelations(t, hook.V1)
+	r := newRelations(t, v1alpha1.HookVersionV1)
 	release := make(chan struct{})
 	r.of(nodeKind).listed = release
 	r.add(objectOf(nodeKind, "", "one"))
@@ -254,7 +255,7 @@ func TestKindsThatCannotBeListed(t *testing.T) {
 }
 
 func TestRelatedBeforeItsSource(t *testing.T) {
-	r := newRelations(t, hook.V1)
+	r := newRelations(t, v1alpha1.HookVersionV1)
 	r.kinds.queue = nil
 	if _, err := r.Gather(t.Context(), parentOf("team", "cat", `[{"apiVersion":"v1","resource":"nodes"}]`)); !isNotSynced(err) {
 		t.Error(err)

@@ -1,4 +1,4 @@
-package host
+package watch
 
 import (
 	"encoding/json"
@@ -35,6 +35,8 @@ var (
 	nodeKind   = corev1.SchemeGroupVersion.WithKind("Node")
 )
 
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
 // relations is a hosted controller with a customize hook.
 type relations struct {
 	*Related
@@ -59,7 +61,7 @@ func (l *lookups) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersion
 	return l.RESTMapper.KindsFor(r)
 }
 
-func newRelations(t *testing.T, version hook.Version) *relations {
+func newRelations(t *testing.T, version v1alpha1.HookVersion) *relations {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var question struct {
@@ -86,18 +88,17 @@ func newRelations(t *testing.T, version hook.Version) *relations {
 		},
 	}
 	t.Cleanup(r.queue.ShutDown)
-	e := &Environment{
-		Cache: r.feeds, Mapper: r.lookups, Clock: r.clock,
+	customize, err := hook.New(hook.Options{
+		Controller: hook.Controller{Type: hook.Composite, Name: "test"}, Kind: hook.Customize,
+		Declared: &v1alpha1.Hook{Version: &version, Webhook: &v1alpha1.Webhook{URL: &server.URL}}, Now: r.clock.Now,
 		Guard: &hook.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
-	}
-	customize, err := e.Hook(hook.Controller{Type: hook.Composite, Name: "test"}, hook.Customize, &v1alpha1.Hook{
-		Version: (*v1alpha1.HookVersion)(&version), Webhook: &v1alpha1.Webhook{URL: &server.URL},
-	}, nil)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(customize.Close)
-	r.Related = e.NewRelated(customize, version, Resource{Resource: schema.GroupVersionResource{Resource: "cats"}, Namespaced: true})
+	s := &Server{Cache: r.feeds, Mapper: r.lookups, Clock: r.clock}
+	r.Related = s.NewRelated(customize, version, Resource{Resource: schema.GroupVersionResource{Resource: "cats"}, Namespaced: true})
 	if err := r.Source().Start(t.Context(), r.queue); err != nil {
 		t.Fatal(err)
 	}

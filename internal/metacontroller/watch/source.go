@@ -1,4 +1,4 @@
-package host
+package watch
 
 import (
 	"context"
@@ -88,13 +88,13 @@ func (e *Events) Start(ctx context.Context, q queue.Queue) error {
 
 // safely calls the handler. In an informer's goroutine a panic would end the process.
 func (e *Events) safely(ctx context.Context, handle func()) {
-	if err := guarded(ctx, func() error { handle(); return nil }); err != nil {
+	if err := Guarded(ctx, func() error { handle(); return nil }); err != nil {
 		log.FromContext(ctx).Error(err, "An event was lost", "source", e.String())
 	}
 }
 
-// guarded calls f. A panic is logged with its stack, and is an error.
-func guarded(ctx context.Context, f func() error) (err error) {
+// Guarded calls f. A panic is logged with its stack, and is an error.
+func Guarded(ctx context.Context, f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			for _, observe := range utilruntime.PanicHandlers {

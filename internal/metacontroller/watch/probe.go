@@ -1,4 +1,4 @@
-package host
+package watch
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
@@ -35,14 +34,17 @@ type Authority interface {
 	Allowed(ctx context.Context, verb string, r schema.GroupVersionResource, namespace string) (bool, error)
 }
 
-// server is the authority of an API server.
-type server struct{ client kubernetes.Interface }
+// AuthorityOf returns the authority of the API server behind a client.
+func AuthorityOf(client kubernetes.Interface) Authority { return reviewer{client} }
 
-func (s server) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
+// reviewer asks by discovery and by reviews of access.
+type reviewer struct{ client kubernetes.Interface }
+
+func (s reviewer) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
 	return s.client.Discovery().ServerResourcesForGroupVersion(groupVersion)
 }
 
-func (s server) Allowed(ctx context.Context, verb string, r schema.GroupVersionResource, namespace string) (bool, error) {
+func (s reviewer) Allowed(ctx context.Context, verb string, r schema.GroupVersionResource, namespace string) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: verb, Group: r.Group, Version: r.Version, Resource: r.Resource, Namespace: namespace,
@@ -54,6 +56,19 @@ func (s server) Allowed(ctx context.Context, verb string, r schema.GroupVersionR
 	}
 	return answer.Status.Allowed, nil
 }
+
+// LostError is why a kind that was watched cannot be watched any more.
+type LostError struct {
+	// Forbidden says that it is served, and that the role does not allow to list or watch it. Otherwise it is not served as it
+	// was.
+	Forbidden bool
+
+	Err error
+}
+
+func (e *LostError) Error() string { return e.Err.Error() }
+
+func (e *LostError) Unwrap() error { return e.Err }
 
 // errServedAnew says that a kind is another one now. Whoever uses it begins anew.
 var errServedAnew = errors.New("its CRD was created again with another scope; the controller is restarted")
@@ -102,7 +117,7 @@ type version struct {
 
 // judge says whether it is known that a resource can be watched as it was, or why it cannot.
 func (s *version) judge(r Resource) (known bool, why error) {
-	gone := &Error{Reason: NotServed, Event: Stopped, Err: fmt.Errorf(
+	gone := &LostError{Err: fmt.Errorf(
 		"%s of %s is not served any more: install its CRD again, or change the spec; the controller starts by itself then",
 		r.Resource.Resource, r.Resource.GroupVersion())}
 	switch {
@@ -117,7 +132,7 @@ func (s *version) judge(r Resource) (known bool, why error) {
 		switch {
 		case now.Name != r.Resource.Resource || now.Kind != r.Kind.Kind:
 		case now.Namespaced != r.Namespaced:
-			return true, &Error{Reason: NotServed, Event: Stopped, Err: fmt.Errorf(
+			return true, &LostError{Err: fmt.Errorf(
 				"%s of %s: %w", r.Resource.Resource, r.Resource.GroupVersion(), errServedAnew)}
 		default:
 			return true, nil
@@ -139,7 +154,7 @@ func (i *informers) forbidden(ctx context.Context, verb string, r Resource) (kno
 	case allowed:
 		return true, nil
 	default:
-		return true, &Error{Reason: NotSynced, Event: Stopped, Err: fmt.Errorf(
+		return true, &LostError{Forbidden: true, Err: fmt.Errorf(
 			"the role of the manager does not let it %s %s any more: grant it again (cairn roles prints what is needed); "+
 				"the controller starts by itself then", verb, r)}
 	}
@@ -185,7 +200,8 @@ func (i *informers) found(of need, verb string, why error) {
 		i.mu.Unlock()
 		return
 	}
-	forbidden := reason(why) == NotSynced
+	lost, is := errors.AsType[*LostError](why)
+	forbidden := is && lost.Forbidden
 	problem := problem{err: why}
 	if forbidden {
 		problem.verb = verb
@@ -205,7 +221,9 @@ func (i *informers) found(of need, verb string, why error) {
 	i.mu.Unlock()
 	if !forbidden && before.err == nil {
 		_ = i.RemoveInformer(context.Background(), of.resource.New()) // fails only for a kind that the scheme does not know
-		i.renew()
+		if m, ok := i.mapper.(renewing); ok {
+			m.Renew()
+		}
 	}
 	for _, lost := range tell {
 		lost(why)
@@ -221,33 +239,13 @@ type problem struct {
 // lossKey is under what a context has the function that is told of a kind that cannot be watched any more.
 type lossKey struct{}
 
-// withLoss returns a context for [informers.GetInformer] such that lost is called when the kind cannot be watched any more,
+// WithLoss returns a context for the GetInformer of [Server.Cache] such that lost is called when the kind cannot be watched any more,
 // again and again. Nil calls nobody.
-func withLoss(ctx context.Context, lost func(error)) context.Context {
+func WithLoss(ctx context.Context, lost func(error)) context.Context {
 	return context.WithValue(ctx, lossKey{}, lost)
 }
 
 func lossOf(ctx context.Context) func(error) {
 	lost, _ := ctx.Value(lossKey{}).(func(error))
 	return lost
-}
-
-// HasStatus reports whether a resource has the status subresource, as far as that can be found out: true if not.
-func (e *Environment) HasStatus(r Resource) (bool, error) {
-	if e.Authority == nil {
-		return true, nil
-	}
-	list, err := e.Authority.ServerResourcesForGroupVersion(r.Resource.GroupVersion().String())
-	switch {
-	case apierrors.IsNotFound(err):
-		return false, fmt.Errorf("find %s: %w", r, &meta.NoResourceMatchError{PartialResource: r.Resource})
-	case err != nil:
-		return false, fmt.Errorf("find out whether %s has a status: %w", r, err)
-	}
-	for _, one := range list.APIResources {
-		if one.Name == r.Resource.Resource+"/status" {
-			return true, nil
-		}
-	}
-	return false, nil
 }

@@ -1,4 +1,4 @@
-package host
+package watch
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/queue"
 )
@@ -22,7 +23,7 @@ import (
 // This file collects what parents want to be told of beside their children. kinds.go watches it.
 
 // Related finds the related objects of the parents of one hosted controller, and wakes a parent when one of them changes.
-// It is safe for concurrent use. Make one with [Environment.NewRelated].
+// It is safe for concurrent use. Make one with [Server.NewRelated].
 type Related struct {
 	customize *hook.Hook
 	confined  bool
@@ -33,9 +34,9 @@ type Related struct {
 
 // NewRelated returns the related objects of the parents of a hosted controller, as its customize hook chooses them. A nil
 // hook chooses none. version is that of the customize hook: with v1, a parent sees its own namespace only.
-func (e *Environment) NewRelated(customize *hook.Hook, version hook.Version, parent Resource) *Related {
-	r := &Related{customize: customize, confined: version != hook.V2, parent: parent, interests: newInterests()}
-	r.kinds = newKinds(e, r.interests)
+func (s *Server) NewRelated(customize *hook.Hook, version v1alpha1.HookVersion, parent Resource) *Related {
+	r := &Related{customize: customize, confined: version != v1alpha1.HookVersionV2, parent: parent, interests: newInterests()}
+	r.kinds = newKinds(s, r.interests)
 	return r
 }
 

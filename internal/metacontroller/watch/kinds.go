@@ -1,4 +1,4 @@
-package host
+package watch
 
 import (
 	"context"
@@ -44,7 +44,7 @@ var namespaces = Resource{
 
 // kinds are those that one hosted controller watches for the sake of related objects.
 type kinds struct {
-	env       *Environment
+	server    *Server
 	interests *interests
 
 	mu sync.Mutex
@@ -67,9 +67,9 @@ type missing struct {
 	until time.Time
 }
 
-func newKinds(e *Environment, i *interests) *kinds {
+func newKinds(s *Server, i *interests) *kinds {
 	return &kinds{
-		env: e, interests: i,
+		server: s, interests: i,
 		kinds: map[schema.GroupVersionKind]*kind{}, missing: map[schema.GroupVersionResource]missing{},
 	}
 }
@@ -79,10 +79,10 @@ func (k *kinds) begin(ctx context.Context, q queue.Queue) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	// A kind that one parent asks for, and that cannot be watched any more, is no reason to end the controller.
-	k.life, k.queue = withLoss(ctx, nil), q
+	k.life, k.queue = WithLoss(ctx, nil), q
 }
 
-// resource is [Environment.Resource], for parents that ask for what is not there again and again.
+// resource is [Server.Resource], for parents that ask for what is not there again and again.
 func (k *kinds) resource(apiVersion, resource string) (Resource, error) {
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -92,11 +92,11 @@ func (k *kinds) resource(apiVersion, resource string) (Resource, error) {
 	k.mu.Lock()
 	known, there := k.missing[wanted]
 	k.mu.Unlock()
-	now := k.env.Clock.Now()
+	now := k.server.Clock.Now()
 	if there && now.Before(known.until) {
 		return Resource{}, known.err
 	}
-	found, err := k.env.Resource(apiVersion, resource)
+	found, err := k.server.Resource(apiVersion, resource)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	maps.DeleteFunc(k.missing, func(_ schema.GroupVersionResource, m missing) bool { return !now.Before(m.until) })
@@ -113,10 +113,10 @@ func (k *kinds) store(r Resource) (toolscache.Indexer, error) {
 		return nil, fmt.Errorf("related objects: %w", err)
 	}
 	var why error
-	if c, ok := k.env.Cache.(explaining); ok {
+	if c, ok := k.server.Cache.(explaining); ok {
 		why = c.failure(r.New())
 	}
-	lost := errors.As(why, new(*Error)) // it cannot be watched any more
+	lost := errors.As(why, new(*LostError)) // it cannot be watched any more
 	if of.informer.HasSynced() && !lost {
 		return of.informer.GetIndexer(), nil
 	}
@@ -127,12 +127,12 @@ func (k *kinds) store(r Resource) (toolscache.Indexer, error) {
 		return nil, fmt.Errorf("related objects: %w; the role needs get, list and watch", why)
 	case apierrors.IsNotFound(why):
 		return nil, fmt.Errorf("related objects: %s of %s is not served any more: %w", r.Resource.Resource, r.Kind.GroupVersion(), why)
-	case k.env.Clock.Since(of.since) < listing:
+	case k.server.Clock.Since(of.since) < listing:
 		return nil, fmt.Errorf("related objects: %s: %w", r, ErrNotSynced)
 	case why != nil:
 		return nil, fmt.Errorf("related objects: list %s: %w", r, why)
 	default:
-		return nil, fmt.Errorf("related objects: the API server has not listed %s for %s", r, k.env.Clock.Since(of.since).Round(time.Second))
+		return nil, fmt.Errorf("related objects: the API server has not listed %s for %s", r, k.server.Clock.Since(of.since).Round(time.Second))
 	}
 }
 
@@ -146,7 +146,7 @@ func (k *kinds) watch(r Resource) (*kind, error) {
 	if k.queue == nil {
 		return nil, fmt.Errorf("%s: %w: the source was not started", r, ErrNotSynced)
 	}
-	got, err := k.env.Cache.GetInformer(k.life, r.New(), cache.BlockUntilSynced(false))
+	got, err := k.server.Cache.GetInformer(k.life, r.New(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", r, err)
 	}
@@ -154,11 +154,11 @@ func (k *kinds) watch(r Resource) (*kind, error) {
 	if !ok {
 		return nil, fmt.Errorf("the cache of %s is a %T, which has no store", r, got)
 	}
-	events := &Events{Cache: k.env.Cache, Object: r.New(), Handler: k.handler(r.Kind)}
+	events := &Events{Cache: k.server.Cache, Object: r.New(), Handler: k.handler(r.Kind)}
 	if err := events.Start(k.life, k.queue); err != nil {
 		return nil, err
 	}
-	of := &kind{informer: informer, since: k.env.Clock.Now()}
+	of := &kind{informer: informer, since: k.server.Clock.Now()}
 	k.kinds[r.Kind] = of
 	return of, nil
 }

@@ -1,9 +1,8 @@
-package host
+package watch
 
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,7 +31,7 @@ var Revisions = Resource{
 	Namespaced: true,
 }
 
-// New returns an empty object, of the type under which [Environment.Cache] holds those of the resource.
+// New returns an empty object, of the type under which [Server.Cache] holds those of the resource.
 func (r Resource) New() client.Object {
 	if r.Kind == Revisions.Kind {
 		return &v1alpha1.ControllerRevision{}
@@ -42,7 +41,7 @@ func (r Resource) New() client.Object {
 	return o
 }
 
-// NewList returns an empty list, of the type that [Environment.Cache] fills.
+// NewList returns an empty list, of the type that [Server.Cache] fills.
 func (r Resource) NewList() client.ObjectList {
 	if r.Kind == Revisions.Kind {
 		return &v1alpha1.ControllerRevisionList{}
@@ -52,13 +51,18 @@ func (r Resource) NewList() client.ObjectList {
 	return list
 }
 
+// Resources finds resources by the name that the API server serves them under: see [Server.Resource].
+type Resources interface {
+	Resource(apiVersion, resource string) (Resource, error)
+}
+
 // String names the resource as people write it, pods or catsets.ctl.enisoc.com.
 func (r Resource) String() string { return r.Resource.GroupResource().String() }
 
 // Resource finds a resource by the plural name and the version that the API server serves it under. If it does not serve
 // it, or not yet, the error is one that meta.IsNoMatchError knows; a CRD may come. Other errors are the API server's: ask
 // again later.
-func (e *Environment) Resource(apiVersion, resource string) (Resource, error) {
+func (s *Server) Resource(apiVersion, resource string) (Resource, error) {
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
 		return Resource{}, fmt.Errorf("resource %s: %w", resource, err)
@@ -67,11 +71,11 @@ func (e *Environment) Resource(apiVersion, resource string) (Resource, error) {
 	if version.Group == "" {
 		// A name without a group stands for that of any group, so the mapper does not find out by itself that it has not
 		// looked at the core group yet.
-		if _, err := e.Mapper.RESTMapping(schema.GroupKind{Kind: "Namespace"}, "v1"); err != nil && !meta.IsNoMatchError(err) {
+		if _, err := s.Mapper.RESTMapping(schema.GroupKind{Kind: "Namespace"}, "v1"); err != nil && !meta.IsNoMatchError(err) {
 			return Resource{}, fmt.Errorf("find resource %s of %s: %w", resource, apiVersion, err)
 		}
 	}
-	kinds, err := e.Mapper.KindsFor(wanted)
+	kinds, err := s.Mapper.KindsFor(wanted)
 	if err != nil {
 		return Resource{}, fmt.Errorf("find resource %s of %s: %w", resource, apiVersion, err)
 	}
@@ -79,7 +83,7 @@ func (e *Environment) Resource(apiVersion, resource string) (Resource, error) {
 		if kind.GroupVersion() != version {
 			continue
 		}
-		mapping, err := e.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		mapping, err := s.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil {
 			return Resource{}, fmt.Errorf("find resource %s of %s: %w", resource, apiVersion, err)
 		}
@@ -92,21 +96,18 @@ func (e *Environment) Resource(apiVersion, resource string) (Resource, error) {
 
 // Index watches a resource until ctx ends, and indexes its objects by [ownership.ControllerIndex]. It does not wait until
 // they are listed. An error means that the kind cannot be watched; ask again later.
-func (e *Environment) Index(ctx context.Context, r Resource) error {
-	_, err := e.LedgerOf(ctx, []Resource{r}, nil)
+func (s *Server) Index(ctx context.Context, r Resource) error {
+	_, err := s.LedgerOf(ctx, []Resource{r}, nil)
 	return err
 }
 
-// indexing makes two controllers that start at once add an index once.
-var indexing sync.Mutex
-
 // LedgerOf watches resources until ctx ends, and returns a ledger over the stores of all. indexed are those whose objects are
 // looked up by their controllers: they are indexed by [ownership.ControllerIndex]. plain are the others, such as parents.
-// Errors are those of [Environment.Index].
-func (e *Environment) LedgerOf(ctx context.Context, indexed, plain []Resource) (*ownership.Ledger, error) {
-	indexing.Lock()
-	defer indexing.Unlock()
-	return ownership.Wire(ctx, unsynced{e.Cache}, objects(indexed), objects(plain))
+// Errors are those of [Server.Index].
+func (s *Server) LedgerOf(ctx context.Context, indexed, plain []Resource) (*ownership.Ledger, error) {
+	s.indexing.Lock()
+	defer s.indexing.Unlock()
+	return ownership.Wire(ctx, unsynced{s.Cache}, objects(indexed), objects(plain))
 }
 
 func objects(resources []Resource) map[schema.GroupResource]client.Object {

@@ -1,4 +1,4 @@
-package host
+package watch
 
 import (
 	"context"
@@ -32,20 +32,17 @@ type informers struct {
 
 	scheme *runtime.Scheme
 	clock  clock.WithTicker
-	// stopped is closed when the cache has ended, and ended is called then. begun is called when it begins, and over when it
-	// has ended, before that. It begins before all that hosts controllers, and ends after it.
-	stopped chan struct{}
-	ended   func()
+	// begun is called when the cache begins, before all that needs it, and over when it has ended, after all that needs it.
+	// stopped is closed then.
 	begun   func() error
 	over    func()
+	stopped chan struct{}
 	// foreign is true for a cache that somebody else runs.
 	foreign bool
-	// authority is asked about kinds, unless it is nil. namespace is the only one that is watched, or empty. renew forgets what
-	// is known of the kinds that the API server serves.
+	// authority is asked about kinds, unless it is nil. namespace is the only one that is watched, or empty.
 	authority Authority
 	mapper    meta.RESTMapper
 	namespace string
-	renew     func()
 
 	mu sync.Mutex
 	// users are those who need a kind, by the ends of their contexts, and what to call when it cannot be watched any more, if
@@ -72,12 +69,11 @@ func newInformers(mgr ctrl.Manager, o Options, mapper meta.RESTMapper) (*informe
 		scheme:    mgr.GetScheme(),
 		clock:     o.Clock,
 		stopped:   make(chan struct{}),
-		ended:     func() {},
-		begun:     func() error { return nil },
-		over:      func() {},
+		begun:     o.Begun,
+		over:      o.Over,
+		authority: o.Authority,
 		mapper:    mapper,
 		namespace: o.Namespace,
-		renew:     func() {},
 		users:     map[informerKey]map[<-chan struct{}]func(error){},
 		idle:      map[informerKey]time.Time{},
 		resources: map[informerKey]Resource{},
@@ -116,12 +112,11 @@ func (i *informers) GetCache() cache.Cache { return i }
 
 // Start runs the cache until ctx ends.
 func (i *informers) Start(ctx context.Context) error {
-	defer i.ended()
 	defer close(i.stopped)
+	defer i.over()
 	if err := i.begun(); err != nil {
 		return err
 	}
-	defer i.over()
 	if i.authority != nil {
 		go i.probe(ctx)
 	}

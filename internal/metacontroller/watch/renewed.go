@@ -1,4 +1,4 @@
-package host
+package watch
 
 import (
 	"context"
@@ -15,6 +15,9 @@ import (
 
 // This file makes a client and a mapper that can forget. Those of controller-runtime remember for as long as they live what
 // scope a kind has and that it is served; a CRD may be deleted and made again with another one.
+
+// renewing is a mapper that can forget what the API server serves.
+type renewing interface{ Renew() }
 
 // renewed makes clients and mappers anew.
 type renewed struct {
@@ -37,8 +40,8 @@ func newRenewed(config *rest.Config, httpClient *http.Client, scheme *runtime.Sc
 	return r, err
 }
 
-// renew forgets. Calls under way end as they would have.
-func (r *renewed) renew() {
+// Renew forgets. Calls under way end as they would have.
+func (r *renewed) Renew() {
 	made, err := r.make()
 	if err != nil { // it could be made before, of the same
 		return
