@@ -197,7 +197,9 @@ func (o Options) bare(scheme *runtime.Scheme) (ctrl.Manager, []func() error, err
 // Add adds the controllers of o to a manager that somebody else made. It returns an error if there is no such controller, or if
 // mgr cannot take it.
 func Add(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	shared := sync.OnceValues(func() (*host.Environment, error) { return host.NewEnvironment(mgr, o.hosted()) })
+	shared := sync.OnceValues(func() (*host.Environment, error) { //nolint:contextcheck // it lives as long as mgr
+		return host.NewEnvironment(mgr, o.hosted())
+	})
 	for _, name := range o.Controllers {
 		setup, ok := registry[name]
 		if !ok {

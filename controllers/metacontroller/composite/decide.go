@@ -136,7 +136,9 @@ func allAtOnce(strategies map[schema.GroupKind]strategy) map[schema.GroupKind]st
 
 // plan makes plans until one needs to know nothing more.
 func (r *decider) plan(ctx context.Context, o *gathered, q *hook.Question, f facts) (*plan, error) {
-	known := &comparison{Pass: r.childrenOf(o.parent, r.keeper), parent: o.parent, newest: f.answers[f.newest].objects, strategies: f.strategies}
+	known := &comparison{
+		Pass: r.childrenOf(o.parent, r.keeper), parent: o.parent, newest: f.answers[f.newest].objects, strategies: f.strategies,
+	}
 	f.same, f.untold = known.same, known.untold
 	for {
 		p, err := makePlan(f)

@@ -14,7 +14,7 @@ import (
 func Declared(r watch.Resources, apiVersion, resource string) (watch.Resource, error) {
 	found, err := r.Resource(apiVersion, resource)
 	if err == nil && found.Kind == watch.Revisions.Kind {
-		return watch.Resource{}, fmt.Errorf("%s are what this manager records of parents; nothing can be made of them, or attached to them", found)
+		return watch.Resource{}, fmt.Errorf("%s are what this manager records of parents; they cannot be parents, children or attachments", found)
 	}
 	return found, err
 }

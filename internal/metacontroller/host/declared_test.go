@@ -2,9 +2,10 @@ package host
 
 import (
 	"errors"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 	"strings"
 	"testing"
+
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 )
 
 // finds is a [watch.Resources] that always finds the same.

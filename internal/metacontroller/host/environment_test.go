@@ -68,7 +68,7 @@ func TestEnvironmentsOfAProcess(t *testing.T) {
 			}
 		}
 		registry = prometheus.NewRegistry()
-		registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "metacontroller_sync_requests_total"}))
+		registry.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "metacontroller_sync_requests_total", Help: "Something else."}))
 		if _, err := NewEnvironment(w, Options{Cache: w.caches, Metrics: registry}); err == nil {
 			t.Error("no error")
 		}
