@@ -159,7 +159,7 @@ func (s *step) lostReturns() {
 			continue
 		}
 		before := s.heldBy(wanted)
-		if before == nil || s.k.wants(parent, before, wanted) == nil {
+		if before == nil || s.k.wants(parent, before, wanted) == nil || s.ofADuplicate(parent, wanted) {
 			continue
 		}
 		key := Key{Resource: s.k.Children, Namespace: s.e.Key.Namespace, Name: wanted.GetName()}
@@ -167,6 +167,12 @@ func (s *step) lostReturns() {
 			s.violationf("P5", "it takes %s from %s, and that is not there: it is to come back as it was", wanted.GetName(), before.GetName())
 		}
 	}
+}
+
+// ofADuplicate reports whether the author may have read that a child belongs to a revision which holds the same as the one that is
+// written, and which somebody has deleted since.
+func (s *step) ofADuplicate(parent, child client.Object) bool {
+	return slices.ContainsFunc(s.left(parent.GetUID()), func(r client.Object) bool { return s.k.Names(child, r) && s.k.same(r, s.e.New) })
 }
 
 // shown reports whether the author's cache showed a child: also one that it had deleted itself, and that was going.
