@@ -116,15 +116,14 @@ func (r *rest) numbered(revision client.Object) *Event {
 	return nil // it was there from the start
 }
 
+// hashLabel carries the hash of a StatefulSet's revision.
+const hashLabel = "controller.kubernetes.io/hash"
+
 // refers reports whether one of names is that of a revision, or is what somebody wrote into its hash label: children refer to
 // revisions by either, so that controllers keep both.
 func refers(names map[string]bool, revision client.Object) bool {
-	for _, v := range revision.GetLabels() {
-		if v != "" && names[v] {
-			return true
-		}
-	}
-	return names[revision.GetName()]
+	hash, ok := revision.GetLabels()[hashLabel]
+	return names[revision.GetName()] || ok && names[hash]
 }
 
 // limit is H9: of revisions that nothing came from, not more than the limit are kept. One that says that a child which is
