@@ -28,18 +28,20 @@
 //
 // # The controllers and those who run them
 //
-//   - controllers: one folder each, none imports another. Inside: controller.go wires, gather.go reads, plan.go decides
-//     and is pure, act.go writes, status.go reports.
-//   - queue: the work queue that all of them have.
-//   - api: the types of our own kinds, and Metacontroller's.
-//   - manager: puts controllers into one controller-runtime manager. The command line and the sandbox start it.
+//   - controllers: one folder each, none imports another; composite and decorator are in controllers/metacontroller. Inside:
+//     controller.go wires, gather.go reads, plan.go decides and is pure, act.go writes, status.go reports.
+//   - api: the types of Metacontroller's kinds.
 //   - deploy: the manifests of an installation.
 //
 // # For people
 //
 //   - inspect: what a person asks of any object: its history, a diff, an undo plan, its status.
-//   - cli: one folder for each verb, nothing but flags and printing.
-//   - cmd/cairn: main.
+//   - cmd/cairn: the program.
+//
+// # What nobody is promised
+//
+//   - internal: the command line, the manager that puts controllers into one controller-runtime manager, the work queue, and what
+//     the controllers of controllers/metacontroller share.
 //
 // # Another module
 //

@@ -19,9 +19,9 @@ import (
 // This file reads past every cache: what a write of the log rests on.
 
 // Fence checks past every cache what a new number rests on: that the parent is still as it was read (H7), and that the
-// verdict is about all its revisions, because a number that was counted from an old list would be given twice (H2, kubernetes#80698). It costs two
-// requests. The revision that is to be written is left to [Log.Create], and its name returned: it may be there because a response
-// was lost. Errors: [ErrStale] (drop the pass), or the API server's (retry).
+// verdict is about all its revisions, because a number that was counted from an old list would be given twice (H2,
+// kubernetes#80698). It costs two requests. The revision that is to be written is left to [Log.Create], and its name returned:
+// it may be there because a response was lost. Errors: [ErrStale] (drop the pass), or the API server's (retry).
 func (l *Log) Fence(ctx context.Context, parent client.Object, v *Verdict, collisionCount *int32) (hidden string, err error) {
 	if err := l.confirm(ctx, parent); err != nil {
 		return "", err

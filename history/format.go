@@ -30,7 +30,7 @@ const (
 // metacontroller has the one of the parents of a CompositeController. Make it once and share it; nothing changes it.
 //
 // Errors of its methods are for the author of the parent: what it has to have so that it can be recorded.
-type Format interface {
+type Format interface { //nolint:interfacebloat // one contract: half of a format is of no use to anybody
 	// Target is the part of a parent that is versioned, and Snapshot takes it.
 	Target() *revision.Target
 	Snapshot(parent client.Object) (*revision.Snapshot, error)

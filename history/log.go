@@ -152,10 +152,11 @@ func (l *Log) candidates(ctx context.Context, parent client.Object, selector lab
 		return nil, fmt.Errorf("find the revisions of %s: %w", l.describe(parent), err)
 	}
 	var out []client.Object
-	err = ownership.Candidates(ctx, l.opts.Lists, l.EmptyList(), namespace, parent.GetUID(), selector, l.opts.Indexed, func(o client.Object) error {
+	found := func(o client.Object) error {
 		out = append(out, o)
 		return nil
-	})
+	}
+	err = ownership.Candidates(ctx, l.opts.Lists, l.EmptyList(), namespace, parent.GetUID(), selector, l.opts.Indexed, found)
 	return out, err
 }
 

@@ -80,13 +80,7 @@ func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, coll
 	}
 	switch {
 	case v.Update == nil:
-		var created *Created
-		if created, err = l.Create(ctx, parent, v, collisionCount, hidden, nil); err == nil {
-			out.Update, out.CollisionCount = created.Revision, created.CollisionCount
-		}
-		if err == nil && created.Existed && created.Number < v.Number {
-			out.Update, err = l.Change(ctx, parent, created.Revision, Change{Number: v.Number, Stamp: v.Stamp})
-		}
+		out.Update, out.CollisionCount, err = l.create(ctx, parent, v, collisionCount, hidden)
 	case v.Renumber() || v.Restamp():
 		out.Update, err = l.Change(ctx, parent, *v.Update, Change{Number: v.Number, Stamp: v.Stamp})
 	default:
@@ -96,6 +90,21 @@ func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, coll
 		return nil, err
 	}
 	return out, nil
+}
+
+// create stores the revision that a verdict asks for. One that an earlier request stored may have a lower number by now.
+func (l *Log) create(
+	ctx context.Context, parent client.Object, v *Verdict, count *int32, hidden string,
+) (revision.Revision, *int32, error) {
+	created, err := l.Create(ctx, parent, v, count, hidden, nil)
+	if err != nil {
+		return revision.Revision{}, nil, err
+	}
+	update := created.Revision
+	if created.Existed && created.Number < v.Number {
+		update, err = l.Change(ctx, parent, created.Revision, Change{Number: v.Number, Stamp: v.Stamp})
+	}
+	return update, created.CollisionCount, err
 }
 
 // merge points the children of duplicates at the revisions that they equal, deletes the duplicates and returns them.

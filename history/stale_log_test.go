@@ -73,7 +73,7 @@ func TestLaggingLog(t *testing.T) {
 }
 
 // What the cache does not show has the name that is wanted, and the number. It is the revision that is wanted only if a
-// lost response hides it: one that is going, or holds something else, takes the number (H2).
+// lost response hides it: one that is terminating, or holds something else, takes the number (H2).
 func TestTakenNameWithTheNumber(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*appsv1.ControllerRevision)

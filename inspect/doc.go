@@ -1,5 +1,5 @@
-// Package inspect answers what a person asks of an object with a revision log: what its history is, what differs between two revisions, what
-// its rollout waits for, what an undo would change, and to carry that undo out. The command line prints what
+// Package inspect answers what a person asks of an object with a revision log: what its history is, what differs between two
+// revisions, what its rollout waits for, what an undo would change, and to carry that undo out. The command line prints what
 // this package returns, and decides nothing itself.
 //
 // An [Inspector] works with the credentials of whoever asks, through any controller-runtime client that reads past

@@ -45,7 +45,7 @@ type identity struct {
 	controller string
 	// objects is the kind of the revision objects.
 	objects schema.GroupKind
-	// child and children are what a child is called, and several.
+	// child and children are the noun for its children in sentences, singular and plural: "pod", "pods".
 	child, children string
 	// part is what of a parent is recorded, for sentences, and target is the same for functions.
 	part   string

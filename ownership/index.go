@@ -42,9 +42,11 @@ func Candidates(ctx context.Context, reader client.Reader, list client.ObjectLis
 ) error {
 	queries := [][]client.ListOption{{client.InNamespace(namespace)}}
 	if indexed {
-		queries = [][]client.ListOption{
-			{client.InNamespace(namespace), client.MatchingFields{ControllerIndex: string(uid)}},
-			{client.InNamespace(namespace), client.MatchingFields{ControllerIndex: Orphan}, client.MatchingLabelsSelector{Selector: selector}},
+		queries[0] = append(queries[0], client.MatchingFields{ControllerIndex: string(uid)})
+		if _, some := selector.Requirements(); some { // labels.Nothing matches no orphan
+			queries = append(queries, []client.ListOption{
+				client.InNamespace(namespace), client.MatchingFields{ControllerIndex: Orphan}, client.MatchingLabelsSelector{Selector: selector},
+			})
 		}
 	}
 	for _, query := range queries {

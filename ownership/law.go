@@ -42,23 +42,23 @@ func Decide(parent, child metav1.Object, matches bool) Decision {
 	case ref.UID != parent.GetUID():
 		return Decision{Ignore, fmt.Sprintf("it is controlled by %s %s", ref.Kind, ref.Name)}
 	case matches:
-		return Decision{Keep, "it is ours"}
+		return Decision{Keep, "the parent controls it"}
 	case parent.GetDeletionTimestamp() != nil:
-		return Decision{Ignore, "it is ours and matches no longer, but a parent that is being deleted releases nothing"}
+		return Decision{Ignore, "the parent controls it and its labels no longer match, but a parent that is being deleted releases nothing"}
 	default:
-		return Decision{Release, "it is ours, but its labels match our selector no longer"}
+		return Decision{Release, "the parent controls it, but its labels no longer match the selector"}
 	}
 }
 
 func decideOrphan(parent, child metav1.Object, matches bool) Decision {
 	switch {
 	case !matches:
-		return Decision{Ignore, "it is nobody's, and does not match our selector"}
+		return Decision{Ignore, "it is an orphan that the selector does not match"}
 	case parent.GetDeletionTimestamp() != nil:
-		return Decision{Ignore, "it is nobody's, but a parent that is being deleted adopts nothing"}
+		return Decision{Ignore, "it is an orphan, but a parent that is being deleted adopts nothing"}
 	case child.GetDeletionTimestamp() != nil:
-		return Decision{Ignore, "it is nobody's, and being deleted"}
+		return Decision{Ignore, "it is an orphan that is being deleted"}
 	default:
-		return Decision{Adopt, "it is nobody's and matches our selector"}
+		return Decision{Adopt, "it is an orphan that the selector matches"}
 	}
 }

@@ -27,24 +27,24 @@ func TestDecide(t *testing.T) {
 		want    ownership.Action
 		reason  string
 	}{
-		{"what is ours and matches counts", us, child("c", ownedBy(us)), true, ownership.Keep, "it is ours"},
-		{"what is ours and being deleted still counts", us, child("c", ownedBy(us), deleting), true, ownership.Keep, "it is ours"},
-		{"a deleting parent still has its children", parent("us", deleting), child("c", ownedBy(us)), true, ownership.Keep, "it is ours"},
-		{"what is ours and matches no longer is released", us, child("c", ownedBy(us)), false, ownership.Release, "it is ours, but its labels match our selector no longer"},
-		{"what is ours, matches no longer and is being deleted is released", us, child("c", ownedBy(us), deleting), false, ownership.Release, "it is ours, but its labels match our selector no longer"},
-		{"a deleting parent releases nothing", parent("us", deleting), child("c", ownedBy(us)), false, ownership.Ignore, "it is ours and matches no longer, but a parent that is being deleted releases nothing"},
-		{"an orphan that matches is adopted", us, child("c"), true, ownership.Adopt, "it is nobody's and matches our selector"},
-		{"an owner that is no controller does not stand in the way", us, child("c", alsoOwnedBy("cm")), true, ownership.Adopt, "it is nobody's and matches our selector"},
-		{"an orphan that does not match is left alone", us, child("c"), false, ownership.Ignore, "it is nobody's, and does not match our selector"},
-		{"a deleting orphan is left alone", us, child("c", deleting), true, ownership.Ignore, "it is nobody's, and being deleted"},
-		{"a deleting parent adopts nothing", parent("us", deleting), child("c"), true, ownership.Ignore, "it is nobody's, but a parent that is being deleted adopts nothing"},
+		{"what is ours and matches counts", us, child("c", ownedBy(us)), true, ownership.Keep, "the parent controls it"},
+		{"what is ours and being deleted still counts", us, child("c", ownedBy(us), deleting), true, ownership.Keep, "the parent controls it"},
+		{"a deleting parent still has its children", parent("us", deleting), child("c", ownedBy(us)), true, ownership.Keep, "the parent controls it"},
+		{"what is ours and matches no longer is released", us, child("c", ownedBy(us)), false, ownership.Release, "the parent controls it, but its labels no longer match the selector"},
+		{"what is ours, matches no longer and is being deleted is released", us, child("c", ownedBy(us), deleting), false, ownership.Release, "the parent controls it, but its labels no longer match the selector"},
+		{"a deleting parent releases nothing", parent("us", deleting), child("c", ownedBy(us)), false, ownership.Ignore, "the parent controls it and its labels no longer match, but a parent that is being deleted releases nothing"},
+		{"an orphan that matches is adopted", us, child("c"), true, ownership.Adopt, "it is an orphan that the selector matches"},
+		{"an owner that is no controller does not stand in the way", us, child("c", alsoOwnedBy("cm")), true, ownership.Adopt, "it is an orphan that the selector matches"},
+		{"an orphan that does not match is left alone", us, child("c"), false, ownership.Ignore, "it is an orphan that the selector does not match"},
+		{"a deleting orphan is left alone", us, child("c", deleting), true, ownership.Ignore, "it is an orphan that is being deleted"},
+		{"a deleting parent adopts nothing", parent("us", deleting), child("c"), true, ownership.Ignore, "it is an orphan, but a parent that is being deleted adopts nothing"},
 		{"what is another's is not touched and does not count", us, child("c", ownedBy(them)), true, ownership.Ignore, "it is controlled by DaemonSet them"},
 		{"what is another's is not touched, matching or not", us, child("c", ownedBy(them)), false, ownership.Ignore, "it is controlled by DaemonSet them"},
 		{"the name says nothing: the child of our predecessor is not ours", us, child("c", ownedBy(parent("us", withUID("uid-old")))), true, ownership.Ignore, "it is controlled by DaemonSet us"},
 		{"an orphan of another namespace is not ours to adopt", us, child("c", inNamespace("other")), true, ownership.Ignore, `it is in namespace "other", its would-be parent in "ns"`},
 		{"a reference from another namespace is not believed", us, child("c", ownedBy(us), inNamespace("other")), true, ownership.Ignore, `it is in namespace "other", its would-be parent in "ns"`},
 		{"a parent in a namespace has no children without one", us, child("c", inNamespace("")), true, ownership.Ignore, `it is in namespace "", its would-be parent in "ns"`},
-		{"a parent without namespace may have children in one", cluster, child("c"), true, ownership.Adopt, "it is nobody's and matches our selector"},
+		{"a parent without namespace may have children in one", cluster, child("c"), true, ownership.Adopt, "it is an orphan that the selector matches"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			got := ownership.Decide(c.parent, c.child, c.matches)

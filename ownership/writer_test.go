@@ -79,7 +79,7 @@ func TestCreateThatCannotBeReadBack(t *testing.T) {
 		t.Errorf("got %d, %v", how, err)
 	}
 	s.readErr = apierrors.NewNotFound(pods, "web-0")
-	if _, err = w.Create(t.Context(), web, child("web-0", ownedBy(web), version("")), anything); !strings.Contains(err.Error(), "gone again") {
+	if _, err = w.Create(t.Context(), web, child("web-0", ownedBy(web), version("")), anything); !strings.Contains(err.Error(), "was deleted meanwhile") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -143,7 +143,7 @@ func Resolve(parent Parent, revisions []Revision, answers Answers, ask bool) (*R
 			return res, nil
 		}
 	}
-	err := res.settle(parent, all, update, rule)
+	err := res.number(parent, all, update, rule)
 	return res, err
 }
 
@@ -183,7 +183,7 @@ func fenced(parent Parent, all []Revision) (bool, Revision) {
 	return false, Revision{}
 }
 
-// readable sorts out what no comparison may rest on: revisions that are going away, and those that cannot be decoded
+// readable sorts out what no comparison may rest on: revisions that are terminating, and those that cannot be decoded
 // (rule R6).
 func readable(all []Revision, res *Resolution) []Revision {
 	var live []Revision
@@ -278,8 +278,9 @@ func questions(parent Parent, live []Revision, answers Answers) []Revision {
 	return ask
 }
 
-// settle decides number and stamp. all is newest first and holds every revision, readable or not.
-func (r *Resolution) settle(parent Parent, all []Revision, update *Revision, rule Rule) error {
+// number decides which number the update revision gets, and with which stamp. all is newest first and holds every revision,
+// readable or not.
+func (r *Resolution) number(parent Parent, all []Revision, update *Revision, rule Rule) error {
 	var others int64
 	var holder string
 	for _, o := range all {

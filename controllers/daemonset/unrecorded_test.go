@@ -183,8 +183,8 @@ func TestRecordLosesARace(t *testing.T) {
 	}
 }
 
-// In a namespace that is going nothing can be recorded, and nobody wants to read so.
-func TestRecordInANamespaceThatGoes(t *testing.T) {
+// In a namespace that is being deleted nothing can be recorded; no event and no condition says so.
+func TestRecordInATerminatingNamespace(t *testing.T) {
 	w := newWorld(t, agent(), node("n1"))
 	going := apierrors.NewForbidden(history.AppsResource, "agent", errors.New("the namespace is being terminated"))
 	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}

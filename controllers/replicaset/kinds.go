@@ -21,7 +21,7 @@ type flavor struct {
 	read func(parent client.Object) *appsv1.ReplicaSet
 	// withStatus returns an object with the name, UID and version of set, and a status, for a patch.
 	withStatus func(set *appsv1.ReplicaSet, status *appsv1.ReplicaSetStatus) client.Object
-	// terminating says whether this kind has a field for the number of pods that are going.
+	// terminating says whether this kind has a field for the number of pods that are terminating.
 	terminating bool
 }
 

@@ -15,7 +15,7 @@ type counts struct {
 	replicas, ready, available, current, updated int32
 }
 
-// countsOf counts pods as kubectl users know the counters: pods that are going still count as replicas, but belong to no
+// countsOf counts pods as kubectl users know the counters: pods that are terminating still count as replicas, but belong to no
 // revision any more.
 func countsOf(set *appsv1.StatefulSet, pods []*corev1.Pod, current, update string, now time.Time) counts {
 	var c counts

@@ -76,5 +76,5 @@ func stored(t testing.TB, f *Format, parent *unstructured.Unstructured, number i
 	if err != nil {
 		t.Fatal(err)
 	}
-	return o.(*v1alpha1.ControllerRevision) //nolint:forcetypeassert // that is what Object makes
+	return o.(*v1alpha1.ControllerRevision)
 }

@@ -99,7 +99,8 @@ func (f *Format) SharesLog(other *Format, namespaced bool) bool {
 		f.generateSelector == other.generateSelector && slices.Equal(f.paths, other.paths)
 }
 
-// Generational implements [history.Format]: whether every change of that part raises the parent's metadata.generation. The API server counts changes of everything but metadata and status.
+// Generational implements [history.Format]: whether every change of that part raises the parent's metadata.generation. The API
+// server counts changes of everything but metadata and status.
 func (f *Format) Generational() bool {
 	return !slices.ContainsFunc(f.target.Paths(), func(p revision.Path) bool { return p[0] == "metadata" })
 }

@@ -80,7 +80,7 @@ func TestGolden(t *testing.T) {
 					t.Fatal(err)
 				}
 			} else if d := cmp.Diff(string(want), got); d != "" {
-				t.Errorf("go test ./cli -run TestGolden -update writes this:\n%s", d)
+				t.Errorf("go test ./internal/cli -run TestGolden -update writes this:\n%s", d)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -28,26 +29,36 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 )
 
+// environment returns what those share that host controllers, the same each time.
+type environment func() (*host.Environment, error)
+
 // registry holds every controller by the name under which --controllers starts it.
-var registry = map[string]func(context.Context, ctrl.Manager, Options) error{
-	composite.Name: func(_ context.Context, mgr ctrl.Manager, o Options) error {
-		return composite.Setup(mgr, o.hosted())
-	},
-	decorator.Name: func(_ context.Context, mgr ctrl.Manager, o Options) error {
-		return decorator.Setup(mgr, o.hosted())
-	},
-	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options) error {
+var registry = map[string]func(context.Context, ctrl.Manager, Options, environment) error{
+	composite.Name: hosting(composite.Setup),
+	decorator.Name: hosting(decorator.Setup),
+	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
 		return daemonset.Setup(ctx, mgr, daemonset.Options{Workers: o.Workers, AskServer: o.AskServer})
 	},
-	"replicaset": func(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	"replicaset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
 		return replicaset.Setup(ctx, mgr, replicaset.Options{Workers: o.Workers})
 	},
-	"replicationcontroller": func(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	"replicationcontroller": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
 		return replicaset.SetupReplicationControllers(ctx, mgr, replicaset.Options{Workers: o.Workers})
 	},
-	"statefulset": func(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	"statefulset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
 		return statefulset.Setup(ctx, mgr, statefulset.Options{Workers: o.Workers, AskServer: o.AskServer})
 	},
+}
+
+// hosting is the setup of a controller that hosts others.
+func hosting(setup func(ctrl.Manager, *host.Environment) error) func(context.Context, ctrl.Manager, Options, environment) error {
+	return func(_ context.Context, mgr ctrl.Manager, _ Options, shared environment) error {
+		env, err := shared()
+		if err != nil {
+			return err
+		}
+		return setup(mgr, env)
+	}
 }
 
 // Off switches a listener off, as an address.
@@ -142,12 +153,7 @@ func New(ctx context.Context, o Options) (ctrl.Manager, error) {
 	if err := listen(ctx, mgr, o, ready); err != nil {
 		return nil, err
 	}
-	for _, name := range o.Controllers {
-		if err := Add(ctx, mgr, name, o); err != nil {
-			return nil, err
-		}
-	}
-	return mgr, nil
+	return mgr, Add(ctx, mgr, o)
 }
 
 // bare returns a manager without controllers, and what else has to be well for it to be ready.
@@ -188,15 +194,20 @@ func (o Options) bare(scheme *runtime.Scheme) (ctrl.Manager, []func() error, err
 	return mgr, []func() error{t.ready}, mgr.Add(t)
 }
 
-// Add adds the controller of that name to a manager that somebody else made. Of o it takes Workers and AskServer. It
-// returns an error if there is no such controller, or if mgr cannot take it.
-func Add(ctx context.Context, mgr ctrl.Manager, name string, o Options) error {
-	setup, ok := registry[name]
-	if !ok {
-		return unknown(name)
-	}
-	if err := setup(ctx, mgr, o); err != nil {
-		return fmt.Errorf("set up controller %s: %w", name, err)
+// Add adds the controllers of o to a manager that somebody else made. It returns an error if there is no such controller, or if
+// mgr cannot take it.
+func Add(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	shared := sync.OnceValues(func() (*host.Environment, error) { //nolint:contextcheck // it lives as long as mgr
+		return host.NewEnvironment(mgr, o.hosted())
+	})
+	for _, name := range o.Controllers {
+		setup, ok := registry[name]
+		if !ok {
+			return unknown(name)
+		}
+		if err := setup(ctx, mgr, o, shared); err != nil {
+			return fmt.Errorf("set up controller %s: %w", name, err)
+		}
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func TestQueues(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			mgr := newLooking(t)
-			if err := Add(t.Context(), mgr, name, Options{}); err != nil {
+			if err := Add(t.Context(), mgr, Options{Controllers: []string{name}}); err != nil {
 				t.Fatal(err)
 			}
 			if len(mgr.controllers) != 1 {

@@ -69,7 +69,8 @@ func (q *ending) Get() (request reconcile.Request, shutdown bool) {
 	return request, shutdown
 }
 
-// ShutDown sends everybody home who waits, each with something to get, and shuts the queue down then. Again it does nothing.
+// ShutDown unblocks every caller that waits in Get, by adding an item that is no object's for each of them, and shuts the queue
+// down once all have returned. A second call does nothing.
 func (q *ending) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -118,6 +118,16 @@ func (r *rest) numbered(revision client.Object) *Event {
 	return nil // it was there from the start
 }
 
+// hashLabel carries the hash of a StatefulSet's revision.
+const hashLabel = "controller.kubernetes.io/hash"
+
+// refers reports whether one of names is that of a revision, or is what somebody wrote into its hash label: children refer to
+// revisions by either, so that controllers keep both.
+func refers(names map[string]bool, revision client.Object) bool {
+	hash, ok := revision.GetLabels()[hashLabel]
+	return names[revision.GetName()] || ok && names[hash]
+}
+
 // limit is H9: of revisions that nothing came from, not more than the limit are kept. One that says that a child which is
 // wanted is its own, and to come back, is not among them.
 func (r *rest) limit(parent client.Object) {
@@ -133,7 +143,7 @@ func (r *rest) limit(parent client.Object) {
 		if r.k.NamesOthers != nil && r.k.NamesOthers(revision) {
 			continue
 		}
-		if !named[revision.GetName()] && !r.k.asked(parent, revision) && r.k.user(r.s, revision) == nil && !r.k.claimsWanted(parent, revision) {
+		if !refers(named, revision) && !r.k.asked(parent, revision) && r.k.user(r.s, revision) == nil && !r.k.claimsWanted(parent, revision) {
 			idle++
 		}
 	}

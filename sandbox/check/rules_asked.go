@@ -161,7 +161,7 @@ func (s *step) lostReturns() {
 			continue
 		}
 		before := s.heldBy(wanted)
-		if before == nil || s.k.wants(parent, before, wanted) == nil {
+		if before == nil || !s.returns(parent, before, wanted) {
 			continue
 		}
 		key := Key{Resource: s.k.Children, Namespace: s.e.Key.Namespace, Name: wanted.GetName()}
@@ -169,6 +169,15 @@ func (s *step) lostReturns() {
 			s.violationf("P5", "it takes %s from %s, and that is not there: it is to come back as it was", wanted.GetName(), before.GetName())
 		}
 	}
+}
+
+// returns reports whether a child that is lost has to come back from the revision that it belongs to: that one wants it, and the
+// author cannot have read that it belongs to another, which somebody has deleted since and which holds the same as the one that
+// is written.
+func (s *step) returns(parent, before, child client.Object) bool {
+	return s.k.wants(parent, before, child) != nil && !slices.ContainsFunc(s.left(parent.GetUID()), func(r client.Object) bool {
+		return s.k.Names(child, r) && s.k.same(r, s.e.New)
+	})
 }
 
 // shown reports whether the author's cache showed a child: also one that it had deleted itself, and that was going.

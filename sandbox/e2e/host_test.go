@@ -30,6 +30,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
@@ -96,7 +97,7 @@ func (h *hosting) build(ctx context.Context, hosted *host.Environment, c *v1alph
 	if err != nil {
 		return nil, err
 	}
-	if _, err := hosted.LedgerOf(ctx, []host.Resource{host.Revisions}, []host.Resource{parent}); err != nil {
+	if _, err := hosted.LedgerOf(ctx, []watch.Resource{watch.Revisions}, []watch.Resource{parent}); err != nil {
 		return nil, err
 	}
 	h.built.Add(1)
@@ -113,7 +114,7 @@ func (h *hosting) build(ctx context.Context, hosted *host.Environment, c *v1alph
 			return reconcile.Result{}, nil
 		}),
 		Sources: []source.Source{
-			&host.Events{Cache: hosted.Cache, Object: parent.New(), Handler: &handler.EnqueueRequestForObject{}},
+			&watch.Events{Cache: hosted.Cache, Object: parent.New(), Handler: &handler.EnqueueRequestForObject{}},
 		},
 		Close: func() { h.closed.Add(1) },
 	}, nil

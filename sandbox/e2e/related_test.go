@@ -37,6 +37,7 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	hooks "github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 )
 
 // This file holds what hooks are told besides parents and children against the real API server, its watches and its roles:
@@ -73,7 +74,7 @@ func TestSecretsOfHooks(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"token", "later"}, Verbs: read},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"ca"}, Verbs: read},
 	)
-	secrets, err := host.NewSecrets(t.Context(), cfg, clock.RealClock{})
+	secrets, err := watch.NewSecrets(t.Context(), cfg, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,8 +169,8 @@ func newRelating(t *testing.T, cfg *rest.Config, e *env) *relating {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.Close)
-	parent := host.Resource{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Namespaced: true}
-	related := hosted.NewRelated(h, hooks.V2, parent)
+	parent := watch.Resource{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Namespaced: true}
+	related := hosted.NewRelated(h, v1alpha1.HookVersionV2, parent)
 	c, err := controller.New("related", mgr, controller.Options{Reconciler: reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		return r.pass(ctx, hosted, related, parent, req)
 	})})
@@ -177,7 +178,7 @@ func newRelating(t *testing.T, cfg *rest.Config, e *env) *relating {
 		t.Fatal(err)
 	}
 	for _, s := range []source.Source{
-		&host.Events{Cache: hosted.Cache, Object: parent.New(), Handler: &handler.EnqueueRequestForObject{}}, related.Source(),
+		&watch.Events{Cache: hosted.Cache, Object: parent.New(), Handler: &handler.EnqueueRequestForObject{}}, related.Source(),
 	} {
 		if err := c.Watch(s); err != nil {
 			t.Fatal(err)
@@ -188,7 +189,7 @@ func newRelating(t *testing.T, cfg *rest.Config, e *env) *relating {
 }
 
 func (r *relating) pass(
-	ctx context.Context, hosted *host.Environment, related *host.Related, kind host.Resource, req reconcile.Request,
+	ctx context.Context, hosted *host.Environment, related *watch.Related, kind watch.Resource, req reconcile.Request,
 ) (reconcile.Result, error) {
 	o, _ := kind.New().(*unstructured.Unstructured)
 	if err := hosted.Cache.Get(ctx, req.NamespacedName, o); err != nil || req.Namespace != r.namespace {
@@ -198,7 +199,7 @@ func (r *relating) pass(
 		return reconcile.Result{}, nil
 	}
 	groups, err := related.Gather(ctx, o)
-	if errors.Is(err, host.ErrNotSynced) {
+	if errors.Is(err, watch.ErrNotSynced) {
 		return reconcile.Result{RequeueAfter: 20 * time.Millisecond}, nil
 	}
 	var told []string

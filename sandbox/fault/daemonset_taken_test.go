@@ -2,6 +2,7 @@ package fault_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func takenNames() (out []fault.Scenario) {
 			}
 			return e.Client.AppsV1().DaemonSets(e.Namespace).Delete(ctx, r.OwnerReferences[0].Name, metav1.DeleteOptions{})
 		}},
-		{by: "one that is going", collisions: 1, dying: true, change: func(_ context.Context, _ *fault.Env, r *appsv1.ControllerRevision) error {
+		{by: "one that is terminating", collisions: 1, dying: true, change: func(_ context.Context, _ *fault.Env, r *appsv1.ControllerRevision) error {
 			r.Finalizers = []string{keeper}
 			return nil
 		}},
@@ -116,6 +117,10 @@ func (w taken) drive(ctx context.Context, e *fault.Env) error {
 	if err := patch(ctx, e, imagePatch("app:2")); err != nil {
 		return err
 	}
+	if w.dying { // it is this parent's own, so that nothing is recorded before the caches show it
+		e.Start(ctx)
+		return errors.Join(goneAround(ctx, e, obstacle.Name), letGo(ctx, e, obstacle.Name))
+	}
 	// The caches do not show the obstacle, or the manager would go around it.
 	e.Faults.Rewind(revisionResource, without.ResourceVersion)
 	release := e.Faults.Hold(revisionResource)
@@ -132,8 +137,29 @@ func (w taken) drive(ctx context.Context, e *fault.Env) error {
 	if err != nil || len(obstacle.Finalizers) == 0 {
 		return err
 	}
-	letGo := []byte(`{"metadata":{"finalizers":null}}`)
-	_, err = revisions.Patch(ctx, obstacle.Name, types.MergePatchType, letGo, metav1.PatchOptions{})
+	return letGo(ctx, e, obstacle.Name)
+}
+
+// goneAround waits until app:2 is recorded under another name.
+func goneAround(ctx context.Context, e *fault.Env, taken string) error {
+	return e.Until(ctx, "a revision of app:2 beside "+taken, func(ctx context.Context) error {
+		all, err := revisionsOf(ctx, e)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(all, func(r appsv1.ControllerRevision) bool {
+			return r.Name != taken && strings.Contains(string(r.Data.Raw), "app:2")
+		}) {
+			return nil
+		}
+		return fmt.Errorf("%d revisions, and none", len(all))
+	})
+}
+
+// letGo takes away the finalizer that keeps the obstacle.
+func letGo(ctx context.Context, e *fault.Env, name string) error {
+	body := []byte(`{"metadata":{"finalizers":null}}`)
+	_, err := e.Client.AppsV1().ControllerRevisions(e.Namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
 	return err
 }
 

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/controllers/metacontroller/decorator"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/sandbox/check"
 )
@@ -43,7 +42,7 @@ type Kind struct {
 // Hosted is one controller that people describe.
 type Hosted struct {
 	Name  string
-	Build func(ctx context.Context, env *host.Environment, served decorator.Lister) (*host.Controller, error)
+	Build func(ctx context.Context, env *host.Environment) (*host.Controller, error)
 }
 
 // minReady is the name of the edit that sets how long a child must be ready until it counts.

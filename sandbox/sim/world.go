@@ -170,7 +170,7 @@ func (w *world) add(ctx context.Context, p *process, k Kind) error {
 		}
 		return p.host(ctx, hosted)
 	}
-	return cairn.Add(ctx, p.manager, k.Check.Controller, cairn.Options{Workers: w.options.Workers})
+	return cairn.Add(ctx, p.manager, cairn.Options{Controllers: []string{k.Check.Controller}, Workers: w.options.Workers})
 }
 
 // relist fills an informer's store with the resource as it was at a resource version.

@@ -7,7 +7,7 @@ import (
 
 // This file holds the ControllerRevision: one snapshot of a parent, and the children that belong to it.
 
-// Labels by which the revisions of one parent resource are told from those of another whose parents have the same
+// Labels by which the revisions of one parent resource are told apart from those of another whose parents have the same
 // selector.
 const (
 	// RevisionGroupLabel holds the API group of the parent resource, nothing for the core group.

@@ -98,7 +98,7 @@ type WebhookEtag struct {
 	// CacheTimeoutSeconds is for how many seconds an answer may be used again. When it is absent, for as long as it is kept.
 	// +optional
 	CacheTimeoutSeconds *int32 `json:"cacheTimeoutSeconds,omitempty"`
-	// CacheCleanupSeconds is after how many seconds, at most, answers that are too old are let go of.
+	// CacheCleanupSeconds is after how many seconds, at most, answers that are too old are dropped.
 	// +optional
 	CacheCleanupSeconds *int32 `json:"cacheCleanupSeconds,omitempty"`
 }

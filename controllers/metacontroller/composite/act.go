@@ -2,16 +2,22 @@ package composite
 
 import (
 	"context"
-	"errors"
 
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 )
 
 // This file carries a plan out. The writes themselves are in package children.
 
+// actor writes the children of parents.
+type actor struct {
+	*settings
+
+	keeper *children.Keeper
+}
+
 // act carries a plan out: what is to go goes, and what is to be is made, slowly at first. One of the errors it returns may be
 // [pass.Superseded]: then the plan rests on an old read.
-func (r *reconciler) act(ctx context.Context, o *observed, d *decision) error {
+func (r *actor) act(ctx context.Context, o *gathered, d *decision) error {
 	var w children.Work
 	for _, c := range d.plan.creates {
 		w.Creates = append(w.Creates, children.Creation{Desired: c.object, Reason: c.reason})
@@ -23,14 +29,5 @@ func (r *reconciler) act(ctx context.Context, o *observed, d *decision) error {
 	for _, gone := range d.plan.deletes {
 		w.Deletes = append(w.Deletes, children.Deletion{Observed: gone.observed, Instead: gone.instead, Reason: gone.reason})
 	}
-	return r.childrenOf(o.parent).Act(ctx, w)
-}
-
-// blocking joins why children that are missing are not made with why others stay as they are although nobody can tell
-// whether they are what is wanted. What only waits for a name stays what it is, see [taken.Only].
-func blocking(untold []error, missing error) error {
-	if len(untold) == 0 {
-		return missing
-	}
-	return errors.Join(append(untold, missing)...)
+	return r.childrenOf(o.parent, r.keeper).Act(ctx, w)
 }

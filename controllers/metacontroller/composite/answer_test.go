@@ -16,11 +16,11 @@ import (
 // memory of answers is bounded, and the number of parents is not.
 func TestAnswersAreKeptByTheMemoryOnly(t *testing.T) {
 	for _, generate := range []bool{false, true} {
-		r := &reconciler{settings: &settings{generate: generate}}
+		r := &asker{settings: &settings{generate: generate}}
 		parent := &unstructured.Unstructured{Object: map[string]any{}}
 		parent.SetNamespace("ns")
 		parent.SetUID("uid-of-parent")
-		o := &observed{parent: parent, selector: labels.Everything(), memory: &memory{prepared: map[string]prepared{}}}
+		o := &gathered{parent: parent, selector: labels.Everything(), memory: &memory{answers: answers{wanted: map[string]wanted{}}}}
 		large := make([]any, 1000)
 		held := weak.Make(&large[0])
 		answer := &hook.Answer{Children: []*unstructured.Unstructured{{Object: map[string]any{
@@ -38,7 +38,7 @@ func TestAnswersAreKeptByTheMemoryOnly(t *testing.T) {
 		if generate != (first.objects[key].GetLabels()[metacontroller.UIDLabel] == "uid-of-parent") || answer.Children[0].GetLabels() != nil {
 			t.Errorf("generate is %v, labels are %v, those of the answer %v", generate, first.objects[key].GetLabels(), answer.Children[0].GetLabels())
 		}
-		if _, named := o.memory.prepared[""].wanted.objects[key]; !named {
+		if _, named := o.memory.answers.wanted[""].objects[key]; !named {
 			t.Error("which children are wanted is forgotten")
 		}
 		first, again, answer = wanted{}, wanted{}, nil //nolint:wastedassign // nothing else holds it then

@@ -27,16 +27,6 @@ func (h health) available() bool { return h.failing == "" && h.left == 0 }
 // do not turn when a child is changed, and then a child would have passed its checks for long at once.
 type changes map[types.UID]time.Time
 
-// note remembers what a plan changes, and forgets all of it once the rollout is over.
-func (c changes) note(p *plan, now time.Time) {
-	if p.complete() {
-		clear(c)
-	}
-	for _, u := range p.updates {
-		c[u.observed.GetUID()] = now
-	}
-}
-
 // healthOf looks at one child that exists and is not terminating. changed is when it was changed in place, zero if that is not
 // known.
 func healthOf(key metacontroller.Child, child *unstructured.Unstructured, s strategy, changed, now time.Time) health {

@@ -1,18 +1,17 @@
 package composite
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/metacontroller"
+	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
 	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
-// This file holds what a plan is made from: children, what is wanted of them, and how their kinds are updated.
+// This file says how a kind of children is updated, what the hook wants, and how children are named.
 
 // strategy is how one kind of child is updated. Its zero value is Metacontroller's default, OnDelete.
 type strategy struct {
@@ -75,26 +74,30 @@ type wanted struct {
 	objects map[metacontroller.Child]*unstructured.Unstructured
 }
 
-// facts is all that a plan is made from.
-type facts struct {
-	// newest is the revision that the parent asks for. answers holds what the hook wants, by the name of the revision; that
-	// of the newest is always there, others if a plan without them asked for them.
-	newest  string
-	answers map[string]wanted
-	// claimed says which revision each child belongs to, as the revisions have it. It is empty for a child that is held and
-	// that no revision claims.
-	claimed map[metacontroller.Child]string
-	// lost says, by the names of revisions that nothing can be made from, what is wrong with them.
-	lost map[string]string
-	// observed are the parent's children, the ones that are going included.
-	observed map[metacontroller.Child]*unstructured.Unstructured
-	// strategies are those of the kinds that the controller declares.
-	strategies map[schema.GroupKind]strategy
-	// same reports whether a child is what is wanted of it, so that applying that again would change nothing.
-	same func(observed, desired *unstructured.Unstructured) bool
-	// untold returns why nobody can tell that, nil if somebody can. Nil stands for a world in which somebody always can.
-	untold func(observed, desired *unstructured.Unstructured) error
-	// changed is when children were changed in place.
-	changed changes
-	now     time.Time
+// names returns what is wanted without the objects.
+func (w wanted) names() wanted {
+	out := wanted{objects: make(map[metacontroller.Child]*unstructured.Unstructured, len(w.order))}
+	for _, key := range w.order {
+		out.objects[key] = nil
+	}
+	return out
+}
+
+// child names an object as revisions and plans do.
+func child(parent, o *unstructured.Unstructured) metacontroller.Child {
+	c := metacontroller.Child{GroupKind: o.GroupVersionKind().GroupKind(), Name: o.GetName()}
+	if parent.GetNamespace() == "" {
+		c.Namespace = o.GetNamespace()
+	}
+	return c
+}
+
+// namesFor are those that a parent wants for its children.
+func namesFor(parent *unstructured.Unstructured) taken.Names {
+	return taken.Names{
+		Parent:   parent,
+		Ours:     func(client.Object) bool { return true },
+		Describe: func(o *unstructured.Unstructured) string { return child(parent, o).String() },
+		Orphan:   "the selector of the parent does not match its labels",
+	}
 }

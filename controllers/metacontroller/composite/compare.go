@@ -23,8 +23,8 @@ type comparison struct {
 }
 
 // childrenOf returns what a pass over a parent works with.
-func (r *reconciler) childrenOf(parent *unstructured.Unstructured) *children.Pass {
-	return r.keeper.Of(r.names(parent), r.parent.Kind)
+func (s *settings) childrenOf(parent *unstructured.Unstructured, k *children.Keeper) *children.Pass {
+	return k.Of(namesFor(parent), s.parent.Kind)
 }
 
 // compare says whether a child is what is wanted of it, and notes what only the API server can tell.
@@ -53,8 +53,8 @@ func (c *comparison) untold(observed, desired *unstructured.Unstructured) error 
 	return nil
 }
 
-// settle asks the API server about every doubt, and reports whether there was one.
-func (c *comparison) settle(ctx context.Context) (bool, error) {
+// askDoubts asks the API server about every doubt, and reports whether there was one.
+func (c *comparison) askDoubts(ctx context.Context) (bool, error) {
 	doubts := c.doubts
 	c.doubts = nil
 	return len(doubts) > 0, c.Ask(ctx, doubts)

@@ -88,7 +88,7 @@ func TestTheLastStatusIsWritten(t *testing.T) {
 	p.deleted()
 	p.Forget()
 	for range 4 {
-		p.clock.Step(settle) // less than a second between two statuses
+		p.clock.Step(settleTime) // less than a second between two statuses
 		_, err := p.r.Reconcile(t.Context(), p.request())
 		must(t, err)
 	}

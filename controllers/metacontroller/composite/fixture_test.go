@@ -26,21 +26,22 @@ import (
 	"github.com/cairn-dev/cairn/internal/fakeserver"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
 
 // The kinds that there are.
 var (
-	cats = host.Resource{
+	cats = watch.Resource{
 		Kind:     schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Cat"},
 		Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "cats"}, Namespaced: true,
 	}
-	pods    = host.Resource{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespaced: true}
-	configs = host.Resource{
+	pods    = watch.Resource{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespaced: true}
+	configs = watch.Resource{
 		Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Namespaced: true,
 	}
-	globals = host.Resource{
+	globals = watch.Resource{
 		Kind:     schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Global"},
 		Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "globals"},
 	}
@@ -48,13 +49,13 @@ var (
 
 type served struct{}
 
-func (served) Resource(apiVersion, resource string) (host.Resource, error) {
-	for _, r := range []host.Resource{cats, pods, configs, globals} {
+func (served) Resource(apiVersion, resource string) (watch.Resource, error) {
+	for _, r := range []watch.Resource{cats, pods, configs, globals} {
 		if r.Resource.GroupVersion().String() == apiVersion && r.Resource.Resource == resource {
 			return r, nil
 		}
 	}
-	return host.Resource{}, fmt.Errorf("no resource %s in %s", resource, apiVersion)
+	return watch.Resource{}, fmt.Errorf("no resource %s in %s", resource, apiVersion)
 }
 
 const catSpec = `
@@ -90,7 +91,7 @@ func newPasses(t testing.TB, spec string) *passes {
 	t.Helper()
 	cc := &v1alpha1.CompositeController{ObjectMeta: metav1.ObjectMeta{Name: "cats"}}
 	must(t, yaml.UnmarshalStrict([]byte(spec), &cc.Spec))
-	s, err := read(cc, served{})
+	s, err := readSettings(cc, served{})
 	must(t, err)
 	kinds := fakeserver.Kinds{
 		AddToScheme: v1alpha1.AddToScheme,
@@ -115,15 +116,21 @@ func newPasses(t testing.TB, spec string) *passes {
 }
 
 // start makes a new process: nothing is remembered.
-func (p *passes) start(s *settings) {
-	env := &host.Environment{
-		Client: p.Server, Live: p.Server, Recorder: p.events, Clock: p.clock, Encoder: hook.NewEncoder(0),
-		Cache: cached{Reader: p.Raw}, // the cache is what is stored, so that only live reads are requests
-	}
+func (p *passes) start(s *settings) { p.startIn(p.environment(), s) }
+
+func (p *passes) startIn(env *host.Environment, s *settings) {
 	p.r = newReconciler(env, s, ownership.NewLedger(nil))
-	p.r.sync, p.r.related, p.r.resync = asking{p, hook.Sync}, nothing{}, &resyncing{p}
+	p.r.asker.sync, p.r.asker.related, p.r.asker.resync = asking{p, hook.Sync}, nothing{}, &resyncing{p}
 	if s.finalizes {
-		p.r.finalize = asking{p, hook.Finalize}
+		p.r.asker.finalize = asking{p, hook.Finalize}
+	}
+}
+
+func (p *passes) environment() *host.Environment {
+	return &host.Environment{
+		// The cache is what is stored, so that only live reads are requests.
+		Server:   &watch.Server{Client: p.Server, Live: p.Server, Clock: p.clock, Cache: cached{Reader: p.Raw}},
+		Recorder: p.events, Encoder: hook.NewEncoder(0),
 	}
 }
 

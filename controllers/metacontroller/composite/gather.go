@@ -10,125 +10,108 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/history/metacontroller"
+	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/host"
-	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file holds the reads of a pass: the children and revisions of a parent, and the claims to them. (What the hooks and
-// the API server are asked is in decide.go and compare.go, what is read past the cache before a write in confirm.go.) Objects come from
-// a cache without copies: nothing here or later may change them.
+// the API server are asked is in ask.go and compare.go, what is read past the cache before a write in confirm.go.) Objects come
+// from a cache without copies: nothing here or later may change them.
 
-// observed is what one pass works on.
-type observed struct {
-	parent   *unstructured.Unstructured
-	memory   *memory
+// gathered is what one pass works on.
+type gathered struct {
+	pass   *pass.Pass
+	parent *unstructured.Unstructured
+	memory *memory
+	// said is the status that the hook wants where the pass could not decide anything, nil if it was not asked.
+	said map[string]any
+
 	selector labels.Selector
 	// ending says that the finalize hook is asked: the parent is being deleted, or is none of the controller's any more.
 	ending bool
-	// groups are the children by kind, as hooks are told of them; children are the same by name.
+	// groups are the children by kind, as hooks are asked about them; children are the same by name.
 	groups   []hook.Group
 	children map[metacontroller.Child]*unstructured.Unstructured
 	log      *revisionLog
 }
 
-// gather reads what belongs to a parent, and claims it. Where that fails, what it returns beside the error is for count only.
-func (r *reconciler) gather(ctx context.Context, parent *unstructured.Unstructured, m *memory) (*observed, error) {
-	o := &observed{parent: parent, memory: m, children: map[metacontroller.Child]*unstructured.Unstructured{}}
-	m.orphans = nil
-	o.ending = parent.GetDeletionTimestamp() != nil || !r.matches(parent)
-	err := r.share(ctx, parent, m)
+// newGeneration reports whether the stored status is about an older generation.
+func (o *gathered) newGeneration() bool {
+	at, _, _ := unstructured.NestedInt64(o.parent.Object, "status", "observedGeneration")
+	return at != o.parent.GetGeneration()
+}
+
+// gatherer reads and claims what belongs to parents.
+type gatherer struct {
+	*settings
+	*neighbours
+
+	memories *memories
+	// kinds claims children, and log holds the revisions.
+	kinds *children.Kinds
+	log   *history.Log
+}
+
+// gather reads what belongs to a parent, and claims it. It begins anew, whatever o holds of an earlier look.
+func (r *gatherer) gather(ctx context.Context, o *gathered) (err error) {
+	o.children, o.log, o.selector = map[metacontroller.Child]*unstructured.Unstructured{}, nil, nil
+	o.memory.answers.orphans = nil
+	o.ending = o.parent.GetDeletionTimestamp() != nil || !r.matches(o.parent)
+	if o.memory.sharers, err = r.share(ctx, o.parent); err != nil {
+		return err
+	}
+	if o.selector, err = r.format.ChildSelector(o.parent); err != nil {
+		return &faultError{Reason: "InvalidSelector", Err: err}
+	}
+	o.groups, err = r.kinds.Read(o.parent, func(of *children.Owned) ([]*unstructured.Unstructured, error) {
+		return of.Claim(ctx, o.pass, o.selector)
+	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if o.selector, err = r.format.ChildSelector(parent); err != nil {
-		return nil, &faultError{Reason: "InvalidSelector", Err: err}
-	}
-	for _, kind := range r.children {
-		if err := r.gatherKind(ctx, o, kind); err != nil {
-			return o, err
+	for _, group := range o.groups {
+		for _, c := range group.Objects {
+			o.children[child(o.parent, c)] = c
 		}
 	}
 	if r.recorded && !o.ending {
 		o.log, err = r.gatherRevisions(ctx, o)
 	}
-	return o, err
+	return err
 }
 
-// gatherKind reads and claims the children of one kind.
-func (r *reconciler) gatherKind(ctx context.Context, o *observed, kind host.Resource) error {
-	group := hook.Group{GroupVersionKind: kind.Kind}
-	defer func() { o.groups = append(o.groups, group) }()
-	namespace := o.parent.GetNamespace()
-	if namespace != "" && !kind.Namespaced {
-		return nil // a parent in a namespace has no children outside of it, whoever says so
-	}
-	claimed, err := r.owned[kind.Kind.GroupKind()].Claim(ctx, o.memory.pass, o.selector)
-	if err != nil {
-		return err
-	}
-	group.Objects = claimed
-	for _, c := range claimed {
-		o.children[child(o.parent, c)] = c
-	}
-	return nil
-}
-
-// count has the hook count the children of a parent that cannot be claimed, or whose revisions cannot: its status needs none of
-// the writes that fail. What the hook wants is not looked at, and what it says of an edit that was not acted on is not stored.
-func (r *reconciler) count(ctx context.Context, o *observed, failed error) {
-	if o == nil || o.ending || o.newGeneration() {
-		return
-	}
-	if pass.Superseded(failed) || pass.OutcomeUnknown(failed) || errors.Is(failed, host.ErrNotSynced) {
-		return
-	}
-	var groups []hook.Group
-	for _, kind := range r.children {
-		group := hook.Group{GroupVersionKind: kind.Kind}
-		if namespace := o.parent.GetNamespace(); namespace == "" || kind.Namespaced {
-			var err error
-			if group.Objects, err = r.owned[kind.Kind.GroupKind()].Shown(ctx, o.memory.pass); err != nil {
-				return
-			}
-		}
-		groups = append(groups, group)
-	}
-	answer, err := r.ask(ctx, o, &hook.Question{Parent: o.parent, Version: o.memory.version(o.parent), Children: groups}, "")
-	if err == nil && answer.StatusPresence == hook.Given {
-		o.memory.said = answer.Status
-	}
+// shown are the children of a parent that cannot be claimed, or whose revisions cannot, as the cache shows them.
+func (r *gatherer) shown(ctx context.Context, o *gathered) ([]hook.Group, error) {
+	return r.kinds.Read(o.parent, func(of *children.Owned) ([]*unstructured.Unstructured, error) { return of.Shown(ctx, o.pass) })
 }
 
 // adoptable lets a parent adopt what it would make. Metacontroller adopts all that its selector matches, and deletes what
 // the hook does not want: of two parents with one selector, the one deletes what the other wants. A generated selector
 // names one parent only.
-func (r *reconciler) adoptable(parent client.Object, orphan *unstructured.Unstructured) error {
-	m := r.memoryOf(parent.GetUID())
+func (r *gatherer) adoptable(parent client.Object, orphan *unstructured.Unstructured) error {
+	answers := &r.memories.of(parent.GetUID()).answers
 	key := child(parent.(*unstructured.Unstructured), orphan) //nolint:forcetypeassert // Reconcile reads one
-	if _, wanted := m.prepared[""].wanted.objects[key]; wanted || r.generate {
+	if r.generate || answers.wants(key) {
 		return nil
 	}
-	m.orphans = append(m.orphans, key)
+	answers.orphans = append(answers.orphans, key)
 	return errors.New("the hook does not want it")
 }
 
 // wantsOrphan reports whether the hook has said meanwhile that one of the orphans is wanted.
-func (o *observed) wantsOrphan() bool {
+func (o *gathered) wantsOrphan() bool {
 	if o.parent.GetDeletionTimestamp() != nil {
 		return false
 	}
-	return slices.ContainsFunc(o.memory.orphans, func(key metacontroller.Child) bool {
-		_, wanted := o.memory.prepared[""].wanted.objects[key]
-		return wanted
-	})
+	return slices.ContainsFunc(o.memory.answers.orphans, o.memory.answers.wants)
 }
 
 // gatherRevisions reads and claims the revisions of a parent.
-func (r *reconciler) gatherRevisions(ctx context.Context, o *observed) (*revisionLog, error) {
+func (r *gatherer) gatherRevisions(ctx context.Context, o *gathered) (*revisionLog, error) {
 	selector, err := r.format.Selector(o.parent)
 	if err != nil {
 		return nil, &faultError{Reason: "InvalidSelector", Err: err}
@@ -138,14 +121,14 @@ func (r *reconciler) gatherRevisions(ctx context.Context, o *observed) (*revisio
 	}
 	claimed, err := r.log.ClaimObjects(ctx, o.parent, selector)
 	if err != nil {
-		o.memory.pass.Uncertain(err)
+		o.pass.Uncertain(err)
 		return nil, err
 	}
 	return r.resolve(ctx, o.parent, claimed)
 }
 
 // resolve says which of the revisions of a parent is the one that it asks for.
-func (r *reconciler) resolve(ctx context.Context, parent *unstructured.Unstructured, claimed []client.Object) (*revisionLog, error) {
+func (r *gatherer) resolve(ctx context.Context, parent *unstructured.Unstructured, claimed []client.Object) (*revisionLog, error) {
 	entries := make([]*entry, 0, len(claimed))
 	for _, object := range claimed {
 		stored := object.(*v1alpha1.ControllerRevision) //nolint:forcetypeassert // the format of the log reads them
@@ -164,14 +147,4 @@ func (r *reconciler) resolve(ctx context.Context, parent *unstructured.Unstructu
 		return nil, err
 	}
 	return newLog(r.format, verdict, parent, entries, r.declares), nil
-}
-
-// names are those that a parent wants for its children.
-func (r *reconciler) names(parent *unstructured.Unstructured) taken.Names {
-	return taken.Names{
-		Parent:   parent,
-		Ours:     func(client.Object) bool { return true },
-		Describe: func(o *unstructured.Unstructured) string { return child(parent, o).String() },
-		Orphan:   "the selector of the parent does not match its labels",
-	}
 }

@@ -68,7 +68,7 @@ func newLog(
 		l.foreignHeld = all.Only(func(kind schema.GroupKind) bool { return !ours(kind) })
 	}
 	l.place(f, parent)
-	l.settle()
+	l.settleClaims()
 	for _, d := range l.duplicates {
 		for _, c := range d.entry.claims.Sorted() {
 			d.entry.claims.Move(c, d.of.claims)
@@ -77,10 +77,10 @@ func newLog(
 	return l
 }
 
-// settle gives a child that two revisions claim to the newer one, by the numbers that are stored: a revision that the parent
+// settleClaims gives a child that two revisions claim to the newer one, by the numbers that are stored: a revision that the parent
 // goes back to was not the newer one when the child was moved. Metacontroller's have no numbers, and somebody may have given
 // one the highest that there is; then the one that the parent asks for is the newer one.
-func (l *revisionLog) settle() {
+func (l *revisionLog) settleClaims() {
 	var claims []*metacontroller.Claims
 	if l.newest.object != nil && (l.newest.object.Revision == 0 || l.Full != nil) {
 		claims = append(claims, l.newest.claims)

@@ -25,7 +25,7 @@ func logOf(t *testing.T, image string, stored ...*v1alpha1.ControllerRevision) *
 	for _, o := range stored {
 		objects = append(objects, o)
 	}
-	l, err := p.r.resolve(t.Context(), p.tom(), objects)
+	l, err := p.r.gatherer.resolve(t.Context(), p.tom(), objects)
 	must(t, err)
 	return l
 }
@@ -158,8 +158,8 @@ func TestADuplicateStaysWithoutItsOriginal(t *testing.T) {
 				must(t, p.Raw.Update(t.Context(), changed))
 			}
 			original, twin := &entry{object: read, revision: p.r.format.Read(read)}, &entry{}
-			o := &observed{parent: p.tom(), log: &revisionLog{duplicates: []duplicate{{twin, original}}}}
-			err := p.r.originalStays(t.Context(), o, twin)
+			o := &gathered{parent: p.tom(), log: &revisionLog{duplicates: []duplicate{{twin, original}}}}
+			err := p.r.recorder.originalStays(t.Context(), o, twin)
 			if errors.Is(err, ownership.ErrStale) != c.stale || err != nil && !c.stale {
 				t.Error(err)
 			}

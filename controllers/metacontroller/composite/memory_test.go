@@ -16,13 +16,11 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/internal/queue"
-	"github.com/cairn-dev/cairn/ownership"
-	"github.com/cairn-dev/cairn/pass"
 )
 
 // TestForgetsChildren: the end of a child wakes whom it would have, and what is remembered of it goes.
 func TestForgetsChildren(t *testing.T) {
-	r := &reconciler{keeper: children.New(children.Config{Size: 10})}
+	r := &reconciler{actor: actor{keeper: children.New(children.Config{Size: 10})}}
 	pod := newWorld(t, strategy{}, 1).children[key("x-0")].DeepCopy()
 	pod.SetUID("uid")
 	woken := false
@@ -40,15 +38,15 @@ func TestForgetsChildren(t *testing.T) {
 func TestMemoOfAll(t *testing.T) {
 	p := newPasses(t, catSpec)
 	all := apply.NewMemo(1 << 20)
-	env := &host.Environment{Client: p.Server, Live: p.Server, Recorder: p.events, Clock: p.clock, Encoder: hook.NewEncoder(0), Compared: all}
-	p.r.keeper = newReconciler(env, p.r.settings, ownership.NewLedger(nil)).keeper
-	p.r.keeper.Cache = p.Raw
+	env := p.environment()
+	env.Compared = all
+	p.startIn(env, p.r.settings)
 	p.settle()
 	if all.Size() == 0 {
 		t.Error("nothing was kept")
 	}
 	for _, pod := range p.pods() {
-		p.r.keeper.Forget(pod.GetUID())
+		p.r.actor.keeper.Forget(pod.GetUID())
 	}
 	if kept := all.Size(); kept != 0 {
 		t.Errorf("%d bytes are kept", kept)
@@ -59,8 +57,9 @@ func TestMemoOfAll(t *testing.T) {
 func TestForgetsParents(t *testing.T) {
 	p := newPasses(t, catSpec)
 	decoded := history.NewCache(1 << 20)
-	p.r.log = history.New(p.r.format, history.Options{Client: p.r.Client, Live: p.r.Live, Lists: p.r.Cache, Indexed: true, Cache: decoded})
-	p.r.OnForget(p.r.log.Forget)
+	log := history.New(p.r.format, history.Options{Client: p.r.Client, Live: p.r.Live, Lists: p.r.Cache, Indexed: true, Cache: decoded})
+	p.r.gatherer.log, p.r.confirmer.log, p.r.recorder.log = log, log, log
+	p.r.OnForget(log.Forget)
 	p.settle()
 	if decoded.Size() == 0 {
 		t.Error("no revision was kept")
@@ -74,7 +73,7 @@ func TestForgetsParents(t *testing.T) {
 // TestTidies: older revisions are written when a rollout is over or has stopped, and not with every child.
 func TestTidies(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	r := &reconciler{Controller: &pass.Controller{Config: pass.Config{Clock: clocktesting.NewFakePassiveClock(now)}}}
+	d := &decider{clock: clocktesting.NewFakePassiveClock(now)}
 	complete := plan{total: 1, updated: 1, serving: 1}
 	waiting := plan{total: 1, updated: 1}
 	acting := plan{total: 1, creates: []creation{{}}}
@@ -93,7 +92,7 @@ func TestTidies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := c.plan
-			if got := r.tidies(&memory{quiet: now.Add(c.quiet)}, &p); got != c.want || p.again != c.again {
+			if got := d.tidies(&memory{pause: pause{until: now.Add(c.quiet)}}, &p); got != c.want || p.again != c.again {
 				t.Errorf("got %v, again after %s; want %v, %s", got, p.again, c.want, c.again)
 			}
 		})

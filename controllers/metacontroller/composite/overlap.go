@@ -24,6 +24,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 )
 
 // This file tells both CompositeControllers of a pair that cannot share its parents: a condition says so as long as it is so.
@@ -45,8 +46,8 @@ const overlapEvery = time.Minute
 // overlaps looks at all CompositeControllers at once, one pass at a time.
 type overlaps struct {
 	env       *host.Environment
-	resources host.Resources
-	all       others
+	resources watch.Resources
+	all       listControllers
 
 	// told is what was written last, and over which version: Metacontroller's CRDs do not keep it.
 	told map[types.UID]toldOverlap
@@ -58,10 +59,9 @@ type toldOverlap struct {
 }
 
 // addOverlaps adds to mgr what tells of overlaps, woken by every change of a CompositeController.
-func addOverlaps(mgr ctrl.Manager, env *host.Environment) error {
-	const name = Name + "-overlap"
+func addOverlaps(mgr ctrl.Manager, env *host.Environment, name string) error {
 	options := controller.Options{
-		Reconciler:              &overlaps{env: env, resources: env, all: othersIn(mgr.GetCache()), told: map[types.UID]toldOverlap{}},
+		Reconciler:              &overlaps{env: env, resources: env, all: listIn(mgr.GetCache()), told: map[types.UID]toldOverlap{}},
 		MaxConcurrentReconciles: 1,
 	}
 	options.DefaultFromConfig(mgr.GetControllerOptions())
@@ -87,7 +87,7 @@ func (o *overlaps) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	}
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b v1alpha1.CompositeController) int {
-		if older(&a, &b) {
+		if cameFirst(&a, &b) {
 			return -1
 		}
 		return 1
@@ -137,8 +137,8 @@ func (o *overlaps) between(ctx context.Context, a, b *v1alpha1.CompositeControll
 	if a.DeletionTimestamp != nil || !sameParents(a, b) {
 		return nil, false, nil
 	}
-	one, errA := read(a, o.resources)
-	two, errB := read(b, o.resources)
+	one, errA := readSettings(a, o.resources)
+	two, errB := readSettings(b, o.resources)
 	if errA != nil || errB != nil {
 		return nil, false, nil //nolint:nilerr // their conditions Ready say so
 	}

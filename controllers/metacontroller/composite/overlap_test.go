@@ -18,6 +18,7 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/fakeserver"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 )
 
 // overlapping is a fake API server with controllers of cats.
@@ -44,8 +45,8 @@ func newOverlapping(t *testing.T, specs map[string]string) *overlapping {
 }
 
 func (w *overlapping) start() {
-	env := &host.Environment{Client: w.Server, Live: w.Server, Clock: clocktesting.NewFakeClock(start)}
-	w.o = &overlaps{env: env, resources: served{}, all: othersIn(w.Raw), told: map[types.UID]toldOverlap{}}
+	env := &host.Environment{Server: &watch.Server{Client: w.Server, Live: w.Server, Clock: clocktesting.NewFakeClock(start)}}
+	w.o = &overlaps{env: env, resources: served{}, all: listIn(w.Raw), told: map[types.UID]toldOverlap{}}
 }
 
 func (w *overlapping) pass() (reconcile.Result, error) {

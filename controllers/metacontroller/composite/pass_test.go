@@ -273,18 +273,18 @@ func TestARevisionThatCannotBeDeleted(t *testing.T) {
 func TestAHookThatOnlyRepeatsItsStatusIsNotAskedAgain(t *testing.T) {
 	p := newPasses(t, catSpec)
 	p.settle()
-	m := p.r.memoryOf("tom-uid")
-	told := m.version(p.tom())
+	m := p.r.memories.of("tom-uid")
+	told := m.version.of(p.tom())
 	p.edit("image", "broken")
 	_, err := p.pass()
 	must(t, err)
-	if at := m.version(p.tom()); at == told || at == p.tom().GetResourceVersion() {
+	if at := m.version.of(p.tom()); at == told || at == p.tom().GetResourceVersion() {
 		t.Errorf("told of %s, then of %s, and it is at %s", told, at, p.tom().GetResourceVersion())
 	}
 	tom := p.tom()
 	must(t, unstructured.SetNestedField(tom.Object, "else", "status", "somebody"))
 	must(t, p.Raw.Status().Update(context.Background(), tom))
-	if at := m.version(p.tom()); at != p.tom().GetResourceVersion() {
+	if at := m.version.of(p.tom()); at != p.tom().GetResourceVersion() {
 		t.Error("somebody else's write is news")
 	}
 }
@@ -297,7 +297,7 @@ func TestTheFirstStatusIsNews(t *testing.T) {
 		p.hook = func(*hook.Question) string { return "{" + status + `"children":[]}` }
 		_, err := p.pass()
 		must(t, err)
-		if at := p.r.memoryOf("tom-uid").version(p.tom()); (at == p.tom().GetResourceVersion()) != news || !p.tomSays("observedGeneration") {
+		if at := p.r.memories.of("tom-uid").version.of(p.tom()); (at == p.tom().GetResourceVersion()) != news || !p.tomSays("observedGeneration") {
 			t.Errorf("%q: it is told of %s, and tom is at %s: %v", status, at, p.tom().GetResourceVersion(), p.tom().Object["status"])
 		}
 	}

@@ -20,8 +20,15 @@ import (
 // This file writes the log of a parent. What it is to hold is decided in log.go; all of it is stored before any
 // child is touched.
 
+// recorder writes the logs of parents.
+type recorder struct {
+	*settings
+
+	log *history.Log
+}
+
 // record stores what a plan means for the log, newest revision first.
-func (r *reconciler) record(ctx context.Context, o *observed, d *decision) error {
+func (r *recorder) record(ctx context.Context, o *gathered, d *decision) error {
 	for _, w := range d.revisions {
 		err := r.originalStays(ctx, o, w.entry)
 		switch {
@@ -36,14 +43,14 @@ func (r *reconciler) record(ctx context.Context, o *observed, d *decision) error
 		}
 	}
 	if o.log != nil && o.log.Kind == revision.Rollback && len(d.revisions) > 0 {
-		o.memory.pass.Normal(nil, "RolledBack", "Record", "%s", o.log.Reason)
+		o.pass.Normal(nil, "RolledBack", "Record", "%s", o.log.Reason)
 	}
 	return nil
 }
 
 // createRevision stores a new revision with its claims. One that exists was made by a request whose answer was lost, and may hold
 // other claims: the next pass goes on from it.
-func (r *reconciler) createRevision(ctx context.Context, o *observed, d *decision, w revisionWrite) error {
+func (r *recorder) createRevision(ctx context.Context, o *gathered, d *decision, w revisionWrite) error {
 	created, err := r.log.Create(ctx, o.parent, o.log.Verdict, o.log.collisions, d.hidden, func(object client.Object) {
 		made := object.(*v1alpha1.ControllerRevision) //nolint:forcetypeassert // the format of the log makes them
 		made.Children = w.stored()
@@ -67,7 +74,7 @@ func (r *reconciler) createRevision(ctx context.Context, o *observed, d *decisio
 }
 
 // updateRevision changes number and claims of exactly the revision that was read. Its data is never written (H4).
-func (r *reconciler) updateRevision(ctx context.Context, o *observed, w revisionWrite) error {
+func (r *recorder) updateRevision(ctx context.Context, o *gathered, w revisionWrite) error {
 	children := w.stored()
 	if children == nil {
 		children = []v1alpha1.ControllerRevisionChildren{} // null would remove the field, and mean the same
@@ -93,7 +100,7 @@ func (r *reconciler) updateRevision(ctx context.Context, o *observed, w revision
 }
 
 // prune deletes the revisions that are more than the controller keeps.
-func (r *reconciler) prune(ctx context.Context, o *observed, d *decision) error {
+func (r *recorder) prune(ctx context.Context, o *gathered, d *decision) error {
 	if o.log == nil || d.plan.writes() {
 		return nil
 	}
@@ -106,7 +113,7 @@ func (r *reconciler) prune(ctx context.Context, o *observed, d *decision) error 
 			return err
 		}
 		if deleted {
-			delete(o.memory.prepared, e.revision.Name)
+			delete(o.memory.answers.wanted, e.revision.Name)
 			log.FromContext(ctx).V(1).Info("Deleted a revision that nothing belongs to", "revision", e.revision.Number, "name", e.revision.Name)
 		}
 	}
@@ -115,7 +122,7 @@ func (r *reconciler) prune(ctx context.Context, o *observed, d *decision) error 
 
 // originalStays makes sure that the revision is still there whose duplicate is about to lose its children, or to go: with both
 // gone, nobody knows what their children were made from. It asks for nothing about a revision that is no duplicate.
-func (r *reconciler) originalStays(ctx context.Context, o *observed, e *entry) error {
+func (r *recorder) originalStays(ctx context.Context, o *gathered, e *entry) error {
 	original := o.log.original(e)
 	if original == nil {
 		return nil

@@ -27,37 +27,30 @@ import (
 // This file writes the status of parents, and events: what the hook said, how far the rollout is, and what went wrong. It
 // writes only what differs, and once a second at most, but for a new generation and the end of a rollout.
 
-// faultError is something that is wrong with a parent, its controller or what the hook said, and that another try alone
-// will not mend.
-type faultError struct {
-	// Reason is one word, for the condition.
-	Reason string
-	Err    error
-}
+const (
+	// standstill is how long no step is taken until an event says what a rollout waits for.
+	standstill = 10 * time.Second
+	// statusEvery is how often the status is written at most, while nothing is new but details.
+	statusEvery = time.Second
+	// contestedEvery is how often a status is written at most that is what we wrote last, where somebody else who shares the
+	// parent wants another one.
+	contestedEvery = time.Minute
+)
 
-func (e *faultError) Error() string { return e.Err.Error() }
-func (e *faultError) Unwrap() error { return e.Err }
-
-// statusMemory is what was done about the status of a parent.
-type statusMemory struct {
-	// at is when it was written last.
-	at time.Time
-	// sent is what was written, got what the API server made of it: schemas drop what they do not know, and it must not be
-	// written in every pass.
-	sent, got map[string]any
-	// event is the last text that an event was sent with, so that a parent that waits says so once. lost is that about
-	// children whose revision is lost: what else goes wrong comes and goes beside it.
-	event, lost string
+// reporter writes the statuses of parents, and sends events about them.
+type reporter struct {
+	*settings
+	*pass.Controller
 }
 
 // report stores what the hook said and how far the rollout is. It returns when to do so if it is too early now.
-func (r *reconciler) report(ctx context.Context, o *observed, d *decision) (time.Duration, error) {
-	rolled := r.rolls && o.log != nil || len(o.memory.sharers) > 0 && r.sharing(o.memory).rolls() && !o.ending
+func (r *reporter) report(ctx context.Context, o *gathered, d *decision) (time.Duration, error) {
+	rolled := r.rolls && o.log != nil || len(o.memory.sharers) > 0 && r.sharing(o, d).rolls() && !o.ending
 	status, reason, message := d.plan.condition(d.newest)
-	wantedStatus := r.statusFor(o.parent, o.memory, d.answer.Status, o.parent.GetGeneration(), rolled, status, reason, message)
+	wantedStatus := r.statusFor(o, d, d.answer.Status, o.parent.GetGeneration(), rolled, status, reason, message)
 	var again time.Duration
 	if rolled {
-		again = r.announce(o, reason, message)
+		again = r.announce(o, d, reason, message)
 	}
 	if !o.statusDiffers(wantedStatus) {
 		return again, nil
@@ -71,7 +64,7 @@ func (r *reconciler) report(ctx context.Context, o *observed, d *decision) (time
 	if early := m.at.Add(every).Sub(r.Clock.Now()); early > 0 && !urgent {
 		return soonest(again, early), nil // also of a hook that counts its calls, which would be called for each write
 	}
-	if _, err := r.writeStatus(ctx, o.parent, o.memory, wantedStatus); err != nil {
+	if _, err := r.writeStatus(ctx, o, d, wantedStatus); err != nil {
 		return 0, err
 	}
 	if o.log != nil {
@@ -81,25 +74,25 @@ func (r *reconciler) report(ctx context.Context, o *observed, d *decision) (time
 }
 
 // statusFor returns the status that a parent is to have: see statusOf. said is the hook's part of it.
-func (r *reconciler) statusFor(parent *unstructured.Unstructured, m *memory, said map[string]any, generation int64,
-	rolled bool, status, reason, message string,
+func (r *reporter) statusFor(
+	o *gathered, d *decision, said map[string]any, generation int64, rolled bool, status, reason, message string,
 ) map[string]any {
-	if len(m.sharers) == 0 {
-		return statusOf(ownStatus(parent, said, r.builtin), generation, rolled, status, reason, message)
+	if len(o.memory.sharers) == 0 {
+		return statusOf(ownStatus(o.parent, said, r.builtin), generation, rolled, status, reason, message)
 	}
-	return r.sharing(m).statusOf(parent, said, generation, rolled, status, reason, message)
+	return r.sharing(o, d).statusOf(o.parent, said, generation, rolled, status, reason, message)
 }
 
 // sharing says who has the parent.
-func (r *reconciler) sharing(m *memory) sharing {
-	return sharing{sharer{name: r.name, rolls: r.rolls}, m.sharers, m.decided != nil}
+func (r *reporter) sharing(o *gathered, d *decision) sharing {
+	return sharing{sharer{name: r.name, rolls: r.rolls}, o.memory.sharers, d != nil}
 }
 
 // announce sends an event when a rollout stands still, and when it is over after that. Progress, and the wait for a child
 // that starts, are in the status. It returns when it is time to say that nothing has moved.
-func (r *reconciler) announce(o *observed, reason, message string) time.Duration {
+func (r *reporter) announce(o *gathered, d *decision, reason, message string) time.Duration {
 	m := &o.memory.status
-	o.memory.warnLost()
+	warnLost(o, d)
 	text := reason + message
 	if reason == "RolloutProgressing" || text == m.event || reason == "OnLatestRevision" && m.event == "" {
 		return 0
@@ -108,41 +101,35 @@ func (r *reconciler) announce(o *observed, reason, message string) time.Duration
 		m.event = text
 		return 0
 	}
-	if left := o.memory.quiet.Add(standstill).Sub(r.Clock.Now()); reason == "RolloutWaiting" && left > 0 {
+	if left := o.memory.pause.until.Add(standstill).Sub(r.Clock.Now()); reason == "RolloutWaiting" && left > 0 {
 		return left
 	}
 	if m.event = text; reason == "OnLatestRevision" {
 		m.event = "" // the next rollout is not a part of this story
 	}
-	o.memory.pass.Normal(nil, reason, "Roll", "%s", message)
+	o.pass.Normal(nil, reason, "Roll", "%s", message)
 	return 0
 }
 
 // warnLost sends an event about children whose revision is lost, whatever else there is to say: nobody but a person can
 // mend that.
-func (m *memory) warnLost() {
-	message := m.decided.plan.strandedMessage()
-	if message != "" && message != m.status.lost {
-		m.pass.Warn(nil, revisionLost, "Roll", "%s", message)
+func warnLost(o *gathered, d *decision) {
+	message := d.plan.strandedMessage()
+	if message != "" && message != o.memory.status.lost {
+		o.pass.Warn(nil, revisionLost, "Roll", "%s", message)
 	}
-	m.status.lost = message
+	o.memory.status.lost = message
 }
 
-func (r *reconciler) reportUnreadable(o *observed) {
+func (r *reporter) reportUnreadable(o *gathered) {
 	for _, u := range o.log.Undecodable {
-		o.memory.pass.Warn(nil, "UnreadableRevision", "Resolve",
+		o.pass.Warn(nil, "UnreadableRevision", "Resolve",
 			"%v; it is kept, and nothing is made from it", u.Err)
 	}
 }
 
-// newGeneration reports whether the stored status is about an older generation.
-func (o *observed) newGeneration() bool {
-	at, _, _ := unstructured.NestedInt64(o.parent.Object, "status", "observedGeneration")
-	return at != o.parent.GetGeneration()
-}
-
 // statusDiffers reports whether the status is to be written.
-func (o *observed) statusDiffers(status map[string]any) bool {
+func (o *gathered) statusDiffers(status map[string]any) bool {
 	current, _, _ := unstructured.NestedFieldNoCopy(o.parent.Object, "status")
 	now, _ := current.(map[string]any)
 	if apply.Equal(now, status) {
@@ -152,10 +139,30 @@ func (o *observed) statusDiffers(status map[string]any) bool {
 	return m.sent == nil || !apply.Equal(m.sent, status) || !apply.Equal(m.got, now)
 }
 
-// failed reports a pass that ended with an error, and says when to try again.
-func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructured, m *memory, failed error) (reconcile.Result, error) {
+// reportLast stores what the finalize hook said of a parent when it was done: who else has a finalizer on it looks there. A status
+// that the API server does not take is no reason to keep the parent. It returns the parent as it is then.
+func (r *reporter) reportLast(ctx context.Context, o *gathered, d *decision) (*unstructured.Unstructured, error) {
+	parent, status := o.parent, r.statusFor(o, d, d.answer.Status, o.parent.GetGeneration(), false, "", "", "")
+	if o.statusDiffers(status) {
+		written, err := r.writeStatus(ctx, o, d, status)
+		_, fault := errors.AsType[*faultError](err)
+		switch {
+		case err == nil:
+			parent = written
+		case fault, apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err),
+			apierrors.IsRequestEntityTooLargeError(err):
+			o.pass.Warn(nil, "SyncError", "Sync", "Sync error: %s", pass.FirstLine(err))
+		default:
+			return nil, err
+		}
+	}
+	return parent, nil
+}
+
+// failed reports a pass that ended with an error, and says when to try again. d is nil if it could not decide anything.
+func (r *reporter) failed(ctx context.Context, o *gathered, d *decision, failed error) (reconcile.Result, error) {
 	if busy, ok := errors.AsType[*hook.TooManyRequestsError](failed); ok {
-		return r.later(ctx, parent, m, busy)
+		return r.later(ctx, o, d, busy)
 	}
 	if ctx.Err() != nil {
 		return reconcile.Result{}, failed // we are being stopped, which is nobody's fault
@@ -174,14 +181,14 @@ func (r *reconciler) failed(ctx context.Context, parent *unstructured.Unstructur
 		reason = "ChildExists"
 	}
 	waits, waiting := taken.Only(failed)
-	if text := reason + message; !waiting || text != m.status.event {
-		m.status.event = text
-		m.pass.Warn(nil, "SyncError", "Sync", "Sync error: %s", message) // repeats are counted
+	if text := reason + message; !waiting || text != o.memory.status.event {
+		o.memory.status.event = text
+		o.pass.Warn(nil, "SyncError", "Sync", "Sync error: %s", message) // repeats are counted
 	}
 	if r.hasNoStatus(failed) {
 		return reconcile.Result{}, failed
 	}
-	if err := r.writeFailure(ctx, parent, m, reason, message); err != nil {
+	if err := r.writeFailure(ctx, o, d, reason, message); err != nil {
 		failed, waiting = errors.Join(failed, err), false
 	}
 	switch {
@@ -205,13 +212,13 @@ func unknownOwner(err error) bool {
 }
 
 // later waits for a hook that wants to be asked later. That is no fault, but if it goes on the parent says so.
-func (r *reconciler) later(
-	ctx context.Context, parent *unstructured.Unstructured, m *memory, busy *hook.TooManyRequestsError,
+func (r *reporter) later(
+	ctx context.Context, o *gathered, d *decision, busy *hook.TooManyRequestsError,
 ) (reconcile.Result, error) {
 	log.FromContext(ctx).V(1).Info("The hook wants to be asked later", "after", busy.After)
-	if m.busy++; m.busy > 1 {
+	if o.memory.answers.busy++; o.memory.answers.busy > 1 {
 		message := fmt.Sprintf("the hook wants to be asked again in %s, and has said so several times", busy.After)
-		if err := r.writeFailure(ctx, parent, m, string(hook.Busy), message); err != nil {
+		if err := r.writeFailure(ctx, o, d, string(hook.Busy), message); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -219,27 +226,26 @@ func (r *reconciler) later(
 }
 
 // writeFailure stores why a pass did not do what it should.
-func (r *reconciler) writeFailure(ctx context.Context, parent *unstructured.Unstructured, m *memory, reason, message string) error {
-	o := &observed{parent: parent, memory: m}
-	said, _, _ := unstructured.NestedMap(parent.Object, "status")
-	at, _, _ := unstructured.NestedInt64(parent.Object, "status", "observedGeneration")
-	if d := m.decided; d != nil { // the hook has answered, and what could be done was
-		said, at = d.answer.Status, parent.GetGeneration()
-		m.warnLost()
-		if m.status.lost != "" {
-			message += ". Besides, " + m.status.lost
+func (r *reporter) writeFailure(ctx context.Context, o *gathered, d *decision, reason, message string) error {
+	said, _, _ := unstructured.NestedMap(o.parent.Object, "status")
+	at, _, _ := unstructured.NestedInt64(o.parent.Object, "status", "observedGeneration")
+	if d != nil { // the hook has answered, and what could be done was
+		said, at = d.answer.Status, o.parent.GetGeneration()
+		warnLost(o, d)
+		if o.memory.status.lost != "" {
+			message += ". Besides, " + o.memory.status.lost
 		}
-	} else if m.said != nil {
-		said = m.said
+	} else if o.said != nil {
+		said = o.said
 	}
-	status := r.statusFor(parent, m, said, at, true, "False", reason, message)
+	status := r.statusFor(o, d, said, at, true, "False", reason, message)
 	if at == 0 {
 		delete(status, "observedGeneration") // nothing was acted on yet
 	}
 	if !o.statusDiffers(status) {
 		return nil
 	}
-	if _, err := r.writeStatus(ctx, parent, m, status); !errors.Is(err, ownership.ErrStale) {
+	if _, err := r.writeStatus(ctx, o, d, status); !errors.Is(err, ownership.ErrStale) {
 		return err
 	}
 	return nil
@@ -247,9 +253,10 @@ func (r *reconciler) writeFailure(ctx context.Context, parent *unstructured.Unst
 
 // writeStatus stores a status. It is fenced by the resource version: what is said of an older read of the parent never
 // replaces what is said of a newer one (S2). It returns the parent as it is then.
-func (r *reconciler) writeStatus(
-	ctx context.Context, parent *unstructured.Unstructured, m *memory, status map[string]any,
+func (r *reporter) writeStatus(
+	ctx context.Context, o *gathered, d *decision, status map[string]any,
 ) (*unstructured.Unstructured, error) {
+	parent, m := o.parent, o.memory
 	out := &unstructured.Unstructured{Object: make(map[string]any, len(parent.Object))}
 	maps.Copy(out.Object, parent.Object)
 	out.Object["status"] = status
@@ -259,7 +266,7 @@ func (r *reconciler) writeStatus(
 		return nil, fmt.Errorf("encode the status of %s: %w", anyobject.Describe(parent), err)
 	}
 	answer := anyobject.Blank(parent).(*unstructured.Unstructured) //nolint:forcetypeassert // Blank returns the type that it is given
-	stated := m.pass.Stating()
+	stated := o.pass.Stating()
 	err = r.Client.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), body))
 	stated(answer, err)
 	switch {
@@ -273,10 +280,10 @@ func (r *reconciler) writeStatus(
 	got, _, _ := unstructured.NestedMap(answer.Object, "status")
 	m.status.at, m.status.sent, m.status.got = r.Clock.Now(), status, got
 	current, has, _ := unstructured.NestedMap(parent.Object, "status")
-	if m.told == parent.GetResourceVersion() || m.own == parent.GetResourceVersion() {
-		first := !has && m.decided != nil && m.decided.answer.StatusPresence == hook.Given // {} is a status to a hook, too
-		if m.own = ""; r.ignoreStatus || !first && apply.Equal(hookPart(current), hookPart(got)) {
-			m.own = answer.GetResourceVersion() // the hook has said all of it, or does not care
+	if v := &m.version; v.asked == parent.GetResourceVersion() || v.own == parent.GetResourceVersion() {
+		first := !has && d != nil && d.answer.StatusPresence == hook.Given // {} is a status to a hook, too
+		if v.own = ""; r.ignoreStatus || !first && apply.Equal(hookPart(current), hookPart(got)) {
+			v.own = answer.GetResourceVersion() // the hook has said all of it, or does not care
 		}
 	}
 	return answer, nil
@@ -287,7 +294,7 @@ func (r *reconciler) writeStatus(
 const noStatusSubresource = "NoStatusSubresource"
 
 // noStatus tells a parent that is gone from a resource without the status subresource, in Metacontroller's words.
-func (r *reconciler) noStatus(ctx context.Context, parent *unstructured.Unstructured, notFound error) error {
+func (r *reporter) noStatus(ctx context.Context, parent *unstructured.Unstructured, notFound error) error {
 	if _, err := ownership.Reread(ctx, r.Live, parent); err != nil {
 		return err
 	}
@@ -297,7 +304,7 @@ func (r *reconciler) noStatus(ctx context.Context, parent *unstructured.Unstruct
 }
 
 // hasNoStatus reports whether a parent of that resource cannot be told anything, and tells its controller instead.
-func (r *reconciler) hasNoStatus(err error) bool {
+func (r *reporter) hasNoStatus(err error) bool {
 	fault, ok := errors.AsType[*faultError](err)
 	if !ok || fault.Reason != noStatusSubresource {
 		return false

@@ -13,6 +13,7 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 )
 
 // This file reads a CompositeController: what its parents and children are, and how they are run.
@@ -26,12 +27,12 @@ type settings struct {
 	name     string
 	declared *v1alpha1.CompositeController
 	// parent is the resource of the parents, selector narrows them.
-	parent   host.Resource
+	parent   watch.Resource
 	selector labels.Selector
 	// builtin says that the kind of the parents is Kubernetes' own.
 	builtin bool
 	// children are the resources that children may have, in the order of the spec.
-	children   []host.Resource
+	children   []watch.Resource
 	strategies map[schema.GroupKind]strategy
 	// generate says that children are selected by the parent's UID.
 	generate bool
@@ -47,8 +48,8 @@ type settings struct {
 	format   *metacontroller.Format
 }
 
-// read returns what cc asks for. The error is for the author of cc, or says that something is not served yet.
-func read(cc *v1alpha1.CompositeController, resources host.Resources) (*settings, error) {
+// readSettings returns what cc asks for. The error is for the author of cc, or says that something is not served yet.
+func readSettings(cc *v1alpha1.CompositeController, resources watch.Resources) (*settings, error) {
 	spec := &cc.Spec
 	s := &settings{
 		name:         cc.Name,
@@ -107,11 +108,19 @@ func (s *settings) finalized(parent *unstructured.Unstructured) bool {
 	return slices.Contains(parent.GetFinalizers(), s.finalizer)
 }
 
-// child names an object as revisions and plans do.
-func child(parent, o *unstructured.Unstructured) metacontroller.Child {
-	c := metacontroller.Child{GroupKind: o.GroupVersionKind().GroupKind(), Name: o.GetName()}
-	if parent.GetNamespace() == "" {
-		c.Namespace = o.GetNamespace()
+// recorded reports whether parents have revisions. Metacontroller records those whose children are rolled. Whoever says what
+// a revision is to hold wants some, too; where there is no place for them he goes without, as in Metacontroller.
+func recorded(spec *v1alpha1.CompositeControllerSpec, namespaced bool) bool {
+	if rolls(spec) {
+		return true
 	}
-	return c
+	history := spec.ParentResource.RevisionHistory
+	return history != nil && (namespaced || history.Namespace != "")
+}
+
+// rolls reports whether a controller rolls children out.
+func rolls(spec *v1alpha1.CompositeControllerSpec) bool {
+	return slices.ContainsFunc(spec.ChildResources, func(c v1alpha1.ChildResource) bool {
+		return c.UpdateStrategy.EffectiveMethod().Rolling()
+	})
 }

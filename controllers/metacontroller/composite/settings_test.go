@@ -7,15 +7,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 )
 
 // withRevisions serves the manager's own revisions beside what other tests have.
 type withRevisions struct{ served }
 
-func (w withRevisions) Resource(apiVersion, resource string) (host.Resource, error) {
-	if resource == host.Revisions.Resource.Resource {
-		return host.Revisions, nil
+func (w withRevisions) Resource(apiVersion, resource string) (watch.Resource, error) {
+	if resource == watch.Revisions.Resource.Resource {
+		return watch.Revisions, nil
 	}
 	return w.served.Resource(apiVersion, resource)
 }
@@ -29,7 +29,7 @@ func TestRevisionsAreNobodys(t *testing.T) {
 	} {
 		cc := &v1alpha1.CompositeController{}
 		must(t, yaml.UnmarshalStrict([]byte(spec), &cc.Spec))
-		if _, err := read(cc, withRevisions{}); err == nil || !strings.Contains(err.Error(), "are what this manager records") {
+		if _, err := readSettings(cc, withRevisions{}); err == nil || !strings.Contains(err.Error(), "are what this manager records") {
 			t.Errorf("%s: %v", spec, err)
 		}
 	}
@@ -47,7 +47,7 @@ func TestWhoHasRevisions(t *testing.T) {
 	} {
 		cc := &v1alpha1.CompositeController{}
 		must(t, yaml.UnmarshalStrict([]byte(spec), &cc.Spec))
-		s, err := read(cc, served{})
+		s, err := readSettings(cc, served{})
 		must(t, err)
 		if s.recorded != want {
 			t.Errorf("%s: %t", spec, s.recorded)

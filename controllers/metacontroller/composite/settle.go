@@ -7,6 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
@@ -16,16 +18,9 @@ import (
 // to become, and for a tenth of a second at most. A pod that is made, scheduled and ready is three events and one question
 // to the hook.
 
-// settle is how long a parent is left alone at most. What becomes of its children meanwhile is one question to the hook, and
+// settleTime is how long a parent is left alone at most. What becomes of its children meanwhile is one question to the hook, and
 // the next steps of a rollout are taken together.
-const settle = 100 * time.Millisecond
-
-// awaited is a child that a pass has written. One that was deleted, and not replaced at once, has gone when nothing has its
-// UID any more; any other one has come when it passes its checks.
-type awaited struct {
-	key  metacontroller.Child
-	gone types.UID
-}
+const settleTime = 100 * time.Millisecond
 
 // awaits are the children that a plan has written, once it is carried out. There are none if nothing but time tells: a child
 // that was changed in place may pass its checks for a moment only because nobody has looked at it yet.
@@ -47,12 +42,20 @@ func (p *plan) awaits() []awaited {
 	return out
 }
 
+// settler looks at children that were written.
+type settler struct {
+	*settings
+
+	cache client.Reader
+	clock clock.PassiveClock
+}
+
 // settled reports whether everything that the last pass wrote has come to what it is to be. It reads the cache only, which
 // must show those writes. Where a kind has no status checks nothing tells how far a child has got, so that there only time
 // does.
-func (r *reconciler) settled(ctx context.Context, parent *unstructured.Unstructured, m *memory) bool {
-	now := r.Clock.Now()
-	for _, a := range m.awaits {
+func (r *settler) settled(ctx context.Context, parent *unstructured.Unstructured, m *memory) bool {
+	now := r.clock.Now()
+	for _, a := range m.pause.awaits {
 		s := r.strategies[a.key.GroupKind]
 		child, err := r.cached(ctx, parent, a.key)
 		switch {
@@ -65,11 +68,13 @@ func (r *reconciler) settled(ctx context.Context, parent *unstructured.Unstructu
 			return false
 		}
 	}
-	return len(m.awaits) > 0
+	return len(m.pause.awaits) > 0
 }
 
 // cached reads a child of a parent from the cache.
-func (r *reconciler) cached(ctx context.Context, parent *unstructured.Unstructured, key metacontroller.Child) (*unstructured.Unstructured, error) {
+func (r *settler) cached(
+	ctx context.Context, parent *unstructured.Unstructured, key metacontroller.Child,
+) (*unstructured.Unstructured, error) {
 	child := &unstructured.Unstructured{}
 	for _, kind := range r.children {
 		if kind.Kind.GroupKind() == key.GroupKind {
@@ -80,5 +85,5 @@ func (r *reconciler) cached(ctx context.Context, parent *unstructured.Unstructur
 	if name.Namespace == "" {
 		name.Namespace = key.Namespace
 	}
-	return child, r.Cache.Get(ctx, name, child)
+	return child, r.cache.Get(ctx, name, child)
 }

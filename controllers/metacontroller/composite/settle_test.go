@@ -26,7 +26,7 @@ func (p *passes) again() (time.Duration, string) {
 func (p *passes) leftAlone() bool {
 	p.t.Helper()
 	wait, wrote := p.again()
-	return wait > 0 && wait <= settle && wrote == ""
+	return wait > 0 && wait <= settleTime && wrote == ""
 }
 
 // TestNextStepWithoutWaiting: the next child is taken as soon as the one before serves, and not a moment earlier.
@@ -85,7 +85,7 @@ func TestTimeTells(t *testing.T) {
 			if !p.leftAlone() {
 				t.Error("it is not left alone")
 			}
-			p.clock.Step(settle)
+			p.clock.Step(settleTime)
 			if _, wrote := p.again(); wrote == "" {
 				t.Error("it is still left alone")
 			}

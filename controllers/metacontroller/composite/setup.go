@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +17,7 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 	"github.com/cairn-dev/cairn/internal/queue"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
@@ -26,24 +26,17 @@ import (
 // This file makes a running controller of each CompositeController: hooks, indexes, read-your-writes, and which event wakes
 // which parent.
 
-// Name is that of the controller in a manager.
-const Name = "composite"
-
 // childrenSize is of how many children one hosted controller remembers something. What does not fit is made again.
 const childrenSize = 16384
 
 // Setup adds to mgr what runs a controller for each CompositeController there is. It returns an error if mgr cannot take
 // it. mgr's scheme must have the types of api/metacontroller/v1alpha1.
-func Setup(mgr ctrl.Manager, o host.Options) error {
-	env, err := host.NewEnvironment(mgr, o)
-	if err != nil {
-		return err
-	}
-	if err := addOverlaps(mgr, env); err != nil {
+func Setup(mgr ctrl.Manager, env *host.Environment) error {
+	if err := addOverlaps(mgr, env, Name+"-overlap"); err != nil {
 		return err
 	}
 	return host.Supervise(mgr, env, Name, func(ctx context.Context, cc *v1alpha1.CompositeController) (*host.Controller, error) {
-		return build(ctx, env, cc, othersIn(mgr.GetCache()))
+		return build(ctx, env, cc, listIn(mgr.GetCache()))
 	})
 }
 
@@ -61,11 +54,11 @@ func BuildBeside(
 	return build(ctx, env, cc, all)
 }
 
-func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController, others others) (*host.Controller, error) {
+func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController, others listControllers) (*host.Controller, error) {
 	if cc.Spec.Hooks == nil || cc.Spec.Hooks.Sync == nil {
 		return nil, &host.Error{Reason: "NoSyncHook", Err: errors.New("spec.hooks.sync is not set, so that nobody says what the children are")}
 	}
-	s, err := read(cc, env)
+	s, err := readSettings(cc, env)
 	if err != nil {
 		return nil, err
 	}
@@ -78,22 +71,22 @@ func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 	}
 	indexed := s.children
 	if s.recorded { // who has no revisions needs no right to read any
-		indexed = append([]host.Resource{host.Revisions}, indexed...)
+		indexed = append([]watch.Resource{watch.Revisions}, indexed...)
 	}
-	ledger, err := env.LedgerOf(ctx, indexed, []host.Resource{s.parent})
+	ledger, err := env.LedgerOf(ctx, indexed, []watch.Resource{s.parent})
 	if err != nil {
 		hooks.Close()
 		return nil, err
 	}
 	r := newReconciler(env, s, ledger)
-	r.others = others
-	r.sync = hooks.Sync
+	r.gatherer.others = others
+	r.asker.sync = hooks.Sync
 	if hooks.Finalize != nil {
-		r.finalize = hooks.Finalize
+		r.asker.finalize = hooks.Finalize
 	}
-	related := env.NewRelated(hooks.Customize, hook.Version(cc.Spec.Hooks.Customize.EffectiveVersion()), s.parent)
-	resync := host.NewResync(cc.Spec.ResyncPeriodSeconds, func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
-	r.related, r.resync = related, resync
+	related := env.NewRelated(hooks.Customize, cc.Spec.Hooks.Customize.EffectiveVersion(), s.parent)
+	resync := watch.NewResync(cc.Spec.ResyncPeriodSeconds, func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
+	r.asker.related, r.asker.resync = related, resync
 	sources := append(r.sources(env), related.Source(), resync)
 	return &host.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: sources, Close: hooks.Close}, nil
 }
@@ -109,41 +102,44 @@ func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settin
 
 // newReconciler returns a reconciler that lacks its hooks.
 func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger) *reconciler {
-	r := &reconciler{
-		settings: s, owned: map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]{},
-	}
-	r.Controller = pass.New(pass.Config{
+	r := &reconciler{settings: s, memories: &memories{}}
+	c := pass.New(pass.Config{
 		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Recorder: env.Recorder, Clock: env.Clock,
-		Run: r.run, Deleted: true, Stale: []error{host.ErrNotSynced}, FirstRetry: host.FirstRetry, LastRetry: host.LastRetry,
+		Run: r.run, Deleted: true, Stale: []error{watch.ErrNotSynced}, FirstRetry: host.FirstRetry, LastRetry: host.LastRetry,
 	})
-	r.OnForget(r.forget)
-	r.OnUncertain(r.forgetConfirmed)
-	r.log = pass.NewLog(r.Controller, s.format, false)
-	resources := map[schema.GroupKind]schema.GroupResource{}
-	for _, kind := range s.children {
-		resources[kind.Kind.GroupKind()] = kind.Resource.GroupResource()
-		owned := pass.NewChildren[*unstructured.Unstructured](r.Controller, kind.Kind, kind.Resource.GroupResource(), kind.NewList)
-		owned.Adoptable = r.adoptable
-		r.owned[kind.Kind.GroupKind()] = owned
-	}
-	r.keeper = children.New(children.Config{
+	c.OnForget(r.forget)
+	c.OnUncertain(r.memories.forgetConfirmed)
+	r.Controller = c
+	logs := pass.NewLog(c, s.format, false)
+	r.gatherer = &gatherer{settings: s, neighbours: &neighbours{settings: s, events: env.Recorder}, memories: r.memories, log: logs}
+	kinds := children.NewKinds(c, s.children, r.gatherer.adoptable)
+	r.gatherer.kinds = kinds
+	keeper := children.New(children.Config{
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Clock: env.Clock, FieldManager: env.FieldManager,
-		Resources: resources, Size: childrenSize, Memo: env.Compared,
+		Kinds: kinds, Size: childrenSize, Memo: env.Compared,
 	})
+	r.asker = &asker{settings: s}
+	r.settler = settler{s, env.Cache, env.Clock}
+	r.finalizers = finalizers{s, env.Client, ledger}
+	r.decider = decider{s, r.asker, keeper, env.Cache, env.Clock}
+	r.confirmer = confirmer{kinds, logs}
+	r.recorder = recorder{s, logs}
+	r.actor = actor{s, keeper}
+	r.reporter = reporter{s, c}
 	return r
 }
 
 // sources wake parents for their own events and for those of children and revisions.
 func (r *reconciler) sources(env *host.Environment) []source.Source {
-	out := []source.Source{&host.Events{Cache: env.Cache, Object: r.parent.New(), Handler: r.parentEvents()}}
+	out := []source.Source{&watch.Events{Cache: env.Cache, Object: r.parent.New(), Handler: r.parentEvents()}}
 	owned := &forgetting{r.ChildEvents(r.lookup(r.format.ChildSelector).Router()), r.forgetChild(env)}
 	for _, kind := range r.children {
-		out = append(out, &host.Events{Cache: env.Cache, Object: kind.New(), Handler: owned})
+		out = append(out, &watch.Events{Cache: env.Cache, Object: kind.New(), Handler: owned})
 	}
 	if r.recorded {
 		logged := r.ChildEvents(r.lookup(r.format.Selector).Router())
-		out = append(out, &host.Events{Cache: env.Cache, Object: &v1alpha1.ControllerRevision{}, Handler: logged})
+		out = append(out, &watch.Events{Cache: env.Cache, Object: &v1alpha1.ControllerRevision{}, Handler: logged})
 	}
 	return out
 }
@@ -185,7 +181,7 @@ func (r *reconciler) parentEvents() handler.EventHandler {
 // was would be kept until there is no more room for it.
 func (r *reconciler) forgetChild(env *host.Environment) func(child client.Object) {
 	return func(child client.Object) {
-		r.keeper.Forget(child.GetUID())
+		r.actor.keeper.Forget(child.GetUID())
 		if u, ok := child.(*unstructured.Unstructured); ok {
 			env.Encoder.Forget(u)
 		}

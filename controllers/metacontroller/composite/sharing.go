@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
@@ -27,10 +29,10 @@ import (
 // controllersOverlap is the reason of a controller that cannot share its parents with another one.
 const controllersOverlap = "ControllersOverlap"
 
-// others lists the CompositeControllers that there are. What it returns is not changed.
-type others func(ctx context.Context) ([]v1alpha1.CompositeController, error)
+// listControllers lists the CompositeControllers that there are. What it returns is not changed.
+type listControllers func(ctx context.Context) ([]v1alpha1.CompositeController, error)
 
-func othersIn(cache client.Reader) others {
+func listIn(cache client.Reader) listControllers {
 	return func(ctx context.Context) ([]v1alpha1.CompositeController, error) {
 		list := &v1alpha1.CompositeControllerList{}
 		if err := cache.List(ctx, list); err != nil {
@@ -40,16 +42,25 @@ func othersIn(cache client.Reader) others {
 	}
 }
 
-// share looks for other controllers of a parent. They are remembered, because the status is shared with them. The error
-// says which of them has to be changed before anything is done for the parent.
-func (r *reconciler) share(ctx context.Context, parent *unstructured.Unstructured, m *memory) error {
-	m.sharers = nil
+// neighbours are the other CompositeControllers, as one of them sees them.
+type neighbours struct {
+	*settings
+
+	events events.EventRecorder
+	// others lists them, nil if nobody knows of others. clashes are those about which an event was sent.
+	others  listControllers
+	clashes sync.Map
+}
+
+// share looks for other controllers of a parent. The error says which of them has to be changed before anything is done for the
+// parent.
+func (r *neighbours) share(ctx context.Context, parent *unstructured.Unstructured) (sharers []sharer, err error) {
 	if r.others == nil {
-		return nil
+		return nil, nil
 	}
 	all, err := r.others(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var clashes error
 	for i := range all {
@@ -58,31 +69,31 @@ func (r *reconciler) share(ctx context.Context, parent *unstructured.Unstructure
 			continue
 		}
 		err := clash(r.declared, other, r.parent.Namespaced)
-		m.sharers = append(m.sharers, sharer{other.Name, rolls(&other.Spec), err != nil})
-		if err != nil && clashes == nil && older(other, r.declared) {
+		sharers = append(sharers, sharer{other.Name, rolls(&other.Spec), err != nil})
+		if err != nil && clashes == nil && cameFirst(other, r.declared) {
 			clashes = &faultError{Reason: controllersOverlap, Err: err}
 			r.announceClash(other, err)
 		}
 	}
 	if parent.GetDeletionTimestamp() != nil {
-		return nil // whoever has a finalizer on it has to let it go
+		return sharers, nil // whoever has a finalizer on it has to let it go
 	}
-	return clashes
+	return sharers, clashes
 }
 
 // announceClash tells both controllers, once in a process.
-func (r *reconciler) announceClash(other *v1alpha1.CompositeController, err error) {
+func (r *neighbours) announceClash(other *v1alpha1.CompositeController, err error) {
 	if _, said := r.clashes.LoadOrStore(other.UID, true); said {
 		return
 	}
 	for _, cc := range []*v1alpha1.CompositeController{r.declared, other} {
-		r.Recorder.Eventf(cc, nil, corev1.EventTypeWarning, controllersOverlap, "Sync", "%s", pass.Cut(err.Error(), pass.MaxNote))
+		r.events.Eventf(cc, nil, corev1.EventTypeWarning, controllersOverlap, "Sync", "%s", pass.Cut(err.Error(), pass.MaxNote))
 	}
 }
 
 // alone returns why a controller could do nothing for any parent: an older one has all that it has. With a finalize hook
 // it could let parents go that have its finalizer, so that one runs.
-func (s *settings) alone(ctx context.Context, others others) error {
+func (s *settings) alone(ctx context.Context, others listControllers) error {
 	if others == nil || s.finalizes {
 		return nil
 	}
@@ -92,7 +103,7 @@ func (s *settings) alone(ctx context.Context, others others) error {
 	}
 	for i := range all {
 		other := &all[i]
-		if !sameParents(s.declared, other) || !older(other, s.declared) || other.Spec.ParentResource.LabelSelector != nil {
+		if !sameParents(s.declared, other) || !cameFirst(other, s.declared) || other.Spec.ParentResource.LabelSelector != nil {
 			continue
 		}
 		if err := clash(s.declared, other, s.parent.Namespaced); err != nil {
@@ -126,8 +137,8 @@ func selects(cc *v1alpha1.CompositeController, parent *unstructured.Unstructured
 	return err == nil && selector.Matches(labels.Set(parent.GetLabels()))
 }
 
-// older reports whether a controller was there before another one.
-func older(a, b *v1alpha1.CompositeController) bool {
+// cameFirst reports whether a controller was there before another one.
+func cameFirst(a, b *v1alpha1.CompositeController) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
 }
 
@@ -156,21 +167,4 @@ func clash(a, b *v1alpha1.CompositeController, namespaced bool) error {
 	}
 	return fmt.Errorf("CompositeControllers %s and %s record the same parents, and differ in generateSelector or "+
 		"revisionHistory.fieldPaths, so that neither could use what the other records; make them the same, or %s", a.Name, b.Name, mend)
-}
-
-// recorded reports whether parents have revisions. Metacontroller records those whose children are rolled. Whoever says what
-// a revision is to hold wants some, too; where there is no place for them he goes without, as in Metacontroller.
-func recorded(spec *v1alpha1.CompositeControllerSpec, namespaced bool) bool {
-	if rolls(spec) {
-		return true
-	}
-	history := spec.ParentResource.RevisionHistory
-	return history != nil && (namespaced || history.Namespace != "")
-}
-
-// rolls reports whether a controller rolls children out.
-func rolls(spec *v1alpha1.CompositeControllerSpec) bool {
-	return slices.ContainsFunc(spec.ChildResources, func(c v1alpha1.ChildResource) bool {
-		return c.UpdateStrategy.EffectiveMethod().Rolling()
-	})
 }

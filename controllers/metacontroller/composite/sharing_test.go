@@ -51,10 +51,10 @@ func sharedBy(t *testing.T, first, second string) (a, b *passes) {
 	b.hook, b.due, b.asked = wantsConfigs, false, nil
 	controllers := []v1alpha1.CompositeController{*controllerNamed(t, "a", first, start), *controllerNamed(t, "b", second, start.Add(time.Second))}
 	for i, p := range []*passes{a, b} {
-		s, err := read(&controllers[i], served{})
+		s, err := readSettings(&controllers[i], served{})
 		must(t, err)
 		p.start(s)
-		p.r.others = func(context.Context) ([]v1alpha1.CompositeController, error) { return controllers, nil }
+		p.r.gatherer.others = func(context.Context) ([]v1alpha1.CompositeController, error) { return controllers, nil }
 	}
 	return a, b
 }
@@ -190,8 +190,8 @@ func TestControllersThatCannotShare(t *testing.T) {
 			_, err := b.pass()
 			if c.says == "" {
 				a.settle()
-				if err != nil || !a.all("a") || len(a.r.memoryOf("tom-uid").sharers) > 0 {
-					t.Errorf("%v, pods %s, shared with %v", err, a.images(), a.r.memoryOf("tom-uid").sharers)
+				if err != nil || !a.all("a") || len(a.r.memories.of("tom-uid").sharers) > 0 {
+					t.Errorf("%v, pods %s, shared with %v", err, a.images(), a.r.memories.of("tom-uid").sharers)
 				}
 				return
 			}
@@ -216,10 +216,10 @@ func TestControllersThatCannotShare(t *testing.T) {
 			if got := a.events.Events(controllersOverlap); len(got) != 2 {
 				t.Errorf("events %q, want one for each controller", got)
 			}
-			if err := b.r.alone(t.Context(), b.r.others); err == nil || !strings.Contains(err.Error(), c.says) {
+			if err := b.r.alone(t.Context(), b.r.gatherer.others); err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("it is built: %v", err)
 			}
-			must(t, a.r.alone(t.Context(), a.r.others))
+			must(t, a.r.alone(t.Context(), a.r.gatherer.others))
 		})
 	}
 }

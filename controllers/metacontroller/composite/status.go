@@ -3,6 +3,7 @@ package composite
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,6 +13,12 @@ import (
 
 // conditionUpdated is the type of the condition that says how far the rollout is (Metacontroller).
 const conditionUpdated = "Updated"
+
+// voteType is the beginning of the type of the condition in which one of several controllers of a parent says whether its
+// children are updated. Its name follows.
+const voteType = "cairn.dev/Updated."
+
+func isVote(conditionType string) bool { return strings.HasPrefix(conditionType, voteType) }
 
 // ownStatus returns the status that a hook wants a parent to have. That of a parent whose kind is built in has another
 // author as well, so that what the hook does not name stays; otherwise the hook's word is all there is (Metacontroller).
@@ -60,7 +67,7 @@ func withCondition(conditions []any, c map[string]any) []any {
 
 func typeOf(condition any) string {
 	m, _ := condition.(map[string]any)
-	return text(m, "type")
+	return stringOf(m, "type")
 }
 
 // hookPart is the part of a status that a hook gave: without the conditions and the generation that are ours.
@@ -94,13 +101,13 @@ func isUpdated(status map[string]any) string {
 	list, _ := status["conditions"].([]any)
 	for _, item := range list {
 		if m, ok := item.(map[string]any); ok && m["type"] == conditionUpdated {
-			return text(m, "status")
+			return stringOf(m, "status")
 		}
 	}
 	return ""
 }
 
-func text(m map[string]any, key string) string {
+func stringOf(m map[string]any, key string) string {
 	s, _ := m[key].(string)
 	return s
 }

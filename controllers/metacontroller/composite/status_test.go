@@ -45,7 +45,7 @@ func TestStatusOf(t *testing.T) {
 				}
 			}
 			differs := func(parent map[string]any) bool {
-				o := &observed{parent: &unstructured.Unstructured{Object: parent}, memory: &memory{}}
+				o := &gathered{parent: &unstructured.Unstructured{Object: parent}, memory: &memory{}}
 				return o.statusDiffers(got)
 			}
 			if differs(map[string]any{"status": got}) || !differs(map[string]any{}) || !differs(map[string]any{"status": "text"}) {

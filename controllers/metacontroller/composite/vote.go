@@ -15,12 +15,6 @@ import (
 // This file makes the status of a parent that several controllers share. Each of them says in a condition of its own how far
 // its children are, and the condition Updated follows from all of those. It is pure.
 
-// voteType is the beginning of the type of the condition in which one of several controllers of a parent says whether its
-// children are updated. Its name follows.
-const voteType = "cairn.dev/Updated."
-
-func isVote(conditionType string) bool { return strings.HasPrefix(conditionType, voteType) }
-
 // sharer is a controller of a parent that has several.
 type sharer struct {
 	name string
@@ -110,7 +104,7 @@ func (s sharing) withoutRollout(status map[string]any) map[string]any {
 	}
 	status["conditions"] = slices.DeleteFunc(slices.Clone(conditions), func(c any) bool {
 		m, _ := c.(map[string]any)
-		ours := strings.HasPrefix(text(m, "message"), s.self.name+": ")
+		ours := strings.HasPrefix(stringOf(m, "message"), s.self.name+": ")
 		return typeOf(c) == conditionUpdated && (s.rolls() || ours) || typeOf(c) == voteType+s.self.name && !s.rolls()
 	})
 	return status
@@ -132,13 +126,13 @@ func (s sharing) updated(parent *unstructured.Unstructured, vote map[string]any)
 	names := slices.Sorted(maps.Keys(said))
 	if i := slices.IndexFunc(names, func(name string) bool { return said[name]["status"] != "True" }); i >= 0 {
 		v := said[names[i]]
-		return "False", text(v, "reason"), names[i] + ": " + text(v, "message")
+		return "False", stringOf(v, "reason"), names[i] + ": " + stringOf(v, "message")
 	}
 	if len(silent) > 0 {
 		return "False", "RolloutWaiting", slices.Min(silent) + ": this CompositeController has not said yet whether its children are updated"
 	}
 	i := max(0, slices.IndexFunc(names, func(name string) bool { return rolls[name] }))
-	return "True", text(said[names[i]], "reason"), text(said[names[i]], "message")
+	return "True", stringOf(said[names[i]], "reason"), stringOf(said[names[i]], "message")
 }
 
 // vote returns what another controller says of its children, nil if it has said nothing yet. That they were updated in an

@@ -17,7 +17,7 @@ func (p *passes) vote(name string) string {
 	conditions, _, _ := unstructured.NestedSlice(p.tom().Object, "status", "conditions")
 	for _, c := range conditions {
 		if m, _ := c.(map[string]any); typeOf(c) == voteType+name {
-			return text(m, "status")
+			return stringOf(m, "status")
 		}
 	}
 	return ""
@@ -58,7 +58,7 @@ func TestUpdatedMeansAllControllers(t *testing.T) {
 			if got := a.updated(); !strings.HasPrefix(got, "False RolloutWaiting: a: ") || b.vote("b") != "True" {
 				t.Errorf("b says %q, and the parent %q", b.vote("b"), got)
 			}
-			a.r.others, b.due = nil, true // the other one is gone
+			a.r.gatherer.others, b.due = nil, true // the other one is gone
 			if _, err := a.pass(); err != nil || a.vote("a")+a.vote("b") != "" || strings.Contains(a.updated(), " a: ") {
 				t.Errorf("%v, a says %q, b %q, and the parent %q", err, a.vote("a"), a.vote("b"), a.updated())
 			}

@@ -117,7 +117,7 @@ func (w *world) pass() *plan {
 		w.t.Fatal(err)
 	}
 	w.last, w.claims = p, p.claims
-	w.changed.note(p, w.now)
+	p.note(w.changed, w.now)
 	for _, c := range p.creates {
 		child := c.object.DeepCopy()
 		child.SetCreationTimestamp(metav1.NewTime(w.now))

@@ -16,8 +16,8 @@ import (
 
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -38,15 +38,15 @@ type Reconciler struct {
 	*pass.Controller
 
 	// sync and finalize are nil if they are not declared.
-	sync, finalize host.Asker
+	sync, finalize hook.Asker
 	// related is there for every kind that is decorated.
 	related map[schema.GroupKind]relatedObjects
-	resync  host.Resyncs
+	resync  watch.Resyncs
 	// forgotten is told of objects that are gone.
 	forgotten func(object types.UID)
-	// keeper compares and writes attachments, and owned confirms the cached ones, by kind.
+	// keeper compares and writes attachments, and kinds reads and confirms the cached ones.
 	keeper *children.Keeper
-	owned  map[schema.GroupKind]*pass.Children[*unstructured.Unstructured]
+	kinds  *children.Kinds
 	// confirmed are the UIDs of objects that were read past the cache, stated what became of their statuses. Losing an entry
 	// costs a request.
 	confirmed, stated sync.Map
@@ -98,7 +98,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass, d *decorated, resyn
 	if r.finalizes && object.GetDeletionTimestamp() != nil && !r.finalized(object) {
 		return nil // it was finalized, or goes before anything was done for it
 	}
-	o, err := r.gather(ctx, d, object)
+	o, err := r.gather(ctx, p, d, object)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (r *Reconciler) outcome(ctx context.Context, p *pass.Pass, err error) error
 	case err == nil:
 		r.waiting.Delete(uid)
 		return nil
-	case pass.Superseded(err), errors.Is(err, host.ErrNotSynced):
+	case pass.Superseded(err), errors.Is(err, watch.ErrNotSynced):
 		return err
 	}
 	logger := log.FromContext(ctx).V(1)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
@@ -28,17 +29,18 @@ import (
 	"github.com/cairn-dev/cairn/internal/fakeserver"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
 // The kinds that there are.
 var (
-	statefulSets = host.Resource{Kind: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), Resource: appsv1.SchemeGroupVersion.WithResource("statefulsets"), Namespaced: true}
-	services     = host.Resource{Kind: corev1.SchemeGroupVersion.WithKind("Service"), Resource: corev1.SchemeGroupVersion.WithResource("services"), Namespaced: true}
-	configMaps   = host.Resource{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Namespaced: true}
-	namespaces   = host.Resource{Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), Resource: corev1.SchemeGroupVersion.WithResource("namespaces")}
+	statefulSets = watch.Resource{Kind: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), Resource: appsv1.SchemeGroupVersion.WithResource("statefulsets"), Namespaced: true}
+	services     = watch.Resource{Kind: corev1.SchemeGroupVersion.WithKind("Service"), Resource: corev1.SchemeGroupVersion.WithResource("services"), Namespaced: true}
+	configMaps   = watch.Resource{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Namespaced: true}
+	namespaces   = watch.Resource{Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), Resource: corev1.SchemeGroupVersion.WithResource("namespaces")}
 	// plants have no status of their own.
-	plants = host.Resource{
+	plants = watch.Resource{
 		Kind:     schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Plant"},
 		Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "plants"}, Namespaced: true,
 	}
@@ -47,13 +49,13 @@ var (
 // served finds resources among them.
 type served struct{}
 
-func (served) Resource(apiVersion, resource string) (host.Resource, error) {
-	for _, r := range []host.Resource{statefulSets, services, configMaps, namespaces, plants} {
+func (served) Resource(apiVersion, resource string) (watch.Resource, error) {
+	for _, r := range []watch.Resource{statefulSets, services, configMaps, namespaces, plants} {
 		if r.Resource.GroupVersion().String() == apiVersion && r.Resource.Resource == resource {
 			return r, nil
 		}
 	}
-	return host.Resource{}, fmt.Errorf("no resource %s in %s", resource, apiVersion)
+	return watch.Resource{}, fmt.Errorf("no resource %s in %s", resource, apiVersion)
 }
 
 // controller reads a spec, as people write it.
@@ -101,7 +103,7 @@ type world struct {
 func newWorld(t testing.TB, s *settings, h answers, objects ...client.Object) *world {
 	t.Helper()
 	kinds := fakeserver.Kinds{Status: []client.Object{&appsv1.StatefulSet{}, &corev1.Namespace{}}}
-	for _, r := range []host.Resource{services, configMaps, namespaces} {
+	for _, r := range []watch.Resource{services, configMaps, namespaces} {
 		kinds.Indexed = append(kinds.Indexed, r.New())
 	}
 	return worldOn(t, fakeserver.NewWith(t, kinds, objects...), s, h)
@@ -111,8 +113,11 @@ func newWorld(t testing.TB, s *settings, h answers, objects ...client.Object) *w
 func worldOn(t testing.TB, server *fakeserver.Server, s *settings, h answers) *world {
 	t.Helper()
 	w := &world{Server: server, t: t, events: &fakeserver.Recorder{}, resync: &resyncing{after: map[types.NamespacedName]time.Duration{}}}
-	// The cache is what is stored, so that only live reads are requests.
-	w.r = newReconciler(s, w.Raw, w.Server, w.Server, ownership.NewLedger(nil), w.events, clock.RealClock{}, "", nil)
+	w.r = newReconciler(&host.Environment{
+		// The cache is what is stored, so that only live reads are requests.
+		Server:   &watch.Server{Client: w.Server, Live: w.Server, Clock: clock.RealClock{}, Cache: cached{Reader: w.Raw}},
+		Recorder: w.events,
+	}, s, ownership.NewLedger(nil))
 	w.r.resync = w.resync
 	w.r.forgotten = func(types.UID) {}
 	for _, d := range s.resources {
@@ -123,6 +128,12 @@ func worldOn(t testing.TB, server *fakeserver.Server, s *settings, h answers) *w
 		w.r.finalize = asking{w, hook.Finalize, h}
 	}
 	return w
+}
+
+// cached is a cache that shows what a reader does. Nobody asks it for informers.
+type cached struct {
+	cache.Informers
+	client.Reader
 }
 
 // asking is a hook.
@@ -202,7 +213,7 @@ func (w *world) settle(req reconcile.Request) {
 }
 
 // get reads an object as it is stored, nil if it is not there.
-func (w *world) get(r host.Resource, name string) *unstructured.Unstructured {
+func (w *world) get(r watch.Resource, name string) *unstructured.Unstructured {
 	w.t.Helper()
 	o := fakeserver.Of(r.Kind)
 	key := types.NamespacedName{Name: name}
@@ -217,7 +228,7 @@ func (w *world) get(r host.Resource, name string) *unstructured.Unstructured {
 }
 
 // edit changes an object as a person would.
-func (w *world) edit(r host.Resource, name string, change func(o *unstructured.Unstructured)) {
+func (w *world) edit(r watch.Resource, name string, change func(o *unstructured.Unstructured)) {
 	w.t.Helper()
 	o := w.get(r, name)
 	change(o)
@@ -225,7 +236,7 @@ func (w *world) edit(r host.Resource, name string, change func(o *unstructured.U
 }
 
 // names are those of the objects of a kind, sorted.
-func (w *world) names(r host.Resource) []string {
+func (w *world) names(r watch.Resource) []string {
 	w.t.Helper()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(r.Kind.GroupVersion().WithKind(r.Kind.Kind + "List"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,6 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
@@ -38,42 +38,26 @@ type observed struct {
 	related     []hook.Group
 }
 
-// gather reads what belongs to an object.
-func (r *Reconciler) gather(ctx context.Context, d *decorated, object *unstructured.Unstructured) (*observed, error) {
+// gather reads what belongs to an object: of its attachments those that it controls, and this controller has made.
+func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, d *decorated, object *unstructured.Unstructured) (*observed, error) {
 	o := &observed{
 		resource: d, object: object, finalizing: r.finalizing(d, object), attachments: map[key]*unstructured.Unstructured{},
 	}
-	for _, resource := range r.attachments {
-		if err := r.gatherKind(ctx, o, resource); err != nil {
-			return nil, err
-		}
-	}
 	var err error
-	o.related, err = r.related[d.Kind.GroupKind()].Gather(ctx, object)
-	return o, err
-}
-
-// gatherKind reads the attachments of one kind: what the object controls, and this controller has made.
-func (r *Reconciler) gatherKind(ctx context.Context, o *observed, resource host.Resource) error {
-	group := hook.Group{GroupVersionKind: resource.Kind}
-	defer func() { o.groups = append(o.groups, group) }()
-	namespace := o.object.GetNamespace()
-	if namespace != "" && !resource.Namespaced {
-		return nil // an object in a namespace has nothing attached outside of it, whoever says so
+	o.groups, err = r.kinds.Read(object, func(of *children.Owned) ([]*unstructured.Unstructured, error) {
+		shown, err := of.Shown(ctx, p)
+		return slices.DeleteFunc(shown, func(o *unstructured.Unstructured) bool { return !r.made(o) }), err
+	})
+	if err != nil {
+		return nil, err
 	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(resource.Kind.GroupVersion().WithKind(resource.Kind.Kind + "List"))
-	index := client.MatchingFields{ownership.ControllerIndex: string(o.object.GetUID())}
-	if err := r.Cache.List(ctx, list, client.InNamespace(namespace), index); err != nil {
-		return fmt.Errorf("list the %s of %s: %w", resource, anyobject.Describe(o.object), err)
-	}
-	for i := range list.Items {
-		if item := &list.Items[i]; r.made(item) {
-			group.Objects = append(group.Objects, item)
+	for _, group := range o.groups {
+		for _, item := range group.Objects {
 			o.attachments[keyOf(item)] = item
 		}
 	}
-	return nil
+	o.related, err = r.related[d.Kind.GroupKind()].Gather(ctx, object)
+	return o, err
 }
 
 // ask asks the hook that the object's state calls for. There is no answer if that is not declared.
@@ -174,8 +158,7 @@ func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed, tod
 		return nil
 	}
 	for _, group := range o.groups {
-		owned := r.owned[group.GroupKind()]
-		if err := owned.Confirm(ctx, p, labels.Everything(), group.Objects); err != nil {
+		if err := r.kinds.Of(group.GroupKind()).Confirm(ctx, p, labels.Everything(), group.Objects); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -246,7 +245,7 @@ func TestResyncAfter(t *testing.T) {
 
 // noting notes whether a hook was to be called in any case.
 type noting struct {
-	host.Asker
+	hook.Asker
 
 	again *[]bool
 }

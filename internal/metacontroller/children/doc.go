@@ -5,5 +5,5 @@
 // as it is, and is asked about again. What serves is not deleted on a guess: before a child is deleted to be made again, a
 // dry run shows that it can be. And a child that cannot be made is in the way of no other.
 //
-// What may not come in: who is to be changed when, revisions, hooks, the parent itself.
+// What may not come in: who is to be changed when, revisions, questions to hooks, the parent itself.
 package children

@@ -30,8 +30,8 @@ type Config struct {
 	Clock clock.PassiveClock
 	// FieldManager, unless it is empty, is the name under which children are kept by server-side apply.
 	FieldManager string
-	// Resources are those of the kinds that children may have.
-	Resources map[schema.GroupKind]schema.GroupResource
+	// Kinds are those that children may have.
+	Kinds *Kinds
 	// Size is of how many children something is remembered, and Memo remembers what they were compared with. Keepers may share
 	// one; nil means one of its own.
 	Size int
@@ -45,7 +45,8 @@ const servedSize = 4096
 type Keeper struct {
 	Config
 
-	writers map[schema.GroupKind]ownership.Writer
+	// creates is the client that makes children.
+	creates client.Client
 	applier *serverside.Applier // nil if children are changed by merge patches
 	served  *lru.Cache          // of serving, by the child's UID
 	leaves  *leaves
@@ -67,17 +68,13 @@ func New(c Config) *Keeper {
 		c.Memo = apply.NewMemo(apply.MemoBytes)
 	}
 	k := &Keeper{
-		Config: c, writers: map[schema.GroupKind]ownership.Writer{},
+		Config: c, creates: c.Client,
 		served: lru.New(min(c.Size, servedSize)), leaves: newLeaves(),
 		refused: refusals{lru.New(min(c.Size, servedSize))},
 	}
-	creates := c.Client
 	if c.FieldManager != "" {
 		k.applier = serverside.New(c.Client, c.Live, c.FieldManager, c.Size)
-		creates = k.applier.Client()
-	}
-	for kind, resource := range c.Resources {
-		k.writers[kind] = ownership.Writer{Client: creates, Live: c.Live, Ledger: c.Ledger, Resource: resource}
+		k.creates = k.applier.Client()
 	}
 	return k
 }
@@ -112,7 +109,9 @@ type Pass struct {
 func (p *Pass) parent() *unstructured.Unstructured { return p.names.Parent }
 
 func (p *Pass) writer(o *unstructured.Unstructured) ownership.Writer {
-	return p.writers[o.GroupVersionKind().GroupKind()]
+	w := p.Kinds.Of(o.GroupVersionKind().GroupKind()).Writer
+	w.Client = p.creates
+	return w
 }
 
 // wrote makes the next pass wait until the cache shows a child as the API server returned it.

@@ -22,7 +22,9 @@ import (
 	"github.com/cairn-dev/cairn/internal/fakeserver"
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 var (
@@ -62,9 +64,12 @@ func newWorld(t *testing.T, names ...string) *world {
 
 // restart makes a new process: nothing is remembered.
 func (w *world) restart() {
+	ledger := ownership.NewLedger(nil)
+	c := pass.New(pass.Config{Client: w.Server, Live: w.Server, Cache: w.Raw, Ledger: ledger, Clock: w.clock})
+	resource := watch.Resource{Kind: configKind, Resource: configs.WithVersion(configKind.Version), Namespaced: true}
 	w.keeper = children.New(children.Config{
-		Client: w.Server, Live: w.Server, Cache: w.Raw, Ledger: ownership.NewLedger(nil), Clock: w.clock,
-		Resources: map[schema.GroupKind]schema.GroupResource{configKind.GroupKind(): configs}, Size: 100,
+		Client: w.Server, Live: w.Server, Cache: w.Raw, Ledger: ledger, Clock: w.clock,
+		Kinds: children.NewKinds(c, []watch.Resource{resource}, nil), Size: 100,
 	})
 }
 

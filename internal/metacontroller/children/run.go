@@ -18,7 +18,7 @@ import (
 // done in batches of 1, 2, 4 and so on, up to [pass.AtOnce]. A failure for an item's own reasons makes the next batch
 // one item again, and one that concerns all of the kind ([refusal.OfAll]) ends the kind. Before each batch but the first of
 // all it asks still, and stops with its error. It returns all errors, joined, without those which say that the namespace is
-// being deleted: nothing can be made there any more, and nobody wants to read so.
+// being deleted: nothing can be created there, and an error in the parent's status would help nobody.
 func each[T any](items []T, kindOf func(T) schema.GroupKind, still func() error, f func(T) error) error {
 	var errs []error
 	began := false

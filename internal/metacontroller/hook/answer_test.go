@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
@@ -176,7 +177,7 @@ func TestRules(t *testing.T) {
 	for _, c := range []struct {
 		name, body, want string // want is the error, empty for a good one
 		form             hook.Form
-		version          hook.Version
+		version          v1alpha1.HookVersion
 		count            int
 	}{
 		{name: "none", body: `{}`, form: strict(composite)},
@@ -193,9 +194,9 @@ func TestRules(t *testing.T) {
 		{name: "names and labels", body: rules(`{` + pods + `,"names":["a"],"labelSelector":{}}`), want: `relatedResources[0] "pods": names and selectors exclude each other`},
 		{name: "names and namespaces", body: rules(`{` + pods + `,"names":["a"],"namespaceSelector":{}}`), want: `relatedResources[0] "pods": names and selectors exclude each other`},
 		{name: "a namespace and namespaces", body: rules(`{` + pods + `,"namespace":"a","namespaceSelector":{}}`), want: `relatedResources[0] "pods": namespace and namespaceSelector exclude each other`},
-		{name: "v1, elsewhere", body: rules(`{` + pods + `,"namespace":"kube-system"}`), form: composite, version: hook.V1, want: `relatedResources[0] "pods": asks for namespace "kube-system", and the parent is in ns; version v2 of the hook may do that`},
-		{name: "v1, cluster-scoped", body: rules(`{` + pods + `,"namespace":"kube-system"}`), form: clusterwide, version: hook.V1, count: 1},
-		{name: "v2, elsewhere", body: rules(`{` + pods + `,"namespace":"kube-system"}`), form: composite, version: hook.V2, count: 1},
+		{name: "v1, elsewhere", body: rules(`{` + pods + `,"namespace":"kube-system"}`), form: composite, version: v1alpha1.HookVersionV1, want: `relatedResources[0] "pods": asks for namespace "kube-system", and the parent is in ns; version v2 of the hook may do that`},
+		{name: "v1, cluster-scoped", body: rules(`{` + pods + `,"namespace":"kube-system"}`), form: clusterwide, version: v1alpha1.HookVersionV1, count: 1},
+		{name: "v2, elsewhere", body: rules(`{` + pods + `,"namespace":"kube-system"}`), form: composite, version: v1alpha1.HookVersionV2, count: 1},
 		{name: "a bad selector", body: rules(`{` + pods + `,"labelSelector":{"matchExpressions":[{"key":"a","operator":"Is"}]}}`), want: `relatedResources[0] "pods": has a bad labelSelector: "Is" is not a valid label selector operator`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
 // BenchmarkHundredChildren is what a step of a rollout costs before the call: one child of a hundred changed.
@@ -19,7 +21,7 @@ func BenchmarkHundredChildren(b *testing.B) {
 		g.Objects = append(g.Objects, bigPod(fmt.Sprint("pod-", i)))
 	}
 	q := &Question{Parent: parent, Children: []Group{g}}
-	h := &Hook{kind: Sync, version: V1, encoder: NewEncoder(16 << 20), controller: Controller{
+	h := &Hook{kind: Sync, version: v1alpha1.HookVersionV1, encoder: NewEncoder(16 << 20), controller: Controller{
 		Object: json.RawMessage(`{}`), Children: []ChildKind{{GroupVersionKind: kind, Namespaced: true}},
 	}}
 	step := func(i int) {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
 // This file makes one call.
@@ -23,9 +25,9 @@ const DefaultLimit = 16 << 20
 // caller calls one webhook.
 type caller struct {
 	hook     Kind
-	webhook  Webhook
+	timeout  time.Duration
 	url      *url.URL
-	endpoint Endpoint
+	endpoint v1alpha1.EndpointConfig
 	vault    vault
 	guard    *Guard
 	proxy    func(*http.Request) (*url.URL, error)
@@ -64,7 +66,7 @@ func (s *said) forget() {
 
 // call posts body and returns the answer. etag, if there is one, makes it conditional. Errors are a *[Error].
 func (c *caller) call(ctx context.Context, body []byte, etag string) (said, error) {
-	within, cancel := context.WithTimeout(ctx, c.webhook.timeout())
+	within, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	answer, err := c.post(within, body, etag)
 	if err == nil {
@@ -78,7 +80,7 @@ func (c *caller) call(ctx context.Context, body []byte, etag string) (said, erro
 		case errors.As(err, &no):
 			failure.Reason, failure.Err = AddressRefused, no
 		case ctx.Err() == nil && within.Err() != nil:
-			failure.Reason, failure.Err = TimedOut, fmt.Errorf("it did not answer within %s", c.webhook.timeout())
+			failure.Reason, failure.Err = TimedOut, fmt.Errorf("it did not answer within %s", c.timeout)
 		}
 	}
 	failure.Hook, failure.URL = c.hook, shown(c.url)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
@@ -154,7 +155,7 @@ func TestAHookThatDoesNotAnswer(t *testing.T) {
 			})
 			defer close(over)
 			o := options(s.URL)
-			o.Webhook.Timeout = 50 * time.Millisecond
+			o.Declared.Webhook.Timeout = new("50ms")
 			_, err := ask(t, o)
 			if f := failure(t, err); f.Reason != hook.TimedOut || f.Err.Error() != "it did not answer within 50ms" {
 				t.Errorf("%s: %v", f.Reason, err)
@@ -197,27 +198,27 @@ func TestNobodyIsThere(t *testing.T) {
 }
 
 func TestWebhooksWithoutAnAddress(t *testing.T) {
-	service := func(name, namespace, protocol, path string) hook.Webhook {
-		return hook.Webhook{Service: &hook.Service{Name: name, Namespace: namespace, Protocol: protocol}, Path: path}
+	service := func(name, namespace, protocol, path string) v1alpha1.Webhook {
+		return v1alpha1.Webhook{Service: &v1alpha1.ServiceReference{Name: name, Namespace: namespace, Protocol: &protocol}, Path: &path}
 	}
 	for _, c := range []struct {
 		name, want string
-		webhook    hook.Webhook
+		webhook    v1alpha1.Webhook
 	}{
-		{"nothing", `the webhook has neither a url nor both a service and a path`, hook.Webhook{}},
+		{"nothing", `the webhook has neither a url nor both a service and a path`, v1alpha1.Webhook{}},
 		{"no path", `the webhook has neither a url nor both a service and a path`, service("a", "b", "", "")},
-		{"no service", `the webhook has neither a url nor both a service and a path`, hook.Webhook{Path: "/"}},
+		{"no service", `the webhook has neither a url nor both a service and a path`, v1alpha1.Webhook{Path: new("/")}},
 		{"no name", `the webhook's service has "" as its name or namespace`, service("", "b", "", "/")},
 		{"a host as a namespace", `the webhook's service has "b@evil.example/" as its name or namespace`, service("a", "b@evil.example/", "", "/")},
 		{"another protocol", `the webhook's URL ftp://a.b:80/ is not of the form http://host/path or https://host/path`, service("a", "b", "ftp", "/")},
-		{"a file", `the webhook's URL file:///etc/passwd is not of the form http://host/path or https://host/path`, hook.Webhook{URL: "file:///etc/passwd"}},
-		{"a path", `the webhook's URL /sync is not of the form http://host/path or https://host/path`, hook.Webhook{URL: "/sync"}},
-		{"no URL, with a password", `the webhook's URL cannot be read`, hook.Webhook{URL: "http://a:secret@b:x/"}},
-		{"a password and a key", `the webhook's URL ftp://b/ is not of the form http://host/path or https://host/path`, hook.Webhook{URL: "ftp://a:secret@b/?key=secret#secret"}},
+		{"a file", `the webhook's URL file:///etc/passwd is not of the form http://host/path or https://host/path`, v1alpha1.Webhook{URL: new("file:///etc/passwd")}},
+		{"a path", `the webhook's URL /sync is not of the form http://host/path or https://host/path`, v1alpha1.Webhook{URL: new("/sync")}},
+		{"no URL, with a password", `the webhook's URL cannot be read`, v1alpha1.Webhook{URL: new("http://a:secret@b:x/")}},
+		{"a password and a key", `the webhook's URL ftp://b/ is not of the form http://host/path or https://host/path`, v1alpha1.Webhook{URL: new("ftp://a:secret@b/?key=secret#secret")}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := options("")
-			o.Webhook = c.webhook
+			o.Declared.Webhook = &c.webhook
 			_, err := hook.New(o)
 			if f := failure(t, err); f.Reason != hook.Misconfigured || f.Err.Error() != c.want {
 				t.Errorf("got %v", f.Err)

@@ -12,6 +12,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
 // This file reads certificates and credentials. They are read on every call, so that a rotated one is used by the next.
@@ -20,46 +23,6 @@ import (
 type Secrets interface {
 	Secret(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error)
 	ConfigMap(ctx context.Context, key types.NamespacedName) (*corev1.ConfigMap, error)
-}
-
-// Endpoint is which certificates and credentials to use. Authorization and BasicAuth exclude each other.
-type Endpoint struct {
-	CABundle      *CABundle
-	ClientTLS     *ClientTLS
-	Authorization *Authorization
-	BasicAuth     *BasicAuth
-}
-
-// Reference is a key of a Secret or ConfigMap.
-type Reference struct {
-	types.NamespacedName
-	// Key may be empty where a default is named.
-	Key string
-}
-
-// CABundle holds the certificates, as PEM, that a server's must go back to. They replace the system's. Exactly one field
-// is set; the default key is ca.crt.
-type CABundle struct {
-	Inline            []byte
-	Secret, ConfigMap *Reference
-}
-
-// ClientTLS is the certificate that we show. The default keys are tls.crt and tls.key.
-type ClientTLS struct {
-	Secret           types.NamespacedName
-	CertKey, PrivKey string
-}
-
-// Authorization is a header "<Type> <value of the secret>". The default type is Bearer; Basic is what BasicAuth is for.
-type Authorization struct {
-	Type   string
-	Secret Reference
-}
-
-// BasicAuth is a user and a password. The default keys are username and password.
-type BasicAuth struct {
-	Secret                   types.NamespacedName
-	UsernameKey, PasswordKey string
 }
 
 // credentials are an endpoint's contents. fingerprint tells apart those that need another connection.
@@ -74,7 +37,7 @@ type vault struct {
 	Secrets
 }
 
-func (v vault) read(ctx context.Context, e Endpoint) (c credentials, err error) {
+func (v vault) read(ctx context.Context, e v1alpha1.EndpointConfig) (c credentials, err error) {
 	if e.Authorization != nil && e.BasicAuth != nil {
 		return c, errors.New("authorization and basicAuth exclude each other")
 	}
@@ -82,10 +45,10 @@ func (v vault) read(ctx context.Context, e Endpoint) (c credentials, err error) 
 		return c, fmt.Errorf("caBundle: %w", err)
 	}
 	if t := e.ClientTLS; t != nil {
-		if c.cert, err = v.secret(ctx, Reference{t.Secret, or(t.CertKey, corev1.TLSCertKey)}); err != nil {
+		if c.cert, err = v.secret(ctx, t.SecretRef, or(t.CertKey, v1alpha1.DefaultCertKey)); err != nil {
 			return c, fmt.Errorf("clientTLS: %w", err)
 		}
-		if c.key, err = v.secret(ctx, Reference{t.Secret, or(t.PrivKey, corev1.TLSPrivateKeyKey)}); err != nil {
+		if c.key, err = v.secret(ctx, t.SecretRef, or(t.PrivateKeyKey, v1alpha1.DefaultPrivateKeyKey)); err != nil {
 			return c, fmt.Errorf("clientTLS: %w", err)
 		}
 	}
@@ -106,40 +69,43 @@ func (v vault) read(ctx context.Context, e Endpoint) (c credentials, err error) 
 	return c, nil
 }
 
-func (v vault) caBundle(ctx context.Context, b *CABundle) ([]byte, error) {
-	const defaultKey = corev1.ServiceAccountRootCAKey
-	switch {
-	case b == nil:
+func (v vault) caBundle(ctx context.Context, b *v1alpha1.CABundle) ([]byte, error) {
+	if b == nil {
 		return nil, nil
-	case len(b.Inline) > 0 && b.Secret == nil && b.ConfigMap == nil:
-		return b.Inline, nil
-	case len(b.Inline) == 0 && b.Secret != nil && b.ConfigMap == nil:
-		return v.secret(ctx, Reference{b.Secret.NamespacedName, or(b.Secret.Key, defaultKey)})
-	case len(b.Inline) == 0 && b.Secret == nil && b.ConfigMap != nil:
-		return v.configMap(ctx, Reference{b.ConfigMap.NamespacedName, or(b.ConfigMap.Key, defaultKey)})
+	}
+	inline, secret, configMap := ptr.Deref(b.Inline, ""), b.SecretRef, b.ConfigMapRef
+	switch {
+	case inline != "" && secret == nil && configMap == nil:
+		return []byte(inline), nil
+	case inline == "" && secret != nil && configMap == nil:
+		at := v1alpha1.SecretReference{Name: secret.Name, Namespace: secret.Namespace}
+		return v.secret(ctx, at, or(secret.Key, v1alpha1.DefaultCAKey))
+	case inline == "" && secret == nil && configMap != nil:
+		return v.configMap(ctx, configMap)
 	default:
 		return nil, errors.New("exactly one of inline, secretRef and configMapRef is needed")
 	}
 }
 
-func (v vault) authorization(ctx context.Context, a *Authorization) (string, error) {
+func (v vault) authorization(ctx context.Context, a *v1alpha1.Authorization) (string, error) {
 	if a == nil {
 		return "", nil
 	}
-	scheme := or(strings.TrimSpace(a.Type), "Bearer")
+	scheme := strings.TrimSpace(ptr.Deref(a.Type, ""))
+	scheme = or(&scheme, v1alpha1.DefaultAuthorizationType)
 	if strings.EqualFold(scheme, "basic") {
 		return "", errors.New("type Basic is not supported here: use basicAuth")
 	}
-	value, err := v.secret(ctx, a.Secret)
+	value, err := v.secret(ctx, a.SecretRef.SecretReference, a.SecretRef.Key)
 	return scheme + " " + strings.TrimSpace(string(value)), err
 }
 
-func (v vault) basicAuth(ctx context.Context, b *BasicAuth) (string, error) {
-	user, err := v.secret(ctx, Reference{b.Secret, or(b.UsernameKey, corev1.BasicAuthUsernameKey)})
+func (v vault) basicAuth(ctx context.Context, b *v1alpha1.BasicAuth) (string, error) {
+	user, err := v.secret(ctx, b.SecretRef, or(b.UsernameKey, v1alpha1.DefaultUsernameKey))
 	if err != nil {
 		return "", err
 	}
-	password, err := v.secret(ctx, Reference{b.Secret, or(b.PasswordKey, corev1.BasicAuthPasswordKey)})
+	password, err := v.secret(ctx, b.SecretRef, or(b.PasswordKey, v1alpha1.DefaultPasswordKey))
 	if err != nil {
 		return "", err
 	}
@@ -151,36 +117,38 @@ func (v vault) basicAuth(ctx context.Context, b *BasicAuth) (string, error) {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(pair)), nil
 }
 
-func (v vault) secret(ctx context.Context, r Reference) ([]byte, error) {
+func (v vault) secret(ctx context.Context, r v1alpha1.SecretReference, key string) ([]byte, error) {
 	if v.Secrets == nil {
 		return nil, errors.New("secrets cannot be read here")
 	}
-	s, err := v.Secret(ctx, r.NamespacedName)
+	at := types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
+	s, err := v.Secret(ctx, at)
 	if err != nil {
-		return nil, fmt.Errorf("read secret %s: %w", r.NamespacedName, err)
+		return nil, fmt.Errorf("read secret %s: %w", at, err)
 	}
-	value, ok := s.Data[r.Key]
+	value, ok := s.Data[key]
 	if !ok {
-		return nil, fmt.Errorf("secret %s has no key %q", r.NamespacedName, r.Key)
+		return nil, fmt.Errorf("secret %s has no key %q", at, key)
 	}
 	return value, nil
 }
 
-func (v vault) configMap(ctx context.Context, r Reference) ([]byte, error) {
+func (v vault) configMap(ctx context.Context, r *v1alpha1.CABundleReference) ([]byte, error) {
 	if v.Secrets == nil {
 		return nil, errors.New("config maps cannot be read here")
 	}
-	m, err := v.ConfigMap(ctx, r.NamespacedName)
+	at, key := types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, or(r.Key, v1alpha1.DefaultCAKey)
+	m, err := v.ConfigMap(ctx, at)
 	if err != nil {
-		return nil, fmt.Errorf("read config map %s: %w", r.NamespacedName, err)
+		return nil, fmt.Errorf("read config map %s: %w", at, err)
 	}
-	if text, ok := m.Data[r.Key]; ok {
+	if text, ok := m.Data[key]; ok {
 		return []byte(text), nil
 	}
-	if value, ok := m.BinaryData[r.Key]; ok {
+	if value, ok := m.BinaryData[key]; ok {
 		return value, nil
 	}
-	return nil, fmt.Errorf("config map %s has no key %q", r.NamespacedName, r.Key)
+	return nil, fmt.Errorf("config map %s has no key %q", at, key)
 }
 
 // tls returns what connections with these credentials use.
@@ -202,9 +170,10 @@ func (c credentials) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-func or(s, fallback string) string {
-	if s == "" {
+// or returns what a field of the API says, and fallback if it says nothing.
+func or(field *string, fallback string) string {
+	if field == nil || *field == "" {
 		return fallback
 	}
-	return s
+	return *field
 }

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
@@ -40,10 +41,22 @@ func (f fakeSecrets) ConfigMap(_ context.Context, key types.NamespacedName) (*co
 	return m, nil
 }
 
-func in(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: name} }
+func in(name string) v1alpha1.SecretReference {
+	return v1alpha1.SecretReference{Namespace: "ns", Name: name}
+}
 
-func from(name, key string) *hook.Reference {
-	return &hook.Reference{NamespacedName: in(name), Key: key}
+func from(name, key string) *v1alpha1.CABundleReference {
+	return &v1alpha1.CABundleReference{Namespace: "ns", Name: name, Key: &key}
+}
+
+// secretKey is a key of the secret s.
+func secretKey(key string) v1alpha1.SecretKeyReference {
+	return v1alpha1.SecretKeyReference{SecretReference: in("s"), Key: key}
+}
+
+// with has a webhook called with certificates and credentials of its own.
+func with(w *v1alpha1.Webhook, e v1alpha1.EndpointConfig) {
+	w.CABundle, w.ClientTLS, w.Authorization, w.BasicAuth = e.CABundle, e.ClientTLS, e.Authorization, e.BasicAuth
 }
 
 func TestCABundleReplacesTheSystemsRoots(t *testing.T) {
@@ -52,24 +65,24 @@ func TestCABundleReplacesTheSystemsRoots(t *testing.T) {
 	secrets := fakeSecrets{"ca": {"ca.crt": ours.pem, "other": theirs.pem, "none": []byte("x")}}
 	for _, c := range []struct {
 		name   string
-		bundle *hook.CABundle
+		bundle *v1alpha1.CABundle
 		want   string
 	}{
 		{"none", nil, "certificate signed by unknown authority"},
-		{"inline", &hook.CABundle{Inline: ours.pem}, ""},
-		{"a secret", &hook.CABundle{Secret: from("ca", "")}, ""},
-		{"a config map", &hook.CABundle{ConfigMap: from("ca", "")}, ""},
-		{"another one", &hook.CABundle{Secret: from("ca", "other")}, "certificate signed by unknown authority"},
-		{"no certificate", &hook.CABundle{Secret: from("ca", "none")}, "caBundle: it holds no certificate"},
-		{"no such key", &hook.CABundle{ConfigMap: from("ca", "x")}, `caBundle: config map ns/ca has no key "x"`},
-		{"no such secret", &hook.CABundle{Secret: from("x", "")}, `caBundle: read secret ns/x: secrets "x" not found`},
-		{"no such config map", &hook.CABundle{ConfigMap: from("x", "")}, `caBundle: read config map ns/x: configmaps "x" not found`},
-		{"two", &hook.CABundle{Inline: ours.pem, Secret: from("ca", "")}, "caBundle: exactly one of inline, secretRef and configMapRef is needed"},
-		{"empty", &hook.CABundle{}, "caBundle: exactly one of inline, secretRef and configMapRef is needed"},
+		{"inline", &v1alpha1.CABundle{Inline: new(string(ours.pem))}, ""},
+		{"a secret", &v1alpha1.CABundle{SecretRef: from("ca", "")}, ""},
+		{"a config map", &v1alpha1.CABundle{ConfigMapRef: from("ca", "")}, ""},
+		{"another one", &v1alpha1.CABundle{SecretRef: from("ca", "other")}, "certificate signed by unknown authority"},
+		{"no certificate", &v1alpha1.CABundle{SecretRef: from("ca", "none")}, "caBundle: it holds no certificate"},
+		{"no such key", &v1alpha1.CABundle{ConfigMapRef: from("ca", "x")}, `caBundle: config map ns/ca has no key "x"`},
+		{"no such secret", &v1alpha1.CABundle{SecretRef: from("x", "")}, `caBundle: read secret ns/x: secrets "x" not found`},
+		{"no such config map", &v1alpha1.CABundle{ConfigMapRef: from("x", "")}, `caBundle: read config map ns/x: configmaps "x" not found`},
+		{"two", &v1alpha1.CABundle{Inline: new(string(ours.pem)), SecretRef: from("ca", "")}, "caBundle: exactly one of inline, secretRef and configMapRef is needed"},
+		{"empty", &v1alpha1.CABundle{}, "caBundle: exactly one of inline, secretRef and configMapRef is needed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := options(s.URL)
-			o.Webhook.Endpoint.CABundle, o.Secrets = c.bundle, secrets
+			o.Declared.Webhook.CABundle, o.Secrets = c.bundle, secrets
 			_, err := ask(t, o)
 			checkError(t, err, c.want)
 			if err != nil && (failure(t, err).Reason == hook.Misconfigured) != strings.HasPrefix(c.want, "caBundle") {
@@ -87,7 +100,7 @@ func TestTheSystemsRoots(t *testing.T) {
 		if _, err := ask(t, o); err != nil {
 			t.Errorf("the system trusts it: %v", err)
 		}
-		o.Webhook.Endpoint.CABundle = &hook.CABundle{Inline: newAuthority(t).pem}
+		o.Declared.Webhook.CABundle = &v1alpha1.CABundle{Inline: new(string(newAuthority(t).pem))}
 		if _, err := ask(t, o); err == nil {
 			t.Error("the bundle does not hold the server's authority, and the server is trusted")
 		}
@@ -110,7 +123,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 	a := newAuthority(t)
 	s := secure(t, a, always(noChildren), func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 })
 	o := options(s.URL)
-	o.Webhook.Endpoint.CABundle = &hook.CABundle{Inline: a.pem}
+	o.Declared.Webhook.CABundle = &v1alpha1.CABundle{Inline: new(string(a.pem))}
 	_, err := ask(t, o)
 	checkError(t, err, "protocol version")
 }
@@ -148,7 +161,8 @@ func TestClientTLSAndItsRotation(t *testing.T) {
 	rotate("first")
 	o := options(s.URL)
 	o.Secrets = secrets
-	o.Webhook.Endpoint = hook.Endpoint{CABundle: &hook.CABundle{Inline: a.pem}, ClientTLS: &hook.ClientTLS{Secret: in("client")}}
+	w := o.Declared.Webhook
+	w.CABundle, w.ClientTLS = &v1alpha1.CABundle{Inline: new(string(a.pem))}, &v1alpha1.ClientTLS{SecretRef: in("client")}
 	h := newHook(t, o)
 	call := func() error {
 		_, err := h.Ask(t.Context(), &hook.Question{Parent: catset("1"), Again: true})
@@ -174,7 +188,7 @@ func TestClientTLSAndItsRotation(t *testing.T) {
 	delete(secrets, "client")
 	checkError(t, call(), `clientTLS: read secret ns/client: secrets "client" not found`)
 
-	o.Webhook.Endpoint.ClientTLS = nil
+	o.Declared.Webhook.ClientTLS = nil
 	if _, err := ask(t, o); err == nil {
 		t.Error("the server asks for no certificate: this is no test of anything")
 	}
@@ -194,29 +208,30 @@ func TestAuthorization(t *testing.T) {
 	secrets := fakeSecrets{"s": {
 		"token": []byte(" t0ken\n"), "username": []byte("me\n"), "password": []byte("pa:ss "), "bad": []byte("a:b"), "lines": []byte("a\nb"),
 	}}
-	token, user := hook.Reference{NamespacedName: in("s"), Key: "token"}, &hook.BasicAuth{Secret: in("s")}
+	token, user := secretKey("token"), &v1alpha1.BasicAuth{SecretRef: in("s")}
 	for _, c := range []struct {
 		name     string
-		endpoint hook.Endpoint
+		endpoint v1alpha1.EndpointConfig
 		want     string
 		problem  string
 	}{
-		{"none", hook.Endpoint{}, "", ""},
-		{"a token", hook.Endpoint{Authorization: &hook.Authorization{Secret: token}}, "Bearer t0ken", ""},
-		{"another type", hook.Endpoint{Authorization: &hook.Authorization{Type: "Token", Secret: token}}, "Token t0ken", ""},
-		{"a user", hook.Endpoint{BasicAuth: user}, "Basic bWU6cGE6c3M=", ""}, // me:pa:ss
-		{"type Basic", hook.Endpoint{Authorization: &hook.Authorization{Type: " bAsic", Secret: token}}, "", "authorization: type Basic is not supported here: use basicAuth"},
-		{"both", hook.Endpoint{Authorization: &hook.Authorization{Secret: token}, BasicAuth: user}, "", "authorization and basicAuth exclude each other"},
-		{"a colon", hook.Endpoint{BasicAuth: &hook.BasicAuth{Secret: in("s"), UsernameKey: "bad"}}, "", "basicAuth: a user name cannot hold a colon"},
-		{"no password", hook.Endpoint{BasicAuth: &hook.BasicAuth{Secret: in("s"), PasswordKey: "x"}}, "", `basicAuth: secret ns/s has no key "x"`},
-		{"no key", hook.Endpoint{Authorization: &hook.Authorization{Secret: hook.Reference{NamespacedName: in("s")}}}, "", `authorization: secret ns/s has no key ""`},
-		{"another namespace", hook.Endpoint{BasicAuth: &hook.BasicAuth{Secret: types.NamespacedName{Namespace: "other", Name: "s"}}}, "", `basicAuth: read secret other/s: secrets "s" not found`},
-		{"two lines", hook.Endpoint{Authorization: &hook.Authorization{Secret: hook.Reference{NamespacedName: in("s"), Key: "lines"}}}, "", "invalid header field value"},
+		{"none", v1alpha1.EndpointConfig{}, "", ""},
+		{"a token", v1alpha1.EndpointConfig{Authorization: &v1alpha1.Authorization{SecretRef: token}}, "Bearer t0ken", ""},
+		{"another type", v1alpha1.EndpointConfig{Authorization: &v1alpha1.Authorization{Type: new("Token"), SecretRef: token}}, "Token t0ken", ""},
+		{"a user", v1alpha1.EndpointConfig{BasicAuth: user}, "Basic bWU6cGE6c3M=", ""}, // me:pa:ss
+		{"type Basic", v1alpha1.EndpointConfig{Authorization: &v1alpha1.Authorization{Type: new(" bAsic"), SecretRef: token}}, "", "authorization: type Basic is not supported here: use basicAuth"},
+		{"both", v1alpha1.EndpointConfig{Authorization: &v1alpha1.Authorization{SecretRef: token}, BasicAuth: user}, "", "authorization and basicAuth exclude each other"},
+		{"a colon", v1alpha1.EndpointConfig{BasicAuth: &v1alpha1.BasicAuth{SecretRef: in("s"), UsernameKey: new("bad")}}, "", "basicAuth: a user name cannot hold a colon"},
+		{"no password", v1alpha1.EndpointConfig{BasicAuth: &v1alpha1.BasicAuth{SecretRef: in("s"), PasswordKey: new("x")}}, "", `basicAuth: secret ns/s has no key "x"`},
+		{"no key", v1alpha1.EndpointConfig{Authorization: &v1alpha1.Authorization{SecretRef: secretKey("")}}, "", `authorization: secret ns/s has no key ""`},
+		{"another namespace", v1alpha1.EndpointConfig{BasicAuth: &v1alpha1.BasicAuth{SecretRef: v1alpha1.SecretReference{Namespace: "other", Name: "s"}}}, "", `basicAuth: read secret other/s: secrets "s" not found`},
+		{"two lines", v1alpha1.EndpointConfig{Authorization: &v1alpha1.Authorization{SecretRef: secretKey("lines")}}, "", "invalid header field value"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := serve(t, always(noChildren))
 			o := options(s.URL)
-			o.Webhook.Endpoint, o.Secrets = c.endpoint, secrets
+			o.Secrets = secrets
+			with(o.Declared.Webhook, c.endpoint)
 			_, err := ask(t, o)
 			checkError(t, err, c.problem)
 			if c.problem == "" && s.last().header.Get("Authorization") != c.want {
@@ -234,7 +249,7 @@ func TestANewTokenIsUsedByTheNextCall(t *testing.T) {
 	secrets := fakeSecrets{"s": {"token": []byte("old")}}
 	o := options(s.URL)
 	o.Secrets = secrets
-	o.Webhook.Endpoint.Authorization = &hook.Authorization{Secret: *from("s", "token")}
+	o.Declared.Webhook.Authorization = &v1alpha1.Authorization{SecretRef: secretKey("token")}
 	h := newHook(t, o)
 	for _, token := range []string{"old", "new"} {
 		secrets["s"]["token"] = []byte(token)
@@ -250,25 +265,31 @@ func TestANewTokenIsUsedByTheNextCall(t *testing.T) {
 func TestEndpointConfigs(t *testing.T) {
 	s := serve(t, always(noChildren))
 	secrets := fakeSecrets{"s": {"1": []byte("one"), "2": []byte("two"), "own": []byte("own")}}
-	auth := func(key string) hook.Endpoint {
-		return hook.Endpoint{Authorization: &hook.Authorization{Secret: *from("s", key)}}
+	auth := func(key string) v1alpha1.EndpointConfig {
+		return v1alpha1.EndpointConfig{Authorization: &v1alpha1.Authorization{SecretRef: secretKey(key)}}
 	}
 	host := strings.TrimPrefix(s.URL, "http://")
-	configs := []hook.EndpointConfig{{Host: "other.example", Endpoint: auth("2")}, {Host: host, Endpoint: auth("1")}, {Host: host, Endpoint: auth("2")}}
+	at := func(host, key string) v1alpha1.EndpointConfig {
+		c := auth(key)
+		c.Host = host
+		return c
+	}
+	configs := []v1alpha1.EndpointConfig{at("other.example", "2"), at(host, "1"), at(host, "2")}
 	for _, c := range []struct {
 		name    string
-		own     hook.Endpoint
-		configs []hook.EndpointConfig
+		own     v1alpha1.EndpointConfig
+		configs []v1alpha1.EndpointConfig
 		want    string
 	}{
-		{"the first one for the host", hook.Endpoint{}, configs, "Bearer one"},
-		{"none for the host", hook.Endpoint{}, configs[:1], ""},
+		{"the first one for the host", v1alpha1.EndpointConfig{}, configs, "Bearer one"},
+		{"none for the host", v1alpha1.EndpointConfig{}, configs[:1], ""},
 		{"the webhook's own", auth("own"), configs, "Bearer own"},
-		{"nothing is mixed", hook.Endpoint{CABundle: &hook.CABundle{Inline: newAuthority(t).pem}}, configs, ""},
+		{"nothing is mixed", v1alpha1.EndpointConfig{CABundle: &v1alpha1.CABundle{Inline: new(string(newAuthority(t).pem))}}, configs, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := options(s.URL)
-			o.Webhook.Endpoint, o.EndpointConfigs, o.Secrets = c.own, c.configs, secrets
+			o.EndpointConfigs, o.Secrets = c.configs, secrets
+			with(o.Declared.Webhook, c.own)
 			if _, err := ask(t, o); err != nil {
 				t.Fatal(err)
 			}

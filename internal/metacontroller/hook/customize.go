@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/json"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
 // This file reads answers of customize hooks.
@@ -25,7 +27,7 @@ type Rule struct {
 
 // DecodeRules reads the body of a customize hook's answer. No relatedResources at all is no rules: that is how a Go
 // program writes it. Errors are a *[Error] without a URL.
-func (f Form) DecodeRules(v Version, body []byte) ([]Rule, error) {
+func (f Form) DecodeRules(v v1alpha1.HookVersion, body []byte) ([]Rule, error) {
 	var answer *struct {
 		RelatedResources []*Rule `json:"relatedResources"`
 	}
@@ -52,7 +54,7 @@ func (f Form) DecodeRules(v Version, body []byte) ([]Rule, error) {
 }
 
 // check says what is wrong with a rule of a parent in namespace. In v1, a namespaced parent sees its own namespace only.
-func (r *Rule) check(v Version, namespace string) error {
+func (r *Rule) check(v v1alpha1.HookVersion, namespace string) error {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	switch {
 	case err != nil || gv.Empty() || r.Resource == "":
@@ -61,7 +63,7 @@ func (r *Rule) check(v Version, namespace string) error {
 		return errors.New("names and selectors exclude each other")
 	case r.Namespace != "" && r.NamespaceSelector != nil:
 		return errors.New("namespace and namespaceSelector exclude each other")
-	case v != V2 && namespace != "" && r.Namespace != "" && r.Namespace != namespace:
+	case v != v1alpha1.HookVersionV2 && namespace != "" && r.Namespace != "" && r.Namespace != namespace:
 		return fmt.Errorf("asks for namespace %s, and the parent is in %s; version v2 of the hook may do that",
 			short(r.Namespace), namespace)
 	}

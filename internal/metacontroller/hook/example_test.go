@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
@@ -36,10 +37,10 @@ func ExampleHook_Ask() {
 			Type: hook.Composite, Name: "catset-controller", Object: json.RawMessage(`{}`),
 			Children: []hook.ChildKind{{GroupVersionKind: pods, Namespaced: true}},
 		},
-		Kind:    hook.Sync,
-		Webhook: hook.Webhook{URL: webhook.URL},
-		Guard:   &hook.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
-		Now:     time.Now,
+		Kind:     hook.Sync,
+		Declared: &v1alpha1.Hook{Webhook: &v1alpha1.Webhook{URL: &webhook.URL}},
+		Guard:    &hook.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+		Now:      time.Now,
 	})
 	if err != nil {
 		panic(err)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
@@ -132,11 +133,11 @@ func options(address string) hook.Options {
 			Type: hook.Composite, Name: "cats", Object: json.RawMessage(`{"kind":"CompositeController"}`),
 			Children: []hook.ChildKind{podKind},
 		},
-		Kind:    hook.Sync,
-		Webhook: hook.Webhook{URL: address},
-		Guard:   &hook.Guard{Allow: here},
-		Proxy:   func(*http.Request) (*url.URL, error) { return nil, nil },
-		Now:     func() time.Time { return now },
+		Kind:     hook.Sync,
+		Declared: &v1alpha1.Hook{Webhook: &v1alpha1.Webhook{URL: &address}},
+		Guard:    &hook.Guard{Allow: here},
+		Proxy:    func(*http.Request) (*url.URL, error) { return nil, nil },
+		Now:      func() time.Time { return now },
 	}
 }
 

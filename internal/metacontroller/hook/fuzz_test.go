@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
@@ -38,7 +39,7 @@ func FuzzDecode(f *testing.F) {
 			case len(err.Error()) > 4000:
 				t.Fatalf("%d bytes of error", len(err.Error()))
 			}
-			if rules, err := form.DecodeRules(hook.V1, body); err != nil && rules != nil {
+			if rules, err := form.DecodeRules(v1alpha1.HookVersionV1, body); err != nil && rules != nil {
 				t.Fatal(rules, err)
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
 // lateTrace answers at once, and keeps what wants to know of connections.
@@ -29,7 +31,7 @@ func TestNoSeriesAfterTheEnd(t *testing.T) {
 	}
 	late := &lateTrace{}
 	c := Controller{Type: Composite, Name: "gone"}
-	h, err := New(Options{Controller: c, Kind: Sync, Webhook: Webhook{URL: "http://a.example/"}, Metrics: metrics, Transport: late})
+	h, err := New(Options{Controller: c, Kind: Sync, Declared: &v1alpha1.Hook{Webhook: &v1alpha1.Webhook{URL: new("http://a.example/")}}, Metrics: metrics, Transport: late})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,10 @@ import (
 	"net/url"
 	"sync/atomic"
 	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
 // This file puts the parts together: what to ask, whether to ask at all, what came back.
@@ -14,15 +18,15 @@ import (
 // defaultMemory is what a hook without a shared memory keeps.
 const defaultMemory = 4 << 20
 
-// Options make a hook. Controller, Webhook and Now are needed; the rest has a default.
+// Options make a hook. Controller, Declared and Now are needed; the rest has a default.
 type Options struct {
 	Controller Controller
 	Kind       Kind
-	Version    Version
-	Webhook    Webhook
-	// EndpointConfigs are those of the controller.
-	EndpointConfigs []EndpointConfig
-	// Secrets reads what Webhook and EndpointConfigs refer to. Nil reads nothing.
+	// Declared is the hook, and EndpointConfigs are what its controller says about hosts. An answer is kept for the revision that
+	// it was given for, so that for how long Metacontroller would keep it (etag) has no meaning here.
+	Declared        *v1alpha1.Hook
+	EndpointConfigs []v1alpha1.EndpointConfig
+	// Secrets reads what Declared and EndpointConfigs refer to. Nil reads nothing.
 	Secrets Secrets
 	// Guard says where hooks may be. Nil is its zero value.
 	Guard *Guard
@@ -47,31 +51,40 @@ type Options struct {
 type Hook struct {
 	controller Controller
 	kind       Kind
-	version    Version
+	version    v1alpha1.HookVersion
 	strict     bool
-	caller     *caller
-	encoder    *Encoder
-	memory     *Memory
-	open       *gate
+	// conditional says that the hook may answer that its answer is what it was.
+	conditional bool
+	caller      *caller
+	encoder     *Encoder
+	memory      *Memory
+	open        *gate
 	// share is how many bytes the last question had for each object in it. The next one is about as long, so that it is
 	// written into one piece of memory.
 	share atomic.Int64
 }
 
+// Asker is a sync or finalize hook: see [Hook.Ask].
+type Asker interface {
+	Ask(ctx context.Context, q *Question) (*Answer, error)
+}
+
 // New returns a hook. The error is a *[Error] with reason [Misconfigured] if the webhook has no address. Nothing is
 // called yet, and no Secret is read.
 func New(o Options) (*Hook, error) {
-	u, err := o.Webhook.address()
+	u, err := addressOf(o.Declared.Webhook)
 	if err != nil {
 		return nil, &Error{Hook: o.Kind, Reason: Misconfigured, Err: err}
 	}
 	o.setDefaults()
+	webhook := o.Declared.Webhook
 	h := &Hook{
-		controller: o.Controller, kind: o.Kind, version: o.Version, strict: o.Webhook.strict(o.Version),
-		encoder: o.Encoder, memory: o.Memory, open: &gate{},
+		controller: o.Controller, kind: o.Kind, version: o.Declared.EffectiveVersion(), strict: o.Declared.Strict(),
+		conditional: webhook.Etag != nil && ptr.Deref(webhook.Etag.Enabled, false),
+		encoder:     o.Encoder, memory: o.Memory, open: &gate{},
 	}
 	h.caller = &caller{
-		hook: o.Kind, webhook: o.Webhook, url: u, endpoint: o.Webhook.endpoint(u, o.EndpointConfigs),
+		hook: o.Kind, timeout: webhook.EffectiveTimeout(), url: u, endpoint: endpointOf(webhook, u, o.EndpointConfigs),
 		vault: vault{o.Secrets}, guard: o.Guard, proxy: o.Proxy, now: o.Now, limit: o.Limit,
 		wrap: func(next http.RoundTripper) http.RoundTripper {
 			if o.Transport != nil {
@@ -84,9 +97,6 @@ func New(o Options) (*Hook, error) {
 }
 
 func (o *Options) setDefaults() {
-	if o.Version == "" {
-		o.Version = V1
-	}
 	if o.Guard == nil {
 		o.Guard = &Guard{}
 	}
@@ -155,7 +165,7 @@ func ask[A any](
 		return answer, err
 	}
 	etag := ""
-	if ok && h.caller.webhook.ETag {
+	if ok && h.conditional {
 		etag = known.etag
 	}
 	said, err := h.caller.call(ctx, body, etag)

@@ -21,17 +21,6 @@ const (
 	Customize Kind = "customize"
 )
 
-// Version is the version of the protocol that a hook speaks. An empty one is V1.
-type Version string
-
-// The versions. They differ in the keys of maps and in how strictly answers are read.
-const (
-	// V1 names children relative to the parent and reads answers loosely.
-	V1 Version = "v1"
-	// V2 names every namespaced object by namespace/name and reads answers strictly.
-	V2 Version = "v2"
-)
-
 // Type is the kind of controller that a hook belongs to. It decides the names of fields.
 type Type string
 

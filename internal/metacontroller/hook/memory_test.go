@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
@@ -174,7 +175,7 @@ func TestETags(t *testing.T) {
 	for _, same := range []int{http.StatusNotModified, http.StatusPreconditionFailed} {
 		s := serve(t, conditional(same))
 		o := options(s.URL)
-		o.Webhook.ETag = true
+		o.Declared.Webhook.Etag = &v1alpha1.WebhookEtag{Enabled: new(true)}
 		h := newHook(t, o)
 		ask := func(version, revision string) int64 {
 			return statusCall(t, h, &hook.Question{Parent: catset(version), Revision: revision})
@@ -276,8 +277,8 @@ func TestManyAskAtOnce(t *testing.T) {
 	s := serve(t, always(noChildren))
 	secrets := fakeSecrets{"s": {"token": []byte("t")}}
 	o := options(s.URL)
-	o.Secrets, o.Webhook.ETag = secrets, true
-	o.Webhook.Endpoint.Authorization = &hook.Authorization{Secret: *from("s", "token")}
+	o.Secrets, o.Declared.Webhook.Etag = secrets, &v1alpha1.WebhookEtag{Enabled: new(true)}
+	o.Declared.Webhook.Authorization = &v1alpha1.Authorization{SecretRef: secretKey("token")}
 	o.Memory, o.Encoder = hook.NewMemory(300), hook.NewEncoder(300) // less than there is
 	h := newHook(t, o)
 	var group sync.WaitGroup

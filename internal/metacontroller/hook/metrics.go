@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -26,19 +27,30 @@ type family struct {
 
 var hookLabels = []string{"url", "controller_name", "controller_type"}
 
-// NewMetrics registers the metrics. An error means that something else has one of their names.
+// NewMetrics registers the metrics. Those that are registered already are used: a process may run several managers. An error
+// means that something else has one of their names.
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{families: map[Kind]*family{}}
 	for _, kind := range []Kind{Sync, Finalize, Customize} {
 		f := newFamily(kind)
 		m.families[kind] = f
-		for _, c := range []prometheus.Collector{f.requests, f.duration, f.dns, f.tls, f.inFlight} {
-			if err := registerer.Register(c); err != nil {
-				return nil, err
-			}
+		if err := errors.Join(register(registerer, &f.requests), register(registerer, &f.duration), register(registerer, &f.dns),
+			register(registerer, &f.tls), register(registerer, &f.inFlight)); err != nil {
+			return nil, err
 		}
 	}
 	return m, nil
+}
+
+// register registers a metric, or puts the one in its place that was registered before it.
+func register[C prometheus.Collector](registerer prometheus.Registerer, c *C) error {
+	err := registerer.Register(*c)
+	if there, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if same, ok := there.ExistingCollector.(C); ok {
+			*c, err = same, nil
+		}
+	}
+	return err
 }
 
 func newFamily(kind Kind) *family {

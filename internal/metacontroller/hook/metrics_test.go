@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
@@ -32,7 +33,7 @@ func TestMetricsAreMetacontrollers(t *testing.T) {
 	}, nil)
 	o := options(s.URL)
 	o.Metrics = metrics
-	o.Webhook.Endpoint.CABundle = &hook.CABundle{Inline: a.pem}
+	o.Declared.Webhook.CABundle = &v1alpha1.CABundle{Inline: new(string(a.pem))}
 	h := newHook(t, o)
 	for range 3 {
 		_, _ = h.Ask(t.Context(), &hook.Question{Parent: catset("1"), Again: true})
@@ -53,8 +54,14 @@ func TestMetricsAreMetacontrollers(t *testing.T) {
 	if got := gathered(t, registry); len(got) > 0 {
 		t.Errorf("the controller is gone, and there is %q", got)
 	}
-	if _, err := hook.NewMetrics(registry); err == nil {
-		t.Error("two have the same names")
+	again, err := hook.NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Metrics = again
+	_, _ = newHook(t, o).Ask(t.Context(), &hook.Question{Parent: catset("1")})
+	if got := gathered(t, registry); len(got) == 0 {
+		t.Error("what another manager of the process counts is in no metric")
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
 // This file writes what a hook is told. It puts objects that are encoded already side by side, so that a pass in which
@@ -43,7 +45,7 @@ type Group struct {
 type writer struct {
 	bytes.Buffer
 	encoder *Encoder
-	version Version
+	version v1alpha1.HookVersion
 	parent  *unstructured.Unstructured
 }
 
@@ -199,13 +201,13 @@ func kindKey(k schema.GroupVersionKind) string {
 
 // objectKey is the key of an object within its kind, and whether the hook is told about it at all. In v1, children are
 // named relative to the parent, so a namespaced parent's are those of its namespace; related objects all are told.
-func objectKey(v Version, parent, o *unstructured.Unstructured, related bool) (string, bool) {
+func objectKey(v v1alpha1.HookVersion, parent, o *unstructured.Unstructured, related bool) (string, bool) {
 	name, namespace := o.GetName(), o.GetNamespace()
 	qualified := name
 	if namespace != "" {
 		qualified = namespace + "/" + name
 	}
-	if v == V2 {
+	if v == v1alpha1.HookVersionV2 {
 		return qualified, true
 	}
 	at := parent.GetNamespace()

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
@@ -27,7 +28,7 @@ func TestQuestions(t *testing.T) {
 		name, parent, want string
 		t                  hook.Type
 		kind               hook.Kind
-		version            hook.Version
+		version            v1alpha1.HookVersion
 		kinds              []hook.ChildKind
 		children, related  []string
 	}{
@@ -52,7 +53,7 @@ func TestQuestions(t *testing.T) {
 				`"related":{},"finalizing":false}`,
 		},
 		{
-			name: "v2: always namespace/name", parent: namespaced, t: hook.Composite, kind: hook.Sync, version: hook.V2,
+			name: "v2: always namespace/name", parent: namespaced, t: hook.Composite, kind: hook.Sync, version: v1alpha1.HookVersionV2,
 			kinds: []hook.ChildKind{podKind}, children: []string{in}, related: []string{other, alone},
 			want: `{"controller":{"c":1},"parent":` + namespaced + `,"children":{"Pod.v1":{"ns/b":` + in + `}},` +
 				`"related":{"Pod.v1":{"n":` + alone + `,"other/b":` + other + `}},"finalizing":false}`,
@@ -74,9 +75,9 @@ func TestQuestions(t *testing.T) {
 			s := serve(t, always(`{"children":[],"attachments":[]}`))
 			o := options(s.URL)
 			o.Controller = hook.Controller{Type: c.t, Object: json.RawMessage(`{"c":1}`), Children: c.kinds}
-			o.Kind, o.Version = c.kind, c.version
-			loose := false
-			o.Webhook.Strict = &loose
+			o.Kind, o.Declared.Version = c.kind, &c.version
+			loose := v1alpha1.ResponseUnmarshallModeLoose
+			o.Declared.Webhook.ResponseUnmarshallMode = &loose
 			q := &hook.Question{Parent: object(t, c.parent), Children: group(t, c.children), Related: group(t, c.related)}
 			h := newHook(t, o)
 			var err error

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
 // repeated returns an answer of about size bytes whose field has item over and over.
@@ -131,7 +133,7 @@ func TestMemoryOfAnswersIsBounded(t *testing.T) {
 			Controller: Controller{Type: Composite, Name: "bomb", Object: json.RawMessage(`{}`), Children: []ChildKind{
 				{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespaced: true},
 			}},
-			Kind: Sync, Webhook: Webhook{URL: server.URL + path, Timeout: time.Minute}, Memory: memory,
+			Kind: Sync, Declared: &v1alpha1.Hook{Webhook: &v1alpha1.Webhook{URL: new(server.URL + path), Timeout: new("1m")}}, Memory: memory,
 			Guard: &Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 			Proxy: func(*http.Request) (*url.URL, error) { return nil, nil }, Now: time.Now,
 		})

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
@@ -12,7 +13,7 @@ import (
 func TestOwnWritesAreNoNews(t *testing.T) {
 	s := serve(t, conditional(http.StatusNotModified))
 	o := options(s.URL)
-	o.Webhook.ETag = true
+	o.Declared.Webhook.Etag = &v1alpha1.WebhookEtag{Enabled: new(true)}
 	h := newHook(t, o)
 	for i, c := range []struct {
 		name, version, as, revision string

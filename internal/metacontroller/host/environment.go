@@ -7,10 +7,8 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -18,11 +16,11 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 )
 
 // This file holds what all hosted controllers of a manager share.
@@ -59,24 +57,16 @@ type Options struct {
 	// what the API server says; with a cache that is given, which whoever made it runs, nobody is asked.
 	Cache     cache.Cache
 	Config    *rest.Config
-	Authority Authority
+	Authority watch.Authority
 }
 
 // Environment is what all hosted controllers of a manager share. Make one with [NewEnvironment].
 type Environment struct {
-	// Cache holds unstructured objects of the kinds that are watched, and Metacontroller's own types. What it returns is not
-	// copied and may not be changed. A kind is watched from the first GetInformer on, and as long as the context of some
-	// GetInformer, [Environment.Index] or [Events] for it has not ended.
-	Cache cache.Cache
-	// Client writes. Do not read with it: some kinds come from a cache. Live reads from the API server.
-	Client client.Client
-	Live   client.Reader
-	Mapper meta.RESTMapper
-	// Authority says what is served and allowed. It may be nil, and then nobody is asked.
-	Authority Authority
+	// Server is the API server, with the clock of all.
+	*watch.Server
+
 	// Recorder sends events about controllers and parents.
 	Recorder events.EventRecorder
-	Clock    clock.WithTicker
 	// Encoder, Memory, Metrics, Guard and Secrets are those of all hooks.
 	Encoder *hook.Encoder
 	Memory  *hook.Memory
@@ -96,10 +86,36 @@ type Environment struct {
 	FieldManager string
 }
 
-// NewEnvironment returns the environment of what mgr hosts. The environments of one manager share their caches, so call it
-// for each package that hosts controllers. It returns an error if mgr cannot take another cache, or if somebody else has
-// taken the names of our metrics.
+// NewEnvironment returns the environment of what mgr hosts. Make one for a manager, and give it to all that hosts controllers:
+// whoever decorates an object that somebody else composes watches the same kinds. It returns an error if mgr cannot take
+// another cache, or if somebody else has taken the names of our metrics.
 func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
+	o.setDefaults(mgr)
+	servers, err := apiServers(o.Config, os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	e := &Environment{
+		Encoder:      hook.NewEncoder(encoded),
+		Memory:       hook.NewMemory(hook.MostRemembered),
+		Compared:     apply.NewMemo(apply.MemoBytes),
+		Guard:        &hook.Guard{Allow: o.AllowedAddresses, APIServers: servers, AllowAPIServers: o.AllowAPIServers},
+		Workers:      o.Workers,
+		Selector:     o.TargetLabelSelector,
+		FieldManager: o.FieldManager,
+	}
+	if e.Metrics, err = hook.NewMetrics(o.Metrics); err != nil {
+		return nil, fmt.Errorf("register the metrics of hooks: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := e.connect(ctx, mgr, o, cancel); err != nil {
+		cancel()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (o *Options) setDefaults(mgr ctrl.Manager) {
 	if o.Config == nil {
 		o.Config = mgr.GetConfig()
 	}
@@ -112,136 +128,33 @@ func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
 	if o.Metrics == nil {
 		o.Metrics = metrics.Registry
 	}
-	servers, err := apiServers(o.Config, os.Getenv)
-	if err != nil {
-		return nil, err
-	}
-	measured, err := hookMetrics(o.Metrics)
-	if err != nil {
-		return nil, err
-	}
-	common, err := commonsOf(mgr, o)
-	if err != nil {
-		return nil, err
-	}
-	return &Environment{
-		Cache:        common.cache,
-		Client:       common.client,
-		Live:         common.live,
-		Mapper:       common.cache.mapper,
-		Authority:    common.cache.authority,
-		Recorder:     common.recorder,
-		Clock:        o.Clock,
-		Encoder:      common.encoder,
-		Memory:       common.memory,
-		Compared:     common.compared,
-		Metrics:      measured,
-		Guard:        &hook.Guard{Allow: o.AllowedAddresses, APIServers: servers, AllowAPIServers: o.AllowAPIServers},
-		Secrets:      common.secrets,
-		Workers:      o.Workers,
-		Selector:     o.TargetLabelSelector,
-		FieldManager: o.FieldManager,
-	}, nil
 }
 
-// commons are what the environments of one manager have in common: whoever decorates an object that somebody else composes
-// watches the same kinds.
-type commons struct {
-	cache  *informers
-	client client.Client
-	live   client.Reader
-	// recorder sends events.
-	recorder events.EventRecorder
-	secrets  *Secrets
-	encoder  *hook.Encoder
-	memory   *hook.Memory
-	compared *apply.Memo
-}
-
-// managers holds the commons of each manager that hosts controllers, until it has ended.
-var managers = struct {
-	sync.Mutex
-	commons map[ctrl.Manager]*commons
-}{commons: map[ctrl.Manager]*commons{}}
-
-func commonsOf(mgr ctrl.Manager, o Options) (*commons, error) {
-	managers.Lock()
-	defer managers.Unlock()
-	if c := managers.commons[mgr]; c != nil {
-		return c, nil
+// connect has mgr watch the API server, and send events for as long as it does. over is called after that. Secrets are read
+// until ctx ends.
+func (e *Environment) connect(ctx context.Context, mgr ctrl.Manager, o Options, over func()) (err error) {
+	if e.Secrets, err = watch.NewSecrets(ctx, o.Config, o.Clock); err != nil {
+		return err
 	}
-	c := &commons{client: mgr.GetClient(), live: mgr.GetAPIReader()}
-	kinds, err := c.informers(mgr, o)
-	if err != nil {
-		return nil, fmt.Errorf("make a cache for hosted controllers: %w", err)
+	w := watch.Options{
+		Config: o.Config, Clock: o.Clock, Authority: o.Authority, Namespace: o.Namespace, Cache: o.Cache,
+		Begun: func() error { return nil }, Over: over,
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	secrets, err := NewSecrets(ctx, o.Config, o.Clock)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	kinds.ended = func() {
-		cancel()
-		managers.Lock()
-		defer managers.Unlock()
-		delete(managers.commons, mgr)
-	}
-	if err := mgr.Add(kinds); err != nil {
-		return nil, fmt.Errorf("add a cache for hosted controllers: %w", err)
-	}
-	c.cache, c.secrets, c.encoder, c.memory = kinds, secrets, hook.NewEncoder(encoded), hook.NewMemory(hook.MostRemembered)
-	c.compared = apply.NewMemo(apply.MemoBytes)
-	managers.commons[mgr] = c
-	return c, nil
-}
-
-// informers returns the cache. If it is not somebody else's, kinds may come and go, and client and reader can follow.
-func (c *commons) informers(mgr ctrl.Manager, o Options) (*informers, error) {
 	if o.Cache != nil {
-		kinds, err := newInformers(mgr, o, mgr.GetRESTMapper())
-		if err == nil {
-			kinds.authority, c.recorder = o.Authority, mgr.GetEventRecorder(reporter)
-		}
-		return kinds, err
-	}
-	renewed, err := newRenewed(o.Config, mgr.GetHTTPClient(), mgr.GetScheme())
-	if err != nil {
-		return nil, err
+		e.Recorder = mgr.GetEventRecorder(reporter)
+		e.Server, err = watch.New(mgr, w)
+		return err
 	}
 	asked, err := kubernetes.NewForConfigAndClient(o.Config, mgr.GetHTTPClient())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	kinds, err := newInformers(mgr, o, renewedMapper{renewed})
-	if err != nil {
-		return nil, err
-	}
-	kinds.authority, kinds.renew = server{asked}, renewed.renew
 	recording := newRecording(asked.CoreV1(), mgr.GetLogger().WithName("events"))
-	kinds.begun, kinds.over, c.recorder = recording.start, recording.stop, recording.recorder(mgr.GetScheme())
-	c.client, c.live = renewedClient{renewed}, renewedClient{renewed}
-	return kinds, nil
-}
-
-// registries holds the metrics of hooks by where they are registered: a process may run several managers.
-var registries = struct {
-	sync.Mutex
-	metrics map[prometheus.Registerer]*hook.Metrics
-}{metrics: map[prometheus.Registerer]*hook.Metrics{}}
-
-func hookMetrics(r prometheus.Registerer) (*hook.Metrics, error) {
-	registries.Lock()
-	defer registries.Unlock()
-	if m := registries.metrics[r]; m != nil {
-		return m, nil
-	}
-	m, err := hook.NewMetrics(r)
-	if err != nil {
-		return nil, fmt.Errorf("register the metrics of hooks: %w", err)
-	}
-	registries.metrics[r] = m
-	return m, nil
+	e.Recorder = recording.recorder(mgr.GetScheme())
+	w.Authority, w.Begun = watch.AuthorityOf(asked), recording.start
+	w.Over = func() { recording.stop(); over() }
+	e.Server, err = watch.New(mgr, w)
+	return err
 }
 
 // apiServers returns host:port of the API server as we reach it, and as the pods of this cluster do.

@@ -7,8 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
-
-	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
 func TestAPIServers(t *testing.T) {
@@ -42,44 +40,35 @@ func TestAPIServers(t *testing.T) {
 	}
 }
 
-// TestEnvironmentsShare: what all controllers of a manager have in common is there once, and metrics once for a registry.
-func TestEnvironmentsShare(t *testing.T) {
+// TestEnvironment: what is given reaches those that share it.
+func TestEnvironment(t *testing.T) {
 	inWorld(t, func(w *world) {
-		registry := prometheus.NewRegistry()
 		allowed := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
-		var all []*Environment
-		for range 2 {
-			env, err := NewEnvironment(w, Options{Cache: w.caches, Metrics: registry, AllowedAddresses: allowed, AllowAPIServers: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, env)
+		e, err := NewEnvironment(w, Options{
+			Cache: w.caches, Metrics: prometheus.NewRegistry(), AllowedAddresses: allowed, AllowAPIServers: true,
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		a, b := all[0], all[1]
-		if a.Cache != b.Cache || a.Encoder != b.Encoder || a.Memory != b.Memory || a.Metrics != b.Metrics ||
-			a.Compared == nil || a.Compared != b.Compared {
-			t.Error("two environments of a manager share too little")
-		}
-		if a.Workers != 5 || !slices.Equal(a.Guard.APIServers, []string{"api.example.com:443"}) || !a.Guard.AllowAPIServers ||
-			!slices.Equal(a.Guard.Allow, allowed) {
-			t.Errorf("%+v", a)
-		}
-		w.end()
-		w.running.Wait()
-		managers.Lock()
-		defer managers.Unlock()
-		if managers.commons[w] != nil {
-			t.Error("a manager that has ended is remembered")
+		if e.Workers != 5 || !slices.Equal(e.Guard.APIServers, []string{"api.example.com:443"}) || !e.Guard.AllowAPIServers ||
+			!slices.Equal(e.Guard.Allow, allowed) || e.Compared == nil {
+			t.Errorf("%+v", e)
 		}
 	})
 }
 
-func TestEnvironmentWhoseMetricsAreTaken(t *testing.T) {
+// TestEnvironmentsOfAProcess: a process may run several managers, and their hooks are counted together. A name that is taken
+// by something else is an error.
+func TestEnvironmentsOfAProcess(t *testing.T) {
 	inWorld(t, func(w *world) {
 		registry := prometheus.NewRegistry()
-		if _, err := hook.NewMetrics(registry); err != nil {
-			t.Fatal(err)
+		for range 2 {
+			if _, err := NewEnvironment(w, Options{Cache: w.caches, Metrics: registry}); err != nil {
+				t.Fatal(err)
+			}
 		}
+		registry = prometheus.NewRegistry()
+		registry.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "metacontroller_sync_requests_total", Help: "Something else."}))
 		if _, err := NewEnvironment(w, Options{Cache: w.caches, Metrics: registry}); err == nil {
 			t.Error("no error")
 		}

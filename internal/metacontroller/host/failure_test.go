@@ -19,6 +19,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 	"github.com/cairn-dev/cairn/internal/queue"
 )
 
@@ -104,7 +105,7 @@ func TestKindThatCannotBeListed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.caches.listing("Secret", forbidden())
 		h := w.host(func(h *hosting) {
-			h.sources = []source.Source{&Events{Cache: h.env.Cache, Object: secretResource.New(), Handler: handler.Funcs{}}}
+			h.sources = []source.Source{&watch.Events{Cache: h.env.Cache, Object: secretResource.New(), Handler: handler.Funcs{}}}
 		})
 		c := w.describe("one")
 		settle(2 * patience)

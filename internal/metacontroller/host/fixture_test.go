@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -37,6 +37,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/fakeserver"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 )
 
 // This file is what the tests host controllers in: a manager over controller-runtime's fake client, and a cache with real
@@ -79,7 +80,7 @@ func inWorld(t *testing.T, test func(*world)) {
 			WithStatusSubresource(&v1alpha1.CompositeController{}, &v1alpha1.DecoratorController{}).
 			WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: w.patchStatus}).Build()
 		w.mapper = w.client.RESTMapper()
-		w.caches = &caches{world: w, informers: map[informerKey]*oneKind{}, unlisted: map[string]error{}}
+		w.caches = &caches{world: w, informers: map[kindKey]*oneKind{}, unlisted: map[string]error{}}
 		defer func() {
 			w.end()
 			w.running.Wait()
@@ -215,9 +216,15 @@ type caches struct {
 	running sync.WaitGroup
 
 	mu        sync.Mutex
-	informers map[informerKey]*oneKind
+	informers map[kindKey]*oneKind
 	// unlisted are kinds that cannot be listed, and why.
 	unlisted map[string]error
+}
+
+// kindKey is what there is one informer for.
+type kindKey struct {
+	kind         schema.GroupVersionKind
+	unstructured bool
 }
 
 // oneKind is a running informer.
@@ -242,13 +249,13 @@ func (c *caches) Start(ctx context.Context) error {
 
 func (c *caches) WaitForCacheSync(context.Context) bool { return true }
 
-func (c *caches) key(o client.Object) informerKey {
+func (c *caches) key(o client.Object) kindKey {
 	kind, err := apiutil.GVKForObject(o, c.scheme)
 	if err != nil {
 		c.Fatal(err)
 	}
 	_, untyped := o.(runtime.Unstructured)
-	return informerKey{kind, untyped}
+	return kindKey{kind, untyped}
 }
 
 func (c *caches) GetInformer(ctx context.Context, o client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
@@ -324,9 +331,9 @@ type listWatcher struct{ toolscache.ListWatch }
 
 func (*listWatcher) IsWatchListSemanticsUnSupported() bool { return true }
 
-func (c *caches) listWatch(key informerKey, o client.Object) toolscache.ListerWatcher {
+func (c *caches) listWatch(key kindKey, o client.Object) toolscache.ListerWatcher {
 	list := func() client.ObjectList {
-		r := Resource{Kind: key.kind}
+		r := watch.Resource{Kind: key.kind}
 		if key.unstructured {
 			return r.NewList()
 		}
@@ -347,12 +354,12 @@ func (c *caches) listWatch(key informerKey, o client.Object) toolscache.ListerWa
 			into := list()
 			return into, c.client.List(ctx, into)
 		},
-		WatchFuncWithContext: func(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+		WatchFuncWithContext: func(ctx context.Context, _ metav1.ListOptions) (apiwatch.Interface, error) {
 			changes, err := c.client.Watch(ctx, list())
 			if err != nil || !key.unstructured {
 				return changes, err
 			}
-			return watch.Filter(changes, func(e watch.Event) (watch.Event, bool) { // the fake client sends typed objects
+			return apiwatch.Filter(changes, func(e apiwatch.Event) (apiwatch.Event, bool) { // the fake client sends typed objects
 				fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(e.Object)
 				o := &unstructured.Unstructured{Object: fields}
 				o.SetGroupVersionKind(key.kind)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 	"github.com/cairn-dev/cairn/internal/queue"
 )
 
@@ -88,12 +89,12 @@ func (h *hosted[T]) runs(o T) bool {
 // launch starts it in the background. It must not be there already.
 func (h *hosted[T]) launch() {
 	s := h.supervisor
-	ctx, cancel := context.WithCancel(withLoss(s.root, h.lose))
+	ctx, cancel := context.WithCancel(watch.WithLoss(s.root, h.lose))
 	h.mu.Lock()
 	h.phase, h.since, h.cancel, h.sources, h.lost = starting, s.env.Clock.Now(), cancel, nil, nil
 	h.mu.Unlock()
 	s.running.Go(func() {
-		err := guarded(ctx, func() error { return h.run(ctx) })
+		err := watch.Guarded(ctx, func() error { return h.run(ctx) })
 		cancel() // lets go of what it watched
 		h.mu.Lock()
 		if h.phase == running {
@@ -103,7 +104,7 @@ func (h *hosted[T]) launch() {
 		if h.lost != nil {
 			err = h.lost
 		}
-		if same := new(Error); errors.As(err, &same) && same.Event == Stopped {
+		if same, ok := errors.AsType[*watch.LostError](err); ok {
 			err = same // whether it was told so, or found it when it was tried again
 		}
 		h.phase, h.since, h.err = ended, s.env.Clock.Now(), err
@@ -227,7 +228,7 @@ func (s *sources) String() string { return fmt.Sprint(s.all) }
 
 // Start starts all of them.
 func (s *sources) Start(ctx context.Context, q queue.Queue) error {
-	return s.note(guarded(ctx, func() error {
+	return s.note(watch.Guarded(ctx, func() error {
 		for _, src := range s.all {
 			if err := src.Start(ctx, q); err != nil {
 				return err
@@ -242,7 +243,7 @@ func (s *sources) Start(ctx context.Context, q queue.Queue) error {
 
 // WaitForSync waits for those that can be waited for.
 func (s *sources) WaitForSync(ctx context.Context) error {
-	return s.note(guarded(ctx, func() error {
+	return s.note(watch.Guarded(ctx, func() error {
 		for _, src := range s.all {
 			if src, ok := src.(source.SyncingSource); ok {
 				if err := src.WaitForSync(ctx); err != nil {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 )
 
 // authority is what the tests say of kinds.
@@ -53,7 +54,7 @@ func (a *authority) Allowed(_ context.Context, verb string, r schema.GroupVersio
 	return !a.refused[verb+" "+r.Resource], a.failing
 }
 
-var catsets = Resource{
+var catsets = watch.Resource{
 	Kind:       schema.GroupVersionKind{Group: "ctl.example", Version: "v1", Kind: "CatSet"},
 	Resource:   schema.GroupVersionResource{Group: "ctl.example", Version: "v1", Resource: "catsets"},
 	Namespaced: true,
@@ -75,12 +76,12 @@ type forgetful struct {
 	renewed int
 }
 
-func (f *forgetful) renew(a *authority) {
-	list, err := a.ServerResourcesForGroupVersion("ctl.example/v1")
+func (f *forgetful) Renew() {
+	list, err := f.from.ServerResourcesForGroupVersion("ctl.example/v1")
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.renewed++
-	f.scope, f.from = nil, a
+	f.scope = nil
 	if err == nil && len(list.APIResources) > 1 {
 		f.know(list)
 	}
@@ -115,16 +116,15 @@ func inProbedWorld(t *testing.T, test func(h *hosting, a *authority, c *v1alpha1
 	t.Helper()
 	inWorld(t, func(w *world) {
 		a := &authority{served: catsetsServed(true), refused: map[string]bool{}}
-		mapper := &forgetful{scope: meta.RESTScopeNamespace}
+		mapper := &forgetful{scope: meta.RESTScopeNamespace, from: a}
 		w.mapper = mapper
 		env, err := NewEnvironment(w, Options{Cache: w.caches, Authority: a})
 		if err != nil {
 			t.Fatal(err)
 		}
-		env.Cache.(*informers).renew = func() { mapper.renew(a) }
 		h := w.host(func(h *hosting) {
 			h.env = env
-			h.sources = []source.Source{&Events{Cache: env.Cache, Object: catsets.New(), Handler: &handler.EnqueueRequestForObject{}}}
+			h.sources = []source.Source{&watch.Events{Cache: env.Cache, Object: catsets.New(), Handler: &handler.EnqueueRequestForObject{}}}
 		})
 		c := w.describe("one")
 		settle(time.Second)
@@ -237,16 +237,16 @@ func TestUnknownIsNoLoss(t *testing.T) {
 
 // resources finds one resource, and knows about its status.
 type resources struct {
-	*Environment
+	*watch.Server
 
-	found Resource
+	found watch.Resource
 }
 
-func (r resources) Resource(_, _ string) (Resource, error) { return r.found, nil }
+func (r resources) Resource(_, _ string) (watch.Resource, error) { return r.found, nil }
 
 func TestParentsWithoutStatus(t *testing.T) {
 	a := &authority{served: catsetsServed(true)}
-	r := resources{&Environment{Authority: a}, catsets}
+	r := resources{&watch.Server{Authority: a}, catsets}
 	if got, err := DeclaredParent(r, "ctl.example/v1", "catsets"); err != nil || got != catsets {
 		t.Error(got, err)
 	}
@@ -260,7 +260,7 @@ func TestParentsWithoutStatus(t *testing.T) {
 	if _, err := DeclaredParent(r, "ctl.example/v1", "catsets"); err == nil || errors.As(err, &no) {
 		t.Error(err)
 	}
-	r.Environment = &Environment{}
+	r.Server = &watch.Server{}
 	if _, err := DeclaredParent(r, "ctl.example/v1", "catsets"); err != nil {
 		t.Error(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 )
 
 // This file says in events and in the condition Ready whether a controller runs.
@@ -132,14 +133,17 @@ func condition(now state) metav1.Condition {
 func reason(err error) string {
 	var ours *Error
 	var hooks *hook.Error
+	var lost *watch.LostError
 	switch {
 	case errors.As(err, &ours):
 		return ours.Reason
 	case errors.As(err, &hooks):
 		return string(hooks.Reason)
-	case meta.IsNoMatchError(err):
+	case errors.As(err, &lost) && lost.Forbidden:
+		return NotSynced
+	case lost != nil, meta.IsNoMatchError(err):
 		return NotServed
-	case errors.Is(err, ErrNotSynced):
+	case errors.Is(err, watch.ErrNotSynced):
 		return NotSynced
 	default:
 		return CreateError
@@ -150,10 +154,10 @@ func reason(err error) string {
 func (s *supervisor[T]) failed(o T, err error) {
 	var ours *Error
 	switch {
+	case errors.As(err, new(*watch.LostError)):
+		s.eventf(o, corev1.EventTypeWarning, Stopped, "Stopped controller: %s: %s", o.GetName(), err)
 	case !errors.As(err, &ours) || ours.Event == "":
 		s.eventf(o, corev1.EventTypeWarning, CreateError, "Cannot create new controller: %s", err)
-	case ours.Event == Stopped:
-		s.eventf(o, corev1.EventTypeWarning, Stopped, "Stopped controller: %s: %s", o.GetName(), err)
 	default:
 		s.eventf(o, corev1.EventTypeWarning, ours.Event, "%s", err)
 	}

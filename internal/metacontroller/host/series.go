@@ -13,14 +13,11 @@ import (
 // are vectors that nobody can name from outside of it, and it knows controllers that come and none that go: some 80 series
 // for each would stay for as long as the process lives.
 
-// registry is where controller-runtime's metrics are.
-var registry = metrics.Registry
-
 // forgetSeries removes the series of the controller of that name from the registry, whatever their metric. Call it when its
 // queue has ended, or they come back. Another manager in the same process that runs a controller of that name loses what it
 // has counted so far.
 func forgetSeries(name string) {
-	families, _ := registry.Gather() // what could be gathered is there beside the error
+	families, _ := metrics.Registry.Gather() // what could be gathered is there beside the error
 	for _, family := range families {
 		var labels []string
 		for _, m := range family.GetMetric()[:min(1, len(family.GetMetric()))] { // all have the same
@@ -47,7 +44,7 @@ type vector interface {
 // description that is there already is given the collector that has it.
 func vectorOf(desc *prometheus.Desc) vector {
 	var taken prometheus.AlreadyRegisteredError
-	if err := registry.Register(description{desc}); !errors.As(err, &taken) {
+	if err := metrics.Registry.Register(description{desc}); !errors.As(err, &taken) {
 		return nil
 	}
 	v, _ := taken.ExistingCollector.(vector)

@@ -6,12 +6,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // series returns the names of the metrics in which a controller of that name is, with their labels.
 func series(t *testing.T, name string) (found []string) {
 	t.Helper()
-	families, err := registry.Gather()
+	families, err := metrics.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ type Controller struct {
 	Reconciler reconcile.Reconciler
 	// Limiter says when a pass that failed is made again. Nil doubles the delay from [FirstRetry] to [LastRetry].
 	Limiter workqueue.TypedRateLimiter[reconcile.Request]
-	// Sources wake parents, until the context that they are started with ends. Use [Events] for objects.
+	// Sources wake parents, until the context that they are started with ends. Use [watch.Events] for objects.
 	Sources []source.Source
 	// Close is called once, after the last pass has ended. It may be nil.
 	Close func()

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 	"github.com/cairn-dev/cairn/internal/queue"
 )
 
@@ -75,7 +76,7 @@ func (h *hosting) make(ctx context.Context, c *v1alpha1.CompositeController) (*C
 			return reconcile.Result{}, nil
 		}),
 		Sources: append([]source.Source{
-			&Events{Cache: h.env.Cache, Object: configMap(""), Handler: &handler.EnqueueRequestForObject{}},
+			&watch.Events{Cache: h.env.Cache, Object: configMap(""), Handler: &handler.EnqueueRequestForObject{}},
 		}, h.sources...),
 		Close: func() {
 			h.alive.Add(-1)

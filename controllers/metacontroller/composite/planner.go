@@ -1,0 +1,321 @@
+package composite
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/history/metacontroller"
+	"github.com/cairn-dev/cairn/rollout"
+)
+
+// This file decides what happens to each child: those that are missing come, those that nobody wants go, and the others
+// become what their revision asks for, at once or by the rollout of package rollout. It is pure.
+
+// facts is all that a plan is made from.
+type facts struct {
+	// newest is the revision that the parent asks for. answers holds what the hook wants, by the name of the revision; that
+	// of the newest is always there, others if a plan without them asked for them.
+	newest  string
+	answers map[string]wanted
+	// claimed says which revision each child belongs to, as the revisions have it. It is empty for a child that is held and
+	// that no revision claims.
+	claimed map[metacontroller.Child]string
+	// lost says, by the names of revisions that nothing can be made from, what is wrong with them.
+	lost map[string]string
+	// observed are the parent's children, the ones that are going included.
+	observed map[metacontroller.Child]*unstructured.Unstructured
+	// strategies are those of the kinds that the controller declares.
+	strategies map[schema.GroupKind]strategy
+	// same reports whether a child is what is wanted of it, so that applying that again would change nothing.
+	same func(observed, desired *unstructured.Unstructured) bool
+	// untold returns why nobody can tell that, nil if somebody can. Nil stands for a world in which somebody always can.
+	untold func(observed, desired *unstructured.Unstructured) error
+	// changed is when children were changed in place.
+	changed changes
+	now     time.Time
+}
+
+// planner is one run of makePlan.
+type planner struct {
+	facts
+	*plan
+
+	sets sets
+	// guarded are the children that partition or paused keep at their revision.
+	guarded map[metacontroller.Child]bool
+}
+
+// makePlan plans one pass.
+func makePlan(f facts) (*plan, error) {
+	p := &planner{facts: f, plan: &plan{claims: map[metacontroller.Child]string{}, held: metacontroller.Held{}}, sets: sets{}}
+	for _, key := range p.newestAnswer().order {
+		if s := p.strategies[key.GroupKind]; s.method.Rolling() {
+			p.sets.add(key, s)
+		}
+	}
+	p.guarded = p.sets.guarded()
+	for _, key := range p.newestAnswer().order {
+		p.total++
+		if p.strategies[key.GroupKind].method.Rolling() {
+			p.claim(key)
+		}
+		p.visit(key)
+	}
+	p.surplus()
+	if err := p.roll(); err != nil {
+		return nil, err
+	}
+	return p.plan, nil
+}
+
+func (p *planner) newestAnswer() wanted { return p.answers[p.newest] }
+
+// claim notes to which revision a child of a rolling kind belongs.
+func (p *planner) claim(key metacontroller.Child) {
+	name := p.belongs(key)
+	if p.claims[key] = name; name != p.newest && p.guarded[key] {
+		p.held.Add(name, key)
+	}
+}
+
+// belongs returns the revision of a child of a rolling kind: the one that claims it, or none for a child that is there and
+// that none claims. One that is already what the newest asks for moves there at once. One that is missing and that none
+// claims, or that its revision does not want, belongs to the newest.
+//
+// What an older revision wants is only looked at for a child that has to be made from it, or kept at it. So a rollout in
+// which nothing is lost asks about the newest revision only.
+func (p *planner) belongs(key metacontroller.Child) string {
+	name, claimed := p.claimed[key]
+	child := p.observed[key]
+	switch {
+	case claimed && name == p.newest, !claimed && child == nil:
+		return p.newest
+	case child != nil && p.same(child, p.newestAnswer().objects[key]):
+		return p.newest
+	case !claimed, p.isLost(name):
+		if child == nil && !p.guarded[key] {
+			return p.newest // nothing else can be made, and that is where it was to go
+		}
+		return name
+	case child != nil && !p.strategies[key.GroupKind].holds():
+		return name
+	}
+	old, known := p.answers[name]
+	if !known {
+		p.ask(name)
+		return p.newest
+	}
+	if _, wants := old.objects[key]; !wants {
+		return p.newest
+	}
+	return name
+}
+
+// isLost reports whether nothing can be made from a revision: it is gone, it cannot be read, or nobody knows which it is.
+func (p *planner) isLost(revision string) bool {
+	_, lost := p.lost[revision]
+	return lost || revision == ""
+}
+
+// strand notes a child that is held at a revision that is lost, and reports whether it is one.
+func (p *planner) strand(key metacontroller.Child) bool {
+	name := p.claims[key]
+	if !p.guarded[key] || !p.isLost(name) {
+		return false
+	}
+	p.stranded = append(p.stranded, stranded{key, name, p.lost[name], p.observed[key] == nil})
+	return true
+}
+
+func (p *planner) ask(revision string) {
+	if !slices.Contains(p.asks, revision) {
+		p.asks = append(p.asks, revision)
+	}
+}
+
+// source is the revision that a child is made from, and what that asks of it.
+func (p *planner) source(key metacontroller.Child) (revision string, object *unstructured.Unstructured) {
+	revision = p.newest
+	if name, ok := p.claims[key]; ok {
+		revision = name
+	}
+	return revision, p.answers[revision].objects[key]
+}
+
+// visit plans for one child that is wanted, as far as the rollout does not.
+func (p *planner) visit(key metacontroller.Child) {
+	s, child := p.strategies[key.GroupKind], p.observed[key]
+	switch {
+	case s.method.Rolling() && p.strand(key):
+	case child == nil:
+		revision, object := p.source(key)
+		p.creates = append(p.creates, creation{key, object, revision, "revision " + revision})
+	case !s.method.Rolling():
+		p.planAtOnce(key, s, child)
+	}
+}
+
+// planAtOnce plans for a child of a kind that is not rolled out: whatever is to be done is done at once.
+func (p *planner) planAtOnce(key metacontroller.Child, s strategy, child *unstructured.Unstructured) {
+	object := p.newestAnswer().objects[key]
+	h := healthOf(key, child, s, p.changed[child.GetUID()], p.now)
+	p.lookAgain(h.left)
+	if h.available() && child.GetDeletionTimestamp() == nil {
+		p.serving++
+	}
+	if p.same(child, object) {
+		p.updated++
+		return
+	}
+	if p.unknown(key, child, object) != "" {
+		return
+	}
+	const differs = "it is not what is wanted"
+	switch {
+	case child.GetDeletionTimestamp() != nil: // it is replaced once it is gone
+	case s.inPlace():
+		p.updates = append(p.updates, update{key, child, object, true, differs})
+	case s.method == v1alpha1.ChildUpdateRecreate:
+		p.deletes = append(p.deletes, deletion{key, child, object, p.newest, differs})
+	default:
+		p.waits = append(p.waits, rollout.Wait{Unit: key.String(), Reason: "the method is OnDelete, so it is updated when somebody deletes it"})
+	}
+}
+
+// unknown returns why nobody can tell whether a child is what is wanted, empty if somebody can. It is waited for.
+func (p *planner) unknown(key metacontroller.Child, child, object *unstructured.Unstructured) string {
+	if p.facts.untold == nil {
+		return ""
+	}
+	why := p.facts.untold(child, object)
+	if why == nil {
+		return ""
+	}
+	p.plan.untold = append(p.plan.untold, why)
+	p.waits = append(p.waits, rollout.Wait{Unit: key.String(), Reason: why.Error()})
+	return why.Error()
+}
+
+// surplus plans the end of the children that nobody wants any more.
+func (p *planner) surplus() {
+	for _, key := range slices.SortedFunc(maps.Keys(p.observed), metacontroller.Child.Compare) {
+		if _, wants := p.newestAnswer().objects[key]; wants || p.observed[key].GetDeletionTimestamp() != nil {
+			continue
+		}
+		p.deletes = append(p.deletes, deletion{key, p.observed[key], nil, "", "it is not wanted any more"})
+	}
+}
+
+// lookAgain asks for another pass after a time, unless there is one earlier. Zero asks for nothing.
+func (p *planner) lookAgain(after time.Duration) {
+	p.again = soonest(p.again, after)
+}
+
+// roll plans the next steps of every set.
+func (p *planner) roll() error {
+	for _, s := range p.sets {
+		budget, err := s.budget()
+		if err != nil {
+			return err
+		}
+		units := make([]rollout.Unit, 0, len(s.keys))
+		for i, key := range s.keys {
+			units = append(units, p.unit(s, i, key))
+		}
+		p.contain(s, units, budget)
+		rolled := rollout.New(units, rollout.Strategy{MaxUnavailable: budget, Ordered: true})
+		for _, step := range rolled.Steps {
+			i := slices.IndexFunc(units, func(u rollout.Unit) bool { return u.Key == step.Unit })
+			p.step(s, i, step.Reason)
+		}
+		p.waits = append(p.waits, rolled.Waiting...)
+	}
+	return nil
+}
+
+// contain keeps a child that happens to be unavailable at its revision while as many as the budget are down at the newest
+// one: to replace it costs nothing, but what comes might not serve either, and it would not come back by itself.
+func (p *planner) contain(s *set, units []rollout.Unit, budget int) {
+	down := 0
+	for i, u := range units {
+		isNew := u.New != nil || u.Old == nil && p.claims[s.keys[i]] == p.newest
+		if isNew && (u.New == nil || !u.New.Available) {
+			down++
+		}
+	}
+	if down < budget {
+		return
+	}
+	for i := range units {
+		if old := units[i].Old; old != nil && !old.Available && p.claims[s.keys[i]] != p.newest {
+			units[i].Stays = fmt.Sprintf("%d of the children that are updated are not available", down)
+		}
+	}
+}
+
+// unit makes the rollout's picture of one child. A child that is held is to be what its own revision asks for; every other
+// one, what the newest does. One that differs from that is an old instance, wherever the difference comes from: a new
+// revision, a field of the parent that no revision covers, or somebody's edit. So all of these share one budget. A child
+// that is held at a revision that is lost is what it is to be: nobody knows better.
+func (p *planner) unit(s *set, i int, key metacontroller.Child) rollout.Unit {
+	u := rollout.Unit{Key: key.String()}
+	child := p.observed[key]
+	if child == nil || child.GetDeletionTimestamp() != nil {
+		if child != nil {
+			p.waits = append(p.waits, rollout.Wait{Unit: u.Key, Reason: "it is terminating"})
+		}
+		return u
+	}
+	h := healthOf(key, child, p.strategies[key.GroupKind], p.changed[child.GetUID()], p.now)
+	p.lookAgain(h.left)
+	instance := &rollout.Instance{
+		Name: child.GetName(), Revision: cmp.Or(p.claims[key], "unknown"), Ready: h.failing == "", Available: h.available(),
+	}
+	if h.available() {
+		p.serving++
+	}
+	if h.failing != "" {
+		p.waits = append(p.waits, rollout.Wait{Unit: u.Key, Reason: h.failing})
+	}
+	if p.same(child, p.newestAnswer().objects[key]) {
+		p.updated++
+	}
+	target := p.target(s, i, key)
+	if s.held(i) && p.isLost(p.claims[key]) || p.same(child, target) {
+		u.New = instance
+	} else {
+		u.Old, u.Stays = instance, p.unknown(key, child, target)
+	}
+	return u
+}
+
+// target is what a child is to become.
+func (p *planner) target(s *set, i int, key metacontroller.Child) *unstructured.Unstructured {
+	if s.held(i) {
+		_, object := p.source(key)
+		return object
+	}
+	return p.newestAnswer().objects[key]
+}
+
+// step carries a step of the rollout into the plan: the child belongs to its target's revision before it is touched.
+func (p *planner) step(s *set, i int, reason string) {
+	key := s.keys[i]
+	object := p.target(s, i, key)
+	if !s.held(i) {
+		p.claims[key] = p.newest
+	}
+	if p.strategies[key.GroupKind].inPlace() {
+		newest := p.newestAnswer().objects[key] == object
+		p.updates = append(p.updates, update{key, p.observed[key], object, newest, reason})
+		return
+	}
+	p.deletes = append(p.deletes, deletion{key, p.observed[key], object, p.claims[key], reason})
+}

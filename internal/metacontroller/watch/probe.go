@@ -1,0 +1,251 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+)
+
+// This file finds out that a kind cannot be watched any more: its CRD is gone, or was made again with another scope, or a role
+// was taken away. A watch does not tell. The API server lets one that has begun go on for minutes, whatever becomes of the
+// right to it, and the end of one says nothing about the scope that the kind has now. So it is asked.
+
+const (
+	// probing is how often the API server is asked about each kind. A condition has to say within 10 seconds what is wrong; one
+	// of the two verbs is asked about at a time.
+	probing = 4 * time.Second
+	// answering is how long it may take to answer all questions of one time. What is not known by then is as it was.
+	answering = 3 * time.Second
+)
+
+// Authority says what the API server serves, and what it lets us do.
+type Authority interface {
+	// ServerResourcesForGroupVersion lists what is served of a version, subresources included.
+	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
+	// Allowed reports whether we may do verb to all objects of a resource in a namespace, or everywhere if that is empty.
+	Allowed(ctx context.Context, verb string, r schema.GroupVersionResource, namespace string) (bool, error)
+}
+
+// AuthorityOf returns the authority of the API server behind a client.
+func AuthorityOf(client kubernetes.Interface) Authority { return reviewer{client} }
+
+// reviewer asks by discovery and by reviews of access.
+type reviewer struct{ client kubernetes.Interface }
+
+func (s reviewer) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
+	return s.client.Discovery().ServerResourcesForGroupVersion(groupVersion)
+}
+
+func (s reviewer) Allowed(ctx context.Context, verb string, r schema.GroupVersionResource, namespace string) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: verb, Group: r.Group, Version: r.Version, Resource: r.Resource, Namespace: namespace,
+		},
+	}}
+	answer, err := s.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return answer.Status.Allowed, nil
+}
+
+// LostError is why a kind that was watched cannot be watched any more.
+type LostError struct {
+	// Forbidden says that it is served, and that the role does not allow to list or watch it. Otherwise it is not served as it
+	// was.
+	Forbidden bool
+
+	Err error
+}
+
+func (e *LostError) Error() string { return e.Err.Error() }
+
+func (e *LostError) Unwrap() error { return e.Err }
+
+// errServedAnew says that a kind is another one now. Whoever uses it begins anew.
+var errServedAnew = errors.New("its CRD was created again with another scope; the controller is restarted")
+
+// probe asks about all kinds that somebody needs until ctx ends.
+func (i *informers) probe(ctx context.Context) {
+	tick := i.clock.NewTicker(probing)
+	defer tick.Stop()
+	verbs := []string{"watch", "list"}
+	for n := 0; ; n++ {
+		select {
+		case <-tick.C():
+		case <-ctx.Done():
+			return
+		}
+		within, cancel := context.WithTimeout(ctx, answering)
+		i.probeOnce(within, verbs[n%len(verbs)])
+		cancel()
+	}
+}
+
+// probeOnce asks about all kinds once.
+func (i *informers) probeOnce(ctx context.Context, verb string) {
+	lists := map[schema.GroupVersion]*version{}
+	for _, of := range i.needed() {
+		at := of.key.kind.GroupVersion()
+		if lists[at] == nil && !clientgoscheme.Scheme.Recognizes(of.key.kind) { // Kubernetes' own kinds do not go
+			list, err := i.authority.ServerResourcesForGroupVersion(at.String())
+			lists[at] = &version{list, err}
+		}
+		known, why := lists[at].judge(of.resource)
+		if known && why == nil {
+			known, why = i.forbidden(ctx, verb, of.resource)
+		}
+		if known {
+			i.found(of, verb, why) //nolint:contextcheck // what was found is acted on even if the time to ask is over
+		}
+	}
+}
+
+// version is what the API server says of one version, nil for one that it always serves.
+type version struct {
+	list *metav1.APIResourceList
+	err  error
+}
+
+// judge says whether it is known that a resource can be watched as it was, or why it cannot.
+func (s *version) judge(r Resource) (known bool, why error) {
+	gone := &LostError{Err: fmt.Errorf(
+		"%s of %s is not served any more: install its CRD again, or change the spec; the controller starts by itself then",
+		r.Resource.Resource, r.Resource.GroupVersion())}
+	switch {
+	case s == nil:
+		return true, nil
+	case apierrors.IsNotFound(s.err):
+		return true, gone
+	case s.err != nil:
+		return false, nil //nolint:nilerr // without an answer nothing is known
+	}
+	for _, now := range s.list.APIResources {
+		switch {
+		case now.Name != r.Resource.Resource || now.Kind != r.Kind.Kind:
+		case now.Namespaced != r.Namespaced:
+			return true, &LostError{Err: fmt.Errorf(
+				"%s of %s: %w", r.Resource.Resource, r.Resource.GroupVersion(), errServedAnew)}
+		default:
+			return true, nil
+		}
+	}
+	return true, gone
+}
+
+// forbidden says whether it is known that a resource may be watched, or why it may not.
+func (i *informers) forbidden(ctx context.Context, verb string, r Resource) (known bool, why error) {
+	namespace := ""
+	if r.Namespaced {
+		namespace = i.namespace
+	}
+	allowed, err := i.authority.Allowed(ctx, verb, r.Resource, namespace)
+	switch {
+	case err != nil:
+		return false, nil //nolint:nilerr // without an answer nothing is known
+	case allowed:
+		return true, nil
+	default:
+		return true, &LostError{Forbidden: true, Err: fmt.Errorf(
+			"the role of the manager does not let it %s %s any more: grant it again (cairn roles prints what is needed); "+
+				"the controller starts by itself then", verb, r)}
+	}
+}
+
+// need is one kind that somebody needs.
+type need struct {
+	key      informerKey
+	resource Resource
+}
+
+// needed returns the kinds that somebody needs, and those that cannot be watched and somebody needed just now.
+func (i *informers) needed() []need {
+	i.mu.Lock()
+	var keys []informerKey
+	for key := range i.users {
+		keys = append(keys, key)
+	}
+	i.mu.Unlock()
+	out := make([]need, 0, len(keys))
+	for _, key := range keys {
+		i.mu.Lock()
+		r, known := i.resources[key]
+		i.mu.Unlock()
+		if known {
+			out = append(out, need{key, r})
+		}
+	}
+	return out
+}
+
+// found notes what is wrong with a kind, and tells those who need it. A kind that is gone, or another one, is not watched any
+// more: it may come back as anything.
+func (i *informers) found(of need, verb string, why error) {
+	i.mu.Lock()
+	before := i.problems[of.key]
+	switch {
+	case why == nil && (before.err == nil || before.verb != "" && before.verb != verb):
+		i.mu.Unlock()
+		return // nothing was wrong, or something that was not asked about this time
+	case why == nil:
+		delete(i.problems, of.key)
+		i.mu.Unlock()
+		return
+	}
+	lost, is := errors.AsType[*LostError](why)
+	forbidden := is && lost.Forbidden
+	problem := problem{err: why}
+	if forbidden {
+		problem.verb = verb
+	}
+	if errors.Is(why, errServedAnew) {
+		delete(i.problems, of.key) // what is wrong ends with the informer
+		delete(i.resources, of.key)
+	} else {
+		i.problems[of.key] = problem
+	}
+	var tell []func(error)
+	for _, lost := range i.users[of.key] {
+		if lost != nil {
+			tell = append(tell, lost)
+		}
+	}
+	i.mu.Unlock()
+	if !forbidden && before.err == nil {
+		_ = i.RemoveInformer(context.Background(), of.resource.New()) // fails only for a kind that the scheme does not know
+		if m, ok := i.mapper.(renewing); ok {
+			m.Renew()
+		}
+	}
+	for _, lost := range tell {
+		lost(why)
+	}
+}
+
+// problem is why a kind cannot be watched; verb is what is not allowed, empty if it is something else.
+type problem struct {
+	err  error
+	verb string
+}
+
+// lossKey is under what a context has the function that is told of a kind that cannot be watched any more.
+type lossKey struct{}
+
+// WithLoss returns a context for the GetInformer of [Server.Cache] such that lost is called when the kind cannot be watched any more,
+// again and again. Nil calls nobody.
+func WithLoss(ctx context.Context, lost func(error)) context.Context {
+	return context.WithValue(ctx, lossKey{}, lost)
+}
+
+func lossOf(ctx context.Context) func(error) {
+	lost, _ := ctx.Value(lossKey{}).(func(error))
+	return lost
+}

@@ -1,0 +1,143 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
+)
+
+// This file reads the Secrets and ConfigMaps that hooks refer to. Each is watched by its name: a rotation counts at the
+// next call, no other Secret is ever held in memory, and a role can say with resourceNames which ones the manager may
+// see.
+
+// idle is for how long an object is watched after it was asked for last.
+const idle = 10 * time.Minute
+
+// Secrets reads Secrets and ConfigMaps by name from caches of one object each. It needs the right to get, list and watch
+// those objects. It is safe for concurrent use. Make one with [NewSecrets].
+type Secrets struct {
+	client kubernetes.Interface
+	clock  clock.Clock
+	// begin returns the context of a watch, which outlives the call that it is begun for.
+	begin func() (context.Context, context.CancelFunc)
+
+	mu      sync.Mutex
+	watched map[reference]*single
+}
+
+var _ hook.Secrets = (*Secrets)(nil)
+
+// reference is an object that is referred to.
+type reference struct {
+	types.NamespacedName
+
+	resource string
+}
+
+// NewSecrets returns secrets that are read as the identity of config, until ctx ends. The error is that of a config that
+// no client can be made of; nothing is asked for yet.
+func NewSecrets(ctx context.Context, config *rest.Config, clk clock.Clock) (*Secrets, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("read secrets of hooks: %w", err)
+	}
+	return newSecrets(ctx, client, clk), nil
+}
+
+func newSecrets(ctx context.Context, client kubernetes.Interface, clk clock.Clock) *Secrets {
+	return &Secrets{
+		client: client, clock: clk, watched: map[reference]*single{},
+		begin: func() (context.Context, context.CancelFunc) { return context.WithCancel(ctx) },
+	}
+}
+
+// Secret returns a Secret as the API server last said, which is not to be changed. The error is a NotFound of the API if
+// there is none. It is a Forbidden, at once, if it may not be listed or watched: give the role what the error says. Until
+// the API server has answered for the first time it waits, as long as ctx lets it.
+func (s *Secrets) Secret(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
+	api := s.client.CoreV1().Secrets(key.Namespace)
+	return read[*corev1.Secret](ctx, s, reference{key, "secrets"}, func() *single {
+		return newSingle(s.client, &corev1.Secret{}, key.Name, calls[*corev1.SecretList]{api.List, api.Watch})
+	})
+}
+
+// ConfigMap is as [Secrets.Secret].
+func (s *Secrets) ConfigMap(ctx context.Context, key types.NamespacedName) (*corev1.ConfigMap, error) {
+	api := s.client.CoreV1().ConfigMaps(key.Namespace)
+	return read[*corev1.ConfigMap](ctx, s, reference{key, "configmaps"}, func() *single {
+		return newSingle(s.client, &corev1.ConfigMap{}, key.Name, calls[*corev1.ConfigMapList]{api.List, api.Watch})
+	})
+}
+
+func read[T runtime.Object](ctx context.Context, s *Secrets, r reference, observe func() *single) (out T, err error) {
+	if r.Namespace == "" || r.Name == "" {
+		return out, errors.New("a reference needs a name and a namespace") // or all namespaces would be listed
+	}
+	o, err := s.of(r, observe).get(ctx, r.String()) //nolint:contextcheck // what is begun here is for those who ask later as well
+	if err != nil {
+		return out, err
+	}
+	out, ok := o.(T)
+	if !ok {
+		return out, apierrors.NewNotFound(corev1.Resource(r.resource), r.Name)
+	}
+	return out, nil
+}
+
+// of returns the cache of one object, which is begun if there is none.
+func (s *Secrets) of(r reference, observe func() *single) *single {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, ok := s.watched[r]
+	if !ok {
+		o = observe()
+		s.watched[r] = o
+		ctx, stop := s.begin()
+		go o.informer.RunWithContext(ctx)
+		go s.expire(ctx, stop, r, o)
+	}
+	o.asked = s.clock.Now()
+	return o
+}
+
+// expire ends a watch when nobody has asked for the object for a while.
+func (s *Secrets) expire(ctx context.Context, stop context.CancelFunc, r reference, o *single) {
+	defer stop()
+	timer := s.clock.NewTimer(idle)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C():
+		}
+		left := s.left(r, o)
+		if left <= 0 {
+			return
+		}
+		timer.Reset(left)
+	}
+}
+
+// left returns how much longer an object is to be watched. At 0 or less it is let go of.
+func (s *Secrets) left(r reference, o *single) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := idle - s.clock.Since(o.asked)
+	if left <= 0 {
+		delete(s.watched, r)
+	}
+	return left
+}

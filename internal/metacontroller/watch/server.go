@@ -1,0 +1,91 @@
+package watch
+
+import (
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file is the API server as one manager sees it.
+
+// Server is an API server whose kinds come and go. Make one with [New], one for a manager.
+type Server struct {
+	// Cache holds unstructured objects of the kinds that are watched, and Metacontroller's own types. What it returns is not
+	// copied and may not be changed. A kind is watched from the first GetInformer on, and as long as the context of some
+	// GetInformer, [Server.Index] or [Events] for it has not ended.
+	Cache cache.Cache
+	// Client writes. Do not read with it: some kinds come from a cache. Live reads from the API server.
+	Client client.Client
+	Live   client.Reader
+	Mapper meta.RESTMapper
+	// Authority says what is served and allowed. It may be nil, and then nobody is asked.
+	Authority Authority
+	Clock     clock.WithTicker
+
+	// indexing makes two controllers that start at once add an index once.
+	indexing sync.Mutex
+}
+
+// Options are needed, but for Cache, Authority and Namespace.
+type Options struct {
+	Config *rest.Config
+	Clock  clock.WithTicker
+	// Authority is asked whether kinds can still be watched. Nil asks nobody.
+	Authority Authority
+	// Namespace, unless it is empty, is the only one that is watched.
+	Namespace string
+	// Begun is called when the manager starts, before all that uses the cache, and Over when it has ended, after all that.
+	Begun func() error
+	Over  func()
+	// Cache is for tests: whoever made it runs it. Nil means one of our own.
+	Cache cache.Cache
+}
+
+// New returns a server, whose cache mgr runs. It returns an error if mgr cannot take another cache. If the cache is its own,
+// kinds may come and go, and client and mapper follow.
+func New(mgr ctrl.Manager, o Options) (*Server, error) {
+	s := &Server{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Authority: o.Authority, Clock: o.Clock}
+	if o.Cache == nil {
+		renewed, err := newRenewed(o.Config, mgr.GetHTTPClient(), mgr.GetScheme())
+		if err != nil {
+			return nil, err
+		}
+		s.Client, s.Live, s.Mapper = renewedClient{renewed}, renewedClient{renewed}, renewedMapper{renewed}
+	}
+	kinds, err := newInformers(mgr, o, s.Mapper)
+	if err != nil {
+		return nil, fmt.Errorf("make a cache for hosted controllers: %w", err)
+	}
+	if err := mgr.Add(kinds); err != nil {
+		return nil, fmt.Errorf("add a cache for hosted controllers: %w", err)
+	}
+	s.Cache = kinds
+	return s, nil
+}
+
+// HasStatus reports whether a resource has the status subresource, as far as that can be found out: true if not.
+func (s *Server) HasStatus(r Resource) (bool, error) {
+	if s.Authority == nil {
+		return true, nil
+	}
+	list, err := s.Authority.ServerResourcesForGroupVersion(r.Resource.GroupVersion().String())
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, fmt.Errorf("find %s: %w", r, &meta.NoResourceMatchError{PartialResource: r.Resource})
+	case err != nil:
+		return false, fmt.Errorf("find out whether %s has a status: %w", r, err)
+	}
+	for _, one := range list.APIResources {
+		if one.Name == r.Resource.Resource+"/status" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
