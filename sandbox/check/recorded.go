@@ -3,6 +3,8 @@ package check
 import "github.com/cairn-dev/cairn/sandbox/check/recording"
 
 // This file names what rules judge, which package recording takes down.
+
+// Key and those after it are what a rule reads of a recording.
 type (
 	Key     = recording.Key
 	Event   = recording.Event

@@ -37,6 +37,8 @@ type Kind struct {
 	Claims schema.GroupVersionResource
 	// Reads are the resources that the controller watches besides those.
 	Reads []schema.GroupVersionResource
+	// Selector is the path of the labels by which parents select their children.
+	Selector string
 	// New and Options are those of an [Object].
 	New     func(name string) map[string]any
 	Options map[string]string

@@ -34,7 +34,7 @@ var (
 		Controller: "daemonset",
 		Parent:     apps.WithKind("DaemonSet"), Parents: apps.WithResource("daemonsets"),
 		Children: Pod.GVR, Revisions: Revision.GVR, Reads: []schema.GroupVersionResource{Node.GVR},
-		New: workload, Options: templated(map[string]string{
+		Selector: matchLabels, New: workload, Options: templated(map[string]string{
 			"maxUnavailable": "spec.updateStrategy.rollingUpdate.maxUnavailable",
 			"maxSurge":       "spec.updateStrategy.rollingUpdate.maxSurge",
 			"strategy":       "spec.updateStrategy.type",
@@ -44,7 +44,7 @@ var (
 		Controller: "statefulset",
 		Parent:     apps.WithKind("StatefulSet"), Parents: apps.WithResource("statefulsets"),
 		Children: Pod.GVR, Revisions: Revision.GVR, Claims: Claim.GVR,
-		New: workload, Options: templated(map[string]string{
+		Selector: matchLabels, New: workload, Options: templated(map[string]string{
 			"replicas":       "spec.replicas",
 			"partition":      "spec.updateStrategy.rollingUpdate.partition",
 			"maxUnavailable": "spec.updateStrategy.rollingUpdate.maxUnavailable",
@@ -55,14 +55,16 @@ var (
 	ReplicaSet = Kind{
 		Controller: "replicaset",
 		Parent:     apps.WithKind("ReplicaSet"), Parents: apps.WithResource("replicasets"), Children: Pod.GVR,
-		New: workload, Options: templated(map[string]string{"replicas": "spec.replicas"}),
+		Selector: matchLabels, New: workload, Options: templated(map[string]string{"replicas": "spec.replicas"}),
 	}
 	ReplicationController = Kind{
 		Controller: "replicationcontroller",
 		Parent:     core.WithKind("ReplicationController"), Parents: core.WithResource("replicationcontrollers"), Children: Pod.GVR,
-		New: replicationController, Options: templated(map[string]string{"replicas": "spec.replicas"}),
+		Selector: "spec.selector", New: replicationController, Options: templated(map[string]string{"replicas": "spec.replicas"}),
 	}
 )
+
+const matchLabels = "spec.selector.matchLabels"
 
 // Parents are the kinds of parents that Kubernetes has.
 func Parents() []Kind { return []Kind{DaemonSet, StatefulSet, ReplicaSet, ReplicationController} }

@@ -33,33 +33,37 @@
 //
 // # Objects
 //
-// A KIND is daemonset, statefulset, replicaset, replicationcontroller, revision, pod, pvc, configmap, quota or node, or
-// resource.group for any other (catsets.example.com). An OBJECT is one of
+// A KIND is a word of the table in package kinds (daemonset, revision, pod, ...), or resource.group for any other
+// (catsets.example.com). An OBJECT is one of
 //
 //	KIND NAME                   daemonset web
 //	KIND of PARENT [on NODE]    pod of web on node-1: by its ControllerRef, which names a web of any kind
 //	revision NUMBER of PARENT   revision 2 of web
 //
-// An OPTION of create and edit is one of image, replicas, partition, maxUnavailable, maxSurge, minReadySeconds,
-// historyLimit, strategy, podManagement and readyAfter, as far as the kind has it, or a path: spec.template.spec.hostNetwork=true,
-// metadata.labels[a.b/c]=d. A single - takes a field away. In the sandbox an image with "broken" in it never starts.
+// An OPTION of create and edit is one that the table has for the kind (image, replicas, ...), or a path:
+// spec.template.spec.hostNetwork=true, metadata.labels[a.b/c]=d. A single - takes a field away. A step with a word that nobody
+// knows is refused with all that there are. In the sandbox an image with "broken" in it never starts.
 //
 // # What the user does
 //
 //	create KIND NAME [OPTION=VALUE...]
+//	create {JSON}
 //	apply SECTION
 //	edit OBJECT OPTION=VALUE...
 //	patch OBJECT {JSON}
 //	relabel OBJECT LABEL=VALUE...
 //	scale OBJECT to NUMBER
-//	undo KIND NAME [to=NUMBER]
+//	undo KIND NAME [to=NUMBER|REVISION]
 //	delete OBJECT [cascade=background|foreground|orphan|unsaid] [grace=SECONDS]
-//	plant pod|revision NAME of KIND PARENT [on NODE] [image=IMAGE] [revision=NUMBER] [number=NUMBER] [owner=none|KIND/NAME]
+//	plant pod NAME of KIND PARENT [on NODE] [image=IMAGE] [revision=NUMBER|REVISION] [owner=none|KIND/NAME]
+//	plant revision NAME of KIND PARENT revision=NUMBER|REVISION number=NUMBER [hash=HASH] [owner=none|KIND/NAME]
 //
 // Patch is a JSON merge patch. A cascade that is unsaid leaves it to the API server. Undo does what kubectl rollout undo
-// does. Plant makes what the controller would have made, by somebody else's hand: an orphan pod of the parent's template,
-// with the hash of a revision if one is given; or a copy of that revision with another number, which belongs to the parent
-// unless owner says otherwise.
+// does. A REVISION is the name of one. Plant makes what the controller would have made, by somebody else's hand: an orphan
+// pod of the parent's template, with the hash of a revision if one is given; or a copy of that revision with another number,
+// whose hash is its name (hash=- for none), and which belongs to the parent unless owner says otherwise.
+//
+// The random user of package sim does nothing that cannot be said in these lines: its trace quotes them.
 //
 // # What the cluster does
 //
@@ -115,7 +119,7 @@
 //
 // # Adding a controller
 //
-// A kind of package kinds has its word and its options, and one of check/parents can be judged. Then write scripts.
+// There is nothing to add here: a kind of package kinds has its word and its options, and one of check/parents can be judged.
 //
 // What may not come in: a fact about one controller in the verbs, a sleep, an assertion that package check can make.
 package scenario

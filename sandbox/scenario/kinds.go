@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/sandbox/kinds"
@@ -53,6 +53,16 @@ func (r *reader) kind() kind {
 		r.failf("%q is no kind; there are: %s, and resource.group for others", word, strings.Join(kindWords(), ", "))
 	}
 	return k
+}
+
+// Word is what a script calls a resource: the word of the table, or resource.group.
+func Word(r schema.GroupVersionResource) string {
+	for _, o := range kinds.Objects() {
+		if o.GVR == r {
+			return o.Word
+		}
+	}
+	return r.GroupResource().String()
 }
 
 func kindWords() []string {
@@ -114,7 +124,7 @@ func valueOf(text string) any {
 		return n
 	}
 	var value any
-	if json.Unmarshal([]byte(text), &value) == nil {
+	if utiljson.Unmarshal([]byte(text), &value) == nil {
 		return value
 	}
 	return text

@@ -8,9 +8,12 @@ import (
 	"io"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,17 +24,20 @@ import (
 // This file holds what a user does to objects.
 
 var objectVerbs = map[string]verb{
-	"create":  {"create KIND NAME [OPTION=VALUE...]", readCreate},
+	"create":  {"create KIND NAME [OPTION=VALUE...], or create {JSON}", readCreate},
 	"apply":   {"apply SECTION", readApply},
 	"edit":    {"edit OBJECT OPTION=VALUE...", readEdit},
 	"patch":   {"patch OBJECT {JSON}", readPatch},
 	"relabel": {"relabel OBJECT LABEL=VALUE...", readRelabel},
 	"scale":   {"scale OBJECT to NUMBER", readScale},
-	"undo":    {"undo KIND NAME [to=NUMBER]", readUndo},
+	"undo":    {"undo KIND NAME [to=NUMBER|REVISION]", readUndo},
 	"delete":  {"delete OBJECT [cascade=background|foreground|orphan|unsaid] [grace=SECONDS]", readDelete},
 }
 
 func readCreate(r *reader) action {
+	if len(r.args) == 1 && strings.HasPrefix(r.args[0], "{") {
+		return readCreateJSON(r)
+	}
 	k := r.kind()
 	name := r.word("a name")
 	options := r.rest()
@@ -44,6 +50,23 @@ func readCreate(r *reader) action {
 	return func(ctx context.Context, p *Player) error {
 		tree := k.New(name)
 		if err := k.set(tree, options); err != nil {
+			return err
+		}
+		return p.create(ctx, k, tree)
+	}
+}
+
+func readCreateJSON(r *reader) action {
+	tree := map[string]any{}
+	if err := utiljson.Unmarshal([]byte(r.word("a manifest")), &tree); err != nil {
+		r.failf("read the manifest: %w", err)
+	} else if err := complete(tree); err != nil {
+		r.failf("%w", err)
+	}
+	return func(ctx context.Context, p *Player) error {
+		tree := runtime.DeepCopyJSON(tree)
+		k, err := p.kindOf(tree)
+		if err != nil {
 			return err
 		}
 		return p.create(ctx, k, tree)
@@ -97,13 +120,21 @@ func manifests(text string) (out []map[string]any, err error) {
 			return nil, fmt.Errorf("read a manifest: %w", err)
 		}
 		if len(tree) > 0 {
-			u := unstructured.Unstructured{Object: tree}
-			if u.GetKind() == "" || u.GetAPIVersion() == "" || u.GetName() == "" {
-				return nil, errors.New("a manifest needs apiVersion, kind and metadata.name")
+			if err := complete(tree); err != nil {
+				return nil, err
 			}
 			out = append(out, integers(tree).(map[string]any)) //nolint:forcetypeassert // a map stays a map
 		}
 	}
+}
+
+// complete reports what a manifest does not say of what it makes.
+func complete(tree map[string]any) error {
+	u := unstructured.Unstructured{Object: tree}
+	if u.GetKind() == "" || u.GetAPIVersion() == "" || u.GetName() == "" {
+		return errors.New("a manifest needs apiVersion, kind and metadata.name")
+	}
+	return nil
 }
 
 // integers makes whole numbers int64, which is what conversions expect.
@@ -127,15 +158,11 @@ func integers(value any) any {
 
 // apply creates an object, or merges a manifest into the one that is there.
 func (p *Player) apply(ctx context.Context, tree map[string]any) error {
-	c := p.stage.Client()
-	u := &unstructured.Unstructured{Object: tree}
-	gvk := u.GroupVersionKind()
-	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	k, err := p.kindOf(tree)
 	if err != nil {
-		return fmt.Errorf("apply %s %s: %w", gvk.Kind, u.GetName(), err)
+		return err
 	}
-	k := kind{kinds.Object{Word: strings.ToLower(gvk.Kind), GVK: gvk, GVR: mapping.Resource, Cluster: mapping.Scope.Name() == "root"}}
-	ref := reference{kind: k, name: u.GetName()}
+	ref := reference{kind: k, name: (&unstructured.Unstructured{Object: tree}).GetName()}
 	found, err := ref.find(ctx, p.stage)
 	if err != nil {
 		return err
@@ -147,7 +174,19 @@ func (p *Player) apply(ctx context.Context, tree map[string]any) error {
 	if err != nil {
 		return err
 	}
-	return c.Patch(ctx, found[0], client.RawPatch(types.MergePatchType, body))
+	return p.stage.Client().Patch(ctx, found[0], client.RawPatch(types.MergePatchType, body))
+}
+
+// kindOf is the kind of a manifest.
+func (p *Player) kindOf(tree map[string]any) (kind, error) {
+	gvk := (&unstructured.Unstructured{Object: tree}).GroupVersionKind()
+	mapping, err := p.stage.Client().RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return kind{}, fmt.Errorf("find the resource of %s: %w", gvk.Kind, err)
+	}
+	return kind{kinds.Object{
+		Word: strings.ToLower(gvk.Kind), GVK: gvk, GVR: mapping.Resource, Cluster: mapping.Scope.Name() == meta.RESTScopeNameRoot,
+	}}, nil
 }
 
 func readEdit(r *reader) action {

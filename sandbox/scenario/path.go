@@ -72,12 +72,13 @@ func setPath(tree map[string]any, path string, value any) error {
 		last := i == len(keys)-1
 		switch parent := at.(type) {
 		case map[string]any:
-			switch {
-			case last && value == nil:
+			if value == nil && (last || parent[key] == nil) {
 				delete(parent, key)
-			case last:
+				return nil
+			}
+			if last {
 				parent[key] = value
-			case parent[key] == nil:
+			} else if parent[key] == nil {
 				parent[key] = map[string]any{}
 			}
 			at = parent[key]

@@ -1,9 +1,12 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,6 +16,9 @@ import (
 
 // This file makes what a controller would make, by somebody else's hand: orphans, duplicates, children of strangers.
 
+// HashLabels are the labels in which revisions say their hash: a DaemonSet's, and a StatefulSet's.
+var HashLabels = []string{appsv1.ControllerRevisionHashLabelKey, "controller.kubernetes.io/hash"}
+
 // planted is what a script asks to plant.
 type planted struct {
 	kind   kind
@@ -20,10 +26,12 @@ type planted struct {
 	parent reference
 	node   string
 	image  string
-	// revision is the one that a revision is a copy of, or that a pod says it came from; -1 for none.
-	revision int
+	// revision is the one that a revision is a copy of, or that a pod says it came from: its number, or its name.
+	revision string
 	// number is that of a planted revision.
-	number int
+	number int64
+	// hash is what the label of a planted revision says; - for no label.
+	hash string
 	// owner is "" for what is usual, "none", or KIND/NAME.
 	owner string
 }
@@ -39,11 +47,19 @@ func readPlant(r *reader) action {
 		pl.node = r.word("the name of a node")
 	}
 	pl.image, _ = r.option("image")
-	pl.revision, pl.number = r.numeric("revision", -1), r.numeric("number", -1)
+	pl.revision, _ = r.option("revision")
+	number, numbered := r.option("number")
+	if n, err := strconv.ParseInt(cmp.Or(number, "0"), 10, 64); err != nil {
+		r.failf("number=%s is no number", number)
+	} else {
+		pl.number = n
+	}
+	hash, _ := r.option("hash")
+	pl.hash = cmp.Or(hash, pl.name)
 	if pl.owner, _ = r.option("owner"); pl.owner != "" && pl.owner != none && strings.Count(pl.owner, "/") != 1 {
 		r.failf("owner=%s is neither none nor KIND/NAME", pl.owner)
 	}
-	if r.err == nil && pl.kind.Word == revisionWord && (pl.revision < 0 || pl.number < 0) {
+	if r.err == nil && pl.kind.Word == revisionWord && (pl.revision == "" || !numbered) {
 		r.failf("a planted revision needs revision=, which it copies, and number=")
 	}
 	return func(ctx context.Context, p *Player) error { return p.plant(ctx, pl) }
@@ -58,9 +74,8 @@ func (p *Player) plant(ctx context.Context, pl planted) error {
 		return err
 	}
 	var source client.Object
-	if pl.revision >= 0 {
-		k, _ := kindNamed(revisionWord)
-		if source, err = (reference{kind: k, parent: pl.parent.name, number: pl.revision}).one(ctx, p.stage); err != nil {
+	if pl.revision != "" {
+		if source, err = revisionOf(pl.parent.name, pl.revision).one(ctx, p.stage); err != nil {
 			return err
 		}
 	}
@@ -89,6 +104,15 @@ func (p *Player) plant(ctx context.Context, pl planted) error {
 	return p.create(ctx, pl.kind, tree)
 }
 
+// revisionOf is a revision of a parent by its number, or any by its name.
+func revisionOf(parent, which string) reference {
+	k, _ := kindNamed(revisionWord)
+	if n, err := strconv.Atoi(which); err == nil {
+		return reference{kind: k, parent: parent, number: n}
+	}
+	return reference{kind: k, name: which, number: -1}
+}
+
 // copyOf is a revision with the content of another one, and a hash of its own.
 func (pl planted) copyOf(source client.Object) (map[string]any, error) {
 	tree, err := treeOf(source)
@@ -97,14 +121,16 @@ func (pl planted) copyOf(source client.Object) (map[string]any, error) {
 	}
 	labels := map[string]any{}
 	for key, value := range source.GetLabels() {
-		labels[key] = value
-		if key == appsv1.ControllerRevisionHashLabelKey || key == "controller.kubernetes.io/hash" {
-			labels[key] = pl.name
+		switch {
+		case !slices.Contains(HashLabels, key):
+			labels[key] = value
+		case pl.hash != "-":
+			labels[key] = pl.hash
 		}
 	}
 	return map[string]any{
 		"metadata": map[string]any{"name": pl.name, "labels": labels},
-		"revision": int64(pl.number),
+		"revision": pl.number,
 		"data":     tree["data"],
 	}, nil
 }

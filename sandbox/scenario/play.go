@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -16,7 +17,6 @@ type Player struct {
 	stage Stage
 	files map[string]string
 
-	started bool
 	running map[int]bool
 	// moments are what remember wrote down, by name.
 	moments map[string]moment
@@ -56,7 +56,13 @@ func NewPlayer(stage Stage, files map[string]string) *Player {
 // promises meanwhile; if an expectation failed, that is worth asking too.
 func (s *Script) Play(ctx context.Context, stage Stage) (*Player, error) {
 	p := NewPlayer(stage, s.Files)
-	for _, step := range s.Steps {
+	for i, step := range s.Steps {
+		first := step.Verb != "nodes" && !slices.ContainsFunc(s.Steps[:i], func(s Step) bool { return s.Verb != "nodes" })
+		if first {
+			if err := p.start(ctx, 1); err != nil {
+				return p, &StepError{Name: s.Name, Step: step, Err: err}
+			}
+		}
 		if err := p.Do(ctx, step); err != nil {
 			return p, &StepError{Name: s.Name, Step: step, Err: err}
 		}
@@ -64,17 +70,11 @@ func (s *Script) Play(ctx context.Context, stage Stage) (*Player, error) {
 	return p, nil
 }
 
-// Do plays one step.
+// Do plays one step. It starts no manager by itself.
 func (p *Player) Do(ctx context.Context, step Step) error {
 	act, err := compile(step, p.files)
 	if err != nil {
 		return err
-	}
-	if !p.started && step.Verb != "nodes" {
-		p.started = true
-		if err := p.start(ctx, 1); err != nil {
-			return err
-		}
 	}
 	return act(ctx, p)
 }

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/cairn-dev/cairn/sandbox/check"
-	"github.com/cairn-dev/cairn/sandbox/kinds"
 )
 
 // This file plays scripts on a stage that has a client and writes down what else it is asked for.
@@ -236,6 +235,17 @@ expect daemonset web image=app:2
 plant revision twin of daemonset web revision=1 number=7
 expect revisions of web 1=app:1 2=app:2 7=app:1
 expect revision twin metadata.labels[controller-revision-hash]=twin owner=web
+undo daemonset web to=twin
+expect daemonset web image=app:1
+plant revision bare of daemonset web revision=twin number=8 hash=-
+expect revision bare metadata.labels[controller-revision-hash]=none image=app:1
+plant revision lent of daemonset web revision=twin number=9 hash=twin owner=none
+expect revision lent metadata.labels[controller-revision-hash]=twin owner=none
+delete revision bare
+delete revision lent
+create {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "whole"}, "data": {"n": "9223372036854775807"}}
+expect configmap whole data.n=9223372036854775807
+edit daemonset web image=app:2
 plant pod stray of daemonset web on node-2 image=evil:1 revision=1
 expect pod stray owner=none image=evil:1 node=node-2 metadata.labels[app]=web revision=1
 create configmap other
@@ -249,7 +259,7 @@ pod stray gone
 delete pod of web on node-1
 expect 1 pods of web
 `)
-	if got := strings.Join(stage.log, "\n"); got != "start 1\npod web-b failed\npod stray gone\ndelete web-b, Background, grace default" {
+	if got := strings.Join(stage.log, "\n"); got != "start 1\ndelete bare, Background, grace default\ndelete lent, Background, grace default\npod web-b failed\npod stray gone\ndelete web-b, Background, grace default" {
 		t.Errorf("the stage was asked for\n%s", got)
 	}
 }
@@ -344,23 +354,15 @@ func TestEveryVerbIsDocumented(t *testing.T) {
 	}
 	doc := string(text)
 	for name, v := range verbs() {
-		if form := v.form; name != "wait" && name != "expect" && !strings.Contains(doc, "\n//\t"+form) {
-			t.Errorf("doc.go does not say: %s", form)
+		for form := range strings.SplitSeq(v.form, ", or ") {
+			if name != "wait" && name != "expect" && !strings.Contains(doc, "\n//\t"+form) {
+				t.Errorf("doc.go does not say: %s", form)
+			}
 		}
 	}
 	for form := range strings.SplitSeq(conditionForms, ", or ") {
 		if form != "no KIND NAME" && !strings.Contains(doc, "\n//\t"+form) {
 			t.Errorf("doc.go does not say: %s", form)
-		}
-	}
-	for _, k := range kinds.Objects() {
-		if !strings.Contains(doc, k.Word) {
-			t.Errorf("doc.go does not name the kind %s", k.Word)
-		}
-		for option := range k.Options {
-			if !strings.Contains(doc, option) {
-				t.Errorf("doc.go does not name the option %s", option)
-			}
 		}
 	}
 	for _, field := range fieldWords {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 func readUndo(r *reader) action {
 	k := r.kind()
 	name := r.word("a name")
-	to := r.numeric("to", 0)
+	to, _ := r.option("to")
 	return func(ctx context.Context, p *Player) error {
 		data, err := p.snapshot(ctx, name, to)
 		if err != nil {
@@ -31,8 +32,17 @@ func readUndo(r *reader) action {
 	}
 }
 
-// snapshot returns the data of the revision with that number, as kubectl rollout undo chooses it: 0 is the second newest.
-func (p *Player) snapshot(ctx context.Context, parent string, number int) ([]byte, error) {
+// snapshot returns the data of a revision, by its number or its name; without either, that of the one that kubectl rollout undo
+// chooses: the second newest.
+func (p *Player) snapshot(ctx context.Context, parent, to string) ([]byte, error) {
+	number, err := strconv.Atoi(cmp.Or(to, "0"))
+	if err != nil {
+		r, err := revisionOf(parent, to).one(ctx, p.stage)
+		if err != nil {
+			return nil, err
+		}
+		return dataOf(r)
+	}
 	k, _ := kindNamed(revisionWord)
 	revisions, err := reference{kind: k, parent: parent, number: -1}.find(ctx, p.stage)
 	if err != nil {
@@ -54,7 +64,11 @@ func (p *Player) snapshot(ctx context.Context, parent string, number int) ([]byt
 	if !ok {
 		return nil, fmt.Errorf("there is no revision to go back to: %s has %v", parent, numbers)
 	}
-	tree, err := treeOf(r)
+	return dataOf(r)
+}
+
+func dataOf(revision client.Object) ([]byte, error) {
+	tree, err := treeOf(revision)
 	if err != nil {
 		return nil, err
 	}

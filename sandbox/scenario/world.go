@@ -17,10 +17,13 @@ var worldVerbs = map[string]verb{
 	"kill":     {"kill manager [NUMBER]", readKill},
 	"settle":   {"settle", readSettle},
 	"remember": {"remember MOMENT", readRemember},
-	"plant":    {"plant pod|revision NAME of KIND PARENT [on NODE] " + plantOptions, readPlant},
+	"plant":    {plantPod + ", or " + plantRevision, readPlant},
 }
 
-const plantOptions = "[image=IMAGE] [revision=NUMBER] [number=NUMBER] [owner=none|KIND/NAME]"
+const (
+	plantPod      = "plant pod NAME of KIND PARENT [on NODE] [image=IMAGE] [revision=NUMBER|REVISION] [owner=none|KIND/NAME]"
+	plantRevision = "plant revision NAME of KIND PARENT revision=NUMBER|REVISION number=NUMBER [hash=HASH] [owner=none|KIND/NAME]"
+)
 
 func readNodes(r *reader) action {
 	n := r.count("how many")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/sandbox/internal/catset"
+	"github.com/cairn-dev/cairn/sandbox/scenario"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
 )
 
@@ -39,40 +40,33 @@ func CatSet() Kind {
 		Check:     rules[0],
 		Also:      rules[1:],
 		Scheduled: true,
-		New: func(chance *rand.Rand, namespace, name string) client.Object {
-			return catset.New(namespace, name, anyLimits(chance), int64(chance.IntN(4)), anyImage(chance))
+		New: func(chance *rand.Rand, _ Kind, name string) scenario.Step {
+			return manifest(catset.New(namespace, name, anyLimits(chance), int64(chance.IntN(4)), anyImage(chance)))
 		},
 		Edits: []Edit{
-			{"the image", 10, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
-				setField(set, []any{map[string]any{"name": "main", "image": anyImage(chance)}}, "spec", "template", "spec", "containers")
-			})},
-			{scaleEdit, 6, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
-				setField(set, int64(chance.IntN(5)), "spec", "replicas")
-			})},
-			{"a field of the template that comes and goes", 3, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
-				path := []string{"spec", "template", "spec", "priorityClassName"}
+			edit("the image", 10, func(chance *rand.Rand) fields {
+				return fields{"spec.template.spec.containers": value([]any{map[string]any{"name": "main", "image": anyImage(chance)}})}
+			}),
+			edit(scaleEdit, 6, func(chance *rand.Rand) fields { return fields{"spec.replicas": anyNumber(chance, 5)} }),
+			{"a field of the template that comes and goes", 3, func(chance *rand.Rand, set client.Object) fields {
+				path := "spec.template.spec.priorityClassName"
 				if catset.LimitsOf(set) == catset.InPlace { // nothing of the kind can be changed of a pod
-					path = []string{"spec", "template", "metadata", "annotations", "example.com/class"}
+					path = "spec.template.metadata.annotations[example.com/class]"
 				}
 				if chance.IntN(2) == 0 {
-					unstructured.RemoveNestedField(set.Object, path...)
-					return
+					return fields{path: "-"}
 				}
-				setField(set, "high", path...)
-			})},
-			{"a label of the template", 2, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
-				setField(set, strconv.Itoa(chance.IntN(2)), "spec", "template", "metadata", "labels", "tier")
-			})},
-			{"what no revision holds", 3, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
-				setField(set, strconv.Itoa(chance.IntN(3)), "spec", "note")
-			})},
-			{"an annotation", 1, editCatSet(func(chance *rand.Rand, set *unstructured.Unstructured) {
-				set.SetAnnotations(map[string]string{"note": strconv.Itoa(chance.IntN(100))})
-			})},
+				return fields{path: "high"}
+			}},
+			editLabel(2),
+			edit("what no revision holds", 3, func(chance *rand.Rand) fields { return fields{"spec.note": anyText(chance, 3)} }),
+			edit("an annotation", 1, func(chance *rand.Rand) fields {
+				return fields{"metadata.annotations": value(map[string]string{"note": strconv.Itoa(chance.IntN(100))})}
+			}),
 		},
-		Restore: restoreCatSet,
-		Child:   plantedCat,
-		Copy:    copiedCatRevision,
+		Undo:  undoneCatSet,
+		Child: plantedCat,
+		Copy:  copiedCatRevision,
 	}
 }
 
@@ -80,8 +74,8 @@ func CatSet() Kind {
 // is never asked for.
 func InPlace() Kind {
 	k := CatSet()
-	k.New = func(chance *rand.Rand, namespace, name string) client.Object {
-		return catset.New(namespace, name, catset.InPlace, int64(chance.IntN(4)), anyImage(chance))
+	k.New = func(chance *rand.Rand, _ Kind, name string) scenario.Step {
+		return manifest(catset.New(namespace, name, catset.InPlace, int64(chance.IntN(4)), anyImage(chance)))
 	}
 	return k
 }
@@ -93,8 +87,8 @@ func Divided() Kind {
 	k.Check, k.Also = rules[0], rules[1:]
 	k.Hosted = beside(catset.DividedControllers("http://hook.sim/pods", "http://hook.sim/configs", hookTimeout)...)
 	k.Later = 1
-	k.New = func(chance *rand.Rand, namespace, name string) client.Object {
-		return catset.New(namespace, name, catset.Divided, int64(chance.IntN(4)), anyImage(chance))
+	k.New = func(chance *rand.Rand, _ Kind, name string) scenario.Step {
+		return manifest(catset.New(namespace, name, catset.Divided, int64(chance.IntN(4)), anyImage(chance)))
 	}
 	return k
 }
@@ -103,8 +97,8 @@ func Divided() Kind {
 func ClusterCatSet() Kind {
 	k, rules := CatSet(), catset.ClusterKinds()
 	k.Hosted, k.Check, k.Also = composed(catset.ClusterControllers(namespace, syncURL, hookTimeout)...), rules[0], rules[1:]
-	k.New = func(chance *rand.Rand, _, name string) client.Object {
-		return catset.NewCluster(namespace, name, anyLimits(chance), 1+int64(chance.IntN(3)), anyImage(chance))
+	k.New = func(chance *rand.Rand, _ Kind, name string) scenario.Step {
+		return manifest(catset.NewCluster(namespace, name, anyLimits(chance), 1+int64(chance.IntN(3)), anyImage(chance)))
 	}
 	return k
 }
@@ -113,17 +107,16 @@ func ClusterCatSet() Kind {
 func Attached() Kind {
 	k, rules := CatSet(), catset.AttachedKinds()
 	k.Hosted, k.Check, k.Also = decorated(catset.Decorator(syncURL, finalizeURL, hookTimeout)), rules[0], rules[1:]
-	k.New = func(chance *rand.Rand, namespace, name string) client.Object {
-		return catset.New(namespace, name, catset.Attached, int64(chance.IntN(4)), anyImage(chance))
+	k.New = func(chance *rand.Rand, _ Kind, name string) scenario.Step {
+		return manifest(catset.New(namespace, name, catset.Attached, int64(chance.IntN(4)), anyImage(chance)))
 	}
-	k.Restore, k.Copy = nil, nil // no revisions
+	k.Undo, k.Copy = nil, nil // no revisions
 	return k
 }
 
-func editCatSet(do func(*rand.Rand, *unstructured.Unstructured)) func(*rand.Rand, client.Object) {
-	return func(chance *rand.Rand, parent client.Object) {
-		do(chance, parent.(*unstructured.Unstructured)) //nolint:forcetypeassert // an edit of CatSets
-	}
+// manifest creates an object as it stands there.
+func manifest(o client.Object) scenario.Step {
+	return scenario.Step{Verb: "create", Args: []string{value(o)}}
 }
 
 func setField(o *unstructured.Unstructured, value any, path ...string) {
@@ -137,26 +130,23 @@ func anyLimits(chance *rand.Rand) catset.Limits {
 	return all[chance.IntN(len(all))]
 }
 
-// restoreCatSet replaces what the revision covers, as cairn undo does.
-func restoreCatSet(parent, revision client.Object) error {
+// undoneCatSet replaces what the revision covers, as cairn undo does.
+func undoneCatSet(k Kind, parent, revision client.Object) (scenario.Step, bool) {
 	stored := revision.(*unstructured.Unstructured) //nolint:forcetypeassert // as the model stores them
 	template, ok, err := unstructured.NestedMap(stored.Object, "parentPatch", "spec", "template")
-	if err == nil && !ok {
-		err = fmt.Errorf("%s holds no template", revision.GetName())
-	}
-	if err == nil {
-		setField(parent.(*unstructured.Unstructured), template, "spec", "template") //nolint:forcetypeassert // the kind's own
-	}
-	return err
+	return scenario.Step{
+		Verb: "edit", Args: []string{scenario.Word(k.Check.Parents), parent.GetName()}, Options: fields{"spec.template": value(template)},
+	}, ok && err == nil
 }
 
 // plantedCat is a pod with the labels of a CatSet's pods. Sometimes it has the name of one.
-func plantedCat(chance *rand.Rand, parent client.Object, _ []string) client.Object {
+func plantedCat(chance *rand.Rand, _ Kind, parent client.Object, _ []string) scenario.Step {
 	name := fmt.Sprintf("%s-planted-%d", parent.GetName(), chance.IntN(3))
 	if chance.IntN(2) == 0 {
 		name = fmt.Sprintf("%s-%d", parent.GetName(), chance.IntN(4))
 	}
 	out := &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": parent.GetName()}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: anyImage(chance)}}},
 	}
@@ -166,16 +156,16 @@ func plantedCat(chance *rand.Rand, parent client.Object, _ []string) client.Obje
 	case limits == catset.Generated && chance.IntN(3) > 0:
 		out.Labels[metacontroller.UIDLabel] = string(parent.GetUID())
 	}
-	return out
+	return manifest(out)
 }
 
 // copiedCatRevision is a copy of a revision that somebody made by hand: of the same number or of one that is far ahead, with
 // the children that it says are its own or with none.
-func copiedCatRevision(chance *rand.Rand, revision client.Object) (what string, copied client.Object) {
+func copiedCatRevision(chance *rand.Rand, _ Kind, _, revision client.Object) (what string, step scenario.Step) {
 	out := revision.DeepCopyObject().(*unstructured.Unstructured) //nolint:forcetypeassert // as the model stores them
 	out.SetName(fmt.Sprintf("copy-%d", chance.IntN(3)))
-	out.SetUID("")
-	out.SetResourceVersion("")
+	out.SetGroupVersionKind(revisionKind)
+	fresh(out)
 	what = "copy a revision"
 	if chance.IntN(2) == 0 {
 		out.SetOwnerReferences(nil)
@@ -189,8 +179,11 @@ func copiedCatRevision(chance *rand.Rand, revision client.Object) (what string, 
 	if chance.IntN(2) == 0 {
 		unstructured.RemoveNestedField(out.Object, "children")
 	}
-	return what, out
+	return what, manifest(out)
 }
+
+// revisionKind are the revisions of CatSets.
+var revisionKind = catset.Revisions.GroupVersion().WithKind("ControllerRevision")
 
 // catKinds are CatSets and their revisions as the API server's model serves them, with what their CRDs say.
 func catKinds() []model.Kind {
@@ -202,7 +195,7 @@ func catKinds() []model.Kind {
 	return []model.Kind{
 		model.Custom(catset.Kind, catset.Resource.Resource, true, true, oneReplica),
 		model.Custom(catset.ClusterKind, catset.ClusterResource.Resource, false, true, oneReplica),
-		model.Custom(catset.Revisions.GroupVersion().WithKind("ControllerRevision"), catset.Revisions.Resource, true, false,
+		model.Custom(revisionKind, catset.Revisions.Resource, true, false,
 			model.Schema{Validate: unchangedPatch}),
 	}
 }

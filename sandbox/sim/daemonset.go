@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/sandbox/check/parents"
+	"github.com/cairn-dev/cairn/sandbox/scenario"
 )
 
 // This file is what users do to DaemonSets.
@@ -20,32 +21,28 @@ func DaemonSet() Kind {
 		New:   newDaemonSet,
 		Edits: []Edit{
 			editImage(10), editVariable(3), editLabel(2),
-			{"the strategy", 3, editDaemonSet(func(chance *rand.Rand, ds *appsv1.DaemonSet) {
-				ds.Spec.UpdateStrategy = anyDaemonSetStrategy(chance)
-			})},
-			editLimit(2), editMinReady(1),
-			{"where it runs", 2, editDaemonSet(func(chance *rand.Rand, ds *appsv1.DaemonSet) {
-				ds.Spec.Template.Spec.NodeSelector = nil
-				ds.Spec.Template.Spec.Tolerations = nil
-				switch chance.IntN(4) {
-				case 0:
-					ds.Spec.Template.Spec.NodeSelector = map[string]string{"zone": "a"}
-				case 1:
-					ds.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "sim", Operator: corev1.TolerationOpExists}}
-				default:
-				}
-			})},
-			editAnnotation(1),
+			edit("the strategy", 3, func(chance *rand.Rand) fields {
+				return fields{"spec.updateStrategy": value(anyDaemonSetStrategy(chance))}
+			}),
+			editLimit(2), editMinReady(1), edit("where it runs", 2, anyNodes), editAnnotation(1),
 		},
-		Restore: restoreTemplate,
-		Child:   plantedPod,
+		Undo:  undone,
+		Child: plantedPod,
+		Copy:  copied,
 	}
 }
 
-func editDaemonSet(do func(*rand.Rand, *appsv1.DaemonSet)) func(*rand.Rand, client.Object) {
-	return func(chance *rand.Rand, parent client.Object) {
-		do(chance, parent.(*appsv1.DaemonSet)) //nolint:forcetypeassert // an edit of DaemonSets
+// anyNodes chooses the nodes of a zone, those with a taint besides, or all without.
+func anyNodes(chance *rand.Rand) fields {
+	selector, tolerations := "-", "-"
+	switch chance.IntN(4) {
+	case 0:
+		selector = value(map[string]string{"zone": "a"})
+	case 1:
+		tolerations = value([]corev1.Toleration{{Key: "sim", Operator: corev1.TolerationOpExists}})
+	default:
 	}
+	return fields{"spec.template.spec.nodeSelector": selector, "spec.template.spec.tolerations": tolerations}
 }
 
 func anyDaemonSetStrategy(chance *rand.Rand) appsv1.DaemonSetUpdateStrategy {
@@ -71,21 +68,19 @@ func anyDaemonSetStrategy(chance *rand.Rand) appsv1.DaemonSetUpdateStrategy {
 	}
 }
 
-func newDaemonSet(chance *rand.Rand, namespace, name string) client.Object {
-	ds := &appsv1.DaemonSet{}
-	begin(ds, namespace, name, name, anyImage(chance))
-	ds.Spec.UpdateStrategy = anyDaemonSetStrategy(chance)
+func newDaemonSet(chance *rand.Rand, k Kind, name string) scenario.Step {
+	set := fields{"image": anyImage(chance), "spec.updateStrategy": value(anyDaemonSetStrategy(chance))}
 	if chance.IntN(2) == 0 {
-		ds.Spec.RevisionHistoryLimit = new(int32(chance.IntN(3)))
+		set["historyLimit"] = anyNumber(chance, 3)
 	}
-	return ds
+	return created(k, name, name, set)
 }
 
 // plantedPod is on any node, or on none yet.
-func plantedPod(chance *rand.Rand, parent client.Object, nodes []string) client.Object {
-	pod := planted(chance, parent, plantedNamed(chance, parent))
+func plantedPod(chance *rand.Rand, k Kind, parent client.Object, nodes []string) scenario.Step {
+	pod := planted(chance, k, parent, plantedNamed(chance, parent))
 	if len(nodes) > 0 && chance.IntN(4) > 0 {
-		pod.Spec.NodeName = nodes[chance.IntN(len(nodes))]
+		pod.Args = append(pod.Args, "on", nodes[chance.IntN(len(nodes))])
 	}
 	return pod
 }

@@ -104,9 +104,7 @@ func (w *world) change(k Kind, e Edit, name string) {
 		if parent == nil {
 			return
 		}
-		out := deepCopy(parent)
-		e.Do(w.trouble.chance, out)
-		w.update("edit "+e.Name, k.Check.Parents, out)
+		w.play("edit "+e.Name, "edit", k.Check.Parents, name, e.Fields(w.trouble.chance, parent))
 		if now := w.get(k.Check.Parents, w.home(k.Check.Parents), name); now != nil && now.GetGeneration() > parent.GetGeneration() {
 			return
 		}
@@ -241,7 +239,7 @@ func (w *world) loseSome() {
 			lost := w.trouble.chance.IntN(len(children))
 			for n, child := range children {
 				if n == lost {
-					w.person("lose a child", model.Request{Verb: model.VerbDelete, Resource: k.Check.Children, Name: child.GetName()})
+					w.deleteOne("lose a child", k.Check.Children, child)
 				} else {
 					w.unreadyOnce(child)
 				}

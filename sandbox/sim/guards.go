@@ -8,8 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/cairn-dev/cairn/sandbox/sim/model"
 )
 
 // This file is somebody who goes for revisions, at any moment: those that children belong to which are held back, or not
@@ -43,37 +41,35 @@ func (w *world) attack() {
 
 // spoil does something to a revision.
 func (w *world) spoil(k Kind, parent, revision client.Object) {
-	chance, resource := w.trouble.chance, k.Check.Revisions
+	chance, resource, name := w.trouble.chance, k.Check.Revisions, revision.GetName()
 	out := deepCopy(revision)
+	out.GetObjectKind().SetGroupVersionKind(w.served[resource].Kind)
+	fresh(out)
 	switch chance.IntN(8) {
 	case 0, 1:
 		w.deleteOne("delete a revision", resource, revision)
 	case 2:
-		out.SetLabels(nil)
-		w.update("take the labels of a revision away", resource, out)
+		w.play("take the labels of a revision away", "patch", resource, name, nil, `{"metadata":{"labels":null}}`)
 	case 3:
 		if w.deleteOne("delete a revision", resource, revision) && unreadable(out) {
-			fresh(out)
-			w.person("put something unreadable in its place", model.Request{Verb: model.VerbCreate, Resource: resource, Object: out})
+			w.person("put something unreadable in its place", manifest(out))
 		}
 	case 4:
-		number(out, math.MaxInt64)
-		w.update("give a revision the largest number", resource, out)
+		w.play("give a revision the largest number", "patch", resource, name, nil, numbered(math.MaxInt64))
 	case 5:
-		number(out, pick[int64](chance, -1, 0, math.MinInt64))
-		w.update("give a revision a number below all", resource, out)
+		w.play("give a revision a number below all", "patch", resource, name, nil, numbered(pick[int64](chance, -1, 0, math.MinInt64)))
 	case 6:
-		fresh(out)
 		out.SetName(w.neverNamed(k, fmt.Sprintf("%s-double-%d", parent.GetName(), chance.IntN(3))))
-		w.person("double a revision", model.Request{Verb: model.VerbCreate, Resource: resource, Object: out})
+		w.person("double a revision", manifest(out))
 	default:
-		fresh(out)
 		out.SetName(w.neverNamed(k, fmt.Sprintf("%s-planted-%d", parent.GetName(), chance.IntN(3))))
 		out.SetOwnerReferences(nil)
 		number(out, pick[int64](chance, math.MaxInt64, math.MaxInt64-1, 1, 7))
-		w.person("plant a revision", model.Request{Verb: model.VerbCreate, Resource: resource, Object: out})
+		w.person("plant a revision", manifest(out))
 	}
 }
+
+func numbered(n int64) string { return fmt.Sprintf(`{"revision":%d}`, n) }
 
 // neverNamed returns a name for a revision that no other one has had, unless that one is still there and refuses the new one.
 // Pods of a StatefulSet have nothing but the name to say what they were made from, so that nobody could tell the two apart.

@@ -9,9 +9,11 @@ import (
 
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/scenario"
 )
 
-// This file says what the simulation must know about a kind of parent. Adding a controller is filling in one of these.
+// This file says what the simulation must know about a kind of parent. Adding a controller is filling in one of these. What
+// users do to it is said in the words of package scenario, so that what a seed did can be put into a script.
 
 // Kind is one kind of parent, its controller, and what people do to it.
 type Kind struct {
@@ -25,19 +27,22 @@ type Kind struct {
 	Also  []check.Kind
 	// Scheduled is true if children say nothing about the node that they are for, so that any will do.
 	Scheduled bool
-	// New returns a parent as a user creates it. It selects its children by labels that no other name has.
-	New func(chance *rand.Rand, namespace, name string) client.Object
+	// New creates a parent. It selects its children by labels that no other name has.
+	New func(chance *rand.Rand, k Kind, name string) scenario.Step
 	// Edits are what users change in a spec.
 	Edits []Edit
-	// Restore puts what a revision holds into a parent, as an undo does. Nil if there are no revisions.
-	Restore func(parent, revision client.Object) error
-	// Child returns a child as somebody makes it by hand who has copied one: matching, and owned by nobody.
-	Child func(chance *rand.Rand, parent client.Object, nodes []string) client.Object
-	// Copy returns a copy of a revision as somebody makes it by hand, and what that is called. Nil is that of a workload's.
-	Copy func(chance *rand.Rand, revision client.Object) (what string, copied client.Object)
+	// Undo goes back to a revision, and is false if it holds nothing that a parent can be given. Nil if there are no revisions.
+	Undo func(k Kind, parent, revision client.Object) (scenario.Step, bool)
+	// Child makes a child by hand, as somebody does who has copied one: matching, and owned by nobody.
+	Child func(chance *rand.Rand, k Kind, parent client.Object, nodes []string) scenario.Step
+	// Copy makes a copy of a revision by hand, and says what that is called.
+	Copy func(chance *rand.Rand, k Kind, parent, revision client.Object) (what string, step scenario.Step)
 	// Tend changes what users write on a child for its controller to read. Nil if it reads nothing.
-	Tend func(chance *rand.Rand, child client.Object)
+	Tend func(chance *rand.Rand) fields
 }
+
+// fields are the options of a step: values by option or path, as scripts write them.
+type fields = map[string]string
 
 // Hosted is one controller that people describe.
 type Hosted struct {
@@ -56,8 +61,8 @@ type Edit struct {
 	Name string
 	// Weight is how often users do it, against the others.
 	Weight int
-	// Do changes parent, which is a copy.
-	Do func(chance *rand.Rand, parent client.Object)
+	// Fields are what it changes of the parent.
+	Fields func(chance *rand.Rand, parent client.Object) fields
 }
 
 // resources are all that its controllers watch. Some may come twice.

@@ -1,21 +1,19 @@
 package sim
 
 import (
-	"fmt"
-	"maps"
+	"context"
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history/metacontroller"
-	"github.com/cairn-dev/cairn/sandbox/sim/model"
+	"github.com/cairn-dev/cairn/sandbox/scenario"
 )
 
-// This file is the random user: what a person, a pipeline or an accident does to parents, children and revisions.
+// This file is the random user: what a person, a pipeline or an accident does to parents, children and revisions. It only
+// chooses. What it chose is a step of package scenario, which plays it.
 
 // parentNames are the parents there can be of each kind. Few names, so that they are used again.
 var parentNames = [2]string{"a", "b"}
@@ -83,10 +81,7 @@ func (w *world) create(k Kind) {
 	}
 }
 
-func (w *world) createNamed(k Kind, name string) {
-	parent := k.New(w.chance, w.home(k.Check.Parents), name)
-	w.person("create", model.Request{Verb: model.VerbCreate, Resource: k.Check.Parents, Object: parent})
-}
+func (w *world) createNamed(k Kind, name string) { w.person("create", k.New(w.chance, k, name)) }
 
 // home is the namespace of what users touch of a resource: there is but one.
 func (w *world) home(resource schema.GroupVersionResource) string {
@@ -96,17 +91,21 @@ func (w *world) home(resource schema.GroupVersionResource) string {
 	return ""
 }
 
-// person does a request of the user, and takes down what it was for.
-func (w *world) person(what string, r model.Request) bool {
-	r.User = userPerson
-	r.Namespace = w.home(r.Resource)
+// person plays a step of the user, and takes down what it was for. It returns false if the API server refused it.
+func (w *world) person(what string, step scenario.Step) bool {
 	w.stats.count("user: " + what)
-	w.tracef("user: %s", what)
-	return w.ask(r).Err == nil
+	w.tracef("user: %s", step)
+	err := w.player.Do(context.Background(), step)
+	if err != nil {
+		w.tracef("user is refused: %v", err)
+	}
+	return err == nil
 }
 
-func (w *world) update(what string, resource schema.GroupVersionResource, o client.Object) bool {
-	return w.person(what, model.Request{Verb: model.VerbUpdate, Resource: resource, Name: o.GetName(), Object: o})
+// play plays a verb on one object.
+func (w *world) play(what, verb string, resource schema.GroupVersionResource, name string, set fields, more ...string) bool {
+	args := append([]string{scenario.Word(resource), name}, more...)
+	return w.person(what, scenario.Step{Verb: verb, Args: args, Options: set})
 }
 
 func (w *world) edit(k Kind, parent client.Object) bool {
@@ -117,9 +116,7 @@ func (w *world) edit(k Kind, parent client.Object) bool {
 	n := w.chance.IntN(total)
 	for _, e := range k.Edits {
 		if n -= e.Weight; n < 0 {
-			out := deepCopy(parent)
-			e.Do(w.chance, out)
-			return w.update("edit "+e.Name, k.Check.Parents, out)
+			return w.play("edit "+e.Name, "edit", k.Check.Parents, parent.GetName(), e.Fields(w.chance, parent))
 		}
 	}
 	return false
@@ -145,28 +142,22 @@ func (w *world) oneOf(resource schema.GroupVersionResource, parent client.Object
 	return all[w.chance.IntN(len(all))]
 }
 
-// undo puts an older revision back, as kubectl rollout undo does.
+// undo puts an older revision back.
 func (w *world) undo(k Kind, parent client.Object) bool {
 	revision := w.oneOf(k.Check.Revisions, parent)
 	if revision == nil {
 		return false
 	}
-	out := deepCopy(parent)
-	if err := k.Restore(out, revision); err != nil {
-		return false
-	}
-	return w.update("undo", k.Check.Parents, out)
+	step, ok := k.Undo(k, parent, revision)
+	return ok && w.person("undo", step)
 }
 
-var policies = []metav1.DeletionPropagation{
-	metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground, metav1.DeletePropagationForeground,
-}
+// policies are the ways to delete a parent, as the API server calls them and as scripts do.
+var policies = [][2]string{{"Orphan", "orphan"}, {"Background", "background"}, {"Foreground", "foreground"}}
 
 func (w *world) deleteParent(k Kind, parent client.Object) bool {
 	policy := policies[w.chance.IntN(len(policies))]
-	return w.person("delete "+string(policy), model.Request{
-		Verb: model.VerbDelete, Resource: k.Check.Parents, Name: parent.GetName(), Propagation: &policy,
-	})
+	return w.play("delete "+policy[0], "delete", k.Check.Parents, parent.GetName(), fields{"cascade": policy[1]})
 }
 
 // recreate deletes a parent and makes one of the same name as soon as it is gone. The garbage collector may be anywhere.
@@ -193,10 +184,7 @@ func (w *world) deleteRevision(k Kind, parent client.Object) bool {
 }
 
 func (w *world) deleteOne(what string, resource schema.GroupVersionResource, o client.Object) bool {
-	if o == nil {
-		return false
-	}
-	return w.person(what, model.Request{Verb: model.VerbDelete, Resource: resource, Name: o.GetName()})
+	return o != nil && w.play(what, "delete", resource, o.GetName(), fields{"cascade": "unsaid"})
 }
 
 // relabelChild makes a child match no longer, or makes one match again.
@@ -205,18 +193,15 @@ func (w *world) relabelChild(k Kind, _ client.Object) bool {
 	if len(children) == 0 {
 		return false
 	}
-	out := deepCopy(children[w.chance.IntN(len(children))])
-	labels, key := maps.Clone(out.GetLabels()), "app"
-	if _, generated := labels[metacontroller.UIDLabel]; generated {
+	child, key := children[w.chance.IntN(len(children))], "app"
+	if _, generated := child.GetLabels()[metacontroller.UIDLabel]; generated {
 		key = metacontroller.UIDLabel
 	}
-	if value, away := strings.CutPrefix(labels[key], "not-"); away {
-		labels[key] = value
-	} else {
-		labels[key] = "not-" + labels[key]
+	label, away := strings.CutPrefix(child.GetLabels()[key], "not-")
+	if !away {
+		label = "not-" + label
 	}
-	out.SetLabels(labels)
-	return w.update("relabel a child", k.Check.Children, out)
+	return w.play("relabel a child", "relabel", k.Check.Children, child.GetName(), fields{key: label})
 }
 
 func (w *world) disownChild(k Kind, parent client.Object) bool {
@@ -228,76 +213,29 @@ func (w *world) disownRevision(k Kind, parent client.Object) bool {
 }
 
 func (w *world) disown(what string, resource schema.GroupVersionResource, o client.Object) bool {
-	if o == nil {
-		return false
-	}
-	out := deepCopy(o)
-	out.SetOwnerReferences(nil)
-	return w.update(what, resource, out)
+	return o != nil && w.play(what, "patch", resource, o.GetName(), nil, `{"metadata":{"ownerReferences":null}}`)
 }
 
 // plantChild makes a child by hand.
 func (w *world) plantChild(k Kind, parent client.Object) bool {
-	child := k.Child(w.chance, parent, w.shelves[nodes].keys) // the keys of what has no namespace are names
-	return w.person("plant a child", model.Request{Verb: model.VerbCreate, Resource: k.Check.Children, Object: child})
+	step := k.Child(w.chance, k, parent, w.shelves[nodes].keys) // the keys of what has no namespace are names
+	return w.person("plant a child", step)
 }
 
 // tendChild tells the controller something about a child.
 func (w *world) tendChild(k Kind, parent client.Object) bool {
 	child := w.oneOf(k.Check.Children, parent)
-	if child == nil {
-		return false
-	}
-	out := deepCopy(child)
-	k.Tend(w.chance, out)
-	return w.update("tend a child", k.Check.Children, out)
+	return child != nil && w.play("tend a child", "edit", k.Check.Children, child.GetName(), k.Tend(w.chance))
 }
 
 // copyRevision makes a copy of a revision under another name: owned by the same parent or by nobody, with the same number
 // or with one that is far ahead.
 func (w *world) copyRevision(k Kind, parent client.Object) bool {
 	revision := w.oneOf(k.Check.Revisions, parent)
-	if revision != nil && k.Copy != nil {
-		what, out := k.Copy(w.chance, revision)
-		return w.person(what, model.Request{Verb: model.VerbCreate, Resource: k.Check.Revisions, Object: out})
-	}
-	o, ok := revision.(*appsv1.ControllerRevision)
-	if !ok {
+	if revision == nil {
 		return false
 	}
-	out := &appsv1.ControllerRevision{Data: *o.Data.DeepCopy(), Revision: o.Revision}
-	out.Namespace, out.Name = o.Namespace, fmt.Sprintf("%s-copy-%d", parent.GetName(), w.chance.IntN(3))
-	out.Labels = maps.Clone(o.Labels)
-	what := "copy a revision"
-	if hash := hashKey(o); hash != "" {
-		switch w.chance.IntN(3) {
-		case 0: // as after a collision
-			out.Labels[hash] = strings.TrimPrefix(out.Name, parent.GetName()+"-")
-			what += " under another hash"
-		case 1: // as somebody writes one by hand
-			delete(out.Labels, hash)
-			what += " without its hash"
-		default:
-		}
-	}
-	if w.chance.IntN(2) == 0 {
-		out.OwnerReferences = o.OwnerReferences
-		what += " with its owner"
-	}
-	if w.chance.IntN(3) == 0 {
-		out.Revision += 10
-	}
-	return w.person(what, model.Request{Verb: model.VerbCreate, Resource: k.Check.Revisions, Object: out})
-}
-
-// hashKey is the label under which a revision has its hash: the end of its name.
-func hashKey(revision client.Object) string {
-	for key, value := range revision.GetLabels() {
-		if strings.HasSuffix(revision.GetName(), "-"+value) {
-			return key
-		}
-	}
-	return ""
+	return w.person(k.Copy(w.chance, k, parent, revision))
 }
 
 func deepCopy(o client.Object) client.Object {

@@ -58,14 +58,19 @@ type watched struct {
 // Open makes a world that waits to be directed. It must be called in a bubble of testing/synctest, and closed there.
 func Open(kinds ...Kind) *Stage {
 	w := newWorld(0, Options{Kinds: kinds, Calm: true, Parents: len(parentNames), Workers: 4})
+	w.staged = stageOf(w)
+	return w.staged
+}
+
+// stageOf is a world as a user finds it.
+func stageOf(w *world) *Stage {
 	s := &Stage{
 		w: w, wanted: map[string]bool{}, kubelet: map[types.UID]scenario.PodState{},
 		holds: map[watched]bool{}, rewinds: map[watched]uint64{},
 	}
-	w.staged = s
 	s.client = model.NewClient(func(_ context.Context, r model.Request) (model.Response, error) {
 		r.User = userPerson
-		response := w.do(r, nil)
+		response := w.ask(r)
 		return response, response.Err
 	}, w.scheme, w.modelled)
 	return s

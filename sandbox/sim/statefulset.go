@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/sandbox/check/parents"
+	"github.com/cairn-dev/cairn/sandbox/scenario"
 )
 
 // This file is what users do to StatefulSets.
@@ -23,28 +24,25 @@ func StatefulSet() Kind {
 		New:       newStatefulSet,
 		Edits: []Edit{
 			editImage(10), editVariable(2), editScale(6, 5),
-			{"the strategy", 5, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
-				set.Spec.UpdateStrategy = anyStatefulSetStrategy(chance)
-			})},
+			edit("the strategy", 5, func(chance *rand.Rand) fields {
+				return fields{"spec.updateStrategy": value(anyStatefulSetStrategy(chance))}
+			}),
 			editLimit(2),
-			{"the first ordinal", 1, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
-				set.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: int32(chance.IntN(3))}
-			})},
-			{"what becomes of claims", 2, editStatefulSet(func(chance *rand.Rand, set *appsv1.StatefulSet) {
-				set.Spec.PersistentVolumeClaimRetentionPolicy = anyRetention(chance)
-			})},
+			edit("the first ordinal", 1, func(chance *rand.Rand) fields {
+				return fields{"spec.ordinals.start": anyNumber(chance, 3)}
+			}),
+			edit("what becomes of claims", 2, func(chance *rand.Rand) fields {
+				return fields{claimRetention: value(anyRetention(chance))}
+			}),
 			editMinReady(1), editAnnotation(1),
 		},
-		Restore: restoreTemplate,
-		Child:   plantedMember,
+		Undo:  undone,
+		Child: plantedMember,
+		Copy:  copied,
 	}
 }
 
-func editStatefulSet(do func(*rand.Rand, *appsv1.StatefulSet)) func(*rand.Rand, client.Object) {
-	return func(chance *rand.Rand, parent client.Object) {
-		do(chance, parent.(*appsv1.StatefulSet)) //nolint:forcetypeassert // an edit of StatefulSets
-	}
-}
+const claimRetention = "spec.persistentVolumeClaimRetentionPolicy"
 
 func anyStatefulSetStrategy(chance *rand.Rand) appsv1.StatefulSetUpdateStrategy {
 	if chance.IntN(5) == 0 {
@@ -67,35 +65,34 @@ func anyRetention(chance *rand.Rand) *appsv1.StatefulSetPersistentVolumeClaimRet
 	}
 }
 
-func newStatefulSet(chance *rand.Rand, namespace, name string) client.Object {
-	set := &appsv1.StatefulSet{}
-	begin(set, namespace, name, name+"-set", anyImage(chance))
-	set.Spec.Replicas = new(int32(chance.IntN(4)))
-	set.Spec.UpdateStrategy = anyStatefulSetStrategy(chance)
+func newStatefulSet(chance *rand.Rand, k Kind, name string) scenario.Step {
+	set := fields{"image": anyImage(chance)}
+	set["replicas"] = anyNumber(chance, 4)
+	set["spec.updateStrategy"] = value(anyStatefulSetStrategy(chance))
 	if chance.IntN(2) == 0 {
-		set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
+		set["podManagement"] = string(appsv1.ParallelPodManagement)
 	}
 	if chance.IntN(2) == 0 {
-		set.Spec.RevisionHistoryLimit = new(int32(chance.IntN(3)))
+		set["historyLimit"] = anyNumber(chance, 3)
 	}
 	if chance.IntN(2) == 0 {
-		set.Spec.PersistentVolumeClaimRetentionPolicy = anyRetention(chance)
-		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
+		set[claimRetention] = value(anyRetention(chance))
+		set["spec.volumeClaimTemplates"] = value([]corev1.PersistentVolumeClaim{{
 			ObjectMeta: metav1.ObjectMeta{Name: "data"},
 			Spec: corev1.PersistentVolumeClaimSpec{
 				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 			},
-		}}
+		}})
 	}
-	return set
+	return created(k, name, name+"-set", set)
 }
 
 // plantedMember is mostly under a name that one of the set's pods could have.
-func plantedMember(chance *rand.Rand, parent client.Object, _ []string) client.Object {
+func plantedMember(chance *rand.Rand, k Kind, parent client.Object, _ []string) scenario.Step {
 	name := fmt.Sprintf("%s-%d", parent.GetName(), chance.IntN(5))
 	if chance.IntN(4) == 0 {
 		name = parent.GetName() + "-planted"
 	}
-	return planted(chance, parent, name)
+	return planted(chance, k, parent, name)
 }

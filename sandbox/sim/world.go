@@ -22,6 +22,7 @@ import (
 	cairn "github.com/cairn-dev/cairn/internal/manager"
 	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/kinds"
+	"github.com/cairn-dev/cairn/sandbox/scenario"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
 )
 
@@ -62,8 +63,9 @@ type world struct {
 	outage  *outage
 	// trouble is what goes wrong for longer, nil if nothing does.
 	trouble *trouble
-	// staged is who directs the world, nil for a random one.
+	// staged is who directs the world, nil for a random one; player plays the steps of the random user.
 	staged *Stage
+	player *scenario.Player
 
 	// events are the changes of each resource, shelves what there is now.
 	events  map[schema.GroupVersionResource][]model.Event
@@ -117,6 +119,7 @@ func newWorld(seed uint64, o Options) *world {
 	w.trace.on = o.Trace
 	w.temper = newTemper(w.chance, o)
 	w.trouble = newTrouble(w, seed, o.Trouble)
+	w.player = scenario.NewPlayer(stageOf(w), nil)
 	return w
 }
 
@@ -270,6 +273,9 @@ func (w *world) sleep(d time.Duration) {
 // ask does what somebody other than a manager asks of the server.
 func (w *world) ask(r model.Request) model.Response {
 	response := w.do(r, nil)
+	if r.Verb == model.VerbGet || r.Verb == model.VerbList {
+		return response
+	}
 	if response.Err != nil {
 		w.tracef("%s %s %s %s: %v", r.User, r.Verb, r.Resource.Resource, r.Name, response.Err)
 	} else {

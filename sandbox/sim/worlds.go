@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"github.com/cairn-dev/cairn/sandbox/scenario"
 )
 
 // This file lists the worlds that are run: every controller lives in one of its own, and some share one.
@@ -36,10 +36,10 @@ func Worlds() []World {
 // fight over it.
 func Shared(k Kind) Kind {
 	apart := k.New
-	k.New = func(chance *rand.Rand, namespace, name string) client.Object {
-		parent := apart(chance, namespace, name)
-		workloadOf(parent).selectApp("shared")
-		return parent
+	k.New = func(chance *rand.Rand, k Kind, name string) scenario.Step {
+		step := apart(chance, k, name)
+		step.Options = merged(step.Options, k.selecting("shared"))
+		return step
 	}
 	return k
 }

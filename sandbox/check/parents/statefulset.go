@@ -149,14 +149,14 @@ func strange(s *check.State, set *appsv1.StatefulSet, name string) bool {
 }
 
 // currentIsLost reports whether the pods that are not updated yet come from a revision that the set does not have any more, or
-// that nobody can read.
-// What is to be made from it cannot be made: nothing else may take its place (F15).
+// that nobody can read. What is to be made from it cannot be made: nothing else may take its place (F15).
 func currentIsLost(s *check.State, set *appsv1.StatefulSet) bool {
 	name := set.Status.CurrentRevision
-	return name != "" && name != set.Status.UpdateRevision && !slices.ContainsFunc(s.Owned(kinds.Revision.GVR, set.UID), func(r client.Object) bool {
+	readable := func(r client.Object) bool {
 		_, err := snapshotOf(r)
 		return r.GetName() == name && err == nil
-	})
+	}
+	return name != "" && name != set.Status.UpdateRevision && !slices.ContainsFunc(s.Owned(kinds.Revision.GVR, set.UID), readable)
 }
 
 // behind reports whether the rolling update has something left to do from one ordinal on, so that a pod before it is made

@@ -170,8 +170,8 @@ func wanted(parent *unstructured.Unstructured) []*unstructured.Unstructured {
 // Kinds tell the rules what a CatSet is, once for each resource of its children.
 func Kinds() []check.Kind { return kinds(Kind, Resource) }
 
-func kinds(parent schema.GroupVersionKind, parents schema.GroupVersionResource) []check.Kind {
-	all := composites(parent, parents)
+func kinds(parent schema.GroupVersionKind, resource schema.GroupVersionResource) []check.Kind {
+	all := composites(parent, resource)
 	out := make([]check.Kind, len(all))
 	for i := range all {
 		out[i] = all[i].Kind()

@@ -8,10 +8,11 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -143,17 +144,11 @@ func met(pod *corev1.Pod) bool {
 
 // minReady is how long a pod of a parent has to be ready.
 func minReady(parent client.Object) time.Duration {
-	seconds := int32(0)
-	switch o := parent.(type) {
-	case *appsv1.DaemonSet:
-		seconds = o.Spec.MinReadySeconds
-	case *appsv1.StatefulSet:
-		seconds = o.Spec.MinReadySeconds
-	case *appsv1.ReplicaSet:
-		seconds = o.Spec.MinReadySeconds
-	case *corev1.ReplicationController:
-		seconds = o.Spec.MinReadySeconds
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(parent)
+	if err != nil {
+		return 0
 	}
+	seconds, _, _ := unstructured.NestedInt64(tree, "spec", "minReadySeconds") // 0 where a kind has no such field
 	return time.Duration(seconds) * time.Second
 }
 
