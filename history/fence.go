@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -65,15 +66,26 @@ func (l *Log) compare(
 			return "", fmt.Errorf("%w: the cache does not show revision %s as it is", ErrStale, o.GetName())
 		}
 	}
-	for _, r := range shown {
+	return hidden, l.gone(parent, slices.DeleteFunc(slices.Clone(entries), func(r revision.Revision) bool {
+		left, ok := shown[r.UID]
+		return !ok || left.ResourceVersion != r.ResourceVersion
+	}))
+}
+
+// gone notes the revisions that the cache shows although the API server does not have them, all of them: a pass that waited for
+// one would find the next one then. The error is nil if there are none.
+func (l *Log) gone(parent client.Object, revisions []revision.Revision) error {
+	for _, r := range revisions {
 		o, err := l.object(parent, r)
 		if err != nil {
-			return "", err
+			return err
 		}
 		l.opts.Outdated(parent.GetUID(), o)
-		return "", fmt.Errorf("%w: revision %s was deleted, or no longer belongs to this parent", ErrStale, r.Name)
 	}
-	return hidden, nil
+	if len(revisions) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: revision %s was deleted, or no longer belongs to this parent", ErrStale, revisions[0].Name)
 }
 
 // object returns an object that is a revision of parent by its name, its UID and its version, and holds nothing.

@@ -5,6 +5,8 @@ package history_test
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -202,5 +204,37 @@ func TestToldOfEveryWrite(t *testing.T) {
 				t.Errorf("told of (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The cache shows revisions that are deleted. All of them are waited for at once, oldest first, so that the order of a map
+// decides nothing.
+func TestDeletedRevisionsAreWaitedFor(t *testing.T) {
+	s, entries := recordedTo(t, 4)
+	var want []string
+	for _, o := range s.stored() {
+		if i := slices.IndexFunc(entries, func(r revision.Revision) bool { return r.Name == o.Name }); entries[i].Number <= 3 {
+			if err := s.Raw.Delete(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, r := range entries[:3] {
+		want = append(want, r.Name+" "+string(r.UID)+" "+r.ResourceVersion)
+	}
+	for range 8 {
+		var outdated []string
+		log := history.New(history.DaemonSet(), history.Options{
+			Client: s, Indexed: true, Outdated: func(_ types.UID, o client.Object) {
+				outdated = append(outdated, o.GetName()+" "+string(o.GetUID())+" "+o.GetResourceVersion())
+			},
+		})
+		err := log.Confirm(t.Context(), s.parent(), entries)
+		if !errors.Is(err, history.ErrStale) || !strings.Contains(err.Error(), entries[0].Name) {
+			t.Errorf("%v, want one that names %s", err, entries[0].Name)
+		}
+		if diff := cmp.Diff(want, outdated); diff != "" {
+			t.Errorf("waited for (-want +got):\n%s", diff)
+		}
 	}
 }
