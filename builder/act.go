@@ -1,0 +1,65 @@
+package builder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
+)
+
+// This file holds all writes to children but the claims to them and their labels, which are package pass's.
+
+// burst bounds what one pass creates, and what it deletes: the rest waits for the caches to show the first part.
+const burst = 250
+
+// takenRetry is how often a pass looks whether a name is free again: what happens to other people's objects wakes nobody.
+const takenRetry = 10 * time.Second
+
+// act carries a plan out: creates, then deletes, both slowly at first. It returns all errors, joined. One that is
+// [pass.Superseded] says that another plan is to be made.
+func (r *reconciler[P]) act(ctx context.Context, p *pass.Pass, parent P, plan *plan) error {
+	created := pass.SlowStart(p, pass.Writes[creation]{
+		Items: plan.creates,
+		Do:    func(c creation) error { return r.create(ctx, p, c) },
+		Name:  func(c creation) string { return describe(r.kinds[c.rule], c.object) },
+		Most:  burst,
+		Still: p.Unedited(ctx),
+	})
+	if pass.Superseded(created) {
+		return created
+	}
+	return errors.Join(created, pass.SlowStart(p, pass.Writes[deletion]{
+		Items: plan.deletes,
+		Do:    func(d deletion) error { return r.children[d.child.rule].Remove(ctx, p, d.child.object, d.reason) },
+		Name:  func(d deletion) string { return describe(r.kinds[d.child.rule], d.child.object) },
+		Most:  burst,
+	}))
+}
+
+// create makes one child.
+func (r *reconciler[P]) create(ctx context.Context, p *pass.Pass, c creation) error {
+	object := c.object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy of a client.Object
+	name := describe(r.kinds[c.rule], object)
+	how, err := r.children[c.rule].Create(ctx, p.Parent, object, func(found client.Object) bool {
+		return found.GetLabels()[HashLabel] == c.revision
+	})
+	switch err = pass.Ended(err); {
+	case pass.Superseded(err):
+		return err
+	case err != nil:
+		p.Warn(nil, "FailedCreate", "Create", "Error creating %s: %v", name, err)
+		return fmt.Errorf("create %s: %w", name, err)
+	case how == ownership.Taken:
+		p.Again(takenRetry)
+		p.Warn(nil, "ChildExists", "Create", "%s exists and does not belong to this %s; delete it, or give it the labels %v",
+			name, r.parent.Kind, r.labelsOf(p.Parent))
+	case how == ownership.Created:
+		p.Normal(object, "SuccessfulCreate", "Create", "Created %s (%s)", name, c.reason)
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package builder
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file is what an author says about a controller.
+
+// Controller is a controller as its author describes it: a value, which [Controller.Setup] checks as a whole and gives to a
+// manager. P is the type of its parents, for instance *v1.Fleet, or *unstructured.Unstructured with apiVersion and kind set.
+type Controller[P client.Object] struct {
+	// Parent is an empty parent. It has to be in a namespace, as its revisions are.
+	Parent P
+	// Versions are the field paths that revisions hold, for instance "spec.template" (Controller History proposal, "Target
+	// Object State"). An edit of them is a rollout; what is not among them is not restored by an undo.
+	Versions []string
+	// Owns are the kinds of its children, each once.
+	Owns []Rule
+	// Children returns what a parent wants, in the order of a rollout. It is called with the parent as it is, and with its
+	// versioned fields restored from a revision. It must depend on nothing else. It need not set namespace, labels by which the
+	// parent selects its children, owner references or revision labels. Its error is an event and a condition, and the pass is
+	// retried.
+	Children func(parent P) ([]client.Object, error)
+	// Strategy returns how a parent is rolled. It is taken from the parent as it is, whatever it is rolled to. Optional: without
+	// it one child at a time is replaced.
+	Strategy func(parent P) Strategy
+	// Limit returns how many revisions are kept that nothing depends on. Optional: without it 10, as the built-in kinds keep.
+	Limit func(parent P) int32
+	// Labels returns the labels by which a parent selects its children and its revisions; all of them get these labels.
+	// Optional: without it, one label of the parent's group and kind with the parent's name. Change it, and all children are
+	// released.
+	Labels func(parent P) map[string]string
+	// Status fills the status of parent, which is a copy, from what a pass has seen. It is written if it differs. Optional.
+	Status func(parent P, s Summary)
+
+	// Name is the controller's, for logs, metrics and events. Optional: without it, the kind in small letters.
+	Name string
+	// Workers is how many parents are worked on at once. Optional: zero means 4.
+	Workers int
+}
+
+// Strategy is how the children of one parent are replaced.
+type Strategy struct {
+	// MaxUnavailable is how many children of rolled kinds may be unavailable at once. Zero means 1.
+	MaxUnavailable int
+	// Partition is how many places, the last ones of the rollout's order, keep what they have.
+	Partition int
+	// Ordered says that no child is replaced before all that come before it are updated and available.
+	Ordered bool
+	// OnDelete says that a child is replaced only when somebody deletes it.
+	OnDelete bool
+	// Paused stops the rollout where it is. Children that are missing are still made.
+	Paused bool
+}

@@ -1,0 +1,28 @@
+// Package builder makes a controller from what only its author knows: a kind of parent, which of its fields are versioned,
+// and a function from a parent to the children that it wants. It is for authors of custom resources.
+//
+//	builder.Controller[*v1.Fleet]{
+//		Parent:   &v1.Fleet{},
+//		Versions: []string{"spec.template"},
+//		Owns:     []builder.Rule{builder.Rolled(&corev1.Pod{}, nil)},
+//		Children: pods,
+//	}.Setup(ctx, mgr)
+//
+// What the author gets for that:
+//
+//   - revisions in apps/v1 ControllerRevisions, recorded before any child is touched, and a history that is kept short;
+//   - children with the label controller-revision-hash, adopted and released by the three laws;
+//   - a rollout in the order in which Children names them, within [Strategy.MaxUnavailable];
+//   - a child that is lost in mid-rollout made from the revision that the others of its kind still come from;
+//   - conditions and events with reasons, and a [Summary] to fill the status from;
+//   - what every pass of a controller needs and nobody wants to write: see package pass.
+//
+// # Where things are
+//
+// controller.go and rule.go are what an author writes, validate.go says what is refused before the controller starts. setup.go
+// wires, pass.go is one pass; gather.go reads, plan.go decides and is pure, act.go writes, report.go says what happened.
+//
+// # What may not come in
+//
+// Anything about one kind but pods, whose readiness everybody knows; a registry; an init function; generated code.
+package builder

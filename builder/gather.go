@@ -1,0 +1,283 @@
+package builder
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file holds all reads of a pass, and makes facts of them. Objects come from a cache without copies: nothing here or later
+// may change them.
+
+// observed is what one pass works on.
+type observed struct {
+	parent   client.Object
+	selector labels.Selector
+	// wanted are the children that the parent wants as it is.
+	wanted []want
+	// children are by the index of their kind.
+	children [][]client.Object
+	entries  []revision.Revision
+	now      time.Time
+}
+
+// want is one child that is wanted.
+type want struct {
+	rule   int
+	object client.Object
+}
+
+// gather reads the children and revisions of a parent, and claims what is its own.
+func (r *reconciler[P]) gather(ctx context.Context, p *pass.Pass, parent P) (*observed, error) {
+	o := &observed{parent: parent, now: p.Now()}
+	var err error
+	if o.selector, err = r.selector(parent); err != nil || o.selector.Empty() {
+		return nil, refusef("InvalidLabels", "Labels of the controller %s returned %v, which select nothing: %w",
+			r.author.Name, r.labelsOf(parent), err)
+	}
+	if o.wanted, err = r.wantedOf(parent); err != nil {
+		return nil, err
+	}
+	for _, ch := range r.children {
+		claimed, err := ch.Claim(ctx, p, o.selector)
+		if err != nil {
+			return nil, err
+		}
+		o.children = append(o.children, claimed)
+	}
+	o.entries, err = r.log.Claim(ctx, parent, o.selector)
+	return o, err
+}
+
+// adoptable reports why an orphan is not adopted: nothing is but what the parent would make itself. Whatever else has its labels
+// would be deleted as soon as it was adopted.
+func (r *reconciler[P]) adoptable(parent client.Object, rule int, orphan client.Object) error {
+	wanted, err := r.wantedOf(parent.(P)) //nolint:forcetypeassert // the author's own kind
+	if err != nil {
+		return err
+	}
+	for _, w := range wanted {
+		if w.rule == rule && w.object.GetName() == orphan.GetName() {
+			return nil
+		}
+	}
+	return fmt.Errorf("the parent wants no %s of that name", r.kinds[rule].gvk.Kind)
+}
+
+// wantedOf asks the author what a parent wants.
+func (r *reconciler[P]) wantedOf(parent P) ([]want, error) {
+	objects, err := r.author.Children(parent.DeepCopyObject().(P)) //nolint:forcetypeassert // the copy of a P
+	if err != nil {
+		return nil, fmt.Errorf("ask the controller %s for the children of %s: %w", r.author.Name, parent.GetName(), err)
+	}
+	out := make([]want, 0, len(objects))
+	seen := map[string]bool{}
+	for i, object := range objects {
+		rule, err := r.ruleOf(object)
+		if err != nil {
+			return nil, refusef("InvalidChild", "child %d: %w", i, err)
+		}
+		name := describe(r.kinds[rule], object)
+		switch {
+		case object.GetName() == "":
+			err = refusef("InvalidChild", "child %d, a %s, has no name; a name that follows from what the child is for is required",
+				i, r.kinds[rule].gvk.Kind)
+		case object.GetNamespace() != "" && object.GetNamespace() != parent.GetNamespace():
+			err = refusef("InvalidChild", "%s is in namespace %s; children are in that of their parent", name, object.GetNamespace())
+		case seen[name]:
+			err = refusef("InvalidChild", "%s is wanted twice", name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		seen[name] = true
+		out = append(out, want{rule, object})
+	}
+	return out, nil
+}
+
+// ruleOf returns the index of the rule that an object falls under.
+func (r *reconciler[P]) ruleOf(object client.Object) (int, error) {
+	if isNil(object) {
+		return 0, fmt.Errorf("it is nil")
+	}
+	gvk, err := apiutil.GVKForObject(object, r.scheme)
+	if err != nil {
+		return 0, err
+	}
+	for i, k := range r.kinds {
+		if k.gvk == gvk {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("it is a %s, which is not among the kinds that the controller %s owns", gvk.Kind, r.author.Name)
+}
+
+// live returns the revisions that something depends on: those that children name, terminating ones included, and more.
+func (o *observed) live(more ...string) revision.Live {
+	for _, children := range o.children {
+		for _, child := range children {
+			more = append(more, child.GetLabels()[HashLabel])
+		}
+	}
+	return revision.NewLive(more...)
+}
+
+// facts are what the plan for o is made from: what the update revision wants, and the one that children come from which are not
+// updated. Where the update revision could not be recorded, that is all there is.
+func (r *reconciler[P]) facts(o *observed, recorded *pass.Recorded) (facts, error) {
+	parent := o.parent.(P) //nolint:forcetypeassert // gather was given it
+	f := facts{}
+	if r.author.Strategy != nil {
+		f.strategy = r.author.Strategy(parent)
+	}
+	var update, older []want
+	var err error
+	if recorded.Update != nil {
+		f.update = recorded.Update.Hash
+		if update, err = r.restored(parent, recorded.Update, recorded.Snapshot); err != nil {
+			return f, err
+		}
+	}
+	if from := r.olderOf(o, recorded); from != nil {
+		f.older = from.Hash
+		if older, err = r.restored(parent, from, nil); err != nil {
+			return f, err
+		}
+	}
+	f.places, f.surplus = r.sort(o, parent, f, update, older)
+	return f, nil
+}
+
+// olderOf returns the newest revision that children come from which are not updated, nil if there is none.
+func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.Revision {
+	if recorded.Update == nil {
+		return recorded.Newest(o.live())
+	}
+	var refs []string
+	for _, children := range o.children {
+		for _, child := range children {
+			if hash := child.GetLabels()[HashLabel]; hash != recorded.Update.Hash && child.GetDeletionTimestamp() == nil {
+				refs = append(refs, hash)
+			}
+		}
+	}
+	found := recorded.Newest(revision.NewLive(refs...))
+	if len(refs) == 0 || found == nil || found.UID == recorded.Update.UID || !revision.NewLive(refs...).Has(*found) {
+		return nil
+	}
+	return found
+}
+
+// restored returns what a parent wants with its versioned fields taken from a revision. instead is used for one that cannot be
+// read, but whose stamp proves that the parent has not changed since.
+func (r *reconciler[P]) restored(parent P, from *revision.Revision, instead *revision.Snapshot) ([]want, error) {
+	snapshot := from.Snapshot
+	if snapshot == nil {
+		snapshot = instead
+	}
+	tree, err := snapshot.Restore(parent)
+	if err != nil {
+		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
+	}
+	raw, err := json.Marshal(tree)
+	if err != nil {
+		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
+	}
+	out := r.blank()
+	if u, ok := client.Object(out).(*unstructured.Unstructured); ok {
+		err = utiljson.Unmarshal(raw, &u.Object)
+	} else {
+		err = json.Unmarshal(raw, out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
+	}
+	return r.wantedOf(out)
+}
+
+// sort sorts the children into the places that are wanted, and what is not wanted.
+func (r *reconciler[P]) sort(o *observed, parent P, f facts, update, older []want) (places []place, surplus []owned) {
+	type at struct {
+		rule int
+		name string
+	}
+	wanted, order := map[at]*place{}, []at(nil)
+	add := func(wants []want, set func(*place, client.Object), hash string, extend bool) {
+		for _, w := range wants {
+			key := at{w.rule, w.object.GetName()}
+			if wanted[key] == nil {
+				if !extend {
+					continue
+				}
+				wanted[key] = &place{rule: w.rule, name: w.object.GetName()}
+				order = append(order, key)
+			}
+			set(wanted[key], r.made(parent, w, hash))
+		}
+	}
+	add(update, func(p *place, o client.Object) { p.update = o }, f.update, true)
+	add(older, func(p *place, o client.Object) { p.older = o }, f.older, f.update == "")
+	for rule, children := range o.children {
+		for _, child := range children {
+			c := r.judge(rule, child, parent, o.now)
+			if p := wanted[at{rule, child.GetName()}]; p != nil {
+				p.child = &c
+			} else {
+				surplus = append(surplus, c)
+			}
+		}
+	}
+	for _, key := range order {
+		places = append(places, *wanted[key])
+	}
+	return places, surplus
+}
+
+// judge says what a child is like now.
+func (r *reconciler[P]) judge(rule int, child, parent client.Object, now time.Time) owned {
+	k := r.kinds[rule]
+	out := owned{object: child, rule: rule, revision: child.GetLabels()[HashLabel], terminating: child.GetDeletionTimestamp() != nil}
+	if out.terminating {
+		return out
+	}
+	since, why := k.ready(child)
+	if out.why = why; why != "" {
+		return out
+	}
+	out.ready = true
+	if k.minReady != nil {
+		least := k.minReady(parent)
+		out.left = min(max(0, since.Add(least).Sub(now)), least)
+	}
+	out.available = out.left == 0
+	if !out.available {
+		out.why = fmt.Sprintf("it is ready, and available in %s", out.left.Round(time.Second))
+	}
+	return out
+}
+
+// made completes what the author wants: namespace, labels, owner.
+func (r *reconciler[P]) made(parent P, w want, hash string) client.Object {
+	out := w.object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy of a client.Object
+	set := map[string]string{}
+	maps.Copy(set, out.GetLabels())
+	maps.Copy(set, r.labelsOf(parent))
+	set[HashLabel] = hash
+	out.SetLabels(set)
+	out.SetNamespace(parent.GetNamespace())
+	out.SetOwnerReferences(append(out.GetOwnerReferences(), *metav1.NewControllerRef(parent, r.parent)))
+	return out
+}

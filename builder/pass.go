@@ -1,0 +1,115 @@
+package builder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file is one pass, from the parent to the report. setup.go wires it to a manager; package pass begins and ends it.
+
+// pass is one pass over a parent that is there: gather, record, plan, act, report, truncate.
+func (r *reconciler[P]) pass(ctx context.Context, p *pass.Pass) error {
+	parent := p.Parent.(P) //nolint:forcetypeassert // New returns parents
+	o, err := r.gather(ctx, p, parent)
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		return r.refuse(ctx, p, parent, refused)
+	}
+	if err != nil {
+		return err
+	}
+	recorded, err := pass.Record(ctx, p, r.log, o.entries, nil, r.relabel(p, o))
+	if err != nil {
+		return err
+	}
+	rep := report{recorded: recorded}
+	rep.facts, err = r.facts(o, recorded)
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		return r.refuse(ctx, p, parent, refused)
+	}
+	if err != nil {
+		return err
+	}
+	rep.plan = makePlan(rep.facts)
+	p.Again(rep.plan.again)
+	if err := r.confirm(ctx, p, o, rep); err != nil {
+		return err
+	}
+	rep.failed = r.act(ctx, p, parent, rep.plan)
+	p.Uncertain(rep.failed)
+	if pass.Superseded(rep.failed) {
+		return rep.failed
+	}
+	err = pass.Finished(errors.Join(rep.failed, recorded.Retry()), r.report(ctx, p, parent, rep))
+	if pass.Superseded(err) {
+		return err // what is live was read too early as well
+	}
+	confirm := func(ctx context.Context) error { return r.confirmChildren(ctx, p, o) }
+	live := o.live(rep.facts.update, rep.facts.older)
+	return errors.Join(err, recorded.Truncate(ctx, p, r.log, live, r.limit(parent), confirm))
+}
+
+// limit is how many revisions are kept.
+func (r *reconciler[P]) limit(parent P) *int32 {
+	if r.author.Limit == nil {
+		return nil
+	}
+	return new(r.author.Limit(parent))
+}
+
+// confirm makes sure that what is about to be done does not rest on an old cache: of children, and of the revisions of those
+// that go.
+func (r *reconciler[P]) confirm(ctx context.Context, p *pass.Pass, o *observed, rep report) error {
+	if rep.plan.risky() {
+		if err := r.confirmChildren(ctx, p, o); err != nil {
+			return err
+		}
+	}
+	if len(rep.plan.deletes) == 0 {
+		return nil
+	}
+	return rep.recorded.Complete(ctx, p, r.log, o.live())
+}
+
+func (r *reconciler[P]) confirmChildren(ctx context.Context, p *pass.Pass, o *observed) error {
+	for i, ch := range r.children {
+		if err := ch.Confirm(ctx, p, o.selector, o.children[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// relabel points the children of a duplicate revision at the one that stays.
+func (r *reconciler[P]) relabel(p *pass.Pass, o *observed) func(ctx context.Context, from, to revision.Revision) error {
+	value := func(r revision.Revision) string { return r.Hash }
+	return func(ctx context.Context, from, to revision.Revision) error {
+		for i, ch := range r.children {
+			if err := ch.Relabel(p, o.selector, o.children[i], HashLabel, value)(ctx, from, to); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// refusedError says why nothing can be done for a parent before somebody edits it, or mends the controller.
+type refusedError struct {
+	reason string
+	err    error
+}
+
+func (e *refusedError) Error() string { return e.err.Error() }
+func (e *refusedError) Unwrap() error { return e.err }
+
+func refusef(reason, format string, args ...any) error {
+	return &refusedError{reason, fmt.Errorf(format, args...)}
+}
+
+// describe names a child in events and errors.
+func describe(k childKind, o client.Object) string { return k.gvk.Kind + " " + o.GetName() }

@@ -1,0 +1,210 @@
+package builder
+
+import (
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/rollout"
+)
+
+// This file decides what one pass does. It is pure: facts in, a plan with reasons out.
+
+// facts is all that a plan is made from.
+type facts struct {
+	// places are what the parent wants, in the order of the rollout.
+	places []place
+	// surplus are children that it does not want.
+	surplus []owned
+	// update and older are the label values of the revision that the spec asks for, and of the one that most recent children
+	// come from which are not updated. Either may be empty: the first if it could not be recorded, the other if there is none.
+	update, older string
+	strategy      Strategy
+}
+
+// place is one child that is wanted.
+type place struct {
+	// rule is the index of its kind, name its name.
+	rule int
+	name string
+	// update and older are what the two revisions want there; nil if one wants nothing of that name.
+	update, older client.Object
+	// child is what is there, nil if nothing is.
+	child *owned
+}
+
+// owned is a child that is there.
+type owned struct {
+	object client.Object
+	rule   int
+	// revision is its label.
+	revision string
+	// terminating says that it is being deleted. ready and available are false then.
+	terminating, ready, available bool
+	// left is how long it still has to be ready until it is available, zero if no time would help; why says what it waits for.
+	left time.Duration
+	why  string
+}
+
+// plan is what one pass does.
+type plan struct {
+	creates []creation
+	deletes []deletion
+	rollout rollout.Plan
+	// again is when to look again although nothing happened; zero means never.
+	again time.Duration
+	// current, ready and available count what is there and not terminating, updated what comes from the update revision.
+	current, ready, available, updated int32
+}
+
+type creation struct {
+	object           client.Object
+	rule             int
+	revision, reason string
+}
+
+type deletion struct {
+	child  *owned
+	reason string
+}
+
+// risky reports whether the plan would do harm if it rests on an old cache.
+func (p *plan) risky() bool { return len(p.creates) > 0 || len(p.deletes) > 0 }
+
+// planner is one run of makePlan.
+type planner struct {
+	facts
+	*plan
+
+	// fresh is how many places have gone to the update revision and are not available there, those included that this plan
+	// gives to it. While it is as large as the budget, no other place goes there: a revision that does not start spreads no
+	// further, not by children that are lost either.
+	fresh  int
+	budget int
+	units  []rollout.Unit
+	at     map[string]*place
+}
+
+// makePlan plans one pass: missing children are made, surplus ones are deleted, and the rollout takes its next steps.
+func makePlan(f facts) *plan {
+	p := &planner{facts: f, plan: &plan{}, budget: max(1, f.strategy.MaxUnavailable), at: map[string]*place{}}
+	for i := range p.places {
+		p.count(i)
+	}
+	for i := range p.places {
+		p.visit(i)
+	}
+	p.roll()
+	if p.update != "" {
+		for i := range p.surplus {
+			if !p.surplus[i].terminating {
+				p.deletes = append(p.deletes, deletion{&p.surplus[i], "the parent does not want it"})
+			}
+		}
+	}
+	return p.plan
+}
+
+// count adds one place to what is known of all.
+func (p *planner) count(i int) {
+	c := p.places[i].child
+	if c == nil {
+		return
+	}
+	switch conforms := p.conforms(c); {
+	case c.terminating:
+		if !p.held(i) {
+			p.fresh++ // the rollout took it, or somebody else; what follows comes from the update revision
+		}
+		return
+	case conforms:
+		p.updated++
+		if !c.available {
+			p.fresh++
+		}
+	}
+	p.current++
+	if c.ready {
+		p.ready++
+	}
+	if c.available {
+		p.available++
+	}
+	if c.left > 0 && (p.again == 0 || c.left < p.again) {
+		p.again = c.left
+	}
+}
+
+func (p *planner) conforms(c *owned) bool { return p.update != "" && c.revision == p.update }
+
+// held reports whether a place keeps what it has.
+func (p *planner) held(i int) bool {
+	return p.update == "" || i >= len(p.places)-p.strategy.Partition
+}
+
+// visit makes the rollout's picture of one place, and fills it if it is empty.
+func (p *planner) visit(i int) {
+	at := &p.places[i]
+	u := rollout.Unit{Key: at.name, Held: p.held(i) || p.strategy.OnDelete}
+	p.at[at.name] = at
+	switch c := at.child; {
+	case c == nil:
+		p.fill(i)
+	case c.terminating:
+	case p.conforms(c):
+		u.New = c.instance()
+	default:
+		u.Old = c.instance()
+		if !c.available && !u.Held {
+			u.Stays = p.turn()
+		}
+	}
+	p.units = append(p.units, u)
+}
+
+// turn takes a place in the budget for a child that is unavailable anyway. It returns why there is none, empty if there is. If it
+// were replaced all the same, the empty place could not be told from one whose child was lost.
+func (p *planner) turn() string {
+	if p.fresh < p.budget {
+		p.fresh++
+		return ""
+	}
+	return fmt.Sprintf("%d updated children are not available yet, and no more than %d may be", p.fresh, p.budget)
+}
+
+// fill makes a missing child: from the update revision where the rollout may go there, and from the one that the others still
+// come from where it may not.
+func (p *planner) fill(i int) {
+	at := &p.places[i]
+	c := creation{at.update, at.rule, p.update, "it is missing"}
+	back := creation{at.older, at.rule, p.older, fmt.Sprintf("it is missing, and the rollout has not reached it: from revision %s", p.older)}
+	switch {
+	case at.older == nil: // nothing to come back from
+	case p.held(i), p.strategy.Paused:
+		c = back
+	case p.strategy.OnDelete:
+	case p.fresh >= p.budget:
+		c = back
+	default:
+		p.fresh++
+	}
+	if c.object != nil && c.revision != "" {
+		p.creates = append(p.creates, c)
+	}
+}
+
+// roll takes the next steps of the rollout.
+func (p *planner) roll() {
+	p.rollout = rollout.New(p.units, rollout.Strategy{
+		MaxUnavailable: p.budget, Ordered: p.strategy.Ordered, Paused: p.strategy.Paused,
+	})
+	for _, step := range p.rollout.Steps {
+		p.deletes = append(p.deletes, deletion{p.at[step.Unit].child, step.Reason})
+	}
+}
+
+// instance is a child as the rollout sees it.
+func (c *owned) instance() *rollout.Instance {
+	return &rollout.Instance{Name: c.object.GetName(), Revision: c.revision, Ready: c.ready, Available: c.available}
+}

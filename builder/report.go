@@ -1,0 +1,118 @@
+package builder
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/pass"
+)
+
+// This file reports: counters from what was seen, conditions that say why, and one write if anything differs.
+
+// Summary is what a pass has seen, for the author's status.
+type Summary struct {
+	// ObservedGeneration is the generation of the spec that all of this is about. It is that of the parent, but for one whose
+	// revision could not be recorded.
+	ObservedGeneration int64
+	// Wanted is how many children the parent wants, Current how many of them there are. Of those, Ready are ready, Available
+	// have been for long enough, and Updated come from the revision that the spec asks for.
+	Wanted, Current, Ready, Available, Updated int32
+	// UpdateRevision is the name of the revision that the spec asks for, empty if it could not be recorded.
+	UpdateRevision string
+	// Complete says that all children come from it and are available, and that there are no others.
+	Complete bool
+
+	updated metav1.Condition
+	healthy func(conditions *[]metav1.Condition)
+}
+
+// SetConditions sets the conditions Updated and, if it ever was False, HistoryHealthy in the status of a parent: see package pass.
+func (s Summary) SetConditions(conditions *[]metav1.Condition) {
+	pass.SetCondition(conditions, s.updated)
+	if s.healthy != nil {
+		s.healthy(conditions)
+	}
+}
+
+// report is what a pass found out.
+type report struct {
+	facts    facts
+	plan     *plan
+	recorded *pass.Recorded
+	// failed is what went wrong with children.
+	failed error
+}
+
+// report stores what rep says.
+func (r *reconciler[P]) report(ctx context.Context, p *pass.Pass, parent P, rep report) error {
+	s := Summary{
+		Wanted: int32(len(rep.facts.places)), //nolint:gosec // no parent wants that many
+		Current: rep.plan.current, Ready: rep.plan.ready, Available: rep.plan.available, Updated: rep.plan.updated,
+		updated: rep.updated(metav1.NewTime(p.Now())),
+		healthy: func(conditions *[]metav1.Condition) {
+			rep.recorded.SetHealthy(p, conditions, r.limit(parent), p.Now())
+		},
+	}
+	if rep.recorded.Update != nil {
+		s.ObservedGeneration, s.UpdateRevision = parent.GetGeneration(), rep.recorded.Update.Name
+		s.Complete = rep.complete() && s.Available == s.Wanted
+	}
+	return r.writeStatus(ctx, p, parent, s)
+}
+
+// refuse reports a parent that nothing can be done for before somebody edits it.
+func (r *reconciler[P]) refuse(ctx context.Context, p *pass.Pass, parent P, refused *refusedError) error {
+	p.Warn(nil, refused.reason, "Reconcile", "%v", refused)
+	return r.writeStatus(ctx, p, parent, Summary{ObservedGeneration: parent.GetGeneration(), updated: metav1.Condition{
+		Type: pass.Updated, Status: metav1.ConditionFalse, Reason: refused.reason, Message: refused.Error(),
+		LastTransitionTime: metav1.NewTime(p.Now()),
+	}})
+}
+
+// writeStatus lets the author fill the status, and writes it if it differs.
+func (r *reconciler[P]) writeStatus(ctx context.Context, p *pass.Pass, parent P, s Summary) error {
+	if r.author.Status == nil {
+		return nil
+	}
+	after := parent.DeepCopyObject().(P) //nolint:forcetypeassert // the copy of a P
+	r.author.Status(after, s)
+	reasons := []string{pass.RolloutProgressing, pass.RolloutWaiting}
+	urgent := s.updated.Status != metav1.ConditionFalse || !slices.Contains(reasons, s.updated.Reason)
+	_, err := p.WriteStatus(ctx, parent.DeepCopyObject().(client.Object), after, urgent) //nolint:forcetypeassert // the copy of a P
+	return err
+}
+
+func (rep report) complete() bool {
+	return rep.plan.rollout.Complete() && len(rep.plan.rollout.Waiting) == 0 && len(rep.plan.creates) == 0 && len(rep.facts.surplus) == 0
+}
+
+// updated says how far the rollout is.
+func (rep report) updated(now metav1.Time) metav1.Condition {
+	c := metav1.Condition{Type: pass.Updated, Status: metav1.ConditionFalse, LastTransitionTime: now}
+	p := rep.plan.rollout
+	progress := fmt.Sprintf("%d of %d children updated", p.Updated, p.Total)
+	switch {
+	case rep.recorded.Update == nil:
+		c.Reason, c.Message = "RevisionNotRecorded", "no child is replaced before the revision that the spec asks for is recorded"
+	case rep.failed != nil:
+		c.Reason, c.Message = "RolloutFailing", progress+"; "+pass.FirstLine(rep.failed)
+	case p.Complete() && len(p.Waiting) == 0:
+		c.Status, c.Reason = metav1.ConditionTrue, "OnLatestRevision"
+		c.Message = fmt.Sprintf("latest ControllerRevision: %s", rep.recorded.Update.Name)
+	case len(p.Steps) > 0:
+		c.Reason = pass.RolloutProgressing
+		c.Message = fmt.Sprintf("%s; %s: %s", progress, p.Steps[0].Unit, p.Steps[0].Reason)
+	case len(p.Waiting) > 0:
+		c.Reason = pass.RolloutWaiting
+		c.Message = fmt.Sprintf("%s; %s: %s", progress, p.Waiting[0].Unit, p.Waiting[0].Reason)
+	case rep.facts.strategy.OnDelete:
+		c.Reason, c.Message = pass.RolloutWaiting, progress+"; the others are updated when somebody deletes them"
+	default:
+		c.Reason, c.Message = pass.RolloutProgressing, progress+"; waiting for new children to start"
+	}
+	return c
+}

@@ -1,0 +1,60 @@
+package builder
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/internal/readiness"
+)
+
+// This file says what an author tells of each kind of children.
+
+// Rule is one kind of children. [Rolled] makes one.
+type Rule struct {
+	kind     client.Object
+	minReady func(parent client.Object) time.Duration
+	ready    func(child client.Object) (since time.Time, why string)
+}
+
+// Rolled is a kind of children that belong to a revision, and are deleted and made again when the parent goes to another one.
+// kind is an empty child.
+//
+// ready says since when a child is ready, or why it is not, in one clause that a person can read. It decides what counts against
+// [Strategy.MaxUnavailable]. Nil is the condition Ready of a Pod; children of other kinds are then ready once they exist.
+func Rolled[C client.Object](kind C, ready func(child C) (since time.Time, why string)) Rule {
+	r := Rule{kind: kind, ready: created}
+	if _, pod := client.Object(kind).(*corev1.Pod); pod {
+		r.ready = podReady
+	}
+	if ready != nil {
+		r.ready = func(child client.Object) (time.Time, string) { return ready(child.(C)) } //nolint:forcetypeassert // children of the kind
+	}
+	return r
+}
+
+// MinReady returns the rule with a time that children must have been ready for until they count as available
+// (minReadySeconds).
+func (r Rule) MinReady(of func(parent client.Object) time.Duration) Rule {
+	r.minReady = of
+	return r
+}
+
+// created is a child that has nothing to wait for.
+func created(child client.Object) (time.Time, string) { return child.GetCreationTimestamp().Time, "" }
+
+// podReady reads the condition Ready.
+func podReady(child client.Object) (time.Time, string) {
+	pod := child.(*corev1.Pod) //nolint:forcetypeassert // the rule of pods
+	switch c := readiness.Condition(pod); {
+	case c == nil:
+		return time.Time{}, "it has not started yet"
+	case c.Status != corev1.ConditionTrue && c.Message != "":
+		return time.Time{}, c.Message
+	case c.Status != corev1.ConditionTrue:
+		return time.Time{}, "it is not ready"
+	default:
+		return c.LastTransitionTime.Time, ""
+	}
+}

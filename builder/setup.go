@@ -1,0 +1,168 @@
+package builder
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlbuilder "sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file wires a controller to a manager.
+
+// HashLabel is the label of revisions and of children by which a child says which revision it comes from.
+const HashLabel = appsv1.ControllerRevisionHashLabelKey
+
+// Setup checks the controller and adds it to mgr. with changes the controller-runtime builder before it is completed: more
+// watches, predicates, options.
+//
+// The error joins all that is wrong with the controller, or says what the API server does not serve; it is for the author. What
+// the manager's role has to grant: get, list, watch, patch on parents, patch on parents/status, update on parents/finalizers where
+// OwnerReferencesPermissionEnforcement is on; get, list, watch, create, patch, delete on children and on
+// controllerrevisions.apps; create and patch on events.events.k8s.io.
+func (c Controller[P]) Setup(ctx context.Context, mgr ctrl.Manager, with ...func(*ctrlbuilder.Builder)) error {
+	r, err := c.reconciler(ctx, mgr)
+	if err != nil {
+		return fmt.Errorf("set up the controller %s: %w", c.Name, err)
+	}
+	children := r.ChildEvents(r.parents().Router())
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named(r.author.Name).
+		WithOptions(r.Options(r.author.Workers)).
+		Watches(r.empty(), r.ParentEvents()).
+		Watches(&appsv1.ControllerRevision{}, children)
+	for _, k := range r.kinds {
+		b = b.Watches(k.kind, children)
+	}
+	for _, change := range with {
+		change(b)
+	}
+	return b.Complete(r)
+}
+
+// reconciler runs passes over the parents of one controller.
+type reconciler[P client.Object] struct {
+	*pass.Controller
+	*described
+
+	author Controller[P]
+	scheme *runtime.Scheme
+	log    *history.Log
+	// children are by the index of their kind.
+	children []*pass.Children[client.Object]
+}
+
+func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*reconciler[P], error) {
+	d, err := c.describe(mgr.GetScheme(), mgr.GetRESTMapper())
+	if err != nil {
+		return nil, err
+	}
+	if c.Name == "" {
+		c.Name = strings.ToLower(d.parent.Kind)
+	}
+	if c.Workers == 0 {
+		c.Workers = 4
+	}
+	owned := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}
+	for _, k := range d.kinds {
+		owned[k.resource] = k.kind
+	}
+	ledger, err := ownership.Wire(ctx, mgr, owned, map[schema.GroupResource]client.Object{d.resource: c.Parent})
+	if err != nil {
+		return nil, err
+	}
+	r := &reconciler[P]{described: d, author: c, scheme: mgr.GetScheme()}
+	r.Controller = pass.New(pass.Config{
+		Kind: d.parent, Resource: d.resource, New: r.empty,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Cache: mgr.GetCache(),
+		Ledger: ledger, Recorder: mgr.GetEventRecorder(c.Name), Clock: clock.RealClock{}, Run: r.pass,
+	})
+	r.log = pass.NewLog(r.Controller, r.format(), true)
+	for i, k := range d.kinds {
+		ch := pass.NewChildren[client.Object](r.Controller, k.gvk, k.resource, func() client.ObjectList { return r.list(k.gvk) })
+		ch.Adoptable = func(parent, orphan client.Object) error { return r.adoptable(parent, i, orphan) }
+		r.children = append(r.children, ch)
+	}
+	return r, nil
+}
+
+// format is how the revisions are stored.
+func (r *reconciler[P]) format() *history.Apps {
+	return &history.Apps{
+		Parent:       r.parent,
+		Versioned:    r.target,
+		ByGeneration: r.generational,
+		HashLabel:    HashLabel,
+		SelectorOf:   r.selector,
+		Children:     r.kinds[0].gvk,
+		ChildLabel:   HashLabel,
+		NewParent:    r.empty,
+		Labels:       func(parent client.Object) map[string]string { return r.labelsOf(parent) },
+	}
+}
+
+// parents says how parents are found in the cache.
+func (r *reconciler[P]) parents() ownership.Parents {
+	return ownership.Parents{
+		Reader: r.Cache, Kind: r.parent.GroupKind(), New: r.empty,
+		NewList:  func() client.ObjectList { return r.list(r.parent) },
+		Selector: r.selector,
+	}
+}
+
+// labelsOf are the labels of what belongs to a parent. The selector is made of them, so that the two cannot differ.
+func (r *reconciler[P]) labelsOf(parent client.Object) map[string]string {
+	if r.author.Labels != nil {
+		return r.author.Labels(parent.(P)) //nolint:forcetypeassert // the author's own kind
+	}
+	key := strings.ToLower(r.parent.Kind)
+	if r.parent.Group != "" {
+		key = r.parent.Group + "/" + key
+	}
+	return map[string]string{key: revision.LabelValue(parent.GetName())}
+}
+
+func (r *reconciler[P]) selector(parent client.Object) (labels.Selector, error) {
+	return labels.ValidatedSelectorFromSet(r.labelsOf(parent))
+}
+
+// empty returns an empty parent.
+func (r *reconciler[P]) empty() client.Object { return r.blank() }
+
+func (r *reconciler[P]) blank() P {
+	out := r.author.Parent.DeepCopyObject().(P) //nolint:forcetypeassert // the copy of a P
+	v := reflect.ValueOf(out).Elem()
+	if u, ok := client.Object(out).(*unstructured.Unstructured); ok {
+		u.Object = map[string]any{}
+		u.SetGroupVersionKind(r.parent)
+		return out
+	}
+	v.SetZero()
+	return out
+}
+
+// list returns an empty list of a kind.
+func (r *reconciler[P]) list(gvk schema.GroupVersionKind) client.ObjectList {
+	gvk.Kind += "List"
+	made, err := r.scheme.New(gvk)
+	if list, ok := made.(client.ObjectList); ok && err == nil {
+		return list
+	}
+	u := &unstructured.UnstructuredList{}
+	u.SetGroupVersionKind(gvk)
+	return u
+}
