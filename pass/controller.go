@@ -71,10 +71,11 @@ type Controller struct {
 
 	mu sync.Mutex
 	// memories is what is remembered of each parent, delays when a request that failed is made again, and rests until when
-	// bursts of child events wait.
+	// bursts of child events wait, and eased says that its back-off begins anew.
 	memories map[types.UID]*memory
 	delays   map[reconcile.Request]time.Duration
 	rests    map[reconcile.Request]time.Time
+	eased    map[reconcile.Request]bool
 	// forgets are called when a parent is gone, unconfirms also when the outcome of a write was unknown.
 	forgets, unconfirms []func(parent types.UID)
 }
@@ -97,6 +98,8 @@ type memory struct {
 	// failures counts the passes that failed, waits those that waited, and overtaken those with [Pass.Overtaken], one after the
 	// other.
 	failures, waits, overtaken int
+	// eased is how many failures there were when the back-off began anew.
+	eased int
 	// failed says of writes with which of these failures they failed last. See [Writes].
 	failed map[string]int
 	// statusAt is when the status was written last.
@@ -117,6 +120,7 @@ func New(c Config) *Controller {
 		memories: map[types.UID]*memory{},
 		delays:   map[reconcile.Request]time.Duration{},
 		rests:    map[reconcile.Request]time.Time{},
+		eased:    map[reconcile.Request]bool{},
 	}
 	out.OnForget(c.Ledger.Forget)
 	return out
@@ -179,14 +183,14 @@ func (c *Controller) Make(
 	if err != nil {
 		m.failures++
 		m.failed = p.failing
-		delay := c.backoff(m.failures)
+		delay := c.backoff(m.failures - m.eased)
 		if p.again > 0 && p.again < delay {
 			delay = p.again // what waits for time to pass does not wait for what fails
 		}
 		c.delay(req, delay)
 		return reconcile.Result{}, err
 	}
-	m.failures, m.failed = 0, nil
+	m.failures, m.eased, m.failed = 0, 0, nil
 	return reconcile.Result{RequeueAfter: p.again}, nil
 }
 
@@ -206,7 +210,7 @@ func (c *Controller) run(ctx context.Context, req reconcile.Request, p *Pass) er
 	defer func() {
 		if !ended {
 			p.memory.failures++
-			c.delay(req, c.backoff(p.memory.failures))
+			c.delay(req, c.backoff(p.memory.failures-p.memory.eased))
 		}
 	}()
 	err := c.Run(ctx, p)
@@ -259,6 +263,10 @@ func (c *Controller) begin(uid types.UID, req reconcile.Request) (m *memory, fir
 	}
 	m.request = req
 	m.running++
+	if c.eased[req] {
+		m.eased = m.failures
+		delete(c.eased, req)
+	}
 	return m, first
 }
 
@@ -306,5 +314,5 @@ func (c *Controller) forgetAll(uid types.UID) {
 func (c *Controller) Remembered() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.memories) + len(c.delays) + len(c.rests)
+	return len(c.memories) + len(c.delays) + len(c.rests) + len(c.eased)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/ownership"
@@ -77,6 +78,35 @@ func TestWaitingIsNoSuccess(t *testing.T) {
 	} {
 		if got := next(c.err); got != c.want {
 			t.Errorf("step %d (%v): again in %s, want %s", i, c.err, got, c.want)
+		}
+	}
+}
+
+// A child that is gone may have made room for another one a moment later, in a quota or on a node: the back-off begins anew. One
+// that comes, or changes, is no reason.
+func TestBackOffBeginsAnewWhenAChildIsGone(t *testing.T) {
+	w := newWorld(t, nil, web())
+	w.run = func(context.Context, *pass.Pass) error { return errors.New("refused") }
+	fail := func() time.Duration {
+		_, _ = w.reconcile()
+		return w.c.Limiter().When(request)
+	}
+	events := w.c.ChildEvents(ownership.Parents{Reader: w.Server, Kind: setKind.GroupKind(), New: w.c.New}.Router())
+	for range 19 {
+		fail()
+	}
+	if got := fail(); got < 20*time.Minute/2 {
+		t.Errorf("after 20 failures it is made again in %s", got)
+	}
+	events.Create(t.Context(), event.CreateEvent{Object: pod("a")}, &queue{})
+	events.Update(t.Context(), event.UpdateEvent{ObjectOld: pod("a"), ObjectNew: pod("a")}, &queue{})
+	if got := fail(); got < 20*time.Minute/2 {
+		t.Errorf("after the event of a child that is there it is made again in %s", got)
+	}
+	events.Delete(t.Context(), event.DeleteEvent{Object: pod("a")}, &queue{})
+	for _, want := range []time.Duration{5, 10, 20} {
+		if got := fail(); got != want*time.Millisecond {
+			t.Errorf("after the end of a child it is made again in %s, want %dms", got, want)
 		}
 	}
 }

@@ -69,6 +69,13 @@ func (c *Controller) resting(req reconcile.Request) time.Duration {
 	return c.rests[req].Sub(c.Clock.Now())
 }
 
+// ease says that the back-off of a request begins anew: what it failed for may be over.
+func (c *Controller) ease(req reconcile.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.eased[req] = true
+}
+
 // drop forgets when a request was to be made again: there is nothing to be done for it.
 func (c *Controller) drop(req reconcile.Request) {
 	c.mu.Lock()
@@ -79,6 +86,7 @@ func (c *Controller) drop(req reconcile.Request) {
 func (c *Controller) dropLocked(req reconcile.Request) {
 	delete(c.delays, req)
 	delete(c.rests, req)
+	delete(c.eased, req)
 }
 
 // backoff is the delay after so many failures in a row.

@@ -66,27 +66,33 @@ func StatusOnly(e event.UpdateEvent) bool {
 }
 
 // ChildEvents wakes the parents of a child, such as router finds them. In a burst of events they are woken when the last pass
-// has paid for itself: as long after its end as it has taken.
+// has paid for itself: as long after its end as it has taken. The end of a child may make room for another one, in a quota or on a
+// node, a moment later: passes that fail are then made again as soon as after a first failure.
 func (c *Controller) ChildEvents(router ownership.Router) handler.EventHandler {
 	all := router.Handler()
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q requests) { all.Create(ctx, e, c.patient(q)) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q requests) { all.Update(ctx, e, c.patient(q)) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q requests) { all.Delete(ctx, e, c.patient(q)) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q requests) { all.Delete(ctx, e, patient{q, c, true}) },
 	}
 }
 
-func (c *Controller) patient(q requests) requests { return patient{q, c} }
+func (c *Controller) patient(q requests) requests { return patient{q, c, false} }
 
 // patient is a queue into which requests get when the last pass over the same parent has paid for itself.
 type patient struct {
 	requests
 
 	controller *Controller
+	// ended says that a child is gone.
+	ended bool
 }
 
 // Add adds a request, now or later.
 func (p patient) Add(req reconcile.Request) {
+	if p.ended {
+		p.controller.ease(req)
+	}
 	if left := p.controller.resting(req); left > 0 {
 		p.AddAfter(req, left)
 		return
