@@ -23,7 +23,7 @@ import (
 // kubernetes#80698). It costs two requests. The revision that is to be written is left to [Log.Create], and its name returned:
 // it may be there because a response was lost. Errors: [ErrStale] (drop the pass), or the API server's (retry).
 func (l *Log) Fence(ctx context.Context, parent client.Object, v *Verdict, collisionCount *int32) (hidden string, err error) {
-	if err := l.confirm(ctx, parent); err != nil {
+	if err := l.confirmParent(ctx, parent); err != nil {
 		return "", err
 	}
 	wanted := ""
@@ -112,8 +112,8 @@ func (l *Log) Stays(ctx context.Context, parent client.Object, r revision.Revisi
 	return nil
 }
 
-// confirm checks past every cache that parent, as read, is still what the API server has.
-func (l *Log) confirm(ctx context.Context, parent client.Object) error {
+// confirmParent checks past every cache that parent, as read, is still what the API server has.
+func (l *Log) confirmParent(ctx context.Context, parent client.Object) error {
 	fresh, err := ownership.Reread(ctx, l.opts.Live, parent)
 	if errors.Is(err, ownership.ErrGone) {
 		return fmt.Errorf("%w: %w", ErrStale, err)

@@ -63,7 +63,7 @@ func (l *Log) Resolve(ctx context.Context, parent client.Object, entries []revis
 		}
 		switch v.Kind {
 		case revision.Stale:
-			if err := l.confirm(ctx, parent); err != nil {
+			if err := l.confirmParent(ctx, parent); err != nil {
 				return nil, fmt.Errorf("%w (%s)", err, v.Reason)
 			}
 			facts.Uncached = true

@@ -210,12 +210,12 @@ func (c *composite) resolve(ctx context.Context, parent client.Object, target *r
 
 // count trusts the revisions: a child is claimed before it is made.
 func (c *composite) count(ctx context.Context, parent client.Object, log []kept) ([]int, int, error) {
-	claims, err := c.claims(ctx, parent, log)
+	listed, err := c.listed(ctx, parent, log)
 	if err != nil {
 		return nil, 0, err
 	}
 	counts := make([]int, len(log))
-	for n, of := range claims {
+	for n, of := range listed {
 		counts[n] = of.Len()
 	}
 	return counts, 0, nil
@@ -223,20 +223,20 @@ func (c *composite) count(ctx context.Context, parent client.Object, log []kept)
 
 // claims returns the children of each revision of log. One that two of them name belongs to the newer. Metacontroller gives
 // no numbers: none of its revisions is newer than the one that the parent asks for.
-func (c *composite) claims(ctx context.Context, parent client.Object, log []kept) ([]*metacontroller.Claims, error) {
+func (c *composite) listed(ctx context.Context, parent client.Object, log []kept) ([]*metacontroller.Claims, error) {
 	found, _, err := c.resolve(ctx, parent, c.format.Target(), revisions(log))
 	if err != nil {
 		return nil, err
 	}
-	claims, order := make([]*metacontroller.Claims, len(log)), make([]*metacontroller.Claims, 0, len(log))
+	listed, order := make([]*metacontroller.Claims, len(log)), make([]*metacontroller.Claims, 0, len(log))
 	for n := range slices.Backward(log) {
-		claims[n] = metacontroller.ReadClaims(log[n].object.(*v1alpha1.ControllerRevision).Children) //nolint:forcetypeassert // put in by list
+		listed[n] = metacontroller.ReadClaims(log[n].object.(*v1alpha1.ControllerRevision).Children) //nolint:forcetypeassert // put in by list
 		if asked := found.Update != nil && found.Update.UID == log[n].UID; asked && log[n].Number == 0 {
-			order = slices.Insert(order, 0, claims[n])
+			order = slices.Insert(order, 0, listed[n])
 		} else {
-			order = append(order, claims[n])
+			order = append(order, listed[n])
 		}
 	}
 	metacontroller.Settle(order...)
-	return claims, nil
+	return listed, nil
 }

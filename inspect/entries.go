@@ -181,7 +181,7 @@ func (r *reading) oddities(h *History) []string {
 	if unnumbered > 0 {
 		say("%d of %d revisions have no number, as when Metacontroller wrote them; select them by name.", unnumbered, len(h.Entries))
 	}
-	out = append(out, r.unsettled()...)
+	out = append(out, r.pending()...)
 	if r.childrenErr != nil {
 		say("The %s could not be counted: %v.", r.children, r.childrenErr)
 	}
@@ -197,7 +197,7 @@ func (r *reading) oddities(h *History) []string {
 }
 
 // unsettled says what the controller has still to do to the log, or cannot.
-func (r *reading) unsettled() []string {
+func (r *reading) pending() []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	switch {

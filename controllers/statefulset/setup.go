@@ -105,7 +105,7 @@ func (r *Reconciler) parents() ownership.Parents {
 func (r *Reconciler) claimEvents() handler.EventHandler {
 	wake := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], claim client.Object) {
 		keys := r.parents().Select(ctx, claim.GetNamespace(), func(parent client.Object) bool {
-			return claims(asStatefulSet(parent), claim.GetName())
+			return hasClaim(asStatefulSet(parent), claim.GetName())
 		})
 		for _, key := range keys {
 			q.Add(reconcile.Request{NamespacedName: key})
@@ -129,7 +129,7 @@ func (r *Reconciler) claimEvents() handler.EventHandler {
 }
 
 // claims reports whether a claim of that name would belong to a pod of set.
-func claims(set *appsv1.StatefulSet, name string) bool {
+func hasClaim(set *appsv1.StatefulSet, name string) bool {
 	for i := range set.Spec.VolumeClaimTemplates {
 		pod, ok := strings.CutPrefix(name, set.Spec.VolumeClaimTemplates[i].Name+"-")
 		if _, ours := ordinalOf(set, pod); ok && ours {

@@ -69,7 +69,7 @@ func (r *decider) decide(ctx context.Context, o *gathered, resync bool) (*decisi
 	}
 	if o.log != nil {
 		d.newest = o.log.newest.revision.Name
-		f.claimed, f.lost = o.log.claimed()
+		f.storedIn, f.lost = o.log.storedIn()
 	}
 	f.newest = d.newest
 	if o.ending || o.log == nil {
@@ -95,7 +95,7 @@ func (r *decider) decide(ctx context.Context, o *gathered, resync bool) (*decisi
 		d.blocked = blocking(d.plan.untold, d.blocked)
 	}
 	if o.log != nil {
-		d.revisions = o.log.writes(d.plan.claims, d.plan.held, r.tidies(o.memory, d.plan))
+		d.revisions = o.log.writes(d.plan.belongsTo, d.plan.held, r.tidies(o.memory, d.plan))
 	}
 	return d, nil
 }

@@ -24,7 +24,7 @@ type entry struct {
 	object   *v1alpha1.ControllerRevision
 	revision revision.Revision
 	// claims are the children that belong to it; stored are those that it says. They differ after a move that was cut off.
-	claims, stored *metacontroller.Claims
+	children, stored *metacontroller.Claims
 	// foreign are children of kinds that the controller does not declare: another controller of the same parents rolls them.
 	foreign *metacontroller.Claims
 }
@@ -32,7 +32,7 @@ type entry struct {
 func newEntry(o *v1alpha1.ControllerRevision, r revision.Revision, ours func(schema.GroupKind) bool) *entry {
 	e := &entry{object: o, revision: r}
 	e.stored, e.foreign = metacontroller.ReadClaims(o.Children).Split(ours)
-	e.claims = e.stored.Clone()
+	e.children = e.stored.Clone()
 	return e
 }
 
@@ -68,29 +68,29 @@ func newLog(
 		l.foreignHeld = all.Only(func(kind schema.GroupKind) bool { return !ours(kind) })
 	}
 	l.place(f, parent)
-	l.settleClaims()
+	l.giveToNewer()
 	for _, d := range l.duplicates {
-		for _, c := range d.entry.claims.Sorted() {
-			d.entry.claims.Move(c, d.of.claims)
+		for _, c := range d.entry.children.Sorted() {
+			d.entry.children.Move(c, d.of.children)
 		}
 	}
 	return l
 }
 
-// settleClaims gives a child that two revisions claim to the newer one, by the numbers that are stored: a revision that the parent
+// giveToNewer gives a child that two revisions claim to the newer one, by the numbers that are stored: a revision that the parent
 // goes back to was not the newer one when the child was moved. Metacontroller's have no numbers, and somebody may have given
 // one the highest that there is; then the one that the parent asks for is the newer one.
-func (l *revisionLog) settleClaims() {
-	var claims []*metacontroller.Claims
+func (l *revisionLog) giveToNewer() {
+	var newestFirst []*metacontroller.Claims
 	if l.newest.object != nil && (l.newest.object.Revision == 0 || l.Full != nil) {
-		claims = append(claims, l.newest.claims)
+		newestFirst = append(newestFirst, l.newest.children)
 	}
 	for _, e := range slices.Backward(l.entries) {
-		if len(claims) == 0 || e.claims != claims[0] {
-			claims = append(claims, e.claims)
+		if len(newestFirst) == 0 || e.children != newestFirst[0] {
+			newestFirst = append(newestFirst, e.children)
 		}
 	}
-	metacontroller.Settle(claims...)
+	metacontroller.Settle(newestFirst...)
 }
 
 // place finds the newest revision and the duplicates among the entries.
@@ -109,7 +109,7 @@ func (l *revisionLog) place(f *metacontroller.Format, parent *unstructured.Unstr
 	name, collisions := f.FreeName(parent, l.Snapshot, func(name string) bool { return l.entry(name) != nil })
 	l.newest = &entry{
 		revision: revision.Revision{Name: name, Snapshot: l.Snapshot},
-		claims:   &metacontroller.Claims{}, stored: &metacontroller.Claims{}, foreign: &metacontroller.Claims{},
+		children: &metacontroller.Claims{}, stored: &metacontroller.Claims{}, foreign: &metacontroller.Claims{},
 	}
 	l.collisions = collisions
 }
@@ -126,14 +126,14 @@ func (l *revisionLog) entry(name string) *entry {
 
 // claimed says which revision each child belongs to, and of revisions from which nothing can be made what is wrong with
 // them. A revision may be gone, and the newest one still knows what it held.
-func (l *revisionLog) claimed() (claims map[metacontroller.Child]string, lost map[string]string) {
-	claims, lost = map[metacontroller.Child]string{}, map[string]string{}
+func (l *revisionLog) storedIn() (in map[metacontroller.Child]string, lost map[string]string) {
+	in, lost = map[metacontroller.Child]string{}, map[string]string{}
 	for _, e := range l.entries {
 		if e.revision.Snapshot == nil && e != l.newest {
 			lost[e.revision.Name] = fmt.Sprintf("which cannot be read (%v)", unreadable(e.revision))
 		}
-		for _, c := range e.claims.Sorted() {
-			claims[c] = e.revision.Name
+		for _, c := range e.children.Sorted() {
+			in[c] = e.revision.Name
 		}
 	}
 	for name, children := range l.held {
@@ -141,12 +141,12 @@ func (l *revisionLog) claimed() (claims map[metacontroller.Child]string, lost ma
 			lost[name] = "which was deleted, or no longer belongs to this parent"
 		}
 		for _, c := range children.Sorted() {
-			if _, known := claims[c]; !known {
-				claims[c] = name
+			if _, known := in[c]; !known {
+				in[c] = name
 			}
 		}
 	}
-	return claims, lost
+	return in, lost
 }
 
 // unreadable says what is wrong with a revision that has no snapshot, without its name.
@@ -175,22 +175,22 @@ func (w revisionWrite) stored() []v1alpha1.ControllerRevisionChildren {
 // writes returns what is to be stored before children are touched, newest first, so that a child is never in none. claims
 // and held are those of a plan. What older revisions no longer have waits until tidy: the newer one counts until then, and
 // a rollout costs one write a pass and not two.
-func (l *revisionLog) writes(claims map[metacontroller.Child]string, held metacontroller.Held, tidy bool) []revisionWrite {
+func (l *revisionLog) writes(belongsTo map[metacontroller.Child]string, held metacontroller.Held, tidy bool) []revisionWrite {
 	of := map[string]*metacontroller.Claims{}
-	for c, name := range claims {
+	for c, name := range belongsTo {
 		if of[name] == nil {
 			of[name] = &metacontroller.Claims{}
 		}
 		of[name].Add(c)
 	}
-	claimsOf := func(e *entry) *metacontroller.Claims {
+	childrenOf := func(e *entry) *metacontroller.Claims {
 		if c := of[e.revision.Name]; c != nil {
 			return c
 		}
 		return &metacontroller.Claims{}
 	}
 	var out []revisionWrite
-	w := revisionWrite{entry: l.newest, number: l.Number, children: claimsOf(l.newest)}
+	w := revisionWrite{entry: l.newest, number: l.Number, children: childrenOf(l.newest)}
 	if text := held.With(l.foreignHeld).Annotation(); text != l.newest.says(metacontroller.HeldAnnotation) {
 		w.held = &text
 	}
@@ -202,7 +202,7 @@ func (l *revisionLog) writes(claims map[metacontroller.Child]string, held metaco
 	}
 	var poorer []revisionWrite // than before, after those that get something: of a duplicate, or by hand
 	for _, e := range slices.Backward(l.entries) {
-		c := claimsOf(e)
+		c := childrenOf(e)
 		if e == l.newest || c.Equal(e.stored) || e.revision.Deleting {
 			continue
 		}
@@ -218,8 +218,8 @@ func (l *revisionLog) writes(claims map[metacontroller.Child]string, held metaco
 
 // surplus returns the revisions that are more than limit, oldest first, after duplicates to which nothing belongs. claims are
 // those of a plan, after its writes.
-func (l *revisionLog) surplus(claims map[metacontroller.Child]string, limit int) []*entry {
-	live := slices.Collect(maps.Values(claims))
+func (l *revisionLog) surplus(belongsTo map[metacontroller.Child]string, limit int) []*entry {
+	live := slices.Collect(maps.Values(belongsTo))
 	for _, e := range l.entries {
 		if e.stored.Len()+e.foreign.Len() > 0 {
 			live = append(live, e.revision.Name) // it still says so

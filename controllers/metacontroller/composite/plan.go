@@ -18,7 +18,7 @@ import (
 type plan struct {
 	// claims says which revision each child of a rolling kind belongs to from now on. It is stored before any child is
 	// touched.
-	claims map[metacontroller.Child]string
+	belongsTo map[metacontroller.Child]string
 	// held are the children that partition or paused keep at another revision than the newest, and stranded those of them
 	// whose revision is lost. Those are left as they are, and not made again.
 	held     metacontroller.Held

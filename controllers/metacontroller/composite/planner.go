@@ -26,7 +26,7 @@ type facts struct {
 	answers map[string]wanted
 	// claimed says which revision each child belongs to, as the revisions have it. It is empty for a child that is held and
 	// that no revision claims.
-	claimed map[metacontroller.Child]string
+	storedIn map[metacontroller.Child]string
 	// lost says, by the names of revisions that nothing can be made from, what is wrong with them.
 	lost map[string]string
 	// observed are the parent's children, the ones that are going included.
@@ -54,7 +54,7 @@ type planner struct {
 
 // makePlan plans one pass.
 func makePlan(f facts) (*plan, error) {
-	p := &planner{facts: f, plan: &plan{claims: map[metacontroller.Child]string{}, held: metacontroller.Held{}}, sets: sets{}}
+	p := &planner{facts: f, plan: &plan{belongsTo: map[metacontroller.Child]string{}, held: metacontroller.Held{}}, sets: sets{}}
 	for _, key := range p.newestAnswer().order {
 		if s := p.strategies[key.GroupKind]; s.method.Rolling() {
 			p.sets.add(key, s)
@@ -64,7 +64,7 @@ func makePlan(f facts) (*plan, error) {
 	for _, key := range p.newestAnswer().order {
 		p.total++
 		if p.strategies[key.GroupKind].method.Rolling() {
-			p.claim(key)
+			p.assign(key)
 		}
 		p.visit(key)
 	}
@@ -78,9 +78,9 @@ func makePlan(f facts) (*plan, error) {
 func (p *planner) newestAnswer() wanted { return p.answers[p.newest] }
 
 // claim notes to which revision a child of a rolling kind belongs.
-func (p *planner) claim(key metacontroller.Child) {
-	name := p.belongs(key)
-	if p.claims[key] = name; name != p.newest && p.guarded[key] {
+func (p *planner) assign(key metacontroller.Child) {
+	name := p.revisionFor(key)
+	if p.belongsTo[key] = name; name != p.newest && p.guarded[key] {
 		p.held.Add(name, key)
 	}
 }
@@ -91,15 +91,15 @@ func (p *planner) claim(key metacontroller.Child) {
 //
 // What an older revision wants is only looked at for a child that has to be made from it, or kept at it. So a rollout in
 // which nothing is lost asks about the newest revision only.
-func (p *planner) belongs(key metacontroller.Child) string {
-	name, claimed := p.claimed[key]
+func (p *planner) revisionFor(key metacontroller.Child) string {
+	name, stored := p.storedIn[key]
 	child := p.observed[key]
 	switch {
-	case claimed && name == p.newest, !claimed && child == nil:
+	case stored && name == p.newest, !stored && child == nil:
 		return p.newest
 	case child != nil && p.same(child, p.newestAnswer().objects[key]):
 		return p.newest
-	case !claimed, p.isLost(name):
+	case !stored, p.isLost(name):
 		if child == nil && !p.guarded[key] {
 			return p.newest // nothing else can be made, and that is where it was to go
 		}
@@ -126,7 +126,7 @@ func (p *planner) isLost(revision string) bool {
 
 // strand notes a child that is held at a revision that is lost, and reports whether it is one.
 func (p *planner) strand(key metacontroller.Child) bool {
-	name := p.claims[key]
+	name := p.belongsTo[key]
 	if !p.guarded[key] || !p.isLost(name) {
 		return false
 	}
@@ -143,7 +143,7 @@ func (p *planner) ask(revision string) {
 // source is the revision that a child is made from, and what that asks of it.
 func (p *planner) source(key metacontroller.Child) (revision string, object *unstructured.Unstructured) {
 	revision = p.newest
-	if name, ok := p.claims[key]; ok {
+	if name, ok := p.belongsTo[key]; ok {
 		revision = name
 	}
 	return revision, p.answers[revision].objects[key]
@@ -245,7 +245,7 @@ func (p *planner) roll() error {
 func (p *planner) contain(s *set, units []rollout.Unit, budget int) {
 	down := 0
 	for i, u := range units {
-		isNew := u.New != nil || u.Old == nil && p.claims[s.keys[i]] == p.newest
+		isNew := u.New != nil || u.Old == nil && p.belongsTo[s.keys[i]] == p.newest
 		if isNew && (u.New == nil || !u.New.Available) {
 			down++
 		}
@@ -254,7 +254,7 @@ func (p *planner) contain(s *set, units []rollout.Unit, budget int) {
 		return
 	}
 	for i := range units {
-		if old := units[i].Old; old != nil && !old.Available && p.claims[s.keys[i]] != p.newest {
+		if old := units[i].Old; old != nil && !old.Available && p.belongsTo[s.keys[i]] != p.newest {
 			units[i].Stays = fmt.Sprintf("%d of the children that are updated are not available", down)
 		}
 	}
@@ -276,7 +276,7 @@ func (p *planner) unit(s *set, i int, key metacontroller.Child) rollout.Unit {
 	h := healthOf(key, child, p.strategies[key.GroupKind], p.changed[child.GetUID()], p.now)
 	p.lookAgain(h.left)
 	instance := &rollout.Instance{
-		Name: child.GetName(), Revision: cmp.Or(p.claims[key], "unknown"), Ready: h.failing == "", Available: h.available(),
+		Name: child.GetName(), Revision: cmp.Or(p.belongsTo[key], "unknown"), Ready: h.failing == "", Available: h.available(),
 	}
 	if h.available() {
 		p.serving++
@@ -288,7 +288,7 @@ func (p *planner) unit(s *set, i int, key metacontroller.Child) rollout.Unit {
 		p.updated++
 	}
 	target := p.target(s, i, key)
-	if s.held(i) && p.isLost(p.claims[key]) || p.same(child, target) {
+	if s.held(i) && p.isLost(p.belongsTo[key]) || p.same(child, target) {
 		u.New = instance
 	} else {
 		u.Old, u.Stays = instance, p.unknown(key, child, target)
@@ -310,12 +310,12 @@ func (p *planner) step(s *set, i int, reason string) {
 	key := s.keys[i]
 	object := p.target(s, i, key)
 	if !s.held(i) {
-		p.claims[key] = p.newest
+		p.belongsTo[key] = p.newest
 	}
 	if p.strategies[key.GroupKind].inPlace() {
 		newest := p.newestAnswer().objects[key] == object
 		p.updates = append(p.updates, update{key, p.observed[key], object, newest, reason})
 		return
 	}
-	p.deletes = append(p.deletes, deletion{key, p.observed[key], object, p.claims[key], reason})
+	p.deletes = append(p.deletes, deletion{key, p.observed[key], object, p.belongsTo[key], reason})
 }
