@@ -40,8 +40,8 @@ func (l *Log) Confirm(ctx context.Context, parent client.Object, entries []revis
 	return err
 }
 
-// compare looks for a difference between entries, of which the later ones count, and what the API server has. It returns the name of
-// a revision that is not among them and is expected.
+// compare looks for a difference between entries, the last one of each UID, and what the API server has. It returns the name of a
+// revision that is not among them and is expected.
 func (l *Log) compare(
 	ctx context.Context, parent client.Object, entries []revision.Revision, expected func(revision.Revision) bool,
 ) (hidden string, err error) {
