@@ -16,7 +16,7 @@ import (
 )
 
 // This file finds the children of a composite parent: those that exist, of all the resources that its controller declares,
-// and those that a revision claims and that do not.
+// and those that a revision lists and that do not exist.
 
 func (c *composite) members(ctx context.Context, parent client.Object, log []kept) (*members, error) {
 	listed, err := c.listed(ctx, parent, log)
@@ -103,7 +103,7 @@ func childOf(parent client.Object, gvk schema.GroupVersionKind, o client.Object)
 	return child
 }
 
-// claimant returns the index of the revision that a child belongs to, -1 if none claims it.
+// revisionOf returns the index of the revision that lists a child, stray if none does.
 func revisionOf(listed []*metacontroller.Claims, child metacontroller.Child) int {
 	for n, of := range listed {
 		if of.Has(child) {
@@ -120,7 +120,7 @@ func newMember(child metacontroller.Child, o *unstructured.Unstructured, strateg
 	}
 }
 
-// held says what an update strategy keeps as it is, although the parent asks for something else.
+// held says which children an update strategy keeps as they are, although the parent asks for something else.
 func held(kind string, s *v1alpha1.ChildUpdateStrategy) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }

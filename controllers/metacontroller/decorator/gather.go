@@ -38,7 +38,7 @@ type observed struct {
 	related     []hook.Group
 }
 
-// gather reads what belongs to an object: its attachments, which it controls and this controller has created, too.
+// gather reads what belongs to an object; its attachments are those that it controls and this controller created.
 func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, d *decorated, object *unstructured.Unstructured) (*observed, error) {
 	o := &observed{
 		resource: d, object: object, finalizing: r.finalizing(d, object), attachments: map[key]*unstructured.Unstructured{},
