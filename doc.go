@@ -1,9 +1,9 @@
 // Package cairn documents the whole module: it holds no code, only this tour, and imports none of its packages.
 //
-// cairn gives Kubernetes workloads, and the parents of CompositeControllers, a revision history: a bounded list of immutable
-// snapshots of what a controller is to build, who owns which object, a rollout that goes from one snapshot to the next
-// without breaking its promises, and a way back. It is a library for people who write controllers, a controller manager for people who run
-// clusters, and a command line for people who look at a workload at three in the morning.
+// cairn gives Kubernetes workloads, and the parents of CompositeControllers, a revision history: a bounded list of immutable snapshots of
+// what a controller is to build, owner references, a rollout from one snapshot to the next that keeps its promises, and an undo. It is a
+// library for authors of controllers, a controller manager for operators of clusters, and a command line for anyone who has to look at a
+// workload.
 //
 // # Two pure packages
 //

@@ -30,7 +30,7 @@ const (
 // metacontroller has the one of the parents of a CompositeController. Make it once and share it; nothing changes it.
 //
 // Errors of its methods are for the author of the parent: they say what it lacks to be recorded.
-type Format interface { //nolint:interfacebloat // one contract: half of a format is of no use to anybody
+type Format interface { //nolint:interfacebloat // one contract: half of a format is of no use
 	// Target is the part of a parent that is versioned, and Snapshot takes it.
 	Target() *revision.Target
 	Snapshot(parent client.Object) (*revision.Snapshot, error)

@@ -59,7 +59,7 @@ const (
 	UnseenRetry = 100 * time.Millisecond
 	// StaleRetry is how long a pass waits after it was found to rest on a stale read, which costs requests.
 	StaleRetry = 200 * time.Millisecond
-	// longestUnseen and longestStale bound them: both double while that goes on.
+	// longestUnseen and longestStale bound them: both double as long as the cause lasts.
 	longestUnseen = 5 * time.Second
 	longestStale  = 15 * time.Second
 )

@@ -19,8 +19,8 @@ import (
 // one form. List order counts. It never changes tree. The $patch directive is not there any more: Decode removes it from
 // the subtree that it belongs to, and a field of that name anywhere deeper is content.
 //
-// Dropping the null is safe because nobody can ask for it: the API server sets creation timestamps itself. Kubernetes
-// before 1.34 wrote it into every template (kubernetes#134773).
+// Dropping the null is safe because it cannot be set: the API server sets creation timestamps itself. Kubernetes before
+// 1.34 wrote it into every template (kubernetes#134773).
 func canonical(tree map[string]any) ([]byte, error) {
 	v, err := canonicalValue(tree)
 	if err != nil {

@@ -24,9 +24,9 @@ import (
 //     somebody deletes such a pod.
 const ReplaceNeverReadyAnnotation = "cairn.dev/replace-never-ready"
 
-// strategyOf returns the number of ordinals that are held back, and how many pods may be unavailable. maxUnavailable is
-// behind a feature gate of the API server (MaxUnavailableStatefulSet, off in 1.36): where it is not served it is absent,
-// and one pod goes at a time.
+// strategyOf returns the number of ordinals that are held back, and how many pods may be unavailable. maxUnavailable
+// needs a feature gate of the API server (MaxUnavailableStatefulSet, off in 1.36): without it the field is absent, and
+// one pod at a time is replaced.
 func strategyOf(set *appsv1.StatefulSet) (partition, unavailable int, err error) {
 	update := set.Spec.UpdateStrategy.RollingUpdate
 	if update == nil {

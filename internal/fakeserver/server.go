@@ -28,7 +28,7 @@ import (
 
 // Call is one request.
 type Call struct {
-	// Verb is that of RBAC, with the subresource behind a space: "patch status", or that of a dry run. Kind is what [TypeOf] says.
+	// Verb is that of RBAC, with the subresource after a space: "patch status", or that of a dry run. Kind is what [TypeOf] says.
 	Verb, Kind, Name string
 	// Body is the patch, if it is one.
 	Body string
