@@ -112,7 +112,7 @@ func (s *Secrets) of(r reference, observe func() *single) *single {
 	return o
 }
 
-// expire ends a watch when the object was not asked for for a while.
+// expire ends a watch when the object has not been asked for in a while.
 func (s *Secrets) expire(ctx context.Context, stop context.CancelFunc, r reference, o *single) {
 	defer stop()
 	timer := s.clock.NewTimer(idle)
