@@ -190,7 +190,7 @@ func (c *Controller) Make(
 	return reconcile.Result{RequeueAfter: p.again}, nil
 }
 
-// again has an overtaken pass made again.
+// again requeues an overtaken pass.
 func (m *memory) again(p *Pass) {
 	if !p.overtaken.Load() {
 		m.overtaken = 0

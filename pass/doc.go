@@ -1,5 +1,5 @@
 // Package pass is the part of a pass that all controllers have in common: what begins it, what ends it, and when it is
-// made again. The controllers of this module are built on it, and so can yours.
+// made again. The controllers of this module are built on it, and yours can be.
 //
 // A [Controller] is the reconciler: it reads the parent, waits until the caches show its own last writes, runs the pass, and
 // decides when the next one is made. A [Pass] is what runs: it asks for timers ([Pass.Again]), sends events

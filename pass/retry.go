@@ -10,7 +10,7 @@ import (
 	"github.com/cairn-dev/cairn/internal/queue"
 )
 
-// This file says when a failed pass is made again.
+// This file says when a failed pass is retried.
 //
 // controller-runtime ignores Result.RequeueAfter if there is an error, and resets the back-off for every other RequeueAfter.
 // So the delays are kept here: a failed pass has set its delay before the queue asks for it, and only a pass that did all its
@@ -47,7 +47,7 @@ func (l limiter) Forget(reconcile.Request) {}
 // NumRequeues is not counted.
 func (l limiter) NumRequeues(reconcile.Request) int { return 0 }
 
-// delay sets after what time a failed request is made again.
+// delay sets after what time a failed request is retried.
 func (c *Controller) delay(req reconcile.Request, delay time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

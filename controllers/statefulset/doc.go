@@ -18,7 +18,7 @@
 // database that starts for the first time; one that was ready before may hold data in flight, and waits for its turn. The
 // annotation [ReplaceNeverReadyAnnotation] widens that to pods that are starting, or restores the old behaviour.
 //
-// # Which revision a lost pod comes back from
+// # Which revision a lost pod is recreated from
 //
 // Below the partition: the current revision, always; raising the partition touches no pod, but a pod below it that is
 // deleted is recreated from the current revision. Above: the update revision, once the rollout got there; before that the
