@@ -1,9 +1,9 @@
-// Package cairn is the front door of the module: it holds no code, only this tour. It may import nothing of ours.
+// Package cairn documents the whole module: it holds no code, only this tour, and imports none of its packages.
 //
-// cairn gives Kubernetes workloads, and the parents of CompositeControllers, a revision history: a bounded list of immutable
-// snapshots of what a controller is to build, who owns which object, a rollout that goes from one snapshot to the next
-// without breaking its promises, and a way back. It is a library for people who write controllers, a controller manager for people who run
-// clusters, and a command line for people who look at a workload at three in the morning.
+// cairn gives Kubernetes workloads, and the parents of CompositeControllers, a revision history: a bounded list of immutable snapshots of
+// what a controller is to build, owner references, a rollout from one snapshot to the next that keeps its promises, and an undo. It is a
+// library for authors of controllers, a controller manager for operators of clusters, and a command line for anyone who has to look at a
+// workload.
 //
 // # Two pure packages
 //
@@ -17,14 +17,14 @@
 //
 // They work with any controller-runtime client, so a controller of yours can use them without anything else of cairn.
 //
-//   - ownership: the ControllerRef and its three laws: claim, adopt, release; which parent an event wakes; a pass that
-//     waits until the cache has seen its own last writes.
+//   - ownership: the ControllerRef and its three laws: claim, adopt, release; which parents an event enqueues; a pass that
+//     waits until the cache shows its own last writes.
 //   - history: the revision log of one parent in the API server: claim, record, renumber, truncate.
 //
 // # One pass
 //
-//   - pass: one pass of a controller, once: what wakes a parent, what is waited for, when a pass is made again, claims,
-//     status, conditions, events. All controllers below stand on it; yours can.
+//   - pass: the part of a pass that all controllers share: what enqueues a parent, what is waited for, when it is requeued,
+//     claims, status, conditions, events. All controllers below are built on it; yours can be.
 //
 // # The controllers and those who run them
 //
@@ -33,12 +33,12 @@
 //   - api: the types of Metacontroller's kinds.
 //   - deploy: the manifests of an installation.
 //
-// # For people
+// # For users
 //
-//   - inspect: what a person asks of any object: its history, a diff, an undo plan, its status.
+//   - inspect: what a user asks of any object: its history, a diff, an undo plan, its status.
 //   - cmd/cairn: the program.
 //
-// # What nobody is promised
+// # Internal packages
 //
 //   - internal: the command line, the manager that puts controllers into one controller-runtime manager, the work queue, and what
 //     the controllers of controllers/metacontroller share.

@@ -1,8 +1,8 @@
-// Package api is the front of the room for types that are stored in an API server: one folder below it for each group
-// and version. Today that is Metacontroller's metacontroller.k8s.io/v1alpha1.
+// Package api is the parent of the packages of types that are stored in an API server: one folder for each group and
+// version. Today that is Metacontroller's metacontroller.k8s.io/v1alpha1.
 //
-// What is in the room: types with their markers, from which "make generate" writes deep copies and the CRDs in
-// deploy/crds; defaults; constants that are part of the contract, such as labels and annotations.
+// They hold types with their markers, from which "make generate" writes deep copies and the CRDs in deploy/crds;
+// defaults; constants that are part of the contract, such as labels and annotations.
 //
 // What may not come in: behaviour, a client, any other package of ours. A type that somebody has stored is a promise:
 // a field may be added, never renamed or given another meaning.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// This file is about controllers that make roles and bindings. The right to write them is not enough: the API server lets
-// nobody hand out rights that they do not have, unless they may bind that role, or escalate.
+// This file is about controllers that create roles and bindings. The right to write them is not enough: the API server
+// lets no client grant rights that it does not have, unless it may bind that role, or escalate.
 
 // RoleRef names a role that bindings refer to.
 type RoleRef struct {
@@ -47,7 +47,7 @@ func (e *EscalationError) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// escalation grants what it takes to write roles and bindings, and refuses them without.
+// escalation grants what it takes to write roles and bindings, or returns the error.
 func (r *rights) escalation(g Grant) ([]rbacv1.PolicyRule, error) {
 	written := r.writtenRBAC()
 	for _, resource := range g.Escalate {

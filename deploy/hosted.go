@@ -91,7 +91,7 @@ func CompositeRoles(c *v1alpha1.CompositeController, g Grant) ([]runtime.Object,
 	}
 	r.allow(parent, "/status", "patch")
 	r.allow(parent, "/finalizers", "update") // blockOwnerDeletion, of children and of revisions
-	// Whoever rolls children, or says what a revision holds, gets revisions.
+	// A controller that rolls children, or sets revisionHistory, has revisions.
 	if slices.ContainsFunc(c.Spec.ChildResources, rolling) || c.Spec.ParentResource.RevisionHistory != nil {
 		r.allow(v1alpha1.SchemeGroupVersion.WithResource("controllerrevisions").GroupResource(), "", toMake...)
 	}
@@ -128,8 +128,8 @@ func DecoratorRoles(c *v1alpha1.DecoratorController, g Grant) ([]runtime.Object,
 			return nil, fmt.Errorf("attachments[%d]: %w", i, err)
 		}
 		r.allow(resource, "", "get", "list", "watch", "create")
-		// Nothing is adopted, so one that is left alone is never changed. Whether one is to be recreated is asked by a dry run of
-		// the change.
+		// Nothing is adopted, so an attachment with OnDelete is never changed. Whether one is to be recreated is asked by a dry
+		// run of the change.
 		if attachment.UpdateStrategy.EffectiveMethod() != v1alpha1.ChildUpdateOnDelete {
 			r.allow(resource, "", "patch")
 		}
@@ -164,7 +164,7 @@ func (r *rights) roles(name, controller string, g Grant) ([]runtime.Object, erro
 		return nil, fmt.Errorf("namespace %q: %s", g.Namespace, problems[0])
 	}
 	bound, err := r.escalation(g)
-	if err := errors.Join(r.powerful(g.Allow), err); err != nil { // all that somebody has to decide, at once
+	if err := errors.Join(r.powerful(g.Allow), err); err != nil { // all that the user has to decide, at once
 		return nil, err
 	}
 	for _, related := range g.Related {
@@ -216,7 +216,7 @@ func rbacType(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
 }
 
-// manager is who gets the rights.
+// manager is the subject that gets the rights.
 func manager() []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: ServiceAccount, Namespace: Namespace}}
 }

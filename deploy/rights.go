@@ -14,7 +14,7 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
-// This file collects rights and makes rules of them. A name that RBAC would read as "all" is an error here.
+// This file collects rights and makes rules of them. A name that RBAC would read as a wildcard is an error here.
 
 // The verbs that the manager uses: on what it keeps in a cache, on parents, which it reads past the cache as well, and on
 // what it makes. delete is also what OwnerReferencesPermissionEnforcement asks for when an object is adopted or released.
@@ -90,7 +90,7 @@ func (r *rights) resource(rule v1alpha1.ResourceRule) (schema.GroupResource, err
 	return out, grantable(out)
 }
 
-// grantable refuses what is no name of a resource, before all a star.
+// grantable refuses what is not the name of a resource, in particular a star.
 func grantable(r schema.GroupResource) error {
 	if problems := validation.IsDNS1123Label(r.Resource); len(problems) > 0 {
 		return fmt.Errorf("resource %q: %s", r.Resource, problems[0])
@@ -160,8 +160,9 @@ func (r *rights) credentials() (map[string][]rbacv1.PolicyRule, error) {
 	return out, nil
 }
 
-// PowerfulError says that a controller lists resources that give more than they seem to: whoever may create a parent, or
-// answers for the webhook, would have it too. Grant them on purpose, with [Grant].Allow, or list other resources.
+// PowerfulError says that a controller lists resources that give more than they seem to: any user who may create a
+// parent, or operates the webhook, would have it too. Grant them on purpose, with [Grant].Allow, or list other
+// resources.
 type PowerfulError struct {
 	// Resources are sorted. There is at least one.
 	Resources []schema.GroupResource
@@ -190,7 +191,7 @@ func (r *rights) powerful(allowed []schema.GroupResource) error {
 	return &PowerfulError{Resources: found}
 }
 
-// why says what else somebody has who may write a resource, nothing if there is nothing.
+// why says which other rights follow from writing a resource, empty if there are none.
 func why(r schema.GroupResource) string {
 	switch r.Group {
 	case "":

@@ -13,10 +13,9 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file changes a revision that is stored: its number, its stamp, its labels, what it holds beside its data, and never its
-// data.
+// This file changes a stored revision: its number, its stamp, its labels and its further fields, but never its data.
 
-// Change is what one patch of a revision alters. What is zero stays as it is. Data is not among it (H4).
+// Change is what one patch of a revision alters. Zero fields stay as they are. Data is not among them (H4).
 type Change struct {
 	// Number is the number that the revision is to have, and Stamp says from which read of the parent it is.
 	Number int64
@@ -28,8 +27,8 @@ type Change struct {
 	Fields map[string]any
 }
 
-// Change alters exactly the revision that was read, and returns it as it is stored then. The error is the API server's; a conflict,
-// or that it is not found, says that somebody was faster: drop the pass.
+// Change alters exactly the revision that was read, and returns it as stored. The error is the API server's; a conflict or a
+// not-found error means that another writer was first: drop the pass.
 func (l *Log) Change(ctx context.Context, parent client.Object, r revision.Revision, c Change) (revision.Revision, error) {
 	o, err := l.ChangeObject(ctx, parent, r, c)
 	if err != nil {
@@ -47,8 +46,8 @@ func (l *Log) ChangeObject(ctx context.Context, parent client.Object, r revision
 	return o, err
 }
 
-// patchTrimmed is patch again after a refusal: a revision that somebody else recorded may have as many annotations as there
-// may be, so that the stamp is one too many.
+// patchTrimmed repeats a patch that was refused: a revision that another writer recorded may have the largest annotations
+// allowed, so that the stamp is too much.
 func (l *Log) patchTrimmed(
 	ctx context.Context, parent client.Object, r revision.Revision, c Change, refused error,
 ) (client.Object, error) {

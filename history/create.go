@@ -12,7 +12,7 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file stores a new revision under a name that is free, and finds one again whose response was lost.
+// This file stores a new revision under a free name, and finds it again if the response was lost.
 
 // Created is a revision that a parent asks for, as it is stored.
 type Created struct {
@@ -22,15 +22,15 @@ type Created struct {
 	Object client.Object
 	// CollisionCount is the count under which it got its name.
 	CollisionCount *int32
-	// Existed says that it was there: the response to an earlier request was lost. Its number may be lower than that of the
-	// verdict, and what else it holds is not what this request said.
+	// Existed says that it existed already: the response to an earlier request was lost. Its number may be lower than that
+	// of the verdict, and its other fields may differ from this request's.
 	Existed bool
 }
 
 // Create stores the parent's snapshot under the first free name, after [Log.Fence]. A name that is taken is read back: if it is this
-// very snapshot of this very parent, then an earlier response was lost, and the collision count stays (H5). hidden is the name
-// that the fence found so; if it is somebody else's by now, its number counts all the same. fill, if set, completes the object
-// before it is sent.
+// very snapshot of this very parent, then an earlier response was lost, and the collision count stays (H5). hidden is the name that
+// the fence found so; even if another owner has that revision by now, its number counts. fill, if set, completes the object before
+// it is sent.
 //
 // Errors: [ErrStale] (drop the pass), [*TooLargeError] (report it), or the API server's (retry).
 func (l *Log) Create(
@@ -79,7 +79,7 @@ func (l *Log) Create(
 		"that nobody owns", l.describe(parent), maxProbes)
 }
 
-// readBack looks at the object that has the name we want. It returns nil if that is somebody else's. One that is nobody's and
+// readBack looks at the object that has the name we want. It returns nil if that belongs to another owner. An orphan that
 // holds the very snapshot is adopted, as if it had been seen before: it is no reason to raise the collision count.
 func (l *Log) readBack(ctx context.Context, parent client.Object, v *Verdict, name string) (client.Object, error) {
 	o, err := l.get(ctx, parent, name)
@@ -99,7 +99,7 @@ func (l *Log) readBack(ctx context.Context, parent client.Object, v *Verdict, na
 	} else if ref.UID != parent.GetUID() {
 		return nil, nil
 	}
-	// The cache has not shown it yet, or we would not have tried to create it. Wait for it before the next pass.
+	// The cache does not show it yet, or it would not have been created. Wait for it before the next pass.
 	l.opts.Wrote(parent.GetUID(), o)
 	return o, nil
 }

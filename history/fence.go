@@ -17,14 +17,14 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file reads past every cache: what a write of the log rests on.
+// This file reads through the API reader what a write of the log rests on.
 
-// Fence checks past every cache what a new number rests on: that the parent is still as it was read (H7), and that the
-// verdict is about all its revisions, because a number that was counted from an old list would be given twice (H2,
-// kubernetes#80698). It costs two requests. The revision that is to be written is left to [Log.Create], and its name returned:
-// it may be there because a response was lost. Errors: [ErrStale] (drop the pass), or the API server's (retry).
+// Fence checks past every cache what a new number rests on: that the parent is still as it was read (H7), and that the verdict
+// is about all its revisions, because a number that was counted from a stale list would be used twice (H2, kubernetes#80698).
+// It costs two requests. The revision that is to be written is left to [Log.Create], and its name returned: it may exist
+// because a response was lost. Errors: [ErrStale] (drop the pass), or the API server's (retry).
 func (l *Log) Fence(ctx context.Context, parent client.Object, v *Verdict, collisionCount *int32) (hidden string, err error) {
-	if err := l.confirm(ctx, parent); err != nil {
+	if err := l.confirmParent(ctx, parent); err != nil {
 		return "", err
 	}
 	wanted := ""
@@ -41,8 +41,8 @@ func (l *Log) Confirm(ctx context.Context, parent client.Object, entries []revis
 	return err
 }
 
-// compare looks for a difference between entries, of which the later ones count, and what the API server has. It returns the name of
-// a revision that is not among them and is expected.
+// compare looks for a difference between entries, the last one of each UID, and what the API server has. It returns the name of a
+// revision that is not among them and is expected.
 func (l *Log) compare(
 	ctx context.Context, parent client.Object, entries []revision.Revision, expected func(revision.Revision) bool,
 ) (hidden string, err error) {
@@ -62,7 +62,7 @@ func (l *Log) compare(
 		case !known && expected(l.Revision(o)):
 			hidden = o.GetName()
 		default:
-			l.opts.Wrote(parent.GetUID(), o) // until the cache shows it there is no point in asking again
+			l.opts.Wrote(parent.GetUID(), o) // the next pass waits until the cache shows it
 			return "", fmt.Errorf("%w: the cache does not show revision %s as it is", ErrStale, o.GetName())
 		}
 	}
@@ -88,7 +88,7 @@ func (l *Log) gone(parent client.Object, revisions []revision.Revision) error {
 	return fmt.Errorf("%w: revision %s was deleted, or no longer belongs to this parent", ErrStale, revisions[0].Name)
 }
 
-// object returns an object that is a revision of parent by its name, its UID and its version, and holds nothing.
+// object returns a stub of a revision of parent: its name, its UID and its version.
 func (l *Log) object(parent client.Object, r revision.Revision) (client.Object, error) {
 	namespace, err := l.Namespace(parent)
 	if err != nil {
@@ -102,14 +102,14 @@ func (l *Log) object(parent client.Object, r revision.Revision) (client.Object, 
 	return o, nil
 }
 
-// heldBy reports whether a revision holds what the parent asks for, and is there to stay.
+// heldBy reports whether a revision holds what the parent asks for, and is not terminating.
 func (v *Verdict) heldBy(r revision.Revision) bool {
 	return !r.Deleting && r.Snapshot != nil && revision.Compare(v.Snapshot, r.Snapshot) != revision.RuleNone
 }
 
-// Stays checks past the cache that a revision is still what was read whose duplicate is about to go: with both, what the
-// children came from would be lost. One whose labels somebody takes away is soon let go of. Errors: [ErrStale] (drop the pass),
-// or the API server's (retry).
+// Stays checks past the cache that a revision is still as it was read, before its duplicate is deleted: without both, what the
+// children came from would be lost. One whose labels were removed will soon be released. Errors: [ErrStale] (drop the pass), or
+// the API server's (retry).
 func (l *Log) Stays(ctx context.Context, parent client.Object, r revision.Revision) error {
 	o, err := l.get(ctx, parent, r.Name)
 	switch {
@@ -118,14 +118,14 @@ func (l *Log) Stays(ctx context.Context, parent client.Object, r revision.Revisi
 	case err != nil:
 		return fmt.Errorf("read revision %s past the cache: %w", r.Name, err)
 	case o.GetUID() != r.UID || o.GetResourceVersion() != r.ResourceVersion:
-		l.opts.Wrote(parent.GetUID(), o) // until the cache shows it there is no point in asking again
+		l.opts.Wrote(parent.GetUID(), o) // the next pass waits until the cache shows it
 		return fmt.Errorf("%w: revision %s has changed, and the cache does not show it", ErrStale, r.Name)
 	}
 	return nil
 }
 
-// confirm checks past every cache that parent, as read, is still what the API server has.
-func (l *Log) confirm(ctx context.Context, parent client.Object) error {
+// confirmParent checks past every cache that parent, as read, is still what the API server has.
+func (l *Log) confirmParent(ctx context.Context, parent client.Object) error {
 	fresh, err := ownership.Reread(ctx, l.opts.Live, parent)
 	if errors.Is(err, ownership.ErrGone) {
 		return fmt.Errorf("%w: %w", ErrStale, err)

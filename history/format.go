@@ -12,8 +12,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file says what a log has to know of the objects that it is stored in. What they look like for each kind is in apps.go
-// and in package metacontroller. Formats are contracts with kubectl and with the built-in controllers.
+// This file says what a log has to know of the objects that it is stored in. How each kind stores them is in apps.go and in
+// package metacontroller. Formats are contracts with kubectl and with the built-in controllers.
 
 // Annotations that cairn adds to the revisions it writes. They are evidence for rule R0 and for fencing, and nothing
 // depends on their presence: revisions of the built-in controllers have none.
@@ -26,11 +26,11 @@ const (
 )
 
 // Format says how the revisions of one kind of parent are stored: as which objects, under which names and labels, and what of
-// the parent they hold. It decides nothing and asks nobody. [Apps] is that of apps/v1 ControllerRevisions; package
+// the parent they hold. It decides nothing and reads nothing. [Apps] is that of apps/v1 ControllerRevisions; package
 // metacontroller has the one of the parents of a CompositeController. Make it once and share it; nothing changes it.
 //
-// Errors of its methods are for the author of the parent: what it has to have so that it can be recorded.
-type Format interface { //nolint:interfacebloat // one contract: half of a format is of no use to anybody
+// Errors of its methods are for the author of the parent: they say what it lacks to be recorded.
+type Format interface { //nolint:interfacebloat // one contract: half of a format is of no use
 	// Target is the part of a parent that is versioned, and Snapshot takes it.
 	Target() *revision.Target
 	Snapshot(parent client.Object) (*revision.Snapshot, error)
@@ -45,8 +45,8 @@ type Format interface { //nolint:interfacebloat // one contract: half of a forma
 	EmptyList() client.ObjectList
 	// Namespace is where the revisions of parent are.
 	Namespace(parent client.Object) (string, error)
-	// Selector is the one by which parent claims them. Adoptable says why an orphan that it matches is not to be adopted, nil
-	// if it is.
+	// Selector is the one by which parent claims them. Adoptable says why an orphan that it matches must not be adopted, nil
+	// if it may be.
 	Selector(parent client.Object) (labels.Selector, error)
 	Adoptable(orphan client.Object) error
 
@@ -61,7 +61,7 @@ type Format interface { //nolint:interfacebloat // one contract: half of a forma
 }
 
 // FormatOf returns the format of a parent kind. ok is false for a kind that keeps no log in apps/v1 ControllerRevisions,
-// or one that cairn does not know yet; the caller says so to whoever asked.
+// or one that cairn does not know yet; the caller reports that to its user.
 func FormatOf(parent schema.GroupKind) (f *Apps, ok bool) {
 	for _, f := range []*Apps{DaemonSet(), StatefulSet()} {
 		if f.Parent.GroupKind() == parent {

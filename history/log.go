@@ -29,9 +29,9 @@ type Options struct {
 	AskServer bool
 	// Cache holds what was decoded. Nil means one of [DefaultCacheBytes] that all logs of the process share.
 	Cache *Cache
-	// Wrote and Deleted, if set, are told of every revision written or deleted for a parent, and Wrote also of one that
-	// somebody else wrote and the cache does not show. Outdated, if set, is told of one that is not as it was read. See
-	// [ownership.Ledger].
+	// Wrote and Deleted, if set, are called with every revision written or deleted for a parent, and Wrote also with one
+	// that another writer stored and the cache does not show. Outdated, if set, is called with one that is not as it was
+	// read. See [ownership.Ledger].
 	Wrote    func(parent types.UID, o client.Object)
 	Deleted  func(parent types.UID, o client.Object)
 	Outdated func(parent types.UID, o client.Object)
@@ -43,8 +43,8 @@ type Log struct {
 	opts Options
 }
 
-// Forget drops what is kept in memory for a parent that is gone, once no pass over it is under way. A log that is told of no end
-// keeps it until its cache is full.
+// Forget drops what is kept in memory for a deleted parent, once no pass over it is under way. Without it, that is kept until
+// the cache is full.
 func (l *Log) Forget(parent types.UID) { l.opts.Cache.Forget(parent) }
 
 // New returns the log that format describes.
@@ -70,8 +70,8 @@ func New(format Format, opts Options) *Log {
 	return &Log{Format: format, opts: opts}
 }
 
-// Claim returns the revisions of parent, oldest first, after adopting orphans that match selector and releasing what
-// matches no longer (ControllerRef proposal). Orphans of another kind's format are not adopted, even if the labels match.
+// Claim returns the revisions of parent, oldest first, after adopting orphans that match selector and releasing what no
+// longer matches (ControllerRef proposal). Orphans of another kind's format are not adopted, even if the labels match.
 // The error joins all that went wrong; the caller retries the pass and acts on nothing. It wraps [ErrStale] if a revision
 // changed while it was being adopted or released.
 func (l *Log) Claim(ctx context.Context, parent client.Object, selector labels.Selector) ([]revision.Revision, error) {
@@ -116,7 +116,7 @@ func (l *Log) claim(
 	return claimed, nil
 }
 
-// adopt takes one revision that nobody owns, if the laws let parent have it. It returns nil if they do not.
+// adopt adopts one orphaned revision, if the laws let parent have it. It returns nil if they do not.
 func (l *Log) adopt(ctx context.Context, parent, o client.Object) (client.Object, error) {
 	selector, err := l.Selector(parent)
 	if err != nil {
@@ -129,7 +129,7 @@ func (l *Log) adopt(ctx context.Context, parent, o client.Object) (client.Object
 	return claimed[0], nil
 }
 
-// List returns the revisions that parent owns, oldest first. It writes nothing: it is for looking at a log.
+// List returns the revisions that parent owns, oldest first. It writes nothing: it is for commands that show a log.
 func (l *Log) List(ctx context.Context, parent client.Object) ([]revision.Revision, error) {
 	found, err := l.ListObjects(ctx, parent)
 	if err != nil {

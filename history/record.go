@@ -15,7 +15,7 @@ import (
 // size would fill its store with a handful of revisions.
 const MaxData = 1 << 20
 
-// maxProbes bounds the search for a free name. Sixteen collisions of a 32-bit hash in one namespace are no accident.
+// maxProbes bounds the search for a free name. Sixteen collisions of a 32-bit hash in one namespace are deliberate.
 const maxProbes = 16
 
 // TooLargeError says that a snapshot cannot be stored. The caller reports it on the parent and starts no rollout.
@@ -41,7 +41,7 @@ func (e *TooLargeError) Unwrap() error { return e.Err }
 type Recorded struct {
 	// Update is the revision that is equivalent to the parent, as it is stored now. Children are built from it.
 	Update revision.Revision
-	// Deleted are the duplicates that are gone.
+	// Deleted are the duplicates that were deleted.
 	Deleted []revision.Revision
 	// CollisionCount is the count under which the revision got its name. It differs from the one given only if names
 	// had to be skipped; the caller then writes it to the parent's status.
@@ -53,15 +53,15 @@ type Recorded struct {
 type Relabel func(ctx context.Context, from, to revision.Revision) error
 
 // Record carries a verdict out: it labels revisions that have no hash label, removes duplicates, and creates, renumbers
-// or stamps the update revision. It does nothing if nothing is to be written. collisionCount is that of the parent's
-// status, nil if it has none.
+// or stamps the update revision. It makes no request if nothing is to be written. collisionCount is that of the
+// parent's status, nil if it has none.
 //
-// It may be repeated after any error: a write whose response was lost is found again and not made twice. Errors:
-// [ErrStale] (drop the pass), [*TooLargeError] (report it; there is no point in retrying before the parent changes), a
+// It may be repeated after any error: a write whose response was lost is found again and not repeated. Errors: [ErrStale]
+// (drop the pass), [*TooLargeError] (report it; there is no point in retrying before the parent changes), a
 // [*revision.NumberError] that [Log.Resolve] gave already, or an API error (retry). After an error no child may be written.
 func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, collisionCount *int32, relabel Relabel) (*Recorded, error) {
 	if v.Update == nil && v.Full != nil {
-		return nil, v.Full // under no number
+		return nil, v.Full // there is no number to record it under
 	}
 	out := &Recorded{CollisionCount: collisionCount}
 	hidden := ""
@@ -107,7 +107,7 @@ func (l *Log) create(
 	return update, created.CollisionCount, err
 }
 
-// merge points the children of duplicates at the revisions that they equal, deletes the duplicates and returns them.
+// merge relabels the children of duplicates to the revisions that they equal, deletes the duplicates and returns them.
 func (l *Log) merge(ctx context.Context, parent client.Object, v *Verdict, relabel Relabel) ([]revision.Revision, error) {
 	var deleted []revision.Revision
 	for _, d := range v.Duplicates {
@@ -125,8 +125,8 @@ func (l *Log) merge(ctx context.Context, parent client.Object, v *Verdict, relab
 	return deleted, nil
 }
 
-// label gives a hash label to revisions that have none, and ends the pass if there were any: the versions that the verdict
-// knows are outdated by our own writes, and the next pass has the rest to do.
+// label gives a hash label to revisions that have none, and ends the pass if there were any: these writes outdate the
+// versions that the verdict knows, and the next pass does the rest.
 func (l *Log) label(ctx context.Context, parent client.Object, unlabelled []revision.Revision) error {
 	for _, r := range unlabelled {
 		if _, err := l.Change(ctx, parent, r, Change{Labels: l.HashLabels(r)}); err != nil {

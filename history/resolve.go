@@ -14,18 +14,17 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file asks: which stored revision does the parent ask for? The core answers; this file fetches what the core
-// cannot know.
+// This file finds the stored revision that the parent asks for. Package revision decides; this file fetches what that
+// package cannot know.
 
-// Verdict is what the log needs, and the snapshot that it was compared with.
+// Verdict is what the log needs, and what it was decided from.
 type Verdict struct {
 	*revision.Resolution
 	// Snapshot is the parent's target object state, and Entries are the revisions that it was compared with.
 	Snapshot *revision.Snapshot
 	Entries  []revision.Revision
-	// Refused holds what the API server said where it refused to answer under rule R3. A revision without a stamp of
-	// this very generation then counts as
-	// different; the caller tells somebody, in an event for instance.
+	// Refused holds the API server's errors where it refused a dry run under rule R3. A revision without a stamp of this
+	// very generation then counts as different; the caller reports that, for instance in an event.
 	Refused []error
 }
 
@@ -37,18 +36,18 @@ var ErrStale = ownership.ErrStale
 //
 // Errors:
 //   - [ErrStale]: parent is an old read.
-//   - [*revision.NumberError]: a new revision is needed, and somebody gave one of those that are there the highest number
-//     there is. It says which, and what to do. The verdict comes with the error: Update is nil, and Snapshot, Undecodable,
-//     Refused, Relabel and Duplicates hold. The caller does not call [Log.Record], says so on the parent (an event, and the
-//     history is not healthy), and goes on with what needs no new revision: children that are lost come back from the
-//     revision that they had, the status is written, and the number of children follows the spec. Nothing is updated, no
-//     revision is truncated, and no retry is needed: an edit of that revision, or its end, wakes the parent.
+//   - [*revision.NumberError]: a new revision is needed, and an existing one was given the highest possible number. It says
+//     which, and what to do. The verdict comes with the error: Update is nil, and Snapshot, Undecodable, Refused, Relabel and
+//     Duplicates are valid. The caller does not call [Log.Record], reports it on the parent (an event, and the history is not
+//     healthy), and goes on with what needs no new revision: lost children are recreated from the revision that they had, the
+//     status is written, and the number of children follows the spec. Nothing is updated, no revision is truncated, and no
+//     retry is needed: an edit or the deletion of that revision enqueues the parent.
 //   - an API error: the server could not be asked (retry).
-//   - anything else: the parent is broken in a way that the message says, and that only a person can mend.
+//   - anything else: the parent is broken; the message says how, and somebody has to edit the parent.
 //
 // Only with a NumberError is there a verdict beside an error. A verdict without an error may have Full set: the revision that
-// the parent asks for is there, but cannot get a higher number than the others. It is Update, and the caller does as ever;
-// it says so on the parent as well, because the next edit will find no number.
+// the parent asks for exists, but cannot get a higher number than the others. It is Update, and the caller goes on as usual;
+// it reports that on the parent as well, because the next edit will find no number.
 func (l *Log) Resolve(ctx context.Context, parent client.Object, entries []revision.Revision) (*Verdict, error) {
 	snapshot, err := l.snapshot(parent)
 	if err != nil {
@@ -63,7 +62,7 @@ func (l *Log) Resolve(ctx context.Context, parent client.Object, entries []revis
 		}
 		switch v.Kind {
 		case revision.Stale:
-			if err := l.confirm(ctx, parent); err != nil {
+			if err := l.confirmParent(ctx, parent); err != nil {
 				return nil, fmt.Errorf("%w (%s)", err, v.Reason)
 			}
 			facts.Uncached = true
@@ -71,8 +70,8 @@ func (l *Log) Resolve(ctx context.Context, parent client.Object, entries []revis
 			equal, err := l.ask(ctx, parent, v.Ask[0])
 			if _, ok := errors.AsType[*refusedError](err); ok {
 				v.Refused = append(v.Refused, err)
-				// Without an answer a stamp is the best evidence there is: a webhook that takes no dry runs must not
-				// restart every pod after an upgrade.
+				// Without an answer a stamp is the best evidence there is: a webhook that refuses dry runs must not restart every
+				// pod after an upgrade.
 				equal = v.Ask[0].Stamp == v.Stamp
 			} else if err != nil {
 				return nil, err
@@ -97,7 +96,7 @@ func (e *refusedError) Error() string {
 func (e *refusedError) Unwrap() error { return e.err }
 
 // ask is rule R3: would restoring r change the parent? The server fills in its defaults and drops what it no longer
-// knows, on both sides, and raises generation only for what is left. Nothing is stored.
+// knows, on both sides, and raises generation only for a remaining difference. Nothing is stored.
 func (l *Log) ask(ctx context.Context, parent client.Object, r revision.Revision) (bool, error) {
 	patch, err := r.Snapshot.RestorePatch(parent)
 	if err != nil {
@@ -122,7 +121,7 @@ type answerBook struct {
 	equal      map[answerKey]bool
 }
 
-// bookKey is under which a book is kept.
+// bookKey is the key of a book in the cache.
 type bookKey struct {
 	target *revision.Target
 	parent types.UID
@@ -133,8 +132,8 @@ type answerKey struct {
 	version string
 }
 
-// answersFor returns the answers that still hold for parent. A pass is the only one over its parent, so the book itself
-// needs no lock.
+// answersFor returns the answers that are still valid for parent. There is only one pass over a parent at a time, so
+// the book itself needs no lock.
 func (l *Log) answersFor(parent client.Object) *answerBook {
 	const size = 2048 // of a book with an answer about each revision of an ordinary log
 	at := bookKey{l.Target(), parent.GetUID()}

@@ -19,9 +19,9 @@ import (
 // are all revisions of parent, update is the one that the parent asks for; neither it nor a live one is ever deleted, and
 // nothing is if live is not known. limit is the parent's revisionHistoryLimit; a negative one counts as 0.
 //
-// It runs on error paths too, so it must be given the full live set or none. The error joins all that went wrong; the
-// log stays longer than asked, and the next pass tries again. If nothing went wrong but that somebody else was faster, the error
-// wraps [ErrStale].
+// It runs on error paths too, so it must be given the full live set or none. The error joins all that went wrong; the log stays
+// longer than asked, and the next pass tries again. If the only failure is that another writer was first, the error wraps
+// [ErrStale].
 func (l *Log) Truncate(
 	ctx context.Context, parent client.Object, entries []revision.Revision, update revision.Revision, live revision.Live, limit int,
 ) error {
@@ -39,16 +39,16 @@ func (l *Log) Truncate(
 	return errors.Join(stale...)
 }
 
-// Without returns entries without those of gone, by UID.
+// Without returns the entries that are not in gone, by UID.
 func Without(entries, gone []revision.Revision) []revision.Revision {
 	return slices.DeleteFunc(slices.Clone(entries), func(r revision.Revision) bool {
 		return slices.ContainsFunc(gone, func(g revision.Revision) bool { return g.UID == r.UID })
 	})
 }
 
-// Delete removes exactly the revision that was read, and reports whether it did; one that is gone is no error. If somebody
-// renumbered it meanwhile it is in use again, and stays: the error wraps [ErrStale] (drop the pass). Any other error is the API
-// server's (retry).
+// Delete removes exactly the revision that was read, and reports whether it did; one that does not exist is no error. If
+// another writer renumbered it meanwhile, it is in use again, and stays: the error wraps [ErrStale] (drop the pass). Any other
+// error is the API server's (retry).
 func (l *Log) Delete(ctx context.Context, parent client.Object, r revision.Revision) (bool, error) {
 	o, err := l.object(parent, r)
 	if err != nil {
@@ -67,8 +67,8 @@ func (l *Log) Delete(ctx context.Context, parent client.Object, r revision.Revis
 	return true, nil
 }
 
-// overtaken says what a conflict about a revision means: that the pass rests on an old read, or that somebody refused the write with
-// that code.
+// overtaken says what a conflict about a revision means: that the pass rests on a stale read, or that admission refused the write
+// with that code.
 func (l *Log) overtaken(ctx context.Context, parent, read client.Object, conflict error) error {
 	found, changed, err := ownership.Changed(ctx, l.opts.Live, read)
 	switch {
@@ -77,7 +77,7 @@ func (l *Log) overtaken(ctx context.Context, parent, read client.Object, conflic
 	case !changed:
 		return conflict
 	case found != nil:
-		l.opts.Wrote(parent.GetUID(), found) // until the cache shows it there is no point in asking again
+		l.opts.Wrote(parent.GetUID(), found) // the next pass waits until the cache shows it
 	}
 	return fmt.Errorf("%w: revision %s changed before it could be deleted", ErrStale, read.GetName())
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/cairn-dev/cairn/internal/anyobject"
 )
 
-// This file carries a plan out. It is the only place in this package that writes.
+// This file carries a plan out. Nothing else in this package writes.
 
-// Applied is what became of a plan.
+// Applied is the result of a plan.
 type Applied struct {
 	// Parent is the parent as the API server answered: after the undo, or as it would be after it.
 	Parent client.Object
 	// DryRun is true if nothing was stored.
 	DryRun bool
 	// Diff is a unified diff, as YAML, from the recorded part of the parent before to that in the API server's answer, so
-	// that its defaults and what admission made of it are in it.
+	// that it includes defaults and the changes of admission.
 	Diff string
 	// Privileges are as in [Undo], by the API server's answer.
 	Privileges []string
 }
 
-// ChangedError says that the parent is not what was looked at any more, and that nothing was changed. The caller shows
-// it; a person looks again and decides anew.
+// ChangedError says that the parent has changed since it was read, and that nothing was written. The caller shows it;
+// the user looks again and decides anew.
 type ChangedError struct {
 	Parent Parent
-	// Gone is true if there is no such object any more, or another one of the same name.
+	// Gone is true if the object does not exist any more, or was replaced by another one of the same name.
 	Gone bool
 	// Err is what the API server said, nil if that was no error.
 	Err error
@@ -48,11 +48,11 @@ func (e *ChangedError) Error() string {
 func (e *ChangedError) Unwrap() error { return e.Err }
 
 // Apply carries plan out, or has the API server say what it would do if dryRun is true. The recorded part of the parent
-// becomes that of the revision, as a whole; the controller does the rest. All that admission says about the parent holds
-// for an undo too.
+// becomes that of the revision, as a whole; the controller does the rest. Admission of the parent applies to an undo
+// like to any edit.
 //
 // A status that was written meanwhile, as happens all the time during a rollout, is no obstacle: if UID and generation
-// are those that the plan was made for, the patch is made again for the newer version. Any other change is.
+// are those that the plan was made for, the patch is made again for the newer version. Any other change is one.
 //
 // Errors: [*ChangedError], [ErrNothingToUndo] if the API server finds nothing to change, or what the API server says;
 // after each of them nothing was changed, unless the request or its response was lost on the way.

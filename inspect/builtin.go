@@ -89,8 +89,8 @@ func (b *builtin) list(ctx context.Context, parent client.Object) ([]kept, error
 	return out, nil
 }
 
-// resolve asks the API server as well, because it is the only authority on defaults; if it cannot answer, what cannot be
-// told apart counts as different.
+// resolve asks the API server as well, because it is the only authority on defaults; if it cannot answer, snapshots that
+// only it can compare count as different.
 func (b *builtin) resolve(ctx context.Context, parent client.Object, _ *revision.Target, revisions []revision.Revision) (
 	*revision.Resolution, []string, error,
 ) {
@@ -183,7 +183,7 @@ func (b *builtin) listChildren(ctx context.Context, parent client.Object, into i
 	return b.client.List(ctx, into, client.InNamespace(parent.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
 }
 
-// What belongs returns for an object that points at no revision of a log: a child of nobody's revision, or no child.
+// The results of belongs for an object without a revision in the log: a child of no revision, or no child.
 const (
 	stray   = -1
 	foreign = -2

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// This file says what somebody should know before an undo, besides the diff and the privileges.
+// This file says what a user should know before an undo, besides the diff and the privileges.
 
 // cautions says what should be known before the undo, what it changes apart.
 func cautions(u *Undo) []string {
@@ -27,7 +27,7 @@ func cautions(u *Undo) []string {
 	return append(out, rivals(u.Parent, u.live)...)
 }
 
-// scales speaks of what somebody who goes back to an old template does not expect to change: how many children there are,
+// scales warns of what a user who goes back to an old template does not expect to change: how many children there are,
 // and which. It is part of a revision where a controller records all of spec.
 func (u *Undo) scales() []string {
 	if u.To.stored.Snapshot == nil {
@@ -76,7 +76,7 @@ func passedOver(to Entry, h *History) []string {
 	return out
 }
 
-// rivals names those who will write the parent again and take the undo back.
+// rivals names other writers that will write the parent again and revert the undo.
 func rivals(p Parent, live metav1.Object) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }

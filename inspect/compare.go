@@ -10,8 +10,7 @@ import (
 
 // This file compares two revisions of one parent, or one of them with the parent as it is.
 
-// ErrNothingToCompare says that the previous revision was asked for and that there is none that can be read and differs
-// from the spec.
+// ErrNothingToCompare says that there is no previous revision: none that can be read and differs from the spec.
 var ErrNothingToCompare = errors.New("there is no other revision to compare with")
 
 // Find picks a revision out of a history; [History.Find] and [History.FindName] do so by number and by name.

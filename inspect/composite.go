@@ -20,9 +20,9 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file is the kinds that a CompositeController runs: which objects are its parents is found out when somebody asks,
-// package metacontroller has the format of their revisions, and the revisions say themselves which children belong to them. What
-// is asked of the children is in members.go.
+// This file is the kinds that a CompositeController runs: which objects are its parents is looked up for each question, package
+// metacontroller has the format of their revisions, and the revisions list the children that belong to them. The children are
+// read in members.go.
 
 // composite is the kind of the parents of one CompositeController.
 type composite struct {
@@ -35,7 +35,7 @@ type composite struct {
 }
 
 // composites returns the kinds of the CompositeControllers whose parents are objects of gk, only those that select parent
-// if any does, and the resources of all such controllers. Where nobody serves CompositeControllers there is none.
+// if any does, and the resources of all such controllers. If CompositeControllers are not served there are none.
 func (i *Inspector) composites(ctx context.Context, gk schema.GroupKind, parent client.Object) ([]kind, []schema.GroupResource, error) {
 	var list v1alpha1.CompositeControllerList
 	switch err := i.client.List(ctx, &list); {
@@ -88,7 +88,7 @@ func newComposite(c client.Client, cc *v1alpha1.CompositeController, gvk schema.
 	}, nil
 }
 
-// selects reports whether parent is one of those that the controller looks at. A selector that is none selects nothing.
+// selects reports whether parent matches the selector of a controller. An invalid selector selects nothing.
 func selects(cc *v1alpha1.CompositeController, parent client.Object) bool {
 	if cc.Spec.ParentResource.LabelSelector == nil {
 		return true
@@ -112,7 +112,7 @@ func (c *composite) is() identity {
 }
 
 // unrecorded says why a controller keeps no revisions, empty if it does: Metacontroller records the parents whose children
-// are rolled out, and cairn those too whose controller says what a revision is to hold.
+// are rolled out, and cairn those too whose controller sets revisionHistory.
 func (c *composite) unrecorded() string {
 	spec := &c.controller.Spec
 	rolled := func(r v1alpha1.ChildResource) bool { return r.UpdateStrategy.EffectiveMethod().Rolling() }
@@ -148,7 +148,7 @@ func untyped(parent client.Object) *unstructured.Unstructured {
 
 func (c *composite) list(ctx context.Context, parent client.Object) ([]kept, error) {
 	if c.unrecorded() != "" && parent.GetNamespace() == "" {
-		return nil, nil // nobody had to say where revisions would be
+		return nil, nil // no namespace was set for revisions
 	}
 	found, err := c.log.ListObjects(ctx, parent)
 	if err != nil {
@@ -172,9 +172,9 @@ func (c *composite) read(parent client.Object, o *v1alpha1.ControllerRevision) k
 }
 
 // named reports whether the name of s is one that a controller gives to that content: the first one, or one of the next
-// where that was taken.
+// if that was taken.
 func (c *composite) named(parent client.Object, s kept) bool {
-	const most = 8 // nobody has seen one collision yet
+	const most = 8 // not even one collision is likely
 	for collisions := range int32(most) {
 		if s.Name == c.format.Name(parent, s.Snapshot, &collisions) {
 			return true
@@ -192,8 +192,8 @@ func (c *composite) targetOf(o *v1alpha1.ControllerRevision) *revision.Target {
 	return target
 }
 
-// resolve compares contents, as the controller does; no dry run is needed where nothing but the API server fills in
-// defaults.
+// resolve compares contents, as the controller does; no dry run is needed, because only the API server fills in
+// defaults of these parents.
 func (c *composite) resolve(ctx context.Context, parent client.Object, target *revision.Target, revisions []revision.Revision) (
 	*revision.Resolution, []string, error,
 ) {
@@ -208,35 +208,35 @@ func (c *composite) resolve(ctx context.Context, parent client.Object, target *r
 	return v.Resolution, nil, nil
 }
 
-// count trusts the revisions: a child is claimed before it is made.
+// count trusts the revisions: a child is listed before it is created.
 func (c *composite) count(ctx context.Context, parent client.Object, log []kept) ([]int, int, error) {
-	claims, err := c.claims(ctx, parent, log)
+	listed, err := c.listed(ctx, parent, log)
 	if err != nil {
 		return nil, 0, err
 	}
 	counts := make([]int, len(log))
-	for n, of := range claims {
+	for n, of := range listed {
 		counts[n] = of.Len()
 	}
 	return counts, 0, nil
 }
 
-// claims returns the children of each revision of log. One that two of them name belongs to the newer. Metacontroller gives
-// no numbers: none of its revisions is newer than the one that the parent asks for.
-func (c *composite) claims(ctx context.Context, parent client.Object, log []kept) ([]*metacontroller.Claims, error) {
+// listed returns the children that each revision of log lists. One that two of them list belongs to the newer.
+// Metacontroller gives no numbers: none of its revisions is newer than the one that the parent asks for.
+func (c *composite) listed(ctx context.Context, parent client.Object, log []kept) ([]*metacontroller.Claims, error) {
 	found, _, err := c.resolve(ctx, parent, c.format.Target(), revisions(log))
 	if err != nil {
 		return nil, err
 	}
-	claims, order := make([]*metacontroller.Claims, len(log)), make([]*metacontroller.Claims, 0, len(log))
+	listed, order := make([]*metacontroller.Claims, len(log)), make([]*metacontroller.Claims, 0, len(log))
 	for n := range slices.Backward(log) {
-		claims[n] = metacontroller.ReadClaims(log[n].object.(*v1alpha1.ControllerRevision).Children) //nolint:forcetypeassert // put in by list
+		listed[n] = metacontroller.ReadClaims(log[n].object.(*v1alpha1.ControllerRevision).Children) //nolint:forcetypeassert // put in by list
 		if asked := found.Update != nil && found.Update.UID == log[n].UID; asked && log[n].Number == 0 {
-			order = slices.Insert(order, 0, claims[n])
+			order = slices.Insert(order, 0, listed[n])
 		} else {
-			order = append(order, claims[n])
+			order = append(order, listed[n])
 		}
 	}
 	metacontroller.Settle(order...)
-	return claims, nil
+	return listed, nil
 }

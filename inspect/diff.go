@@ -11,7 +11,7 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file writes content down for people.
+// This file writes content for users to read.
 
 // content returns the tree of s as JSON, keys sorted. creationTimestamp: null, which Kubernetes before 1.34 wrote into
 // every template, says nothing and is left out.

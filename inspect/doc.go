@@ -1,8 +1,8 @@
-// Package inspect answers what a person asks of an object with a revision log: what its history is, what differs between two
-// revisions, what its rollout waits for, what an undo would change, and to carry that undo out. The command line prints what
-// this package returns, and decides nothing itself.
+// Package inspect answers what a user asks of an object with a revision log: what its history is, what differs between two
+// revisions, what its rollout waits for, what an undo would change; and it carries that undo out. The command line prints
+// what this package returns, and decides nothing itself.
 //
-// An [Inspector] works with the credentials of whoever asks, through any controller-runtime client that reads past
+// An [Inspector] works with the credentials of the caller, through any controller-runtime client that reads past
 // caches. A usual conversation is
 //
 //	who, err := i.Get(ctx, schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, "default", "web")
@@ -12,7 +12,7 @@
 //	still, err := i.Status(ctx, done.Parent, time.Now())
 //
 // A kind with a log is one of two sorts (kind.go): those that store it in apps/v1 ControllerRevisions (builtin.go), and the
-// parents of CompositeControllers (composite.go), which are found out when somebody asks. All else is the same for all.
+// parents of CompositeControllers (composite.go), which are looked up for each question. The rest of the package is common.
 //
 // What may not come in: printing, flags, a clock, a switch over kinds (packages history and history/metacontroller know the formats;
 // unknown.go has only words for some that have none), any decision of a controller.

@@ -9,7 +9,7 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file makes a history out of what was read, and finds an entry in it. No client is needed here.
+// This file makes a history out of what was read, and finds an entry in it. It needs no client.
 
 // NotFoundError says that a history has no such revision. Its message lists those it has.
 type NotFoundError struct {
@@ -71,8 +71,8 @@ func (e *UnreadableError) Error() string {
 // Unwrap returns what is wrong with the content.
 func (e *UnreadableError) Unwrap() error { return e.Entry.Unreadable }
 
-// Find returns the entry with that number. Two revisions can have one number, if somebody wrote it by hand or a backup
-// was restored; neither is then preferred. Errors: [*NotFoundError], [*AmbiguousError].
+// Find returns the entry with that number. Two revisions can have one number, if it was written by hand or a backup was
+// restored; neither is then preferred. Errors: [*NotFoundError], [*AmbiguousError].
 func (h *History) Find(number int64) (Entry, error) {
 	var same []Entry
 	for _, e := range h.Entries {
@@ -121,7 +121,7 @@ func enumerate(entries []Entry) string {
 	return strings.Join(words, ", ")
 }
 
-// history returns what was read as a person wants to see it.
+// history returns what was read as a user wants to see it.
 func (r *reading) history() *History {
 	h := &History{
 		Parent: parentOf(r.kind, r.parent), Controller: r.controller, Stored: r.objects, Children: r.children,
@@ -154,7 +154,7 @@ func (r *reading) history() *History {
 	return h
 }
 
-// unreadable drops the name from the error of an entry, which says its own.
+// unreadable drops the name of the revision from an error: the entry has it already.
 func unreadable(err error) error {
 	var inner *revision.UndecodableError
 	for e := err; errors.As(e, &inner); e = inner.Err {
@@ -181,7 +181,7 @@ func (r *reading) oddities(h *History) []string {
 	if unnumbered > 0 {
 		say("%d of %d revisions have no number, as when Metacontroller wrote them; select them by name.", unnumbered, len(h.Entries))
 	}
-	out = append(out, r.unsettled()...)
+	out = append(out, r.pending()...)
 	if r.childrenErr != nil {
 		say("The %s could not be counted: %v.", r.children, r.childrenErr)
 	}
@@ -196,8 +196,8 @@ func (r *reading) oddities(h *History) []string {
 	return out
 }
 
-// unsettled says what the controller has still to do to the log, or cannot.
-func (r *reading) unsettled() []string {
+// pending says what the controller has still to do to the log, or cannot do.
+func (r *reading) pending() []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	switch {

@@ -16,9 +16,9 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file reads the log of one parent as a person wants to see it. What to make of what was read is in entries.go.
+// This file reads the log of one parent as a user wants to see it. How entries are made of it is in entries.go.
 
-// ChangeCauseAnnotation holds, by kubectl's habit, why somebody changed the parent. Controllers copy it to the revision.
+// ChangeCauseAnnotation says, by kubectl's convention, why the parent was changed. Controllers copy it to the revision.
 const ChangeCauseAnnotation = "kubernetes.io/change-cause"
 
 // UnknownCount stands for a number of children that could not be counted.
@@ -35,7 +35,7 @@ type History struct {
 	Children string
 	// Entries are the stored revisions, oldest first: by number, ties by name. Those without a number come first.
 	Entries []Entry
-	// Warnings are sentences about what is unusual in this log. They go to whoever looks at it.
+	// Warnings are sentences about what is unusual in this log. They are for the user.
 	Warnings []string
 }
 
@@ -87,7 +87,7 @@ func (e Entry) Content() ([]byte, error) {
 // History returns the revisions of parent, oldest first. Nothing is stored or changed; where only the API server can
 // tell whether a revision is equivalent to the spec, it is asked by a dry run, and a refusal becomes a warning.
 //
-// Errors: [*UnknownKindError], [*ChangedError] if parent keeps changing under our eyes (ask again), or what the API
+// Errors: [*UnknownKindError], [*ChangedError] if parent keeps changing while it is read (ask again), or what the API
 // server says.
 func (i *Inspector) History(ctx context.Context, parent client.Object) (*History, error) {
 	r, err := i.read(ctx, parent)
@@ -105,18 +105,18 @@ type reading struct {
 	kind     kind
 	parent   client.Object
 	log      []kept
-	verdict  *revision.Resolution // nil if there is none; then lost says why
+	verdict  *revision.Resolution // nil if it could not be made; then lost says why
 	lost     error
 	warnings []string
 
-	// counts are the numbers of children of each of log, nil if nobody asked.
+	// counts are the numbers of children of each of log, nil if they were not counted.
 	counts      []int
 	strays      int
 	childrenErr error
 }
 
-// maxReads bounds how often a parent is read again that changes while it is looked at. The status of a parent that rolls
-// out changes several times a second.
+// maxReads bounds how often a parent is read again that changes meanwhile. During a rollout the status of a parent
+// changes several times a second.
 const maxReads = 8
 
 // read reads parent's log. Where several controllers could keep one, it is the first that has revisions.
@@ -134,8 +134,8 @@ func (i *Inspector) read(ctx context.Context, parent client.Object) (*reading, e
 		return first, err
 	}
 	if first.controller == "" {
-		// Objects of such a kind can be the parents of a CompositeController too. Somebody who may not list these sees what
-		// there was to see before there were any.
+		// Objects of such a kind can be the parents of a CompositeController too. A user who may not list
+		// CompositeControllers gets the built-in log only.
 		more, _, err := i.composites(ctx, gvk.GroupKind(), parent)
 		if err == nil {
 			kinds = append(kinds, more...)

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file finds the object that somebody asks about, and says for which kinds there is an answer.
+// This file finds the object that a user asks about, and says which kinds have a history.
 
 // Inspector answers questions with one set of credentials. It keeps nothing between two questions, so it is safe for
 // concurrent use.
@@ -17,8 +17,8 @@ type Inspector struct {
 	client client.Client
 }
 
-// New returns an inspector that asks through c. c must read from the API server, not from a cache: what a person is
-// shown must be what is there now. Its scheme must know the built-in kinds that are asked for
+// New returns an inspector that asks through c. c must read from the API server, not from a cache: what a user is shown
+// must be what exists now. Its scheme must know the built-in kinds that are asked for
 // ([k8s.io/client-go/kubernetes/scheme] does) and, for the parents of CompositeControllers, Metacontroller's types
 // (api/metacontroller/v1alpha1 has an AddToScheme); the parents themselves need no Go types.
 func New(c client.Client) *Inspector { return &Inspector{client: c} }

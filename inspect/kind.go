@@ -14,8 +14,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file says what a kind with a log is, and finds the one of an object. It is the only place where kinds differ;
-// builtin.go and composite.go are the two sorts there are.
+// This file says what a kind with a log is, and finds the one of an object. Kinds differ nowhere else; builtin.go and
+// composite.go are the two sorts there are.
 
 // kind is a kind whose parents have a log. One is made for each question, with the client that asks.
 type kind interface {
@@ -27,12 +27,12 @@ type kind interface {
 	// list returns the revisions that parent owns, oldest first.
 	list(ctx context.Context, parent client.Object) ([]kept, error)
 	// resolve asks which of revisions has what parent has in the fields of target. doubts are sentences about what could
-	// not be found out. Errors: [history.ErrStale] if parent has to be read again.
+	// not be read. Errors: [history.ErrStale] if parent has to be read again.
 	resolve(ctx context.Context, parent client.Object, target *revision.Target, revisions []revision.Revision) (
 		found *revision.Resolution, doubts []string, err error)
 	// count returns how many children belong to each of log, and how many to none.
 	count(ctx context.Context, parent client.Object, log []kept) (counts []int, strays int, err error)
-	// members returns the children of parent themselves, those included that belong to a revision and do not exist.
+	// members returns the children of parent, including those that a revision lists and that do not exist.
 	members(ctx context.Context, parent client.Object, log []kept) (*members, error)
 }
 
@@ -63,7 +63,7 @@ type kept struct {
 	object client.Object
 	// target is the part of the parent that it holds.
 	target *revision.Target
-	// doubt is a sentence about why the object may not come from a controller, empty if nothing speaks for that.
+	// doubt is a sentence about why the object may not come from a controller, empty if there is no such reason.
 	doubt string
 }
 
@@ -72,7 +72,7 @@ type members struct {
 	children []member
 	// held are sentences about children that the update strategy keeps as they are.
 	held []string
-	// doubts are sentences about what could not be found out.
+	// doubts are sentences about what could not be read.
 	doubts []string
 }
 
@@ -106,8 +106,8 @@ func (i *Inspector) kinds(ctx context.Context, gk schema.GroupKind, parent clien
 	return found, nil
 }
 
-// as returns a copy of parent in the type and the version in which k looks at it: a plan stays what it is if the caller
-// goes on with the object. Another version has other fields; the API server is the one who converts.
+// as returns a copy of parent in the type and the version in which k reads it: the caller may change the object without
+// changing the plan. Another version has other fields, so the API server converts.
 func (i *Inspector) as(ctx context.Context, k kind, gvk schema.GroupVersionKind, parent client.Object) (client.Object, error) {
 	if gvk != k.is().GroupVersionKind {
 		return i.get(ctx, k, client.ObjectKeyFromObject(parent))

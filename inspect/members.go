@@ -16,10 +16,10 @@ import (
 )
 
 // This file finds the children of a composite parent: those that exist, of all the resources that its controller declares,
-// and those that a revision claims and that do not.
+// and those that a revision lists and that do not exist.
 
 func (c *composite) members(ctx context.Context, parent client.Object, log []kept) (*members, error) {
-	claims, err := c.claims(ctx, parent, log)
+	listed, err := c.listed(ctx, parent, log)
 	if err != nil {
 		return nil, err
 	}
@@ -45,15 +45,15 @@ func (c *composite) members(ctx context.Context, parent client.Object, log []kep
 		}
 		for _, o := range objects {
 			child := newMember(childOf(parent, gvk, o), o, resource.UpdateStrategy)
-			child.of = claimant(claims, child.Child)
+			child.of = revisionOf(listed, child.Child)
 			child.rolled = child.rolled || child.of >= 0
 			seen.Insert(child.Child)
 			out.children = append(out.children, child)
 		}
 		out.held = append(out.held, held(gvk.Kind, resource.UpdateStrategy)...)
 	}
-	for of, claimed := range claims {
-		for _, child := range claimed.Sorted() {
+	for of, children := range listed {
+		for _, child := range children.Sorted() {
 			if !seen.Has(child) && !unseen.Has(child.GroupKind) {
 				out.children = append(out.children, member{Child: child, of: of, rolled: true})
 			}
@@ -103,9 +103,9 @@ func childOf(parent client.Object, gvk schema.GroupVersionKind, o client.Object)
 	return child
 }
 
-// claimant returns the index of the revision that a child belongs to, -1 if none claims it.
-func claimant(claims []*metacontroller.Claims, child metacontroller.Child) int {
-	for n, of := range claims {
+// revisionOf returns the index of the revision that lists a child, stray if none does.
+func revisionOf(listed []*metacontroller.Claims, child metacontroller.Child) int {
+	for n, of := range listed {
 		if of.Has(child) {
 			return n
 		}
@@ -120,7 +120,7 @@ func newMember(child metacontroller.Child, o *unstructured.Unstructured, strateg
 	}
 }
 
-// held says what an update strategy keeps as it is, although the parent asks for something else.
+// held says which children an update strategy keeps as they are, although the parent asks for something else.
 func held(kind string, s *v1alpha1.ChildUpdateStrategy) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }

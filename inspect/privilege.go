@@ -11,7 +11,7 @@ import (
 )
 
 // This file looks for what a restored template may do that the present one may not. It does not judge: it makes sure
-// that whoever carries an undo out has seen it.
+// that the user has seen it before the undo.
 
 // addedPrivileges compares all pod specs in two JSON documents, wherever in them they are, and returns a sentence for
 // each privilege that only the second one has.
@@ -69,7 +69,7 @@ func podSpecs(document []byte) (map[string]*corev1.PodSpec, error) {
 	return found, nil
 }
 
-// asPodSpec returns nil for what only looks like a pod spec.
+// asPodSpec returns nil for an object that only looks like a pod spec.
 func asPodSpec(v map[string]any) *corev1.PodSpec {
 	b, err := json.Marshal(v)
 	if err != nil {

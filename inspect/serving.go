@@ -8,7 +8,7 @@ import (
 	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
-// This file says whether a child is available, as those who roll it out see it: it exists, is not terminating, and has passed the
+// This file says whether a child is available, as the controllers define it: it exists, is not terminating, and has passed the
 // checks of its kind for long enough. The time is an argument.
 
 // String returns a child as conditions and events name it.

@@ -13,8 +13,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
-// This file says how far a rollout is, and what it waits for: what the controller wrote into the parent's status, and what
-// can be seen of the children now. What it will do next is for the controller to decide, and its condition says so.
+// This file says how far a rollout is, and what it waits for: what the controller wrote into the parent's status, and the
+// present state of the children. What it will do next is for the controller to decide, and its condition says so.
 
 // Condition is one condition of a parent's status.
 type Condition struct {
@@ -25,12 +25,12 @@ type Condition struct {
 type Share struct {
 	// Entry is the revision. It is nil for children that belong to none.
 	Entry *Entry
-	// Children is how many there are, including those that are to be made, and Passing is how many of these serve: they
-	// exist, are not going, and have passed the checks of their kind for long enough.
+	// Children is how many there are, including those that are to be created, and Passing is how many of these are
+	// available: they exist, are not terminating, and have passed the checks of their kind for long enough.
 	Children, Passing int
 }
 
-// Wait is a child that does not serve.
+// Wait is a child that is not available.
 type Wait struct {
 	// Child is its kind and name, as in Pod web-0; with its namespace, Pod team/web-0, if the parent is in none.
 	Child string
@@ -54,28 +54,28 @@ type Status struct {
 	// Shares are the revisions that children belong to, and that which the parent asks for, oldest first; children that
 	// belong to none come last.
 	Shares []Share
-	// Total is how many children there are or are to be made, and Passing how many of them serve.
+	// Total is how many children exist or are to be created, and Passing how many of them are available.
 	Total, Passing int
 	// Rolled is how many of the children are of kinds that are rolled out, so that they belong to revisions, and Updated is
 	// how many of these belong to Update.
 	Rolled, Updated int
-	// Waits are the children that do not serve, by revision, kind and name.
+	// Waits are the children that are not available, by revision, kind and name.
 	Waits []Wait
 	// Held are sentences about children that the update strategy keeps as they are.
 	Held []string
-	// Warnings are sentences about what is unusual, or could not be found out.
+	// Warnings are sentences about what is unusual, or could not be read.
 	Warnings []string
 
 	lags bool // the conditions are about an older spec
 }
 
 // Complete reports whether there is nothing to wait for: the controller has said so of the spec as it is now, every child
-// of a kind that is rolled out belongs to the revision that the parent asks for, and every child serves.
+// of a kind that is rolled out belongs to the revision that the parent asks for, and every child is available.
 func (s *Status) Complete() bool {
 	return !s.lags && s.updated() && s.Updated == s.Rolled && s.Passing == s.Total
 }
 
-// updated reports what the controller says of the rollout. Where nothing is rolled out, it says nothing.
+// updated reports whether the controller says that the rollout is complete. If nothing is rolled out, it says nothing.
 func (s *Status) updated() bool {
 	for _, c := range s.Conditions {
 		if c.Type == Reported[0] {
@@ -85,12 +85,12 @@ func (s *Status) updated() bool {
 	return s.Rolled == 0 && s.Controller != ""
 }
 
-// Reported are the conditions that controllers report about revisions: how far the rollout is, and whether the history
-// can be kept.
+// Reported are the types of the conditions about revisions: how far the rollout is, and whether the history can be
+// kept.
 var Reported = []string{"Updated", "HistoryHealthy"}
 
-// Status says how far the rollout of parent is. now tells for how long a child has passed its checks, where a strategy asks
-// for some time (minReadySeconds). Nothing is stored or changed.
+// Status says how far the rollout of parent is. now is compared with the time since when a child has passed its checks, if
+// a strategy asks for some time (minReadySeconds). Nothing is stored or changed.
 //
 // Errors: those of [Inspector.History], or what the API server says if the children cannot be read.
 func (i *Inspector) Status(ctx context.Context, parent client.Object, now time.Time) (*Status, error) {
@@ -163,7 +163,7 @@ func (r *reading) status(parent map[string]any, m *members, now time.Time) *Stat
 	return s
 }
 
-// compareMembers puts children of no revision last, as if theirs had the index none.
+// compareMembers sorts children by revision, those of no revision last, as if they had the index none.
 func compareMembers(a, b member, none int) int {
 	index := func(m member) int {
 		if m.of < 0 {
@@ -194,7 +194,7 @@ func reported(parent map[string]any) []Condition {
 	return out
 }
 
-// unobserved says that a status is about an older spec than the parent has, or about none. Objects of a few built-in kinds
+// unobserved says that a status is about an older spec than the parent's, or about none. Objects of a few built-in kinds
 // have no generation, and no status.
 func unobserved(parent map[string]any) string {
 	generation, _, _ := unstructured.NestedInt64(parent, "metadata", "generation")

@@ -12,7 +12,7 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file plans an undo: which revision to go back to, what that changes, and what somebody should know before. The
+// This file plans an undo: which revision to go back to, what that changes, and what a user should know before. The
 // plan is carried out in apply.go.
 
 // FieldOwner is the name under which an undo is written into the parent's managed fields.
@@ -31,16 +31,16 @@ type Undo struct {
 	// shown as removed, though the API server will fill them in; a dry run ([Inspector.Apply]) shows what it makes of it.
 	Diff string
 	// Privileges are sentences about what the restored pods may do that those of the spec now may not. An undo brings back
-	// what was right once, and a revision can be planted by whoever may create one.
+	// what was right once, and any user who may create a revision can forge one.
 	Privileges []string
-	// Warnings are sentences about what else should be known before.
+	// Warnings are sentences about what else a user should know before.
 	Warnings []string
 
 	kind kind
 	live client.Object
 }
 
-// ErrNothingToUndo is what a [*NothingToUndoError] is. Nothing was written, and nothing needs to be.
+// ErrNothingToUndo matches every [*NothingToUndoError]. Nothing was written, and nothing needs to be.
 var ErrNothingToUndo = errors.New("there is nothing to undo")
 
 // NothingToUndoError says that an undo would change nothing.
@@ -61,7 +61,7 @@ func (e *NothingToUndoError) Error() string {
 	return fmt.Sprintf("%s matches %s already", e.Parent, e.To)
 }
 
-// Is makes every such error an [ErrNothingToUndo].
+// Is makes every such error match [ErrNothingToUndo].
 func (e *NothingToUndoError) Is(target error) bool { return target == ErrNothingToUndo }
 
 // PlanUndo says what it takes to bring parent back to the revision with number toRevision or, if that is 0, to the
@@ -128,7 +128,7 @@ func (r *reading) plan(ctx context.Context, find Find) (*Undo, error) {
 	return u, nil
 }
 
-// aim makes the patch and its description for the parent as it is in live.
+// aim makes the patch and its description for the parent as read in live.
 func (u *Undo) aim(live client.Object) error {
 	var err error
 	snapshot := u.To.stored.Snapshot
@@ -144,8 +144,8 @@ func (u *Undo) aim(live client.Object) error {
 	return err
 }
 
-// compare returns the diff and the added privileges from the live parent to another state of it, in what the revision to
-// go back to holds.
+// compare returns the diff and the added privileges from the live parent to another state of it, in the fields that the
+// revision to go back to holds.
 func (u *Undo) compare(other any, title string) (diff string, privileges []string, err error) {
 	a, errA := recorded(u.To.stored.target, u.live)
 	b, errB := recorded(u.To.stored.target, other)
@@ -160,8 +160,8 @@ func (u *Undo) compare(other any, title string) (diff string, privileges []strin
 }
 
 // previous finds the newest revision that is not equivalent to the spec: going back to one that is would change nothing,
-// and somebody would believe that it did. same says whether an entry is. Which one of several without a number is the
-// newest, nobody knows.
+// and the user would believe that it did. same says whether an entry is. Which of several without a number is the newest
+// cannot be known.
 func previous(h *History, same func(Entry) (bool, error)) (*Entry, error) {
 	var unnumbered []Entry
 	for _, e := range slices.Backward(h.Entries) {
@@ -190,7 +190,7 @@ func previous(h *History, same func(Entry) (bool, error)) (*Entry, error) {
 	}
 }
 
-// chosen finds the revision that somebody asked for, and makes sure that going back to it changes something.
+// chosen finds the revision that the user asked for, and makes sure that going back to it changes something.
 func (r *reading) chosen(h *History, find Find, same func(Entry) (bool, error)) (*Entry, error) {
 	e, err := find(h)
 	if err != nil {
@@ -221,7 +221,7 @@ func (r *reading) same(ctx context.Context, e Entry) (bool, error) {
 			return true, nil
 		}
 	}
-	// A stamp was already weighed against those of the whole log; alone it proves nothing.
+	// A stamp was already compared with those of the whole log; alone it proves nothing.
 	alone := e.stored.Revision
 	alone.Stamp, alone.Deleting = revision.Stamp{}, false
 	v, err := r.resolve(ctx, e.stored.target, []revision.Revision{alone})

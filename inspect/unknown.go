@@ -12,11 +12,11 @@ import (
 	"github.com/cairn-dev/cairn/history"
 )
 
-// This file is what somebody hears who asks for the history of an object that has none, or none that cairn reads: most of
-// the time it is kept somewhere else.
+// This file is the error for an object whose history does not exist or cannot be read by cairn: most of the time it is
+// kept by another object.
 
 // UnknownKindError says that cairn cannot read the history of a kind. There is no point in asking again; show the
-// message to whoever asked.
+// message to the user.
 type UnknownKindError struct {
 	// Kind is what was asked for.
 	Kind schema.GroupKind
@@ -29,7 +29,7 @@ type UnknownKindError struct {
 	Parents []schema.GroupResource
 }
 
-// without says of kinds that many people ask for why there is no history to read.
+// without says why kinds that are often asked for have no history to read.
 var without = map[schema.GroupKind]string{
 	{Group: "apps", Kind: "Deployment"}: "keeps its revisions as ReplicaSets, which kubectl rollout reads and cairn does not yet",
 	{Group: "apps", Kind: "ReplicaSet"}: "keeps no revisions: an edit of its template concerns only pods that are made later",

@@ -19,7 +19,7 @@ import (
 
 // This file carries the laws out: it adopts, releases and filters.
 
-// Claimer claims children for one parent during one pass. Make a new one for each pass.
+// Claimer claims the children of one parent during one pass. Make a new one for each pass.
 type Claimer struct {
 	// Parent is the object that claims, as it was read for this pass.
 	Parent client.Object
@@ -35,11 +35,11 @@ type Claimer struct {
 	// Adoptable, if set, is asked before an orphan is adopted. An error means no; its text is the reason. StatefulSets
 	// adopt by name pattern this way.
 	Adoptable func(child client.Object) error
-	// Wrote, if set, is told about every object that was changed, as the server returned it. See [Ledger].
+	// Wrote, if set, is called with every object that was changed, as the server returned it. See [Ledger].
 	Wrote func(child client.Object)
 
-	// Lost is set by [Claim] if a child changed while it was being adopted or released. If the labels of an orphan are as
-	// before, no event about it wakes its parent (see [RouteEvent]), so that the caller has to make another pass soon.
+	// Lost is set by [Claim] if a child changed while it was being adopted or released. If the labels of an orphan did not
+	// change, no event about it enqueues the parent (see [RouteEvent]), so the caller has to requeue it soon.
 	Lost bool
 
 	checked  bool
@@ -49,11 +49,11 @@ type Claimer struct {
 // Claim returns those of children that belong to the claimer's parent, after adopting and releasing as [Decide] says.
 // An adopted child is returned as the server returned it. children are only read.
 //
-// Losing a race (the child changed, vanished, or got another owner meanwhile) is no error: the event of whoever won wakes
-// us, but for a child that changed, see [Claimer.Lost]. A child that should have been released and was changed
+// Losing a race (the child changed, was deleted, or got another owner meanwhile) is no error: the event of the other
+// write enqueues the parent, except as [Claimer.Lost] says. A child that should have been released and was changed
 // meanwhile is still ours, and is returned as it was read. The returned error joins all others, and comes with the
 // children that could be claimed; the caller should retry the pass, and must not act as if the list were complete. If it
-// wraps [ErrGone], the parent itself is going or gone, and the caller drops the pass.
+// wraps [ErrGone], the parent itself is terminating or deleted, and the caller drops the pass.
 func Claim[T client.Object](ctx context.Context, c *Claimer, children []T) ([]T, error) {
 	if c.Selector == nil || c.Selector.Empty() {
 		return nil, fmt.Errorf("%s %s/%s has an empty selector, which would claim every orphan of its namespace",
@@ -87,7 +87,7 @@ func Claim[T client.Object](ctx context.Context, c *Claimer, children []T) ([]T,
 	return owned, errors.Join(errs...)
 }
 
-// adopt returns nil and no error if the child is not to be had.
+// adopt returns nil and no error if the child cannot be adopted.
 func adopt[T client.Object](ctx context.Context, c *Claimer, child T) (*T, error) {
 	if c.Adoptable != nil {
 		if err := c.Adoptable(child); err != nil {
@@ -123,8 +123,8 @@ func (c *Claimer) mayAdopt(ctx context.Context) error {
 	return err
 }
 
-// release reports whether the child is still ours: somebody has changed it since it was read, and until the cache shows
-// how, what depends on it is not to be touched.
+// release reports whether the child is still ours: another writer has changed it since it was read, and until the cache
+// shows that change, nothing that depends on the child may be touched.
 func (c *Claimer) release(ctx context.Context, child client.Object, reason string) (kept bool, err error) {
 	switch _, err := c.setOwners(ctx, child, c.otherOwners(child)); {
 	case apierrors.IsConflict(err):
@@ -151,8 +151,8 @@ func (c *Claimer) otherOwners(child client.Object) []metav1.OwnerReference {
 }
 
 // setOwners replaces the owner references of exactly the object that was read: UID and resourceVersion are
-// preconditions, so that nobody else's reference is lost and never a second controller is written. A conflict, or that
-// there is no such object, says that somebody was faster.
+// preconditions, so that no other writer's reference is lost and a second controller is never written. A conflict or a
+// not-found error means that another writer was first.
 func (c *Claimer) setOwners(ctx context.Context, child client.Object, refs []metav1.OwnerReference) (client.Object, error) {
 	if refs == nil {
 		refs = []metav1.OwnerReference{} // an empty list, because null would not say "none" to every server

@@ -15,18 +15,18 @@ import (
 	"github.com/cairn-dev/cairn/internal/anyobject"
 )
 
-// This file makes sure that a process that just started does not act on the past.
+// This file keeps a process that just started from acting on a stale cache.
 
 // Confirmer checks, once for each parent and process, that the cached children are those that the API server has. An API
-// server that lags may have filled the cache of a manager that just started with children that are gone
+// server that lags may have filled the cache of a manager that just started with children that are deleted already
 // (kubernetes#59848, failure mode F12); after that a [Ledger] keeps the cache honest. It is safe for concurrent use.
 type Confirmer struct {
 	// Live lists past every cache; it needs list on the child kind.
 	Live client.Reader
 	// Children is the child kind.
 	Children schema.GroupVersionKind
-	// Ledger, if there is one, is told of what the cache does not show, or still shows, under Resource, that of the child kind.
-	// The next pass then waits for that instead of listing again, five times a second, for as long as the watch lags.
+	// Ledger, if set, learns what the cache does not show, or still shows, under Resource, that of the child kind. The next
+	// pass then waits for that instead of listing again, five times a second, for as long as the watch lags.
 	Ledger   *Ledger
 	Resource schema.GroupResource
 
@@ -34,14 +34,14 @@ type Confirmer struct {
 }
 
 // Confirm compares cached, the children that parent controls, with the API server, before the first destructive step for
-// parent. It says in one clause how they differ, and returns an empty string if they do not: then it never asks again for
-// this parent. The caller drops the pass if it gets an answer, and retries it after an error.
+// parent. It says in one clause how they differ. It returns an empty string if they do not, and then never asks again for
+// this parent. The caller drops the pass if there is a difference, and retries it after an error.
 func (c *Confirmer) Confirm(ctx context.Context, parent client.Object, selector labels.Selector, cached []client.Object) (string, error) {
 	return c.ConfirmIn(ctx, parent.GetNamespace(), parent, selector, cached)
 }
 
-// ConfirmIn is [Confirmer.Confirm] for children that are not beside their parent: those of a parent that is in no namespace.
-// An empty namespace means all.
+// ConfirmIn is [Confirmer.Confirm] for children in a given namespace: for parents that are in no namespace. An empty
+// namespace means all.
 func (c *Confirmer) ConfirmIn(
 	ctx context.Context, namespace string, parent client.Object, selector labels.Selector, cached []client.Object,
 ) (string, error) {
@@ -90,5 +90,5 @@ func older(a, b client.Object) bool {
 	return err == nil && cmp < 0
 }
 
-// Forget drops what is known of a parent that is gone.
+// Forget drops what is known of a deleted parent.
 func (c *Confirmer) Forget(parent types.UID) { c.done.Delete(parent) }

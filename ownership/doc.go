@@ -1,6 +1,6 @@
 // Package ownership says which object belongs to which parent, and keeps it so. It implements the ControllerRef
-// proposal: the three laws (take ownership, don't interfere, don't share), adoption and release, and which parent an
-// event about a child wakes.
+// proposal: the three laws (take ownership, don't interfere, don't share), adoption and release, and which parents an
+// event about a child enqueues.
 //
 // [Decide] is the law as a pure function. [Claim] carries it out through any controller-runtime client. [Router] turns
 // the events of a child type into requests for its parents. [Ledger] makes a controller read its own writes, which

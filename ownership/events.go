@@ -17,23 +17,23 @@ import (
 
 // This file routes the events of a child type to parents (ControllerRef proposal, "Watches").
 
-// Route says whom an event about a child concerns.
+// Route says which parents an event about a child enqueues.
 type Route struct {
-	// Owners are the ControllerRefs whose parents wake, if their UIDs still hold.
+	// Owners are the ControllerRefs whose parents are enqueued, if their UIDs still match.
 	Owners []metav1.OwnerReference
-	// Orphan is true if every parent whose selector matches wakes, because one of them may adopt.
+	// Orphan is true if every parent whose selector matches is enqueued, because one of them may adopt.
 	Orphan bool
-	// Lost is true if every parent whose selector matched the object before wakes, because one of them may have adopted it
-	// since.
+	// Lost is true if every parent whose selector matched the object before is enqueued, because one of them may have
+	// adopted it since.
 	Lost bool
 }
 
 // RouteEvent is the routing table as a pure function. before is nil for an add, after is nil for a delete.
 //
-//   - An object with a ControllerRef wakes only that parent.
-//   - An update that changes the ControllerRef wakes the old parent too; one that removes it wakes every match.
-//   - An orphan that appears, or changes its labels, wakes every match.
-//   - An orphan that vanishes wakes nobody, and neither does a periodic resync. But see [RouteLost].
+//   - An object with a ControllerRef enqueues only that parent.
+//   - An update that changes the ControllerRef enqueues the old parent too; one that removes it enqueues every match.
+//   - An orphan that is created, or whose labels change, enqueues every match.
+//   - An orphan that is deleted enqueues no parent, and neither does a periodic resync. But see [RouteLost].
 //   - An update to another UID is a delete that a broken watch has missed, and an add.
 func RouteEvent(before, after client.Object) Route {
 	switch {
@@ -61,9 +61,9 @@ func RouteEvent(before, after client.Object) Route {
 	return route
 }
 
-// RouteLost is the route of an object whose end a broken watch has missed. last is how the cache had it, and that is not how it
-// ended: somebody may have adopted it, or let it go, in between. A parent that adopted and then deleted it would hear of
-// neither. So it wakes the parents that may have adopted it too, whether it was an orphan or not.
+// RouteLost is the route of an object whose deletion a broken watch has missed. last is its last state in the cache, and it may
+// have been adopted or released after that. A parent that adopted and then deleted it would get an event for neither. So the
+// parents that may have adopted it are enqueued too, whether it was an orphan or not.
 func RouteLost(last client.Object) Route {
 	return Route{Owners: refs(metav1.GetControllerOfNoCopy(last)), Lost: true}
 }
@@ -87,14 +87,14 @@ type Router struct {
 	Matching func(ctx context.Context, orphan client.Object) []types.NamespacedName
 }
 
-// Requests returns the parents that a change from before to after concerns. A reference of another kind, or to a UID
-// that is not the parent's of that name, concerns nobody. No parent is named twice: a queue whose worker takes the first
-// mention at once would make a second pass of the other.
+// Requests returns the parents that a change from before to after concerns. A reference of another kind, or with a UID
+// that is not that of the parent of that name, concerns no parent. No parent is returned twice: a worker may take the
+// first request at once, and the second would then cause another pass.
 func (r Router) Requests(ctx context.Context, before, after client.Object) []reconcile.Request {
 	return r.follow(ctx, RouteEvent(before, after), before, after)
 }
 
-// Lost returns the parents that the end of an object concerns which a broken watch has missed; see [RouteLost].
+// Lost returns the parents to enqueue for an object whose deletion a broken watch has missed; see [RouteLost].
 func (r Router) Lost(ctx context.Context, last client.Object) []reconcile.Request {
 	return r.follow(ctx, RouteLost(last), last, nil)
 }

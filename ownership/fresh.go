@@ -13,8 +13,8 @@ import (
 
 // This file looks at a parent again, past the cache, for the checks that a cached read cannot make.
 
-// ErrGone says that the object that was read before is not there any more: deleted, being deleted, or replaced by
-// another one of the same name. The caller drops what it was about to do for it.
+// ErrGone says that the object that was read before does not exist any more: it is deleted, terminating, or replaced by
+// another one of the same name. The caller drops the pass.
 var ErrGone = errors.New("it was deleted")
 
 // ErrStale says that a decision rests on an old read. The caller drops the pass, and makes it again soon. It is the only

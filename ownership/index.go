@@ -20,7 +20,7 @@ import (
 // ControllerIndex is the name of the cache index that [IndexController] feeds.
 const ControllerIndex = "metadata.controller"
 
-// Orphan is the index value of objects without a ControllerRef. No UID looks like it.
+// Orphan is the index value of objects without a ControllerRef. It cannot be a UID.
 const Orphan = "none"
 
 // IndexController is the index function for [ControllerIndex]; register it with a cache's field indexer for every child

@@ -11,13 +11,13 @@ import (
 // Action is what the laws ask of a parent for one object.
 type Action string
 
-// What a parent does about an object (ControllerRef proposal, "Adoption" and "Orphaning").
+// The actions (ControllerRef proposal, "Adoption" and "Orphaning").
 const (
 	// Keep: the object is the parent's, and counts.
 	Keep Action = "Keep"
-	// Adopt: the object is nobody's and matches; take it, after an uncached check of the parent.
+	// Adopt: the object is an orphan and matches; take it, after an uncached check of the parent.
 	Adopt Action = "Adopt"
-	// Release: the object is the parent's and matches no longer; let it go.
+	// Release: the object is the parent's and no longer matches; remove the ControllerRef.
 	Release Action = "Release"
 	// Ignore: the object is not the parent's, does not count, and is not to be touched.
 	Ignore Action = "Ignore"

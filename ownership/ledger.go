@@ -14,7 +14,7 @@ import (
 
 // This file makes a controller read its own writes. After a write it remembers what the cache has to show; a pass over
 // the parent waits until it does. Unlike counted expectations this covers updates, deletes, revisions and the parent
-// itself, needs no timeout, and cannot leak when an object is created and deleted behind a broken watch.
+// itself, needs no timeout, and cannot leak when a broken watch misses both the creation and the deletion of an object.
 
 // Store is what the ledger needs of an informer's store; every client-go store has it.
 type Store interface {
@@ -39,8 +39,8 @@ type debts struct {
 	old      map[old]struct{}
 }
 
-// old is an object that is not there any more as the cache may still show it: if version is empty, without a deletion
-// timestamp, else at that version.
+// old is the state of a deleted or changed object that the cache may still show: if version is empty, any state without
+// a deletion timestamp, else that version.
 type old struct {
 	resource schema.GroupResource
 	key      string
@@ -65,22 +65,22 @@ func (l *Ledger) Wrote(parent types.UID, resource schema.GroupResource, o client
 }
 
 // Deleted remembers that a delete of o, as it was read, was accepted on behalf of parent. It counts as seen once the
-// cache shows the object terminating, gone, or replaced.
+// cache shows the object terminating, deleted, or replaced.
 func (l *Ledger) Deleted(parent types.UID, resource schema.GroupResource, o client.Object) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.of(parent).old[old{resource, client.ObjectKeyFromObject(o).String(), o.GetUID(), ""}] = struct{}{}
 }
 
-// Outdated remembers, on behalf of parent, that o is not as the cache showed it when it was read: whoever looked past the
-// cache found it changed or gone. It counts as seen once the cache shows another version, nothing, or another object.
+// Outdated remembers, on behalf of parent, that o is not as the cache showed it when it was read: a read through the API
+// reader found it changed or deleted. It counts as seen once the cache shows another version, nothing, or another object.
 func (l *Ledger) Outdated(parent types.UID, resource schema.GroupResource, o client.Object) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.of(parent).old[old{resource, client.ObjectKeyFromObject(o).String(), o.GetUID(), o.GetResourceVersion()}] = struct{}{}
 }
 
-// Forget drops what is remembered of a parent that is gone.
+// Forget drops what is remembered of a deleted parent.
 func (l *Ledger) Forget(parent types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,9 +88,9 @@ func (l *Ledger) Forget(parent types.UID) {
 }
 
 // Unseen says in one clause which write on behalf of parent the caches do not show yet, and returns an empty string if
-// they show all of them. A pass that gets an answer must not act on what it reads; the event of the write wakes the
-// parent again, but a created and at once deleted object may have no event, so the caller also asks again by itself. An
-// empty answer is about what is read after it; [Ledger.Read] does both for the parent itself.
+// they show all of them. If there is one, the pass must not act on what it reads; the event of the write enqueues the
+// parent again, but an object that is created and at once deleted may have no event, so the caller also requeues it. An
+// empty answer holds for reads after the call; [Ledger.Read] does both for the parent itself.
 func (l *Ledger) Unseen(parent types.UID) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,13 +114,13 @@ func (l *Ledger) Unseen(parent types.UID) string {
 	return ""
 }
 
-// Read reads the parent that a pass is about into parent, from the cache, such that it shows what was written to it: it
-// asks [Ledger.Unseen], and then reads again. A parent that was read before the question may be older than the cache that
-// the answer is about, and with it the pass would decide on a status that it has replaced itself.
+// Read reads the parent of a pass into parent, from the cache, such that it shows what was written to it: it asks
+// [Ledger.Unseen], and then reads again. A parent that was read before that call may be older than the cache that Unseen
+// looked at, and the pass would then decide on a status that it has replaced itself.
 //
-// It returns the answer of Unseen; unless that is empty, the caller does not act on what was read, and comes back soon.
-// cache must be a cache, which replaces all of what it reads into. The error is the cache's: of a parent that is not there
-// apierrors.IsNotFound is true, and there is nothing to do.
+// It returns the answer of Unseen; unless that is empty, the caller does not act on what was read, and requeues the parent
+// soon. cache must be a cache, which replaces all of what it reads into. The error is the cache's: if the parent does not
+// exist apierrors.IsNotFound is true, and there is nothing to do.
 func (l *Ledger) Read(ctx context.Context, cache client.Reader, key client.ObjectKey, parent client.Object) (unseen string, err error) {
 	if err := cache.Get(ctx, key, parent); err != nil {
 		return "", err
@@ -148,8 +148,8 @@ func (l *Ledger) of(parent types.UID) *debts {
 	return d
 }
 
-// seen reports whether store has reached version. Where it cannot be told, the answer is yes: a controller that waits
-// for what never comes is worse than one that reads a little late and is stopped by a precondition.
+// seen reports whether store has reached version. If that cannot be known, the answer is yes: a controller that waits
+// for ever is worse than one that reads a little late and is stopped by a precondition.
 func seen(store Store, version string) bool {
 	if store == nil {
 		return true
@@ -159,7 +159,7 @@ func seen(store Store, version string) bool {
 	return err != nil || cmp >= 0
 }
 
-// replaced reports whether store shows something else than what is old, or nothing.
+// replaced reports whether store shows a state other than old, or no object.
 func replaced(store Store, o old) bool {
 	if store == nil {
 		return true

@@ -13,7 +13,7 @@ import (
 
 // This file finds parents in a cache.
 
-// Parents is how the parents of one kind are found. Build it once; nothing changes it.
+// Parents finds the parents of one kind. Build it once; nothing changes it.
 type Parents struct {
 	// Reader reads parents, from a cache.
 	Reader client.Reader
@@ -57,7 +57,7 @@ func (p Parents) Matches(parent, o client.Object) bool {
 }
 
 // Select returns the parents of a namespace, or of all if it is empty, that pass a test, which must not change them. If
-// the cache cannot be read yet, there are none: its first list wakes every parent anyway.
+// the cache cannot be read yet, there are none: its first list enqueues every parent anyway.
 func (p Parents) Select(ctx context.Context, namespace string, test func(parent client.Object) bool) []types.NamespacedName {
 	list := p.NewList()
 	if err := p.Reader.List(ctx, list, client.InNamespace(namespace)); err != nil {

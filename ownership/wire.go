@@ -19,8 +19,8 @@ type Cached interface {
 }
 
 // Wire indexes the cached children by [ControllerIndex], and returns a ledger over the stores of children and others.
-// Keys are the resources under which the ledger is told of writes; values are empty objects of their kinds. Several
-// controllers of one manager may wire the same kinds. Call it before the manager starts.
+// Keys are the resources under which writes are entered into the ledger; values are empty objects of their kinds.
+// Several controllers of one manager may wire the same kinds. Call it before the manager starts.
 //
 // It returns an error if the cache cannot watch a kind, or has no single store for it (a cache of several namespaces):
 // the controller cannot be set up then.

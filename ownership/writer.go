@@ -12,11 +12,11 @@ import (
 	"github.com/cairn-dev/cairn/internal/anyobject"
 )
 
-// This file creates and deletes children so that a lost response makes no second child, and so that nothing but the
-// object that was looked at is ever deleted.
+// This file creates and deletes children so that a lost response makes no second child, and so that only the object
+// that was looked at is ever deleted.
 
-// Writer creates and deletes children of one kind on behalf of their parents, and tells a ledger of both. It is safe for
-// concurrent use.
+// Writer creates and deletes children of one kind on behalf of their parents, and enters both into a ledger. It is safe
+// for concurrent use.
 type Writer struct {
 	// Client writes. Live reads past every cache.
 	Client client.Writer
@@ -33,8 +33,8 @@ type Creation int
 const (
 	// Created: it exists now, and we made it.
 	Created Creation = iota + 1
-	// Existed: an object of this name is ours, alive, and what was wanted. An earlier request made it whose response was
-	// lost, or another manager did.
+	// Existed: an object of this name is ours, not terminating, and as wanted. An earlier request created it whose
+	// response was lost, or another manager did.
 	Existed
 	// Taken: another object has this name.
 	Taken
@@ -70,9 +70,9 @@ func (w Writer) Create(ctx context.Context, parent, child client.Object, wanted 
 	return Existed, nil
 }
 
-// Delete deletes exactly the version of child that the caller decided about: if it changed since, it may be the one that
-// serves by now. It reports whether it did; a child that is gone, changed, or replaced is left to the next pass and is no
-// error. Any other error is the API server's (retry). So is a conflict about a child that nobody has changed, past the cache: an
+// Delete deletes exactly the version of child that the caller decided about: if it changed since, it may be the one that is
+// ready by now. It reports whether it did; a child that is deleted, changed, or replaced is left to the next pass and is no
+// error. Any other error is the API server's (retry). So is a conflict about a child that, past the cache, did not change: an
 // admission webhook can refuse a delete with that code, and then no event would come.
 func (w Writer) Delete(ctx context.Context, parent, child client.Object, opts ...client.DeleteOption) (bool, error) {
 	uid, version := child.GetUID(), child.GetResourceVersion()
@@ -100,9 +100,9 @@ func (w Writer) Delete(ctx context.Context, parent, child client.Object, opts ..
 	return true, nil
 }
 
-// Changed reports, after a conflict about an object that was read, whether it is another one past the cache, and returns what the API
-// server has under its name now, nil for nothing. If it is not, the conflict was none: somebody refused the write with that code. The
-// error is the API server's (retry).
+// Changed reports, after a conflict about an object that was read, whether the object changed past the cache, and returns what the
+// API server has under its name now, nil for nothing. If it did not change, the conflict was no conflict: admission refused the write
+// with that code. The error is the API server's (retry).
 func Changed(ctx context.Context, live client.Reader, read client.Object) (found client.Object, changed bool, err error) {
 	found = anyobject.Blank(read)
 	err = live.Get(ctx, client.ObjectKeyFromObject(read), found)

@@ -17,8 +17,8 @@ import (
 
 // This file carries out many writes of one pass at once.
 
-// AtOnce is how many requests of one pass are under way at a time, at most. More of them would only wait for each other at the
-// API server, which refuses what waits too long there, also for others.
+// AtOnce is how many requests of one pass are under way at a time, at most. More of them would only queue up at the API
+// server, which rejects requests that wait too long, those of others as well.
 const AtOnce = 16
 
 // Writes are writes of one sort that a pass is to make, for [SlowStart].
@@ -26,14 +26,14 @@ type Writes[T any] struct {
 	Items []T
 	// Do makes one of them. It is called by several goroutines at once.
 	Do func(T) error
-	// Name tells an item from the others, the same in each pass: those whose write failed last are then tried last, so that one
-	// that is always refused keeps no other waiting. Names of one pass's writes should differ. Optional: nil means that the order of
-	// the items matters, or that they are alike.
+	// Name tells an item from the others, the same in each pass: those whose write failed last are then tried last, so that one that
+	// is always refused delays no other. Names of one pass's writes should differ. Optional: nil means that the order of the items
+	// matters, or that they are alike.
 	Name func(T) string
 	// Most is how many are made in one pass: the rest waits until the caches show the first part. Optional: zero means all.
 	Most int
-	// Still is asked before each batch but the first, and its error ends the writes: a batch can take seconds, and what the others
-	// were decided on may be over by then. Optional. See [Pass.Unedited].
+	// Still is called before each batch but the first, and its error ends the writes: a batch can take seconds, and what the
+	// writes were decided on may no longer hold. Optional. See [Pass.Unedited].
 	Still func() error
 }
 
@@ -64,8 +64,8 @@ func SlowStart[T any](p *Pass, w Writes[T]) error {
 }
 
 // lastFailedLast returns the items in the order in which they are to be tried, those that have not failed first, and a Do that
-// notes for the next pass which of them fail. Without it [SlowStart] would stop at the same refused item in each pass, and not
-// get to those behind it; with it, a parent whose other children are all there costs one refused request a pass.
+// notes for the next pass which of them fail. Without it [SlowStart] would stop at the same refused item in each pass, and
+// never try those after it; with it, a parent whose other children all exist costs one refused request a pass.
 func lastFailedLast[T any](p *Pass, w Writes[T]) ([]T, func(T) error) {
 	before := p.memory.failed
 	if p.failing == nil {
@@ -107,14 +107,14 @@ func Each[T any](items []T, f func(T) error) error {
 	return errors.Join(errs...)
 }
 
-// Unedited is the function of that name for the parent of the pass.
+// Unedited is the function [Unedited] for the parent of the pass.
 func (p *Pass) Unedited(ctx context.Context) func() error {
 	return Unedited(ctx, p.controller.Cache, p.Parent)
 }
 
-// Unedited returns a question for [SlowStart]: whether cache still shows the parent as the pass has read it. It costs no
-// request. The error wraps [ownership.ErrStale] if the cache shows a newer generation, and [ownership.ErrGone] if the parent is
-// being deleted since, is gone, or is another one: the caller drops the pass. If the cache cannot be read, the pass goes on.
+// Unedited returns a check for [SlowStart]: that cache still shows the parent as the pass has read it. It costs no request. The
+// error wraps [ownership.ErrStale] if the cache shows a newer generation, and [ownership.ErrGone] if the parent is terminating,
+// deleted, or another object now: the caller drops the pass. If the cache cannot be read, the pass goes on.
 func Unedited(ctx context.Context, cache client.Reader, parent client.Object) func() error {
 	return func() error {
 		shown := anyobject.Blank(parent)

@@ -39,7 +39,7 @@ type Children[C client.Object] struct {
 	// their parent.
 	Namespace func(parent client.Object) string
 
-	// Fresh confirms what the cache shows: see [Children.Confirm].
+	// Fresh compares the cached children with the API server: see [Children.Confirm].
 	Fresh *ownership.Confirmer
 
 	controller *Controller
@@ -63,8 +63,8 @@ func NewChildren[C client.Object](
 }
 
 // Claim returns the children of the parent, adopted and released by the three laws ([ownership.Claim]). An error that wraps
-// [ownership.ErrStale] says that one of them has changed meanwhile: what is decided without it would be wrong. The caller ends
-// the pass with any error.
+// [ownership.ErrStale] says that one of them has changed meanwhile: a decision without it would be wrong. The caller ends the
+// pass with any error.
 func (ch *Children[C]) Claim(ctx context.Context, p *Pass, selector labels.Selector) ([]C, error) {
 	c, parent := ch.controller, p.Parent
 	candidates, err := ch.candidates(ctx, parent, selector)
@@ -87,16 +87,16 @@ func (ch *Children[C]) Claim(ctx context.Context, p *Pass, selector labels.Selec
 		return nil, fmt.Errorf("claim the %s of %s: %w", ch.Resource.Resource, p.describe(), err)
 	}
 	if claimer.Lost {
-		// An orphan may be ours by now, if the response to an earlier adoption was lost; what matched no longer may match
-		// again. A child beside it would be one too many.
+		// An orphan may be ours by now, if the response to an earlier adoption was lost; a child that did not match may match
+		// again. A child created beside it would be one too many.
 		return nil, fmt.Errorf("%w: one of the %s of %s changed while it was being adopted or released",
 			ownership.ErrStale, ch.Resource.Resource, p.describe())
 	}
 	return claimed, nil
 }
 
-// Shown returns the children that the cache shows as the parent's, and claims none: for a pass that ends because it could not
-// claim them.
+// Shown returns the children that the cache shows as the parent's, without claiming any: for a pass that ends because it
+// could not claim them.
 func (ch *Children[C]) Shown(ctx context.Context, p *Pass) ([]C, error) {
 	return ch.candidates(ctx, p.Parent, labels.Nothing())
 }
@@ -119,9 +119,9 @@ func (ch *Children[C]) namespace(parent client.Object) string {
 	return ch.Namespace(parent)
 }
 
-// Confirm checks, before the first destructive step for a parent in this process and after the outcome of a write was
-// unknown, that the claimed children are those that the API server has. It returns an error that wraps [ownership.ErrStale] if
-// they are not, and another one if the API server does not tell (retry).
+// Confirm checks, before the first destructive step for a parent in this process and after the outcome of a write was unknown,
+// that the claimed children are those that the API server has. It returns an error that wraps [ownership.ErrStale] if they are
+// not, and another one if the API server cannot be read (retry).
 func (ch *Children[C]) Confirm(ctx context.Context, p *Pass, selector labels.Selector, claimed []C) error {
 	children := make([]client.Object, len(claimed))
 	for i, child := range claimed {
@@ -134,8 +134,8 @@ func (ch *Children[C]) Confirm(ctx context.Context, p *Pass, selector labels.Sel
 	return err
 }
 
-// Remove deletes exactly the child that was read: see [ownership.Writer.Delete]. Events say that it did and why, or what went
-// wrong.
+// Remove deletes exactly the child that was read: see [ownership.Writer.Delete]. Events say that it was deleted and why, or
+// what went wrong.
 func (ch *Children[C]) Remove(ctx context.Context, p *Pass, read C, reason string) error {
 	kind, name := strings.ToLower(ch.Kind.Kind), read.GetName()
 	deleted, err := ch.Delete(ctx, p.Parent, read)
@@ -149,8 +149,8 @@ func (ch *Children[C]) Remove(ctx context.Context, p *Pass, read C, reason strin
 	return nil
 }
 
-// Patch changes the metadata of exactly the child that was read, by a merge patch, and returns the child as it is then. The
-// error is the API server's: a conflict or that it is not found says that somebody was faster.
+// Patch changes the metadata of exactly the child that was read, by a merge patch, and returns the child as stored. The
+// error is the API server's: a conflict or a not-found error means that another writer was first.
 func (ch *Children[C]) Patch(ctx context.Context, p *Pass, read C, metadata map[string]any) (C, error) {
 	var none C
 	body := map[string]any{"uid": read.GetUID(), "resourceVersion": read.GetResourceVersion()}
@@ -168,13 +168,13 @@ func (ch *Children[C]) Patch(ctx context.Context, p *Pass, read C, metadata map[
 }
 
 // Relabel points the children of a duplicate revision at the one that stays: value is what their label says of a revision.
-// Only children that carry the duplicate's value are touched: relabelling the others was kubernetes#111280. A child that was
-// relabelled takes the place of the one that was read, in claimed.
+// Only children that carry the duplicate's value are touched: relabelling the others was kubernetes#111280. In claimed, the
+// relabelled child replaces the one that was read.
 func (ch *Children[C]) Relabel(
 	p *Pass, selector labels.Selector, claimed []C, label string, value func(revision.Revision) string,
 ) history.Relabel {
 	return func(ctx context.Context, from, to revision.Revision) error {
-		// A child that the cache does not show would keep the label of a revision that is about to go.
+		// A child that the cache does not show would keep the label of a revision that is about to be deleted.
 		if err := ch.Confirm(ctx, p, selector, claimed); err != nil {
 			return err
 		}

@@ -8,16 +8,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// This file is about conditions. Some kinds have types of their own for them, with the same fields; what is here is about
-// metav1.Condition, and [ConditionsOf] and [StoredConditions] lead there and back.
+// This file is about conditions. Some kinds have types of their own for them, with the same fields; this file works on
+// metav1.Condition, and [ConditionsOf] and [StoredConditions] convert.
 
 // Conditions of every kind whose children come from revisions.
 const (
 	// Updated is True once every child comes from the revision that the spec asks for, and says until then what the rollout
 	// does or waits for. Its reasons are those of Metacontroller.
 	Updated = "Updated"
-	// HistoryHealthy is False while the revision history cannot be kept or read, and says why. It is absent where that never
-	// happened.
+	// HistoryHealthy is False while the revision history cannot be kept or read, and says why. It is absent if it was never
+	// False.
 	HistoryHealthy = "HistoryHealthy"
 )
 
@@ -56,8 +56,8 @@ func StoredConditions[C any, T ~string](conditions []metav1.Condition, fields fu
 	return out
 }
 
-// SetCondition sets a condition of a list, which it changes. The time of the last transition stays unless the status turns;
-// then it is that of c. A message that is too long is cut.
+// SetCondition sets a condition in a list, which it changes. The last transition time stays unless the status changes; then
+// it is that of c. A message that is too long is cut.
 func SetCondition(conditions *[]metav1.Condition, c metav1.Condition) {
 	c.Message = Cut(c.Message, maxMessage)
 	meta.SetStatusCondition(conditions, c)

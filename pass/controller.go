@@ -24,7 +24,7 @@ import (
 
 // Config is what a controller is made of. All fields are required unless they say otherwise.
 type Config struct {
-	// Kind and Resource are those of the parents. A parent that says of which kind it is, is believed.
+	// Kind and Resource are those of the parents. A parent whose object names another kind keeps that one.
 	Kind     schema.GroupVersionKind
 	Resource schema.GroupResource
 	// New returns an empty parent.
@@ -38,12 +38,12 @@ type Config struct {
 	Ledger   *ownership.Ledger
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
-	// Run is one pass over a parent that is there. Of an error that wraps [ownership.ErrStale] or [ownership.ErrGone] nobody is
-	// at fault: such a pass is dropped. Any other error is retried with a growing delay.
+	// Run is one pass over a parent that exists. An error that wraps [ownership.ErrStale] or [ownership.ErrGone] is no failure:
+	// the pass is dropped. Any other error is retried with a growing delay.
 	Run func(ctx context.Context, p *Pass) error
 
-	// Deleted says that passes are made over parents that are being deleted as well. Optional: without it nothing is done for
-	// them, because what they own may be orphaned or deleted by the garbage collector at any moment.
+	// Deleted says that passes are made over terminating parents as well. Optional: without it nothing is done for them,
+	// because the garbage collector may orphan or delete their children at any moment.
 	Deleted bool
 	// Stale are errors that mean the same as [ownership.ErrStale]. Optional.
 	Stale []error
@@ -57,9 +57,9 @@ const (
 	firstRetry, lastRetry = 5 * time.Millisecond, 1000 * time.Second
 	// UnseenRetry is how long a pass waits for the caches to show our own writes if no event comes first.
 	UnseenRetry = 100 * time.Millisecond
-	// StaleRetry is how long a pass waits after it was found to rest on an old read, which costs requests.
+	// StaleRetry is how long a pass waits after it was found to rest on a stale read, which costs requests.
 	StaleRetry = 200 * time.Millisecond
-	// longestUnseen and longestStale bound them: both double while that goes on.
+	// longestUnseen and longestStale bound them: both double as long as the cause lasts.
 	longestUnseen = 5 * time.Second
 	longestStale  = 15 * time.Second
 )
@@ -76,31 +76,31 @@ type Controller struct {
 	delays   map[reconcile.Request]time.Duration
 	rests    map[reconcile.Request]time.Time
 	eased    map[reconcile.Request]bool
-	// forgets are called when a parent is gone, unconfirms also when the outcome of a write was unknown.
+	// forgets are called when a parent was deleted, unconfirms also when the outcome of a write was unknown.
 	forgets, unconfirms []func(parent types.UID)
 }
 
 // memory is what is remembered of one parent from pass to pass. Losing it costs requests and nothing else. Only the pass
 // over the parent changes it, but for what is guarded by the controller's lock.
 type memory struct {
-	// running counts the passes that are under way, gone says that the parent is not there any more. Guarded.
+	// running counts the passes that are under way, gone says that the parent was deleted. Guarded.
 	running int
 	gone    bool
-	// request is what the passes over it are asked for by. Guarded.
+	// request is the request by which passes over it are asked for. Guarded.
 	request reconcile.Request
-	// statusVersion is the resourceVersion that our last write of the status made. waiting says that the last pass waits for
-	// a cache, writing that a status is being written; wake is what is done then about the last change of nothing but a status,
-	// which made the version woken. Guarded.
+	// statusVersion is the resourceVersion that our last write of the status made. waiting says that the last pass waits for a
+	// cache, writing that a status write is under way; wake then enqueues the parent for the last change of nothing but a
+	// status, which made the version woken. Guarded.
 	statusVersion    string
 	waiting, writing bool
 	wake             func()
 	woken            string
-	// failures counts the passes that failed, waits those that waited, and overtaken those with [Pass.Overtaken], one after the
-	// other.
+	// failures counts the passes in a row that failed, waits those that waited for a cache, and overtaken those with
+	// [Pass.Overtaken].
 	failures, waits, overtaken int
 	// eased is how many failures there were when the back-off began anew.
 	eased int
-	// failed says of writes with which of these failures they failed last. See [Writes].
+	// failed holds, by name, the writes that failed last, with the number of that failure. See [Writes].
 	failed map[string]int
 	// statusAt is when the status was written last.
 	statusAt time.Time
@@ -126,12 +126,12 @@ func New(c Config) *Controller {
 	return out
 }
 
-// OnForget adds a function that drops what else is remembered of a parent. It is called once the parent is gone and no pass
-// over it is under way (invariant X1: a parent of the same name inherits nothing).
+// OnForget adds a function that drops what else is remembered of a parent. It is called once the parent is deleted and no
+// pass over it is under way (invariant X1: a parent of the same name inherits nothing).
 func (c *Controller) OnForget(forget func(parent types.UID)) { c.forgets = append(c.forgets, forget) }
 
-// OnUncertain adds a function that drops what is known of what the API server has of a parent's children: see
-// [Pass.Uncertain]. It is called once the parent is gone as well.
+// OnUncertain adds a function that drops what was confirmed about a parent's children: see [Pass.Uncertain]. It is
+// called once the parent is deleted as well.
 func (c *Controller) OnUncertain(unconfirm func(parent types.UID)) {
 	c.unconfirms = append(c.unconfirms, unconfirm)
 }
@@ -151,8 +151,8 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return c.Make(ctx, req, parent, c.Resource, unseen)
 }
 
-// Make makes a pass over a parent that the caller has read with [ownership.Ledger.Read], whose answer unseen is. It is for
-// controllers whose requests or parents need more than [Controller.Reconcile] does.
+// Make makes a pass over a parent that the caller has read with [ownership.Ledger.Read]; unseen is what that returned. It
+// is for controllers whose requests or parents need more than [Controller.Reconcile] does.
 func (c *Controller) Make(
 	ctx context.Context, req reconcile.Request, parent client.Object, resource schema.GroupResource, unseen string,
 ) (reconcile.Result, error) {
@@ -174,7 +174,7 @@ func (c *Controller) Make(
 	switch {
 	case c.stale(err):
 		return c.wait(ctx, m, "Dropped a pass", err.Error(), StaleRetry, longestStale), nil
-	case errors.Is(err, ownership.ErrGone): // the cache will show it, and that wakes us if there is a new one
+	case errors.Is(err, ownership.ErrGone): // the cache will show it, and a new one is enqueued by its own event
 		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
 		return reconcile.Result{}, nil
 	}
@@ -185,7 +185,7 @@ func (c *Controller) Make(
 		m.failed = p.failing
 		delay := c.backoff(m.failures - m.eased)
 		if p.again > 0 && p.again < delay {
-			delay = p.again // what waits for time to pass does not wait for what fails
+			delay = p.again // a timer does not wait for the back-off
 		}
 		c.delay(req, delay)
 		return reconcile.Result{}, err
@@ -194,7 +194,7 @@ func (c *Controller) Make(
 	return reconcile.Result{RequeueAfter: p.again}, nil
 }
 
-// again has a pass that was overtaken made again.
+// again requeues an overtaken pass.
 func (m *memory) again(p *Pass) {
 	if !p.overtaken.Load() {
 		m.overtaken = 0
@@ -218,19 +218,19 @@ func (c *Controller) run(ctx context.Context, req reconcile.Request, p *Pass) er
 	return err
 }
 
-// NewPass returns a pass over a parent that [Controller.Reconcile] knows nothing of: for tests of what a pass does, and for
-// callers of a single step of one. Nothing makes another pass when it asks for one.
+// NewPass returns a pass over a parent that [Controller.Reconcile] has not read: for tests of what a pass does, and for
+// callers of a single step of one. What it asks for with [Pass.Again] is ignored.
 func (c *Controller) NewPass(parent client.Object) *Pass {
 	return &Pass{Parent: parent, controller: c, resource: c.Resource, memory: &memory{}}
 }
 
-// stale reports whether a pass rested on an old read.
+// stale reports whether a pass ended because of a stale read.
 func (c *Controller) stale(err error) bool {
 	return errors.Is(err, ownership.ErrStale) || slices.ContainsFunc(c.Stale, func(s error) bool { return errors.Is(err, s) })
 }
 
-// wait ends a pass that waits for a cache, without a word about what failed before. It waits longer each time: an event
-// comes first as a rule.
+// wait ends a pass that waits for a cache, and leaves the count of failures as it is. It waits longer each time: an
+// event comes first as a rule.
 func (c *Controller) wait(ctx context.Context, m *memory, message, reason string, first, last time.Duration) reconcile.Result {
 	log.FromContext(ctx).V(1).Info(message, "reason", reason)
 	c.waits(m, m.waits+1)
@@ -244,8 +244,8 @@ func (c *Controller) waits(m *memory, n int) {
 	m.waiting = n > 0
 }
 
-// over reports whether a parent is gone, or another one, since it was read. It may have been forgotten before the pass over it
-// began, and nobody would do that again.
+// over reports whether a parent was deleted or replaced since it was read. It may have been forgotten before the pass over it
+// began, and would not be forgotten a second time.
 func (c *Controller) over(ctx context.Context, parent client.Object) bool {
 	shown := anyobject.Blank(parent)
 	err := c.Cache.Get(ctx, client.ObjectKeyFromObject(parent), shown)
@@ -270,8 +270,8 @@ func (c *Controller) begin(uid types.UID, req reconcile.Request) (m *memory, fir
 	return m, first
 }
 
-// end drops what is remembered of a parent that went while the pass was under way: what the pass has noted would be kept for
-// ever.
+// end drops what is remembered of a parent that was deleted while the pass was under way: otherwise what the pass has noted
+// would be kept for ever.
 func (c *Controller) end(uid types.UID, m *memory) {
 	c.mu.Lock()
 	m.running--
@@ -286,7 +286,7 @@ func (c *Controller) end(uid types.UID, m *memory) {
 	}
 }
 
-// Forget drops what is remembered of a parent that is gone, at once or when the pass over it has ended.
+// Forget drops what is remembered of a deleted parent, at once or when the pass over it has ended.
 func (c *Controller) Forget(uid types.UID) {
 	c.mu.Lock()
 	m := c.memories[uid]
@@ -310,7 +310,7 @@ func (c *Controller) forgetAll(uid types.UID) {
 	}
 }
 
-// Remembered returns of how many parents something is remembered, for tests of leaks.
+// Remembered returns the number of parents of which something is remembered, for tests of leaks.
 func (c *Controller) Remembered() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

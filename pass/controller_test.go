@@ -104,9 +104,9 @@ func TestBackOffBeginsAnewWhenAChildIsGone(t *testing.T) {
 		t.Errorf("after the event of a child that is there it is made again in %s", got)
 	}
 	events.Delete(t.Context(), event.DeleteEvent{Object: pod("a")}, &queue{})
-	for _, want := range []time.Duration{5, 10, 20} {
-		if got := fail(); got != want*time.Millisecond {
-			t.Errorf("after the end of a child it is made again in %s, want %dms", got, want)
+	for _, want := range []time.Duration{5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond} {
+		if got := fail(); got != want {
+			t.Errorf("after the end of a child it is made again in %s, want %s", got, want)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package pass is one pass of a controller, once: what begins it, what ends it, when it is made again, and what all
-// controllers do in it alike. The controllers of this module stand on it, and so can yours.
+// Package pass is the part of a pass that all controllers have in common: what begins it, what ends it, and when it is
+// made again. The controllers of this module are built on it, and yours can be.
 //
 // A [Controller] is the reconciler: it reads the parent, waits until the caches show its own last writes, runs the pass, and
 // decides when the next one is made. A [Pass] is what runs: it asks for timers ([Pass.Again]), sends events
@@ -7,9 +7,9 @@
 // deletes the children of one kind; [Log] records the revision and truncates the history. [SlowStart] and [Each] carry out
 // many writes at once.
 //
-// What a controller gets for nothing:
+// What every controller gets from it:
 //
-//   - Its own status writes wake nobody, so that a failure whose text differs each time cannot defeat the back-off.
+//   - Its own status writes enqueue nothing, so that a failure whose text differs each time cannot defeat the back-off.
 //   - A timer is kept beside an error: what waits for time to pass does not wait for the back-off of what fails.
 //   - Waiting for a cache does not reset the back-off of what failed before.
 //   - A burst of child events is one pass and not a hundred; an edit of the parent is never delayed.

@@ -26,20 +26,20 @@ const (
 	// that there is one more every refill: 25 in five minutes, as the built-in controllers have it.
 	burst, forWarnings = 25, 5
 	refill             = 12 * time.Second
-	// known is how long the recorder joins events that are alike.
+	// known is how long the recorder joins events that are equal.
 	known = 6 * time.Minute
-	// calm is how long nothing is left out before it is said how much was.
+	// calm is how long no event may be left out before one says how many were.
 	calm = 10 * time.Second
 )
 
 // Normal sends an event about the parent: what was done, to which child. related may be nil. The text of action is a verb.
-// Where there were many events already it is counted, and sent with the next one that says how many there were.
+// After too many events it is only counted; a later event says how many were left out.
 func (p *Pass) Normal(related client.Object, reason, action, note string, args ...any) {
 	p.event(corev1.EventTypeNormal, related, reason, action, Cut(fmt.Sprintf(note, args...), MaxNote))
 }
 
-// Warn sends a warning about the parent: what went wrong, and what to do. related may be nil. It is never left out, but where
-// there were many already it is about the parent alone, so that those that are alike are joined.
+// Warn sends a warning about the parent: what went wrong, and what to do. related may be nil. It is never left out, but after
+// too many events it is about the parent alone, so that equal ones are joined.
 func (p *Pass) Warn(related client.Object, reason, action, note string, args ...any) {
 	p.event(corev1.EventTypeWarning, related, reason, action, Cut(fmt.Sprintf(note, args...), MaxNote))
 }
@@ -64,7 +64,7 @@ func (p *Pass) event(kind string, related client.Object, reason, action, note st
 	c.Recorder.Eventf(reference(p.Parent, p.kind()), referenceOrNil(related), kind, reason, action, "%s", note)
 }
 
-// flushEvents says how many events were left out, once there are no more of them for a while.
+// flushEvents sends an event that says how many were left out, once none has been for a while.
 func (p *Pass) flushEvents() {
 	b, now := &p.memory.events, p.controller.Clock.Now()
 	b.mu.Lock()
@@ -82,17 +82,17 @@ func (p *Pass) flushEvents() {
 	}
 }
 
-// budget is how many events of one parent are sent. The zero value is a full one.
+// budget is how many events of one parent may be sent. The zero value is a full budget.
 type budget struct {
 	mu     sync.Mutex // writes of one pass are carried out at once
 	tokens float64
 	at     time.Time
-	// sent is when events that are alike were sent last, omitted what was left out since it was said last.
+	// sent is when events of a key were sent last, omitted what was left out since the last event that said so.
 	sent    map[eventKey]time.Time
 	omitted map[eventKey]*omitted
 }
 
-// eventKey is what makes two events alike to the recorder.
+// eventKey is what makes two events equal to the recorder.
 type eventKey struct {
 	kind, reason, action string
 	related              types.UID
@@ -144,14 +144,14 @@ func (b *budget) leaveOut(key eventKey, note string, now time.Time) {
 	o.count, o.last, o.at = o.count+1, note, now
 }
 
-// reference is what an event says of the object that it is about.
+// reference is how an event refers to an object.
 func reference(o client.Object, kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	out := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()}}
 	out.SetGroupVersionKind(kind)
 	return out
 }
 
-// referenceOrNil refers to an object whose kind it knows, or that says so itself. An interface without a value is none.
+// referenceOrNil refers to an object if its kind is known. It returns nil, not a nil pointer, if there is none.
 func referenceOrNil(o client.Object) runtime.Object {
 	if o == nil {
 		return nil

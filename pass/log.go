@@ -18,8 +18,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file is the revision log's part of a pass: what is recorded before any child is touched, what becomes of a pass that
-// could not record it, and how the log is kept short.
+// This file is the revision log's part of a pass: what is recorded before any child is touched, how a pass goes on that
+// could not record it, and how the log is truncated.
 
 // NewLog returns the revision log of a controller's parents. The resource of its revisions must be among those of the ledger, and
 // indexed by [ownership.ControllerIndex]. askServer is that of [history.Options].
@@ -53,7 +53,7 @@ type Recorded struct {
 	// Failed says why there is no Update.
 	Failed error
 
-	// keep is the revision that is not truncated whatever happens; unsure says that there are duplicates nobody looked at.
+	// keep is the revision that is never truncated; unsure says that there are duplicates that were not looked at.
 	keep   revision.Revision
 	unsure bool
 	// full says why there is no number for a revision after Update, nil if there is one.
@@ -63,9 +63,9 @@ type Recorded struct {
 // Record finds the revision that the spec asks for among entries, as [history.Log.Claim] returned them, and records it if
 // there is none. Events say so. collisions is the count in the status.
 //
-// An error ends the pass: the parent or the log was read too early. That the revision cannot be stored is no such error, but
-// [Recorded.Failed]: the children stay what they are, lost ones come back from the revision that they had, and the status is
-// written.
+// An error ends the pass: the parent or the log that was read is stale. If the revision cannot be stored, the error is in
+// [Recorded.Failed] instead: children stay as they are, lost ones are recreated from the revision that they had, and the
+// status is written.
 func Record(
 	ctx context.Context, p *Pass, l *history.Log, entries []revision.Revision, collisions *int32, relabel history.Relabel,
 ) (*Recorded, error) {
@@ -106,7 +106,7 @@ func (r *Recorded) failed(p *Pass, err error) (*Recorded, error) {
 		err = fmt.Errorf("%w: %w", ownership.ErrStale, err)
 	}
 	if err = Ended(err); Superseded(err) {
-		return nil, err // somebody was faster; the history is as healthy as before
+		return nil, err // another writer was first; the history is as healthy as before
 	}
 	r.Failed = err
 	p.Warn(nil, "RecordFailed", "Record", "%v", err)
@@ -126,8 +126,8 @@ func (r *Recorded) reason() string {
 	}
 }
 
-// Retry returns the error with which a pass ends that could not record, nil if another try alone cannot help: a snapshot that
-// is too large takes an edit, and a log without a number that is left takes an edit of a revision.
+// Retry returns the error with which a pass ends that could not record, nil if a retry cannot help: a snapshot that is too
+// large needs an edit of the parent, and a log that is out of numbers needs an edit of a revision.
 func (r *Recorded) Retry() error {
 	if r.Failed != nil && r.reason() == "RecordFailed" {
 		return r.Failed
@@ -135,8 +135,8 @@ func (r *Recorded) Retry() error {
 	return nil
 }
 
-// Healthy returns the condition [HistoryHealthy] as it is to be. It is of no use as long as it is True and was never there:
-// see [Recorded.SetHealthy].
+// Healthy returns the condition [HistoryHealthy] for the status. It should be left out while it is True and was never
+// there: see [Recorded.SetHealthy].
 func (r *Recorded) Healthy(limit *int32) metav1.Condition {
 	c := metav1.Condition{Type: HistoryHealthy, Status: metav1.ConditionFalse}
 	switch {
@@ -156,8 +156,8 @@ func (r *Recorded) Healthy(limit *int32) metav1.Condition {
 	return c
 }
 
-// SetHealthy sets the condition [HistoryHealthy] of a list, unless it is True and was never otherwise, and sends an event when
-// the history is found not to be healthy.
+// SetHealthy sets the condition [HistoryHealthy] in a list, unless it is True and was never False, and sends an event when the
+// history turns unhealthy.
 func (r *Recorded) SetHealthy(p *Pass, conditions *[]metav1.Condition, limit *int32, now time.Time) {
 	c := r.Healthy(limit)
 	c.LastTransitionTime = metav1.NewTime(now)
@@ -180,13 +180,13 @@ func find(conditions []metav1.Condition, kind string) *metav1.Condition {
 	return nil
 }
 
-// Truncate forgets the oldest revisions beyond limit that nothing depends on. live are those that children or the status
+// Truncate deletes the oldest revisions beyond limit that nothing depends on. live are those that children or the status
 // name; confirm makes sure that no child is missing among them ([Children.Confirm]). A negative limit keeps them all: the API
 // server says so when it accepts one.
 //
-// It runs also where the update revision could not be stored, because a full log or quota may be the cause
-// (kubernetes#85690). But not while there are duplicates then: which of them is still there nobody has looked at, and the one
-// that stays must not be taken for old (H3).
+// It runs also if the update revision could not be stored, because a full log or quota may be the cause (kubernetes#85690).
+// But then not while there are duplicates: it is unknown which of them still exists, and the one that stays must not be
+// deleted as an old one (H3).
 func (r *Recorded) Truncate(
 	ctx context.Context, p *Pass, l *history.Log, live revision.Live, limit *int32, confirm func(context.Context) error,
 ) error {
@@ -197,7 +197,7 @@ func (r *Recorded) Truncate(
 	if keep < 0 || r.unsure || len(revision.Prune(r.Entries, r.keep, live, keep)) == 0 {
 		return nil
 	}
-	// A child that the cache does not show may need one of them. It will be shown, and that wakes us.
+	// A child that the cache does not show may need one of them. Its event will enqueue the parent.
 	if err := confirm(ctx); err != nil {
 		log.FromContext(ctx).V(1).Info("Not truncating the history", "reason", err.Error())
 		if errors.Is(err, ownership.ErrStale) {
@@ -214,9 +214,9 @@ func (r *Recorded) Truncate(
 }
 
 // Complete checks, past the cache, that the log shows the revisions that children come from, if one of live is not among them: a
-// process that just started may have been shown an old log, and would take children for outdated that are not. A pass asks
-// before it deletes any. The error wraps [ownership.ErrStale] if a revision is not shown; it is an API error if nobody could be
-// asked (retry). It costs no request where the log shows all of them.
+// process that just started may have read a stale log, and would take up-to-date children for outdated ones. A pass calls it
+// before it deletes any child. The error wraps [ownership.ErrStale] if a revision is not shown; it is an API error if the API
+// server could not be read (retry). It costs no request if the log shows all of them.
 func (r *Recorded) Complete(ctx context.Context, p *Pass, l *history.Log, live revision.Live) error {
 	known := r.Entries
 	if r.Update != nil {
@@ -228,8 +228,8 @@ func (r *Recorded) Complete(ctx context.Context, p *Pass, l *history.Log, live r
 	return l.Confirm(ctx, p.Parent, known)
 }
 
-// Newest returns the newest readable revision that children come from, or else the newest one, nil if there is none: what lost
-// children come back from where the revision that the spec asks for cannot be stored. live are those that children come from.
+// Newest returns the newest readable revision that children come from, or else the newest one, nil if there is none: lost
+// children are recreated from it if the update revision cannot be stored. live are those that children come from.
 func (r *Recorded) Newest(live revision.Live) *revision.Revision {
 	var newest *revision.Revision
 	for i := len(r.Entries) - 1; i >= 0; i-- {

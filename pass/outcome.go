@@ -11,13 +11,13 @@ import (
 	"github.com/cairn-dev/cairn/ownership"
 )
 
-// This file tells what an error of a write says.
+// This file says what an error of a write means.
 
 // OutcomeUnknown reports whether an error of a write leaves open what the API server has done: its answer was lost, or it
 // failed itself. Of several joined errors, one is enough. See [Pass.Uncertain].
 func OutcomeUnknown(err error) bool {
 	if err == ownership.ErrStale || err == ownership.ErrGone { //nolint:errorlint // as below
-		return false // it says what there is
+		return false // a response came
 	}
 	switch e := err.(type) { //nolint:errorlint // it looks at every error there is inside
 	case nil:
@@ -34,9 +34,9 @@ func OutcomeUnknown(err error) bool {
 	return true
 }
 
-// Ended makes an error that wraps [ownership.ErrGone] of one that says that the namespace of an object is being deleted, which
-// is no failure: nothing can be made there any more, so that the pass is to be dropped. It returns every other error as it is.
-// It is about a single error, not about joined ones.
+// Ended turns the error of a create in a terminating namespace into one that wraps [ownership.ErrGone]. That is no failure:
+// nothing can be created there any more, so the pass is to be dropped. It returns every other error as it is. It is for a
+// single error, not for joined ones.
 func Ended(err error) error {
 	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return err

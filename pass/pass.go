@@ -15,7 +15,7 @@ import (
 	"github.com/cairn-dev/cairn/ownership"
 )
 
-// This file is what a pass can ask for: another pass, and a status.
+// This file is what a pass can ask for: a requeue, and a status write.
 
 // Pass is one pass over one parent.
 type Pass struct {
@@ -28,29 +28,29 @@ type Pass struct {
 	again      time.Duration
 	// failing is what memory.failed becomes if the pass fails.
 	failing map[string]int
-	// overtaken says that somebody else changed an object first.
+	// overtaken says that another writer changed an object first.
 	overtaken atomic.Bool
 }
 
-// Again asks for another pass after a time, although nothing may have happened until then. The earliest one counts; zero asks
-// for nothing. It is kept when the pass fails.
+// Again asks for another pass after a time, even if no event comes. The earliest one counts; zero asks for nothing. It is
+// kept when the pass fails.
 func (p *Pass) Again(after time.Duration) {
 	if after > 0 && (p.again == 0 || after < p.again) {
 		p.again = after
 	}
 }
 
-// Overtaken notes that somebody else has changed or deleted an object before a write of this pass arrived, which is no failure. The
-// event of that enqueues the parent as a rule; another pass is made in any case, soon, and later each time: an admission webhook may
-// refuse with 409 Conflict what nobody has changed. It may be called by several goroutines at once.
+// Overtaken notes that another writer has changed or deleted an object before a write of this pass, which is no failure. As a rule
+// its event enqueues the parent; another pass is made in any case, soon, and later each time: an admission webhook may return 409
+// Conflict for an object that did not change. It may be called by several goroutines at once.
 func (p *Pass) Overtaken() { p.overtaken.Store(true) }
 
 // Now is the time of the controller's clock.
 func (p *Pass) Now() time.Time { return p.controller.Clock.Now() }
 
 // Current checks, past every cache, that the parent has the generation that was read, and costs a request. It returns an error
-// that wraps [ownership.ErrStale] if it has a newer one, [ownership.ErrGone] if the parent is being deleted, is gone or is another
-// one, and an API error if it could not be read (retry).
+// that wraps [ownership.ErrStale] if it has a newer one, [ownership.ErrGone] if the parent is terminating, deleted or replaced,
+// and an API error if it could not be read (retry).
 func (p *Pass) Current(ctx context.Context) error {
 	c := p.controller
 	fresh, err := ownership.Reread(ctx, c.Live, p.Parent)
@@ -58,15 +58,15 @@ func (p *Pass) Current(ctx context.Context) error {
 		return err
 	}
 	if fresh.GetGeneration() != p.Parent.GetGeneration() {
-		c.Ledger.Wrote(p.Parent.GetUID(), p.resource, fresh) // until the cache shows it there is no point in asking again
+		c.Ledger.Wrote(p.Parent.GetUID(), p.resource, fresh) // the next pass waits until the cache shows it
 		return fmt.Errorf("%w: it shows generation %d of %s, and there is %d",
 			ownership.ErrStale, p.Parent.GetGeneration(), p.describe(), fresh.GetGeneration())
 	}
 	return nil
 }
 
-// Uncertain says with which error the writes of a pass ended. If it leaves open what was written, the next destructive step
-// waits for a consistent list: nobody told us, so that the ledger cannot wait for it.
+// Uncertain takes the error with which the writes of a pass ended. If it leaves open what was written, the next destructive
+// step waits for a consistent list: without a response there is nothing that the ledger could wait for.
 func (p *Pass) Uncertain(err error) {
 	if OutcomeUnknown(err) {
 		for _, unconfirm := range p.controller.unconfirms {
@@ -80,11 +80,11 @@ const statusEvery = time.Second
 
 // WriteStatus stores the status of after, if it differs from that of before. Both are the parent with its name, UID and
 // resourceVersion, and nothing but the status matters of them: before has that of [Pass.Parent]. What is not urgent is
-// written once a second at most, and another pass is asked for then.
+// written once a second at most, and the parent is requeued for it.
 //
-// The write is fenced by the resourceVersion: what is said of an older read of the parent never replaces what is said of a
-// newer one (S2). It returns an error that wraps [ownership.ErrStale] if the parent has changed since it was read, and another
-// error if the API server refuses the status (retry). written says whether after is what the API server has now.
+// The write is fenced by the resourceVersion: a status that was made from an older read of the parent never replaces one from
+// a newer read (S2). It returns an error that wraps [ownership.ErrStale] if the parent has changed since it was read, and
+// another error if the API server refuses the status (retry). written says whether after is what the API server has now.
 func (p *Pass) WriteStatus(ctx context.Context, before, after client.Object, urgent bool) (written bool, err error) {
 	if apiequality.Semantic.DeepEqual(before, after) {
 		return false, nil
@@ -106,10 +106,10 @@ func (p *Pass) WriteStatus(ctx context.Context, before, after client.Object, urg
 	return true, nil
 }
 
-// Stating says that a status of the parent is about to be written, and returns what is to be told of the outcome: the parent as
-// the API server has stored it, or the error. [Pass.WriteStatus] does all that.
+// Stating says that a status of the parent is about to be written, and returns the function to call with the outcome: the
+// parent as the API server has stored it, or the error. [Pass.WriteStatus] does all that.
 //
-// The event of the write may come before its answer. Until that is there nobody knows whether it was ours, so that it waits.
+// The event of the write may come before its response. Until then it is unknown whose write that was, so the event waits.
 func (p *Pass) Stating() (stated func(stored client.Object, err error)) {
 	c, m := p.controller, p.memory
 	c.mu.Lock()
@@ -154,13 +154,13 @@ func (p *Pass) describe() string {
 	return p.kind().Kind + " " + name
 }
 
-// Superseded reports whether err, the error of a pass or of a part of it, says that what the pass was decided on is over: it
-// wraps [ownership.ErrStale] or [ownership.ErrGone]. The caller returns it as it is, and writes nothing more.
+// Superseded reports whether err, the error of a pass or of a part of it, says that the pass was decided on a stale state:
+// it wraps [ownership.ErrStale] or [ownership.ErrGone]. The caller returns it as it is, and writes nothing more.
 func Superseded(err error) bool {
 	return errors.Is(err, ownership.ErrStale) || errors.Is(err, ownership.ErrGone)
 }
 
-// Finished joins the error with which the writes of a pass ended and that of its report. A report that lost a race must not
+// Finished joins the error of the writes of a pass with that of its status write. A status write that lost a race must not
 // turn a failure into a quick retry.
 func Finished(acted, reported error) error {
 	if acted != nil && errors.Is(reported, ownership.ErrStale) {

@@ -10,11 +10,11 @@ import (
 	"github.com/cairn-dev/cairn/internal/queue"
 )
 
-// This file says when a pass that failed is made again.
+// This file says when a failed pass is retried.
 //
-// controller-runtime ignores Result.RequeueAfter beside an error, and takes every other RequeueAfter for the end of a failure.
-// So the delays are kept here: a pass that fails has said already when it is to come again when its queue asks, and
-// only a pass that did all it should ends a failure.
+// controller-runtime ignores Result.RequeueAfter if there is an error, and resets the back-off for every other RequeueAfter.
+// So the delays are kept here: a failed pass has set its delay before the queue asks for it, and only a pass that did all its
+// work resets the back-off.
 
 // Options returns the options of a controller-runtime controller that this controller is the reconciler of, with so many
 // workers.
@@ -22,13 +22,13 @@ func (c *Controller) Options(workers int) controller.Options {
 	return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: c.Limiter(), NewQueue: queue.New}
 }
 
-// Limiter returns the rate limiter that goes with this reconciler.
+// Limiter returns the rate limiter that belongs to this reconciler.
 func (c *Controller) Limiter() workqueue.TypedRateLimiter[reconcile.Request] { return limiter{c} }
 
-// limiter hands out the delays that passes have decided on.
+// limiter returns the delays that passes have set.
 type limiter struct{ controller *Controller }
 
-// When returns the delay of a request that failed. One that no pass has decided on failed without one: it panicked, say.
+// When returns the delay of a failed request. If no pass has set one, the pass has panicked, say.
 func (l limiter) When(req reconcile.Request) time.Duration {
 	c := l.controller
 	c.mu.Lock()
@@ -41,20 +41,20 @@ func (l limiter) When(req reconcile.Request) time.Duration {
 	return delay
 }
 
-// Forget does nothing: a queue forgets whenever a pass returns no error, and waiting is no success.
+// Forget does nothing: the queue calls it for every pass without an error, also for one that only waited for a cache.
 func (l limiter) Forget(reconcile.Request) {}
 
 // NumRequeues is not counted.
 func (l limiter) NumRequeues(reconcile.Request) int { return 0 }
 
-// delay says after what time a request that failed is made again.
+// delay sets after what time a failed request is retried.
 func (c *Controller) delay(req reconcile.Request, delay time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.delays[req] = delay
 }
 
-// rest says until when bursts of child events wait: as long as the last pass has taken, so that a parent with many children
+// rest sets until when bursts of child events wait: as long as the last pass took, so that a parent with many children
 // keeps a worker busy half of the time at most.
 func (c *Controller) rest(req reconcile.Request, until time.Time) {
 	c.mu.Lock()
@@ -76,7 +76,7 @@ func (c *Controller) ease(req reconcile.Request) {
 	c.eased[req] = true
 }
 
-// drop forgets when a request was to be made again: there is nothing to be done for it.
+// drop deletes the delay of a request: there is nothing to be done for it.
 func (c *Controller) drop(req reconcile.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *Controller) backoff(failures int) time.Duration {
 	return min(doubled(c.FirstRetry, failures), c.LastRetry)
 }
 
-// doubled doubles a duration for the second time and each one after that.
+// doubled returns a duration, doubled once for each time after the first.
 func doubled(first time.Duration, times int) time.Duration {
 	return first << min(max(times-1, 0), 30)
 }

@@ -16,8 +16,8 @@ const (
 	RolloutWaiting = "RolloutWaiting"
 )
 
-// Urgent reports whether a status is to be written at once: unless a rollout is under way, before and after, of the same
-// generation. Then one write a second says enough, and its end, or that it fails, is urgent again.
+// Urgent reports whether a status is to be written at once. It is not urgent only while a rollout is under way, before
+// and after, of the same generation: then one write a second is enough. Its end, or that it fails, is urgent again.
 func Urgent(before, after []metav1.Condition, sameGeneration bool) bool {
 	rolls := func(conditions []metav1.Condition) bool {
 		c := find(conditions, Updated)

@@ -13,13 +13,13 @@ import (
 	"github.com/cairn-dev/cairn/ownership"
 )
 
-// This file says what wakes a parent, and how soon.
+// This file says which events enqueue a parent, and how soon.
 
 type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// ParentEvents wakes a parent for its own changes, at once, and drops what is remembered of one that is gone. A change that
-// is nothing but the status that the last pass has written wakes nobody: that pass has seen all the rest, and a status whose
-// text differs each time would have the parent reconciled for ever.
+// ParentEvents enqueues a parent for its own changes, at once, and drops what is remembered of a deleted one. A change of
+// nothing but the status that the last pass has written enqueues nothing: that pass has seen all the rest, and a status
+// whose text differs each time would have the parent reconciled for ever.
 func (c *Controller) ParentEvents() handler.EventHandler {
 	own := &handler.EnqueueRequestForObject{}
 	return handler.Funcs{
@@ -36,9 +36,9 @@ func (c *Controller) ParentEvents() handler.EventHandler {
 	}
 }
 
-// OwnStatus reports whether an update made a parent just what our last write of its status made of it, so that no pass is to be
-// made. It is, to a pass that waits for the cache to show that write. While a write is under way nobody knows yet: then wake is
-// called later, if it is another's.
+// OwnStatus reports whether an update shows exactly the parent that our last status write made, so that no pass is to be made,
+// unless the last pass waits for the cache to show that write. While a write is under way it cannot be known whose update it
+// is: then wake is called later, if it is another writer's.
 func (c *Controller) OwnStatus(e event.UpdateEvent, wake func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,9 +65,10 @@ func StatusOnly(e event.UpdateEvent) bool {
 		before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp())
 }
 
-// ChildEvents wakes the parents of a child, such as router finds them. In a burst of events they are woken when the last pass
-// has paid for itself: as long after its end as it has taken. The end of a child may make room for another one, in a quota or on a
-// node, a moment later: passes that fail are then made again as soon as after a first failure.
+// ChildEvents enqueues the parents of a child, as router finds them. In a burst of events they are delayed after the last
+// pass for as long as that pass took.
+// A child that is deleted may make room for another one, in a quota or on a node, a moment later: the back-off of its parent begins
+// anew.
 func (c *Controller) ChildEvents(router ownership.Router) handler.EventHandler {
 	all := router.Handler()
 	return handler.Funcs{
@@ -79,7 +80,7 @@ func (c *Controller) ChildEvents(router ownership.Router) handler.EventHandler {
 
 func (c *Controller) patient(q requests) requests { return patient{q, c, false} }
 
-// patient is a queue into which requests get when the last pass over the same parent has paid for itself.
+// patient is a queue that delays requests after the last pass over the same parent for as long as that pass took.
 type patient struct {
 	requests
 

@@ -13,14 +13,14 @@ import (
 )
 
 // This file brings content into canonical form: canonical is rule R1, Typed makes the normalizer of rule R2. What is
-// dropped here is dropped from every comparison, so each rule says why it can never hide a change.
+// dropped here is dropped from every comparison, so each rule says why it never hides a change.
 
 // canonical returns the canonical bytes of tree (rule R1): keys sorted, creationTimestamp: null dropped, every number in
-// one form. List order counts. It never changes tree. The $patch directive is gone already: Decode takes it off the
-// subtree that it belongs to, and a field of that name anywhere deeper is content.
+// one form. List order counts. It never changes tree. The $patch directive is not there any more: Decode removes it from
+// the subtree that it belongs to, and a field of that name anywhere deeper is content.
 //
-// Dropping the null is safe because nobody can ask for it: the API server sets creation timestamps itself. Kubernetes
-// before 1.34 wrote it into every template (kubernetes#134773).
+// Dropping the null is safe because it cannot be set: the API server sets creation timestamps itself. Kubernetes before
+// 1.34 wrote it into every template (kubernetes#134773).
 func canonical(tree map[string]any) ([]byte, error) {
 	v, err := canonicalValue(tree)
 	if err != nil {
@@ -126,8 +126,8 @@ func retype(tree, obj any) error {
 	return json.Unmarshal(b, obj)
 }
 
-// hugeExponent matches text that would be a quantity of thousands of digits. Reading 1e999999999 as one takes all the
-// memory there is, and whoever may create a revision may write it.
+// hugeExponent matches text that would be a quantity of thousands of digits. Reading 1e999999999 as one would take all
+// memory, and any user who may create a revision may write it.
 var hugeExponent = regexp.MustCompile(`^[+-]?[0-9.]+[eE][+-]?[0-9]{4,}$`)
 
 // withoutHugeExponents returns v with every such text replaced by one that is no quantity, and whether there was any.

@@ -42,10 +42,10 @@ func Compare(a, b *Snapshot) Rule {
 	return RuleNone
 }
 
-// Askable reports whether two snapshots that [Compare] finds different could still be one for the API server, so that
+// Askable reports whether two snapshots that [Compare] finds different could still be equal for the API server, so that
 // rule R3 is worth a request: they differ only in fields that one of them has and the other has not. That is what a new
 // default, a removed field or a mirrored one (serviceAccount and serviceAccountName) looks like. A value that both have
-// and that is not the same, or a list of another length, was changed by somebody; no default explains it.
+// and that differs, or a list of another length, was edited; no default explains it.
 func Askable(a, b *Snapshot) bool {
 	na, errA := a.normal()
 	nb, errB := b.normal()

@@ -21,7 +21,7 @@ type Revision struct {
 	Number int64
 	// Hash is the label value by which children point at this revision. Empty if the object has no such label yet.
 	Hash string
-	// Stamp says from which read of which parent the revision was last recorded. Zero if somebody else wrote it.
+	// Stamp says from which read of which parent the revision was last recorded. Zero if another writer recorded it.
 	Stamp Stamp
 	// Deleting is true for an object with a deletion timestamp: it counts for numbers, and nothing new may rely on it.
 	Deleting bool

@@ -3,8 +3,8 @@ package revision
 // This file says which revisions may be forgotten (proposal, "History Maintenance"; design, H3 and H9).
 
 // Live is the set of revisions that something still depends on. The zero value means "not known", and nothing is pruned
-// by it: forgetting a live revision breaks a rollout for good, keeping a dead one costs some kilobytes. Make a known one
-// with [NewLive], after all children, terminating ones included, have been seen.
+// by it: deleting a live revision breaks a rollout for good, keeping an unused one costs some kilobytes. Make a known
+// one with [NewLive], after all children, terminating ones included, have been seen.
 type Live struct {
 	known bool
 	refs  map[string]struct{}
@@ -35,10 +35,10 @@ func (l Live) Has(r Revision) bool {
 	return false
 }
 
-// refsTo are the ways in which something says that it depends on a revision. None of a [Live] is empty.
+// refsTo are the names by which something may refer to a revision. None of a [Live] is empty.
 func refsTo(r Revision) [3]string { return [...]string{r.Name, r.Hash, LabelValue(r.Name)} }
 
-// Beside returns whether something depends on a revision that is none of revisions: it is gone, or was read too early.
+// Beside returns whether something depends on a revision that is not among these: it was deleted, or they are stale.
 func (l Live) Beside(revisions []Revision) bool {
 	known := map[string]struct{}{}
 	for _, r := range revisions {

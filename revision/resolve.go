@@ -75,8 +75,8 @@ type Resolution struct {
 	Full *NumberError
 }
 
-// NumberError says that no revision can have a higher number than the others: somebody gave one of them the highest that
-// there is. A person has to delete that revision, or to give it a lower number.
+// NumberError says that no revision can have a higher number than the others: one was given the highest number there is.
+// Somebody has to delete that revision, or give it a lower number.
 type NumberError struct {
 	// Revision is the name of the revision that has the highest number.
 	Revision string
@@ -147,13 +147,13 @@ func Resolve(parent Parent, revisions []Revision, answers Answers, ask bool) (*R
 	return res, err
 }
 
-// ruleOpen stands for a claim that the API server has to be asked about.
+// ruleOpen says that only the API server can tell whether a stamp is right.
 const ruleOpen Rule = "open"
 
-// prove says by which rule the claim of a stamp holds, [RuleNone] if it does not. Anybody who may write revisions can
-// write a stamp, and children are built from what it is on: so it proves nothing where a value contradicts it, and where
-// it differs by fields that only one side has (new defaults, or hostPID slipped in) the API server is asked if it may be.
-// Data that nobody can read holds: the parent is used instead, and there is no reason to roll (rule R6).
+// prove says by which rule a stamp is right, [RuleNone] if it is not. Any user who may write revisions can write a stamp,
+// and children are built from the revision: so a stamp proves nothing where a value contradicts it, and where it differs
+// by fields that only one side has (new defaults, or hostPID slipped in) the API server is asked, if it may be. A stamp
+// on unreadable data is right: the parent is used instead, and there is no reason to roll (rule R6).
 func prove(parent Parent, stamped Revision, answers Answers, ask bool) Rule {
 	equal, asked := answers[stamped.UID]
 	switch {
@@ -170,7 +170,7 @@ func prove(parent Parent, stamped Revision, answers Answers, ask bool) Rule {
 	}
 }
 
-// fenced reports whether some revision was recorded from a newer read of this very parent.
+// fenced reports whether a revision was recorded from a newer read of this very parent.
 func fenced(parent Parent, all []Revision) (bool, Revision) {
 	if parent.Uncached {
 		return false, Revision{}
@@ -183,8 +183,8 @@ func fenced(parent Parent, all []Revision) (bool, Revision) {
 	return false, Revision{}
 }
 
-// readable sorts out what no comparison may rest on: revisions that are terminating, and those that cannot be decoded
-// (rule R6).
+// readable leaves out revisions that no comparison may use: those that are terminating, and those that cannot be
+// decoded (rule R6).
 func readable(all []Revision, res *Resolution) []Revision {
 	var live []Revision
 	for _, r := range all {
@@ -232,7 +232,7 @@ next:
 }
 
 // stampedBy returns the one revision whose stamp says that it was taken from this parent at this generation, readable
-// or not. If several say so, somebody copied one, and none of them is believed.
+// or not. If several say so, one is a copy, and none of them is believed.
 func stampedBy(parent Parent, all []Revision) *Revision {
 	if !parent.Generational {
 		return nil
@@ -267,7 +267,7 @@ func find(parent Parent, live []Revision, answers Answers) (*Revision, Rule) {
 	return nil, RuleNone
 }
 
-// questions lists the revisions that only the API server can tell from the parent, and that it was not asked about.
+// questions lists the revisions that only the API server can compare with the parent, and that it was not asked about.
 func questions(parent Parent, live []Revision, answers Answers) []Revision {
 	var ask []Revision
 	for _, r := range live {
@@ -314,15 +314,15 @@ func (r *Resolution) number(parent Parent, all []Revision, update *Revision, rul
 // keep leaves the update revision the number that it has.
 func (r *Resolution) keep(parent Parent, update *Revision, rule Rule) {
 	r.Kind, r.Rule, r.Update, r.Number = NoChange, rule, update, update.Number
-	// A stamp is written once, and again when the verdict had to be asked for: it then saves the question. A
-	// generation that rose for another reason (a scale, a new maxUnavailable) is no reason to write. One from the
-	// future is put right: it would fence every cached read.
+	// A stamp is written once, and again if the API server had to be asked: it then saves the question. A generation that
+	// rose for another reason (a scale, a new maxUnavailable) is no reason to write. A stamp from a later generation is
+	// corrected: it would fence every cached read.
 	if update.Stamp.ParentUID == parent.UID && update.Stamp.Generation <= parent.Generation && rule != RuleServer {
 		r.Stamp = update.Stamp
 	}
 }
 
-// full ends the search for a number where there is none: what is stored already can be used all the same.
+// full ends the search for a number if there is none: a revision that is stored already can be used all the same.
 func (r *Resolution) full(parent Parent, update *Revision, rule Rule, err *NumberError) error {
 	r.Full = err
 	if update == nil {

@@ -147,7 +147,7 @@ func (t *Target) newSnapshot(data []byte, tree map[string]any) *Snapshot {
 	return s
 }
 
-// only keeps the covered subtrees of tree: a normalizer may add siblings that are none of our business.
+// only keeps the covered subtrees of tree: a normalizer may add siblings, which are not versioned.
 func (t *Target) only(tree map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, path := range t.paths {
@@ -199,8 +199,8 @@ func (s *Snapshot) Into(into any) error {
 }
 
 // Restore returns a copy of parent whose covered subtrees are those of s: replaced as a whole, and removed where s has
-// none, so that a field added since is gone again. parent is as in [Target.Snapshot] and is only read. Taking a
-// snapshot of the result gives s again.
+// none, so that a field added since is removed. parent is as in [Target.Snapshot] and is only read. Taking a snapshot
+// of the result gives s again.
 func (s *Snapshot) Restore(parent any) (map[string]any, error) {
 	root, err := toTree(parent)
 	if err != nil {

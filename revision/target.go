@@ -17,7 +17,7 @@ type Path []string
 
 // ParsePath splits a dotted field path ("spec.template") as Metacontroller's revisionHistory.fieldPaths does: no
 // escaping, no list indices. It returns an error for an empty path or an empty field name; the caller should show it to
-// whoever wrote the path.
+// the author of the path.
 func ParsePath(s string) (Path, error) {
 	if s == "" {
 		return nil, errors.New("a field path must name at least one field, for instance spec.template")
@@ -46,9 +46,9 @@ func (p Path) contains(q Path) bool {
 }
 
 // Normalizer brings the covered subtrees of a parent into the one form that all equal contents share: defaults that are
-// known locally are filled in, fields the type does not know are gone, quantities are in canonical form. It gets a tree
-// that it may change, as decoded by encoding/json with numbers kept as [json.Number], and returns the tree to compare.
-// An error means that the tree is no object of the kind at all.
+// known locally are filled in, fields the type does not know are dropped, quantities are in canonical form. It gets a
+// tree that it may change, as decoded by encoding/json with numbers kept as [json.Number], and returns the tree to
+// compare. An error means that the tree is no object of the kind at all.
 //
 // [Typed] makes one for a Go type.
 type Normalizer func(tree map[string]any) (map[string]any, error)

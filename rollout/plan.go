@@ -9,12 +9,12 @@ type Instance struct {
 	Name string
 	// Revision is the name or hash of the revision that the instance was made from, for reasons only.
 	Revision string
-	// Ready is true if it serves; Available is true if it has been ready for minReadySeconds.
+	// Ready is true if it is ready; Available is true if it has been ready for minReadySeconds.
 	Ready, Available bool
 }
 
-// serves reports whether the instance does its work. What is available does, also where a kind knows no readiness and
-// the caller leaves Ready unset.
+// serves reports whether the instance is ready. An available one is, also if its kind has no readiness and the caller
+// leaves Ready unset.
 func (i *Instance) serves() bool { return i.Ready || i.Available }
 
 // Unit is one place of the set.
@@ -24,16 +24,16 @@ type Unit struct {
 	// Old is the instance that comes from another revision than the update revision, New the one that conforms. Either
 	// may be nil. At most one of each is planned with; see Crowded.
 	Old, New *Instance
-	// Crowded says that the place holds more instances than the planner can reason about. Who calls thins it out first;
+	// Crowded says that the place holds more instances than the planner can reason about. The caller reduces them first;
 	// until then the place counts as unavailable and as surging.
 	Crowded bool
 	// Held units keep their old instance: they lie below the partition, or are replaced by hand only. A surge that has
 	// begun is finished all the same.
 	Held bool
-	// Stays, unless it is empty, says why the old instance must stay for now, in one clause that a person can read. Unlike
-	// a held unit, which is where it should be, it is reported as waiting. A surge that has begun is finished all the same.
+	// Stays, unless it is empty, says why the old instance must stay for now, in one readable clause. Unlike a held unit,
+	// which is where it should be, it is reported as waiting. A surge that has begun is finished all the same.
 	Stays string
-	// Leaving places want no new instance, but may keep the one they have. They do not count as part of the set.
+	// Leaving places need no new instance, but may keep the one they have. They do not count as part of the set.
 	Leaving bool
 }
 
@@ -42,15 +42,15 @@ func (u Unit) available() bool {
 	return !u.Crowded && (u.Old != nil && u.Old.Available || u.New != nil && u.New.Available)
 }
 
-// Strategy is the budget of a rollout. Percentages are resolved by who calls.
+// Strategy is the budget of a rollout. Percentages are resolved by the caller.
 type Strategy struct {
 	// MaxUnavailable is how many units of the set may be unavailable at once, counted over the whole set.
 	MaxUnavailable int
 	// MaxSurge is how many units may hold an old and a new instance at once.
 	MaxSurge int
 	// Ordered says that units are updated strictly one after the other as they are given, as far as the budget lets them
-	// overlap: nothing that is available is touched after a unit that waits. What is not available anyway still costs
-	// nothing to replace, wherever it is; who wants it kept says so in [Unit.Stays].
+	// overlap: nothing that is available is touched after a unit that waits. What is unavailable anyway still costs
+	// nothing to replace, wherever it is; [Unit.Stays] keeps it.
 	Ordered bool
 	// Paused stops the rollout where it is.
 	Paused bool
@@ -59,7 +59,7 @@ type Strategy struct {
 // Verb is what a step does.
 type Verb string
 
-// What a step can do. A place that has no instance at all is filled by who calls, whatever the rollout does.
+// The verbs of steps. A place that has no instance at all is filled by the caller, whatever the rollout does.
 const (
 	// Delete removes the old instance of a unit.
 	Delete Verb = "Delete"
@@ -72,7 +72,7 @@ type Step struct {
 	Verb Verb
 	// Unit is the key of the place. Instance is the name of what is deleted, empty for Create.
 	Unit, Instance string
-	// Reason is one clause that a person can read: why this, and why now.
+	// Reason is one readable clause: why this step, and why now.
 	Reason string
 }
 
@@ -89,8 +89,8 @@ type Plan struct {
 	// Waiting lists the units that wait, in the order of the set.
 	Waiting []Wait
 	// Total counts the units of the set, Updated those that hold a conforming instance and no other, Available and
-	// Unavailable those that are and are not available before the steps. Held and leaving units count as the others do,
-	// except that leaving units are no part of the set.
+	// Unavailable those that are available and those that are not, before the steps. Held units count as the others do;
+	// leaving units are no part of the set.
 	Total, Updated, Available, Unavailable int
 }
 
@@ -99,10 +99,10 @@ func (p Plan) Complete() bool { return p.Updated == p.Total }
 
 // New plans one pass over the whole set, in the order in which units are to be updated.
 //
-// It promises, for a picture that is not older than the caller's own writes: an available instance is deleted only while
-// unavailable + 1 ≤ MaxUnavailable over the whole set, or while a new instance stands in for it; no more than MaxSurge
-// units hold two instances by its doing; an instance that is unavailable anyway is replaced at no cost, so that a broken
-// rollout can be repaired; a conforming instance is never touched.
+// It promises, for a state that is not older than the caller's own writes: an available instance is deleted only while
+// unavailable + 1 ≤ MaxUnavailable over the whole set, or while a new available instance replaces it; no more than
+// MaxSurge units hold two instances because of it; an instance that is unavailable anyway is replaced at no cost, so
+// that a broken rollout can be repaired; a conforming instance is never touched.
 func New(units []Unit, s Strategy) Plan {
 	p := planner{Strategy: s}
 	for _, u := range units {
@@ -124,7 +124,7 @@ type planner struct {
 	unavailable, surging, spare int
 }
 
-// count looks at the whole set before anything is decided: a budget that is counted over the part seen so far was
+// count looks at the whole set before anything is decided: to count the budget over the part seen so far was
 // kruise#1480.
 func (p *planner) count(u Unit) {
 	if u.Crowded || u.Old != nil && u.New != nil {
@@ -190,7 +190,7 @@ func (p *planner) finishSurge(u Unit) {
 // replace decides about a unit that holds an old instance only.
 func (p *planner) replace(u Unit) {
 	old := u.Old
-	// With surge, an instance that is ready serves, even if not yet for minReadySeconds: it is worth a stand-in.
+	// With surge, an instance that is ready counts, even if not yet for minReadySeconds: it is replaced by surge.
 	expendable := !old.Available
 	if p.MaxSurge > 0 {
 		expendable = !old.serves()
@@ -224,7 +224,7 @@ func (p *planner) replace(u Unit) {
 	}
 }
 
-// leave decides about an old instance in a place that wants no new one.
+// leave decides about an old instance in a place that needs no new one.
 func (p *planner) leave(u Unit) {
 	step := Step{
 		Verb: Delete, Unit: u.Key, Instance: u.Old.Name,

@@ -13,7 +13,7 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file holds all writes to pods but the claims to them and their labels, which are package pass's.
+// This file holds all writes to pods except adoption, release and relabelling, which are package pass's.
 
 // burst bounds what one pass creates, and what it deletes: the rest waits for the caches to show the first part.
 const burst = 250
@@ -21,8 +21,8 @@ const burst = 250
 // maxNameProbes bounds the search for a free pod name.
 const maxNameProbes = 8
 
-// act carries a plan out: creates, then deletes, both slowly at first. It returns all errors, joined. One that is
-// [pass.Superseded] says that another plan is to be made.
+// act carries a plan out: creates, then deletes, both by slow start. It returns all errors, joined. One that is
+// [pass.Superseded] says that a new plan has to be made.
 func (r *Reconciler) act(ctx context.Context, p *pass.Pass, f facts, plan *plan) error {
 	created := pass.SlowStart(p, pass.Writes[creation]{
 		Items: plan.creates,
@@ -42,17 +42,17 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, f facts, plan *plan)
 	}))
 }
 
-// create makes the pod of one node. Where something else has its name, the next name follows from that one's UID, as if the
-// pod stood in for it: it may be the last pod of the node, which is not ours any more, and which others have seen there.
+// create makes the pod of one node. If its name is taken, the next name follows from the UID of the holder, as if the pod
+// replaced it: the holder may be the last pod of the node, released since, and known to clients under that name.
 func (r *Reconciler) create(ctx context.Context, p *pass.Pass, f facts, c creation) error {
 	for range maxNameProbes {
 		pod := podFor(f.ds, f.hash, c)
-		if uid, seen := f.seen[pod.Name]; seen { // a pod that was relabelled had this name
+		if uid, seen := f.seen[pod.Name]; seen { // a relabelled pod had this name
 			c.after = uid
 			continue
 		}
 		how, err := r.pods.Create(ctx, p.Parent, pod, func(found client.Object) bool {
-			node, _ := nodeOf(asPod(found)) // a pod that is bound for no node is not ours
+			node, _ := nodeOf(asPod(found)) // a pod that names no node is not ours
 			return node == c.node && found.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey] == f.hash
 		})
 		switch err = pass.Ended(err); {
@@ -71,14 +71,14 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, f facts, c creati
 		if err := client.IgnoreNotFound(r.Live.Get(ctx, client.ObjectKeyFromObject(pod), &holder)); err != nil {
 			return fmt.Errorf("read pod %s past the cache: %w", pod.Name, err)
 		}
-		if holder.UID != "" { // it is not gone again
+		if holder.UID != "" { // it was not deleted meanwhile
 			c.after = holder.UID
 		}
 	}
 	return fmt.Errorf("create a pod for node %s: %d names in a row are taken", c.node, maxNameProbes)
 }
 
-// delete removes the pod that the plan was made from, unless it changed since.
+// delete deletes the pod that the plan was made from, unless it changed since.
 func (r *Reconciler) delete(ctx context.Context, p *pass.Pass, d deletion) error {
 	if d.failed {
 		r.backoff.Next(backoffKey(p.Parent, d.node), p.Now())

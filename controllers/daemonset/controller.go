@@ -39,11 +39,11 @@ type Reconciler struct {
 	log     *history.Log
 	pods    *pass.Children[*corev1.Pod]
 	backoff *flowcontrol.Backoff
-	// predecessors are what new pods do not have the names of.
+	// predecessors are the pods whose names new pods must not have.
 	predecessors predecessors
 }
 
-// pass is one pass over a DaemonSet that is there: gather, record, plan, act, report, truncate.
+// pass is one pass over a DaemonSet that exists: gather, record, plan, act, report, truncate.
 func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	ds := asDaemonSet(p.Parent)
 	selector, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
@@ -80,13 +80,13 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	}
 	err = pass.Finished(errors.Join(rep.failed, recorded.Retry()), r.report(ctx, p, ds, rep))
 	if pass.Superseded(err) {
-		return err // what is live was read too early as well
+		return err // the live revisions come from the same stale read
 	}
 	confirm := func(ctx context.Context) error { return r.pods.Confirm(ctx, p, selector, o.pods) }
 	return errors.Join(err, recorded.Truncate(ctx, p, r.log, o.live(f.hash), ds.Spec.RevisionHistoryLimit, confirm))
 }
 
-// confirm makes sure that what is about to be done does not rest on an old cache: of pods, and of the revisions of those that go.
+// confirm compares what the plan rests on with the API server: the pods, and the revisions of the pods that it deletes.
 func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed, rep report) error {
 	if rep.plan.risky() {
 		if err := r.pods.Confirm(ctx, p, o.selector, o.pods); err != nil {

@@ -25,7 +25,7 @@ type observed struct {
 	entries  []revision.Revision
 }
 
-// gather reads the DaemonSet's nodes, pods and revisions, and claims what is its own.
+// gather reads the DaemonSet's nodes, pods and revisions, and claims the pods and revisions.
 func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.DaemonSet, selector labels.Selector) (*observed, error) {
 	o := &observed{ds: ds, selector: selector}
 	var nodes corev1.NodeList
@@ -46,8 +46,8 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 	return o, nil
 }
 
-// live returns the revisions that something depends on: those that pods name, terminating ones included, and made, the hash
-// of the one that pods were made from in this pass.
+// live returns the revisions that something depends on: those that pods name, terminating pods included, and made, the hash
+// of the one that pods were created from in this pass.
 func (o *observed) live(made ...string) revision.Live {
 	refs := slices.Clone(made)
 	for _, pod := range o.pods {
@@ -56,8 +56,8 @@ func (o *observed) live(made ...string) revision.Live {
 	return revision.NewLive(refs...)
 }
 
-// facts are what the plan for o is made from: the DaemonSet with the template of its update revision. Where that could not be
-// recorded, no pod is replaced, and one that is lost comes back from the newest revision that the others come from.
+// facts are what the plan for o is made from: the DaemonSet with the template of its update revision. If that could not be
+// recorded, no pod is replaced, and a lost one is recreated from the newest revision that the others come from.
 func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) {
 	ds := *o.ds
 	f := facts{ds: &ds, nodes: o.nodes, pods: byNode(o.pods), now: r.Clock.Now(), hold: recorded.Update == nil}

@@ -34,8 +34,8 @@ func placementFor(ds *appsv1.DaemonSet) placement {
 	}
 }
 
-// on reports whether a pod should be started on node, and whether one that runs there may stay. A node that turned
-// unfit by a NoSchedule taint keeps its pod; one with a NoExecute taint, or one that is not selected, does not.
+// on reports whether a pod should be started on node, and whether one that runs there may stay. A node with a
+// NoSchedule taint keeps its pod; one with a NoExecute taint, or one that is not selected, does not.
 func (p placement) on(node *corev1.Node) (start, stay bool) {
 	if p.nodeName != "" && p.nodeName != node.Name {
 		return false, false
@@ -57,8 +57,8 @@ func (p placement) tolerates(node *corev1.Node, effects ...corev1.TaintEffect) b
 	return !untolerated
 }
 
-// nodeOf returns the node that a pod is on, or bound for: a pod that is not scheduled yet names it in its affinity. It
-// returns an error for a pod that names none, which cannot have come from a DaemonSet.
+// nodeOf returns the node that a pod is on, or is to run on: a pod that is not scheduled yet names it in its affinity.
+// It returns an error for a pod that names none, which a DaemonSet cannot have created.
 func nodeOf(pod *corev1.Pod) (string, error) {
 	if pod.Spec.NodeName != "" {
 		return pod.Spec.NodeName, nil
@@ -75,8 +75,8 @@ func nodeOf(pod *corev1.Pod) (string, error) {
 	return "", fmt.Errorf("pod %s/%s is bound for no node", pod.Namespace, pod.Name)
 }
 
-// byNode groups the pods that count by the node they are on or bound for. A pod that has ended and is being deleted
-// waits for somebody else's finalizer; it holds no place.
+// byNode groups the pods that count by the node that they are, or will be, on. A terminating pod that has ended only
+// waits for a finalizer of another controller; it takes no place.
 func byNode(pods []*corev1.Pod) map[string][]*corev1.Pod {
 	out := map[string][]*corev1.Pod{}
 	for _, pod := range pods {

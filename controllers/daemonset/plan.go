@@ -24,17 +24,17 @@ type facts struct {
 	// hash is the label value of the revision that pods are made from: the update revision.
 	hash string
 	// hold says that the update revision could not be recorded. Then hash and template are those of the newest revision that
-	// there is, or hash is empty; pods that are lost come back from that, and nothing is replaced.
+	// exists, or hash is empty; lost pods are recreated from it, and nothing is replaced.
 	hold bool
-	// asked is the DaemonSet as it asks to be, nil if ds is that: a pod that may stay by it is not deleted.
+	// asked is the DaemonSet as its spec is, nil if ds is that: a pod that may stay by it is not deleted.
 	asked *appsv1.DaemonSet
 	// nodes are all nodes, pods the claimed pods by node.
 	nodes []*corev1.Node
 	pods  map[string][]*corev1.Pod
-	// predecessors are the UIDs of the last pods of the update revision, by node: a new one never has the name of one that
-	// it stands in for.
+	// predecessors are the UIDs of the last pods of the update revision, by node: a new pod never has the name of one that
+	// it replaces.
 	predecessors map[string]types.UID
-	// seen are the UIDs of all pods that are remembered, by their names: none of them comes back.
+	// seen are the UIDs of all remembered pods, by their names: no new pod gets one of these names.
 	seen map[string]types.UID
 	// now is when the facts were gathered.
 	now time.Time
@@ -42,21 +42,21 @@ type facts struct {
 	backoff func(node string) time.Duration
 }
 
-// plan is what one pass does, and what it knows by then.
+// plan is what one pass does, and what it found out.
 type plan struct {
 	creates []creation
 	deletes []deletion
-	// rollout is the rolling update's part, its steps among creates and deletes already.
+	// rollout is the plan of the rolling update; its steps are among creates and deletes already.
 	rollout rollout.Plan
-	// counts are what status says.
+	// counts are the counters of the status.
 	counts counts
-	// again is when to look again although nothing happened; zero means never.
+	// again is when to requeue even if no event comes; zero means never.
 	again time.Duration
 }
 
 type creation struct {
 	node, reason string
-	// after is the UID of the pod that this one stands in for, empty if it is the first of its revision on the node.
+	// after is the UID of the pod that this one replaces, empty if it is the first of its revision on the node.
 	after types.UID
 }
 
@@ -64,7 +64,7 @@ type deletion struct {
 	pod    *corev1.Pod
 	node   string
 	reason string
-	// failed and succeeded mark pods that ended by themselves: they have events of their own, and failed ones a back-off.
+	// failed and succeeded mark pods that ended by themselves: these have events of their own, and failed ones a back-off.
 	failed, succeeded bool
 }
 
@@ -73,12 +73,12 @@ type counts struct {
 	desired, current, misscheduled, ready, updated, available int32
 }
 
-// risky reports whether the plan would do harm if it rests on pods that are not as the cache shows them: it deletes one
-// that could be serving, or puts one beside another that the cache does not show.
+// risky reports whether the plan would do harm if the cache of pods is stale: it deletes one that could be ready, or
+// creates one beside another that the cache does not show.
 func (p *plan) risky() bool { return len(p.creates) > 0 || len(p.deletes) > 0 }
 
-// makePlan plans one pass: every node gets its pod, surplus and misplaced pods go, and the rolling update takes its next
-// steps within its budget.
+// makePlan plans one pass: every node gets its pod, surplus and misplaced pods are deleted, and the rolling update takes
+// its next steps within its budget.
 func makePlan(f facts) (*plan, error) {
 	place := placementFor(f.ds)
 	budget, err := budgetOf(f, place)
@@ -99,16 +99,16 @@ func makePlan(f facts) (*plan, error) {
 	p.strays()
 	p.rollout = rollout.New(units, budget)
 	if p.hold {
-		p.counts.updated, p.rollout.Steps = 0, nil // nothing is from a revision that is not there, or makes way for it
+		p.counts.updated, p.rollout.Steps = 0, nil // without the update revision no pod is up to date, and none is replaced
 	}
 	p.take(p.rollout.Steps)
 	if p.hash == "" {
-		p.creates = nil // there is nothing to make a pod from
+		p.creates = nil // there is no template to create a pod from
 	}
 	return p.plan, nil
 }
 
-// budgetOf resolves the percentages of the update strategy against the nodes that want a pod.
+// budgetOf resolves the percentages of the update strategy against the nodes that should run a pod.
 func budgetOf(f facts, place placement) (rollout.Strategy, error) {
 	desired := 0
 	for _, node := range f.nodes {
@@ -129,7 +129,7 @@ func budgetOf(f facts, place placement) (rollout.Strategy, error) {
 		return rollout.Strategy{}, fmt.Errorf("spec.updateStrategy.rollingUpdate.maxSurge: %w", err)
 	}
 	if unavailable == 0 && surge == 0 {
-		unavailable = 1 // a percentage of few nodes; a rollout that may do nothing would never end
+		unavailable = 1 // a percentage of few nodes; with a budget of 0 the rollout would never end
 	}
 	return rollout.Strategy{MaxUnavailable: unavailable, MaxSurge: surge}, nil
 }
@@ -147,18 +147,18 @@ type planner struct {
 	*plan
 
 	place placement
-	// placeAsked is where the pods would belong once what is asked for is recorded, if there are facts about that.
+	// placeAsked is where the pods would belong once the spec is recorded, empty if asked is nil.
 	placeAsked placement
 	surge      bool
 }
 
-// visit plans for one node: who goes, whether one comes, and what the rollout sees. ok is false for nodes that the
-// rollout has nothing to do with.
+// visit plans for one node: which pods are deleted, whether one is created, and what the rollout sees. ok is false for
+// nodes that the rollout has nothing to do with.
 func (p *planner) visit(node *corev1.Node) (unit rollout.Unit, ok bool) {
 	pods := p.pods[node.Name]
 	start, stay := p.place.on(node)
 	if p.asked != nil && !stay {
-		_, stay = p.placeAsked.on(node) // it is only not recorded yet that it may
+		_, stay = p.placeAsked.on(node) // it may by the spec, which is not recorded yet
 	}
 	p.tally(pods, start)
 	switch {
@@ -178,13 +178,13 @@ func (p *planner) visit(node *corev1.Node) (unit rollout.Unit, ok bool) {
 	return unit, start || unit.Old != nil || unit.New != nil || unit.Crowded
 }
 
-// running plans the end of pods that ended by themselves, and returns the others that are not going.
+// running plans the deletion of pods that ended by themselves, and returns the others that are not terminating.
 func (p *planner) running(node string, pods []*corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, pod := range alive(pods) {
 		switch pod.Status.Phase {
 		case corev1.PodFailed:
-			// Kubelets reject pods that the scheduler lets through; without a pause the two would race.
+			// Kubelets reject pods that the scheduler accepts; without a pause the two would race.
 			if wait := p.backoff(node); wait > 0 {
 				p.lookAgain(wait)
 				continue
@@ -199,7 +199,7 @@ func (p *planner) running(node string, pods []*corev1.Pod) []*corev1.Pod {
 	return out
 }
 
-// unit makes the rollout's picture of one node, and plans the end of pods beyond one of each revision state.
+// unit describes one node to the rollout, and plans the deletion of pods beyond one of each revision state.
 func (p *planner) unit(node string, running []*corev1.Pod) rollout.Unit {
 	var old, conforming []*corev1.Pod
 	for _, pod := range running {
@@ -211,12 +211,12 @@ func (p *planner) unit(node string, running []*corev1.Pod) rollout.Unit {
 	}
 	return rollout.Unit{
 		Key: node, Old: p.keepOne(node, old), New: p.keepOne(node, conforming),
-		// A surge beside a surplus would make three of them, for the creates of a pass come before its deletes.
+		// A surge beside a surplus would make three of them, because the creates of a pass come before its deletes.
 		Crowded: p.surge && (len(old) > 1 || len(conforming) > 1),
 	}
 }
 
-// keepOne keeps the pod that serves best and has served longest, and plans the end of the others.
+// keepOne keeps one pod (available, then ready, then oldest first), and plans the deletion of the others.
 func (p *planner) keepOne(node string, pods []*corev1.Pod) *rollout.Instance {
 	if len(pods) == 0 {
 		return nil
@@ -226,7 +226,7 @@ func (p *planner) keepOne(node string, pods []*corev1.Pod) *rollout.Instance {
 	})
 	for _, pod := range pods[1:] {
 		if p.hold {
-			break // whether they are of one revision cannot be told without the one that the spec asks for
+			break // without the update revision it is unknown whether they are of one revision
 		}
 		p.remove(deletion{pod: pod, node: node, reason: fmt.Sprintf("node %s has another of the same revision", node)})
 	}
@@ -239,7 +239,7 @@ func (p *planner) keepOne(node string, pods []*corev1.Pod) *rollout.Instance {
 	}
 }
 
-// strays plans the end of pods that wait to be scheduled to a node that is gone: nobody else ever would delete them.
+// strays plans the deletion of pods that wait to be scheduled to a deleted node: no other controller would delete them.
 func (p *planner) strays() {
 	known := map[string]bool{}
 	for _, node := range p.nodes {
@@ -287,22 +287,22 @@ func (p *planner) tally(pods []*corev1.Pod, start bool) {
 	if p.available(oldest) {
 		p.counts.available++
 	}
-	// A node is up to date when there is nothing else, running or about to: a count that is complete says that the rollout
-	// is over (R4).
+	// A node is up to date when it has no other pod, running or about to be created: a full count says that the rollout is
+	// over (R4).
 	other := func(pod *corev1.Pod) bool { return !p.conforms(pod) }
 	if p.conforms(oldest) && !slices.ContainsFunc(alive(pods), other) {
 		p.counts.updated++
 	}
 }
 
-// conforms reports whether a pod comes from the update revision. Labels are believed: they are ours to write, and a
-// pod's content is set when it is made.
+// conforms reports whether a pod comes from the update revision. Labels are trusted: only this controller writes them,
+// and a pod's content is set when it is created.
 func (p *planner) conforms(pod *corev1.Pod) bool {
 	return p.hash != "" && pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == p.hash
 }
 
-// available reports whether a pod has been ready for minReadySeconds. If not yet, the pass is repeated when it will be:
-// no event marks that moment.
+// available reports whether a pod has been ready for minReadySeconds. If not yet, the DaemonSet is requeued for that
+// time: no event marks it.
 func (p *planner) available(pod *corev1.Pod) bool {
 	available, left := readiness.Available(pod, time.Duration(p.ds.Spec.MinReadySeconds)*time.Second, p.now)
 	p.lookAgain(left)
@@ -321,7 +321,7 @@ func (p *planner) lookAgain(after time.Duration) {
 	}
 }
 
-// alive returns the pods that are not being deleted.
+// alive returns the pods that are not terminating.
 func alive(pods []*corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, pod := range pods {
@@ -334,7 +334,7 @@ func alive(pods []*corev1.Pod) []*corev1.Pod {
 
 func isReady(pod *corev1.Pod) bool { return readiness.Ready(pod) }
 
-// first orders what holds before what does not.
+// first sorts true before false.
 func first(a, b bool) int {
 	switch {
 	case a == b:

@@ -27,11 +27,11 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file wires the controller: indexes, read-your-writes, watches, and which event wakes which DaemonSet.
+// This file wires the controller: indexes, ledger, watches, and which event enqueues which DaemonSet.
 
 // Options tune the controller.
 type Options struct {
-	// Workers is how many DaemonSets are worked on at once. Zero means 4.
+	// Workers is how many DaemonSets are reconciled at once. Zero means 4.
 	Workers int
 	// AskServer allows dry-run patches of DaemonSets to find out whether a stored snapshot is equivalent (rule R3).
 	AskServer bool
@@ -52,7 +52,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), ledger, mgr.GetEventRecorder("daemonset-controller"), o)
-	// Forget the back-off of nodes and DaemonSets that are long gone.
+	// Forget the back-off of nodes and DaemonSets that were deleted long ago.
 	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		wait.UntilWithContext(ctx, func(context.Context) { r.backoff.GC() }, time.Minute)
 		return nil
@@ -95,7 +95,7 @@ func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.Ledger, error) {
 	})
 }
 
-// parents says how DaemonSets are found in the cache.
+// parents finds DaemonSets in the cache.
 func (r *Reconciler) parents() ownership.Parents {
 	return ownership.Parents{
 		Reader:  r.Client,
@@ -108,7 +108,7 @@ func (r *Reconciler) parents() ownership.Parents {
 	}
 }
 
-// nodeEvents wakes the DaemonSets for which a change of a node makes a difference. Heartbeats make none.
+// nodeEvents enqueues the DaemonSets to which a change of a node makes a difference. Heartbeats make none.
 func (r *Reconciler) nodeEvents() handler.EventHandler {
 	wake := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], before, after *corev1.Node) {
 		keys := r.parents().Select(ctx, metav1.NamespaceAll, func(ds client.Object) bool {
@@ -121,7 +121,7 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			// A pod that was left alone because its node was not known may have to go, or counts as misscheduled.
+			// A pod that was left alone because its node was unknown may have to be deleted, or count as misscheduled.
 			for _, key := range r.parents().Select(ctx, metav1.NamespaceAll, func(client.Object) bool { return true }) {
 				q.Add(reconcile.Request{NamespacedName: key})
 			}
@@ -139,7 +139,7 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 	}
 }
 
-// placed is what a node means to a DaemonSet. No node means nothing.
+// placed says whether a node should run a pod, and whether it may keep one. No node gives false twice.
 func placed(p placement, node *corev1.Node) [2]bool {
 	if node == nil {
 		return [2]bool{}

@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// This file remembers which pod was the last one on a node, because the name of the pod that replaces it follows from its
-// UID: whoever waits until the old name is not found must not wait for ever. See
+// This file remembers which pod was the last one on a node, because the name of its replacement follows from its UID:
+// clients that wait until the old name is not found must not wait for ever. See
 // docs/design/2026-11-22-names-of-replacements.md.
 
-// mostRevisions is how many revisions are remembered of a node beside those that it has pods of: a spec may go back to one
-// soon.
+// mostRevisions is how many revisions are remembered of a node beside those that it has pods of: a spec may soon go back
+// to one.
 const mostRevisions = 4
 
-// mostGone is how many nodes that do not exist any more are remembered for a DaemonSet.
+// mostGone is how many deleted nodes are remembered for a DaemonSet.
 const mostGone = 1000
 
 // predecessors are the last pods that this process has seen on each node, by DaemonSet. The zero value is empty. It is safe
@@ -29,7 +29,7 @@ type predecessors struct {
 	all map[types.UID]map[string]lastPods
 }
 
-// lastPods are the pods that were made last for a node, by their hash.
+// lastPods are the newest pods of a node, by their hash.
 type lastPods map[string]predecessor
 
 // predecessor is what is kept of a pod.
@@ -52,7 +52,7 @@ func (p predecessor) later(other predecessor) bool {
 }
 
 // note remembers the pods of a DaemonSet, including those that ended, those that are terminating, and those that it is about
-// to release or to adopt. Whether their nodes exist is not asked: some come back under their name.
+// to release or to adopt. It also remembers pods of deleted nodes: a node may be recreated under its name.
 func (p *predecessors) note(ds types.UID, pods []*corev1.Pod) {
 	shown := newest(pods)
 	p.mu.Lock()
@@ -88,8 +88,8 @@ func (p *predecessors) trim(ds types.UID, nodes []*corev1.Node) {
 
 // of returns the UID of the last pod of a revision on each node that has, or had, one.
 //
-// Only the last pod of the revision that is asked for matters: a pod of another revision has another name as a rule. One that
-// was relabelled does not, so that seen has the UIDs of all that are remembered, by their names.
+// Only the last pod of the revision that is asked for matters: a pod of another revision has another name as a rule. A
+// relabelled one may not, so seen has the UIDs of all remembered pods, by their names.
 func (p *predecessors) of(ds types.UID, hash string) (last, seen map[string]types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,8 +105,8 @@ func (p *predecessors) of(ds types.UID, hash string) (last, seen map[string]type
 	return last, seen
 }
 
-// with returns the pods that are shown on a node now and, of those that were remembered, the newest few. A pod that was made
-// after the one that is shown, and is gone already, has a name that is not to come back either.
+// with returns the pods that are shown on a node now and, of those that were remembered, the newest few. A pod that was
+// created after the one that is shown, and deleted already, has a name that must not be used again either.
 func (was lastPods) with(shown lastPods) lastPods {
 	out := maps.Clone(shown)
 	var others []string
@@ -149,7 +149,7 @@ func newest(pods []*corev1.Pod) map[string]lastPods {
 	return out
 }
 
-// forget drops what is remembered of a DaemonSet that is gone.
+// forget drops what is remembered of a deleted DaemonSet.
 func (p *predecessors) forget(ds types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,7 +18,7 @@ const (
 	ConditionHistoryHealthy appsv1.DaemonSetConditionType = pass.HistoryHealthy
 )
 
-// report is what a pass found out.
+// report is the result of a pass.
 type report struct {
 	plan     *plan
 	recorded *pass.Recorded
@@ -26,9 +26,9 @@ type report struct {
 	failed error
 }
 
-// report stores what rep says. Where the update revision could not be recorded, the observed generation stays as it is: the
-// counters are about what was recorded before, and where that wants no pod at all, kubectl would take them for the end of
-// the new rollout.
+// report stores what rep says. If the update revision could not be recorded, the observed generation stays as it is: the
+// counters are about the old revision, and if that asks for no pods at all, kubectl would take them for the end of the new
+// rollout.
 func (r *Reconciler) report(ctx context.Context, p *pass.Pass, ds *appsv1.DaemonSet, rep report) error {
 	status := ds.Status.DeepCopy()
 	c := rep.plan.counts
@@ -51,7 +51,7 @@ func (r *Reconciler) report(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 	return r.writeStatus(ctx, p, ds, status, conditions)
 }
 
-// refuse reports a DaemonSet that nothing can be done for before somebody edits it.
+// refuse reports a DaemonSet that nothing can be done for before it is edited.
 func (r *Reconciler) refuse(ctx context.Context, p *pass.Pass, ds *appsv1.DaemonSet, reason, message string) error {
 	status := ds.Status.DeepCopy()
 	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
@@ -94,7 +94,7 @@ func (rep report) updated(ds *appsv1.DaemonSet, now metav1.Time) metav1.Conditio
 		c.Reason, c.Message = "RevisionNotRecorded", "no pod is replaced before the revision that the spec asks for is recorded"
 	case rep.failed != nil:
 		c.Reason, c.Message = "RolloutFailing", progress+"; "+pass.FirstLine(rep.failed)
-	case p.Complete() && len(p.Waiting) == 0: // a node that is to take no new pod may hold an old and a new one
+	case p.Complete() && len(p.Waiting) == 0: // a node that takes no new pod may hold an old and a new one
 		c.Status, c.Reason = metav1.ConditionTrue, "OnLatestRevision"
 		c.Message = fmt.Sprintf("latest ControllerRevision: %s", rep.recorded.Update.Name)
 	case len(p.Steps) > 0:

@@ -17,7 +17,7 @@ import (
 // templateGenerationLabel is what extensions/v1beta1 put on pods. Clients that still carry the annotation expect it.
 const templateGenerationLabel = "pod-template-generation"
 
-// tolerate adds what every daemon pod tolerates: trouble of the node it looks after.
+// tolerate adds what every daemon pod tolerates: problems of the node that it serves.
 func tolerate(spec *corev1.PodSpec) {
 	add := func(key string, effect corev1.TaintEffect) {
 		spec.Tolerations = withToleration(spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect})
@@ -33,7 +33,7 @@ func tolerate(spec *corev1.PodSpec) {
 	}
 }
 
-// withToleration adds t, in place of one for the same taint if there is one: asking for it twice would make the pod
+// withToleration adds t, in place of one for the same taint if there is one: two for one taint would make the pod
 // differ from what the API server stores.
 func withToleration(tolerations []corev1.Toleration, t corev1.Toleration) []corev1.Toleration {
 	for i := range tolerations {
@@ -45,7 +45,7 @@ func withToleration(tolerations []corev1.Toleration, t corev1.Toleration) []core
 	return append(tolerations, t)
 }
 
-// podFor builds the pod of ds, restored to the revision with that hash, that c asks for.
+// podFor builds the pod of ds for c: ds has the template of the revision with that hash.
 func podFor(ds *appsv1.DaemonSet, hash string, c creation) *corev1.Pod {
 	template := ds.Spec.Template.DeepCopy()
 	pod := &corev1.Pod{
@@ -69,8 +69,8 @@ func podFor(ds *appsv1.DaemonSet, hash string, c creation) *corev1.Pod {
 	return pod
 }
 
-// bind makes the scheduler put the pod on node and nowhere else. It replaces the required node affinity: that was
-// decided when the node was chosen.
+// bind makes the scheduler put the pod on node and nowhere else. It replaces the required node affinity, which was
+// applied when the node was chosen.
 func bind(spec *corev1.PodSpec, node string) {
 	if spec.Affinity == nil {
 		spec.Affinity = &corev1.Affinity{}
@@ -87,16 +87,15 @@ func bind(spec *corev1.PodSpec, node string) {
 	}
 }
 
-// podName is deterministic, so that a pod that was created twice, by a lost response or by two managers, exists once.
-// It differs from node to node, from revision to revision, because a surge holds two on a node, and from that of the pod
-// that it stands in for: whoever waits until that one is not found, as kubectl and the conformance tests do, would wait for
-// ever.
+// podName is deterministic, so that a pod that is created twice, by a lost response or by two managers, exists once. It
+// differs from node to node, from revision to revision, because a surge holds two on a node, and from that of the pod that
+// it replaces: clients that wait until that one is not found, as kubectl and the conformance tests do, would wait for ever.
 func podName(ds *appsv1.DaemonSet, hash string, c creation) string {
 	const (
 		maxHostname = 63             // longer pod names give truncated host names
 		tenDigits   = 10_000_000_000 // as long as a revision's hash; a clash costs one more probe
 	)
-	// The 0 was a count of taken names once. It stays, so that pods keep their names over an upgrade.
+	// The 0 was once a count of taken names. It stays, so that an upgrade does not change the names of pods.
 	parts := []string{string(ds.UID), c.node, hash, "0"}
 	if c.after != "" {
 		parts = append(parts, string(c.after))

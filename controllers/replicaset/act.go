@@ -11,10 +11,10 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file holds all writes to pods but the claims to them, which are package pass's.
+// This file holds all writes to pods except adoption and release, which are package pass's.
 
-// act carries a plan out: creates or deletes, slowly at first. One of the errors it returns may be [pass.Superseded]: then the
-// plan rests on an old read.
+// act carries a plan out: creates or deletes, by slow start. One of the errors it returns may be [pass.Superseded]: then the
+// plan rests on a stale read.
 func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *plan) error {
 	return errors.Join(
 		pass.SlowStart(p, pass.Writes[creation]{
@@ -30,8 +30,8 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *p
 	)
 }
 
-// create makes one pod. One of ours that is alive under that name was made by an earlier request whose response was lost,
-// or by another manager, and is the one we want, whatever template it was made from.
+// create makes one pod. If one of ours under that name exists and is not terminating, an earlier request whose response
+// was lost, or another manager, created it; it is the one we want, whatever template it was created from.
 func (r *Reconciler) create(ctx context.Context, p *pass.Pass, o *observed, c creation) error {
 	pod := podFor(o.set, r.flavor.kind, c.name)
 	how, err := r.pods.Create(ctx, p.Parent, pod, func(found client.Object) bool { return !ended(asPod(found)) })

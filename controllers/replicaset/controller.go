@@ -31,13 +31,13 @@ type Reconciler struct {
 	pods   *pass.Children[*corev1.Pod]
 	// generations are those of the parents that passes have looked at last, by UID, once the API server has confirmed one.
 	generations sync.Map
-	// unanswered are the names of pods that were asked for without an answer.
+	// unanswered are the names of pods whose create got no response.
 	unanswered unanswered
 	// unserved is set once the API server has dropped status.terminatingReplicas.
 	unserved atomic.Bool
 }
 
-// pass is one pass over a parent that is there: gather, plan, act, report.
+// pass is one pass over a parent that exists: gather, plan, act, report.
 func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	set := r.flavor.read(p.Parent)
 	selector, reason, message := selectorOf(set)
@@ -53,7 +53,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 		return err
 	}
 	plan := makePlan(f)
-	if o.late != "" { // to pass over its name would make one pod too many
+	if o.late != "" { // to skip its name would create one pod too many
 		return fmt.Errorf("%w: it did not show pod %s when the pods were listed", ownership.ErrStale, o.late)
 	}
 	p.Again(plan.again)
@@ -73,7 +73,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	return pass.Finished(failed, r.report(ctx, p, o, plan, failed))
 }
 
-// selectorOf returns the selector of set, or why nothing can be done with it. The API server lets none of these in.
+// selectorOf returns the selector of set, or why it cannot be used. The API server accepts no such set.
 func selectorOf(set *appsv1.ReplicaSet) (selector labels.Selector, reason, message string) {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	switch {

@@ -27,17 +27,17 @@ type observed struct {
 	set      *appsv1.ReplicaSet // the parent, as a ReplicaSet
 	selector labels.Selector
 	pods     []*corev1.Pod
-	// late is the name of a pod of the parent that the cache shows by now, and did not when pods were listed.
+	// late is the name of a pod of the parent that the cache shows by now, but did not when pods were listed.
 	late string
 }
 
-// gather reads the pods of a parent, and claims what is its own.
+// gather reads the pods of a parent, and adopts and releases.
 func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, set *appsv1.ReplicaSet, selector labels.Selector) (*observed, error) {
 	pods, err := r.pods.Claim(ctx, p, selector)
 	return &observed{set: set, selector: selector, pods: pods}, err
 }
 
-// adoptable keeps pods that have ended as they are: they would not count.
+// adoptable refuses pods that have ended: they would not count.
 func adoptable(_ client.Object, pod *corev1.Pod) error {
 	if ended(pod) {
 		return errors.New("it has ended")
@@ -49,20 +49,20 @@ func adoptable(_ client.Object, pod *corev1.Pod) error {
 func (r *Reconciler) facts(ctx context.Context, o *observed) (facts, error) {
 	f := facts{set: o.set, pods: o.pods, now: r.Clock.Now()}
 	listed := sync.OnceValue(o.listed)
-	// A name that cannot be looked up is one to be asked for: the answer to that tells.
+	// A name that cannot be looked up counts as free: the response to the create tells.
 	f.taken = func(name string) bool {
 		pod := &corev1.Pod{}
 		if r.Client.Get(ctx, types.NamespacedName{Namespace: o.set.Namespace, Name: name}, pod) != nil {
 			return false
 		}
-		if o.counts(pod) && !listed().Has(pod.UID) { // another manager made it
+		if o.counts(pod) && !listed().Has(pod.UID) { // another manager created it
 			o.late = name
 		}
 		return true
 	}
 	for _, name := range r.unanswered.of(o.set.UID) {
 		if f.taken(name) {
-			r.unanswered.drop(o.set.UID, name) // that is the answer
+			r.unanswered.drop(o.set.UID, name) // this pod answers the request
 		} else {
 			f.asked = append(f.asked, name)
 		}
@@ -95,8 +95,8 @@ func (o *observed) listed() sets.Set[types.UID] {
 	return out
 }
 
-// neighbours counts the active pods on each node: those of o, and those of its siblings, which have the same controller. Of
-// two pods of a Deployment on one node one goes first, also in the middle of a rollout.
+// neighbours counts the active pods on each node: those of o, and those of its siblings, which have the same controller. If
+// a node has two pods of a Deployment, one is deleted first, also in the middle of a rollout.
 func (r *Reconciler) neighbours(ctx context.Context, o *observed) (map[string]int, error) {
 	out := map[string]int{}
 	for _, pod := range o.pods {
@@ -136,9 +136,9 @@ func controlledBy(namespace string, uid types.UID) []client.ListOption {
 	return []client.ListOption{client.InNamespace(namespace), client.MatchingFields{ownership.ControllerIndex: string(uid)}}
 }
 
-// confirm checks, before pods are created or deleted, that the cache is not behind the API server: of pods before the
-// first write of this process for a parent, and after an answer was lost, of the parent whenever that may be. It returns an
-// error that wraps ownership.ErrStale if it is.
+// confirm compares the caches with the API server before pods are created or deleted: that of pods before the first write
+// of this process for a parent, and after a response was lost; that of the parent each time. It returns an error that wraps
+// ownership.ErrStale if a cache is stale.
 func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed) error {
 	if err := r.fence(ctx, p); err != nil {
 		return err
@@ -146,10 +146,10 @@ func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed) err
 	return r.pods.Confirm(ctx, p, o.selector, o.pods)
 }
 
-// fence checks that there is no later generation of the parent than the cached one. It asks unless the cache has just
-// shown an edit of one that was confirmed: after a restart the cache may be old, and what this process found done before
-// and finds undone now another manager may have done that knows of a later edit. Without the question the two would undo
-// each other's work for as long as one of the caches is behind.
+// fence checks that there is no later generation of the parent than the cached one. It costs a request unless the cache
+// has just shown an edit of a confirmed one: after a restart the cache may be stale, and another manager that knows of a
+// later edit may have undone what this process did. Without the check the two would undo each other's work for as long
+// as one of the caches is stale.
 func (r *Reconciler) fence(ctx context.Context, p *pass.Pass) error {
 	known, ok := r.generations.Load(p.Parent.GetUID())
 	if ok && known.(int64) < p.Parent.GetGeneration() { //nolint:forcetypeassert // pass stores it

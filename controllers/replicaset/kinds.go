@@ -12,7 +12,7 @@ import (
 
 // flavor is one of the two kinds.
 type flavor struct {
-	name     string // of the controller, and of the one who writes events
+	name     string // of the controller, and of the source of its events
 	kind     schema.GroupVersionKind
 	resource schema.GroupResource
 	new      func() client.Object
@@ -54,7 +54,7 @@ var replicationControllers = flavor{
 	},
 }
 
-// identity is what a patch has to know of a parent.
+// identity is the metadata that a patch needs of a parent.
 func identity(set *appsv1.ReplicaSet) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name, UID: set.UID, ResourceVersion: set.ResourceVersion}
 }

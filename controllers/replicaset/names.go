@@ -10,7 +10,7 @@ import (
 // This file names pods. It is pure.
 
 const (
-	// alphabet leaves out vowels and what looks like one, as the names that the API server makes up do.
+	// alphabet leaves out vowels and what looks like one, as the names that the API server generates do.
 	alphabet = "bcdfghjklmnpqrstvwxz2456789"
 	// suffixLength is how many letters of it end a name: about 14 million names for a parent.
 	suffixLength = 5
@@ -18,9 +18,9 @@ const (
 	maxPrefix = 63 - suffixLength
 )
 
-// names returns the first n names of a parent's sequence that are free. The sequence follows from the UID: a parent that
-// is made again under the same name has another one. It never repeats itself for ever, so that the search ends: pods have
-// finitely many names, and there are more. Those that were asked for without an answer come first: see [unanswered].
+// names returns the first n free names of a parent's sequence. The sequence follows from the UID: a parent that is
+// recreated under the same name has another one. It has more names than there can be pods, so that the search ends.
+// Names whose create got no response come first: see [unanswered].
 func names(parent string, uid types.UID, n int, asked []string, taken func(name string) bool) []string {
 	var out []string
 	chosen := map[string]bool{}

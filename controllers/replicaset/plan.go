@@ -21,9 +21,9 @@ type facts struct {
 	set *appsv1.ReplicaSet
 	// pods are those that set owns and that match its selector, in any state.
 	pods []*corev1.Pod
-	// taken says whether a pod of that name is in the namespace, whoever owns it.
+	// taken says whether a pod of that name is in the namespace, whatever its owner.
 	taken func(name string) bool
-	// asked are the names of pods that were asked for without an answer.
+	// asked are the names of pods whose create got no response.
 	asked []string
 	// neighbours says how many active pods of this parent, and of those with the same controller, a node has.
 	neighbours map[string]int
@@ -35,9 +35,9 @@ type plan struct {
 	creates []creation
 	deletes []deletion
 	counts  counts
-	// missing and surplus are how many pods are to be made or to go in all, in this pass and later ones.
+	// missing and surplus are how many pods are to be created or deleted in all, in this pass and later ones.
 	missing, surplus int
-	// again is when a pod becomes available by the passing of time, zero if none does.
+	// again is after what time a pod becomes available, zero if none does.
 	again time.Duration
 }
 
@@ -51,7 +51,7 @@ type deletion struct {
 	reason string
 }
 
-// writes reports whether the plan makes or deletes anything.
+// writes reports whether the plan creates or deletes anything.
 func (p *plan) writes() bool { return len(p.creates)+len(p.deletes) > 0 }
 
 // counts are the counters of ReplicaSetStatus.
@@ -79,7 +79,7 @@ func makePlan(f facts) *plan {
 	return p
 }
 
-// surplus chooses the pods that go, of all that count in the order in which they go.
+// surplus chooses the pods to delete, of all that count, in the order of deletion.
 func surplus(order []*ranked, want int) []deletion {
 	count := len(order) - want
 	var out []deletion
@@ -94,13 +94,13 @@ func surplus(order []*ranked, want int) []deletion {
 	return out
 }
 
-// count recomputes every counter from the pods that are there.
+// count recomputes every counter from the existing pods.
 func (p *plan) count(f facts, alive []*corev1.Pod) {
 	template := labels.SelectorFromSet(f.set.Spec.Template.Labels)
 	minReady := time.Duration(f.set.Spec.MinReadySeconds) * time.Second
 	p.counts.replicas = int32(len(alive))
 	for _, pod := range f.pods {
-		// One that has ended and is being deleted is going as well, but nothing waits for it.
+		// One that has ended and is being deleted is terminating as well, but nothing waits for it.
 		if pod.DeletionTimestamp != nil && !ended(pod) {
 			p.counts.terminating++
 		}

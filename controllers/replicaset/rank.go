@@ -10,12 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// This file says which pods go first when there are too many. It is pure.
+// This file says which pods are deleted first when there are too many. It is pure.
 //
-// The criteria are those of the built-in controller, in its order. Two things are mended. Pods that the age criteria
-// cannot tell apart go on to the next criterion instead of straight to the UIDs: only so it is a total order, in which
-// the same pods come first wherever the sort begins. And the clock goes in steps, so that two managers that look at the
-// same pods choose the same ones.
+// The criteria are those of the built-in controller, in its order. Two things are fixed. Pods that the age criteria
+// cannot tell apart are compared by the next criterion instead of straight by the UIDs: only so it is a total order, in
+// which the result does not depend on the input order. And the clock advances in steps, so that two managers that see
+// the same pods choose the same ones.
 
 // clockStep is how often the ranking of pods changes by the passing of time alone.
 const clockStep = 10 * time.Second
@@ -31,7 +31,7 @@ type ranked struct {
 	restarts, sidecars int
 }
 
-// criterion is one rule of the ranking: compare is negative if a goes first, and reason says why it does.
+// criterion is one rule of the ranking: compare is negative if a is deleted first, and reason says why.
 type criterion struct {
 	reason  string
 	compare func(a, b *ranked) int
@@ -55,7 +55,7 @@ var criteria = []criterion{
 	{"none is better than another", func(a, b *ranked) int { return cmp.Compare(a.pod.UID, b.pod.UID) }},
 }
 
-// rank sorts pods, those first that go first. neighbours says how many active pods like them a node has.
+// rank sorts pods in the order of deletion. neighbours says how many active pods like them a node has.
 func rank(pods []*corev1.Pod, neighbours map[string]int, now time.Time) []*ranked {
 	now = now.Truncate(clockStep)
 	out := make([]*ranked, len(pods))
@@ -84,8 +84,8 @@ func compare(a, b *ranked) (order int, reason string) {
 	return 0, ""
 }
 
-// age is how long ago something was, as a power of two: among pods of about one age chance decides, so that scaling down
-// does not empty one zone (the last that was filled). Newer than the last step of the clock, the time itself counts.
+// age is the time since an event, as a power of two: among pods of about one age chance decides, so that scaling down
+// does not empty the zone that was filled last. Since the last step of the clock, the time itself counts.
 type age struct {
 	power int
 	since time.Time
@@ -131,7 +131,7 @@ func phaseOf(pod *corev1.Pod) int {
 	}
 }
 
-// costOf reads what a user says a pod is worth. What is no number of 32 bits counts as none; the API server refuses it.
+// costOf reads the pod-deletion-cost annotation. An invalid one counts as 0; the API server refuses it.
 func costOf(pod *corev1.Pod) int {
 	cost, err := strconv.ParseInt(pod.Annotations[corev1.PodDeletionCost], 10, 32)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // This file reads the state of one pod. It is pure.
 
-// active reports whether a pod counts: it has not ended and is not going.
+// active reports whether a pod counts: it has not ended and is not terminating.
 func active(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !ended(pod) }
 
 func ended(pod *corev1.Pod) bool {

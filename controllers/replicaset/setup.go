@@ -17,11 +17,11 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file wires the controller: indexes, read-your-writes, watches, and which event wakes which parent.
+// This file wires the controller: indexes, ledger, watches, and which event enqueues which parent.
 
 // Options tune the controller.
 type Options struct {
-	// Workers is how many parents are worked on at once. Zero means 5.
+	// Workers is how many parents are reconciled at once. Zero means 5.
 	Workers int
 	// Clock is for tests; nil means the system's.
 	Clock clock.PassiveClock
@@ -76,7 +76,7 @@ func newReconciler(
 	return r
 }
 
-// parents says how the parents of this kind are found in the cache.
+// parents finds the parents of this kind in the cache.
 func (r *Reconciler) parents() ownership.Parents {
 	return ownership.Parents{
 		Reader:  r.Client,

@@ -34,7 +34,7 @@ func (r *Reconciler) report(ctx context.Context, p *pass.Pass, o *observed, plan
 	return r.writeStatus(ctx, p, o.set, status)
 }
 
-// refuse reports a parent that nothing can be done for before somebody edits it.
+// refuse reports a parent that nothing can be done for before it is edited.
 func (r *Reconciler) refuse(ctx context.Context, p *pass.Pass, set *appsv1.ReplicaSet, reason, message string) error {
 	status := set.Status.DeepCopy()
 	fail(status, reason, message, metav1.NewTime(p.Now()))
@@ -42,7 +42,7 @@ func (r *Reconciler) refuse(ctx context.Context, p *pass.Pass, set *appsv1.Repli
 	return r.writeStatus(ctx, p, set, status)
 }
 
-// fail sets the condition that Deployments and people look at.
+// fail sets the condition that Deployments and users look at.
 func fail(status *appsv1.ReplicaSetStatus, reason, message string, now metav1.Time) {
 	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
 	pass.SetCondition(&conditions, metav1.Condition{

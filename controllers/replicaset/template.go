@@ -11,7 +11,7 @@ import (
 
 // This file builds pods. It is pure.
 
-// podFor builds a pod. It says from what its name was made, as if the API server had made it up: tools tell the pods of a
+// podFor builds a pod. It sets generateName, as if the API server had generated the name: tools recognise the pods of a
 // parent by that.
 func podFor(set *appsv1.ReplicaSet, kind schema.GroupVersionKind, name string) *corev1.Pod {
 	template := set.Spec.Template.DeepCopy()

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// This file remembers the names of pods that were asked for without an answer. Such a request may arrive late. If meanwhile an
-// earlier name of the sequence became free and were taken instead, there would be one pod too many then; so the name without an
-// answer is asked for again first.
+// This file remembers the names of pods whose create got no response. Such a request may still arrive. If an earlier name of
+// the sequence became free meanwhile and were used instead, there would be one pod too many; so the name without a response is
+// tried again first.
 
 // unanswered are these names, by parent. The zero value is empty. It is safe for concurrent use.
 type unanswered struct {
@@ -31,7 +31,7 @@ func (u *unanswered) add(parent types.UID, name string) {
 	u.all[parent][name] = true
 }
 
-// drop forgets a name: somebody has it.
+// drop forgets a name: a pod has it.
 func (u *unanswered) drop(parent types.UID, name string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -41,7 +41,7 @@ func (u *unanswered) drop(parent types.UID, name string) {
 	}
 }
 
-// forget drops what is remembered of a parent that is gone.
+// forget drops what is remembered of a deleted parent.
 func (u *unanswered) forget(parent types.UID) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

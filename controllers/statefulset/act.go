@@ -18,10 +18,10 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file holds all writes to pods and claims but the claims to pods and their revision labels, which are package pass's.
+// This file holds all writes to pods and claims except adoption, release and revision labels, which are package pass's.
 
-// act carries a plan out: what pods and claims lack, then creates, then deletes, each slowly at first. It returns all errors,
-// joined; one that is [pass.Superseded] says that the plan rests on an old read.
+// act carries a plan out: what pods and claims lack, then creates, then deletes, each by slow start. It returns all errors,
+// joined; one that is [pass.Superseded] says that the plan rests on a stale read.
 func (r *Reconciler) act(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, plan *plan) error {
 	for _, name := range plan.foreign {
 		p.Warn(nil, "ConflictingController", "Update", "Claim %s has another controller, so its retention policy is ignored", name)
@@ -64,8 +64,8 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, set *appsv1.Stateful
 	}))
 }
 
-// create makes the claims of one ordinal, and then its pod: from the revision that it is to come from, or from the one that
-// the plan names for the case that the API server refuses the first for good.
+// create makes the claims of one ordinal, and then its pod: from the planned revision, or from the one that the plan names
+// as the alternative if the API server refuses the first for good.
 func (r *Reconciler) create(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, c creation) error {
 	for _, claim := range c.claims {
 		if err := r.createClaim(ctx, p, claim); err != nil {
@@ -102,8 +102,8 @@ func (r *Reconciler) createPod(
 	ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, ordinal int64, from source, reason string,
 ) error {
 	pod := podFor(set, from, ordinal)
-	// A pod of ours that is there already is looked at in the next pass, whatever it was made from: this one rests on a
-	// cache that does not show it.
+	// A pod of ours that exists already is left to the next pass, whatever it was created from: this pass rests on a cache
+	// that does not show it.
 	how, err := r.pods.Create(ctx, set, pod, func(client.Object) bool { return true })
 	switch {
 	case err != nil:
@@ -117,11 +117,11 @@ func (r *Reconciler) createPod(
 	return nil
 }
 
-// refusesContent reports whether the API server will not have a pod because of what is in it: validation says so with 422,
-// policies, webhooks and admission plugins with 403 or 422. An exhausted quota answers 403 as well, but it speaks of a
-// moment: it would be as wrong to spread a revision that nobody has seen working because of that, as because of a lost
-// connection. The API has no code for it, so that the sentence has to be looked at; where it changes some day, the pod
-// comes from the update revision if that fits into the quota.
+// refusesContent reports whether the API server refuses a pod because of its content: validation answers 422, policies,
+// webhooks and admission plugins 403 or 422. An exhausted quota answers 403 as well, but that may pass: it is no reason to
+// create pods from a revision that is not known to work, just as a lost connection is none. The API has no code for it, so
+// the message has to be read; if its text changes some day, the pod comes from the update revision if that fits into the
+// quota.
 func refusesContent(err error) bool {
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		return false
@@ -130,11 +130,11 @@ func refusesContent(err error) bool {
 	return !strings.Contains(said, "exceeded quota") && !strings.Contains(said, "status unknown for quota")
 }
 
-// taken says who has the name of a pod. No other name will do, so there is nothing but to wait until it is free.
+// taken says who has the name of a pod. No other name will do, so the set waits until it is free.
 func (r *Reconciler) taken(ctx context.Context, set *appsv1.StatefulSet, pod *corev1.Pod) error {
 	found := &corev1.Pod{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(pod), found)
-	if apierrors.IsNotFound(err) { // the end of somebody else's pod wakes nobody
+	if apierrors.IsNotFound(err) { // the deletion of another owner's pod enqueues nothing
 		return fmt.Errorf("%w: pod %s existed and was deleted meanwhile", ownership.ErrStale, pod.Name)
 	}
 	if err != nil {
@@ -146,7 +146,7 @@ func (r *Reconciler) taken(ctx context.Context, set *appsv1.StatefulSet, pod *co
 	return fmt.Errorf("another pod has the name, and belongs to %s; it is left alone", ownerName(found))
 }
 
-// ownerName says whose an object is.
+// ownerName names the owner of an object.
 func ownerName(o client.Object) string {
 	if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
 		return ref.Kind + " " + ref.Name
@@ -154,7 +154,7 @@ func ownerName(o client.Object) string {
 	return "nobody"
 }
 
-// createClaim makes a claim. One that exists is used, whoever made it, once the cache shows in which state it is.
+// createClaim creates a claim. One that exists is used, whoever created it, once the cache shows its state.
 func (r *Reconciler) createClaim(ctx context.Context, p *pass.Pass, claim *corev1.PersistentVolumeClaim) error {
 	err := r.Client.Create(ctx, claim)
 	switch {
@@ -171,8 +171,8 @@ func (r *Reconciler) createClaim(ctx context.Context, p *pass.Pass, claim *corev
 	return fmt.Errorf("create claim %s: %w", claim.Name, err)
 }
 
-// delete removes the pod that the plan was made from, unless it changed since. The claims that go with it must say so
-// first.
+// delete deletes the pod that the plan was made from, unless it changed since. The claims that are to be deleted with
+// it must have their owner references first.
 func (r *Reconciler) delete(ctx context.Context, p *pass.Pass, d deletion) error {
 	if err := pass.Each(d.owners, func(c ownerChange) error { return r.setOwners(ctx, p, c) }); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (r *Reconciler) identify(ctx context.Context, p *pass.Pass, c identityChang
 }
 
 // relabel returns what points the pods of a duplicate revision at the one that stays. If status names the duplicate, it is
-// corrected first, and the duplicate goes in a later pass (H3).
+// corrected first, and the duplicate is deleted in a later pass (H3).
 func (r *Reconciler) relabel(p *pass.Pass, o *observed) history.Relabel {
 	name := func(r revision.Revision) string { return r.Name }
 	relabel := r.pods.Relabel(p, o.selector, o.pods, appsv1.StatefulSetRevisionLabel, name)

@@ -13,8 +13,8 @@ import (
 
 // This file says which claims belong to a pod, and who owns them under the retention policies. It is pure.
 //
-// A claim is owned so that the garbage collector deletes it at the right moment: by the StatefulSet if it goes with the
-// set, by the condemned pod if it goes with a scale down, by nobody if it stays.
+// A claim is owned so that the garbage collector deletes it at the right moment: by the StatefulSet if it is deleted
+// with the set, by the condemned pod if it is deleted on scale down, by neither if it stays.
 
 // claimName is the name of the claim of one ordinal. Schedulers and tools know the pattern.
 func claimName(set *appsv1.StatefulSet, template *corev1.PersistentVolumeClaim, ordinal int64) string {
@@ -44,7 +44,7 @@ func claimFor(set *appsv1.StatefulSet, template *corev1.PersistentVolumeClaim, o
 	return claim
 }
 
-// retention returns the policies of set; what is not said is Retain.
+// retention returns the policies of set; one that is not set is Retain.
 func retention(set *appsv1.StatefulSet) appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy {
 	const retain = appsv1.RetainPersistentVolumeClaimRetentionPolicyType
 	out := appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: retain, WhenScaled: retain}
@@ -76,11 +76,11 @@ func staleFor(set *appsv1.StatefulSet, pod string, claim *corev1.PersistentVolum
 }
 
 // ownersOf returns the owner references that a claim of pod is to have, and whether those that it has differ. foreign is
-// true if another controller has the claim although a policy asks for it: our references are dropped then, and a person
+// true if another controller owns the claim although a policy asks for it: our references are dropped then, and a user
 // has to decide.
 //
-// References to a set or a pod of the same name but another UID are left alone with everything else: the claim belongs to
-// a predecessor, and the garbage collector may be about to delete it.
+// References to a set or a pod of the same name but another UID are left alone like all others: the claim belongs to a
+// predecessor, and the garbage collector may be about to delete it.
 func ownersOf(
 	set *appsv1.StatefulSet, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim,
 ) (want []metav1.OwnerReference, differ, foreign bool) {
@@ -104,8 +104,8 @@ func ownersOf(
 	return append(others, wanted...), differ, foreign
 }
 
-// sortOwners tells the references of a claim to set and pod from those to others. stale is true if one of them is to a set
-// or a pod that only had the name.
+// sortOwners separates the references of a claim to set and pod from those to others. stale is true if one of them is to
+// an earlier set or pod of the same name.
 func sortOwners(
 	set *appsv1.StatefulSet, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim,
 ) (others, ours []metav1.OwnerReference, stale bool) {

@@ -19,11 +19,11 @@ const (
 	ConditionHistoryHealthy appsv1.StatefulSetConditionType = pass.HistoryHealthy
 )
 
-// report is what a pass found out.
+// report is the result of a pass.
 type report struct {
 	plan     *plan
 	recorded *pass.Recorded
-	// current is the name of the revision that those pods come from which are not updated.
+	// current is the name of the revision of the pods that are not updated yet.
 	current string
 	// failed is what went wrong with pods and claims.
 	failed error
@@ -55,7 +55,7 @@ func (rep report) updated(set *appsv1.StatefulSet, now metav1.Time) metav1.Condi
 	return c
 }
 
-// underWay says what a plan that is not at its end does, or waits for.
+// underWay says what a plan that is not complete does, or waits for.
 func (p *plan) underWay(onDelete bool) (reason, why string) {
 	complete := p.rollout.Complete()
 	switch waits := slices.Concat(p.rollout.Waiting, p.waits); {

@@ -21,7 +21,7 @@ var (
 	podKind     = corev1.SchemeGroupVersion.WithKind("Pod")
 	claimKind   = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
 	podResource = schema.GroupResource{Resource: "pods"}
-	// Claims are children without a ControllerRef as long as they are to be kept.
+	// Claims have no ControllerRef as long as the retention policy keeps them.
 	claimResource       = schema.GroupResource{Resource: "persistentvolumeclaims"}
 	statefulSetResource = schema.GroupResource{Group: appsv1.GroupName, Resource: "statefulsets"}
 )
@@ -35,7 +35,7 @@ type Reconciler struct {
 	claims *pass.Children[*corev1.PersistentVolumeClaim]
 }
 
-// pass is one pass over a StatefulSet that is there: gather, record, plan, act, report, truncate.
+// pass is one pass over a StatefulSet that exists: gather, record, plan, act, report, truncate.
 func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	set := asStatefulSet(p.Parent)
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
@@ -79,7 +79,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	written, reported := r.report(ctx, p, set, rep)
 	err = pass.Finished(errors.Join(rep.failed, recorded.Retry()), reported)
 	if pass.Superseded(err) {
-		return err // there are pods that this pass has not seen, and the revisions of those live, too (H3)
+		return err // there are pods that this pass has not seen, and their revisions are live, too (H3)
 	}
 	named := []string{set.Status.CurrentRevision, set.Status.UpdateRevision, f.current.name, f.update.name} // or pods were made from
 	if written && recorded.Update != nil {
@@ -89,7 +89,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	return errors.Join(err, recorded.Truncate(ctx, p, r.log, o.live(named...), set.Spec.RevisionHistoryLimit, confirm))
 }
 
-// confirm makes sure that what is about to be done does not rest on an old cache: of pods, and of the revisions of those that go.
+// confirm compares what the plan rests on with the API server: the pods, and the revisions of the pods that it deletes.
 func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed, rep report) error {
 	if rep.plan.risky() {
 		if err := r.pods.Confirm(ctx, p, o.selector, o.pods); err != nil {

@@ -7,16 +7,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// This file counts. Every counter is recomputed from the pods that are there: counters that were added to and subtracted
-// from went below zero (kubernetes#121397) and stood still after errors (kubernetes#108837). It is pure.
+// This file counts. Every counter is recomputed from the existing pods: counters that were incremented and decremented
+// went below zero (kubernetes#121397) and stood still after errors (kubernetes#108837). It is pure.
 
 // counts are the counters of apps/v1 StatefulSetStatus.
 type counts struct {
 	replicas, ready, available, current, updated int32
 }
 
-// countsOf counts pods as kubectl users know the counters: pods that are terminating still count as replicas, but belong to no
-// revision any more.
+// countsOf counts pods as kubectl users know the counters: terminating pods still count as replicas, but no longer belong to a
+// revision.
 func countsOf(set *appsv1.StatefulSet, pods []*corev1.Pod, current, update string, now time.Time) counts {
 	var c counts
 	for _, pod := range pods {

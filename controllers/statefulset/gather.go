@@ -25,11 +25,11 @@ type observed struct {
 	pods     []*corev1.Pod
 	claims   map[string]*corev1.PersistentVolumeClaim
 	entries  []revision.Revision
-	// strangers are pods of others under names that the set asks for.
+	// strangers are pods of other owners under names that the set asks for.
 	strangers map[string]*corev1.Pod
 }
 
-// gather reads the StatefulSet's pods, claims and revisions, and claims what is its own.
+// gather reads the StatefulSet's pods, claims and revisions, and adopts and releases pods and revisions.
 func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, selector labels.Selector) (*observed, error) {
 	o := &observed{set: set, selector: selector}
 	var err error
@@ -48,7 +48,7 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, set *appsv1.State
 	return o, nil
 }
 
-// readStrangers reads who has the names of the pods that are missing.
+// readStrangers reads which pods have the names of those that are missing.
 func (r *Reconciler) readStrangers(ctx context.Context, set *appsv1.StatefulSet, pods []*corev1.Pod) (map[string]*corev1.Pod, error) {
 	ours := map[string]bool{}
 	for _, pod := range pods {
@@ -74,7 +74,7 @@ func (r *Reconciler) readStrangers(ctx context.Context, set *appsv1.StatefulSet,
 	return out, nil
 }
 
-// readClaims reads the claims of every ordinal that is asked for, and of every pod that there is, by their names.
+// readClaims reads the claims of every ordinal that is asked for, and of every existing pod, by their names.
 func (r *Reconciler) readClaims(
 	ctx context.Context, set *appsv1.StatefulSet, pods []*corev1.Pod,
 ) (map[string]*corev1.PersistentVolumeClaim, error) {
@@ -118,7 +118,7 @@ func (o *observed) live(named ...string) revision.Live {
 	return revision.NewLive(refs...)
 }
 
-// lost returns the names of revisions that pods come from and that are not there any more, or cannot be read.
+// lost returns the names of revisions that pods come from and that were deleted or cannot be read.
 func (o *observed) lost(recorded *pass.Recorded) map[string]bool {
 	out := map[string]bool{}
 	for _, pod := range o.pods {
@@ -132,8 +132,8 @@ func (o *observed) lost(recorded *pass.Recorded) map[string]bool {
 	return out
 }
 
-// facts are what the plan for o is made from. Where the update revision could not be recorded, no pod is replaced, and one
-// that is lost comes back from the revisions that status names.
+// facts are what the plan for o is made from. If the update revision could not be recorded, no pod is replaced, and a lost
+// one is recreated from the revisions that status names.
 func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) {
 	f := facts{set: o.set, pods: o.pods, strangers: o.strangers, claims: o.claims, now: r.Clock.Now(), lost: o.lost(recorded)}
 	if recorded.Update == nil {
@@ -173,7 +173,7 @@ func currentOf(set *appsv1.StatefulSet, entries []revision.Revision, update sour
 	return sourceIn(entries, name)
 }
 
-// sourceIn finds a revision by its name. One that cannot be had is no source, and nothing else takes its place (F15).
+// sourceIn finds a revision by its name. One that is lost is no source, and no other takes its place (F15).
 func sourceIn(entries []revision.Revision, name string) source {
 	i := slices.IndexFunc(entries, func(r revision.Revision) bool { return r.Name == name })
 	switch {
@@ -189,7 +189,7 @@ func sourceIn(entries []revision.Revision, name string) source {
 	return source{name: name, template: template}
 }
 
-// restore decodes a snapshot into an empty object, so that nothing of the set as it is shows through (kubernetes#78853).
+// restore decodes a snapshot into an empty object, so that no field of the set as it is remains (kubernetes#78853).
 func restore(snapshot *revision.Snapshot) (*corev1.PodTemplateSpec, error) {
 	var restored appsv1.StatefulSet
 	if err := snapshot.Into(&restored); err != nil {

@@ -13,30 +13,30 @@ import (
 	"github.com/cairn-dev/cairn/rollout"
 )
 
-// This file decides about scaling: which pods and claims come, which go, and in which order. It is pure: facts in, a plan
-// with reasons out.
+// This file decides about scaling: which pods and claims are created, which are deleted, and in which order. It is pure:
+// facts in, a plan with reasons out.
 
 // facts is all that a plan is made from.
 type facts struct {
 	// set is the StatefulSet as it was read.
 	set *appsv1.StatefulSet
-	// update and current are what pods are made from (rule R4): the revision that the spec asks for, and the one from which
-	// the pods come that are not updated yet.
+	// update and current are what pods are created from (rule R4): the revision that the spec asks for, and the one of the
+	// pods that are not updated yet.
 	update, current source
-	// pods are the claimed pods, claims the claims of all ordinals that are asked for or that a pod has, by name.
+	// pods are the pods of the set, claims the claims of all ordinals that are asked for or that a pod has, by name.
 	pods   []*corev1.Pod
 	claims map[string]*corev1.PersistentVolumeClaim
-	// strangers are pods of others under names that the set asks for.
+	// strangers are pods of other owners under names that the set asks for.
 	strangers map[string]*corev1.Pod
 	// now is when the facts were gathered.
 	now time.Time
 	// hold says that the update revision could not be recorded: no pod is replaced.
 	hold bool
-	// lost are the names of revisions that pods come from and that are not there any more, or cannot be read.
+	// lost are the names of revisions that pods come from and that were deleted or cannot be read.
 	lost map[string]bool
 }
 
-// plan is what one pass does, and what it knows by then.
+// plan is what one pass does, and what it found out.
 type plan struct {
 	creates []creation
 	deletes []deletion
@@ -48,28 +48,27 @@ type plan struct {
 	waits []rollout.Wait
 	// surplus is how many pods there are that are not asked for.
 	surplus int
-	// guarded are the pods that are not made because the current revision is gone.
+	// guarded are the pods that are not created because the current revision is lost.
 	guarded []string
-	// foreign are the claims that another controller has.
+	// foreign are the claims that another controller owns.
 	foreign []string
-	// differs says of pods that stay in what they differ from what was asked for when they were made.
+	// differs says of pods that stay how they differ from what was asked for when they were created.
 	differs []string
-	// rollout is the rolling update's part, its steps among the deletes already.
+	// rollout is the plan of the rolling update; its steps are among the deletes already.
 	rollout rollout.Plan
 	counts  counts
 	// promote says that the update revision is the current one from now on.
 	promote bool
-	// again is when to look again although nothing happened; zero means never.
+	// again is when to requeue even if no event comes; zero means never.
 	again time.Duration
 }
 
 type creation struct {
 	ordinal int64
 	from    source
-	// instead, if it has a template, is what the pod is made from where the API server refuses to have it made from the other
-	// one, for good.
+	// instead, if it has a template, is what the pod is created from if the API server refuses the planned revision for good.
 	instead source
-	// held says that the pod is below the partition, where nothing else may take the place of the current revision.
+	// held says that the pod is below the partition, where no other revision may replace the current one.
 	held bool
 	// claims are those of the pod that are missing.
 	claims []*corev1.PersistentVolumeClaim
@@ -79,7 +78,7 @@ type creation struct {
 type deletion struct {
 	pod    *corev1.Pod
 	reason string
-	// owners are to be set first, or the claims of a condemned pod would stay.
+	// owners are to be set first, or the claims of a condemned pod would not be deleted with it.
 	owners []ownerChange
 }
 
@@ -97,16 +96,16 @@ type identityChange struct {
 type slot struct {
 	ordinal int64
 	name    string
-	// pod is the pod that is there, nil if there is none.
+	// pod is the existing pod, nil if there is none.
 	pod *corev1.Pod
-	// alive says that the pod holds its place. Of such a pod, available says that it serves, and conforms that it comes from
-	// the update revision.
+	// alive says that the pod holds its place. Of such a pod, available says that it is available, and conforms that it
+	// comes from the update revision.
 	alive, available, conforms bool
-	// strays says in what its volumes differ from the claims of the ordinal, empty if they do not.
+	// strays says how its volumes differ from the claims of the ordinal, empty if they do not.
 	strays string
 }
 
-// strangerRetry is how often a pass looks whether a name is free again: what happens to other people's pods wakes nobody.
+// strangerRetry is how often a pass checks whether a name is free again: events of other owners' pods enqueue nothing.
 const strangerRetry = 10 * time.Second
 
 // planner is one run of makePlan.
@@ -115,17 +114,18 @@ type planner struct {
 	*plan
 
 	slots []slot
-	// around is what source.go asks of the other slots, summed up once.
+	// around is what source.go needs to know of the other slots, summed up once.
 	around    around
 	condemned []*corev1.Pod // highest ordinal first
 	ordered   bool
 	partition int
 	budget    int
-	// blocked says why nothing may follow under OrderedReady: the first thing that is not as it should be.
+	// blocked is why nothing may follow under OrderedReady: the first thing that is not as it should be.
 	blocked string
 }
 
-// makePlan plans one pass: every ordinal gets its pod, surplus pods go, and the rolling update takes its next steps.
+// makePlan plans one pass: every ordinal gets its pod, surplus pods are deleted, and the rolling update takes its
+// steps.
 func makePlan(f facts) (*plan, error) {
 	p, err := newPlanner(f)
 	if err != nil {
@@ -153,7 +153,7 @@ func newPlanner(f facts) (*planner, error) {
 		p.lookAgain(left) // no event marks the moment when it becomes available
 		ordinal, ok := ordinalOf(f.set, pod.Name)
 		switch {
-		case !ok: // it has our reference and a name that we never give: somebody else's doing, nothing to build on
+		case !ok: // it has our reference and a name that we never give: another writer added it
 		case inRange(f.set, ordinal):
 			p.place(&p.slots[ordinal-start], pod)
 		default:
@@ -172,8 +172,8 @@ func newPlanner(f facts) (*planner, error) {
 	return p, err
 }
 
-// place puts a pod into its slot. Labels are believed: they are ours to write, and a pod's content is set when it is made.
-// Volumes count only where the pod cannot have been made by this set; see [precedes].
+// place puts a pod into its slot. Labels are trusted: only this controller writes them, and a pod's content is set when it
+// is created. Volumes count only if the pod cannot have been created by this set; see [precedes].
 func (p *planner) place(s *slot, pod *corev1.Pod) {
 	s.pod = pod
 	if s.alive = alive(pod); !s.alive {
@@ -240,10 +240,10 @@ func (p *planner) fill(i int) {
 	p.creates = append(p.creates, c)
 }
 
-// keep plans for a pod that holds its place: what follows it, and what it lacks.
+// keep plans for a pod that holds its place: whether others may follow, and what it lacks.
 func (p *planner) keep(s slot) {
 	if s.pod.Status.Phase == corev1.PodPending {
-		// Without its claims it waits for ever.
+		// Without its claims it stays pending for ever.
 		p.plan.claims = append(p.plan.claims, p.missingClaims(s.ordinal)...)
 	}
 	switch {
@@ -278,7 +278,7 @@ func minReady(set *appsv1.StatefulSet) time.Duration {
 	return time.Duration(set.Spec.MinReadySeconds) * time.Second
 }
 
-// blockf remembers the first reason why nothing may follow. Where there is no order, nothing is ever in the way.
+// blockf remembers the first reason why nothing may follow. Without an order nothing is ever blocked.
 func (p *planner) blockf(format string, args ...any) {
 	if p.blocked == "" && p.ordered {
 		p.blocked = fmt.Sprintf(format, args...)
@@ -289,7 +289,7 @@ func (p *planner) waitf(unit, format string, args ...any) {
 	p.waits = append(p.waits, rollout.Wait{Unit: unit, Reason: fmt.Sprintf(format, args...)})
 }
 
-// lookAgain asks for another pass after a time, unless there is one earlier. Zero asks for nothing.
+// lookAgain asks for a requeue after a time, unless there is one earlier. Zero asks for nothing.
 func (p *planner) lookAgain(after time.Duration) {
 	if after > 0 && (p.again == 0 || after < p.again) {
 		p.again = after
@@ -298,7 +298,7 @@ func (p *planner) lookAgain(after time.Duration) {
 
 func (p *planner) remove(d deletion) { p.deletes = append(p.deletes, d) }
 
-// onLatest says that all pods come from a revision, and in what some differ from what was asked for all the same.
+// onLatest says that all pods come from a revision, and how some differ from it all the same.
 func (p *plan) onLatest(revision string) string {
 	said := "latest ControllerRevision: " + revision
 	if len(p.differs) > 0 {
@@ -310,6 +310,6 @@ func (p *plan) onLatest(revision string) string {
 	return said
 }
 
-// risky reports whether the plan does what is wrong if the cache is behind: what goes is missed, and what comes is one too
-// early.
+// risky reports whether the plan would do harm if the cache is stale: it would delete a pod that is needed, or create one
+// too early.
 func (p *plan) risky() bool { return len(p.creates)+len(p.deletes) > 0 }

@@ -11,7 +11,7 @@ import (
 
 // This file reads the state of one pod. It is pure.
 
-// alive reports whether a pod holds its place: it has not ended and is not going.
+// alive reports whether a pod holds its place: it has not ended and is not terminating.
 func alive(pod *corev1.Pod) bool { return pod != nil && !going(pod) && !ended(pod) }
 
 func going(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
@@ -34,15 +34,15 @@ func availability(pod *corev1.Pod, minReady time.Duration, now time.Time) (avail
 	return readiness.Available(pod, minReady, now)
 }
 
-// slip is how far apart a kubelet may stamp two times that it takes at once.
+// slip is how much two times may differ that a kubelet records at once.
 const slip = time.Second
 
 // neverReady reports whether it is certain that a pod was never ready.
 //
 // The Ready condition keeps the time of its last change. Kubelets write it, as False, in the same update that says when
-// they took the pod on, so a False of that very time never changed. A pod without the condition has met no kubelet. Any
-// other time means that it was ready once, or that somebody else wrote it (a node controller with a clock of its own):
-// then the pod counts as one that was ready.
+// they accepted the pod, so a False of that very time never changed. A pod without the condition was not seen by a
+// kubelet. Any other time means that it was ready once, or that another component wrote it (a node controller with its
+// own clock): then the pod counts as one that was ready.
 func neverReady(pod *corev1.Pod) bool {
 	c := readiness.Condition(pod)
 	switch {
@@ -69,8 +69,8 @@ func failing(pod *corev1.Pod) bool {
 		slices.ContainsFunc(pod.Status.ContainerStatuses, containerFails)
 }
 
-// failures are the reasons with which kubelets let a container wait that they cannot start. A reason that is not among them
-// (ContainerCreating, PodInitializing, one that is new) says nothing against the pod: it is not deleted on a guess.
+// failures are the reasons for which kubelets report that a container waits and cannot be started. Any other reason
+// (ContainerCreating, PodInitializing, a new one) says nothing against the pod: it is not deleted on a guess.
 var failures = []string{
 	"CrashLoopBackOff", "RunContainerError", "CreateContainerError", "CreateContainerConfigError", "ContainerCannotRun", "StartError",
 	"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "ImageInspectError", "InvalidImageName", "RegistryUnavailable",

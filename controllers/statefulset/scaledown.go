@@ -4,14 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// This file decides about scaling down: which of the pods that are not asked for goes now. It is pure.
+// This file decides about scaling down: which of the pods that are not asked for is deleted now. It is pure.
 
-// scaleDown plans the end of the pods that are not asked for.
+// scaleDown plans the deletion of the pods that are not asked for.
 //
-// With Parallel they all go at once. Under OrderedReady one goes at a time, the highest ordinal first, and only while every
-// other pod of the set is available, the ones that are not asked for included: apps/v1 promises that scaling halts while a
-// pod is unhealthy, because a member of a quorum is not taken away while another is down. Whether the pod that goes is
-// healthy itself does not matter.
+// With Parallel they are all deleted at once. Under OrderedReady it is one at a time, the highest ordinal first, and only
+// while every other pod of the set is available, the ones that are not asked for included: apps/v1 promises that scaling
+// halts while a pod is unhealthy, because a member of a quorum is not taken away while another is down. Whether the deleted
+// pod is healthy itself does not matter.
 func (p *planner) scaleDown() {
 	next := p.nextCondemned()
 	for _, pod := range p.condemned {
@@ -28,8 +28,8 @@ func (p *planner) scaleDown() {
 	}
 }
 
-// nextCondemned returns the pod that goes next under OrderedReady, nil if none may go now, and blocks everything else for
-// the reason.
+// nextCondemned returns the pod to delete next under OrderedReady, nil if none may be deleted now, and then blocks
+// everything else with the reason.
 func (p *planner) nextCondemned() *corev1.Pod {
 	next, weakest := p.highestCondemned()
 	if next == nil || !p.ordered {
@@ -45,7 +45,7 @@ func (p *planner) nextCondemned() *corev1.Pod {
 	return next
 }
 
-// highestCondemned returns the condemned pod whose turn it is, and the lowest one that is not healthy. A pod that ended comes
+// highestCondemned returns the condemned pod to delete next, and the lowest one that is not healthy. A pod that ended comes
 // before all others, because nothing runs there any more, and because it will never be healthy again: to wait for that would
 // halt the set for good.
 func (p *planner) highestCondemned() (next, weakest *corev1.Pod) {

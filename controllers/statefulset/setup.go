@@ -24,11 +24,11 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file wires the controller: indexes, read-your-writes, watches, and which event wakes which StatefulSet.
+// This file wires the controller: indexes, ledger, watches, and which event enqueues which StatefulSet.
 
 // Options tune the controller.
 type Options struct {
-	// Workers is how many StatefulSets are worked on at once. Zero means 4.
+	// Workers is how many StatefulSets are reconciled at once. Zero means 4.
 	Workers int
 	// AskServer allows dry-run patches of StatefulSets to find out whether a stored snapshot is equivalent (rule R3).
 	AskServer bool
@@ -87,7 +87,7 @@ func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.Ledger, error) {
 	})
 }
 
-// parents says how StatefulSets are found in the cache.
+// parents finds StatefulSets in the cache.
 func (r *Reconciler) parents() ownership.Parents {
 	return ownership.Parents{
 		Reader:  r.Client,
@@ -100,12 +100,12 @@ func (r *Reconciler) parents() ownership.Parents {
 	}
 }
 
-// claimEvents wakes the StatefulSets that a claim belongs to by its name: one that is gone may be made again, and one that
-// comes, goes, or changes its owners makes a difference to the next pass.
+// claimEvents enqueues the StatefulSets that a claim belongs to by its name: a deleted claim may have to be recreated, and
+// one that is created, is terminating, or changes its owners makes a difference to the next pass.
 func (r *Reconciler) claimEvents() handler.EventHandler {
 	wake := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], claim client.Object) {
 		keys := r.parents().Select(ctx, claim.GetNamespace(), func(parent client.Object) bool {
-			return claims(asStatefulSet(parent), claim.GetName())
+			return hasClaim(asStatefulSet(parent), claim.GetName())
 		})
 		for _, key := range keys {
 			q.Add(reconcile.Request{NamespacedName: key})
@@ -128,8 +128,8 @@ func (r *Reconciler) claimEvents() handler.EventHandler {
 	}
 }
 
-// claims reports whether a claim of that name would belong to a pod of set.
-func claims(set *appsv1.StatefulSet, name string) bool {
+// hasClaim reports whether a claim of that name would belong to a pod of set.
+func hasClaim(set *appsv1.StatefulSet, name string) bool {
 	for i := range set.Spec.VolumeClaimTemplates {
 		pod, ok := strings.CutPrefix(name, set.Spec.VolumeClaimTemplates[i].Name+"-")
 		if _, ours := ordinalOf(set, pod); ok && ours {

@@ -7,26 +7,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// This file says which revision a pod comes from. It is pure, and asks the pods that are there and the partition: the
-// counters of status speak of another moment (kubernetes#119685).
+// This file says which revision a pod comes from. It is pure, and looks at the existing pods and the partition: the
+// counters of status may be outdated (kubernetes#119685).
 
 // source is a revision as pods are made from it.
 type source struct {
 	// name is the name of the revision, which pods carry.
 	name string
-	// template is the pod template restored from it. It is nil if the revision cannot be had; lost says why, in one clause.
+	// template is the pod template restored from it. It is nil if the revision is lost; lost says why, in one clause.
 	template *corev1.PodTemplateSpec
 	lost     string
 }
 
-// sourceOf says from which revision the pod of a slot would be made now. The answer does not depend on the pod that is
-// there, so that a pod which is replaced comes back from the revision that it was replaced for.
+// sourceOf says from which revision the pod of a slot would be created now. The answer does not depend on the existing
+// pod, so that a replaced pod is recreated from the revision that it was replaced for.
 //
 //   - Below the partition: the current revision.
-//   - With OnDelete: the update revision, because whoever deletes a pod asks for it.
+//   - With OnDelete: the update revision, because deleting a pod is how a user asks for it.
 //   - Where the rollout is: the update revision.
-//   - Before the rollout gets there: the current revision. A pod that is lost comes back as it was.
-//   - Unless the rollout has not begun and this is the pod that it waits for: then the update revision. Making it again
+//   - Before the rollout gets there: the current revision. A lost pod is recreated as it was.
+//   - Unless the rollout has not begun and this is the pod that it waits for: then the update revision. To recreate it
 //     from the current one would hold up the very change that is meant to repair it, for good.
 func (p *planner) sourceOf(i int) source {
 	switch {
@@ -41,8 +41,8 @@ func (p *planner) sourceOf(i int) source {
 	}
 }
 
-// around is what the rules ask of the other slots, summed up once for all: a rule that walks over the set for every slot
-// makes a plan quadratic in the number of pods.
+// around is what the rules need to know of the other slots, summed up once for all: a rule that walks over the set for
+// every slot makes a plan quadratic in the number of pods.
 type around struct {
 	// above is what is above each slot.
 	above []above
@@ -52,11 +52,11 @@ type around struct {
 
 // above is what is above one slot.
 type above struct {
-	// old says that a pod which does not conform is alive there.
+	// old says that a pod above is alive and does not conform.
 	old bool
-	// down is how many places are down of those that the rolling update may have taken, see [planner.reached].
+	// down counts the slots that the rolling update has taken and that are down, see [planner.reached].
 	down int
-	// gap is the lowest place without a pod that is alive, empty if there is none.
+	// gap is the lowest slot above without a pod that is alive, empty if there is none.
 	gap string
 }
 
@@ -88,19 +88,19 @@ func sumUp(slots []slot, ordered bool) around {
 	return out
 }
 
-// reached reports whether the rolling update is done with everything above a slot: nothing old is alive there, and fewer
-// places of what it did so far are down than may be.
+// reached reports whether the rolling update is done with everything above a slot: no old pod is alive there, and fewer
+// of the slots that it updated so far are down than may be.
 //
-// Places above the highest pod are no obstacle: they were never filled, and under OrderedReady they wait for this one. A
-// pod up there that is terminating was most likely taken by the rollout, and counts as down as long as there are old pods to
-// be careful about; under OrderedReady this one would come first all the same, so that it would only be made twice.
+// Slots above the highest pod do not count: they were never filled, and under OrderedReady they wait for this one. A
+// terminating pod up there was most likely deleted by the rollout, and counts as down as long as there are old pods to be
+// careful about; under OrderedReady this slot is filled first anyway, so that its pod would only be created twice.
 func (p *planner) reached(i int) bool {
 	above := p.around.above[i]
 	return !above.old && above.down < p.budget
 }
 
 // holdsUp reports whether the rollout waits for just this slot before it begins: no other pod is updated, all those that
-// come before it are there and old, and without it the budget is used up.
+// come before it exist and are old, and without it the budget is used up.
 func (p *planner) holdsUp(i int) bool {
 	s, others := p.slots[i], p.around
 	if s.conforms {
@@ -115,12 +115,11 @@ func (p *planner) holdsUp(i int) bool {
 	return p.ordered || others.unavailable+1 >= p.budget // under OrderedReady a single one that is down holds up everything
 }
 
-// conformed reports whether the update revision is what the whole set runs: there is a pod for every ordinal, each of them
-// conforms and is ready, and no other pod is left. It holds whatever the strategy is (kubernetes#73492).
+// conformed reports whether the update revision is what the whole set runs: every ordinal has a pod, each of them conforms
+// and is ready, and there is no other pod. It holds whatever the strategy is (kubernetes#73492).
 //
-// A set that asks for no pods and has none left runs what it is told to: tools that compare the two revisions would wait for
-// ever otherwise. Not so with a partition: pods below it are to come back from the current revision when the set is scaled
-// up again (kubernetes#121534).
+// A set of 0 replicas without pods conforms: otherwise tools that compare the two revisions would wait for ever. Not so with
+// a partition: pods below it are created from the current revision when the set is scaled up again (kubernetes#121534).
 func (p *planner) conformed() bool {
 	for _, s := range p.slots {
 		if !s.conforms || !isReady(s.pod) {

@@ -12,9 +12,9 @@ import (
 )
 
 // This file writes status: counters from what was seen, the names of both revisions, conditions that say why. It writes
-// only what differs, and once a pass.
+// only if something differs, and once a pass.
 
-// report stores what rep says, and reports whether it wrote. Where the update revision could not be recorded, the names of
+// report stores what rep says, and reports whether it wrote. If the update revision could not be recorded, the names of
 // revisions and the observed generation stay as they are: kubectl would take the counters of the old revision for the end of
 // the new rollout.
 func (r *Reconciler) report(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, rep report) (written bool, err error) {
@@ -37,7 +37,7 @@ func (r *Reconciler) report(ctx context.Context, p *pass.Pass, set *appsv1.State
 	return r.writeStatus(ctx, p, set, status, urgent)
 }
 
-// refuse reports a set that nothing can be done for before somebody edits it.
+// refuse reports a set that nothing can be done for before it is edited.
 func (r *Reconciler) refuse(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, reason, message string) error {
 	status := set.Status.DeepCopy()
 	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
@@ -50,9 +50,9 @@ func (r *Reconciler) refuse(ctx context.Context, p *pass.Pass, set *appsv1.State
 	return err
 }
 
-// rename replaces the name of a revision that is about to go in status, and counts again: the pods that name it are about
-// to name the other one. It returns an error that wraps [ownership.ErrStale] if it wrote, because the set as it was read is
-// outdated by that.
+// rename replaces the name of a duplicate revision in status, before it is deleted, and counts again: the pods that name it
+// will soon name the other one. It returns an error that wraps [ownership.ErrStale] if it wrote, because that write
+// outdates the set as it was read.
 func (r *Reconciler) rename(ctx context.Context, p *pass.Pass, o *observed, from, to string) error {
 	status := o.set.Status.DeepCopy()
 	for _, name := range []*string{&status.CurrentRevision, &status.UpdateRevision} {

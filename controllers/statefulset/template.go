@@ -35,16 +35,16 @@ func podFor(set *appsv1.StatefulSet, from source, ordinal int64) *corev1.Pod {
 // volumes are the claims of an ordinal, and those volumes of the template that none of them replaces.
 func volumes(set *appsv1.StatefulSet, template *corev1.PodTemplateSpec, ordinal int64) []corev1.Volume {
 	var out []corev1.Volume
-	claimed := map[string]bool{}
+	replaced := map[string]bool{}
 	for i := range set.Spec.VolumeClaimTemplates {
 		claim := &set.Spec.VolumeClaimTemplates[i]
-		claimed[claim.Name] = true
+		replaced[claim.Name] = true
 		out = append(out, corev1.Volume{Name: claim.Name, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(set, claim, ordinal)},
 		}})
 	}
 	for _, v := range template.Spec.Volumes {
-		if !claimed[v.Name] {
+		if !replaced[v.Name] {
 			out = append(out, v)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // This file decides about the rolling update: highest ordinal first, within maxUnavailable over the whole set. It is pure.
 
 // ReplaceNeverReadyAnnotation on a StatefulSet says which pods of a wrong revision are replaced although they were never
-// ready, before the rollout would have come to them, or where it would wait for them.
+// ready, before the rollout reaches them, or while it waits for them.
 //
 //   - Without it, or with any other value than these: those that fail. A container waits in CrashLoopBackOff, cannot be
 //     pulled or made, or ended with an error; or no node can take the pod.
@@ -24,9 +24,9 @@ import (
 //     somebody deletes such a pod.
 const ReplaceNeverReadyAnnotation = "cairn.dev/replace-never-ready"
 
-// strategyOf returns the number of ordinals that are held back, and how many pods may be unavailable. maxUnavailable is
-// behind a feature gate of the API server (MaxUnavailableStatefulSet, off in 1.36): where it is not served it is absent,
-// and one pod goes at a time.
+// strategyOf returns the number of ordinals that are held back, and how many pods may be unavailable. maxUnavailable
+// needs a feature gate of the API server (MaxUnavailableStatefulSet, off in 1.36): without it the field is absent, and
+// one pod at a time is replaced.
 func strategyOf(set *appsv1.StatefulSet) (partition, unavailable int, err error) {
 	update := set.Spec.UpdateStrategy.RollingUpdate
 	if update == nil {
@@ -64,7 +64,7 @@ func (p *planner) roll() {
 	}
 }
 
-// unit makes the rollout's picture of one slot. A pod that is being replaced for other reasons is not in it.
+// unit describes one slot to the rollout. A pod that is being replaced for other reasons is not in it.
 func (p *planner) unit(i int) rollout.Unit {
 	s := p.slots[i]
 	u := rollout.Unit{Key: s.name, Held: p.hold || p.onDelete() || i < p.partition}
@@ -90,13 +90,13 @@ func (p *planner) unit(i int) rollout.Unit {
 	return u
 }
 
-// misguided reports whether an old pod that was never ready would come from another revision now, and the rolling update
-// will not see to that: it is below the partition, or would come from the current revision.
+// misguided reports whether an old pod that was never ready would be created from another revision now, and the rolling
+// update will not replace it: it is below the partition, or would come from the current revision.
 func (p *planner) misguided(i int) bool {
 	s := p.slots[i]
 	from := p.sourceOf(i)
 	if i < p.partition && p.lost[revisionOf(s.pod)] {
-		return false // it is held, and nobody knows what it was made from: it stays what it is (F15)
+		return false // it is held, and its revision is lost: it stays as it is (F15)
 	}
 	return !p.hold && !p.onDelete() && from.template != nil && from.name != revisionOf(s.pod) &&
 		(i < p.partition || from.name != p.update.name) && p.replaceable(s.pod)
@@ -128,11 +128,11 @@ func (p *planner) stays(i int) string {
 	}
 }
 
-// staysUnordered is [planner.stays] for an unavailable pod of a Parallel set. It uses up no budget, so that it may go at any
-// time, except for one that is only starting: that has to wait for its turn like those that are available.
+// staysUnordered is [planner.stays] for an unavailable pod of a Parallel set. It uses up no budget, so that it may be
+// replaced at any time, except one that is only starting: that has to wait for its turn like those that are available.
 func (p *planner) staysUnordered(i int) string {
 	if gap := p.around.above[i].gap; gap != "" {
-		return gap + " comes first" // until it is filled one cannot tell whether this pod's turn has come
+		return gap + " comes first" // until it is filled, it is unknown whether it is this pod's turn
 	}
 	if pod := p.slots[i].pod; neverReady(pod) && !failing(pod) && p.policy() != replaceAll && !p.reached(i) {
 		return p.starting()
@@ -167,8 +167,8 @@ func (p *planner) policy() policy {
 	}
 }
 
-// replaceable reports whether a pod of a wrong revision may be replaced although it was never ready. Where it only starts, a
-// replacement would interrupt what may be the first start of a database.
+// replaceable reports whether a pod of a wrong revision may be replaced although it was never ready. If it is only starting,
+// a replacement would interrupt what may be the first start of a database.
 func (p *planner) replaceable(pod *corev1.Pod) bool {
 	switch p.policy() {
 	case replaceNone:

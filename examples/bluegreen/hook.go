@@ -73,8 +73,8 @@ func Hook() http.Handler {
 	return mux
 }
 
-// sync says what a BlueGreen wants. What it knows of the past is in the children: which colour the Service points to, and
-// which template each ReplicaSet has.
+// sync says what a BlueGreen wants. Its only memory is the children: which colour the Service points to, and which
+// template each ReplicaSet has.
 func sync(in request) m {
 	live, next := "blue", "green"
 	if service, exists := in.Children.Services[in.Parent.Metadata.Name]; exists && service.Spec.Selector["color"] == next {

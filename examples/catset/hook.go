@@ -82,7 +82,7 @@ func Hook() http.Handler {
 
 // sync says what a CatSet wants: pods 0 to replicas-1, the last one first. While it grows, a new pod is wanted once all
 // before it are ready. One that was wanted before stays wanted, whatever the others do: status.replicas remembers how many.
-// So one that is lost comes back at once, and at the revision that it had.
+// So a lost one is recreated at once, and at the revision that it had.
 func sync(in request) response {
 	name := func(i int) string { return fmt.Sprintf("%s-%d", in.Parent.Metadata.Name, i) }
 	wanted, readyReplicas := 0, 0

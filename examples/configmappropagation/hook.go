@@ -78,7 +78,7 @@ func customize(in request) m {
 }
 
 // sync wants a copy in each of the namespaces, the source's own left out. If there is no source, copies stay as they are:
-// a source that is deleted and made again takes nothing from those who use it.
+// a source that is deleted and recreated takes nothing from its users.
 func sync(in request) m {
 	from := in.Parent.Spec.Source
 	source, found := in.Related.ConfigMaps[from.Namespace+"/"+from.Name]

@@ -64,8 +64,8 @@ func Hook() http.Handler {
 	return mux
 }
 
-// sync says what an IndexedJob wants: the pods that run or have succeeded, and new ones for the next indexes while there is
-// room. A pod that failed is not wanted; once it is gone its index is free again.
+// sync says what an IndexedJob wants: the pods that run or have succeeded, and new ones for the next indexes, up to the
+// limit. A pod that failed is not wanted; once it is deleted its index is free again.
 func sync(in request) response {
 	job := in.Parent.Spec
 	remembered := map[int]bool{}
@@ -80,7 +80,7 @@ func sync(in request) response {
 		case exists && pod.Status.Phase == "Succeeded":
 			remembered[i], wanted[i] = true, true
 		case exists:
-			active++ // also a failed one: the next takes its place when it is gone
+			active++ // also a failed one: the next takes its place when it is deleted
 			wanted[i] = pod.Status.Phase != "Failed"
 		}
 		if remembered[i] {

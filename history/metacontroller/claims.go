@@ -66,8 +66,8 @@ func (c *Claims) Add(child Child) {
 // Remove makes a child belong to the revision no longer.
 func (c *Claims) Remove(child Child) { c.children.Delete(child) }
 
-// Move makes a child belong to another revision instead. That must be stored before this is: a child that two revisions
-// claim is settled by [Settle], one that none claims has lost its past.
+// Move makes a child belong to another revision instead. Store that revision before this one: if two revisions list a
+// child, [Settle] gives it to the newer one; if none does, it is lost which revision it came from.
 func (c *Claims) Move(child Child, to *Claims) {
 	to.Add(child)
 	if c != to {
@@ -131,8 +131,8 @@ func (c *Claims) Stored() []v1alpha1.ControllerRevisionChildren {
 	return out
 }
 
-// Settle takes from each revision the children that a newer one claims as well. A child is in two revisions after a move
-// that was cut off, and the move is what was meant. newestFirst are all revisions of one parent.
+// Settle takes from each revision the children that a newer one claims as well. A child is in two revisions after an
+// interrupted move, which it completes. newestFirst are all revisions of one parent.
 func Settle(newestFirst ...*Claims) {
 	claimed := sets.New[Child]()
 	for _, c := range newestFirst {

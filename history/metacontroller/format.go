@@ -105,7 +105,7 @@ func (f *Format) Generational() bool {
 	return !slices.ContainsFunc(f.target.Paths(), func(p revision.Path) bool { return p[0] == "metadata" })
 }
 
-// covered returns the target for field paths as somebody wrote them, and the paths that it covers, sorted. A path that
+// covered returns the target for field paths as they were declared, and the paths that it covers, sorted. A path that
 // lies inside another one adds nothing and is left out, whatever the order: Metacontroller takes both.
 func covered(fieldPaths []string) ([]string, *revision.Target, error) {
 	sorted := slices.Compact(slices.Sorted(slices.Values(fieldPaths)))

@@ -10,8 +10,8 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
-// This file says which children are held at an older revision, in a second place: the newest revision. The older one may
-// be deleted by anybody, and its claims go with it; a child of it that is lost after that must not be made from another.
+// This file says which children are held at an older revision, in a second place: the newest revision. Anyone may delete
+// the older one with its claims; a held child that is lost after that must not come from another revision.
 
 // HeldAnnotation is the annotation of the newest revision of a parent that holds a [Held].
 const HeldAnnotation = "cairn.dev/held-children"
@@ -19,8 +19,8 @@ const HeldAnnotation = "cairn.dev/held-children"
 // maxHeld is how long the annotation may be. All annotations of an object have 256 KiB together.
 const maxHeld = 128 << 10
 
-// Held are the children that are held at other revisions than the newest, by the names of those. What is held although no
-// revision says that it is its own is under the empty name.
+// Held are the children that are held at other revisions than the newest, by the names of those. Held children that no
+// revision lists are under the empty name.
 type Held map[string]*Claims
 
 // ReadHeld returns what a revision says about held children. An annotation that cannot be read says nothing.
@@ -70,8 +70,8 @@ func (h Held) With(other Held) Held {
 	return out
 }
 
-// Annotation returns the value of [HeldAnnotation]: empty if nothing is held. Equal values hold the same. So much that an
-// object would not take it is left out; then a revision that is lost takes with it what it knew.
+// Annotation returns the value of [HeldAnnotation]: empty if nothing is held. Equal values hold the same. What does not
+// fit into the annotation is left out; if its revision is lost, it is then unknown that it was held there.
 func (h Held) Annotation() string {
 	stored := map[string][]v1alpha1.ControllerRevisionChildren{}
 	for _, name := range slices.Sorted(maps.Keys(h)) {

@@ -26,8 +26,8 @@ import (
 const UIDLabel = "controller-uid"
 
 // ChildSelector returns the selector by which parent claims its children: its own, or one for its UID where the
-// controller generates it. An empty one would claim everything there is, so it is refused; the error is for the author
-// of the parent.
+// controller generates it. An empty one would claim every orphan, so it is refused; the error is for the author of the
+// parent.
 func (f *Format) ChildSelector(parent client.Object) (labels.Selector, error) {
 	if f.generateSelector {
 		return labels.SelectorFromSet(labels.Set{UIDLabel: string(parent.GetUID())}), nil
@@ -68,9 +68,9 @@ func (f *Format) Selector(parent client.Object) (labels.Selector, error) {
 }
 
 // Labels returns the labels of a new revision of parent. They are those of the parent's pod template, if it has one, and
-// the resource: Metacontroller's. Where the parent's selector does not match these, what it asks for is put in: otherwise
-// the parent would let go of its revision as soon as it is made (failure mode 26). The error is for the author of the
-// parent: it has no selector, or one that nothing matches.
+// the resource: Metacontroller's. Where the parent's selector does not match these, the labels that it asks for are
+// added: otherwise the parent would release its revision as soon as it is created (failure mode 26). The error is for the
+// author of the parent: it has no selector, or one that nothing matches.
 func (f *Format) Labels(parent *unstructured.Unstructured) (map[string]string, error) {
 	selector, err := f.Selector(parent)
 	if err != nil {
@@ -100,8 +100,8 @@ func labelValue(s string) string {
 	return strings.TrimRight(s[:validation.LabelValueMaxLength-1-len(hash)], ".-") + "-" + hash
 }
 
-// templateLabels returns the labels of a parent's pod template. What is no label is left out: nobody checks a template
-// that is not in a pod yet.
+// templateLabels returns the labels of a parent's pod template. Invalid labels are left out: the API server does not
+// validate a template that is not in a pod.
 func templateLabels(parent *unstructured.Unstructured) map[string]string {
 	out := map[string]string{}
 	raw, _, _ := unstructured.NestedFieldNoCopy(parent.Object, "spec", "template", "metadata", "labels")
@@ -115,8 +115,8 @@ func templateLabels(parent *unstructured.Unstructured) map[string]string {
 	return out
 }
 
-// satisfy returns set with the least changes that make selector match it. The requirements of a selector are about one
-// key each, so each key can be settled by itself.
+// satisfy returns set with the least changes that make selector match it. Each requirement of a selector is about one
+// key, so the keys can be treated one by one.
 func satisfy(set map[string]string, selector labels.Selector) (map[string]string, error) {
 	requirements, _ := selector.Requirements()
 	byKey := map[string]labels.Requirements{}
@@ -142,7 +142,7 @@ func matches(requirements labels.Requirements, set labels.Set) bool {
 }
 
 // choices returns what a label could be, the best first: as it is, one of the values that are asked for, absent, or a
-// value that nobody speaks of. If none of these matches the requirements, nothing does.
+// value that no requirement names. If none of these matches the requirements, nothing does.
 func choices(set labels.Set, key string, requirements labels.Requirements) []labels.Set {
 	var out []labels.Set
 	add := func(value string) { out = append(out, labels.Set{key: value}) }

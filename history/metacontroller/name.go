@@ -21,9 +21,9 @@ const (
 )
 
 // Name implements [history.Format]: resource, group, and the SHA-1 of the parent's UID and the data, which is Metacontroller's name
-// for it as long as nobody else has that name; Metacontroller would fail for ever.
+// for it as long as that name is free; Metacontroller would fail for ever.
 //
-// The prefix is cut to 212 bytes. A cut that would end in a dot or a dash goes on, because no name may have that.
+// The prefix is cut to 212 bytes. If it then ends in a dot or a dash, it is cut further, because no part of a name may.
 func (f *Format) Name(parent client.Object, s *revision.Snapshot, collisions *int32) string {
 	group := f.resource.Group
 	if group == "" {
@@ -42,7 +42,7 @@ func (f *Format) Name(parent client.Object, s *revision.Snapshot, collisions *in
 	return prefix + "-" + hex.EncodeToString(h.Sum(nil))
 }
 
-// FreeName returns the first name that is not taken, and how many names were, nil for none.
+// FreeName returns the first free name, and how many names were taken before it, nil for none.
 func (f *Format) FreeName(parent client.Object, s *revision.Snapshot, taken func(name string) bool) (name string, collisions *int32) {
 	for name = f.Name(parent, s, nil); taken(name); name = f.Name(parent, s, collisions) {
 		if collisions == nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file turns a snapshot of a parent into a stored object and back, and a parent into what it was.
+// This file turns a snapshot of a parent into a stored object and back, and restores a parent from it.
 
-// changeCause is the annotation in which people say why they changed an object (kubectl).
+// changeCause is the annotation that says why an object was changed (kubectl).
 const changeCause = "kubernetes.io/change-cause"
 
 // Snapshot implements [history.Format]. Its data is Metacontroller's parentPatch to the byte: the fields nested as in the parent,
@@ -75,9 +75,9 @@ func (f *Format) Namespace(parent client.Object) (string, error) {
 	}
 }
 
-// TargetOf returns the part of a parent that a stored object holds: the field paths that it was taken with, so that restoring it
-// touches nothing that was not looked at. Revisions of Metacontroller do not say, and hold the controller's. The error says which
-// path cannot be one.
+// TargetOf returns the part of a parent that a stored object holds: the field paths that it was taken with, so that a restore
+// touches no other field. Revisions of Metacontroller do not list them, and hold the controller's. The error says which path is
+// invalid.
 func (f *Format) TargetOf(o *v1alpha1.ControllerRevision) (*revision.Target, error) {
 	if len(o.FieldPaths) == 0 {
 		return f.target, nil
@@ -111,8 +111,8 @@ func (f *Format) Read(stored client.Object) revision.Revision {
 	return r
 }
 
-// decode reads a patch. Where a path leads through something that is no object, the patch does not say what the field was;
-// to take it for absent would remove the field when the revision is restored.
+// decode reads a patch. If a path leads through a value that is not an object, the patch does not say what the field was;
+// if it were taken for absent, a restore would remove the field.
 func decode(target *revision.Target, raw []byte) (*revision.Snapshot, error) {
 	s, err := target.Decode(raw)
 	if err != nil {
@@ -138,8 +138,8 @@ func decode(target *revision.Target, raw []byte) (*revision.Snapshot, error) {
 }
 
 // Restore returns parent as it was when s was taken: the versioned fields are replaced as a whole, and one that the
-// snapshot does not have is gone, whereas Metacontroller would leave it (failure mode 28). Everything else is as in
-// parent, which is only read. An error means that something else than an object now stands where a field was.
+// snapshot does not have is removed, whereas Metacontroller would leave it (failure mode 28). All else is as in parent,
+// which is only read. An error means that the parent now has something other than an object above a field.
 func Restore(parent *unstructured.Unstructured, s *revision.Snapshot) (*unstructured.Unstructured, error) {
 	tree, err := s.Restore(parent.Object)
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package anyobject does for any object what the libraries do not: it names one in messages, and makes an empty one of the same
-// type.
+// Package anyobject has helpers for any object: it names one in messages, and makes an empty one of the same type.
 //
-// What may not come in: anything that needs a client, or that somebody outside of this module would want.
+// What may not come in: anything that needs a client, or that is of use outside of this module.
 package anyobject
 
 import (

@@ -1,7 +1,7 @@
-// Package bounded keeps in memory what costs work to make again, up to a number of bytes, and drops it with the object that it
-// is about.
+// Package bounded keeps in memory what is expensive to compute again, up to a number of bytes, and drops it with the object
+// that it is about.
 //
-// What may not come in: what is kept, and how large that is. Its users say so.
+// What may not come in: what is kept, and how large that is. The callers know.
 package bounded
 
 import (
@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Map is a map that holds at most a number of bytes, as its users count them. What was used longest ago goes first; that costs
-// the work of making it again, and nothing else. What is kept belongs to an object, its owner, and goes with it. It is safe for
+// Map is a map that holds at most a number of bytes, as its callers count them. The least recently used entry goes first; it
+// then only has to be computed again. An entry belongs to an object, its owner, and is dropped with it. It is safe for
 // concurrent use. Make one with [New].
 type Map[K comparable, V any] struct {
 	limit int
@@ -66,7 +66,7 @@ func (m *Map[K, V]) Put(owner types.UID, key K, value V, size int) {
 	}
 }
 
-// Forget drops all that belongs to an object.
+// Forget drops all entries of an object.
 func (m *Map[K, V]) Forget(owner types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,7 +75,7 @@ func (m *Map[K, V]) Forget(owner types.UID) {
 	}
 }
 
-// Drop drops what gone says is gone. It looks at every key.
+// Drop drops the entries that gone returns true for. It looks at every key.
 func (m *Map[K, V]) Drop(gone func(K) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,7 +93,7 @@ func (m *Map[K, V]) Size() int {
 	return m.size
 }
 
-// Len returns under how many keys something is kept.
+// Len returns the number of entries.
 func (m *Map[K, V]) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

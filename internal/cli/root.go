@@ -23,8 +23,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/cli/version"
 )
 
-// Main runs the command line and returns the exit code; "cairn help exit-codes" lists them. args are without the name of
-// the program, release is what "cairn version" says. Ending ctx ends it: a manager has then done what it was told to, and returns 0.
+// Main runs the command line and returns the exit code; "cairn help exit-codes" lists them. args are without the name of the
+// program, release is what "cairn version" says. Ending ctx ends it: a manager then stops as asked, and returns 0.
 func Main(ctx context.Context, args []string, streams genericiooptions.IOStreams, release string) int {
 	root := NewRoot(env.New(streams, release))
 	root.SetArgs(args)

@@ -15,8 +15,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/anyobject"
 )
 
-// This file answers dry runs, which the fake client takes note of only. Their verbs are [TryCreate] and [TryPatch], so that
-// they are no writes.
+// This file answers dry runs, of which the fake client only takes note. Their verbs are [TryCreate] and [TryPatch], so that
+// they do not count as writes.
 
 // The verbs of dry runs.
 const (
@@ -24,7 +24,7 @@ const (
 	TryPatch  = "try patch"
 )
 
-// tryCreate refuses what has a name that is taken, after all that [Server.Before] may refuse: so does an API server.
+// tryCreate refuses a name that is taken, after all that [Server.Before] may refuse, like an API server.
 func (s *Server) tryCreate(ctx context.Context, o client.Object) error {
 	return s.Serve(Call{Verb: TryCreate, Kind: TypeOf(o), Name: o.GetName(), Object: o}, func() error {
 		err := s.Raw.Get(ctx, client.ObjectKeyFromObject(o), anyobject.Blank(o))

@@ -28,7 +28,7 @@ import (
 
 // Call is one request.
 type Call struct {
-	// Verb is that of RBAC, with the subresource behind a space: "patch status", or that of a dry run. Kind is what [TypeOf] says.
+	// Verb is that of RBAC, with the subresource after a space: "patch status", or that of a dry run. Kind is what [TypeOf] says.
 	Verb, Kind, Name string
 	// Body is the patch, if it is one.
 	Body string
@@ -47,8 +47,8 @@ type Server struct {
 
 	// Raw reads and writes without any of what is in this package.
 	Raw client.WithWatch
-	// Before may refuse a request; it runs unlocked, so that it may wait for other requests. After may say that one failed
-	// which was carried out. Set them while no request runs.
+	// Before may refuse a request; it runs unlocked, so that it may wait for other requests. After may return an error for
+	// a request that was carried out. Set them while no request runs.
 	Before, After func(Call) error
 
 	t    testing.TB
@@ -108,7 +108,7 @@ func (s *Server) create(ctx context.Context, c client.WithWatch, o client.Object
 		if err := c.Create(ctx, o, opts...); err != nil {
 			return err
 		}
-		return c.Update(ctx, o) // the fake's first version is 1, which no cache can be behind
+		return c.Update(ctx, o) // the fake's first version is 1: no cache can be older
 	})
 }
 
@@ -148,8 +148,8 @@ func (s *Server) patch(ctx context.Context, verb string, o client.Object, patch 
 	})
 }
 
-// Serve writes a request down and carries it out, unless it is to fail. Tests that need an answer which the fake client
-// cannot give, to a dry run say, override a method of the client and serve the request themselves.
+// Serve records a request and carries it out, unless it is to fail. Tests that need a response which the fake client
+// cannot give, to a dry run say, override a method of the client and call Serve themselves.
 func (s *Server) Serve(c Call, do func() error) error {
 	s.mu.Lock()
 	s.log = append(s.log, c)

@@ -15,11 +15,11 @@ import (
 	"github.com/cairn-dev/cairn/ownership"
 )
 
-// This file makes servers of kinds that are known at runtime only, for controllers of whatever somebody describes.
+// This file makes servers of kinds that are known at runtime only, for hosted controllers.
 
 // Kinds is what a server serves. Its zero value serves the built-in kinds, none of them with a subresource or an index.
 type Kinds struct {
-	// AddToScheme adds types beside the built-in ones. What no scheme knows is served as unstructured objects.
+	// AddToScheme adds types beside the built-in ones. Other kinds are served as unstructured objects.
 	AddToScheme func(*runtime.Scheme) error
 	// Status are empty objects of the kinds that have a status subresource.
 	Status []client.Object
@@ -56,7 +56,7 @@ func NewWith(t testing.TB, kinds Kinds, objects ...client.Object) *Server {
 }
 
 // addUnknown adds the kind of an unstructured object, and its list, to a scheme that does not have it. The fake client does
-// that only once it gets a request for the kind, which is too late for objects that are there from the beginning.
+// that only when it gets a request for the kind, which is too late for objects that exist from the beginning.
 func addUnknown(scheme *runtime.Scheme, o client.Object) {
 	kind := o.GetObjectKind().GroupVersionKind()
 	if _, ok := o.(*unstructured.Unstructured); !ok || scheme.Recognizes(kind) {

@@ -16,8 +16,8 @@ import (
 // Queue is what handlers put requests into.
 type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Woken delivers an event to a handler and returns, sorted, the parents that it wakes at once. A nil before is an object that is
-// new, a nil after one that is gone.
+// Woken delivers an event to a handler and returns, sorted, the parents that it enqueues at once. A nil before is a new object,
+// a nil after a deleted one.
 func Woken(ctx context.Context, h handler.EventHandler, before, after client.Object) []string {
 	return Sent(func(q Queue) {
 		switch {
@@ -31,7 +31,7 @@ func Woken(ctx context.Context, h handler.EventHandler, before, after client.Obj
 	})
 }
 
-// Sent returns, sorted, the parents that are in a queue at once after something was sent there.
+// Sent returns, sorted, the parents that are in a queue at once after send has run.
 func Sent(send func(Queue)) []string {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()

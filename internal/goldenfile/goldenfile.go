@@ -1,6 +1,6 @@
 // Package goldenfile compares what tests got with files of their testdata, and writes these anew with "go test -update".
 //
-// What may not come in: anything that is no test's.
+// What may not come in: anything that is not for tests.
 package goldenfile
 
 import (

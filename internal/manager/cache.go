@@ -15,8 +15,8 @@ import (
 
 // This file says what the caches hold.
 
-// cache returns how objects are cached. Nothing here changes a cached object or reads managed fields, so neither is copied
-// nor kept.
+// cache returns how objects are cached. No code here changes a cached object or reads managed fields, so cached objects
+// are not copied, and managed fields are dropped.
 func (o Options) cache() cache.Options {
 	out := cache.Options{
 		DefaultUnsafeDisableDeepCopy: new(true),

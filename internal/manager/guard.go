@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// This file keeps a manager that does not lead any more from writing. Leader election alone does not: it looks at the lease
-// every few seconds, and a process that was stopped, or whose machine slept, goes on where it was, beside the new leader.
-// See docs/design/2026-11-22-writes-need-a-lease.md.
+// This file keeps a manager that no longer leads from writing. Leader election alone does not: it reads the lease every few
+// seconds, and a process that was stopped, or whose machine slept, continues where it was, beside the new leader. See
+// docs/design/2026-11-22-writes-need-a-lease.md.
 
 // guard goes into [rest.Config.Wrap]. It costs no request.
 func (t *term) guard(next http.RoundTripper) http.RoundTripper { return &guarded{term: t, next: next} }
@@ -19,8 +19,8 @@ type guarded struct {
 	next http.RoundTripper
 }
 
-// RoundTrip sends reads and events as they are, and a write while the lease is known to be ours. A write that is held
-// back until it is known again is answered by an error if it is not.
+// RoundTrip sends reads and events at once, and a write while the lease is known to be ours. Otherwise the write waits,
+// and fails with an error if the lease is lost.
 func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if harmless(req) {
 		return g.next.RoundTrip(req)
@@ -31,8 +31,8 @@ func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	// Between here and the wire the process may be stopped as well. What has a body is looked at again when the body is
-	// sent; a request without its end is no request.
+	// The process may also be stopped after this check. A request with a body is checked again when the body is sent; the
+	// API server does not process a request without its end.
 	if req.Body != nil && req.Body != http.NoBody {
 		out := *req
 		out.Body = &guardedBody{ReadCloser: req.Body, term: g.term}
@@ -50,7 +50,7 @@ func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(req)
 }
 
-// WrappedRoundTripper is how Kubernetes' libraries find what is below.
+// WrappedRoundTripper lets Kubernetes' libraries find the transport below.
 func (g *guarded) WrappedRoundTripper() http.RoundTripper { return g.next }
 
 // guardedBody is a body that ends with an error when the term does.
@@ -71,7 +71,7 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 
 var coreEvents = regexp.MustCompile(`/api/v1/namespaces/[^/]+/events(/|$)`)
 
-// harmless reports whether a request is a read, or an event: those tell people what happened, whoever leads.
+// harmless reports whether a request is a read, or an event: events only inform users, whichever manager leads.
 func harmless(req *http.Request) bool {
 	switch req.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

@@ -18,7 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// This file makes the lease for which managers compete, and tells the term what happens to it.
+// This file makes the lease for which managers compete, and reports what happens to it to the term.
 
 // The times of leader election, unless [Options] say otherwise: those of Kubernetes' own components.
 const (
@@ -27,14 +27,14 @@ const (
 	DefaultRetryPeriod   = 2 * time.Second
 )
 
-// elect makes what managers compete for. Requests about it are not guarded: they are how the term goes on.
+// elect makes what managers compete for. Requests about it are not guarded: they renew the term.
 func (o Options) elect() (*term, *observedLock, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, nil, err
 	}
 	cfg := rest.AddUserAgent(rest.CopyConfig(o.Config), "leader-election")
-	// One request that hangs is not to cost the lease.
+	// A single request that hangs must not cost the lease.
 	cfg.Timeout = max(o.RenewDeadline/2, time.Second)
 	client, err := coordinationv1client.NewForConfig(cfg)
 	if err != nil {
@@ -54,7 +54,7 @@ func (o Options) elect() (*term, *observedLock, error) {
 
 var _ resourcelock.Interface = (*observedLock)(nil)
 
-// observedLock tells a term what is read from the lease and written to it.
+// observedLock reports to a term what is read from the lease and written to it.
 type observedLock struct {
 	resourcelock.Interface
 
@@ -62,7 +62,7 @@ type observedLock struct {
 	events *lateRecorder
 }
 
-// Get reads the lease. One that is another's ends the term, before anybody else acts on the answer.
+// Get reads the lease. If another manager holds it, it ends the term before the caller gets the answer.
 func (l *observedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	l.term.noted("get", err)
@@ -72,7 +72,7 @@ func (l *observedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 	return record, raw, err
 }
 
-// Create takes a lease that nobody has had.
+// Create creates a lease that does not exist yet.
 func (l *observedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(ctx, "create", record, l.Interface.Create)
 }
@@ -82,7 +82,7 @@ func (l *observedLock) Update(ctx context.Context, record resourcelock.LeaderEle
 	return l.write(ctx, "update", record, l.Interface.Update)
 }
 
-// write writes the lease. When the term is over it does not: a lease that is another's by now would be taken from it.
+// write writes the lease, unless the term is over: that would take the lease from its new holder.
 func (l *observedLock) write(
 	ctx context.Context, verb string, record resourcelock.LeaderElectionRecord,
 	write func(context.Context, resourcelock.LeaderElectionRecord) error,
@@ -93,7 +93,7 @@ func (l *observedLock) write(
 	default:
 	}
 	if record.HolderIdentity == "" {
-		l.term.end("") // what is still being written is not to follow the release
+		l.term.end("") // no write may follow the release
 	}
 	sent := l.term.now()
 	err := write(ctx, record)
@@ -135,7 +135,7 @@ func (o Options) CheckTimes() error {
 	return nil
 }
 
-// withDefaults fills in what is not set of leader election.
+// withDefaults fills in the times of leader election that are not set.
 func (o Options) withDefaults() Options {
 	if o.LeaderElectionNamespace == "" {
 		o.LeaderElectionNamespace = PodNamespace()

@@ -18,13 +18,13 @@ import (
 )
 
 // This file serves probes and metrics. controller-runtime can do so too, but does not say which port it got for port 0,
-// and ten managers on one machine need to be told apart.
+// and ten managers on one machine need different ports.
 
 // headerTimeout bounds how long a client may take to send a request.
 const headerTimeout = 10 * time.Second
 
 // listen adds the servers. A port that is taken is an error here, before anything else starts. The manager is ready when
-// its caches are filled and nothing else stands in the way.
+// its caches are filled and all other checks pass.
 func listen(ctx context.Context, mgr ctrl.Manager, o Options, ready []func() error) error {
 	probes := http.NewServeMux()
 	for path, checker := range map[string]healthz.Checker{"/healthz": healthz.Ping, "/readyz": readiness(mgr.GetCache(), ready)} {
@@ -41,7 +41,7 @@ func listen(ctx context.Context, mgr ctrl.Manager, o Options, ready []func() err
 	)
 }
 
-// profiles serves what the Go runtime knows of the process.
+// profiles serves the profiles of the Go runtime.
 func profiles() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
@@ -68,8 +68,8 @@ func serve(ctx context.Context, mgr ctrl.Manager, o Options, what, address strin
 	})
 }
 
-// readiness asks whether the caches hold what the API server has, and whatever else there is to ask: a manager that waits
-// for leadership is ready to take over, one that cannot list, or never lead, is not.
+// readiness checks whether the caches have synced, and all other checks: a manager that waits for leadership is ready to
+// take over; one that cannot list, or can never lead, is not.
 func readiness(c cache.Cache, others []func() error) healthz.Checker {
 	return func(req *http.Request) error {
 		ctx, cancel := context.WithTimeout(req.Context(), time.Second)

@@ -29,7 +29,7 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 )
 
-// environment returns what those share that host controllers, the same each time.
+// environment returns what all hosting controllers share, the same value each time.
 type environment func() (*host.Environment, error)
 
 // registry holds every controller by the name under which --controllers starts it.
@@ -61,16 +61,16 @@ func hosting(setup func(ctrl.Manager, *host.Environment) error) func(context.Con
 	}
 }
 
-// Off switches a listener off, as an address.
+// Off is the address that switches a listener off.
 const Off = "0"
 
 // Options say what to run and how.
 type Options struct {
-	// Config is the cluster and the identity to use. Its QPS and Burst hold as they are; see [Config].
+	// Config is the cluster and the identity to use. Its QPS and Burst are used as they are; see [Config].
 	Config *rest.Config
 	// Controllers are names from [Names]. At least one.
 	Controllers []string
-	// Workers is how many parents each controller works on at once. Zero leaves it to the controller.
+	// Workers is how many parents each controller reconciles at once. Zero leaves it to the controller.
 	Workers int
 	// AskServer allows controllers to find out by server-side dry runs whether a stored snapshot is equivalent to its
 	// parent (rule R3). It needs the right to patch parents.
@@ -81,8 +81,8 @@ type Options struct {
 	// TargetLabelSelector narrows the CompositeControllers and DecoratorControllers that are run, by their labels. Nil selects
 	// all.
 	TargetLabelSelector labels.Selector
-	// HookAllow lists special addresses that webhooks may have all the same, such as 127.0.0.1/32 for a sidecar.
-	// HookAllowAPIServers lets them be served behind the API server's own address.
+	// HookAllow lists special addresses that webhooks may have nevertheless, such as 127.0.0.1/32 for a sidecar.
+	// HookAllowAPIServers lets them have the API server's own address.
 	HookAllow           []netip.Prefix
 	HookAllowAPIServers bool
 	// LeaderElect makes sure that one of several managers acts. The lease is LeaderElectionID in
@@ -95,8 +95,8 @@ type Options struct {
 	// MetricsBindAddress, HealthProbeBindAddress and PprofBindAddress are host:port; port 0 picks a free one, which
 	// the log tells, and [Off] or nothing listens nowhere.
 	MetricsBindAddress, HealthProbeBindAddress, PprofBindAddress string
-	// Namespace, unless it is empty, is the only one that is looked at. Parents and children that are in no namespace cannot
-	// be looked at then.
+	// Namespace, unless it is empty, is the only one that is watched. Parents and children that are in no namespace cannot
+	// be watched then.
 	Namespace string
 	// AllowVersionSkew starts controllers on an API server that is too new for them, or too old, as [SkewError] says.
 	AllowVersionSkew bool
@@ -107,7 +107,7 @@ type Options struct {
 // Names returns the controllers that exist, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(registry)) }
 
-// drain is how long a stopping manager waits for the write in hand. SIGTERM ends it within a second of that.
+// drain is how long a stopping manager waits for running writes. SIGTERM ends it within a second of that.
 const drain = 900 * time.Millisecond
 
 // Run runs the controllers until ctx ends, and returns nil then. It returns an error if a controller is unknown, if the
@@ -117,7 +117,7 @@ func Run(ctx context.Context, o Options) error {
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		return nil //nolint:nilerr // it was told to stop before it had started
+		return nil //nolint:nilerr // it was stopped before it had started
 	default:
 		return err
 	}
@@ -156,7 +156,7 @@ func New(ctx context.Context, o Options) (ctrl.Manager, error) {
 	return mgr, Add(ctx, mgr, o)
 }
 
-// bare returns a manager without controllers, and what else has to be well for it to be ready.
+// bare returns a manager without controllers, and the other checks that have to pass for it to be ready.
 func (o Options) bare(scheme *runtime.Scheme) (ctrl.Manager, []func() error, error) {
 	options := ctrl.Options{
 		Scheme: scheme,
@@ -194,8 +194,8 @@ func (o Options) bare(scheme *runtime.Scheme) (ctrl.Manager, []func() error, err
 	return mgr, []func() error{t.ready}, mgr.Add(t)
 }
 
-// Add adds the controllers of o to a manager that somebody else made. It returns an error if there is no such controller, or if
-// mgr cannot take it.
+// Add adds the controllers of o to an existing manager. It returns an error if there is no such controller, or if mgr cannot
+// take it.
 func Add(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	shared := sync.OnceValues(func() (*host.Environment, error) { //nolint:contextcheck // it lives as long as mgr
 		return host.NewEnvironment(mgr, o.hosted())

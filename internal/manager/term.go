@@ -10,14 +10,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// This file knows, without asking the API server, whether this manager may write: since when the lease is known to be its
-// own, and whether it is somebody else's now. guard.go asks before each write, lease.go keeps it up to date.
+// This file knows, without a request, whether this manager may write: since when the lease is known to be its own, and
+// whether another manager holds it now. guard.go checks it before each write, lease.go updates it.
 
-// LostError says that a manager may not write any more: its lease is another manager's, or it gave the lease up itself.
+// LostError says that a manager may not write any more: another one holds its lease, or it released the lease itself.
 type LostError struct {
 	// Lease is namespace/name.
 	Lease string
-	// Holder is who has the lease now, empty if nobody does.
+	// Holder is the present holder of the lease, empty if there is none.
 	Holder string
 }
 
@@ -28,7 +28,7 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("lease %s is held by %s now, so this manager writes no more; it has to be started again", e.Lease, e.Holder)
 }
 
-// lapsedError says that a write was not sent, because the lease was not renewed in time. Nobody else is known to have it.
+// lapsedError says that a write was not sent, because the lease was not renewed in time. No other holder is known.
 type lapsedError struct {
 	lease string
 	since time.Duration
@@ -42,18 +42,18 @@ func (e *lapsedError) Error() string {
 // term is the time during which this manager leads.
 type term struct {
 	lease, namespace, identity string
-	// valid is for how long after a renewal nobody else can have taken the lease: less than its duration.
+	// valid is for how long after a renewal no other manager can have taken the lease: less than its duration.
 	valid time.Duration
 	log   logr.Logger
 	now   func() moment
 
-	// over is closed when the term has ended. There is no second one: the manager is started again.
+	// over is closed when the term has ended. There is no second term: the process is restarted.
 	over chan struct{}
 
 	mu sync.Mutex
 	// renewed is when the last renewal that succeeded was sent; zero before the term.
 	renewed moment
-	// again is closed, and replaced, by a renewal.
+	// again is closed, and replaced, by each renewal.
 	again chan struct{}
 	// lost is why the term has ended, nil before.
 	lost *LostError
@@ -69,7 +69,7 @@ func newTerm(namespace, name, identity string, valid time.Duration, log logr.Log
 	}
 }
 
-// Start returns the reason when the term ends while ctx does not. The manager ends with it.
+// Start returns the reason if the term ends before ctx does. The manager ends with it.
 func (t *term) Start(ctx context.Context) error {
 	select {
 	case <-t.over:
@@ -79,7 +79,7 @@ func (t *term) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection is false: it is watched from the beginning.
+// NeedLeaderElection is false: the term is watched from the start of the process.
 func (t *term) NeedLeaderElection() bool { return false }
 
 // may reports whether a write may be sent now: nil, a [*LostError] or a *lapsedError.
@@ -99,8 +99,8 @@ func (t *term) mayLocked() error {
 	return nil
 }
 
-// await returns when a write may be sent. A term that has lapsed, as after the process was stopped for a while, is
-// continued by the next renewal or ended by what is read instead; both take a moment.
+// await returns when a write may be sent. A term that has lapsed, for instance because the process was stopped for a
+// while, is continued by the next renewal, or ended when the lease is read; both take a moment.
 func (t *term) await(ctx context.Context) error {
 	patience := time.NewTimer(t.valid)
 	defer patience.Stop()
@@ -126,8 +126,8 @@ func (t *term) await(ctx context.Context) error {
 	}
 }
 
-// moment is one time as two clocks have it: the process's stands still while the machine sleeps, and the wall's can be set
-// back.
+// moment is one time by two clocks: the process's clock stands still while the machine sleeps, and the wall clock can be
+// set back.
 type moment struct{ process, wall time.Time }
 
 func now() moment {
@@ -155,7 +155,7 @@ func (t *term) renew(sent moment) {
 	t.again = make(chan struct{})
 }
 
-// saw notes who holds the lease. One that was ours and is not any more ends the term.
+// saw notes who holds the lease. If another manager holds one that was ours, the term ends.
 func (t *term) saw(holder string) {
 	t.mu.Lock()
 	began := !t.renewed.IsZero()
@@ -165,7 +165,7 @@ func (t *term) saw(holder string) {
 	}
 }
 
-// end ends the term. From here on no write is sent.
+// end ends the term. After that no write is sent.
 func (t *term) end(holder string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,17 +176,17 @@ func (t *term) end(holder string) {
 	close(t.over)
 }
 
-// ready is what /readyz asks: a manager that cannot use the lease will never lead.
+// ready is the check of /readyz: a manager that cannot use the lease will never lead.
 func (t *term) ready() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.problem
 }
 
-// repeat is how often a problem that stays is logged.
+// repeat is how often a lasting problem is logged.
 const repeat = time.Minute
 
-// noted keeps what is wrong with the lease, and says what to do about what does not go away by itself.
+// noted keeps what is wrong with the lease, and logs what to do if it needs an administrator.
 func (t *term) noted(verb string, err error) {
 	lasting, problem := t.judge(verb, err)
 	t.mu.Lock()
@@ -202,7 +202,8 @@ func (t *term) noted(verb string, err error) {
 	}
 }
 
-// judge says what an answer about the lease means: whether somebody has to do something, and nil if the lease can be used.
+// judge says what an answer about the lease means: the problem, nil if the lease can be used, and whether it lasts
+// until an administrator acts.
 func (t *term) judge(verb string, err error) (lasting bool, problem error) {
 	switch {
 	case err == nil, apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err) && verb != "create":

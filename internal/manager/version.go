@@ -24,8 +24,7 @@ import (
 // This file decides what is started on an API server that is newer, or older, than the types that were compiled in. See
 // docs/versions.md.
 
-// typed are the controllers that read objects into Go types, by what they read. The others keep fields that they do not
-// know.
+// typed are the controllers that read objects into Go types, by what they read. The others keep unknown fields.
 var typed = map[string]skew.Kind{
 	"daemonset":  {GroupVersion: appsv1.SchemeGroupVersion, Kind: "DaemonSet", Type: reflect.TypeFor[appsv1.DaemonSet]()},
 	"replicaset": {GroupVersion: appsv1.SchemeGroupVersion, Kind: "ReplicaSet", Type: reflect.TypeFor[appsv1.ReplicaSet]()},
@@ -51,7 +50,7 @@ type SkewError struct {
 	Skew skew.Skew
 	// Controllers are those that are not started.
 	Controllers []string
-	// Lost are the fields that they would lose, as far as Unknown is nil: then they could not be found out.
+	// Lost are the fields that they would lose. They are known only if Unknown is nil.
 	Lost    []string
 	Unknown error
 }
@@ -80,8 +79,8 @@ func lostText(lost []string, unknown error) string {
 	return strings.Join(lost, ", ")
 }
 
-// refusal returns what is not started on an API server, nil if everything is. It is a decision only; the fields that would
-// be lost are added by who can ask.
+// refusal returns what is not started on an API server, nil if everything is. It only decides; the caller adds the fields
+// that would be lost.
 func refusal(s skew.Skew, controllers []string) *SkewError {
 	out := &SkewError{Skew: s}
 	for _, name := range controllers {
@@ -99,7 +98,7 @@ func refusal(s skew.Skew, controllers []string) *SkewError {
 type versions struct {
 	options Options
 	server  rest.Interface
-	// seen is the skew that the log tells of.
+	// seen is the skew that was logged.
 	seen skew.Skew
 	// refused are the controllers that were not started, nil if all were.
 	refused *SkewError
@@ -108,7 +107,7 @@ type versions struct {
 // patience is how long an API server may take to say its version, when the manager starts.
 const patience = time.Minute
 
-// fit looks at the API server, and takes what it is too new or too old for out of the controllers to run. With none left
+// fit reads the version of the API server, and removes the controllers that it is too new or too old for. With none left
 // the error is a [*SkewError].
 func fit(ctx context.Context, o *Options) (*versions, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(o.Config)
@@ -143,7 +142,7 @@ func fit(ctx context.Context, o *Options) (*versions, error) {
 	return v, nil
 }
 
-// judge says what the skew that was seen means, and what must not run because of it.
+// judge says what a skew means, and which controllers must not run because of it.
 func (v *versions) judge(ctx context.Context) *SkewError {
 	versionSkew.Set(float64(v.seen.Newer()))
 	refused := refusal(v.seen, v.options.Controllers)
@@ -160,7 +159,7 @@ func (v *versions) judge(ctx context.Context) *SkewError {
 	return nil
 }
 
-// lost finds the fields that the controllers which were asked for would lose.
+// lost finds the fields that the requested controllers would lose.
 func (v *versions) lost(ctx context.Context) ([]string, error) {
 	if v.seen.Newer() <= 0 {
 		return nil, nil
@@ -174,7 +173,7 @@ func (v *versions) lost(ctx context.Context) ([]string, error) {
 	return skew.Lost(ctx, v.server, kinds...)
 }
 
-// ready is what /readyz asks: a manager that does not run all that it was asked for is not ready.
+// ready is the check of /readyz: a manager that does not run all requested controllers is not ready.
 func (v *versions) ready() error {
 	if v.refused == nil {
 		return nil
@@ -182,11 +181,11 @@ func (v *versions) ready() error {
 	return v.refused
 }
 
-// again is how often the version is looked at while a manager runs: an API server is upgraded under it.
+// again is how often the version is read while a manager runs: an API server may be upgraded meanwhile.
 const again = 10 * time.Minute
 
-// Start looks at the version now and then, until ctx ends. A version on which what runs would not be started ends the
-// manager.
+// Start reads the version from time to time, until ctx ends. If the running controllers would not be started on that
+// version, the manager ends.
 func (v *versions) Start(ctx context.Context) error {
 	for {
 		select {
@@ -196,7 +195,7 @@ func (v *versions) Start(ctx context.Context) error {
 		}
 		is, err := skew.Of(ctx, v.server)
 		if err != nil || is == v.seen {
-			continue // unreachable: every request says so
+			continue // unreachable: every other request fails as well
 		}
 		v.seen = is
 		if refused := v.judge(ctx); refused != nil && v.refused == nil {
@@ -205,5 +204,5 @@ func (v *versions) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection is false: whoever waits will lead.
+// NeedLeaderElection is false: a manager that waits may lead later.
 func (v *versions) NeedLeaderElection() bool { return false }

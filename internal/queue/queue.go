@@ -1,11 +1,11 @@
-// Package queue makes the work queue of every controller of ours: controller-runtime's priority queue, with an end that comes.
+// Package queue makes the work queue of every controller of ours: controller-runtime's priority queue, whose shutdown returns.
 //
-// In v0.24.1 a priority queue that is shut down while something comes in may block for ever, with all who use it
+// In v0.24.1 a priority queue that is shut down while items are added may block for ever, with all its users
 // (kubernetes-sigs/controller-runtime#3538): a controller does not end, so its manager does not either, and its successor
-// does not start. This package can go once controller-runtime has #3540.
+// does not start. This package can be removed once controller-runtime has #3540.
 //
-// What may not come in: an order, a delay or a limit of its own. What a controller does first is up to whoever adds requests,
-// when it tries again up to the limiter.
+// What may not come in: an order, a delay or a limit of its own. The priority of a request is up to its source, its delay up
+// to the limiter.
 package queue
 
 import (
@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Queue is what requests for passes are put into and taken out of.
+// Queue is the type of the work queue of a controller.
 type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // New returns the queue of a controller of that name, under which its metrics are kept; without a name it has none. Requests
@@ -32,18 +32,18 @@ func New(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) Que
 	return q
 }
 
-// ending is a priority queue that is shut down when nobody waits for it any more.
+// ending is a priority queue that is shut down when no caller waits for it any more.
 type ending struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 
 	mu sync.Mutex
-	// ended is set once there is nothing more to get; waiting is how many wait, left is told when nobody does.
+	// ended is set by the shutdown; waiting is how many callers wait, left is signalled when none does.
 	ended   bool
 	waiting int
 	left    *sync.Cond
 }
 
-// GetWithPriority returns the next request. After the end it says so, and what it returns beside that is nothing.
+// GetWithPriority returns the next request. After the shutdown it says so, and the other results are zero.
 func (q *ending) GetWithPriority() (_ reconcile.Request, priority int, shutdown bool) {
 	q.mu.Lock()
 	if q.ended {
@@ -69,8 +69,8 @@ func (q *ending) Get() (request reconcile.Request, shutdown bool) {
 	return request, shutdown
 }
 
-// ShutDown unblocks every caller that waits in Get, by adding an item that is no object's for each of them, and shuts the queue
-// down once all have returned. A second call does nothing.
+// ShutDown unblocks every caller that waits in Get, by adding an item for each of them that names no object, and shuts the
+// queue down once all have returned. A second call does nothing.
 func (q *ending) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package readiness reads what a pod says of its being ready. It is pure.
+// Package readiness reads whether a pod is ready. It is pure.
 //
 // What may not come in: which pods count, which differs from kind to kind.
 package readiness
@@ -26,7 +26,7 @@ func Ready(pod *corev1.Pod) bool {
 }
 
 // Available reports whether a pod has been ready for long enough at a given time and, if it is ready but has not, how long that
-// takes: no event marks that moment. A kubelet whose clock is ahead makes it no longer than the whole period
+// takes: no event marks that moment. If a kubelet's clock is ahead, the wait is still no longer than the whole period
 // (kubernetes#77203).
 func Available(pod *corev1.Pod, minReady time.Duration, now time.Time) (available bool, left time.Duration) {
 	if !Ready(pod) {

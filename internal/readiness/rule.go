@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// This file says whether a child of any kind is available: what a rollout counts, and what a person is told.
+// This file says whether a child of any kind is available: for rollouts, and for users.
 
 // Check asks for one condition of an object's status, as Metacontroller's statusChecks do.
 type Check struct {
@@ -32,7 +32,7 @@ type State struct {
 	// that it is about, nil if there is none.
 	Failed string
 	Found  *ObjectCondition
-	// Stale says that whoever runs the object has not observed its generation.
+	// Stale says that the controller of the object has not observed its generation.
 	Stale bool
 	// Passed is for how long the object has passed its checks, and Left for how long it still must.
 	Passed, Left time.Duration
@@ -42,7 +42,7 @@ type State struct {
 func (s State) Available() bool { return s.Failed == "" && !s.Stale && s.Left == 0 }
 
 // Of applies the rule at a given time. changed is when the object was changed in place, zero if that is not known: many conditions
-// do not turn when an object is changed, which then would have passed its checks for long at once.
+// do not change with the object, which would then seem to have passed its checks for long.
 func (r Rule) Of(o *unstructured.Unstructured, changed, now time.Time) State {
 	since := o.GetCreationTimestamp().Time
 	if changed.After(since) {
@@ -60,7 +60,7 @@ func (r Rule) Of(o *unstructured.Unstructured, changed, now time.Time) State {
 	if r.Observed && stale(o) {
 		return State{Stale: true}
 	}
-	// A clock that is ahead of ours makes it no longer than the whole period (kubernetes#77203).
+	// If a clock is ahead of ours, the wait is still no longer than the whole period (kubernetes#77203).
 	passed := max(0, now.Sub(since))
 	return State{Passed: passed, Left: max(0, r.MinReady-passed)}
 }
@@ -79,7 +79,7 @@ func (c Check) failed(found *ObjectCondition) string {
 	}
 }
 
-// stale reports whether whoever runs an object has not observed its generation. Kinds that do not say are believed.
+// stale reports whether the controller of an object has not observed its generation, if it reports that at all.
 func stale(o *unstructured.Unstructured) bool {
 	observed, found, err := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
 	return err == nil && found && observed > 0 && observed < o.GetGeneration()

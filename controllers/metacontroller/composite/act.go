@@ -15,8 +15,8 @@ type actor struct {
 	keeper *children.Keeper
 }
 
-// act carries a plan out: what is to go goes, and what is to be is made, slowly at first. One of the errors it returns may be
-// [pass.Superseded]: then the plan rests on an old read.
+// act carries a plan out: deletes, updates and creates, by slow start. One of the errors it returns may be [pass.Superseded]:
+// then the plan rests on a stale read.
 func (r *actor) act(ctx context.Context, o *gathered, d *decision) error {
 	var w children.Work
 	for _, c := range d.plan.creates {

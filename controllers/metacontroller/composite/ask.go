@@ -15,18 +15,18 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 )
 
-// This file asks the hooks what there should be, and makes their answers ready for plans.
+// This file calls the hooks, and prepares their answers for plans.
 
 // selectorMismatch is the reason for a child that its parent could never claim.
 const selectorMismatch = "SelectorMismatch"
 
-// relatedObjects are what a customize hook wants the others to be asked with.
+// relatedObjects are the objects that a customize hook wants sync and finalize to get.
 type relatedObjects interface {
 	GatherFor(ctx context.Context, q *hook.Question) ([]hook.Group, error)
 	Forget(parent types.UID)
 }
 
-// asker asks the hooks of one CompositeController.
+// asker calls the hooks of one CompositeController.
 type asker struct {
 	*settings
 
@@ -36,21 +36,21 @@ type asker struct {
 	resync         watch.Resyncs
 }
 
-// prepared is an answer that is ready for plans. The answer itself keeps it, so that all goes together when the memory of
-// answers is full. What is remembered beside that has no objects.
+// prepared is an answer that is ready for plans. It is kept with the answer itself, so that both are dropped when the
+// memory of answers is full. What is remembered beside that has no objects.
 type prepared struct {
 	parent   types.UID
 	revision string
 	wanted   wanted
 }
 
-// question is what the hook is asked about a parent as it is.
+// question is what the hook gets for a parent as it is.
 func (o *gathered) question(children []hook.Group) *hook.Question {
 	return &hook.Question{Parent: o.parent, Version: o.memory.version.of(o.parent), Children: children}
 }
 
-// ask asks the hook that the parent's state calls for. Where no finalize hook is declared sync is asked to the end: what it
-// says of the status of a parent that somebody else holds is written.
+// ask calls the hook that the parent's state calls for. Without a finalize hook, sync is called until the parent is
+// deleted: while another controller's finalizer holds a parent, the status of sync's answer is written.
 func (r *asker) ask(ctx context.Context, o *gathered, q *hook.Question, revision string) (*hook.Answer, error) {
 	h := r.sync
 	if o.ending && r.finalizes {
@@ -71,7 +71,7 @@ func (r *asker) ask(ctx context.Context, o *gathered, q *hook.Question, revision
 	return answer, nil
 }
 
-// askAgain asks what an older revision of the parent wants (W2).
+// askAgain calls the hook for an older revision of the parent (W2).
 func (r *asker) askAgain(ctx context.Context, o *gathered, q hook.Question, name string) (wanted, error) {
 	restored, err := metacontroller.Restore(o.parent, o.log.entry(name).revision.Snapshot)
 	if err != nil {
@@ -85,8 +85,8 @@ func (r *asker) askAgain(ctx context.Context, o *gathered, q hook.Question, name
 	return r.prepare(o, name, answer)
 }
 
-// prepare makes an answer ready for plans, once. It checks that the parent could claim what it is told to make: it would
-// let go of it at once, and make it again for ever.
+// prepare makes an answer ready for plans, once. It checks that the parent could claim the children that it is to
+// create: otherwise it would release them at once, and create them again for ever.
 func (r *asker) prepare(o *gathered, revision string, answer *hook.Answer) (wanted, error) {
 	if p, ok := answer.Kept().(prepared); ok && p.parent == o.parent.GetUID() && p.revision == revision {
 		return p.wanted, nil
@@ -110,8 +110,8 @@ func (r *asker) prepare(o *gathered, revision string, answer *hook.Answer) (want
 	return w, nil
 }
 
-// labelled returns a copy with the label by which parents claim children where the controller generates the selector. All
-// but the labels is that of desired.
+// labelled returns a copy with the label by which parents claim children if the controller generates the selector. It
+// shares everything but the labels with desired.
 func labelled(desired *unstructured.Unstructured, uid string) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: maps.Clone(desired.Object)}
 	metadata, _ := desired.Object["metadata"].(map[string]any)

@@ -40,11 +40,11 @@ func BenchmarkPlan(b *testing.B) {
 // halfway makes the first half of the children what revision b wants, and gives the others to a.
 func halfway(w *world, n int) {
 	for _, name := range w.order {
-		w.claims[key(name)] = "a"
+		w.belongsTo[key(name)] = "a"
 	}
 	w.edit("b")
 	for _, name := range w.order[:n/2] {
-		w.claims[key(name)] = "b"
+		w.belongsTo[key(name)] = "b"
 		w.children[key(name)] = readied(w.wanted("b").objects[key(name)], w.now)
 	}
 }

@@ -20,11 +20,11 @@ type health struct {
 	left time.Duration
 }
 
-// available reports whether the child counts.
+// available reports whether the child is available.
 func (h health) available() bool { return h.failing == "" && h.left == 0 }
 
 // changes are when children were changed in place, by UID, as far as this process remembers. Conditions do not tell: many
-// do not turn when a child is changed, and then a child would have passed its checks for long at once.
+// do not change with the child, which would then seem to have passed its checks for long.
 type changes map[types.UID]time.Time
 
 // healthOf looks at one child that exists and is not terminating. changed is when it was changed in place, zero if that is not

@@ -46,8 +46,8 @@ func (s strategy) inPlace() bool {
 	return s.method == v1alpha1.ChildUpdateInPlace || s.method == v1alpha1.ChildUpdateRollingInPlace
 }
 
-// alone reports whether children of this kind are a set of their own, with a budget. The others of a parent are one set,
-// of which one is updated at a time, in the order that the hook gave, whatever their kinds (Metacontroller).
+// alone reports whether children of this kind have a budget of their own. The others of a parent share one, of which one
+// child is updated at a time, in the order that the hook gave, whatever their kinds (Metacontroller).
 func (s strategy) alone() bool {
 	return s.maxUnavailable != nil || s.partition > 0 || s.ready.MinReady > 0 || s.paused
 }
@@ -55,7 +55,7 @@ func (s strategy) alone() bool {
 // holds reports whether some children may have to keep an older revision.
 func (s strategy) holds() bool { return s.paused || s.partition > 0 }
 
-// atOnce is the strategy without its rollout, for a parent that is going: there is no revision to keep to any more.
+// atOnce is the strategy without its rollout, for a terminating parent: there is no revision to keep any more.
 func (s strategy) atOnce() strategy {
 	switch s.method {
 	case v1alpha1.ChildUpdateRollingRecreate:

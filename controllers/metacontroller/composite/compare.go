@@ -10,9 +10,9 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 )
 
-// This file compares children with what the plan is about. What a comparison takes is in package children.
+// This file compares children with their desired state. How to compare is in package children.
 
-// comparison compares the children of one parent in one pass, and keeps what it could not tell.
+// comparison compares the children of one parent in one pass, and notes those that it could not compare.
 type comparison struct {
 	*children.Pass
 
@@ -22,12 +22,12 @@ type comparison struct {
 	doubts     []children.Wish
 }
 
-// childrenOf returns what a pass over a parent works with.
+// childrenOf returns what compares and writes the children of a parent in a pass.
 func (s *settings) childrenOf(parent *unstructured.Unstructured, k *children.Keeper) *children.Pass {
 	return k.Of(namesFor(parent), s.parent.Kind)
 }
 
-// compare says whether a child is what is wanted of it, and notes what only the API server can tell.
+// compare says whether a child is as desired, and notes when only the API server can tell.
 func (c *comparison) compare(observed, desired *unstructured.Unstructured) children.Verdict {
 	key := child(c.parent, observed)
 	w := children.Wish{
@@ -40,12 +40,12 @@ func (c *comparison) compare(observed, desired *unstructured.Unstructured) child
 	return v
 }
 
-// same reports whether applying desired to a child would change nothing of its content. In doubt it would.
+// same reports whether applying desired to a child would change nothing of its content. If in doubt it reports false.
 func (c *comparison) same(observed, desired *unstructured.Unstructured) bool {
 	return c.compare(observed, desired).Is == children.Same
 }
 
-// untold returns why nobody can tell whether a child is what is wanted, nil if somebody can.
+// untold returns why a child could not be compared, nil if it could.
 func (c *comparison) untold(observed, desired *unstructured.Unstructured) error {
 	if v := c.compare(observed, desired); v.Is == children.Unknown {
 		return v.Why
@@ -60,7 +60,7 @@ func (c *comparison) askDoubts(ctx context.Context) (bool, error) {
 	return len(doubts) > 0, c.Ask(ctx, doubts)
 }
 
-// variant tells the newest revision's wish from an older one's, so that they do not push each other out of what is remembered.
+// variant keeps the comparisons with the newest and with an older revision apart, so that both stay in the cache.
 func variant(newest bool) string {
 	if newest {
 		return "newest"

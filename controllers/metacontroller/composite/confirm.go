@@ -7,24 +7,24 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 )
 
-// This file makes sure that a process that just started, or that does not know what became of its last write, does not act
-// on the past.
+// This file keeps a process that just started, or that does not know the outcome of its last write, from acting on a stale
+// cache.
 
-// confirmer reads past the cache.
+// confirmer compares cached objects with the API server.
 type confirmer struct {
 	kinds *children.Kinds
 	log   *history.Log
 }
 
-// confirm checks, before the first write of this process for a parent, that the cache is not stale, and so
-// again after an answer was lost. Whether the parent still asks for what is about to become its newest revision it asks
-// each time (H7). It returns an error that wraps ownership.ErrStale if the cache is stale.
+// confirm compares the caches with the API server, before the first write of this process for a parent, and again after
+// a response was lost. Whether the parent still asks for what is about to become its newest revision is checked each
+// time (H7). It returns an error that wraps ownership.ErrStale if the cache is stale.
 func (r *confirmer) confirm(ctx context.Context, o *gathered, d *decision) error {
 	if !d.writes() || o.parent.GetDeletionTimestamp() != nil {
-		return nil // a parent that is being deleted keeps nothing that could be lost
+		return nil // a terminating parent has nothing to lose
 	}
 	if err := r.confirmLog(ctx, o, d); err != nil || !d.plan.replaces() {
-		return err // names of children follow from the hook's answer, so that what is made twice exists already
+		return err // names of children follow from the hook's answer, so that none is created twice
 	}
 	for _, group := range o.groups {
 		kind := group.GroupKind()
@@ -40,9 +40,9 @@ func (r *confirmer) confirm(ctx context.Context, o *gathered, d *decision) error
 
 // confirmLog checks the parent and its revisions.
 func (r *confirmer) confirmLog(ctx context.Context, o *gathered, d *decision) error {
-	// What is gone from a revision rests on all of them, and so does a number: another process may have given it a moment
-	// ago, so that they are listed for each. Of a parent that was never edited there can be one only, of the name that is
-	// about to be made.
+	// What is removed from a revision depends on all revisions, and so does a new number: another process may have used it
+	// a moment ago, so they are listed for each promotion. A parent that was never edited can have one revision only, of
+	// the name that is about to be created.
 	done, numbers := &o.memory.confirmed, d.promotes() && o.parent.GetGeneration() != 1
 	var err error
 	switch {

@@ -40,8 +40,8 @@ type reconciler struct {
 	memories   *memories
 }
 
-// Reconcile makes one pass over one parent: gather, decide, record, act, report. What begins and ends it is package pass's; a
-// parent whose children were written a moment ago is left alone until they have settled.
+// Reconcile makes one pass over one parent: gather, decide, record, act, report. Package pass begins and ends it; a parent
+// whose children were written a moment ago is left alone until they have settled.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	parent := &unstructured.Unstructured{}
 	parent.SetGroupVersionKind(r.parent.Kind)
@@ -62,7 +62,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.Make(ctx, req, parent, r.parent.Resource.GroupResource(), unseen)
 }
 
-// run is one pass over a parent that is ours.
+// run is one pass over a parent of this controller.
 func (r *reconciler) run(ctx context.Context, p *pass.Pass) error {
 	parent := p.Parent.(*unstructured.Unstructured) //nolint:forcetypeassert // Reconcile reads one
 	key, m := client.ObjectKeyFromObject(parent), r.memories.of(parent.GetUID())
@@ -71,7 +71,7 @@ func (r *reconciler) run(ctx context.Context, p *pass.Pass) error {
 	d, again, err := r.guarded(ctx, o, resync || m.answers.refused)
 	p.Again(again)
 	m.answers.refused = badAnswer(err)
-	if _, waiting := taken.Only(err); err != nil && resync && !waiting { // what waits for a name has asked the hook
+	if _, waiting := taken.Only(err); err != nil && resync && !waiting { // a pass that waits for a name has called the hook
 		r.asker.resync.Put(key)
 	}
 	if err == nil {
@@ -90,8 +90,8 @@ func (r *reconciler) run(ctx context.Context, p *pass.Pass) error {
 	return err
 }
 
-// pruneError says why revisions that are more than the controller keeps are still there, after a pass that did all else: it is
-// tried again, and the conditions stay what they are.
+// pruneError says why revisions beyond the limit still exist, after a pass that did all else: the deletion is retried, and the
+// conditions stay what they are.
 type pruneError struct{ error }
 
 func (e *pruneError) Unwrap() error { return e.error }
@@ -103,15 +103,14 @@ func notPruned(err error) error {
 	return &pruneError{err}
 }
 
-// badAnswer reports whether a pass ended because of what the hook answered, so that only another answer can help.
+// badAnswer reports whether a pass ended because of the hook's answer, so that only another answer can help.
 func badAnswer(err error) bool {
 	fault, ok := errors.AsType[*faultError](err)
 	return ok && fault.Reason == selectorMismatch || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-// guarded is a pass whose panic is an error of one parent, so that its condition says so. Package pass would retry it, but nobody
-// would be told. What it returns is what was decided, nil if the pass did not get so far, and when to look again although nothing
-// happened.
+// guarded is a pass whose panic becomes an error of one parent, so that its condition says so. Package pass would only retry it.
+// It returns what was decided, nil if the pass did not get so far, and when to requeue even if no event comes.
 func (r *reconciler) guarded(ctx context.Context, o *gathered, resync bool) (d *decision, again time.Duration, err error) {
 	defer func() {
 		if what := recover(); what != nil {
@@ -128,8 +127,8 @@ func (r *reconciler) guarded(ctx context.Context, o *gathered, resync bool) (d *
 	return d, again, err
 }
 
-// gatherAndDecide looks at what there is and decides what to do. Where the hook turns out to want an orphan, it looks again,
-// and this time claims that one: an orphan that no parent wants is left alone.
+// gatherAndDecide reads what exists and decides what to do. If the hook turns out to want an orphan, it reads again, and
+// this time adopts it: an orphan that no parent wants is left alone.
 func (r *reconciler) gatherAndDecide(ctx context.Context, o *gathered, resync bool) (*decision, error) {
 	for {
 		if err := r.gatherer.gather(ctx, o); err != nil {
@@ -140,12 +139,12 @@ func (r *reconciler) gatherAndDecide(ctx context.Context, o *gathered, resync bo
 		if err != nil || !o.wantsOrphan() {
 			return d, err
 		}
-		resync = false // it was just asked
+		resync = false // the hook was just called
 	}
 }
 
-// count has the hook count the children of a parent that cannot be claimed, or whose revisions cannot: its status needs none of
-// the writes that fail. What the hook wants is not looked at, and what it says of an edit that was not acted on is not stored.
+// count has the hook count the children of a parent whose children or revisions cannot be claimed: its status needs none of the
+// writes that fail. The children of the answer are ignored, and a status for a generation that was not acted on is not stored.
 func (r *reconciler) count(ctx context.Context, o *gathered, failed error) {
 	if o.selector == nil || o.ending || o.newGeneration() ||
 		pass.Superseded(failed) || pass.OutcomeUnknown(failed) || errors.Is(failed, watch.ErrNotSynced) {
@@ -173,7 +172,7 @@ func (r *reconciler) carryOut(ctx context.Context, o *gathered, d *decision) (ag
 	d.plan.note(o.memory.changed, r.Clock.Now())
 	actErr := r.actor.act(ctx, o, d)
 	o.pass.Uncertain(actErr)
-	if d.plan.writes() && actErr == nil { // a retry that is told to wait would begin with the shortest delay each time
+	if d.plan.writes() && actErr == nil { // after an error the pause would reset the back-off
 		o.memory.pause = pause{r.Clock.Now().Add(settleTime), d.plan.awaits()}
 	}
 	if actErr == nil {
@@ -201,7 +200,7 @@ func (r *reconciler) carryOut(ctx context.Context, o *gathered, d *decision) (ag
 	return soonest(again, d.plan.again), err
 }
 
-// letGo lets go of a parent whose finalize hook is done.
+// letGo removes the finalizer of a parent whose finalize hook is done.
 func (r *reconciler) letGo(ctx context.Context, o *gathered, d *decision) error {
 	parent, err := r.reporter.reportLast(ctx, o, d)
 	if err != nil {
@@ -210,7 +209,7 @@ func (r *reconciler) letGo(ctx context.Context, o *gathered, d *decision) error 
 	return r.finalizers.remove(ctx, parent)
 }
 
-// forget drops what is remembered of a parent that is gone, but for what package pass remembers.
+// forget drops what is remembered of a deleted parent, except by package pass.
 func (r *reconciler) forget(uid types.UID) {
 	r.asker.related.Forget(uid)
 	r.memories.forget(uid)

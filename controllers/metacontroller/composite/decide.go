@@ -18,11 +18,10 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
 )
 
-// This file makes a plan of what there is and what there should be. It has the hook asked about the parent as it is, and about
-// an older revision if the plan needs to know what that wants; it has the API server asked where it takes that to tell a default
-// from a difference.
+// This file makes the plan of a pass. It has the hook called for the parent as it is, and for an older revision if the plan
+// needs to know what that wants; it asks the API server, by dry runs, where only that can tell a default from a difference.
 
-// tidyAfter is how long a rollout stands still until older revisions say what they no longer have.
+// tidyAfter is how long a rollout makes no progress before moved children are removed from older revisions.
 const tidyAfter = time.Minute
 
 // decision is what a pass is about to do.
@@ -33,11 +32,11 @@ type decision struct {
 	newest string
 	// done says that the finalize hook has nothing left to do.
 	done bool
-	// revisions are the writes of the log. hidden is the name of a revision that is about to be made, and is there already
-	// although the cache does not show it.
+	// revisions are the writes of the log. hidden is the name of a revision that is about to be created, and exists
+	// already although the cache does not show it.
 	revisions []revisionWrite
 	hidden    string
-	// blocked says why a child that is missing is not made, nil if all are.
+	// blocked says why a missing child is not created, nil if all are.
 	blocked error
 }
 
@@ -69,7 +68,7 @@ func (r *decider) decide(ctx context.Context, o *gathered, resync bool) (*decisi
 	}
 	if o.log != nil {
 		d.newest = o.log.newest.revision.Name
-		f.claimed, f.lost = o.log.claimed()
+		f.storedIn, f.lost = o.log.storedIn()
 	}
 	f.newest = d.newest
 	if o.ending || o.log == nil {
@@ -95,14 +94,14 @@ func (r *decider) decide(ctx context.Context, o *gathered, resync bool) (*decisi
 		d.blocked = blocking(d.plan.untold, d.blocked)
 	}
 	if o.log != nil {
-		d.revisions = o.log.writes(d.plan.claims, d.plan.held, r.tidies(o.memory, d.plan))
+		d.revisions = o.log.writes(d.plan.belongsTo, d.plan.held, r.tidies(o.memory, d.plan))
 	}
 	return d, nil
 }
 
-// tidies reports whether older revisions are to be told what has left them: when the rollout is over, and when it has stood
-// still for long. Until then what the newer one says is enough; a pass that finds a child not ready yet would write it for
-// each child.
+// tidies reports whether moved children are to be removed from older revisions: when the rollout is over, and when it has
+// made no progress for long. Until then the newer one counts; a pass that finds a child not ready yet would cause a write
+// for each child.
 func (r *decider) tidies(m *memory, p *plan) bool {
 	if p.writes() {
 		return false
@@ -115,8 +114,8 @@ func (r *decider) tidies(m *memory, p *plan) bool {
 	return false
 }
 
-// manages reports whether the children of a parent are ours to manage: as long as it is not being deleted, and after that
-// while our finalizer holds it, unless somebody told the garbage collector what is to become of them (Metacontroller).
+// manages reports whether the children of a parent are ours to manage: as long as it is not terminating, and after that
+// while our finalizer holds it, unless its deletion orphans them or waits for the garbage collector (Metacontroller).
 func (s *settings) manages(parent *unstructured.Unstructured) bool {
 	if parent.GetDeletionTimestamp() == nil {
 		return true
@@ -134,7 +133,7 @@ func allAtOnce(strategies map[schema.GroupKind]strategy) map[schema.GroupKind]st
 	return out
 }
 
-// plan makes plans until one needs to know nothing more.
+// plan makes plans until one needs no further answer.
 func (r *decider) plan(ctx context.Context, o *gathered, q *hook.Question, f facts) (*plan, error) {
 	known := &comparison{
 		Pass: r.childrenOf(o.parent, r.keeper), parent: o.parent, newest: f.answers[f.newest].objects, strategies: f.strategies,
@@ -160,8 +159,8 @@ func (r *decider) plan(ctx context.Context, o *gathered, q *hook.Question, f fac
 	}
 }
 
-// blocking joins why children that are missing are not made with why others stay as they are although nobody can tell
-// whether they are what is wanted. What only waits for a name stays what it is, see [taken.Only].
+// blocking joins why missing children are not created with why others, which could not be compared, stay as they are.
+// Without others it returns missing unwrapped, for [taken.Only].
 func blocking(untold []error, missing error) error {
 	if len(untold) == 0 {
 		return missing

@@ -1,9 +1,8 @@
 package composite
 
-// This file is what can be wrong with a parent.
+// This file is about errors of a parent that a retry does not fix.
 
-// faultError is something that is wrong with a parent, its controller or what the hook said, and that another try alone
-// will not mend.
+// faultError is an error in a parent, its controller or the hook's answer that a retry alone will not fix.
 type faultError struct {
 	// Reason is one word, for the condition.
 	Reason string

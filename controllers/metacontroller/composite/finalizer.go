@@ -15,9 +15,9 @@ import (
 	"github.com/cairn-dev/cairn/ownership"
 )
 
-// This file writes the finalizer of parents: it is there as long as a finalize hook is to be asked before one may go.
+// This file writes the finalizer of parents: they have it while a finalize hook is to be called before their deletion.
 
-// finalizers writes those of parents.
+// finalizers adds and removes the finalizers of parents.
 type finalizers struct {
 	*settings
 
@@ -25,28 +25,28 @@ type finalizers struct {
 	ledger *ownership.Ledger
 }
 
-// set brings the finalizer of a parent to what the controller declares. It reports whether the pass is over: the
-// finalizer was written, and the parent as it is now wakes us; or there is nothing left to do for it.
+// set adds or removes the finalizer of a parent as the controller declares. It reports whether the pass is over: the
+// finalizer was written, and that event enqueues the parent; or there is nothing left to do for it.
 func (r *finalizers) set(ctx context.Context, parent *unstructured.Unstructured) (done bool, err error) {
 	has, going := r.finalized(parent), parent.GetDeletionTimestamp() != nil
 	switch {
 	case has && !r.finalizes:
 		return true, r.remove(ctx, parent)
 	case !has && going && r.finalizes:
-		return true, nil // its hook has said that it is done; what it leaves behind is the garbage collector's
+		return true, nil // its hook is done; the garbage collector deletes what is left
 	case !has && r.finalizes:
 		return true, r.write(ctx, parent, append(slices.Clone(parent.GetFinalizers()), r.finalizer))
 	}
 	return false, nil
 }
 
-// remove lets a parent go.
+// remove removes the finalizer, so that the parent can be deleted.
 func (r *finalizers) remove(ctx context.Context, parent *unstructured.Unstructured) error {
 	rest := slices.DeleteFunc(slices.Clone(parent.GetFinalizers()), func(f string) bool { return f == r.finalizer })
 	return r.write(ctx, parent, rest)
 }
 
-// write replaces the finalizers of exactly the parent that was read, so that nobody else's is lost.
+// write replaces the finalizers of exactly the parent that was read, so that no other writer's is lost.
 func (r *finalizers) write(ctx context.Context, parent *unstructured.Unstructured, finalizers []string) error {
 	if finalizers == nil {
 		finalizers = []string{}

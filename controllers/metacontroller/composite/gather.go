@@ -18,8 +18,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file holds the reads of a pass: the children and revisions of a parent, and the claims to them. (What the hooks and
-// the API server are asked is in ask.go and compare.go, what is read past the cache before a write in confirm.go.) Objects come
+// This file holds the reads of a pass: the children and revisions of a parent, and their adoption and release. (Calls of hooks
+// and dry runs are in ask.go and compare.go, what is compared with the API server before a write in confirm.go.) Objects come
 // from a cache without copies: nothing here or later may change them.
 
 // gathered is what one pass works on.
@@ -27,13 +27,13 @@ type gathered struct {
 	pass   *pass.Pass
 	parent *unstructured.Unstructured
 	memory *memory
-	// said is the status that the hook wants where the pass could not decide anything, nil if it was not asked.
+	// said is the status from the hook's answer if the pass could not decide anything, nil if the hook was not called.
 	said map[string]any
 
 	selector labels.Selector
-	// ending says that the finalize hook is asked: the parent is being deleted, or is none of the controller's any more.
+	// ending says that the finalize hook is called: the parent is terminating, or no longer one of the controller's.
 	ending bool
-	// groups are the children by kind, as hooks are asked about them; children are the same by name.
+	// groups are the children by kind, as hooks get them; children are the same by name.
 	groups   []hook.Group
 	children map[metacontroller.Child]*unstructured.Unstructured
 	log      *revisionLog
@@ -56,7 +56,7 @@ type gatherer struct {
 	log   *history.Log
 }
 
-// gather reads what belongs to a parent, and claims it. It begins anew, whatever o holds of an earlier look.
+// gather reads what belongs to a parent, and claims it. It ignores what o holds of an earlier call.
 func (r *gatherer) gather(ctx context.Context, o *gathered) (err error) {
 	o.children, o.log, o.selector = map[metacontroller.Child]*unstructured.Unstructured{}, nil, nil
 	o.memory.answers.orphans = nil
@@ -84,14 +84,14 @@ func (r *gatherer) gather(ctx context.Context, o *gathered) (err error) {
 	return err
 }
 
-// shown are the children of a parent that cannot be claimed, or whose revisions cannot, as the cache shows them.
+// shown are the children that the cache shows of a parent whose children or revisions cannot be claimed.
 func (r *gatherer) shown(ctx context.Context, o *gathered) ([]hook.Group, error) {
 	return r.kinds.Read(o.parent, func(of *children.Owned) ([]*unstructured.Unstructured, error) { return of.Shown(ctx, o.pass) })
 }
 
-// adoptable lets a parent adopt what it would make. Metacontroller adopts all that its selector matches, and deletes what
-// the hook does not want: of two parents with one selector, the one deletes what the other wants. A generated selector
-// names one parent only.
+// adoptable lets a parent adopt only what the hook wants. Metacontroller adopts all that its selector matches, and
+// deletes what the hook does not want: of two parents with one selector, one deletes the children of the other. A
+// generated selector matches the children of one parent only.
 func (r *gatherer) adoptable(parent client.Object, orphan *unstructured.Unstructured) error {
 	answers := &r.memories.of(parent.GetUID()).answers
 	key := child(parent.(*unstructured.Unstructured), orphan) //nolint:forcetypeassert // Reconcile reads one
@@ -102,7 +102,7 @@ func (r *gatherer) adoptable(parent client.Object, orphan *unstructured.Unstruct
 	return errors.New("the hook does not want it")
 }
 
-// wantsOrphan reports whether the hook has said meanwhile that one of the orphans is wanted.
+// wantsOrphan reports whether an orphan is in the hook's latest answer.
 func (o *gathered) wantsOrphan() bool {
 	if o.parent.GetDeletionTimestamp() != nil {
 		return false

@@ -15,16 +15,16 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file says what the log of a parent needs: which revision is the newest, which children belong to which, and what
-// of that is to be stored before any child is touched. It is pure.
+// This file says what the log of a parent needs: which revision is the newest, which children belong to which, and
+// which of that is to be stored before any child is touched. It is pure.
 
 // entry is one revision of a parent.
 type entry struct {
-	// object is the stored one, nil if it is yet to be made.
+	// object is the stored one, nil if it is to be created.
 	object   *v1alpha1.ControllerRevision
 	revision revision.Revision
-	// claims are the children that belong to it; stored are those that it says. They differ after a move that was cut off.
-	claims, stored *metacontroller.Claims
+	// children belong to the revision; stored are those that it lists. They differ after an interrupted move.
+	children, stored *metacontroller.Claims
 	// foreign are children of kinds that the controller does not declare: another controller of the same parents rolls them.
 	foreign *metacontroller.Claims
 }
@@ -32,7 +32,7 @@ type entry struct {
 func newEntry(o *v1alpha1.ControllerRevision, r revision.Revision, ours func(schema.GroupKind) bool) *entry {
 	e := &entry{object: o, revision: r}
 	e.stored, e.foreign = metacontroller.ReadClaims(o.Children).Split(ours)
-	e.claims = e.stored.Clone()
+	e.children = e.stored.Clone()
 	return e
 }
 
@@ -40,20 +40,20 @@ func newEntry(o *v1alpha1.ControllerRevision, r revision.Revision, ours func(sch
 type revisionLog struct {
 	*history.Verdict
 
-	// entries are all of them, oldest first. newest is the one that the parent asks for: it may be yet to be made, and then
-	// is no entry.
+	// entries are all of them, oldest first. newest is the one that the parent asks for: it may have to be created, and
+	// then it is not among the entries.
 	entries []*entry
 	newest  *entry
-	// collisions is how many names are taken by revisions of this parent that newest is not, nil for none.
+	// collisions is how many names are taken by other revisions of this parent, nil for none.
 	collisions *int32
-	// duplicates hold what another one holds as well.
+	// duplicates have the content of another revision.
 	duplicates []duplicate
-	// held and foreignHeld are the children that the revision which was the newest says are held at older ones: ours, and
-	// those of kinds that the controller does not declare.
+	// held and foreignHeld are the children that are held at older revisions, as the revision says that was the newest:
+	// ours, and those of kinds that the controller does not declare.
 	held, foreignHeld metacontroller.Held
 }
 
-// duplicate is a revision of which somebody made a copy, or the copy. What belongs to it belongs to of.
+// duplicate is a revision with the content of another one. Its children belong to of.
 type duplicate struct{ entry, of *entry }
 
 // newLog says which revision is the newest, and which children belong to which. entries are those that the verdict is about, ours
@@ -62,35 +62,35 @@ func newLog(
 	f *metacontroller.Format, v *history.Verdict, parent *unstructured.Unstructured, entries []*entry, ours func(schema.GroupKind) bool,
 ) *revisionLog {
 	l := &revisionLog{Verdict: v, entries: entries}
-	if n := len(l.entries); n > 0 { // only that of the last pass is kept up to date
+	if n := len(l.entries); n > 0 { // only the annotation of the last newest one is up to date
 		all := metacontroller.ReadHeld(l.entries[n-1].object)
 		l.held = all.Only(ours)
 		l.foreignHeld = all.Only(func(kind schema.GroupKind) bool { return !ours(kind) })
 	}
 	l.place(f, parent)
-	l.settleClaims()
+	l.giveToNewer()
 	for _, d := range l.duplicates {
-		for _, c := range d.entry.claims.Sorted() {
-			d.entry.claims.Move(c, d.of.claims)
+		for _, c := range d.entry.children.Sorted() {
+			d.entry.children.Move(c, d.of.children)
 		}
 	}
 	return l
 }
 
-// settleClaims gives a child that two revisions claim to the newer one, by the numbers that are stored: a revision that the parent
-// goes back to was not the newer one when the child was moved. Metacontroller's have no numbers, and somebody may have given
-// one the highest that there is; then the one that the parent asks for is the newer one.
-func (l *revisionLog) settleClaims() {
-	var claims []*metacontroller.Claims
+// giveToNewer gives a child that two revisions list to the newer one, by the stored numbers: a revision that the parent goes back
+// to was not the newer one when the child was moved. Metacontroller's have no numbers, and one may have been given the highest
+// number there is; then the one that the parent asks for is the newer one.
+func (l *revisionLog) giveToNewer() {
+	var newestFirst []*metacontroller.Claims
 	if l.newest.object != nil && (l.newest.object.Revision == 0 || l.Full != nil) {
-		claims = append(claims, l.newest.claims)
+		newestFirst = append(newestFirst, l.newest.children)
 	}
 	for _, e := range slices.Backward(l.entries) {
-		if len(claims) == 0 || e.claims != claims[0] {
-			claims = append(claims, e.claims)
+		if len(newestFirst) == 0 || e.children != newestFirst[0] {
+			newestFirst = append(newestFirst, e.children)
 		}
 	}
-	metacontroller.Settle(claims...)
+	metacontroller.Settle(newestFirst...)
 }
 
 // place finds the newest revision and the duplicates among the entries.
@@ -109,7 +109,7 @@ func (l *revisionLog) place(f *metacontroller.Format, parent *unstructured.Unstr
 	name, collisions := f.FreeName(parent, l.Snapshot, func(name string) bool { return l.entry(name) != nil })
 	l.newest = &entry{
 		revision: revision.Revision{Name: name, Snapshot: l.Snapshot},
-		claims:   &metacontroller.Claims{}, stored: &metacontroller.Claims{}, foreign: &metacontroller.Claims{},
+		children: &metacontroller.Claims{}, stored: &metacontroller.Claims{}, foreign: &metacontroller.Claims{},
 	}
 	l.collisions = collisions
 }
@@ -124,16 +124,16 @@ func (l *revisionLog) entry(name string) *entry {
 	return nil
 }
 
-// claimed says which revision each child belongs to, and of revisions from which nothing can be made what is wrong with
-// them. A revision may be gone, and the newest one still knows what it held.
-func (l *revisionLog) claimed() (claims map[metacontroller.Child]string, lost map[string]string) {
-	claims, lost = map[metacontroller.Child]string{}, map[string]string{}
+// storedIn says which revision each child is stored in, and what is wrong with revisions that cannot be used. If a
+// revision was deleted, the newest one still knows which children it held.
+func (l *revisionLog) storedIn() (in map[metacontroller.Child]string, lost map[string]string) {
+	in, lost = map[metacontroller.Child]string{}, map[string]string{}
 	for _, e := range l.entries {
 		if e.revision.Snapshot == nil && e != l.newest {
 			lost[e.revision.Name] = fmt.Sprintf("which cannot be read (%v)", unreadable(e.revision))
 		}
-		for _, c := range e.claims.Sorted() {
-			claims[c] = e.revision.Name
+		for _, c := range e.children.Sorted() {
+			in[c] = e.revision.Name
 		}
 	}
 	for name, children := range l.held {
@@ -141,12 +141,12 @@ func (l *revisionLog) claimed() (claims map[metacontroller.Child]string, lost ma
 			lost[name] = "which was deleted, or no longer belongs to this parent"
 		}
 		for _, c := range children.Sorted() {
-			if _, known := claims[c]; !known {
-				claims[c] = name
+			if _, known := in[c]; !known {
+				in[c] = name
 			}
 		}
 	}
-	return claims, lost
+	return in, lost
 }
 
 // unreadable says what is wrong with a revision that has no snapshot, without its name.
@@ -157,40 +157,40 @@ func unreadable(r revision.Revision) error {
 	return r.Err
 }
 
-// revisionWrite is what one revision is to become.
+// revisionWrite is the new state of one revision.
 type revisionWrite struct {
 	entry *entry
 	// number and children are what it is to hold.
 	number   int64
 	children *metacontroller.Claims
-	// held is what the newest revision is to say of children that are held at others: nil leaves what it says.
+	// held is the annotation about held children for the newest revision: nil leaves it as it is.
 	held *string
 }
 
-// stored are the claims of a write as the revision holds them, those of other controllers included.
+// stored are the children of a write as the revision lists them, those of other controllers included.
 func (w revisionWrite) stored() []v1alpha1.ControllerRevisionChildren {
 	return w.children.Union(w.entry.foreign).Stored()
 }
 
-// writes returns what is to be stored before children are touched, newest first, so that a child is never in none. claims
-// and held are those of a plan. What older revisions no longer have waits until tidy: the newer one counts until then, and
-// a rollout costs one write a pass and not two.
-func (l *revisionLog) writes(claims map[metacontroller.Child]string, held metacontroller.Held, tidy bool) []revisionWrite {
+// writes returns what is to be stored before children are touched, newest first, so that a child is always in some
+// revision. belongsTo and held are those of a plan. Older revisions list moved children until tidy: the newer one counts
+// until then, and a rollout costs one write a pass and not two.
+func (l *revisionLog) writes(belongsTo map[metacontroller.Child]string, held metacontroller.Held, tidy bool) []revisionWrite {
 	of := map[string]*metacontroller.Claims{}
-	for c, name := range claims {
+	for c, name := range belongsTo {
 		if of[name] == nil {
 			of[name] = &metacontroller.Claims{}
 		}
 		of[name].Add(c)
 	}
-	claimsOf := func(e *entry) *metacontroller.Claims {
+	childrenOf := func(e *entry) *metacontroller.Claims {
 		if c := of[e.revision.Name]; c != nil {
 			return c
 		}
 		return &metacontroller.Claims{}
 	}
 	var out []revisionWrite
-	w := revisionWrite{entry: l.newest, number: l.Number, children: claimsOf(l.newest)}
+	w := revisionWrite{entry: l.newest, number: l.Number, children: childrenOf(l.newest)}
 	if text := held.With(l.foreignHeld).Annotation(); text != l.newest.says(metacontroller.HeldAnnotation) {
 		w.held = &text
 	}
@@ -200,9 +200,9 @@ func (l *revisionLog) writes(claims map[metacontroller.Child]string, held metaco
 	if !tidy {
 		return out
 	}
-	var poorer []revisionWrite // than before, after those that get something: of a duplicate, or by hand
+	var poorer []revisionWrite // with fewer children, after those that get more: from a duplicate, or by hand
 	for _, e := range slices.Backward(l.entries) {
-		c := claimsOf(e)
+		c := childrenOf(e)
 		if e == l.newest || c.Equal(e.stored) || e.revision.Deleting {
 			continue
 		}
@@ -216,10 +216,10 @@ func (l *revisionLog) writes(claims map[metacontroller.Child]string, held metaco
 	return append(out, poorer...)
 }
 
-// surplus returns the revisions that are more than limit, oldest first, after duplicates to which nothing belongs. claims are
-// those of a plan, after its writes.
-func (l *revisionLog) surplus(claims map[metacontroller.Child]string, limit int) []*entry {
-	live := slices.Collect(maps.Values(claims))
+// surplus returns the revisions beyond limit, oldest first, after duplicates without children. belongsTo is that of a plan,
+// after its writes.
+func (l *revisionLog) surplus(belongsTo map[metacontroller.Child]string, limit int) []*entry {
+	live := slices.Collect(maps.Values(belongsTo))
 	for _, e := range l.entries {
 		if e.stored.Len()+e.foreign.Len() > 0 {
 			live = append(live, e.revision.Name) // it still says so

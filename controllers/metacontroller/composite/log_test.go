@@ -45,11 +45,11 @@ func storedRevision(t *testing.T, number int64, image string, names ...string) *
 	return o
 }
 
-func claimedBy(l *revisionLog, image string) string {
+func belongingTo(l *revisionLog, image string) string {
 	var out []string
 	for _, e := range l.entries {
 		if strings.Contains(string(e.object.ParentPatch.Raw), `"`+image+`"`) {
-			for _, c := range e.claims.Sorted() {
+			for _, c := range e.children.Sorted() {
 				out = append(out, c.Name)
 			}
 		}
@@ -74,7 +74,7 @@ func TestAChildInTwoRevisions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := logOf(t, c.asks, storedRevision(t, c.a, "a", "tom-0", "tom-1"), storedRevision(t, c.b, "b", "tom-1"))
-			if got := claimedBy(l, "a"); got != c.inA {
+			if got := belongingTo(l, "a"); got != c.inA {
 				t.Errorf("a has %s, want %s", got, c.inA)
 			}
 			if l.Number != c.number {
@@ -87,10 +87,10 @@ func TestAChildInTwoRevisions(t *testing.T) {
 // TestWhatIsStoredBeforeChildrenAreTouched: the newest revision first, older ones when there is time.
 func TestWhatIsStoredBeforeChildrenAreTouched(t *testing.T) {
 	l := logOf(t, "b", storedRevision(t, 1, "a", "tom-0", "tom-1"), storedRevision(t, 2, "b"))
-	claims := map[metacontroller.Child]string{key("tom-0"): l.entries[0].revision.Name, key("tom-1"): l.newest.revision.Name}
+	belongsTo := map[metacontroller.Child]string{key("tom-0"): l.entries[0].revision.Name, key("tom-1"): l.newest.revision.Name}
 	names := func(tidy bool) string {
 		var out []string
-		for _, w := range l.writes(claims, nil, tidy) {
+		for _, w := range l.writes(belongsTo, nil, tidy) {
 			out = append(out, strings.TrimSpace(string(rune('0'+w.number))+" "+joined(w.children)))
 		}
 		return strings.Join(out, ", ")
@@ -101,7 +101,7 @@ func TestWhatIsStoredBeforeChildrenAreTouched(t *testing.T) {
 	if got := names(true); got != "2 tom-1, 1 tom-0" {
 		t.Errorf("a pass that has time writes %s", got)
 	}
-	if got := l.surplus(claims, 0); len(got) != 0 {
+	if got := l.surplus(belongsTo, 0); len(got) != 0 {
 		t.Errorf("a revision with children is pruned: %v", got)
 	}
 }
@@ -113,25 +113,25 @@ func TestADuplicateGoes(t *testing.T) {
 	copied.Name, copied.UID = "copy", "uid-copy"
 	b := storedRevision(t, 5, "b", "tom-2")
 	l := logOf(t, "b", original, copied, b)
-	if got := claimedBy(l, "a"); got != "tom-0 tom-1" || l.entry(original.Name).claims.Len() != 0 {
+	if got := belongingTo(l, "a"); got != "tom-0 tom-1" || l.entry(original.Name).children.Len() != 0 {
 		t.Errorf("they have %s, and the older one has some of them", got)
 	}
-	claims, _ := l.claimed()
+	belongsTo, _ := l.storedIn()
 	var got []string
-	for _, w := range l.writes(claims, nil, true) {
+	for _, w := range l.writes(belongsTo, nil, true) {
 		got = append(got, w.entry.revision.Name+": "+joined(w.children))
 	}
 	if want := []string{"copy: tom-0 tom-1", original.Name + ": "}; !slices.Equal(got, want) {
 		t.Errorf("stored is %q, want %q", got, want)
 	}
-	if got := l.surplus(claims, 10); len(got) != 0 {
+	if got := l.surplus(belongsTo, 10); len(got) != 0 {
 		t.Errorf("%d go although one still says that it has a child", len(got))
 	}
 
 	original.Children = nil
 	l = logOf(t, "b", original, copied, b)
-	claims, _ = l.claimed()
-	gone := l.surplus(claims, 10)
+	belongsTo, _ = l.storedIn()
+	gone := l.surplus(belongsTo, 10)
 	if len(gone) != 1 || gone[0].revision.UID != original.UID || l.original(gone[0]) != l.entry("copy") {
 		t.Errorf("%v go, want the older one, as what the copy repeats", gone)
 	}
@@ -172,11 +172,11 @@ func TestAnUnreadableRevisionIsKept(t *testing.T) {
 	bad := storedRevision(t, 1, "a", "tom-0")
 	bad.ParentPatch.Raw = []byte(`"oops"`)
 	l := logOf(t, "b", bad)
-	claims, lost := l.claimed()
-	if why := lost[bad.Name]; len(l.Undecodable) != 1 || claims[key("tom-0")] != bad.Name || !strings.HasPrefix(why, "which cannot be read (") {
-		t.Errorf("unreadable %v, claimed %v, lost %v", l.Undecodable, claims, lost)
+	belongsTo, lost := l.storedIn()
+	if why := lost[bad.Name]; len(l.Undecodable) != 1 || belongsTo[key("tom-0")] != bad.Name || !strings.HasPrefix(why, "which cannot be read (") {
+		t.Errorf("unreadable %v, stored in %v, lost %v", l.Undecodable, belongsTo, lost)
 	}
-	for _, w := range l.writes(claims, nil, true) {
+	for _, w := range l.writes(belongsTo, nil, true) {
 		if w.entry != l.newest {
 			t.Errorf("%s is to lose its children", w.entry.revision.Name)
 		}

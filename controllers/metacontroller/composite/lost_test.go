@@ -21,9 +21,9 @@ func TestHeldChildrenStayWhenTheirRevisionIsLost(t *testing.T) {
 		for how, lose := range map[string]func(w *world){
 			"gone, and the newest knows": func(w *world) { w.lost["a"] = "which is gone" },
 			"gone, and nobody knows": func(w *world) {
-				for k, revision := range w.claims {
+				for k, revision := range w.belongsTo {
 					if revision == "a" {
-						delete(w.claims, k)
+						delete(w.belongsTo, k)
 					}
 				}
 			},
@@ -79,7 +79,7 @@ func TestNotYetReachedWithoutARevision(t *testing.T) {
 	w.edit("b")
 	w.settle()
 	for _, name := range w.order[1:] {
-		delete(w.claims, key(name))
+		delete(w.belongsTo, key(name))
 	}
 	delete(w.children[key("x-3")].Object, "status")
 	for range 3 {

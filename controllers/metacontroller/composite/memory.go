@@ -10,10 +10,10 @@ import (
 	"github.com/cairn-dev/cairn/history/metacontroller"
 )
 
-// This file is what is remembered of a parent from pass to pass, each part of it for one step of a pass. Losing it costs requests
-// and nothing else.
+// This file is what is remembered of a parent from pass to pass, each part of it for one step of a pass. Losing it only costs
+// requests.
 
-// memory is that of one parent. Passes over one parent come one after the other, so it needs no lock.
+// memory is that of one parent. There is one pass over a parent at a time, so it needs no lock.
 type memory struct {
 	pause     pause
 	confirmed confirmed
@@ -23,7 +23,7 @@ type memory struct {
 	// changed is when children were changed in place, for minReadySeconds. A process that just started does not know, and may
 	// change the next child a little sooner.
 	changed changes
-	// sharers are other controllers of the parent, as far as the last pass has seen.
+	// sharers are the other controllers of the parent that the last pass has seen.
 	sharers []sharer
 }
 
@@ -33,26 +33,26 @@ type pause struct {
 	awaits []awaited
 }
 
-// awaited is a child that a pass has written. One that was deleted, and not replaced at once, has gone when nothing has its
-// UID any more; any other one has come when it passes its checks.
+// awaited is a child that a pass has written. One that was deleted, and not replaced at once, has settled when no object
+// has its UID any more; any other one when it passes its checks.
 type awaited struct {
 	key  metacontroller.Child
 	gone types.UID
 }
 
-// confirmed is what was read past the cache: the parent, and its revisions.
+// confirmed says what was compared with the API server: the parent, and its revisions.
 type confirmed struct{ parent, revisions bool }
 
-// answers are what is remembered of those of the hook.
+// answers are what is remembered of the hook's answers.
 type answers struct {
-	// refused says that the last one could not be used, by what we or the API server think of it. What package hook remembers
-	// is no help then: it is asked again, although nothing that it is asked about has changed.
+	// refused says that the last answer could not be used, because we or the API server refused it. Package hook would return
+	// it again; so the hook is called again, although its input has not changed.
 	refused bool
-	// busy counts the passes in a row in which the hook wanted to be asked later.
+	// busy counts the passes in a row in which the hook answered 429.
 	busy int
-	// wanted are the children of the last ones, without objects, by revision.
+	// wanted are the children of the last answers, without objects, by revision.
 	wanted map[string]wanted
-	// orphans match the selector, and nobody has said that they are wanted, as far as the last pass has seen.
+	// orphans match the selector and were not in an answer when the last pass looked.
 	orphans []metacontroller.Child
 }
 
@@ -62,12 +62,12 @@ func (a *answers) wants(key metacontroller.Child) bool {
 	return wants
 }
 
-// versions are which resourceVersion of the parent the hook was asked about last, and which one our own write of the status made
-// of it. The latter is empty if the hook is to be asked about that status.
+// versions are which resourceVersion of the parent the hook was called with last, and which one our own write of the status made
+// of it. The latter is empty if the hook is to be called with that status.
 type versions struct{ asked, own string }
 
-// of is the resourceVersion under which a hook is asked about a parent. It stays the same over a status that we wrote ourselves,
-// on the hook's own word.
+// of is the resourceVersion under which a hook is called with a parent. It stays the same if only we wrote the status, and only
+// what the hook had answered.
 func (v *versions) of(parent *unstructured.Unstructured) string {
 	if at := parent.GetResourceVersion(); at != v.own {
 		v.asked = at
@@ -79,11 +79,11 @@ func (v *versions) of(parent *unstructured.Unstructured) string {
 type statusMemory struct {
 	// at is when it was written last.
 	at time.Time
-	// sent is what was written, got what the API server made of it: schemas drop what they do not know, and it must not be
-	// written in every pass.
+	// sent is what was written, got what the API server made of it: schemas drop unknown fields, which must not cause a
+	// write in every pass.
 	sent, got map[string]any
-	// event is the last text that an event was sent with, so that a parent that waits says so once. lost is that about
-	// children whose revision is lost: what else goes wrong comes and goes beside it.
+	// event is the text of the last event, so that a parent that waits says so once. lost is that of the event about
+	// children whose revision is lost: other problems come and go meanwhile.
 	event, lost string
 }
 
@@ -95,7 +95,7 @@ func (m *memories) of(uid types.UID) *memory {
 	return one.(*memory) //nolint:forcetypeassert // only this method stores
 }
 
-// forgetConfirmed has a parent and its revisions read past the cache again before the next write.
+// forgetConfirmed has a parent and its revisions compared with the API server again before the next write.
 func (m *memories) forgetConfirmed(uid types.UID) {
 	if one, ok := m.byUID.Load(uid); ok {
 		one.(*memory).confirmed = confirmed{} //nolint:forcetypeassert // only of stores

@@ -27,20 +27,20 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 )
 
-// This file tells both CompositeControllers of a pair that cannot share its parents: a condition says so as long as it is so.
-// What is done about it, and for which parent, is in sharing.go.
+// This file reports to both CompositeControllers of a pair that they cannot share their parents: by a condition, while it is
+// so. What is done about it, and for which parent, is in sharing.go.
 
 // Overlap is the type of the condition of a CompositeController that cannot share its parents with another one. It is True, or
-// it is not there.
+// absent.
 const Overlap = "Overlap"
 
-// The reasons of Overlap: of the controller that was made first, and of the other one.
+// The reasons of Overlap: of the older controller, and of the younger one.
 const (
 	overlapOlder   = "GoesOn"
 	overlapYounger = "GivesWay"
 )
 
-// overlapEvery is how often parents are looked for that both of two controllers select: their labels may have changed.
+// overlapEvery is how often parents are searched for that two controllers select: labels of parents may have changed.
 const overlapEvery = time.Minute
 
 // overlaps looks at all CompositeControllers at once, one pass at a time.
@@ -58,7 +58,7 @@ type toldOverlap struct {
 	want    metav1.Condition
 }
 
-// addOverlaps adds to mgr what tells of overlaps, woken by every change of a CompositeController.
+// addOverlaps adds to mgr what reports overlaps, enqueued by every change of a CompositeController.
 func addOverlaps(mgr ctrl.Manager, env *host.Environment, name string) error {
 	options := controller.Options{
 		Reconciler:              &overlaps{env: env, resources: env, all: listIn(mgr.GetCache()), told: map[types.UID]toldOverlap{}},
@@ -78,8 +78,8 @@ func addOverlaps(mgr ctrl.Manager, env *host.Environment, name string) error {
 	return mgr.Add(c)
 }
 
-// Reconcile compares every two controllers, and tells each of the first that it overlaps with. Of one that nobody could compare
-// nothing is written: what it says stays.
+// Reconcile compares every two controllers, and writes to each the first that it overlaps with. If one could not be compared,
+// its condition stays as it is.
 func (o *overlaps) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	all, err := o.all(ctx)
 	if err != nil {
@@ -131,8 +131,8 @@ func overlap(reason string, why error, older, younger string) metav1.Condition {
 	}
 }
 
-// between says why two controllers cannot share parents that both of them have. asked says that the API server was asked
-// whether there are any, and may say something else later. What cannot run overlaps with nothing.
+// between says why two controllers cannot share parents that both select. asked says that the API server was asked
+// whether there are any, so that the answer may change later. A controller that cannot run overlaps with none.
 func (o *overlaps) between(ctx context.Context, a, b *v1alpha1.CompositeController) (why error, asked bool, err error) {
 	if a.DeletionTimestamp != nil || !sameParents(a, b) {
 		return nil, false, nil
@@ -178,7 +178,7 @@ func disjoint(a, b map[string]string) bool {
 	return false
 }
 
-// tell writes the condition if it differs, and takes it away if there is nothing to say.
+// tell writes the condition if it differs, and removes it if there is nothing to report.
 func (o *overlaps) tell(ctx context.Context, cc *v1alpha1.CompositeController, want metav1.Condition) error {
 	conditions := slices.Clone(cc.Status.Conditions)
 	var changed bool
@@ -206,7 +206,7 @@ func (o *overlaps) tell(ctx context.Context, cc *v1alpha1.CompositeController, w
 	}
 	target := &v1alpha1.CompositeController{ObjectMeta: metav1.ObjectMeta{Name: cc.Name}}
 	err = o.env.Client.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, body))
-	if err := client.IgnoreNotFound(err); err != nil { // a conflict as well: somebody else has written it, so that we are woken
+	if err := client.IgnoreNotFound(err); err != nil { // a conflict as well: the event of the other write enqueues it
 		return fmt.Errorf("write status of CompositeController %s: %w", cc.Name, err)
 	}
 	o.told[cc.UID] = told

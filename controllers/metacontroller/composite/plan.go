@@ -14,13 +14,13 @@ import (
 
 // This file is what one pass is about to do with the children, and what follows from that for the parent. planner.go makes it.
 
-// plan is what one pass does, and what it knows by then.
+// plan is what one pass does, and what it found out.
 type plan struct {
-	// claims says which revision each child of a rolling kind belongs to from now on. It is stored before any child is
+	// belongsTo says which revision each child of a rolling kind belongs to from now on. It is stored before any child is
 	// touched.
-	claims map[metacontroller.Child]string
+	belongsTo map[metacontroller.Child]string
 	// held are the children that partition or paused keep at another revision than the newest, and stranded those of them
-	// whose revision is lost. Those are left as they are, and not made again.
+	// whose revision is lost. Those are left as they are, and not recreated.
 	held     metacontroller.Held
 	stranded []stranded
 	creates  []creation
@@ -28,15 +28,15 @@ type plan struct {
 	deletes  []deletion
 	// waits says what the rollout waits for, in the order of the hook's answer.
 	waits []rollout.Wait
-	// total counts the children that are wanted, updated those that are what the newest revision asks for, and serving
-	// those that pass their checks.
+	// total counts the desired children, updated those that are what the newest revision asks for, and serving those that
+	// pass their checks.
 	total, updated, serving int
-	// untold says of which children nobody can tell whether they are what is wanted. They stay as they are.
+	// untold says which children could not be compared, and why. They stay as they are.
 	untold []error
-	// again is when to look again although nothing happened; zero means never.
+	// again is when to requeue even if no event comes; zero means never.
 	again time.Duration
-	// asks are the older revisions whose answers are needed and not there. While there are any, nothing else in the plan
-	// means anything.
+	// asks are the older revisions for which the hook has to be called first. While there are any, nothing else in the
+	// plan is valid.
 	asks []string
 }
 
@@ -58,35 +58,35 @@ type update struct {
 type deletion struct {
 	key      metacontroller.Child
 	observed *unstructured.Unstructured
-	// instead is what is to be there afterwards, made from revision, nil if nothing is.
+	// instead is what is to replace it, made from revision, nil if nothing is.
 	instead  *unstructured.Unstructured
 	revision string
 	reason   string
 }
 
-// stranded is a child that is held at a revision from which nothing can be made, for that reason. The revision is empty
-// if none says that the child is its own.
+// stranded is a child that is held at a revision from which nothing can be created, for that reason. The revision is
+// empty if none lists the child.
 type stranded struct {
 	key              metacontroller.Child
 	revision, reason string
-	// missing says that the child is not there.
+	// missing says that the child does not exist.
 	missing bool
 }
 
 // writes reports whether any child is written.
 func (p *plan) writes() bool { return len(p.creates) > 0 || p.replaces() }
 
-// replaces reports whether a child that is there is changed or deleted.
+// replaces reports whether an existing child is changed or deleted.
 func (p *plan) replaces() bool { return len(p.updates)+len(p.deletes) > 0 }
 
-// touches reports whether a child of that kind that is there is changed or deleted.
+// touches reports whether an existing child of that kind is changed or deleted.
 func (p *plan) touches(kind schema.GroupKind) bool {
 	return slices.ContainsFunc(p.updates, func(u update) bool { return u.key.GroupKind == kind }) ||
 		slices.ContainsFunc(p.deletes, func(d deletion) bool { return d.key.GroupKind == kind })
 }
 
-// complete reports whether every child is what the newest revision asks for and passes its checks, and nothing else is
-// left (R4).
+// complete reports whether every child is what the newest revision asks for and passes its checks, and there is no
+// other (R4).
 func (p *plan) complete() bool {
 	return p.updated == p.total && p.serving == p.total && !p.writes()
 }
@@ -101,11 +101,11 @@ func (p *plan) note(c changes, now time.Time) {
 	}
 }
 
-// condition is what a plan means for the parent's condition Updated: its status, and reason and message in Metacontroller's
-// words.
+// condition is the condition Updated of the parent that follows from a plan: its status, and reason and message in
+// Metacontroller's words.
 func (p *plan) condition(newest string) (status, reason, message string) {
 	switch {
-	case p.complete() && newest == "": // it is said of children that are not rolled, beside those of another controller that are
+	case p.complete() && newest == "": // its children are not rolled, but those of another controller are
 		return "True", "ChildrenUpdated", "all children are what the hook wants"
 	case p.complete():
 		return "True", "OnLatestRevision", "latest ControllerRevision: " + newest
@@ -123,10 +123,10 @@ func (p *plan) condition(newest string) (status, reason, message string) {
 	return "False", "RolloutWaiting", fmt.Sprintf("%d of %d children are updated, %d pass their checks", p.updated, p.total, p.serving)
 }
 
-// revisionLost is the reason of the condition Updated while children are held at a revision from which nothing can be made.
+// revisionLost is the reason of the condition Updated while children are held at a lost revision.
 const revisionLost = "RevisionLost"
 
-// strandedMessage says which child is held at what, and what a person can do about it. It is empty if none is.
+// strandedMessage says which child is held at what, and what a user can do about it. It is empty if none is.
 func (p *plan) strandedMessage() string {
 	if len(p.stranded) == 0 {
 		return ""
@@ -148,7 +148,7 @@ func (p *plan) strandedMessage() string {
 		"or lower partition and end the pause so that the newest revision takes its place", who, does, at, left)
 }
 
-// soonest returns the shorter of two waits, of which zero means for ever.
+// soonest returns the shorter of two delays, of which zero means never.
 func soonest(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b

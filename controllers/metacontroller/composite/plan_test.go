@@ -110,8 +110,8 @@ func TestScaleDownInMidRollout(t *testing.T) {
 	w.scale(1)
 	w.settle()
 	w.are("b")
-	if len(w.children) != 1 || len(w.claims) != 1 {
-		t.Errorf("children %s, claims %v", w, w.claims)
+	if len(w.children) != 1 || len(w.belongsTo) != 1 {
+		t.Errorf("children %s, belongs to %v", w, w.belongsTo)
 	}
 	w.scale(3)
 	w.settle()
@@ -159,7 +159,7 @@ func TestAChildThatMatchesMovesAtOnce(t *testing.T) {
 	w := newWorld(t, strategy{method: v1alpha1.ChildUpdateRollingRecreate}, 3)
 	w.newest, w.images["b"] = "b", "a"
 	p := w.pass()
-	if len(p.deletes)+len(p.updates)+len(p.creates) != 0 || p.claims[key("x-2")] != "b" || !p.complete() {
+	if len(p.deletes)+len(p.updates)+len(p.creates) != 0 || p.belongsTo[key("x-2")] != "b" || !p.complete() {
 		t.Errorf("%+v", p)
 	}
 }
@@ -169,7 +169,7 @@ func TestMinReadySeconds(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	w.edit("b")
 	began := w.now
-	for w.last.claims[key("x-1")] != "b" {
+	for w.last.belongsTo[key("x-1")] != "b" {
 		w.pass()
 		w.tick()
 		if w.now.Sub(began) > time.Minute {
@@ -293,8 +293,8 @@ func TestWhatIsNotRolledOutIsDoneAtOnce(t *testing.T) {
 		if got := w.String(); got != want {
 			t.Errorf("%s: %s", method, got)
 		}
-		if len(w.claims) != 0 {
-			t.Errorf("%s: claims %v", method, w.claims)
+		if len(w.belongsTo) != 0 {
+			t.Errorf("%s: belongs to %v", method, w.belongsTo)
 		}
 		if method == v1alpha1.ChildUpdateOnDelete {
 			delete(w.children, key("x-1"))

@@ -15,27 +15,26 @@ import (
 	"github.com/cairn-dev/cairn/rollout"
 )
 
-// This file decides what happens to each child: those that are missing come, those that nobody wants go, and the others
-// become what their revision asks for, at once or by the rollout of package rollout. It is pure.
+// This file decides what happens to each child: missing ones are created, those that are no longer desired are deleted,
+// and the others become what their revision asks for, at once or by the rollout of package rollout. It is pure.
 
 // facts is all that a plan is made from.
 type facts struct {
 	// newest is the revision that the parent asks for. answers holds what the hook wants, by the name of the revision; that
-	// of the newest is always there, others if a plan without them asked for them.
+	// of the newest is always there, others if an earlier plan needed them.
 	newest  string
 	answers map[string]wanted
-	// claimed says which revision each child belongs to, as the revisions have it. It is empty for a child that is held and
-	// that no revision claims.
-	claimed map[metacontroller.Child]string
-	// lost says, by the names of revisions that nothing can be made from, what is wrong with them.
+	// storedIn says which revision lists each child. It is empty for a child that is held and that no revision lists.
+	storedIn map[metacontroller.Child]string
+	// lost says what is wrong with revisions that no child can be created from, by their names.
 	lost map[string]string
-	// observed are the parent's children, the ones that are going included.
+	// observed are the parent's children, terminating ones included.
 	observed map[metacontroller.Child]*unstructured.Unstructured
 	// strategies are those of the kinds that the controller declares.
 	strategies map[schema.GroupKind]strategy
-	// same reports whether a child is what is wanted of it, so that applying that again would change nothing.
+	// same reports whether a child is as desired, so that applying that again would change nothing.
 	same func(observed, desired *unstructured.Unstructured) bool
-	// untold returns why nobody can tell that, nil if somebody can. Nil stands for a world in which somebody always can.
+	// untold returns why a child could not be compared, nil if it could. A nil func means that every child can be.
 	untold func(observed, desired *unstructured.Unstructured) error
 	// changed is when children were changed in place.
 	changed changes
@@ -54,7 +53,7 @@ type planner struct {
 
 // makePlan plans one pass.
 func makePlan(f facts) (*plan, error) {
-	p := &planner{facts: f, plan: &plan{claims: map[metacontroller.Child]string{}, held: metacontroller.Held{}}, sets: sets{}}
+	p := &planner{facts: f, plan: &plan{belongsTo: map[metacontroller.Child]string{}, held: metacontroller.Held{}}, sets: sets{}}
 	for _, key := range p.newestAnswer().order {
 		if s := p.strategies[key.GroupKind]; s.method.Rolling() {
 			p.sets.add(key, s)
@@ -64,7 +63,7 @@ func makePlan(f facts) (*plan, error) {
 	for _, key := range p.newestAnswer().order {
 		p.total++
 		if p.strategies[key.GroupKind].method.Rolling() {
-			p.claim(key)
+			p.assign(key)
 		}
 		p.visit(key)
 	}
@@ -77,31 +76,31 @@ func makePlan(f facts) (*plan, error) {
 
 func (p *planner) newestAnswer() wanted { return p.answers[p.newest] }
 
-// claim notes to which revision a child of a rolling kind belongs.
-func (p *planner) claim(key metacontroller.Child) {
-	name := p.belongs(key)
-	if p.claims[key] = name; name != p.newest && p.guarded[key] {
+// assign notes to which revision a child of a rolling kind belongs.
+func (p *planner) assign(key metacontroller.Child) {
+	name := p.revisionFor(key)
+	if p.belongsTo[key] = name; name != p.newest && p.guarded[key] {
 		p.held.Add(name, key)
 	}
 }
 
-// belongs returns the revision of a child of a rolling kind: the one that claims it, or none for a child that is there and
-// that none claims. One that is already what the newest asks for moves there at once. One that is missing and that none
-// claims, or that its revision does not want, belongs to the newest.
+// revisionFor returns the revision of a child of a rolling kind: the one that lists it, or none for an existing child that
+// none lists. One that is already what the newest asks for moves there at once. A missing one that no revision lists, or
+// that its revision does not want, belongs to the newest.
 //
-// What an older revision wants is only looked at for a child that has to be made from it, or kept at it. So a rollout in
-// which nothing is lost asks about the newest revision only.
-func (p *planner) belongs(key metacontroller.Child) string {
-	name, claimed := p.claimed[key]
+// What an older revision wants matters only for a child that has to be created from it, or kept at it. So a rollout in
+// which nothing is lost calls the hook for the newest revision only.
+func (p *planner) revisionFor(key metacontroller.Child) string {
+	name, stored := p.storedIn[key]
 	child := p.observed[key]
 	switch {
-	case claimed && name == p.newest, !claimed && child == nil:
+	case stored && name == p.newest, !stored && child == nil:
 		return p.newest
 	case child != nil && p.same(child, p.newestAnswer().objects[key]):
 		return p.newest
-	case !claimed, p.isLost(name):
+	case !stored, p.isLost(name):
 		if child == nil && !p.guarded[key] {
-			return p.newest // nothing else can be made, and that is where it was to go
+			return p.newest // no other can be created, and the rollout would move it there
 		}
 		return name
 	case child != nil && !p.strategies[key.GroupKind].holds():
@@ -118,15 +117,15 @@ func (p *planner) belongs(key metacontroller.Child) string {
 	return name
 }
 
-// isLost reports whether nothing can be made from a revision: it is gone, it cannot be read, or nobody knows which it is.
+// isLost reports whether no child can be created from a revision: it was deleted, cannot be read, or is unknown.
 func (p *planner) isLost(revision string) bool {
 	_, lost := p.lost[revision]
 	return lost || revision == ""
 }
 
-// strand notes a child that is held at a revision that is lost, and reports whether it is one.
+// strand notes a child that is held at a lost revision, and reports whether it is one.
 func (p *planner) strand(key metacontroller.Child) bool {
-	name := p.claims[key]
+	name := p.belongsTo[key]
 	if !p.guarded[key] || !p.isLost(name) {
 		return false
 	}
@@ -140,16 +139,16 @@ func (p *planner) ask(revision string) {
 	}
 }
 
-// source is the revision that a child is made from, and what that asks of it.
+// source is the revision that a child is created from, and its desired state there.
 func (p *planner) source(key metacontroller.Child) (revision string, object *unstructured.Unstructured) {
 	revision = p.newest
-	if name, ok := p.claims[key]; ok {
+	if name, ok := p.belongsTo[key]; ok {
 		revision = name
 	}
 	return revision, p.answers[revision].objects[key]
 }
 
-// visit plans for one child that is wanted, as far as the rollout does not.
+// visit plans for one desired child, except for what the rollout plans.
 func (p *planner) visit(key metacontroller.Child) {
 	s, child := p.strategies[key.GroupKind], p.observed[key]
 	switch {
@@ -162,7 +161,7 @@ func (p *planner) visit(key metacontroller.Child) {
 	}
 }
 
-// planAtOnce plans for a child of a kind that is not rolled out: whatever is to be done is done at once.
+// planAtOnce plans for a child of a kind that is not rolled out: all that is to be done is done at once.
 func (p *planner) planAtOnce(key metacontroller.Child, s strategy, child *unstructured.Unstructured) {
 	object := p.newestAnswer().objects[key]
 	h := healthOf(key, child, s, p.changed[child.GetUID()], p.now)
@@ -179,7 +178,7 @@ func (p *planner) planAtOnce(key metacontroller.Child, s strategy, child *unstru
 	}
 	const differs = "it is not what is wanted"
 	switch {
-	case child.GetDeletionTimestamp() != nil: // it is replaced once it is gone
+	case child.GetDeletionTimestamp() != nil: // it is replaced once it is deleted
 	case s.inPlace():
 		p.updates = append(p.updates, update{key, child, object, true, differs})
 	case s.method == v1alpha1.ChildUpdateRecreate:
@@ -189,7 +188,7 @@ func (p *planner) planAtOnce(key metacontroller.Child, s strategy, child *unstru
 	}
 }
 
-// unknown returns why nobody can tell whether a child is what is wanted, empty if somebody can. It is waited for.
+// unknown returns why a child could not be compared, empty if it could. The plan waits for it.
 func (p *planner) unknown(key metacontroller.Child, child, object *unstructured.Unstructured) string {
 	if p.facts.untold == nil {
 		return ""
@@ -203,7 +202,7 @@ func (p *planner) unknown(key metacontroller.Child, child, object *unstructured.
 	return why.Error()
 }
 
-// surplus plans the end of the children that nobody wants any more.
+// surplus plans the deletion of the children that are no longer desired.
 func (p *planner) surplus() {
 	for _, key := range slices.SortedFunc(maps.Keys(p.observed), metacontroller.Child.Compare) {
 		if _, wants := p.newestAnswer().objects[key]; wants || p.observed[key].GetDeletionTimestamp() != nil {
@@ -213,7 +212,7 @@ func (p *planner) surplus() {
 	}
 }
 
-// lookAgain asks for another pass after a time, unless there is one earlier. Zero asks for nothing.
+// lookAgain asks for a requeue after a time, unless there is one earlier. Zero asks for nothing.
 func (p *planner) lookAgain(after time.Duration) {
 	p.again = soonest(p.again, after)
 }
@@ -240,12 +239,12 @@ func (p *planner) roll() error {
 	return nil
 }
 
-// contain keeps a child that happens to be unavailable at its revision while as many as the budget are down at the newest
-// one: to replace it costs nothing, but what comes might not serve either, and it would not come back by itself.
+// contain keeps an unavailable child at its revision while as many as the budget are down at the newest one: to replace
+// it would cost no budget, but its replacement might fail too, and would not be moved back.
 func (p *planner) contain(s *set, units []rollout.Unit, budget int) {
 	down := 0
 	for i, u := range units {
-		isNew := u.New != nil || u.Old == nil && p.claims[s.keys[i]] == p.newest
+		isNew := u.New != nil || u.Old == nil && p.belongsTo[s.keys[i]] == p.newest
 		if isNew && (u.New == nil || !u.New.Available) {
 			down++
 		}
@@ -254,16 +253,16 @@ func (p *planner) contain(s *set, units []rollout.Unit, budget int) {
 		return
 	}
 	for i := range units {
-		if old := units[i].Old; old != nil && !old.Available && p.claims[s.keys[i]] != p.newest {
+		if old := units[i].Old; old != nil && !old.Available && p.belongsTo[s.keys[i]] != p.newest {
 			units[i].Stays = fmt.Sprintf("%d of the children that are updated are not available", down)
 		}
 	}
 }
 
-// unit makes the rollout's picture of one child. A child that is held is to be what its own revision asks for; every other
-// one, what the newest does. One that differs from that is an old instance, wherever the difference comes from: a new
-// revision, a field of the parent that no revision covers, or somebody's edit. So all of these share one budget. A child
-// that is held at a revision that is lost is what it is to be: nobody knows better.
+// unit describes one child to the rollout. A held child is compared with its own revision; every other one with the
+// newest. One that differs is an old instance, wherever the difference comes from: a new revision, a field of the parent
+// that no revision covers, or an edit of the child. So all of these share one budget. A child that is held at a lost
+// revision conforms: there is nothing to compare it with.
 func (p *planner) unit(s *set, i int, key metacontroller.Child) rollout.Unit {
 	u := rollout.Unit{Key: key.String()}
 	child := p.observed[key]
@@ -276,7 +275,7 @@ func (p *planner) unit(s *set, i int, key metacontroller.Child) rollout.Unit {
 	h := healthOf(key, child, p.strategies[key.GroupKind], p.changed[child.GetUID()], p.now)
 	p.lookAgain(h.left)
 	instance := &rollout.Instance{
-		Name: child.GetName(), Revision: cmp.Or(p.claims[key], "unknown"), Ready: h.failing == "", Available: h.available(),
+		Name: child.GetName(), Revision: cmp.Or(p.belongsTo[key], "unknown"), Ready: h.failing == "", Available: h.available(),
 	}
 	if h.available() {
 		p.serving++
@@ -288,7 +287,7 @@ func (p *planner) unit(s *set, i int, key metacontroller.Child) rollout.Unit {
 		p.updated++
 	}
 	target := p.target(s, i, key)
-	if s.held(i) && p.isLost(p.claims[key]) || p.same(child, target) {
+	if s.held(i) && p.isLost(p.belongsTo[key]) || p.same(child, target) {
 		u.New = instance
 	} else {
 		u.Old, u.Stays = instance, p.unknown(key, child, target)
@@ -305,17 +304,17 @@ func (p *planner) target(s *set, i int, key metacontroller.Child) *unstructured.
 	return p.newestAnswer().objects[key]
 }
 
-// step carries a step of the rollout into the plan: the child belongs to its target's revision before it is touched.
+// step adds a step of the rollout to the plan: the child belongs to its target's revision before it is touched.
 func (p *planner) step(s *set, i int, reason string) {
 	key := s.keys[i]
 	object := p.target(s, i, key)
 	if !s.held(i) {
-		p.claims[key] = p.newest
+		p.belongsTo[key] = p.newest
 	}
 	if p.strategies[key.GroupKind].inPlace() {
 		newest := p.newestAnswer().objects[key] == object
 		p.updates = append(p.updates, update{key, p.observed[key], object, newest, reason})
 		return
 	}
-	p.deletes = append(p.deletes, deletion{key, p.observed[key], object, p.claims[key], reason})
+	p.deletes = append(p.deletes, deletion{key, p.observed[key], object, p.belongsTo[key], reason})
 }

@@ -27,7 +27,7 @@ type recorder struct {
 	log *history.Log
 }
 
-// record stores what a plan means for the log, newest revision first.
+// record stores the log as a plan needs it, newest revision first.
 func (r *recorder) record(ctx context.Context, o *gathered, d *decision) error {
 	for _, w := range d.revisions {
 		err := r.originalStays(ctx, o, w.entry)
@@ -48,8 +48,8 @@ func (r *recorder) record(ctx context.Context, o *gathered, d *decision) error {
 	return nil
 }
 
-// createRevision stores a new revision with its claims. One that exists was made by a request whose answer was lost, and may hold
-// other claims: the next pass goes on from it.
+// createRevision stores a new revision with its children. One that exists was created by a request whose response was lost, and
+// may list other children: the next pass goes on from it.
 func (r *recorder) createRevision(ctx context.Context, o *gathered, d *decision, w revisionWrite) error {
 	created, err := r.log.Create(ctx, o.parent, o.log.Verdict, o.log.collisions, d.hidden, func(object client.Object) {
 		made := object.(*v1alpha1.ControllerRevision) //nolint:forcetypeassert // the format of the log makes them
@@ -73,7 +73,7 @@ func (r *recorder) createRevision(ctx context.Context, o *gathered, d *decision,
 	return nil
 }
 
-// updateRevision changes number and claims of exactly the revision that was read. Its data is never written (H4).
+// updateRevision changes number and children of exactly the revision that was read. Its data is never written (H4).
 func (r *recorder) updateRevision(ctx context.Context, o *gathered, w revisionWrite) error {
 	children := w.stored()
 	if children == nil {
@@ -94,17 +94,17 @@ func (r *recorder) updateRevision(ctx context.Context, o *gathered, w revisionWr
 		return fmt.Errorf("%w: revision %s changed before it could be written", ownership.ErrStale, w.entry.revision.Name)
 	}
 	if err == nil {
-		w.entry.revision = written // what follows in this pass rests on it
+		w.entry.revision = written // the rest of the pass uses this version
 	}
 	return err
 }
 
-// prune deletes the revisions that are more than the controller keeps.
+// prune deletes the revisions beyond the limit.
 func (r *recorder) prune(ctx context.Context, o *gathered, d *decision) error {
 	if o.log == nil || d.plan.writes() {
 		return nil
 	}
-	for _, e := range o.log.surplus(d.plan.claims, r.limit) {
+	for _, e := range o.log.surplus(d.plan.belongsTo, r.limit) {
 		if err := r.originalStays(ctx, o, e); err != nil {
 			return err
 		}
@@ -120,8 +120,8 @@ func (r *recorder) prune(ctx context.Context, o *gathered, d *decision) error {
 	return nil
 }
 
-// originalStays makes sure that the revision is still there whose duplicate is about to lose its children, or to go: with both
-// gone, nobody knows what their children were made from. It asks for nothing about a revision that is no duplicate.
+// originalStays checks that the revision still exists whose duplicate is about to lose its children, or to be deleted: without
+// both, it would be lost what their children came from. It makes no request about a revision that is no duplicate.
 func (r *recorder) originalStays(ctx context.Context, o *gathered, e *entry) error {
 	original := o.log.original(e)
 	if original == nil {

@@ -24,16 +24,16 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file writes the status of parents, and events: what the hook said, how far the rollout is, and what went wrong. It
-// writes only what differs, and once a second at most, but for a new generation and the end of a rollout.
+// This file writes the status of parents, and events: the hook's status, how far the rollout is, and what went wrong. It
+// writes only if something differs, and once a second at most, except for a new generation and the end of a rollout.
 
 const (
-	// standstill is how long no step is taken until an event says what a rollout waits for.
+	// standstill is after what time without a step an event says what a rollout waits for.
 	standstill = 10 * time.Second
-	// statusEvery is how often the status is written at most, while nothing is new but details.
+	// statusEvery is how often the status is written at most, while only details are new.
 	statusEvery = time.Second
-	// contestedEvery is how often a status is written at most that is what we wrote last, where somebody else who shares the
-	// parent wants another one.
+	// contestedEvery is how often at most the same status is written again that another controller of the parent has
+	// overwritten.
 	contestedEvery = time.Minute
 )
 
@@ -43,7 +43,7 @@ type reporter struct {
 	*pass.Controller
 }
 
-// report stores what the hook said and how far the rollout is. It returns when to do so if it is too early now.
+// report stores the hook's status and how far the rollout is. It returns when to do so if it is too early now.
 func (r *reporter) report(ctx context.Context, o *gathered, d *decision) (time.Duration, error) {
 	rolled := r.rolls && o.log != nil || len(o.memory.sharers) > 0 && r.sharing(o, d).rolls() && !o.ending
 	status, reason, message := d.plan.condition(d.newest)
@@ -62,7 +62,7 @@ func (r *reporter) report(ctx context.Context, o *gathered, d *decision) (time.D
 		every = contestedEvery
 	}
 	if early := m.at.Add(every).Sub(r.Clock.Now()); early > 0 && !urgent {
-		return soonest(again, early), nil // also of a hook that counts its calls, which would be called for each write
+		return soonest(again, early), nil // also for a hook that counts its calls: each write would cause a call
 	}
 	if _, err := r.writeStatus(ctx, o, d, wantedStatus); err != nil {
 		return 0, err
@@ -83,13 +83,13 @@ func (r *reporter) statusFor(
 	return r.sharing(o, d).statusOf(o.parent, said, generation, rolled, status, reason, message)
 }
 
-// sharing says who has the parent.
+// sharing returns the controllers of the parent.
 func (r *reporter) sharing(o *gathered, d *decision) sharing {
 	return sharing{sharer{name: r.name, rolls: r.rolls}, o.memory.sharers, d != nil}
 }
 
-// announce sends an event when a rollout stands still, and when it is over after that. Progress, and the wait for a child
-// that starts, are in the status. It returns when it is time to say that nothing has moved.
+// announce sends an event when a rollout makes no progress, and when it completes after that. Progress, and the wait for
+// a child that starts, are in the status. It returns when to say that there is no progress.
 func (r *reporter) announce(o *gathered, d *decision, reason, message string) time.Duration {
 	m := &o.memory.status
 	warnLost(o, d)
@@ -105,14 +105,14 @@ func (r *reporter) announce(o *gathered, d *decision, reason, message string) ti
 		return left
 	}
 	if m.event = text; reason == "OnLatestRevision" {
-		m.event = "" // the next rollout is not a part of this story
+		m.event = "" // the next rollout has events of its own
 	}
 	o.pass.Normal(nil, reason, "Roll", "%s", message)
 	return 0
 }
 
-// warnLost sends an event about children whose revision is lost, whatever else there is to say: nobody but a person can
-// mend that.
+// warnLost sends an event about children whose revision is lost, whatever other events there are: only a user can
+// repair that.
 func warnLost(o *gathered, d *decision) {
 	message := d.plan.strandedMessage()
 	if message != "" && message != o.memory.status.lost {
@@ -139,8 +139,8 @@ func (o *gathered) statusDiffers(status map[string]any) bool {
 	return m.sent == nil || !apply.Equal(m.sent, status) || !apply.Equal(m.got, now)
 }
 
-// reportLast stores what the finalize hook said of a parent when it was done: who else has a finalizer on it looks there. A status
-// that the API server does not take is no reason to keep the parent. It returns the parent as it is then.
+// reportLast stores the status of the finalize hook's last answer, for other owners of finalizers on the parent. A status that the
+// API server refuses is no reason to keep the parent. It returns the parent as stored.
 func (r *reporter) reportLast(ctx context.Context, o *gathered, d *decision) (*unstructured.Unstructured, error) {
 	parent, status := o.parent, r.statusFor(o, d, d.answer.Status, o.parent.GetGeneration(), false, "", "", "")
 	if o.statusDiffers(status) {
@@ -159,13 +159,13 @@ func (r *reporter) reportLast(ctx context.Context, o *gathered, d *decision) (*u
 	return parent, nil
 }
 
-// failed reports a pass that ended with an error, and says when to try again. d is nil if it could not decide anything.
+// failed reports a pass that ended with an error, and says when to retry. d is nil if it could not decide anything.
 func (r *reporter) failed(ctx context.Context, o *gathered, d *decision, failed error) (reconcile.Result, error) {
 	if busy, ok := errors.AsType[*hook.TooManyRequestsError](failed); ok {
 		return r.later(ctx, o, d, busy)
 	}
 	if ctx.Err() != nil {
-		return reconcile.Result{}, failed // we are being stopped, which is nobody's fault
+		return reconcile.Result{}, failed // the manager is being stopped, which is no failure
 	}
 	reason, message := "SyncError", pass.FirstLine(failed)
 	if fault, ok := errors.AsType[*faultError](failed); ok {
@@ -204,14 +204,14 @@ func (r *reporter) failed(ctx context.Context, o *gathered, d *decision, failed 
 // unknownOwnerRetry is how long a pass waits until the API server knows the kind of the parent as an owner.
 const unknownOwnerRetry = 2 * time.Second
 
-// unknownOwner reports whether the API server lets nothing have the parent as its owner, because its admission plugin
-// (OwnerReferencesPermissionEnforcement) does not know the kind yet. It looks for new kinds every half a minute; a delay that
-// doubles would come to as much again. The plugin gives that no reason of its own.
+// unknownOwner reports whether the API server refuses children because its admission plugin
+// OwnerReferencesPermissionEnforcement does not know the kind of the parent yet. It looks for new kinds every half a minute;
+// a doubling delay would be as long again. The plugin gives no reason of its own.
 func unknownOwner(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot find RESTMapping")
 }
 
-// later waits for a hook that wants to be asked later. That is no fault, but if it goes on the parent says so.
+// later waits for a hook that answered 429. That is no failure, but if it goes on the parent's status says so.
 func (r *reporter) later(
 	ctx context.Context, o *gathered, d *decision, busy *hook.TooManyRequestsError,
 ) (reconcile.Result, error) {
@@ -225,11 +225,11 @@ func (r *reporter) later(
 	return reconcile.Result{RequeueAfter: max(busy.After, pass.UnseenRetry)}, nil
 }
 
-// writeFailure stores why a pass did not do what it should.
+// writeFailure stores why a pass failed.
 func (r *reporter) writeFailure(ctx context.Context, o *gathered, d *decision, reason, message string) error {
 	said, _, _ := unstructured.NestedMap(o.parent.Object, "status")
 	at, _, _ := unstructured.NestedInt64(o.parent.Object, "status", "observedGeneration")
-	if d != nil { // the hook has answered, and what could be done was
+	if d != nil { // the hook has answered, and all else was done
 		said, at = d.answer.Status, o.parent.GetGeneration()
 		warnLost(o, d)
 		if o.memory.status.lost != "" {
@@ -251,8 +251,8 @@ func (r *reporter) writeFailure(ctx context.Context, o *gathered, d *decision, r
 	return nil
 }
 
-// writeStatus stores a status. It is fenced by the resource version: what is said of an older read of the parent never
-// replaces what is said of a newer one (S2). It returns the parent as it is then.
+// writeStatus stores a status. It is fenced by the resource version: a status that was made from an older read of the
+// parent never replaces one from a newer read (S2). It returns the parent as stored.
 func (r *reporter) writeStatus(
 	ctx context.Context, o *gathered, d *decision, status map[string]any,
 ) (*unstructured.Unstructured, error) {
@@ -283,17 +283,17 @@ func (r *reporter) writeStatus(
 	if v := &m.version; v.asked == parent.GetResourceVersion() || v.own == parent.GetResourceVersion() {
 		first := !has && d != nil && d.answer.StatusPresence == hook.Given // {} is a status to a hook, too
 		if v.own = ""; r.ignoreStatus || !first && apply.Equal(hookPart(current), hookPart(got)) {
-			v.own = answer.GetResourceVersion() // the hook has said all of it, or does not care
+			v.own = answer.GetResourceVersion() // all of it is from the hook, or the hook need not see it
 		}
 	}
 	return answer, nil
 }
 
-// noStatusSubresource is the reason of a parent whose resource has no status subresource. The parent cannot say so itself;
-// its controller can.
+// noStatusSubresource is the reason for a parent whose resource has no status subresource. The parent cannot show it; its
+// controller can.
 const noStatusSubresource = "NoStatusSubresource"
 
-// noStatus tells a parent that is gone from a resource without the status subresource, in Metacontroller's words.
+// noStatus tells a deleted parent from a resource without the status subresource, in Metacontroller's words.
 func (r *reporter) noStatus(ctx context.Context, parent *unstructured.Unstructured, notFound error) error {
 	if _, err := ownership.Reread(ctx, r.Live, parent); err != nil {
 		return err
@@ -303,7 +303,7 @@ func (r *reporter) noStatus(ctx context.Context, parent *unstructured.Unstructur
 			"set subresources.status in its CRD (%w)", r.parent.Resource.GroupResource(), notFound)}
 }
 
-// hasNoStatus reports whether a parent of that resource cannot be told anything, and tells its controller instead.
+// hasNoStatus reports whether parents of that resource have no status, and writes that to their controller instead.
 func (r *reporter) hasNoStatus(err error) bool {
 	fault, ok := errors.AsType[*faultError](err)
 	if !ok || fault.Reason != noStatusSubresource {

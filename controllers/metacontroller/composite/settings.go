@@ -18,7 +18,7 @@ import (
 
 // This file reads a CompositeController: what its parents and children are, and how they are run.
 
-// finalizerPrefix begins the finalizer that a parent has while a finalize hook is to be asked (Metacontroller).
+// finalizerPrefix begins the finalizer that a parent has while a finalize hook is to be called (Metacontroller).
 const finalizerPrefix = "metacontroller.io/compositecontroller-"
 
 // settings are what one CompositeController asks for. Nothing changes them: a new spec is a new value.
@@ -29,7 +29,7 @@ type settings struct {
 	// parent is the resource of the parents, selector narrows them.
 	parent   watch.Resource
 	selector labels.Selector
-	// builtin says that the kind of the parents is Kubernetes' own.
+	// builtin says that the kind of the parents is built into Kubernetes.
 	builtin bool
 	// children are the resources that children may have, in the order of the spec.
 	children   []watch.Resource
@@ -39,7 +39,7 @@ type settings struct {
 	// finalizer is that of the controller. finalizes says that parents are to have it.
 	finalizer string
 	finalizes bool
-	// ignoreStatus says that an update of nothing but a parent's status wakes nobody.
+	// ignoreStatus says that an update of nothing but a parent's status enqueues nothing.
 	ignoreStatus bool
 	// recorded says that parents have revisions, limit how many are kept of those that no child belongs to.
 	recorded bool
@@ -108,8 +108,8 @@ func (s *settings) finalized(parent *unstructured.Unstructured) bool {
 	return slices.Contains(parent.GetFinalizers(), s.finalizer)
 }
 
-// recorded reports whether parents have revisions. Metacontroller records those whose children are rolled. Whoever says what
-// a revision is to hold wants some, too; where there is no place for them he goes without, as in Metacontroller.
+// recorded reports whether parents have revisions. Metacontroller records those whose children are rolled. Those of a
+// controller that sets revisionHistory have some, too, unless there is no namespace for them, as in Metacontroller.
 func recorded(spec *v1alpha1.CompositeControllerSpec, namespaced bool) bool {
 	if rolls(spec) {
 		return true

@@ -23,14 +23,14 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file makes a running controller of each CompositeController: hooks, indexes, read-your-writes, and which event wakes
-// which parent.
+// This file makes a running controller of each CompositeController: hooks, indexes, ledger, and which event enqueues which
+// parent.
 
-// childrenSize is of how many children one hosted controller remembers something. What does not fit is made again.
+// childrenSize is for how many children one hosted controller remembers something. The rest is computed again.
 const childrenSize = 16384
 
-// Setup adds to mgr what runs a controller for each CompositeController there is. It returns an error if mgr cannot take
-// it. mgr's scheme must have the types of api/metacontroller/v1alpha1.
+// Setup adds to mgr what runs a controller for each CompositeController. It returns an error if mgr cannot take it.
+// mgr's scheme must have the types of api/metacontroller/v1alpha1.
 func Setup(mgr ctrl.Manager, env *host.Environment) error {
 	if err := addOverlaps(mgr, env, Name+"-overlap"); err != nil {
 		return err
@@ -40,13 +40,13 @@ func Setup(mgr ctrl.Manager, env *host.Environment) error {
 	})
 }
 
-// Build makes the controller of the parents of cc. [Setup] does so for each CompositeController there is; call it to run one
-// without a manager that hosts others. The errors are for the condition of cc: see [host.Build].
+// Build makes the controller of the parents of cc. [Setup] calls it for each CompositeController; call it to run one without
+// a manager that hosts others. The errors are for the condition of cc: see [host.Build].
 func Build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController) (*host.Controller, error) {
 	return build(ctx, env, cc, nil)
 }
 
-// BuildBeside is [Build] for a controller beside others, which may have the same parents: all returns those that there are.
+// BuildBeside is [Build] for a controller beside others, which may have the same parents: all returns all of them.
 func BuildBeside(
 	ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController,
 	all func(context.Context) ([]v1alpha1.CompositeController, error),
@@ -70,7 +70,7 @@ func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 		return nil, err
 	}
 	indexed := s.children
-	if s.recorded { // who has no revisions needs no right to read any
+	if s.recorded { // without revisions the right to read them is not needed
 		indexed = append([]watch.Resource{watch.Revisions}, indexed...)
 	}
 	ledger, err := env.LedgerOf(ctx, indexed, []watch.Resource{s.parent})
@@ -130,7 +130,7 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 	return r
 }
 
-// sources wake parents for their own events and for those of children and revisions.
+// sources enqueue parents for their own events and for those of children and revisions.
 func (r *reconciler) sources(env *host.Environment) []source.Source {
 	out := []source.Source{&watch.Events{Cache: env.Cache, Object: r.parent.New(), Handler: r.parentEvents()}}
 	owned := &forgetting{r.ChildEvents(r.lookup(r.format.ChildSelector).Router()), r.forgetChild(env)}
@@ -144,7 +144,7 @@ func (r *reconciler) sources(env *host.Environment) []source.Source {
 	return out
 }
 
-// lookup says how parents are found that select objects as selector says.
+// lookup finds parents in the cache by their selectors.
 func (r *reconciler) lookup(selector func(parent client.Object) (labels.Selector, error)) ownership.Parents {
 	return ownership.Parents{
 		Reader:        r.Cache,
@@ -162,7 +162,7 @@ func (r *reconciler) lookup(selector func(parent client.Object) (labels.Selector
 	}
 }
 
-// parentEvents wakes parents for what concerns them.
+// parentEvents enqueues parents for their own events.
 func (r *reconciler) parentEvents() handler.EventHandler {
 	all := r.ParentEvents()
 	return handler.Funcs{
@@ -177,8 +177,8 @@ func (r *reconciler) parentEvents() handler.EventHandler {
 	}
 }
 
-// forgetChild returns what drops all that is remembered of a child that is gone. Otherwise that of every child that ever
-// was would be kept until there is no more room for it.
+// forgetChild returns a function that drops all that is remembered of a deleted child. Otherwise that of every child
+// that ever existed would be kept until the memory is full.
 func (r *reconciler) forgetChild(env *host.Environment) func(child client.Object) {
 	return func(child client.Object) {
 		r.actor.keeper.Forget(child.GetUID())
@@ -188,7 +188,7 @@ func (r *reconciler) forgetChild(env *host.Environment) func(child client.Object
 	}
 }
 
-// forgetting is a handler that tells of what is gone, and then does what it does.
+// forgetting is a handler that calls a function for deleted objects, and then the handler in it.
 type forgetting struct {
 	handler.EventHandler
 
@@ -201,7 +201,7 @@ func (f *forgetting) Delete(ctx context.Context, e event.DeleteEvent, q queue.Qu
 	f.EventHandler.Delete(ctx, e, q)
 }
 
-// ours are the parents that a resync wakes.
+// ours are the parents that a resync enqueues.
 func (r *reconciler) ours(ctx context.Context) []types.NamespacedName {
 	return r.lookup(r.format.ChildSelector).Select(ctx, "", func(parent client.Object) bool {
 		u, ok := parent.(*unstructured.Unstructured)

@@ -47,13 +47,13 @@ type neighbours struct {
 	*settings
 
 	events events.EventRecorder
-	// others lists them, nil if nobody knows of others. clashes are those about which an event was sent.
+	// others lists them, nil if no others are known. clashes are those about which an event was sent.
 	others  listControllers
 	clashes sync.Map
 }
 
-// share looks for other controllers of a parent. The error says which of them has to be changed before anything is done for the
-// parent.
+// share looks for other controllers of a parent. The error says which of them has to be changed before the parent is
+// reconciled.
 func (r *neighbours) share(ctx context.Context, parent *unstructured.Unstructured) (sharers []sharer, err error) {
 	if r.others == nil {
 		return nil, nil
@@ -76,12 +76,12 @@ func (r *neighbours) share(ctx context.Context, parent *unstructured.Unstructure
 		}
 	}
 	if parent.GetDeletionTimestamp() != nil {
-		return sharers, nil // whoever has a finalizer on it has to let it go
+		return sharers, nil // each controller has to remove its finalizer
 	}
 	return sharers, clashes
 }
 
-// announceClash tells both controllers, once in a process.
+// announceClash sends an event about both controllers, once in a process.
 func (r *neighbours) announceClash(other *v1alpha1.CompositeController, err error) {
 	if _, said := r.clashes.LoadOrStore(other.UID, true); said {
 		return
@@ -91,8 +91,8 @@ func (r *neighbours) announceClash(other *v1alpha1.CompositeController, err erro
 	}
 }
 
-// alone returns why a controller could do nothing for any parent: an older one has all that it has. With a finalize hook
-// it could let parents go that have its finalizer, so that one runs.
+// alone returns why a controller could do nothing for any parent: an older one has all of its parents. With a finalize
+// hook it runs all the same: parents may still have its finalizer.
 func (s *settings) alone(ctx context.Context, others listControllers) error {
 	if others == nil || s.finalizes {
 		return nil
@@ -123,12 +123,12 @@ func sameParents(cc, other *v1alpha1.CompositeController) bool {
 func groupResource(apiVersion, resource string) schema.GroupResource {
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
-		version.Group = apiVersion // it cannot run, and is nobody's
+		version.Group = apiVersion // it cannot run, and has no parents
 	}
 	return schema.GroupResource{Group: version.Group, Resource: resource}
 }
 
-// selects reports whether a parent is one of a controller's.
+// selects reports whether a parent is one of a controller's parents.
 func selects(cc *v1alpha1.CompositeController, parent *unstructured.Unstructured) bool {
 	if cc.Spec.ParentResource.LabelSelector == nil {
 		return true
@@ -137,7 +137,7 @@ func selects(cc *v1alpha1.CompositeController, parent *unstructured.Unstructured
 	return err == nil && selector.Matches(labels.Set(parent.GetLabels()))
 }
 
-// cameFirst reports whether a controller was there before another one.
+// cameFirst reports whether a controller is older than another one.
 func cameFirst(a, b *v1alpha1.CompositeController) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// This file makes the parent's status of what the hook said and what the plan found out. It is pure.
+// This file makes the parent's status from the hook's answer and the plan. It is pure.
 
 // conditionUpdated is the type of the condition that says how far the rollout is (Metacontroller).
 const conditionUpdated = "Updated"
@@ -20,8 +20,8 @@ const voteType = "cairn.dev/Updated."
 
 func isVote(conditionType string) bool { return strings.HasPrefix(conditionType, voteType) }
 
-// ownStatus returns the status that a hook wants a parent to have. That of a parent whose kind is built in has another
-// author as well, so that what the hook does not name stays; otherwise the hook's word is all there is (Metacontroller).
+// ownStatus returns the status that a hook wants a parent to have. The status of a built-in kind has another writer as
+// well, so fields that the hook does not name stay; otherwise the hook's status replaces all (Metacontroller).
 func ownStatus(parent *unstructured.Unstructured, said map[string]any, builtin bool) map[string]any {
 	if !builtin {
 		return said
@@ -39,8 +39,8 @@ func ownStatus(parent *unstructured.Unstructured, said map[string]any, builtin b
 // statusOf returns the status that a parent is to have: that of the hook, which may be nil, with the generation that was
 // acted on, and with the condition Updated for parents that have revisions. said is not changed.
 //
-// As in Metacontroller the condition has no times: schemas of parents need not know them, and what a schema drops would
-// be written again in every pass.
+// As in Metacontroller the condition has no times: schemas of parents need not know them, and a dropped field would be
+// written again in every pass.
 func statusOf(said map[string]any, generation int64, rolled bool, status, reason, message string) map[string]any {
 	out := maps.Clone(runtime.DeepCopyJSON(said))
 	if out == nil {
@@ -51,7 +51,7 @@ func statusOf(said map[string]any, generation int64, rolled bool, status, reason
 		return out
 	}
 	updated := map[string]any{"type": conditionUpdated, "status": status, "reason": reason, "message": message}
-	conditions, _ := out["conditions"].([]any) // what is no list the hook has to mend; the condition comes first
+	conditions, _ := out["conditions"].([]any) // a value that is not a list is the hook's error; the condition comes first
 	out["conditions"] = withCondition(conditions, updated)
 	return out
 }
@@ -70,7 +70,7 @@ func typeOf(condition any) string {
 	return stringOf(m, "type")
 }
 
-// hookPart is the part of a status that a hook gave: without the conditions and the generation that are ours.
+// hookPart is the part of a status that comes from a hook: without our conditions and the generation.
 func hookPart(status map[string]any) map[string]any {
 	out := maps.Clone(status)
 	delete(out, "observedGeneration")

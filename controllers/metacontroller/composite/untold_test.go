@@ -54,8 +54,8 @@ func TestUntoldStays(t *testing.T) {
 			if waits := slices.ContainsFunc(p.waits, func(w rollout.Wait) bool { return w.Unit == "Pod x-0" && w.Reason == refused.Error() }); !waits {
 				t.Errorf("waits %v", p.waits)
 			}
-			if method.Rolling() && p.claims[key("x-0")] != "a" {
-				t.Errorf("it belongs to %s", p.claims[key("x-0")])
+			if method.Rolling() && p.belongsTo[key("x-0")] != "a" {
+				t.Errorf("it belongs to %s", p.belongsTo[key("x-0")])
 			}
 			atOnce := method == v1alpha1.ChildUpdateRecreate || method == v1alpha1.ChildUpdateInPlace
 			if got := len(p.updates) + len(p.deletes); atOnce != (got == 2) {

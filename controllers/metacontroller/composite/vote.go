@@ -12,23 +12,23 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file makes the status of a parent that several controllers share. Each of them says in a condition of its own how far
-// its children are, and the condition Updated follows from all of those. It is pure.
+// This file makes the status of a parent that several controllers share. Each of them reports the progress of its children
+// in a condition of its own, and the condition Updated follows from all of those. It is pure.
 
 // sharer is a controller of a parent that has several.
 type sharer struct {
 	name string
 	// rolls says that it rolls children out.
 	rolls bool
-	// clashes says that it cannot share the parent with us, so that one of the two does nothing, and need not say anything.
+	// clashes says that it cannot share the parent with us, so that one of the two does nothing, and need not report.
 	clashes bool
 }
 
-// sharing is who has a parent: the controller itself, and others.
+// sharing is the controllers of a parent: this one, and others.
 type sharing struct {
 	self   sharer
 	others []sharer
-	// acted says that the parent was acted on in its generation, and not only looked at.
+	// acted says that this generation of the parent was acted on, and not only observed.
 	acted bool
 }
 
@@ -37,19 +37,19 @@ func (s sharing) rolls() bool {
 	return s.self.rolls || slices.ContainsFunc(s.others, func(o sharer) bool { return o.rolls && !o.clashes })
 }
 
-// own returns the status that a hook wants where other hooks have their say as well: what it does not name stays, and so do
-// conditions of types that it does not name. What controllers say that have the parent no more goes.
+// own returns the status that a hook wants if the parent has other hooks as well: fields and conditions that it does not
+// name stay. The conditions of controllers that no longer have the parent are removed.
 func (s sharing) own(parent *unstructured.Unstructured, said map[string]any) map[string]any {
 	out := ownStatus(parent, said, true)
 	theirs, _, _ := unstructured.NestedSlice(parent.Object, "status", "conditions")
 	ours, ok := said["conditions"].([]any)
 	if _, given := said["conditions"]; given && !ok {
-		return out // the hook has to mend it
+		return out // the hook's error
 	}
-	// In their order: what we write, they write.
+	// In their order: otherwise both would write it again for ever.
 	merged := slices.DeleteFunc(theirs, func(c any) bool { return isVote(typeOf(c)) && !s.votes(typeOf(c)) })
 	for _, c := range ours {
-		if m, ok := c.(map[string]any); ok && !isVote(typeOf(c)) { // a hook may repeat what it was told
+		if m, ok := c.(map[string]any); ok && !isVote(typeOf(c)) { // a hook may repeat what it was sent
 			merged = withCondition(merged, m)
 		}
 	}
@@ -95,8 +95,8 @@ func (s sharing) observed(parent *unstructured.Unstructured) (generation int64, 
 	return generation, ok
 }
 
-// withoutRollout takes away what no longer is to be said: of a parent on its way out nobody rolls children any more, and where
-// nobody does so at all only a controller that failed has said anything.
+// withoutRollout removes conditions that are out of date: children of a terminating parent are not rolled out any more, and if
+// no controller rolls children out, only a controller that failed has a condition.
 func (s sharing) withoutRollout(status map[string]any) map[string]any {
 	conditions, ok := status["conditions"].([]any)
 	if !ok {
@@ -110,9 +110,9 @@ func (s sharing) withoutRollout(status map[string]any) map[string]any {
 	return status
 }
 
-// updated returns what the condition Updated of a parent is to say: that it is not updated, if one of the controllers says so
-// of its children, or has not said anything of this generation; of several, the first one by name speaks, and those that have
-// said nothing after all others. All of them come to the same, so that none writes over what another one wrote.
+// updated returns the condition Updated of a parent: False if one of the controllers says so of its children, or has not
+// reported on this generation; of several, the first one by name counts, and those that have not reported come after all
+// others. All of them come to the same result, so that none overwrites another.
 func (s sharing) updated(parent *unstructured.Unstructured, vote map[string]any) (status, reason, message string) {
 	said, rolls := map[string]map[string]any{s.self.name: vote}, map[string]bool{s.self.name: s.self.rolls}
 	var silent []string
@@ -135,8 +135,8 @@ func (s sharing) updated(parent *unstructured.Unstructured, vote map[string]any)
 	return "True", stringOf(said[names[i]], "reason"), stringOf(said[names[i]], "message")
 }
 
-// vote returns what another controller says of its children, nil if it has said nothing yet. That they were updated in an
-// earlier generation says nothing of this one. Where a schema drops the generation of a condition, nobody can tell.
+// vote returns what another controller reports of its children, nil if it has not reported yet. A report on an earlier
+// generation does not count. If the schema drops the generation of a condition, it cannot be checked.
 func (s sharer) vote(parent *unstructured.Unstructured) map[string]any {
 	status, _ := parent.Object["status"].(map[string]any)
 	m, _ := votesIn(status)[voteType+s.name].(map[string]any)
@@ -146,9 +146,9 @@ func (s sharer) vote(parent *unstructured.Unstructured) map[string]any {
 	return m
 }
 
-// othersVoted reports whether an update of a parent is nothing but what another of its controllers says of its own children, and
-// what Updated says therefore. It wakes nobody: two controllers that fail, each with another text every time, would wake each
-// other for ever.
+// othersVoted reports whether an update of a parent is nothing but another controller's report on its own children, and the
+// condition Updated that follows. It enqueues nothing: two controllers that fail, each with another text every time, would
+// enqueue each other's parent for ever.
 func othersVoted(name string, e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*unstructured.Unstructured)
 	after, isObject := e.ObjectNew.(*unstructured.Unstructured)
@@ -168,7 +168,7 @@ func othersVoted(name string, e event.UpdateEvent) bool {
 	return apply.Equal(ours(old), ours(now))
 }
 
-// votesIn are what controllers say in a status, by the types of their conditions.
+// votesIn are the conditions of the controllers in a status, by their types.
 func votesIn(status map[string]any) map[string]any {
 	out := map[string]any{}
 	list, _ := status["conditions"].([]any)

@@ -35,10 +35,10 @@ type world struct {
 	newest string
 	order  []string
 	// fixed is a part of what the hook answers that no revision covers.
-	fixed    string
-	claims   map[metacontroller.Child]string
-	children map[metacontroller.Child]*unstructured.Unstructured
-	now      time.Time
+	fixed     string
+	belongsTo map[metacontroller.Child]string
+	children  map[metacontroller.Child]*unstructured.Unstructured
+	now       time.Time
 	// lost are revisions that nothing can be made from.
 	lost map[string]string
 	// broken are images that never get ready.
@@ -53,7 +53,7 @@ type world struct {
 func newWorld(t testing.TB, s strategy, n int) *world {
 	t.Helper()
 	w := &world{
-		t: t, strategy: s, images: map[string]string{}, claims: map[metacontroller.Child]string{}, children: map[metacontroller.Child]*unstructured.Unstructured{},
+		t: t, strategy: s, images: map[string]string{}, belongsTo: map[metacontroller.Child]string{}, children: map[metacontroller.Child]*unstructured.Unstructured{},
 		now: start, broken: map[string]bool{}, lost: map[string]string{}, changed: changes{},
 	}
 	if w.strategy.ready.Checks == nil {
@@ -94,14 +94,14 @@ func (w *world) wanted(revision string) wanted {
 
 func (w *world) facts() facts {
 	f := facts{
-		newest: w.newest, answers: map[string]wanted{w.newest: w.wanted(w.newest)}, claimed: maps.Clone(w.claims),
+		newest: w.newest, answers: map[string]wanted{w.newest: w.wanted(w.newest)}, storedIn: maps.Clone(w.belongsTo),
 		observed: maps.Clone(w.children), strategies: map[schema.GroupKind]strategy{podKind: w.strategy}, now: w.now, changed: w.changed,
 		lost: w.lost,
 		same: func(observed, desired *unstructured.Unstructured) bool {
 			return reflect.DeepEqual(observed.Object["spec"], desired.Object["spec"])
 		},
 	}
-	for _, revision := range w.claims {
+	for _, revision := range w.belongsTo {
 		if _, lost := w.lost[revision]; !lost && revision != "" {
 			f.answers[revision] = w.wanted(revision)
 		}
@@ -116,7 +116,7 @@ func (w *world) pass() *plan {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.last, w.claims = p, p.claims
+	w.last, w.belongsTo = p, p.belongsTo
 	p.note(w.changed, w.now)
 	for _, c := range p.creates {
 		child := c.object.DeepCopy()

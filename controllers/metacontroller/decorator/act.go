@@ -16,9 +16,9 @@ import (
 
 // This file holds all writes to objects, and carries plans out. The writes to attachments are in package children.
 
-// setFinalizer gives an object our finalizer, or takes it away if no hook is there for it any more, and returns the object
-// as it is then. It comes before the hook is asked for the first time: what a hook does outside of the cluster is cleaned
-// up as well. Whoever is being deleted already gets none.
+// setFinalizer gives an object our finalizer, or removes it if the finalize hook is no longer declared, and returns the
+// object as stored. It runs before the hook is called for the first time: what a hook does outside of the cluster is
+// cleaned up as well. A terminating object gets none.
 func (r *Reconciler) setFinalizer(ctx context.Context, d *decorated, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	has := r.finalized(o)
 	if has == r.finalizes || !has && o.GetDeletionTimestamp() != nil {
@@ -32,8 +32,8 @@ func (r *Reconciler) setFinalizer(ctx context.Context, d *decorated, o *unstruct
 	return r.decorate(ctx, d, o, e)
 }
 
-// act carries a plan out. An object that loses our finalizer is written last: until then somebody looks after what is
-// attached to it, whatever happens in between.
+// act carries a plan out. An object that loses our finalizer is written last: until then its attachments are looked
+// after, whatever happens in between.
 func (r *Reconciler) act(ctx context.Context, o *observed, p *plan) error {
 	object := o.object
 	var err error
@@ -56,7 +56,7 @@ func (r *Reconciler) act(ctx context.Context, o *observed, p *plan) error {
 	return err
 }
 
-// decorate writes an edit to an object, and returns it as it is then.
+// decorate writes an edit to an object, and returns it as stored.
 func (r *Reconciler) decorate(
 	ctx context.Context, d *decorated, o *unstructured.Unstructured, e *edit,
 ) (*unstructured.Unstructured, error) {
@@ -70,7 +70,7 @@ func (r *Reconciler) decorate(
 	return written, nil
 }
 
-// restate writes the status of an object, where that is a resource of its own.
+// restate writes the status of an object that has a status subresource.
 func (r *Reconciler) restate(
 	ctx context.Context, d *decorated, o *unstructured.Unstructured, status map[string]any,
 ) (*unstructured.Unstructured, error) {
@@ -78,7 +78,7 @@ func (r *Reconciler) restate(
 	e.restate, e.status = true, status
 	written, err := r.patch(ctx, d, o, e, statusWriter{r.Client.Status()})
 	if err != nil {
-		// If it is the object that is not there, the cache will show it. It may also be that its kind has no status any more.
+		// If the object itself was not found, the cache will show it. Or its kind has no status subresource any more.
 		return nil, fmt.Errorf("write the status of %s: %w", anyobject.Describe(o), err)
 	}
 	r.stated.Store(o.GetUID(), stated{status, written.Object["status"]})
@@ -113,13 +113,13 @@ func (r *Reconciler) patch(
 	case err != nil:
 		return nil, err
 	}
-	written.SetManagedFields(nil) // as in the cache: a hook must not be told twice of the same object
+	written.SetManagedFields(nil) // as in the cache: the hook must not see this as a change
 	r.Ledger.Wrote(o.GetUID(), d.Resource.Resource.GroupResource(), written)
 	return written, nil
 }
 
-// attach writes the attachments. If all went well, the error says why one that is missing could not be made, or why one stays
-// as it is.
+// attach writes the attachments. If all writes succeed, the error says why a missing one could not be created, or why one
+// stays as it is.
 func (r *Reconciler) attach(ctx context.Context, o *observed, p *plan) error {
 	var w children.Work
 	for _, d := range p.deletes {

@@ -12,9 +12,9 @@ import (
 )
 
 // This file selects objects by annotations. The rules are those of a label selector, but a value may be anything: label
-// selectors refuse what no label can hold, such as the "80:8080" that somebody wrote into an annotation.
+// selectors refuse values that no label can have, such as the annotation value "80:8080".
 
-// requirements must all hold. None at all hold for everything.
+// requirements must all be met. An empty list matches everything.
 type requirements []metav1.LabelSelectorRequirement
 
 // readAnnotations returns the requirements of a selector, which may be nil, or what is wrong with it.
@@ -56,7 +56,7 @@ func check(r metav1.LabelSelectorRequirement) error {
 	return nil
 }
 
-// match reports whether annotations are what is asked for.
+// match reports whether annotations meet the requirements.
 func (r requirements) match(annotations map[string]string) bool {
 	for _, one := range r {
 		value, there := annotations[one.Key]

@@ -23,10 +23,10 @@ import (
 
 // This file is one pass, from the request to its end. setup.go wires it to a host.
 
-// busyRetry is how long a hook is left alone that has too many requests and does not say for how long.
+// busyRetry is how long a hook is not called that answers 429 and does not say for how long.
 const busyRetry = time.Second
 
-// relatedObjects are what a customize hook wants the others to be told.
+// relatedObjects are the objects that a customize hook wants sync and finalize to get.
 type relatedObjects interface {
 	Gather(ctx context.Context, object *unstructured.Unstructured) ([]hook.Group, error)
 	Forget(object types.UID)
@@ -39,10 +39,10 @@ type Reconciler struct {
 
 	// sync and finalize are nil if they are not declared.
 	sync, finalize hook.Asker
-	// related is there for every kind that is decorated.
+	// related has an entry for every kind that is decorated.
 	related map[schema.GroupKind]relatedObjects
 	resync  watch.Resyncs
-	// forgotten is told of objects that are gone.
+	// forgotten is called with the UIDs of deleted objects.
 	forgotten func(object types.UID)
 	// keeper compares and writes attachments, and kinds reads and confirms the cached ones.
 	keeper *children.Keeper
@@ -50,11 +50,11 @@ type Reconciler struct {
 	// confirmed are the UIDs of objects that were read past the cache, stated what became of their statuses. Losing an entry
 	// costs a request.
 	confirmed, stated sync.Map
-	// waiting is what objects were said to wait for, by UID, so that it is said once.
+	// waiting is what an event last said that objects wait for, by UID, so that it is sent once.
 	waiting sync.Map
 }
 
-// Reconcile runs one pass over one object: gather, ask, plan, act. A returned error is retried with a growing delay.
+// Reconcile makes one pass over one object: gather, ask, plan, act. An error is retried with a growing delay.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	d, name := r.resolve(req)
 	if d == nil {
@@ -67,7 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !r.concerns(d, object) {
-		r.related[d.Kind.GroupKind()].Forget(object.GetUID()) // what it wanted to know of wakes nobody any more
+		r.related[d.Kind.GroupKind()].Forget(object.GetUID()) // its related objects enqueue nothing any more
 		return reconcile.Result{}, nil
 	}
 	return r.Make(ctx, req, object, d.Resource.Resource.GroupResource(), unseen)
@@ -80,7 +80,7 @@ func (r *Reconciler) run(ctx context.Context, p *pass.Pass) error {
 	key := request(d, object).NamespacedName
 	resync := r.resync.Take(key)
 	err := r.pass(ctx, p, d, resync)
-	if _, waiting := taken.Only(err); err != nil && resync && !waiting { // what waits for a name has asked the hook
+	if _, waiting := taken.Only(err); err != nil && resync && !waiting { // a pass that waits for a name has called the hook
 		r.resync.Put(key)
 	}
 	return r.outcome(ctx, p, err)
@@ -93,10 +93,10 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass, d *decorated, resyn
 		return err
 	}
 	if !r.concerns(d, object) {
-		return nil // our finalizer was all that was left to take back
+		return nil // only our finalizer was left to remove
 	}
 	if r.finalizes && object.GetDeletionTimestamp() != nil && !r.finalized(object) {
-		return nil // it was finalized, or goes before anything was done for it
+		return nil // it was finalized, or is terminating before anything was done for it
 	}
 	o, err := r.gather(ctx, p, d, object)
 	if err != nil {
@@ -121,7 +121,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass, d *decorated, resyn
 		return err
 	}
 	err = r.act(ctx, o, todo)
-	if err != todo.blocked { //nolint:errorlint // nothing was written about what is blocked
+	if err != todo.blocked { //nolint:errorlint // a blocked attachment is no failed write
 		p.Uncertain(err)
 	}
 	return err
@@ -156,7 +156,7 @@ func (r *Reconciler) outcome(ctx context.Context, p *pass.Pass, err error) error
 	return err
 }
 
-// forget drops what is remembered of an object that is gone.
+// forget drops what is remembered of a deleted object.
 func (r *Reconciler) forget(d *decorated, object client.Object) {
 	uid := object.GetUID()
 	r.Forget(uid)

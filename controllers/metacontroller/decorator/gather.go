@@ -32,13 +32,13 @@ type observed struct {
 	object   *unstructured.Unstructured
 	// finalizing says that the finalize hook is the one to ask.
 	finalizing bool
-	// groups are the attachments by kind, as hooks are told of them; attachments are the same by name.
+	// groups are the attachments by kind, as hooks get them; attachments are the same by name.
 	groups      []hook.Group
 	attachments map[key]*unstructured.Unstructured
 	related     []hook.Group
 }
 
-// gather reads what belongs to an object: of its attachments those that it controls, and this controller has made.
+// gather reads what belongs to an object; its attachments are those that it controls and this controller created.
 func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, d *decorated, object *unstructured.Unstructured) (*observed, error) {
 	o := &observed{
 		resource: d, object: object, finalizing: r.finalizing(d, object), attachments: map[key]*unstructured.Unstructured{},
@@ -60,14 +60,14 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, d *decorated, obj
 	return o, err
 }
 
-// ask asks the hook that the object's state calls for. There is no answer if that is not declared.
+// ask calls the hook that the object's state calls for. There is no answer if that hook is not declared.
 func (r *Reconciler) ask(ctx context.Context, o *observed, again bool) (*hook.Answer, error) {
 	h := r.sync
 	if o.finalizing {
 		h = r.finalize
 	}
 	if h == nil {
-		return nil, nil //nolint:nilnil // a hook that is not declared is no error, and says nothing
+		return nil, nil //nolint:nilnil // an undeclared hook is no error, and has no answer
 	}
 	return h.Ask(ctx, &hook.Question{Parent: o.object, Children: o.groups, Related: o.related, Again: again})
 }
@@ -96,9 +96,9 @@ func (r *Reconciler) facts(ctx context.Context, o *observed, answer *hook.Answer
 	return f, err
 }
 
-// marked returns a copy of an answer's attachment that says who made it, without what is not the hook's to say: what
-// [apply.Own] leaves out, and the reference to the object. A hook may answer what it was told, and would otherwise ask for
-// another attachment after each write.
+// marked returns a copy of an answer's attachment that names its controller, without the fields that a hook may not set:
+// what [apply.Own] leaves out, and the reference to the object. A hook may answer with the objects that it was sent, and
+// would otherwise ask for another attachment after each write.
 func (r *Reconciler) marked(object, child *unstructured.Unstructured) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: maps.Clone(apply.Own(child.Object))}
 	metadata, _ := out.Object["metadata"].(map[string]any)
@@ -134,8 +134,8 @@ func (r *Reconciler) names(object *unstructured.Unstructured) taken.Names {
 	}
 }
 
-// confirm checks, before the first write for an object in this process, that the cache does not show a past in which that was
-// right: it may be gone since. It returns an error that wraps ownership.ErrStale if the cache is behind.
+// confirm compares the cached object, and the attachments to be replaced, with the API server, before the first write for an
+// object in this process. It returns an error that wraps ownership.ErrStale if the cache is stale.
 func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed, todo *plan) error {
 	uid := o.object.GetUID()
 	if _, done := r.confirmed.Load(uid); !done && len(todo.deletes)+len(todo.updates)+len(todo.creates) > 0 {
@@ -147,13 +147,13 @@ func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed, tod
 		case fresh.GetUID() != uid:
 			return fmt.Errorf("%s: %w: its UID is %s now", anyobject.Describe(o.object), ownership.ErrGone, fresh.GetUID())
 		case fresh.GetResourceVersion() != o.object.GetResourceVersion():
-			r.Ledger.Wrote(uid, o.resource.Resource.Resource.GroupResource(), fresh) // until then there is no point in asking again
+			r.Ledger.Wrote(uid, o.resource.Resource.Resource.GroupResource(), fresh) // the next pass waits until the cache shows it
 			return fmt.Errorf("%w: it does not show %s as it is", ownership.ErrStale, anyobject.Describe(o.object))
 		}
 		r.confirmed.Store(uid, struct{}{})
 	}
-	// Without our finalizer nobody looks after the attachments of an object that stays. The garbage collector does after
-	// those of one that goes.
+	// Without our finalizer no controller looks after the attachments of an object that stays. The garbage collector does
+	// after those of a terminating one.
 	if !todo.done || o.object.GetDeletionTimestamp() != nil {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed, tod
 	return nil
 }
 
-// gone turns the error of a read or write of an object into one that wraps [ownership.ErrGone] if it is not there.
+// gone turns the error of a read or write of an object into one that wraps [ownership.ErrGone] if it was not found.
 func gone(o *unstructured.Unstructured, err error) error {
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s: %w", anyobject.Describe(o), ownership.ErrGone)

@@ -15,7 +15,7 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
-// This file says what follows from a hook's answer. It is pure: what is there and what was answered go in, writes with
+// This file says what follows from a hook's answer. It is pure: what exists and what was answered go in, writes with
 // their reasons come out.
 
 // key names one attachment of an object. The version of its kind is no part of it: two versions show one object.
@@ -42,35 +42,35 @@ type facts struct {
 	// finalizing says that the answer is that of the finalize hook.
 	finalizing bool
 	answer     *hook.Answer
-	// observed are the attachments that there are, the ones that are going included. desired are those of the answer, with
-	// the controller's annotation, in the answer's order.
+	// observed are the existing attachments, terminating ones included. desired are those of the answer, with the
+	// controller's annotation, in the answer's order.
 	observed map[key]*unstructured.Unstructured
 	desired  []*unstructured.Unstructured
 	// stated is the status that was written last.
 	stated stated
-	// applied is what applying a desired attachment to the observed one comes to. It has an entry where that could matter.
+	// applied is what applying a desired attachment to the observed one would do, wherever that could matter.
 	applied map[key]apply.Result
-	// untold says why some attachments stay as they are although nobody can tell whether they are what is wanted.
+	// untold says which attachments stay as they are because they could not be compared, and why.
 	untold error
 }
 
 // plan is what a pass writes.
 type plan struct {
-	// object is what the decorated object should be, nil if it is that already. done says that our finalizer goes with it.
+	// object is what the decorated object should be, nil if it is that already. done says that our finalizer is removed.
 	object *edit
 	done   bool
-	// restate says that the object should have this status, which is a resource of its own.
+	// restate says that the object should have this status, which is a subresource.
 	restate bool
 	status  map[string]any
 
 	deletes []deletion
 	updates []update
 	creates []creation
-	// blocked says why an attachment that is missing is not made, nil if all are, and untold why others stay as they are.
+	// blocked says why a missing attachment is not created, nil if all are, and untold why others stay as they are.
 	blocked, untold error
 }
 
-// deletion is an attachment that goes, what is to be there afterwards, nil if nothing is, and why.
+// deletion is an attachment to delete, what is to replace it, nil if nothing is, and why.
 type deletion struct {
 	attachment, instead *unstructured.Unstructured
 	reason              string
@@ -82,12 +82,12 @@ type update struct {
 	reason              string
 }
 
-// creation is an attachment that is made.
+// creation is an attachment to create.
 type creation struct {
 	attachment *unstructured.Unstructured
 }
 
-// makePlan returns what the facts ask for.
+// makePlan returns the plan for the facts.
 func makePlan(f *facts) *plan {
 	p := &plan{}
 	planObject(f, p)
@@ -98,7 +98,7 @@ func makePlan(f *facts) *plan {
 	return p
 }
 
-// planObject compares the object with what the hook said about it.
+// planObject compares the object with the hook's answer.
 func planObject(f *facts, p *plan) {
 	e := editOf(f.object)
 	var relabelled, reannotated bool
@@ -120,8 +120,8 @@ func planObject(f *facts, p *plan) {
 	}
 }
 
-// decorate returns values with what the hook said about some of them, and whether that changes any. A nil takes one away;
-// what is not mentioned stays.
+// decorate returns values with the hook's changes, and whether there are any. A nil removes a key; keys that the hook
+// does not name stay.
 func decorate(values map[string]string, said map[string]*string) (out map[string]string, changed bool) {
 	out = maps.Clone(values)
 	for name, value := range said {
@@ -152,7 +152,7 @@ func planAttachments(f *facts, p *plan) {
 		case !there:
 			p.creates = append(p.creates, creation{desired})
 		case observed.GetDeletionTimestamp() != nil:
-			// It comes back once it is gone.
+			// It is recreated once it is deleted.
 		default:
 			planAttachment(f.settings.methods[k.GroupKind], observed, desired, f.applied[k], p)
 		}
@@ -164,7 +164,7 @@ func planAttachments(f *facts, p *plan) {
 	}
 }
 
-// planAttachment says what happens to an attachment that is there and wanted.
+// planAttachment says what happens to an existing attachment that is desired.
 func planAttachment(method v1alpha1.ChildUpdateMethod, observed, desired *unstructured.Unstructured, r apply.Result, p *plan) {
 	switch {
 	case !r.Changed || method == v1alpha1.ChildUpdateOnDelete:
@@ -173,7 +173,7 @@ func planAttachment(method v1alpha1.ChildUpdateMethod, observed, desired *unstru
 	case r.Content:
 		p.updates = append(p.updates, update{observed, desired, differences(observed, r)})
 	default:
-		// It is what was asked for; only what it remembers of that is not.
+		// Its content is as desired; only the annotation that remembers what was applied is not.
 		p.updates = append(p.updates, update{observed, desired, "it remembers something else as applied last"})
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// This file completes requests on their way into a queue. What comes out of it is not looked at: sources only put in.
+// This file completes requests that are added to a queue. Those taken out are not changed: sources only add.
 
 // inOrder is a queue without priorities.
 type inOrder struct {

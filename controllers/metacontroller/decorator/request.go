@@ -28,7 +28,7 @@ func request(d *decorated, o client.Object) reconcile.Request {
 	return requestFor(d, client.ObjectKeyFromObject(o))
 }
 
-// resolve returns what a request is about, nil if that is not decorated.
+// resolve returns what a request is about, nil if its kind is not decorated.
 func (s *settings) resolve(req reconcile.Request) (*decorated, types.NamespacedName) {
 	resource, name, _ := strings.Cut(req.Name, "/")
 	for _, d := range s.resources {
@@ -39,7 +39,7 @@ func (s *settings) resolve(req reconcile.Request) (*decorated, types.NamespacedN
 	return nil, types.NamespacedName{}
 }
 
-// ofKind is a source that names objects of one kind without saying which: it knows of no other.
+// ofKind is a source that enqueues objects of one kind without naming it; the kind is added here.
 type ofKind struct {
 	source.Source
 
@@ -55,7 +55,7 @@ func (s ofKind) Start(ctx context.Context, q queue) error {
 	return s.Source.Start(ctx, inOrder{q, complete})
 }
 
-// WaitForSync waits for the source if that is one to wait for.
+// WaitForSync waits for the source if it can be waited for.
 func (s ofKind) WaitForSync(ctx context.Context) error {
 	if syncing, ok := s.Source.(source.SyncingSource); ok {
 		return syncing.WaitForSync(ctx)

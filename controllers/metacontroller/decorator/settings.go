@@ -20,7 +20,7 @@ import (
 // Annotation names, on an attachment, the DecoratorController that made it. Metacontroller writes the same one.
 const Annotation = "metacontroller.k8s.io/decorator-controller"
 
-// finalizerPrefix begins the finalizer that an object has while a finalize hook is to be asked (Metacontroller).
+// finalizerPrefix begins the finalizer that an object has while a finalize hook is to be called (Metacontroller).
 const finalizerPrefix = "metacontroller.io/decoratorcontroller-"
 
 // decorated is a resource whose objects are decorated, as far as both selectors match.
@@ -29,7 +29,7 @@ type decorated struct {
 
 	labels      labels.Selector
 	annotations requirements
-	// ignoreStatus says that an update of nothing but the status wakes nobody.
+	// ignoreStatus says that an update of nothing but the status enqueues nothing.
 	ignoreStatus bool
 	// status says that the status is a resource of its own, so that a patch of the object does not reach it.
 	status bool
@@ -41,7 +41,7 @@ type settings struct {
 	name string
 	// resources are those to decorate, one for each kind.
 	resources []*decorated
-	// attachments are the resources that attachments may have, methods says how they become what the hook wants.
+	// attachments are the resources that attachments may have, methods says how they are updated.
 	attachments []watch.Resource
 	methods     map[schema.GroupKind]v1alpha1.ChildUpdateMethod
 	// finalizer is that of the controller. finalizes says that objects are to have it.
@@ -102,7 +102,7 @@ func readResource(spec *v1alpha1.DecoratorResource, r watch.Resources) (*decorat
 }
 
 // methodOf returns one of OnDelete, Recreate and InPlace. Attachments have no revisions, so that a rolling method is the
-// one that it rolls by (Metacontroller).
+// one that it rolls with (Metacontroller).
 func methodOf(s *v1alpha1.AttachmentUpdateStrategy) v1alpha1.ChildUpdateMethod {
 	if s == nil {
 		return v1alpha1.ChildUpdateOnDelete
@@ -123,7 +123,7 @@ func (d *decorated) matches(o *unstructured.Unstructured) bool {
 }
 
 // concerns reports whether the controller has anything to do with an object: it decorates it, or it did and has not
-// cleaned up.
+// cleaned up yet.
 func (s *settings) concerns(d *decorated, o *unstructured.Unstructured) bool {
 	return d.matches(o) || s.finalized(o)
 }
@@ -133,13 +133,13 @@ func (s *settings) finalized(o *unstructured.Unstructured) bool {
 	return slices.Contains(o.GetFinalizers(), s.finalizer)
 }
 
-// finalizing reports whether the finalize hook is the one to ask about an object: it goes, or was taken out.
+// finalizing reports whether the finalize hook is to be called for an object: it is terminating, or no longer selected.
 func (s *settings) finalizing(d *decorated, o *unstructured.Unstructured) bool {
 	return s.finalizes && (o.GetDeletionTimestamp() != nil || !d.matches(o))
 }
 
-// manages reports whether the attachments of an object are still ours to keep. While it goes they are only as long as our
-// finalizer holds it, and never when the garbage collector deletes or orphans them by itself.
+// manages reports whether the attachments of an object are still ours to manage. Those of a terminating object are only
+// as long as our finalizer holds it, and never when the garbage collector deletes or orphans them by itself.
 func (s *settings) manages(o *unstructured.Unstructured) bool {
 	if o.GetDeletionTimestamp() == nil {
 		return true
@@ -149,7 +149,7 @@ func (s *settings) manages(o *unstructured.Unstructured) bool {
 	})
 }
 
-// made reports whether o is an attachment of this controller, as far as o can tell. A nil o is none.
+// made reports whether o is an attachment of this controller, by its annotation. A nil o is none.
 func (s *settings) made(o client.Object) bool {
 	return o != nil && o.GetAnnotations()[Annotation] == s.name
 }

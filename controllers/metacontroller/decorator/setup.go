@@ -28,16 +28,16 @@ const remembered = 4096
 // Name is that of the controller in a manager.
 const Name = "decorator"
 
-// Setup adds to mgr what runs a controller for each DecoratorController there is. It returns an error if mgr cannot take it.
-// mgr's scheme must have the types of api/metacontroller/v1alpha1.
+// Setup adds to mgr what runs a controller for each DecoratorController. It returns an error if mgr cannot take it. mgr's
+// scheme must have the types of api/metacontroller/v1alpha1.
 func Setup(mgr ctrl.Manager, env *host.Environment) error {
 	return host.Supervise(mgr, env, Name, func(ctx context.Context, dc *v1alpha1.DecoratorController) (*host.Controller, error) {
 		return Build(ctx, env, dc)
 	})
 }
 
-// Build makes the controller that dc describes. [Setup] does so for each DecoratorController there is; call it to run one
-// without a manager that hosts others. The errors are for the condition of dc: see [host.Build].
+// Build makes the controller that dc describes. [Setup] calls it for each DecoratorController; call it to run one without
+// a manager that hosts others. The errors are for the condition of dc: see [host.Build].
 func Build(ctx context.Context, env *host.Environment, dc *v1alpha1.DecoratorController) (*host.Controller, error) {
 	if dc.Spec.Hooks == nil {
 		return nil, &host.Error{Reason: "NoHooks", Err: errors.New("spec.hooks: no hooks defined")}
@@ -77,7 +77,7 @@ func Build(ctx context.Context, env *host.Environment, dc *v1alpha1.DecoratorCon
 	return &host.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: r.sources(ctx, env, dc, h), Close: h.Close}, nil
 }
 
-// sources wake objects: for their own changes, for those of attachments and of related objects, and from time to time.
+// sources enqueue objects: for their own changes, for those of attachments and of related objects, and periodically.
 func (r *Reconciler) sources(ctx context.Context, env *host.Environment, dc *v1alpha1.DecoratorController, h *host.Hooks) []source.Source {
 	everything := func() []types.NamespacedName { return r.everything(ctx) }
 	resync := watch.NewResync(dc.Spec.ResyncPeriodSeconds, everything, env.Clock)

@@ -16,10 +16,10 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file says which event wakes which object.
+// This file says which event enqueues which object.
 
-// objectEvents wakes objects of a kind for their own changes, as far as the controller has to do with them, and forgets
-// those that are gone.
+// objectEvents enqueues objects of a kind for their own changes, as far as the controller has to do with them, and
+// forgets deleted ones.
 func (r *Reconciler) objectEvents(d *decorated) handler.EventHandler {
 	own := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		if object, ok := o.(*unstructured.Unstructured); !ok || !r.concerns(d, object) {
@@ -41,7 +41,7 @@ func (r *Reconciler) objectEvents(d *decorated) handler.EventHandler {
 	}
 }
 
-// attachmentEvents wakes the objects that attachments of this controller belong to.
+// attachmentEvents enqueues the objects that attachments of this controller belong to.
 func (r *Reconciler) attachmentEvents() handler.EventHandler {
 	wake := func(ctx context.Context, q queue, before, after client.Object) {
 		for _, req := range r.owners(ctx, before, after) {
@@ -55,8 +55,8 @@ func (r *Reconciler) attachmentEvents() handler.EventHandler {
 	}
 }
 
-// owners returns the objects that a change of an attachment concerns. before is nil for one that is new, after for one that
-// is gone. What another controller has attached concerns nobody; what lost our annotation does.
+// owners returns the objects that a change of an attachment concerns. before is nil for a new one, after for a deleted one.
+// An attachment of another controller concerns none of them; one that lost our annotation does.
 func (r *Reconciler) owners(ctx context.Context, before, after client.Object) []reconcile.Request {
 	if !r.made(before) && !r.made(after) {
 		return nil
@@ -82,7 +82,7 @@ func (r *Reconciler) owners(ctx context.Context, before, after client.Object) []
 	return out
 }
 
-// owns reports whether the object of that name is the one with that UID, and concerns us.
+// owns reports whether the object of that name has that UID, and the controller has to do with it.
 func (r *Reconciler) owns(ctx context.Context, d *decorated, name types.NamespacedName, uid types.UID) bool {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(d.Kind)
@@ -97,7 +97,7 @@ func (r *Reconciler) everything(ctx context.Context) []types.NamespacedName {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(d.Kind.GroupVersion().WithKind(d.Kind.Kind + "List"))
 		if err := r.Cache.List(ctx, list); err != nil {
-			continue // its first list wakes them all
+			continue // its first list enqueues them all
 		}
 		for i := range list.Items {
 			if o := &list.Items[i]; r.concerns(d, o) {

@@ -69,8 +69,8 @@ func (e *Env) Config() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// nowhere reports whether cfg is what remains when nobody has said anything: port 8080 of this machine, where no API
-// server has listened for years.
+// nowhere reports whether cfg is what remains if nothing is configured: port 8080 of this machine, where no API server
+// has listened for years.
 func (e *Env) nowhere(cfg *rest.Config) bool {
 	raw, err := e.Cluster.ToRawKubeConfigLoader().RawConfig()
 	said := *e.Cluster.APIServer != "" || err != nil || !clientcmdapi.IsConfigEmpty(&raw)
@@ -106,7 +106,7 @@ func (e *Env) open(args []string) (*inspect.Inspector, client.Object, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	ctrl.SetLogger(logr.Discard()) // what a person should know is printed, not logged
+	ctrl.SetLogger(logr.Discard()) // what a user should know is printed, not logged
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, nil, err

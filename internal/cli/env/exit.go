@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// This file says what a process ends with. "cairn help exit-codes" prints the same for users.
+// This file is the exit codes of the process. "cairn help exit-codes" prints the same for users.
 
 // Exit codes.
 const (
@@ -33,7 +33,7 @@ Output goes to the standard output, warnings and errors to the standard error. A
 type UsageError struct {
 	// Err is what is wrong.
 	Err error
-	// See is the command whose help tells how it is done right, empty if the error does so itself.
+	// See is the command whose help shows the correct usage, empty if the error does so itself.
 	See string
 }
 

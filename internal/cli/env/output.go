@@ -15,7 +15,7 @@ import (
 
 // This file is the flag -o, the formats that every verb has, and what more than one of them prints.
 
-// Output is the value of a flag -o. The empty one is what people read.
+// Output is the value of a flag -o. The empty one is text for users.
 type Output struct {
 	value   string
 	offered []string

@@ -106,7 +106,7 @@ func encoded(h *inspect.History) log {
 	return out
 }
 
-// printOne prints the content of a revision. For people there is a header, and the content is indented below it.
+// printOne prints the content of a revision. As text it has a header, and the content is indented below it.
 func printOne(w io.Writer, h *inspect.History, e inspect.Entry, format string) error {
 	if format == "name" {
 		fmt.Fprintln(w, h.Object(e))

@@ -56,7 +56,7 @@ func (f *flags) add(fs *pflag.FlagSet) {
 		"how long a leader that cannot renew its lease goes on writing; less than the lease")
 	fs.DurationVar(&f.retryPeriod, "leader-elect-retry-period", manager.DefaultRetryPeriod,
 		"pause between two tries to take or renew the lease")
-	// Metrics are plain HTTP and ask nobody who they are, so opening them to the network is a decision. Probes say no more
+	// Metrics are plain HTTP and need no credentials, so opening them to the network is a decision. Probes say no more
 	// than "ok", and the kubelet asks from outside the pod.
 	fs.StringVar(&f.metrics, "metrics-bind-address", "127.0.0.1:8080",
 		"where to serve /metrics, to anybody who asks, hence only on this machine by default; port 0: a free one, off: nowhere")

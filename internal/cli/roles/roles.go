@@ -192,7 +192,7 @@ func show(e *env.Env, o *unstructured.Unstructured, grant deploy.Grant) error {
 	return err
 }
 
-// advised adds what to do about what somebody has to decide.
+// advised adds to an error what the user can do about it.
 func advised(err error) error {
 	if powerful, ok := errors.AsType[*deploy.PowerfulError](err); ok {
 		var names []string

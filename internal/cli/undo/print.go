@@ -10,7 +10,7 @@ import (
 
 // This file is the shape of the output. Scripts read json and yaml: fields may be added there, and never renamed.
 
-// result is what came of an undo: either done, by plan, or nothing.
+// result is the result of an undo: either done, by plan, or nothing.
 type result struct {
 	plan    *inspect.Undo
 	done    *inspect.Applied

@@ -1,4 +1,4 @@
-// Package undo is the verb "cairn undo": it has package inspect plan and carry out an undo, and prints what came of it.
+// Package undo is the verb "cairn undo": it has package inspect plan and carry out an undo, and prints the result.
 package undo
 
 import (
@@ -93,7 +93,7 @@ func run(ctx context.Context, e *env.Env, args []string, o options) error {
 	if err == nil {
 		e.Warn(plan.Warnings...)
 		if !o.dryRun {
-			// Before it happens: this may be the last chance to stop it.
+			// Before the undo: this may be the last chance to stop it.
 			warnPrivileges(e, plan.To, plan.Privileges)
 		}
 		var done *inspect.Applied

@@ -9,11 +9,11 @@ import (
 // This file applies what a hook asked for to one child.
 
 // LastApplied is the annotation that keeps what was applied last, as compact JSON. Metacontroller reads and writes the
-// same one, which is what lets a cluster be handed over without touching a child.
+// same one, so that a cluster can be handed over without touching a child.
 const LastApplied = "metacontroller.k8s.io/last-applied-configuration"
 
-// systemFields of metadata belong to the API server. What a hook says about them is ignored, so that it may send back the
-// objects that it was given.
+// systemFields of metadata belong to the API server. They are ignored in a hook's answer, so that a hook may return the
+// objects that it was sent.
 var systemFields = [...]string{
 	"selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
 	"deletionGracePeriodSeconds", "managedFields",
@@ -27,7 +27,7 @@ type Result struct {
 	// Changed is true if Object differs from what was observed, in content or in what it says was applied last.
 	Changed bool
 	// Content is true if more than the annotation differs. A child that only lacks the right annotation need not be
-	// recreated: it already is what was asked for.
+	// recreated: its content is as desired.
 	Content bool
 	// Reapplied is true if this very desired child was applied before. A difference in content is then drift, or what the
 	// API server makes of the desired child: defaults, admission. Tell them apart with [Served] before acting on it.
@@ -37,7 +37,7 @@ type Result struct {
 // Child applies desired, as a hook answered it, to the observed child. served is what the API server makes of desired, see
 // [Served], or nil if that is not known. It returns an error only if desired cannot be encoded.
 //
-// An annotation that cannot be read counts as absent: somebody wrote into it, and what is applied now puts it right.
+// An annotation that cannot be read counts as absent: it was edited, and this apply writes it again.
 func Child(observed, desired, served map[string]any) (Result, error) {
 	desired = Own(desired)
 	text, err := json.Marshal(desired)
@@ -94,10 +94,9 @@ func decode(text string) map[string]any {
 	return last
 }
 
-// Own returns what a hook says of a child: without the annotation, which a hook that sends back what it was given would
-// otherwise wrap into itself on every pass, and without what is the API server's to say. A null stays: Go programs write it
-// for what they do not know (creationTimestamp), and the annotation has it too. desired is only read; the result shares
-// memory with it.
+// Own returns what a hook may set of a child: without the annotation, which a hook that returns what it was sent would
+// otherwise nest in itself on every pass, and without the API server's fields. A null stays: Go programs write it for unset
+// fields (creationTimestamp), and the annotation has it too. desired is only read; the result shares memory with it.
 func Own(desired map[string]any) map[string]any {
 	metadata := object(desired["metadata"])
 	for _, field := range systemFields {

@@ -2,11 +2,11 @@ package apply
 
 import "fmt"
 
-// This file guesses which lists are maps in disguise. There is no schema to ask: children are of any kind, and custom
+// This file guesses which lists are maps by a key. There is no schema to read: children are of any kind, and custom
 // resources rarely declare list types.
 
 // listKeys are the fields that make items of a list distinct by convention, the first one that fits wins. The order is
-// Metacontroller's, and is a contract: it decides what survives in lists that others write into.
+// Metacontroller's, and is a contract: it decides which items of other writers survive in a list.
 var listKeys = [...]string{"containerPort", "port", "mountPath", "name", "uid", "ip", "path"}
 
 // listKey returns the field by which the items of lists are told apart, or an empty string if there is none: every item

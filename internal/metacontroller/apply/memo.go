@@ -13,8 +13,8 @@ import (
 // This file remembers results. [Child] decodes and encodes the annotation; a pass over a hundred children of which one
 // changed must not do that a hundred times.
 
-// Memo remembers the results of [Child] by UID, and gives them again while resourceVersion and desired content stay what
-// they were. It is safe for concurrent use. Make one with [NewMemo].
+// Memo remembers the results of [Child] by UID, as long as resourceVersion and desired content stay the same. It is safe
+// for concurrent use. Make one with [NewMemo].
 type Memo struct {
 	// results are those of each child by variant, in maps that nobody writes to.
 	results *bounded.Map[types.UID, map[string]memoEntry]
@@ -30,8 +30,8 @@ type memoEntry struct {
 // MemoBytes is what all memos of a process together should keep at most.
 const MemoBytes = 64 << 20
 
-// NewMemo returns a memo that keeps about so many bytes at most. What was used longest ago goes first; that costs time and
-// nothing else. One is enough for all controllers.
+// NewMemo returns a memo that keeps about so many bytes at most. The least recently used goes first, and then has to be
+// computed again. One is enough for all controllers.
 func NewMemo(bytes int) *Memo { return &Memo{bounded.New[types.UID, map[string]memoEntry](bytes)} }
 
 // Child is [Child], remembered. variant tells apart the desired states that one child is compared with in the same pass,
@@ -65,8 +65,7 @@ func sizeOf(desired map[string]any, r Result) int {
 	return revision.SizeOf(desired) + len(annotation(r.Object)) + around
 }
 
-// Forget drops what is kept of a child that is gone, all of its object among it. Without it, that is dropped when room is
-// needed.
+// Forget drops what is kept of a deleted child, including its object. Otherwise that is dropped when the memo is full.
 func (m *Memo) Forget(uid types.UID) { m.results.Forget(uid) }
 
 // Size returns about how many bytes are kept.

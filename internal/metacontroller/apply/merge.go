@@ -1,7 +1,7 @@
 package apply
 
-// This file is the three-way merge on decoded JSON. A result shares what it did not change with its arguments, so
-// nobody may write into it.
+// This file is the three-way merge on decoded JSON. A result shares unchanged parts with its arguments, so it must not
+// be changed.
 
 import "maps"
 

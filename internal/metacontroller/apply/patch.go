@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// This file turns a result into what is sent, and into what people read.
+// This file turns a result into a patch, and into text for users.
 
 // Patch returns the JSON merge patch (RFC 7386) that makes the observed child the result's object. It holds the observed
-// UID and resourceVersion, so that a child which changed since, or is another one by now, refuses it with a conflict.
+// UID and resourceVersion, so that it fails with a conflict if the child has changed, or was replaced, since.
 // Metacontroller sends the whole object instead; what the API server stores is the same.
 func (r Result) Patch(observed map[string]any) ([]byte, error) {
 	patch := difference(observed, r.Object)
@@ -27,7 +27,7 @@ func (r Result) Patch(observed map[string]any) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// difference returns the merge patch from a to b: what is gone is null.
+// difference returns the merge patch from a to b: removed keys are null.
 func difference(a, b map[string]any) map[string]any {
 	patch := map[string]any{}
 	for key := range a {

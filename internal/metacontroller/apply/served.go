@@ -5,8 +5,8 @@ package apply
 // answer replaces a list or names such a field, a comparison with what is observed then finds a difference that no write
 // can remove: Metacontroller recreates such a pod for ever (metacontroller#863, #443, #281).
 //
-// Only the API server knows its defaults. So ask it, and compare what it made of the desired child with what is
-// observed. The caller gets it from
+// Only the API server knows its defaults. So ask it, and compare what it made of the desired child with the observed
+// child. The caller gets it from
 //
 //   - the response to its own create of that very desired child, which costs nothing, or
 //   - after a restart, a dry-run create of the desired child under a name that is free,
@@ -18,8 +18,8 @@ package apply
 // of one. Only the fields that the desired child names are ever looked at.
 type Served map[string]any
 
-// project returns desired with the values that served has in the same places. A field that the server dropped is gone
-// from it, and a list without keys is the server's.
+// project returns desired with the values that served has in the same places. A field that the server dropped is
+// removed from it, and a list without keys is the server's.
 func project(desired, served map[string]any) map[string]any {
 	out := object(projectValue(desired, served))
 	metadata := shallow(object(out["metadata"]), 3)
@@ -58,8 +58,8 @@ func projectValue(desired, served any) any {
 	}
 }
 
-// projectList looks at items that have keys one by one, so that items which admission added stay out of what is wanted
-// and are left alone as somebody else's. A list without keys can only be compared as a whole.
+// projectList looks at items that have keys one by one, so that items which admission added are not desired, and are
+// left alone like those of another writer. A list without keys can only be compared as a whole.
 func projectList(desired, served []any) []any {
 	key := listKey(desired, served)
 	if key == "" {

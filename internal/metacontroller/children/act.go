@@ -26,30 +26,30 @@ type Work struct {
 	Creates []Creation
 }
 
-// Deletion is a child that goes, and why.
+// Deletion is a child to delete, and why.
 type Deletion struct {
 	Observed *unstructured.Unstructured
-	// Instead is what is to be there afterwards, nil if nothing is.
+	// Instead is what is to replace it, nil if nothing is.
 	Instead *unstructured.Unstructured
 	Reason  string
 }
 
-// Update is a child that is changed in place, and why.
+// Update is a child to change in place, and why.
 type Update struct {
 	Wish
 
 	Reason string
 }
 
-// Creation is a child that is made, and why.
+// Creation is a child to create, and why.
 type Creation struct {
 	Desired *unstructured.Unstructured
 	Reason  string
 }
 
-// Act does the work: what is to be replaced first, then what goes, what changes, and what is new. What fails is in the way of
-// nothing else of it, unless it would fail too. One of the errors may be [pass.Superseded]: then the work rests on an old
-// read. A *[HeldError] among them says that a child stays, because it could not be made again.
+// Act does the work: replacements first, then deletions, updates, and creations. A failure does not stop the rest, unless
+// that would fail too. One of the errors may be [pass.Superseded]: then the work rests on a stale read. A *[HeldError] among
+// them says that a child stays, because it could not be recreated.
 func (p *Pass) Act(ctx context.Context, w Work) error {
 	var replaced, surplus []Deletion
 	for _, d := range w.Deletes {
@@ -73,7 +73,7 @@ func (p *Pass) Act(ctx context.Context, w Work) error {
 
 func kindOf(o *unstructured.Unstructured) schema.GroupKind { return o.GroupVersionKind().GroupKind() }
 
-// replace deletes a child if it can be made again. One that goes at once is made again with it: what it is to be is known.
+// replace deletes a child if it can be recreated. If it is deleted at once, it is recreated in the same pass.
 func (p *Pass) replace(ctx context.Context, d Deletion) error {
 	if err := p.trial(ctx, d.Observed, d.Instead); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (p *Pass) delete(ctx context.Context, d Deletion) error {
 	return nil
 }
 
-// GoesAtOnce reports whether a child is gone as soon as it is deleted: nothing holds it, and no kubelet has to stop it.
+// GoesAtOnce reports whether a delete removes a child at once: it has no finalizer, and no kubelet has to stop it.
 func GoesAtOnce(child *unstructured.Unstructured) bool {
 	if len(child.GetFinalizers()) > 0 {
 		return false
@@ -106,7 +106,7 @@ func GoesAtOnce(child *unstructured.Unstructured) bool {
 	return node == "" || kindOf(child) != corev1.SchemeGroupVersion.WithKind("Pod").GroupKind()
 }
 
-// update changes exactly the child that the work was decided on. A conflict says that somebody was faster.
+// update changes exactly the child that the work was decided on. A conflict says that another writer was first.
 func (p *Pass) update(ctx context.Context, u Update) error {
 	out, err := p.change(ctx, u.Wish)
 	switch {
@@ -122,7 +122,7 @@ func (p *Pass) update(ctx context.Context, u Update) error {
 	return nil
 }
 
-// change returns the child as it is after that, nil if nothing was to be changed.
+// change returns the child as stored, nil if nothing was to be changed.
 func (p *Pass) change(ctx context.Context, w Wish) (*unstructured.Unstructured, error) {
 	if p.applier != nil {
 		return p.applier.Apply(ctx, w.Observed, p.applied(w.Desired))
@@ -138,13 +138,13 @@ func (p *Pass) change(ctx context.Context, w Wish) (*unstructured.Unstructured, 
 	return out, err
 }
 
-// create makes one child. It never takes over one that is there (T5): that is for the adoption rules to say.
+// create creates one child. It never takes over an existing one (T5): that is for the adoption rules to decide.
 func (p *Pass) create(ctx context.Context, c Creation) error {
 	made, err := p.made(c.Desired)
 	if err != nil {
 		return err
 	}
-	// One of ours that is alive was made by an earlier request whose response was lost. The next pass looks at it.
+	// One of ours that is not terminating was created by an earlier request whose response was lost.
 	how, err := p.writer(made).Create(ctx, p.parent(), made, p.names.Ours)
 	switch {
 	case err != nil:
@@ -162,7 +162,7 @@ func (p *Pass) create(ctx context.Context, c Creation) error {
 	return p.learn(ctx, made, c.Desired)
 }
 
-// learn keeps what the answer to a creation tells.
+// learn keeps what the response to a creation says.
 func (p *Pass) learn(ctx context.Context, made, desired *unstructured.Unstructured) error {
 	if p.applier == nil {
 		p.remember(made, desired)

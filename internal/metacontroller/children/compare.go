@@ -19,10 +19,10 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file tells whether a child is what is wanted of it. Where the answer depends on what the API server makes of a
-// desired child, it asks: a default that is taken for a difference recreates a child for ever (metacontroller#863).
+// This file tells whether a child is as desired. If that depends on what the API server makes of a desired child, it
+// asks the API server: a default that is taken for a difference recreates a child for ever (metacontroller#863).
 
-// Compare says whether a child is what is wanted, as far as that is known without a request.
+// Compare says whether a child is as desired, as far as that is known without a request.
 func (p *Pass) Compare(w Wish) Verdict {
 	if v, ok := p.answers[w.key()]; ok {
 		return v
@@ -45,7 +45,7 @@ func (p *Pass) Compare(w Wish) Verdict {
 	case !result.Content:
 		return Verdict{Is: Same, Result: result}
 	case result.Reapplied && served == nil:
-		return Verdict{Result: result} // somebody's edit, or what the API server makes of it
+		return Verdict{Result: result} // an edit, or what the API server makes of it
 	}
 	return Verdict{Is: Different, Result: result}
 }
@@ -83,9 +83,9 @@ func (p *Pass) keep(child types.UID, desired, served *unstructured.Unstructured)
 	p.served.Add(child, serving{desired.Object, served.Object})
 }
 
-// Ask asks the API server about wishes, each of which [Pass.Compare] was in doubt about. After that it is in doubt no more.
-// An answer that says nothing is asked for again a few seconds later. The error wraps [ownership.ErrStale] if a child has changed
-// since it was read; no other is about one child.
+// Ask asks the API server about wishes that [Pass.Compare] was in doubt about. After that it is not in doubt any more. An unknown
+// result is asked for again a few seconds later. The error wraps [ownership.ErrStale] if a child has changed since it was read;
+// no other error is about one child.
 func (p *Pass) Ask(ctx context.Context, wishes []Wish) error {
 	var writing sync.Mutex
 	return pass.Each(wishes, func(w Wish) error {
@@ -105,7 +105,7 @@ func (p *Pass) Ask(ctx context.Context, wishes []Wish) error {
 	})
 }
 
-// ask asks about one child. An error says nothing about it.
+// ask asks about one child. An error says nothing about the child.
 func (p *Pass) ask(ctx context.Context, w Wish) (Verdict, error) {
 	if p.applier != nil {
 		same, err := p.applier.Try(ctx, w.Variant, w.Observed, p.applied(w.Desired))
@@ -121,8 +121,8 @@ func (p *Pass) ask(ctx context.Context, w Wish) (Verdict, error) {
 			return v, nil
 		}
 	}
-	// The child would be made again, and admission may do to a new one what it did to this one. So a creation has the last word,
-	// as far as its name, its ports and the quota allow one.
+	// The child would be recreated, and admission may change a new one in the same way. So the dry run of a creation decides, as
+	// far as its name, its ports and the quota allow one.
 	created, createErr := p.tryCreate(ctx, w)
 	switch {
 	case createErr == nil:
@@ -136,8 +136,8 @@ func (p *Pass) ask(ctx context.Context, w Wish) (Verdict, error) {
 	return p.Compare(w), nil
 }
 
-// tryPatch asks what the patch that would be sent makes of the child itself, by a dry run. Neither its name, a port nor a
-// quota is in the way of that, unlike in that of a creation.
+// tryPatch asks what the patch that would be sent makes of the child itself, by a dry run. Unlike a creation, that does
+// not fail because of the name, a port or a quota.
 func (p *Pass) tryPatch(ctx context.Context, w Wish) (*unstructured.Unstructured, error) {
 	result, err := p.Memo.Child(w.Variant, w.Observed, w.Desired, nil)
 	if err != nil {
@@ -146,7 +146,7 @@ func (p *Pass) tryPatch(ctx context.Context, w Wish) (*unstructured.Unstructured
 	return p.patch(ctx, w.Observed, result, client.DryRunAll)
 }
 
-// patch sends what brings a result to exactly the child that was read, and returns what the API server makes of it.
+// patch applies a result to exactly the child that was read, and returns what the API server makes of it.
 func (p *Pass) patch(
 	ctx context.Context, observed *unstructured.Unstructured, r apply.Result, opts ...client.PatchOption,
 ) (*unstructured.Unstructured, error) {
@@ -162,7 +162,7 @@ func (p *Pass) patch(
 	return out, err
 }
 
-// tryCreate asks what the API server makes of a desired child that is new, by a dry run under a name that is free.
+// tryCreate asks what the API server makes of a new child as desired, by a dry run under a free name.
 func (p *Pass) tryCreate(ctx context.Context, w Wish) (*unstructured.Unstructured, error) {
 	o, err := p.made(w.Desired)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/refusal"
 )
 
-// This file says what is free again once a child is deleted, and would be in the way of a trial until then: the ports and
-// addresses of a Service, and its share of a quota. It is pure.
+// This file says what is free again once a child is deleted, and would fail a trial until then: the ports and addresses
+// of a Service, and its share of a quota. It is pure.
 
-// released returns o without the ports and addresses that the child holds which it is to stand in for. To ask for them would
-// be refused, because they are allocated; without them the API server looks at all the rest. It may write to o.
+// released returns o without the ports and addresses that are allocated to the child that it is to replace. A trial with
+// them would be refused; without them the API server checks all the rest. It may write to o.
 func released(o, observed *unstructured.Unstructured) *unstructured.Unstructured {
 	if !isCore(o, "Service") {
 		return o
@@ -75,8 +75,8 @@ func objects(v any) []map[string]any {
 	return out
 }
 
-// fits reports whether a quota has room for what a trial asked for once the child is gone. None at all is no room: then the
-// refusal had another reason.
+// fits reports whether a quota has enough for what a trial asked for once the child is deleted. Without excess it returns
+// false: then the refusal had another reason.
 func fits(excess []refusal.Excess, observed *unstructured.Unstructured) bool {
 	for _, e := range excess {
 		if !e.Leaves(freed(observed, e.Resource)) {
@@ -86,7 +86,7 @@ func fits(excess []refusal.Excess, observed *unstructured.Unstructured) bool {
 	return len(excess) > 0
 }
 
-// freed is how much of a resource of a quota a child has. Where that is not known it is nothing.
+// freed is how much of a resource of a quota a child uses. If that is not known it is zero.
 func freed(child *unstructured.Unstructured, name string) resource.Quantity {
 	one, none := *resource.NewQuantity(1, resource.DecimalSI), resource.Quantity{}
 	typ, _, _ := unstructured.NestedString(child.Object, "spec", "type")
@@ -105,7 +105,7 @@ func freed(child *unstructured.Unstructured, name string) resource.Quantity {
 		}
 		return none
 	case strings.HasPrefix(name, "count/"), !strings.ContainsAny(name, "./"):
-		return one // a count of objects of the kind; there is no other resource of a child that is no pod
+		return one // a count of objects of the kind: only pods use other resources
 	}
 	return none
 }

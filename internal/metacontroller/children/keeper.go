@@ -19,7 +19,7 @@ import (
 
 // This file holds what the passes of one controller share.
 
-// Config is what a [Keeper] works with. All of it must be there, except where it says otherwise.
+// Config is what a [Keeper] works with. All fields are required unless they say otherwise.
 type Config struct {
 	// Client writes, Live reads past every cache, and Cache is what passes read their parents from.
 	Client client.Client
@@ -32,20 +32,20 @@ type Config struct {
 	FieldManager string
 	// Kinds are those that children may have.
 	Kinds *Kinds
-	// Size is of how many children something is remembered, and Memo remembers what they were compared with. Keepers may share
-	// one; nil means one of its own.
+	// Size is for how many children something is remembered, and Memo remembers what they were compared with. Keepers may
+	// share one; nil means one of its own.
 	Size int
 	Memo *apply.Memo
 }
 
-// servedSize is of how many children it is remembered at most what the API server makes of them: all of each.
+// servedSize is for how many children at most it is remembered what the API server makes of them: whole objects.
 const servedSize = 4096
 
 // Keeper keeps the children of the parents of one controller. It is safe for concurrent use. Make one with [New].
 type Keeper struct {
 	Config
 
-	// creates is the client that makes children.
+	// creates is the client that creates children.
 	creates client.Client
 	applier *serverside.Applier // nil if children are changed by merge patches
 	served  *lru.Cache          // of serving, by the child's UID
@@ -82,15 +82,15 @@ func New(c Config) *Keeper {
 // Applies reports whether children are kept by server-side apply.
 func (k *Keeper) Applies() bool { return k.applier != nil }
 
-// Forget drops what is remembered of a child that is gone. Otherwise that of every child that ever was would be kept until
-// there is no more room for it.
+// Forget drops what is remembered of a deleted child. Otherwise that of every child that ever existed would be kept until
+// the memory is full.
 func (k *Keeper) Forget(child types.UID) {
 	k.Memo.Forget(child)
 	k.served.Remove(child)
 	k.refused.forget(child)
 }
 
-// Of returns what one pass over one parent works with. kind is the parent's, as its children name it.
+// Of returns the [Pass] for the children of one parent. kind is the parent's, for owner references.
 func (k *Keeper) Of(names taken.Names, kind schema.GroupVersionKind) *Pass {
 	return &Pass{Keeper: k, names: names, owner: *metav1.NewControllerRef(names.Parent, kind), answers: map[asked]Verdict{}}
 }
@@ -101,7 +101,7 @@ type Pass struct {
 
 	names taken.Names
 	owner metav1.OwnerReference
-	// answers are the verdicts that requests of this pass have led to.
+	// answers are the verdicts from requests of this pass.
 	answers map[asked]Verdict
 }
 
@@ -139,8 +139,7 @@ func (p *Pass) applied(desired *unstructured.Unstructured) *unstructured.Unstruc
 	return serverside.Owned(desired, p.owners(desired))
 }
 
-// owners are the owner references that a hook asked for, and the parent. A second controller is none of the hook's business
-// (O1).
+// owners are the owner references that a hook asked for, and the parent. A hook may not set a second controller (O1).
 func (p *Pass) owners(desired *unstructured.Unstructured) []metav1.OwnerReference {
 	var out []metav1.OwnerReference
 	for _, ref := range desired.GetOwnerReferences() {

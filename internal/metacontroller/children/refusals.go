@@ -11,13 +11,13 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
 )
 
-// This file remembers refusals for a moment. A parent whose children change all the time has many passes in a second, and a
-// policy that refuses a hundred children would be asked about each of them in each pass.
+// This file remembers refusals for a moment. A parent whose children change all the time is reconciled many times a second,
+// and a policy that refuses a hundred children would get a request for each of them each time.
 
-// refusedFor is for how long a refusal is believed. Whoever lifts it waits that long at most, beside the back-off.
+// refusedFor is for how long a refusal is believed: the end of a policy is noticed that much later at most.
 const refusedFor = 5 * time.Second
 
-// replacement is the variant of the question whether a child can be made again.
+// replacement is the variant of the question whether a child can be recreated.
 const replacement = "replacement"
 
 // refusals remember what the API server has refused of late, by the child's UID. They are safe for concurrent use.
@@ -36,8 +36,8 @@ func (r refusals) all(child types.UID) map[string]refused {
 	return all
 }
 
-// of returns why desired was refused when it was last asked about, nil if it was not refused; fresh says that this is so short
-// a time ago that there is no point in asking again.
+// of returns why desired was refused when it was last asked about, nil if it was not refused; fresh says that this was so
+// recently that there is no point in asking again.
 func (r refusals) of(variant string, observed, desired *unstructured.Unstructured, now time.Time) (fresh bool, why error) {
 	e, ok := r.all(observed.GetUID())[variant]
 	if !ok || !apply.Equal(e.desired, desired.Object) {
@@ -54,5 +54,5 @@ func (r refusals) add(variant string, observed, desired *unstructured.Unstructur
 	r.kept.Add(observed.GetUID(), next)
 }
 
-// forget drops what was refused of a child: the same was granted since, or the child is gone.
+// forget drops the refusals of a child: the same was accepted since, or the child is deleted.
 func (r refusals) forget(child types.UID) { r.kept.Remove(child) }

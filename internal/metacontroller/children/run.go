@@ -11,14 +11,14 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file carries out the writes of a pass so that one that is refused is in the way of no other, and so that a refusal
-// which concerns all is not met a thousand times.
+// This file carries out the writes of a pass so that a refused one does not stop the others, and so that a refusal which
+// applies to all is not met a thousand times.
 
 // each does f for all items, the kinds one after the other, in the order in which each kind is first. Those of a kind are
-// done in batches of 1, 2, 4 and so on, up to [pass.AtOnce]. A failure for an item's own reasons makes the next batch
-// one item again, and one that concerns all of the kind ([refusal.OfAll]) ends the kind. Before each batch but the first of
-// all it asks still, and stops with its error. It returns all errors, joined, without those which say that the namespace is
-// being deleted: nothing can be created there, and an error in the parent's status would help nobody.
+// done in batches of 1, 2, 4 and so on, up to [pass.AtOnce]. A failure that is the item's own makes the next batch one item
+// again, and one that applies to all of the kind ([refusal.OfAll]) ends the kind. Before each batch but the first of all it
+// calls still, and stops with its error. It returns all errors, joined, without those which say that the namespace is being
+// deleted: nothing can be created there, and an error in the parent's status would not help.
 func each[T any](items []T, kindOf func(T) schema.GroupKind, still func() error, f func(T) error) error {
 	var errs []error
 	began := false
@@ -66,7 +66,7 @@ func byKind[T any](items []T, kindOf func(T) schema.GroupKind) [][]T {
 	return out
 }
 
-// doBatch does f for a batch at once. ofAll says that the others of the kind would fail as one of them did.
+// doBatch does f for a batch at once. ofAll says that the other items of the kind would fail in the same way.
 func doBatch[T any](batch []T, f func(T) error) (failed []error, ofAll bool) {
 	var writing sync.Mutex
 	_ = pass.Each(batch, func(item T) error {

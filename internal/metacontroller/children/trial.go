@@ -16,11 +16,11 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/refusal"
 )
 
-// This file finds out, before a child is deleted to be made again, whether it can be: by a dry run of the creation under
-// the child's own name. The API server looks at the rules of the kind, at admission and at quotas before it finds that the
-// name is taken. So that refusal says that all else is well, and what depends on the name is asked about the right one.
+// This file finds out, before a child is deleted to be recreated, whether that will work: by a dry run of the creation
+// under the child's own name. The API server checks the rules of the kind, admission and quotas before it finds that the
+// name is taken. So that error says that all else is well, and checks that depend on the name get the right one.
 
-// trial returns nil if what is to stand in for a child can be made, and a *[HeldError] if the API server would refuse it.
+// trial returns nil if the replacement of a child can be created, and a *[HeldError] if the API server would refuse it.
 // After any other error it is not known (retry).
 func (p *Pass) trial(ctx context.Context, observed, desired *unstructured.Unstructured) error {
 	leave, now := leaveOf(desired), p.Clock.Now()
@@ -28,7 +28,7 @@ func (p *Pass) trial(ctx context.Context, observed, desired *unstructured.Unstru
 	switch {
 	case fresh:
 		return &HeldError{ReplacementRefused, p.names.Describe(desired), why}
-	case why == nil && p.leaves.has(leave, now): // what was refused under its own name is not let go by another one's leave
+	case why == nil && p.leaves.has(leave, now): // a leave for another name does not outweigh a refusal of this one
 		return nil
 	}
 	o, err := p.made(desired)
@@ -42,7 +42,7 @@ func (p *Pass) trial(ctx context.Context, observed, desired *unstructured.Unstru
 		p.leaves.add(leave, now)
 		return nil
 	case fits(refusal.Quota(err), observed):
-		return nil // of another child of the same content nothing is said
+		return nil // this says nothing about other children of the same content
 	case refusal.Answered(err) && !apierrors.IsNotFound(err):
 		p.refused.add(replacement, observed, desired, err, now)
 		return &HeldError{ReplacementRefused, p.names.Describe(desired), err}
@@ -50,14 +50,14 @@ func (p *Pass) trial(ctx context.Context, observed, desired *unstructured.Unstru
 	return fmt.Errorf("ask whether %s can be created again: %w", p.names.Describe(desired), err)
 }
 
-// leaveFor is for how long a leave to make children is believed. What may be made can change at any time, so that it is
-// short; a rollout in which one child after the other is made needs one question only, as each creation gives leave anew.
+// leaveFor is for how long a leave to create children holds. A policy can change at any time, so it is short; a rollout
+// that recreates one child after the other needs one trial only, as each creation renews the leave.
 const leaveFor = 10 * time.Second
 
-// leaveSize is how long the content of a child may be that is kept, and leaveCount how many are.
+// leaveSize is how long the content of a child may be to be kept, and leaveCount how many are kept.
 const leaveSize, leaveCount = 64 << 10, 64
 
-// leaves remember what the API server has let be made of late: children that differ in nothing but their name.
+// leaves remember what was recently allowed to be created: children that differ in nothing but their name.
 type leaves struct{ until *lru.Cache }
 
 func newLeaves() *leaves { return &leaves{lru.New(leaveCount)} }

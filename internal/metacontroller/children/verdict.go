@@ -10,9 +10,9 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/refusal"
 )
 
-// This file holds the values that a comparison leads to.
+// This file holds the results of a comparison.
 
-// Wish is a child that is there, and what is wanted of it.
+// Wish is an existing child and its desired state.
 type Wish struct {
 	// Variant tells apart the desired states that one child is compared with in the same pass. Use few.
 	Variant           string
@@ -21,7 +21,7 @@ type Wish struct {
 	InPlace bool
 }
 
-// asked names a wish while a pass goes on.
+// asked is the key of a wish during a pass.
 type asked struct {
 	uid     types.UID
 	desired *unstructured.Unstructured
@@ -29,43 +29,43 @@ type asked struct {
 
 func (w Wish) key() asked { return asked{w.Observed.GetUID(), w.Desired} }
 
-// Likeness says whether a child is what is wanted.
+// Likeness says whether a child is as desired.
 type Likeness int
 
 const (
 	// Doubt says that only the API server can tell, and [Pass.Ask] has not asked it yet.
 	Doubt Likeness = iota
-	// Same says that to apply what is wanted would change nothing of its content.
+	// Same says that applying the desired state would change nothing of its content.
 	Same
 	// Different says that it would.
 	Different
-	// Unknown says that the API server did not tell when it was asked. The child is to stay as it is.
+	// Unknown says that the API server gave no answer when it was asked. The child is to stay as it is.
 	Unknown
 )
 
-// Verdict is what a comparison has led to.
+// Verdict is the result of a comparison.
 type Verdict struct {
 	Is Likeness
 	// Why is the reason if it is Unknown.
 	Why *HeldError
-	// Result is what applying comes to where children are changed by merge patches. By server-side apply it says only whether
+	// Result is what applying would do if children are changed by merge patches. With server-side apply it only says whether
 	// there is a difference.
 	Result apply.Result
 }
 
 // The reasons of a [HeldError].
 const (
-	// ComparisonRefused says that nobody can tell whether a child is what is wanted.
+	// ComparisonRefused says that it cannot be known whether a child is as desired.
 	ComparisonRefused = "ComparisonRefused"
-	// ReplacementRefused says that a child cannot be made again once it is deleted.
+	// ReplacementRefused says that a child cannot be recreated once it is deleted.
 	ReplacementRefused = "ReplacementRefused"
 )
 
-// HeldError says why a child that may not be what is wanted stays as it is. Show it on the parent, and try again.
+// HeldError says why a child that may not be as desired stays as it is. Show it on the parent, and try again.
 type HeldError struct {
 	// Reason is one word, for a condition.
 	Reason string
-	// Child names the child for people.
+	// Child names the child for users.
 	Child string
 	// Refusal is what the API server said.
 	Refusal error

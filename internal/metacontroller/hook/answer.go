@@ -25,7 +25,7 @@ const (
 	Given  Presence = "given"
 )
 
-// Answer is what a sync or finalize hook said. It is shared by all who ask the same, and may not be written to.
+// Answer is the answer of a sync or finalize hook. Callers with the same question share it: it must not be changed.
 type Answer struct {
 	// Status is what it wants the parent's status to be. Absent is fine. For a decorator, absent and null leave the
 	// status as it is.
@@ -34,13 +34,13 @@ type Answer struct {
 	// Children are the children, or attachments, that there should be, in the hook's order, with their namespace filled
 	// in.
 	Children []*unstructured.Unstructured
-	// ChildrenPresence is Absent only where that can do no harm: the controller declares no kind of child, or a finalize
-	// hook says that it is done, and the garbage collector takes the children. Nothing may be deleted for its sake. It
-	// is Null for a list that a Go program left nil, which says "none" as an empty list does.
+	// ChildrenPresence is Absent only if that can do no harm: the controller declares no kind of child, or a finalize hook
+	// says that it is done, and the garbage collector deletes the children. Nothing may be deleted because of it. It is
+	// Null for a list that a Go program left nil, which means "none" like an empty list.
 	ChildrenPresence Presence
 	// Labels and Annotations are what a decorator wants on its object; nil for a key deletes it.
 	Labels, Annotations map[string]*string
-	// ResyncAfter is when the hook wants to be asked again although nothing changed, 0 for never.
+	// ResyncAfter is after what time the hook asks to be called again even if nothing changes, 0 for never.
 	ResyncAfter time.Duration
 	// Finalized is true if a finalize hook has nothing left to do.
 	Finalized bool
@@ -48,11 +48,11 @@ type Answer struct {
 	kept any
 }
 
-// keeping is for the kept of all answers.
+// keeping guards the field kept of all answers.
 var keeping sync.Mutex
 
-// Keep keeps what was made of the answer for as long as the answer is remembered ([Memory] is bounded, and whoever keeps an
-// answer, or parts of it, anywhere else is not). It replaces what was kept before.
+// Keep keeps what was made of the answer for as long as the answer is remembered ([Memory] is bounded; what callers keep
+// elsewhere is not). It replaces what was kept before.
 func (a *Answer) Keep(made any) {
 	keeping.Lock()
 	defer keeping.Unlock()
@@ -66,8 +66,8 @@ func (a *Answer) Kept() any {
 	return a.kept
 }
 
-// Form is what an answer has to look like to be one. It is a function of its fields; whatever the bytes, it returns an
-// answer or a failure.
+// Form is what an answer has to look like. It is a function of its fields; whatever the bytes, it returns an answer or
+// a failure.
 type Form struct {
 	Hook Kind
 	Type Type
@@ -121,7 +121,7 @@ func (f Form) fields(body []byte) (map[string]any, error) {
 		case f.Strict:
 			return nil, fmt.Errorf("the answer has an unknown field %s", short(name))
 		default:
-			delete(fields, name) // what a decorator says to a composite controller is not read either
+			delete(fields, name) // fields for the other type of controller are ignored as well
 		}
 	}
 	if f.Strict && len(duplicates) > 0 {
@@ -159,7 +159,7 @@ func readResync(fields map[string]any, a *Answer) error {
 	case seconds >= math.MaxInt64/float64(time.Second):
 		a.ResyncAfter = math.MaxInt64
 	default:
-		// Not 0, which would be never.
+		// Not 0, which means never.
 		a.ResyncAfter = max(time.Duration(seconds*float64(time.Second)), 1)
 	}
 	return nil
@@ -212,7 +212,7 @@ func deletableField(fields map[string]any, name string) (map[string]*string, err
 	return values, nil
 }
 
-// typeName says what a decoded value is, in words of JSON.
+// typeName names the type of a decoded value in terms of JSON.
 func typeName(v any) string {
 	switch v.(type) {
 	case nil:

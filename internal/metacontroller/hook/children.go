@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// This file judges the children of an answer. One bad child spoils the answer: acting on the others would mean deleting,
-// or leaving out, the one that was meant.
+// This file checks the children of an answer. One bad child makes the whole answer unusable: acting on the others would
+// delete, or leave out, the one that was meant.
 
 // readChildren reads the list of children into the answer.
 func (f Form) readChildren(fields map[string]any, a *Answer) *Error {
@@ -35,7 +35,7 @@ func (f Form) readChildren(fields map[string]any, a *Answer) *Error {
 	if !ok {
 		return f.failure(Malformed, fmt.Errorf("%s is %s, not a list", field, typeName(value)))
 	}
-	// Nothing is made for as many as there are: they may all be numbers.
+	// Nothing is allocated for the length of the list: its items may all be numbers.
 	j := judge{Form: f, field: field, seen: map[childKey]int{}}
 	a.Children = []*unstructured.Unstructured{}
 	for i, item := range items {
@@ -55,7 +55,7 @@ func (f Form) readChildren(fields map[string]any, a *Answer) *Error {
 	return nil
 }
 
-// judge looks at the children of one answer, one after the other.
+// judge checks the children of one answer, one after the other.
 type judge struct {
 	Form
 	field string
@@ -150,8 +150,8 @@ func nameOf(metadata map[string]any) (string, error) {
 	}
 }
 
-// namespace returns the namespace that a child is to have, empty for a cluster-scoped one. It keeps children where their
-// parent's power ends: in its namespace.
+// namespace returns the namespace that a child is to have, empty for a cluster-scoped one. It keeps children in the
+// namespace of their parent, if that has one.
 func (j *judge) namespace(kind ChildKind, metadata map[string]any) (string, error) {
 	value, ok := metadata["namespace"].(string)
 	if !ok && metadata["namespace"] != nil {
@@ -178,8 +178,7 @@ func (j *judge) namespace(kind ChildKind, metadata map[string]any) (string, erro
 	return value, nil
 }
 
-// stringMap checks that labels and annotations are what they have to be. A number among them makes the whole field
-// disappear from where selectors look.
+// stringMap checks that labels and annotations are maps of strings. With a number among them, selectors would see none.
 func stringMap(metadata map[string]any, field string) error {
 	value := metadata[field]
 	o, ok := value.(map[string]any)

@@ -19,7 +19,7 @@ import (
 
 // This file makes one call.
 
-// DefaultLimit is how large an answer may be, in bytes, if nobody says. It has room for some thousands of pods.
+// DefaultLimit is how large an answer may be by default, in bytes: enough for some thousands of pods.
 const DefaultLimit = 16 << 20
 
 // caller calls one webhook.
@@ -39,7 +39,7 @@ type caller struct {
 	current *session
 }
 
-// session is the connections that one set of certificates is good for.
+// session is the connections for one set of certificates.
 type session struct {
 	fingerprint [32]byte
 	wire        *wire
@@ -52,11 +52,11 @@ type said struct {
 	etag string
 	// same is true if the answer is the one that the etag of the call stands for.
 	same bool
-	// room is what the body takes of the room for bodies.
+	// room is the memory that was reserved for the body.
 	room int64
 }
 
-// forget gives back the room of the body, which is not used any more.
+// forget releases the memory of the body, which is not used any more.
 func (s *said) forget() {
 	if s.room > 0 {
 		rooms.bodies.give(s.room)
@@ -87,12 +87,12 @@ func (c *caller) call(ctx context.Context, body []byte, etag string) (said, erro
 	return said{}, failure
 }
 
-// shown is a URL as people and metrics may see it. User, password, query and fragment are often keys.
+// shown is a URL as errors and metrics may show it. User, password, query and fragment are often secrets.
 func shown(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
 }
 
-// bare takes the URL off an error of net/http: a failure says it already, as far as it may be shown.
+// bare removes the URL from an error of net/http: the failure has it already, as far as it may be shown.
 func bare(err error) error {
 	for {
 		at, ok := errors.AsType[*url.Error](err)
@@ -132,7 +132,7 @@ func (c *caller) post(ctx context.Context, body []byte, etag string) (said, erro
 	return c.read(ctx, response, etag != "")
 }
 
-// read judges status and size of a response.
+// read checks status and size of a response.
 func (c *caller) read(ctx context.Context, response *http.Response, conditional bool) (said, error) {
 	status := response.StatusCode
 	switch {
@@ -153,7 +153,7 @@ func (c *caller) read(ctx context.Context, response *http.Response, conditional 
 	}
 }
 
-// readBody reads an answer. Unless it is short, it waits until there is room for it, and into as much memory as it takes: one
+// readBody reads an answer. Unless it is short, it waits until there is memory for it, and allocates that at once: a buffer
 // that grows while it is read takes three times that.
 func (c *caller) readBody(ctx context.Context, response *http.Response) (answer said, err error) {
 	defer func() {
@@ -213,7 +213,7 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return time.Duration(min(max(wait, 0), most.Seconds())) * time.Second
 }
 
-// session returns connections for these certificates, those that there are if nothing changed.
+// session returns connections for these certificates: the existing ones if nothing changed.
 func (c *caller) session(credentials credentials) (*session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -234,7 +234,7 @@ func (c *caller) session(credentials credentials) (*session, error) {
 	return s, nil
 }
 
-// closeIdle lets go of connections. Calls under way end as they would have.
+// closeIdle closes idle connections. Running calls end normally.
 func (c *caller) closeIdle() {
 	if c.current != nil {
 		c.current.wire.CloseIdleConnections()

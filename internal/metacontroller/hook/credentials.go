@@ -17,9 +17,9 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
-// This file reads certificates and credentials. They are read on every call, so that a rotated one is used by the next.
+// This file reads certificates and credentials. They are read for every call, so that the next call uses a rotated one.
 
-// Secrets gives what webhooks refer to. It is asked on every call, so it should be a cache.
+// Secrets reads the objects that webhooks refer to. It is called for every call of a hook, so it should be a cache.
 type Secrets interface {
 	Secret(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error)
 	ConfigMap(ctx context.Context, key types.NamespacedName) (*corev1.ConfigMap, error)

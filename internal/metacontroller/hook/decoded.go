@@ -6,10 +6,10 @@ import (
 )
 
 // This file estimates what JSON takes in memory once it is decoded, without decoding it: [{},{},…] takes some twenty times
-// its length, [{"a":1},…] fifty times. An answer is decoded only if there is room for it (room.go).
+// its length, [{"a":1},…] fifty times. An answer is decoded only if there is enough memory for it (room.go).
 
-// deepest is how deep the objects and lists of an answer may be nested. The deepest objects that people have are schemas of
-// CRDs, with some dozens of levels.
+// deepest is how deep the objects and lists of an answer may be nested. The deepest objects in use are schemas of CRDs,
+// with some dozens of levels.
 const deepest = 500
 
 // What decoded values take, in bytes, with what the allocator rounds up and what is thrown away while a list or map grows.
@@ -32,8 +32,8 @@ type container struct {
 	values int
 }
 
-// decodedSize estimates how many bytes the decoded body takes. It may be too much, by up to three times, and is not too
-// little. What is no JSON has any size: the decoder says what is wrong with it, and reads no more than was counted.
+// decodedSize estimates how many bytes the decoded body takes. It may be too high, by up to three times, but not too
+// low. For invalid JSON it is any number: the decoder reports the error, and reads no more than was counted.
 func decodedSize(body []byte) (int64, error) {
 	var stack [deepest]container
 	depth, size := 0, int64(0)

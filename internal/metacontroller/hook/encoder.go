@@ -9,7 +9,7 @@ import (
 	"github.com/cairn-dev/cairn/internal/bounded"
 )
 
-// This file keeps encoded objects. A parent with a hundred children tells its hook about all of them on every change of
+// This file keeps encoded objects. The hook of a parent with a hundred children gets all of them on every change of
 // one; encoding the others again is most of the work that Metacontroller does.
 
 // Encoder remembers objects as JSON by UID and resourceVersion. It is safe for concurrent use, and one is enough for all
@@ -34,8 +34,8 @@ func NewEncoder(limit int) *Encoder {
 	return &Encoder{encoded: bounded.New[encodedKey, encodedObject](limit)}
 }
 
-// encode returns o as JSON, which nobody may write to. Objects that the API server did not number are encoded every time.
-// So has to be, by who calls, a parent that was restored: it is not what its resourceVersion says.
+// encode returns o as JSON, which must not be changed. Objects without UID and resourceVersion are encoded every time.
+// Do not call it for a restored parent, whose content is not that of its resourceVersion.
 func (e *Encoder) encode(o *unstructured.Unstructured) (json.RawMessage, error) {
 	key := encodedKey{o.GetUID(), o.GetAPIVersion()}
 	version := o.GetResourceVersion()
@@ -49,6 +49,6 @@ func (e *Encoder) encode(o *unstructured.Unstructured) (json.RawMessage, error) 
 	return raw, err
 }
 
-// Forget drops what is kept of an object that is gone, in any version of its API. Without it, that is dropped when room is
-// needed.
+// Forget drops what is kept of a deleted object, in any version of its API. Otherwise that is dropped when the memory is
+// full.
 func (e *Encoder) Forget(o *unstructured.Unstructured) { e.encoded.Forget(o.GetUID()) }

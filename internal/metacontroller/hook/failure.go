@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// This file says how a hook can fail. A failure never stands for "no children": who gets one changes no child.
+// This file says how a hook can fail. A failure never stands for "no children": the caller changes no child.
 
 // Reason says in one word what is wrong with a hook, as conditions do.
 type Reason string
@@ -30,7 +30,7 @@ const (
 	Busy Reason = "HookBusy"
 	// TooLarge: the answer is larger than the limit, as it was sent or in memory.
 	TooLarge Reason = "HookAnswerTooLarge"
-	// NoRoom: other large answers take all the memory that is set aside for answers. Ask again later.
+	// NoRoom: other large answers take all the memory that is reserved for answers. Call again later.
 	NoRoom Reason = "HookNoRoom"
 	// Malformed: the answer is no JSON, or not of the form that the protocol asks for.
 	Malformed Reason = "HookAnswerMalformed"
@@ -41,16 +41,16 @@ const (
 	Contradictory Reason = "HookAnswerContradictory"
 )
 
-// Error is the error of every call that brought no answer to act on.
+// Error is the error of every call without a usable answer.
 type Error struct {
 	Hook Kind
 	// URL is where it was called: scheme, host and path; empty if there is none.
 	URL    string
 	Reason Reason
-	// Err says what happened, for people.
+	// Err says what happened, for users.
 	Err error
-	// Sample is the beginning of the body that came with a bad status. It is not part of the text of the error: whoever
-	// may read events need not be somebody who may read what the webhook's host says.
+	// Sample is the beginning of the body that came with a bad status. It is not part of the text of the error: users who
+	// may read events may not be allowed to read what the webhook's host says.
 	Sample []byte
 }
 
@@ -63,7 +63,7 @@ func (f *Error) Error() string {
 
 func (f *Error) Unwrap() error { return f.Err }
 
-// TooManyRequestsError is the answer of a hook that wants to be asked later. It is no fault: no event, no back-off.
+// TooManyRequestsError is the 429 of a hook that wants to be called later. It is no failure: no event, no back-off.
 type TooManyRequestsError struct {
 	// After is how long to wait, 0 if the hook did not say, a day at most.
 	After time.Duration
@@ -75,7 +75,7 @@ func (e *TooManyRequestsError) Error() string {
 
 // ChildError says what is wrong with one child of an answer.
 type ChildError struct {
-	// Field and Index are where it stands in the answer.
+	// Field and Index are its position in the answer.
 	Field string
 	Index int
 	// Child is kind and name, as far as it has them.
@@ -92,11 +92,11 @@ func (e ChildError) Error() string {
 	return where + ": " + e.Problem
 }
 
-// mostBad is after how many bad children the others are not looked at.
+// mostBad is after how many bad children the check stops.
 const mostBad = 3
 
-// ChildrenError is what is wrong with the first children of an answer that are wrong, in their order. There is at least one,
-// and at most three: an answer may have millions.
+// ChildrenError is the errors of the first bad children of an answer, in their order. There is at least one, and at most
+// three: an answer may have millions.
 type ChildrenError []ChildError
 
 func (e ChildrenError) Error() string {
@@ -110,10 +110,10 @@ func (e ChildrenError) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// short quotes text of a hook, and cuts it: conditions and events have room for a line.
+// short quotes text of a hook, and cuts it to what fits into a line of a condition or an event.
 func short(s string) string { return fmt.Sprintf("%q", cut(s, 100)) }
 
-// brief is the text of an error that repeats what a hook said, at whatever length.
+// brief is the text of an error that repeats what a hook sent, cut.
 func brief(err error) string { return cut(err.Error(), 200) }
 
 func cut(s string, room int) string {

@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// This file keeps hooks away from what only we can reach. Whoever may write a controller may write any URL, and the
-// manager stands where the cloud's metadata service, the node and the API server trust it (threat T10).
+// This file keeps hooks away from addresses that only the manager can reach. Any user who may write a controller may
+// write any URL, and the metadata service, the node and the API server trust the address of the manager (threat T10).
 
 // Guard says which addresses hooks may have. The zero value refuses what is link-local, loopback, multicast or
-// unspecified. It looks at the address that is dialled, so it does not matter what a name meant when it was looked up
-// before.
+// unspecified. It checks the address that is dialled, so a name that resolves to another address than before does not
+// matter.
 type Guard struct {
-	// Allow lists addresses that hooks may have all the same, such as those of a sidecar.
+	// Allow lists addresses that hooks may have nevertheless, such as those of a sidecar.
 	Allow []netip.Prefix
 	// APIServers are host:port of the API server, under every name that the manager knows. They are refused, Allow or not,
 	// unless AllowAPIServers is set.
@@ -58,7 +58,7 @@ func (g *Guard) control(ctx context.Context, _, address string, _ syscall.RawCon
 	return g.check(ctx, addr)
 }
 
-// check returns a *refusedError if a hook may not be at addr.
+// check returns a *refusedError if a hook may not have the address addr.
 func (g *Guard) check(ctx context.Context, addr netip.AddrPort) error {
 	ip := plain(addr.Addr())
 	if !g.AllowAPIServers {
@@ -79,7 +79,7 @@ func (g *Guard) check(ctx context.Context, addr netip.AddrPort) error {
 	return &refusedError{addr, why, allowing(ip)}
 }
 
-// refused says what is special about an address, nothing if it is an ordinary one.
+// refused says what is special about an address, empty if it is an ordinary one.
 func refused(ip netip.Addr) string {
 	switch {
 	case ip.IsLoopback():
@@ -97,7 +97,7 @@ func refused(ip netip.Addr) string {
 	}
 }
 
-// plain returns the address that packets to ip end up at, as one that can be compared.
+// plain returns the address that packets to ip arrive at, in a form that can be compared.
 func plain(ip netip.Addr) netip.Addr {
 	ip = ip.Unmap().WithZone("")
 	if nat64.Contains(ip) {
@@ -107,8 +107,8 @@ func plain(ip netip.Addr) netip.Addr {
 	return ip
 }
 
-// at reports whether addr is one of the addresses of server, a host:port. It cannot be left open: a name that cannot be
-// looked up might be it.
+// at reports whether addr is one of the addresses of server, a host:port. A name that cannot be looked up is an error:
+// it might be that address.
 func (g *Guard) at(ctx context.Context, server string, addr netip.AddrPort) (bool, error) {
 	host, port, err := net.SplitHostPort(server)
 	if err != nil {
@@ -127,8 +127,8 @@ func (g *Guard) at(ctx context.Context, server string, addr netip.AddrPort) (boo
 	return slices.ContainsFunc(ips, func(ip netip.Addr) bool { return plain(ip) == addr.Addr() }), nil
 }
 
-// checkProxied looks at a URL that a proxy will dial. The proxy looks up names itself and is the one who decides in the
-// end, so a name that we cannot look up is left to it.
+// checkProxied checks a URL that a proxy will dial. The proxy looks up names itself and decides in the end, so a name
+// that we cannot look up is left to it.
 func (g *Guard) checkProxied(ctx context.Context, u *url.URL) error {
 	host, port, err := net.SplitHostPort(withPort(u.Host, u.Scheme))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
-// This file puts the parts together: what to ask, whether to ask at all, what came back.
+// This file puts the parts together: what to send, whether to call at all, what was answered.
 
 // defaultMemory is what a hook without a shared memory keeps.
 const defaultMemory = 4 << 20
@@ -22,15 +22,15 @@ const defaultMemory = 4 << 20
 type Options struct {
 	Controller Controller
 	Kind       Kind
-	// Declared is the hook, and EndpointConfigs are what its controller says about hosts. An answer is kept for the revision that
-	// it was given for, so that for how long Metacontroller would keep it (etag) has no meaning here.
+	// Declared is the hook, and EndpointConfigs are its controller's settings for hosts. An answer is kept for the revision that
+	// it was given for, so that Metacontroller's times to keep it (etag) have no meaning here.
 	Declared        *v1alpha1.Hook
 	EndpointConfigs []v1alpha1.EndpointConfig
 	// Secrets reads what Declared and EndpointConfigs refer to. Nil reads nothing.
 	Secrets Secrets
-	// Guard says where hooks may be. Nil is its zero value.
+	// Guard says which addresses hooks may have. Nil is its zero value.
 	Guard *Guard
-	// Proxy says through which proxy to go. Nil is what the environment says (HTTP_PROXY and its kin).
+	// Proxy says which proxy to use. Nil uses the environment (HTTP_PROXY and so on).
 	Proxy func(*http.Request) (*url.URL, error)
 	// Limit is how large an answer may be, in bytes. 0 is [DefaultLimit].
 	Limit int64
@@ -53,14 +53,14 @@ type Hook struct {
 	kind       Kind
 	version    v1alpha1.HookVersion
 	strict     bool
-	// conditional says that the hook may answer that its answer is what it was.
+	// conditional says that the hook may answer that its last answer still holds.
 	conditional bool
 	caller      *caller
 	encoder     *Encoder
 	memory      *Memory
 	open        *gate
-	// share is how many bytes the last question had for each object in it. The next one is about as long, so that it is
-	// written into one piece of memory.
+	// share is how many bytes the last question had for each object in it. The next one will be similar, so its buffer is
+	// allocated at once.
 	share atomic.Int64
 }
 
@@ -114,9 +114,9 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Ask returns what the hook says about a parent. It calls the hook unless the last answer for this parent and revision
-// was to the very same question. An answer that says what the last one said is the last one. Errors are a *[Error], unless
-// the question cannot be encoded; the answer before it stays remembered, and the next Ask calls again.
+// Ask returns the hook's answer for a parent. It calls the hook unless the last answer for this parent and revision was to
+// the very same question. An answer that is equal to the last one is the last one. Errors are a *[Error], unless the
+// question cannot be encoded; the last answer stays remembered, and the next Ask calls again.
 func (h *Hook) Ask(ctx context.Context, q *Question) (*Answer, error) {
 	question, err := h.digest(q)
 	if err != nil {
@@ -126,8 +126,8 @@ func (h *Hook) Ask(ctx context.Context, q *Question) (*Answer, error) {
 	return ask(ctx, h, q, question, h.write, form.Decode)
 }
 
-// AskRelated returns which related objects a customize hook wants to know. It is asked again when generation, labels or
-// annotations of the parent change, or its deletion begins.
+// AskRelated returns which related objects a customize hook asks for. It is called again when generation, labels or
+// annotations of the parent change, or when the parent becomes terminating.
 func (h *Hook) AskRelated(ctx context.Context, q *Question) ([]Rule, error) {
 	question, err := h.digestCustomize(q)
 	if err != nil {
@@ -154,7 +154,7 @@ func ask[A any](
 	key := memoryKey{h, q.Parent.GetUID(), q.Revision}
 	known, ok := h.memory.answers.Get(key)
 	var last A
-	if ok { // a hook that is asked in two ways forgets the other one
+	if ok { // a hook that is called in two ways forgets the other one
 		last, ok = known.answer.(A)
 	}
 	if ok && known.question == question && !q.Again {
@@ -178,7 +178,7 @@ func ask[A any](
 		return last, nil
 	}
 	text := sha256.Sum256(said.body)
-	if ok && text == known.body { // most hooks say the same most of the time, and what was made of it then is still good
+	if ok && text == known.body { // most answers equal the last one, and what was made of that is still valid
 		h.memory.answers.Put(key.parent, key, &memory{question, said.etag, text, last, known.size}, known.size)
 		return last, nil
 	}
@@ -193,7 +193,7 @@ func ask[A any](
 	return answer, nil
 }
 
-// complete says in a failure whose it is.
+// complete adds to a failure which hook it is about.
 func (h *Hook) complete(err error) error {
 	if f, ok := err.(*Error); ok { //nolint:errorlint // it was made for this call
 		f.Hook, f.URL = h.kind, shown(h.caller.url)
@@ -201,8 +201,8 @@ func (h *Hook) complete(err error) error {
 	return err
 }
 
-// Close ends idle connections and forgets what the hook said. Calls under way end as they would have, and the lookup and
-// handshake of a connection are not counted any more.
+// Close ends idle connections and drops the answers. Running calls end normally, and the lookup and handshake of a
+// connection are not counted any more.
 func (h *Hook) Close() {
 	h.open.close()
 	h.caller.mu.Lock()

@@ -17,7 +17,7 @@ const (
 	Sync Kind = "sync"
 	// Finalize answers the same while the parent is being deleted, or left the controller's selector.
 	Finalize Kind = "finalize"
-	// Customize answers which related objects the other two want to know.
+	// Customize answers which related objects the other two are to get.
 	Customize Kind = "customize"
 )
 
@@ -55,7 +55,7 @@ type ChildKind struct {
 	Namespaced bool
 }
 
-// Controller is what hooks are told about the controller that asks them.
+// Controller is what hooks get of the controller that calls them.
 type Controller struct {
 	Type Type
 	// Name is that of the CompositeController or DecoratorController; it labels metrics.

@@ -14,8 +14,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/bounded"
 )
 
-// This file remembers answers. An answer is as old as the question, never as old as a clock says: it is used again if
-// and only if the hook would be told the same.
+// This file remembers answers. An answer is valid as long as the question stays the same, not for some time: it is used
+// again if and only if the hook would be sent the same.
 
 // Memory keeps the last answer of each hook for each parent and revision. It is safe for concurrent use, and one is
 // enough for all hooks. Make one with [NewMemory].
@@ -23,8 +23,8 @@ type Memory struct {
 	answers *bounded.Map[memoryKey, *memory]
 }
 
-// Answers of two revisions of one parent have nothing to do with each other, not even their etags; nor have those of two
-// hooks, which is what controller is for: no two [Hook]s have the same.
+// Answers for two revisions of one parent are independent, even their etags; so are those of two hooks, which controller
+// tells apart: no two [Hook]s have the same.
 type memoryKey struct {
 	controller *Hook
 	parent     types.UID
@@ -47,16 +47,16 @@ func NewMemory(limit int) *Memory {
 	return &Memory{answers: bounded.New[memoryKey, *memory](limit)}
 }
 
-// Forget drops what is remembered of a parent that is gone. Without it, that is dropped when room is needed.
+// Forget drops what is remembered of a deleted parent. Otherwise that is dropped when the memory is full.
 func (m *Memory) Forget(parent types.UID) { m.answers.Forget(parent) }
 
-// forget drops what a hook said.
+// forget drops the answers of a hook.
 func (m *Memory) forget(h *Hook) {
 	m.answers.Drop(func(k memoryKey) bool { return k.controller == h })
 }
 
-// digest returns what a question says, in few bytes. Objects are what their UID and resourceVersion say they are; objects
-// that the API server did not number are taken as they are.
+// digest returns the content of a question in few bytes. UID and resourceVersion stand for an object; objects without
+// them are taken as they are.
 func (h *Hook) digest(q *Question) ([sha256.Size]byte, error) {
 	d := digester{}
 	d.addParent(q)
@@ -66,7 +66,7 @@ func (h *Hook) digest(q *Question) ([sha256.Size]byte, error) {
 	}{{"child", h.withDeclared(q.Children)}, {"related", q.Related}} {
 		for _, g := range part.groups {
 			kind := part.name + " " + kindKey(g.GroupVersionKind)
-			d.parts = append(d.parts, kind) // a kind without objects is something that the hook is told as well
+			d.parts = append(d.parts, kind) // a kind without objects is sent as well
 			for _, o := range g.Objects {
 				d.add(kind, o, o.GetResourceVersion(), "")
 			}
@@ -75,9 +75,9 @@ func (h *Hook) digest(q *Question) ([sha256.Size]byte, error) {
 	return d.sum(), d.err
 }
 
-// digestCustomize is digest for customize hooks, which are told about the parent only. Like Metacontroller it looks at
-// what people write into a parent, not at its status: that changes with every step of a rollout, and a hook that chose
-// related objects by it would chase itself.
+// digestCustomize is digest for customize hooks, which get the parent only. Like Metacontroller it looks at what users
+// write into a parent, not at its status: that changes with every step of a rollout, and a hook that chose related
+// objects by it would be called again by its own effects.
 func (h *Hook) digestCustomize(q *Question) ([sha256.Size]byte, error) {
 	d := digester{}
 	p := q.Parent

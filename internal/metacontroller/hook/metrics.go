@@ -28,7 +28,7 @@ type family struct {
 var hookLabels = []string{"url", "controller_name", "controller_type"}
 
 // NewMetrics registers the metrics. Those that are registered already are used: a process may run several managers. An error
-// means that something else has one of their names.
+// means that one of their names is taken.
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{families: map[Kind]*family{}}
 	for _, kind := range []Kind{Sync, Finalize, Customize} {
@@ -42,7 +42,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// register registers a metric, or puts the one in its place that was registered before it.
+// register registers a metric, or replaces it by the one that was registered before.
 func register[C prometheus.Collector](registerer prometheus.Registerer, c *C) error {
 	err := registerer.Register(*c)
 	if there, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
@@ -77,8 +77,8 @@ func newFamily(kind Kind) *family {
 	}
 }
 
-// gate is closed when a hook is. A connection that was begun may be made after that, and would bring back the series of a
-// controller that is gone.
+// gate is closed when a hook is. A connection that was begun before may be established after that, and would recreate the
+// series of a deleted controller.
 type gate struct {
 	mu     sync.RWMutex
 	closed bool
@@ -100,7 +100,7 @@ func (g *gate) close() {
 	g.closed = true
 }
 
-// wrap counts what goes through next, as long as the gate is open. m may be nil.
+// wrap counts the requests through next, as long as the gate is open. m may be nil.
 func (m *Metrics) wrap(kind Kind, c Controller, u *url.URL, open *gate, next http.RoundTripper) http.RoundTripper {
 	if m == nil {
 		return next
@@ -123,7 +123,7 @@ func (m *Metrics) wrap(kind Kind, c Controller, u *url.URL, open *gate, next htt
 	return promhttp.InstrumentRoundTripperInFlight(f.inFlight.With(labels), next)
 }
 
-// Forget removes the metrics of a controller that is gone. Close its hooks before that.
+// Forget removes the metrics of a deleted controller. Close its hooks before that.
 func (m *Metrics) Forget(c Controller) {
 	if m == nil {
 		return

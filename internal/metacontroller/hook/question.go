@@ -12,26 +12,26 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
-// This file writes what a hook is told. It puts objects that are encoded already side by side, so that a pass in which
-// one child of a hundred changed encodes one; the bytes are those of encoding/json.
+// This file writes what a hook is sent. It joins objects that are encoded already, so that a pass in which one child of
+// a hundred changed encodes one; the bytes are those of encoding/json.
 
-// Question is what a hook is told about a parent. Nothing in it is changed, and nothing may change while it is asked.
+// Question is what a hook is sent for a parent. The hook does not change it, and nothing may change it during the call.
 type Question struct {
 	// Parent is the parent, restored from Revision if there is one.
 	Parent *unstructured.Unstructured
-	// Revision names the revision whose field paths Parent was overwritten with. It is empty for the parent as it is.
-	// Two revisions of one parent share nothing that is remembered.
+	// Revision names the revision whose field paths Parent was overwritten with. It is empty for the parent as it is. Two
+	// revisions of one parent share no remembered answer.
 	Revision string
 	// Version is the resourceVersion under which Parent is remembered; empty means its own. A caller that wrote the
-	// parent's status, and saw nobody else's change since, gives the version from before: the hook's own words, read back
-	// to it, are no news. A hook that is asked is told Parent as it is.
+	// parent's status, and saw no other writer's change since, gives the version from before: the hook need not be called
+	// for the status that it answered itself. A hook that is called gets Parent as it is.
 	Version string
 	// Children are the observed children. Declared kinds that have none may be left out.
 	Children []Group
-	// Related are the objects that the customize hook asked for. A kind that was asked for and has none is a Group
-	// without objects.
+	// Related are the objects that the customize hook asked for. A kind that it asked for and that has no objects is an
+	// empty Group.
 	Related []Group
-	// Again asks in any case, as a resync does.
+	// Again calls in any case, as a resync does.
 	Again bool
 }
 
@@ -49,7 +49,7 @@ type writer struct {
 	parent  *unstructured.Unstructured
 }
 
-// objects counts what a question tells of.
+// objects counts the objects of a question.
 func (q *Question) objects() int64 {
 	n := 1
 	for _, g := range q.Children {
@@ -199,8 +199,8 @@ func kindKey(k schema.GroupVersionKind) string {
 	return k.Kind + "." + k.GroupVersion().String()
 }
 
-// objectKey is the key of an object within its kind, and whether the hook is told about it at all. In v1, children are
-// named relative to the parent, so a namespaced parent's are those of its namespace; related objects all are told.
+// objectKey is the key of an object within its kind, and whether the hook gets it at all. In v1, children are named
+// relative to the parent, so a namespaced parent's are those of its namespace; all related objects are sent.
 func objectKey(v v1alpha1.HookVersion, parent, o *unstructured.Unstructured, related bool) (string, bool) {
 	name, namespace := o.GetName(), o.GetNamespace()
 	qualified := name

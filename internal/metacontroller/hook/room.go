@@ -11,29 +11,29 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// This file bounds the memory that answers take in this process, whatever hooks say and however many say it at once. Who
-// gets no room waits for it. Small answers have room of their own, so that no large one holds them up.
+// This file bounds the memory that answers take in this process, however large and many they are. A caller waits until
+// there is memory for its answer. Small answers have memory of their own, so that no large one delays them.
 //
-// The garbage collector lets the heap grow to twice of what is in use. So the bounds below make 288 MiB at most.
+// The garbage collector lets the heap grow to twice of what is in use, so the bounds below amount to 288 MiB at most.
 
 const (
 	// largest is the decoded size of the largest answer that is read.
 	largest = 64 << 20
-	// MostRemembered is what all memories of a process together should keep at most, in bytes: see [NewMemory]. There is
-	// always room for the largest answer beside what is kept.
+	// MostRemembered is what all memories of a process together should keep at most, in bytes: see [NewMemory]. It leaves
+	// enough for the largest answer.
 	MostRemembered = 32 << 20
 	// small is the decoded size up to which an answer is small.
 	small = 1 << 20
-	// smallBody is the length of a body that is read without asking for room.
+	// smallBody is the length of a body that is read without reserving memory.
 	smallBody = 256 << 10
-	// patience is how long to wait for room. Passes that hold large answers, and wait for more, could wait for each other.
+	// patience is how long to wait for memory. Passes that hold large answers could wait for each other.
 	patience = 30 * time.Second
-	// collect is how often the garbage collector is run while somebody waits: answers that nobody uses any more take up room
-	// until it has seen them.
+	// collect is how often the garbage collector is run while a caller waits: unused answers take up memory until it has
+	// found them.
 	collect = 100 * time.Millisecond
 )
 
-// room is memory that is given out.
+// room is an amount of memory that can be reserved.
 type room struct {
 	what  string
 	size  int64
@@ -49,10 +49,10 @@ var rooms = struct{ bodies, smaller, larger *room }{
 	larger:  newRoom("to decode it", largest+MostRemembered),
 }
 
-// errNoRoom says that others take all the memory that answers may have.
+// errNoRoom says that other answers take all the memory that answers may have.
 var errNoRoom = errors.New("large answers of hooks take all the memory that is set aside for them; it is asked again")
 
-// take waits for n bytes, and for no longer than patience. An error is a *[Error].
+// take reserves n bytes, and waits for them no longer than patience. An error is a *[Error].
 func (r *room) take(ctx context.Context, n int64) error {
 	n = min(n, r.size)
 	if r.given.TryAcquire(n) {
@@ -71,7 +71,7 @@ func (r *room) take(ctx context.Context, n int64) error {
 	}
 }
 
-// collecting is held while the garbage collector is run for those who wait: once is enough for all of them.
+// collecting is held while the garbage collector is run for waiting callers: one run is enough for all of them.
 var collecting sync.Mutex
 
 // collectUntil runs the garbage collector again and again until ctx ends.
@@ -93,8 +93,8 @@ func collectUntil(ctx context.Context) {
 
 func (r *room) give(n int64) { r.given.Release(min(n, r.size)) }
 
-// decoding decodes an answer of that size when there is room for it. The room of a large answer is taken until the answer
-// is garbage: a pass may last.
+// decoding decodes an answer of that size when there is memory for it. The memory of a large answer stays reserved until
+// the answer is garbage: a pass may take long.
 func decoding[A any](ctx context.Context, size int64, decode func() (A, error)) (A, error) {
 	r := rooms.smaller
 	if size > small {

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// This file makes connections. Nothing of the manager's own transport is used: no token, no certificate, no cookie of
-// ours can reach a hook.
+// This file makes connections. Nothing of the manager's own transport is used, so that no token, certificate or cookie
+// of the manager can reach a hook.
 
-// wire sends requests of one hook with one set of certificates, directly or through a proxy. A direct connection goes to
-// no address that the guard refuses. A proxy is the operator's choice and may be anywhere, so it has connections of its
-// own: a hook cannot have the proxy's address just because we dial it.
+// wire sends requests of one hook with one set of certificates, directly or through a proxy. A direct connection is
+// never made to an address that the guard refuses. A proxy is the operator's choice and may have any address, so it has
+// connections of its own: a hook must not have the proxy's address just because we dial it.
 type wire struct {
 	guard           *Guard
 	proxy           func(*http.Request) (*url.URL, error)

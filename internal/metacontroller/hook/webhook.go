@@ -57,9 +57,9 @@ func serviceAddress(w *v1alpha1.Webhook) (string, error) {
 	return or(s.Protocol, v1alpha1.DefaultServiceProtocol) + "://" + host + "/" + strings.TrimPrefix(path, "/"), nil
 }
 
-// endpointOf returns what holds for a call to u: what the webhook says itself, and if it says nothing at all, the first
-// entry for the host. The two are never mixed: a webhook that brings its own CA must not get credentials that it did not
-// ask for. A field that is there but empty says something as well, and reading it tells what is missing.
+// endpointOf returns what holds for a call to u: the webhook's own settings, and if it has none at all, the first entry
+// for the host. The two are never mixed: a webhook that brings its own CA must not get credentials that it did not ask
+// for. An empty field counts as a setting, and reading it reports what is missing.
 func endpointOf(w *v1alpha1.Webhook, u *url.URL, configs []v1alpha1.EndpointConfig) v1alpha1.EndpointConfig {
 	own := v1alpha1.EndpointConfig{CABundle: w.CABundle, ClientTLS: w.ClientTLS, Authorization: w.Authorization, BasicAuth: w.BasicAuth}
 	if own != (v1alpha1.EndpointConfig{}) {

@@ -9,7 +9,7 @@ import (
 // This file checks the resources that a controller declares.
 
 // Declared finds a resource that a controller names as that of its parents or children. It is an error to name the revisions
-// of composite parents: they are the manager's own, and no event of one would wake anybody. Other errors are those of
+// of composite parents: they are the manager's own, and their events would enqueue nothing. Other errors are those of
 // [watch.Server.Resource].
 func Declared(r watch.Resources, apiVersion, resource string) (watch.Resource, error) {
 	found, err := r.Resource(apiVersion, resource)

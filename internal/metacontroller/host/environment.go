@@ -26,25 +26,25 @@ import (
 // This file holds what all hosted controllers of a manager share.
 
 const (
-	// defaultWorkers is how many parents a hosted controller works on at once, as Metacontroller does.
+	// defaultWorkers is how many parents a hosted controller reconciles at once, as Metacontroller does.
 	defaultWorkers = 5
 	// encoded bounds what is kept of objects as JSON, in bytes.
 	encoded = 64 << 20
-	// reporter is who sends events: dashboards and scripts ask for Metacontroller's.
+	// reporter is the source of events, which dashboards and scripts filter by: Metacontroller's.
 	reporter = "metacontroller"
 )
 
 // Options tune what a manager hosts. The zero value is what a cluster should run.
 type Options struct {
-	// Workers is how many parents each hosted controller works on at once. Zero means 5.
+	// Workers is how many parents each hosted controller reconciles at once. Zero means 5.
 	Workers int
 	// TargetLabelSelector narrows the controllers that are run, by their labels. Nil selects all.
 	TargetLabelSelector labels.Selector
 	// FieldManager, unless it is empty, is the name under which children are applied by server-side apply.
 	FieldManager string
-	// AllowedAddresses are special addresses that hooks may have all the same, such as 127.0.0.1/32 for a sidecar.
+	// AllowedAddresses are special addresses that hooks may have nevertheless, such as 127.0.0.1/32 for a sidecar.
 	AllowedAddresses []netip.Prefix
-	// AllowAPIServers lets hooks be served behind the API server's own address.
+	// AllowAPIServers lets hooks have the API server's own address.
 	AllowAPIServers bool
 	// Namespace, unless it is empty, is the only one that is watched: for a manager that may not look at others. Resources
 	// whose objects are in no namespace cannot be watched then.
@@ -54,7 +54,7 @@ type Options struct {
 	// Clock is for tests; nil means the system's.
 	Clock clock.WithTicker
 	// Cache, Config and Authority are for tests that have no API server. Nil means a cache of its own, the manager's config, and
-	// what the API server says; with a cache that is given, which whoever made it runs, nobody is asked.
+	// the API server as the authority; a given cache is run by the caller, and then there is no authority unless one is given.
 	Cache     cache.Cache
 	Config    *rest.Config
 	Authority watch.Authority
@@ -77,7 +77,7 @@ type Environment struct {
 	Compared *apply.Memo
 	// Transport, unless it is nil, carries the calls of hooks: see [hook.Options].
 	Transport http.RoundTripper
-	// Workers is how many parents each hosted controller works on at once.
+	// Workers is how many parents each hosted controller reconciles at once.
 	Workers int
 	// Selector narrows the controllers that are run. Nil selects all.
 	Selector labels.Selector
@@ -87,8 +87,8 @@ type Environment struct {
 }
 
 // NewEnvironment returns the environment of what mgr hosts. Make one for a manager, and give it to all that hosts controllers:
-// whoever decorates an object that somebody else composes watches the same kinds. It returns an error if mgr cannot take
-// another cache, or if somebody else has taken the names of our metrics.
+// a decorator and a composite of the same objects watch the same kinds. It returns an error if mgr cannot take another cache,
+// or if the names of our metrics are taken.
 func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
 	o.setDefaults(mgr)
 	servers, err := apiServers(o.Config, os.Getenv)
@@ -157,7 +157,7 @@ func (e *Environment) connect(ctx context.Context, mgr ctrl.Manager, o Options, 
 	return err
 }
 
-// apiServers returns host:port of the API server as we reach it, and as the pods of this cluster do.
+// apiServers returns host:port of the API server as this process reaches it, and as the pods of this cluster do.
 func apiServers(config *rest.Config, env func(string) string) ([]string, error) {
 	u, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {

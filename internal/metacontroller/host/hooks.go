@@ -11,16 +11,16 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
 )
 
-// This file makes the hooks that people write in spec.hooks.
+// This file makes the hooks that are declared in spec.hooks.
 
 // Hook returns the hook that a controller declares as h, nil if h is nil. The error is a *[hook.Error] with reason
-// [hook.Misconfigured] if it has no address: report it on the controller, and build again when its spec changes. Nothing
-// is called yet. Close the hook when the controller ends.
+// [hook.Misconfigured] if it has no address: report it on the controller, and build again when its spec changes. The
+// hook is not called yet. Close the hook when the controller ends.
 func (e *Environment) Hook(
 	c hook.Controller, kind hook.Kind, h *v1alpha1.Hook, configs []v1alpha1.EndpointConfig,
 ) (*hook.Hook, error) {
 	if h == nil {
-		return nil, nil //nolint:nilnil // a hook that is not declared is nothing to ask, and no error
+		return nil, nil //nolint:nilnil // an undeclared hook is no error
 	}
 	return hook.New(hook.Options{
 		Controller: c, Kind: kind, Declared: h, EndpointConfigs: configs,
@@ -36,7 +36,7 @@ type Hooks struct {
 }
 
 // Hooks returns the hooks that a controller declares, any of which may be nil. Errors are those of [Environment.Hook]; then
-// nothing is left to close.
+// there is nothing to close.
 func (e *Environment) Hooks(
 	c hook.Controller, sync, finalize, customize *v1alpha1.Hook, configs []v1alpha1.EndpointConfig,
 ) (*Hooks, error) {
@@ -65,17 +65,17 @@ func (h *Hooks) Close() {
 	h.forget()
 }
 
-// Controller returns what hooks are told about the controller o: all of it, as Metacontroller does, and the kinds of its
-// children or attachments. It is as old as o: a change of the spec needs a new one, and a change of its status is no
-// news to a hook.
+// Controller returns what hooks get of the controller o: all of it, as Metacontroller does, and the kinds of its
+// children or attachments. It does not follow o: make a new one when the spec changes; hooks need not see a change of
+// the status.
 func (e *Environment) Controller(t hook.Type, o client.Object, children []watch.Resource) (hook.Controller, error) {
 	told, ok := o.DeepCopyObject().(client.Object)
 	if !ok {
 		return hook.Controller{}, fmt.Errorf("%T is no object of the API", o)
 	}
-	// An object that was read into its type has lost its kind. The type of a controller is the name of its kind.
+	// A typed object has lost its kind. The name of the Go type is the kind.
 	told.GetObjectKind().SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(string(t)))
-	told.SetManagedFields(nil) // nobody's business, and long
+	told.SetManagedFields(nil) // hooks do not need them, and they are long
 	raw, err := json.Marshal(told)
 	if err != nil {
 		return hook.Controller{}, fmt.Errorf("encode %s %s: %w", t, o.GetName(), err)

@@ -23,11 +23,11 @@ import (
 
 // This file runs one hosted controller, from build to close.
 
-// syncTimeout is how long a start waits until everything that it watches is listed. What was listed until then stays, so
+// syncTimeout is how long a start waits until everything that it watches is listed. Lists that succeeded are kept, so
 // that the next attempt is shorter.
 const syncTimeout = time.Minute
 
-// phase is where a hosted controller is.
+// phase is the state of a hosted controller.
 type phase string
 
 const (
@@ -35,25 +35,25 @@ const (
 	starting phase = "starting"
 	// running: passes are run.
 	running phase = "running"
-	// ended: there is nothing of it any more.
+	// ended: it does not run any more.
 	ended phase = "ended"
 )
 
-// hosted is the controller of one object, as it was when it was built. It may end and be launched again.
+// hosted is the controller of one object, as the object was when it was built. It may end and be launched again.
 type hosted[T client.Object] struct {
 	supervisor *supervisor[T]
 	object     T
 	key        types.NamespacedName
 
 	mu sync.Mutex
-	// phase is where it is since then; err is why it ended last time, delay how long it then stays so.
+	// phase is its state, which began at since; err is why it ended last time, delay how long it then stays ended.
 	phase phase
 	since time.Time
 	err   error
 	delay time.Duration
 	// sources are what it watches.
 	sources *sources
-	// cancel ends it. stopping is set once that was done, lost if it was done because of that.
+	// cancel ends it. stopping is set once cancel was called, lost if a kind that cannot be watched was the reason.
 	cancel   context.CancelFunc
 	stopping bool
 	lost     error
@@ -66,7 +66,7 @@ type hosted[T client.Object] struct {
 type state struct {
 	phase phase
 	since time.Time
-	// err is why it ended last time, waiting what it waits for while it starts.
+	// err is why it ended last time, waiting what it is waiting for while it starts.
 	err, waiting error
 	delay        time.Duration
 }
@@ -95,7 +95,7 @@ func (h *hosted[T]) launch() {
 	h.mu.Unlock()
 	s.running.Go(func() {
 		err := watch.Guarded(ctx, func() error { return h.run(ctx) })
-		cancel() // lets go of what it watched
+		cancel() // ends its watches
 		h.mu.Lock()
 		if h.phase == running {
 			h.delay = 0
@@ -105,7 +105,7 @@ func (h *hosted[T]) launch() {
 			err = h.lost
 		}
 		if same, ok := errors.AsType[*watch.LostError](err); ok {
-			err = same // whether it was told so, or found it when it was tried again
+			err = same // whether a probe found it, or the next attempt
 		}
 		h.phase, h.since, h.err = ended, s.env.Clock.Now(), err
 		h.mu.Unlock()
@@ -113,7 +113,7 @@ func (h *hosted[T]) launch() {
 	})
 }
 
-// end makes it end, and reports whether it has.
+// end ends it, and reports whether it has ended already.
 func (h *hosted[T]) end() bool {
 	h.mu.Lock()
 	gone, told := h.phase == ended, h.stopping
@@ -130,8 +130,8 @@ func (h *hosted[T]) end() bool {
 	return gone
 }
 
-// lose makes it end, if it runs, because a kind that it watches cannot be watched any more. What it knows is old, and what it
-// would do with that is not what anybody asked for. It is tried again as one that could not be started.
+// lose ends it, if it runs, because a kind that it watches cannot be watched any more. Its caches are stale, and it must not
+// act on them. It is started again like one that could not be started.
 func (h *hosted[T]) lose(why error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +141,7 @@ func (h *hosted[T]) lose(why error) {
 	}
 }
 
-// up says that passes are run from now on.
+// up notes that passes are run from now on.
 func (h *hosted[T]) up() {
 	s := h.supervisor
 	h.mu.Lock()
@@ -176,7 +176,7 @@ func (h *hosted[T]) run(ctx context.Context) error {
 	return err
 }
 
-// Running returns what runs a built controller, for those that start, end and close it themselves: a simulation, say.
+// Running returns what runs a built controller, for callers that start, end and close it themselves: a simulation, say.
 // [Supervise] does all of that. name is that of the controller in logs and metrics. The error is that of controller-runtime
 // about its options, and a mistake of the caller.
 func (e *Environment) Running(name string, built *Controller, l logr.Logger) (controller.Controller, error) {
@@ -204,7 +204,7 @@ func (e *Environment) running(name string, built *Controller, watched *sources, 
 	return c, c.Watch(watched)
 }
 
-// watches keeps what it waits for, while it starts.
+// watches sets what it is waiting for, while it starts.
 func (h *hosted[T]) watches(s *sources) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -212,10 +212,10 @@ func (h *hosted[T]) watches(s *sources) {
 }
 
 // sources are several sources as one. controller-runtime starts each source in a goroutine of its own, where a panic would
-// end the process, and tells nobody when the last one has started.
+// end the process, and gives no signal when the last one has started.
 type sources struct {
 	all []source.Source
-	// up is called when everything that is there has been seen.
+	// up is called when the handlers have got everything that exists.
 	up func()
 
 	mu      sync.Mutex
@@ -270,7 +270,7 @@ func (s *sources) failure() error {
 	return s.err
 }
 
-// waiting returns what one of those that were started waits for, nil if none does.
+// waiting returns what one of the started sources is waiting for, nil if none is.
 func (s *sources) waiting() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// This file sends events as Metacontroller does, as far as others can see: source, count and times of the older API are
-// filled, which `kubectl get events`, dashboards and scripts read. The newer API takes no event that has them, so events go to
-// the older one, with what the newer one knows in them as well.
+// This file sends events as Metacontroller does: with the source, count and times of the older API, which `kubectl get
+// events`, dashboards and scripts read. The newer API refuses events that have them, so events go to the older one, with the
+// fields of the newer one as well.
 
 // recording sends events from when it is started until it is stopped.
 type recording struct {
@@ -30,7 +30,7 @@ func newRecording(client typedcorev1.EventsGetter, log logr.Logger) *recording {
 	return &recording{broadcaster: events.NewBroadcaster(sink{client}), log: log, cancel: func() {}}
 }
 
-// recorder returns what events are given to. It drops them while nothing is sent.
+// recorder returns the recorder of events. It drops them while none are sent.
 func (r *recording) recorder(scheme *runtime.Scheme) events.EventRecorder {
 	return r.broadcaster.NewRecorder(scheme, reporter)
 }
@@ -45,7 +45,7 @@ func (r *recording) start() error {
 	return r.broadcaster.StartRecordingToSinkWithContext(ctx)
 }
 
-// stop takes no more events, and gives up those that could not be sent yet.
+// stop takes no more events, and drops those that could not be sent yet.
 func (r *recording) stop() {
 	r.broadcaster.Shutdown()
 	r.cancel()

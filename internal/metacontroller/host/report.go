@@ -26,7 +26,7 @@ const Ready = "Ready"
 const (
 	// Running: passes are run.
 	Running = "Running"
-	// Starting: it is built, or what it watches is listed; the message says what it waits for.
+	// Starting: it is built, or what it watches is listed; the message says what it is waiting for.
 	Starting = "Starting"
 	// NotServed: the API server does not serve a resource that it names.
 	NotServed = "ResourceNotServed"
@@ -92,7 +92,7 @@ func (s *supervisor[T]) write(ctx context.Context, o T, conditions []metav1.Cond
 	target.SetName(o.GetName())
 	target.SetNamespace(o.GetNamespace())
 	err = s.env.Client.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, patch))
-	// Metacontroller's CRDs have no status subresource. Whatever is not found cannot be told anything.
+	// Metacontroller's CRDs have no status subresource. Then, and if the object was deleted, nothing can be written.
 	if err := client.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("write status of %s %s: %w", s.kind, o.GetName(), err)
 	}
@@ -111,7 +111,7 @@ func statusOf(o client.Object) *v1alpha1.ControllerStatus {
 	}
 }
 
-// condition says how a controller is doing.
+// condition says whether a controller runs, and if not, why.
 func condition(now state) metav1.Condition {
 	c := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse}
 	switch {

@@ -24,18 +24,18 @@ import (
 )
 
 // This file decides which controllers run: one for each object that describes one. hosted.go runs one of them, report.go
-// says how it goes.
+// writes its condition.
 
 const (
 	// FirstRetry is how long a pass that failed waits for the next one, twice as long after every further failure.
 	FirstRetry = 5 * time.Millisecond
 	// LastRetry is the longest that it waits.
 	LastRetry = time.Minute
-	// firstAttempt and lastAttempt bound the same for a controller that could not be started. Its CRD may come.
+	// firstAttempt and lastAttempt bound the same for a controller that could not be started: its CRD may come.
 	firstAttempt, lastAttempt = time.Second, 30 * time.Second
-	// patience is how long a start may take before its condition says that it has not happened yet.
+	// patience is how long a start may take before its condition says that it is waiting.
 	patience = time.Second
-	// glance is after how long a start that takes longer is looked at again.
+	// glance is how often a start that takes longer is checked.
 	glance = 5 * time.Second
 	// supervisors is how many controllers are started and stopped at once. None waits for another.
 	supervisors = 4
@@ -50,9 +50,9 @@ type Build[T client.Object] func(ctx context.Context, o T) (*Controller, error)
 type Controller struct {
 	// Reconciler runs passes over parents.
 	Reconciler reconcile.Reconciler
-	// Limiter says when a pass that failed is made again. Nil doubles the delay from [FirstRetry] to [LastRetry].
+	// Limiter says when a failed pass is retried. Nil doubles the delay from [FirstRetry] to [LastRetry].
 	Limiter workqueue.TypedRateLimiter[reconcile.Request]
-	// Sources wake parents, until the context that they are started with ends. Use [watch.Events] for objects.
+	// Sources enqueue parents, until the context that they are started with ends. Use [watch.Events] for objects.
 	Sources []source.Source
 	// Close is called once, after the last pass has ended. It may be nil.
 	Close func()
@@ -72,9 +72,10 @@ func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
 // Supervise adds to mgr what runs a controller for each object of a kind that env's selector selects. A controller is
-// started anew when the object's generation or UID changes, stopped when the object goes, and started again, with a growing
-// delay, when it could not be started. Conditions and events of the object say so. Two controllers of one object never run
-// at once. name is that of the supervisor in logs and metrics. It returns an error if mgr's scheme does not know the kind.
+// restarted when the object's generation or UID changes, stopped when the object is deleted, and started again, with a
+// growing delay, when it could not be started. Conditions and events of the object say so. Two controllers of one object
+// never run at once. name is that of the supervisor in logs and metrics. It returns an error if mgr's scheme does not know
+// the kind.
 func Supervise[T client.Object](mgr ctrl.Manager, env *Environment, name string, build Build[T]) error {
 	kind, err := apiutil.GVKForObject(newObject[T](), mgr.GetScheme())
 	if err != nil {
@@ -113,7 +114,7 @@ func newObject[T client.Object]() T {
 }
 
 // supervisor runs the controllers of all objects of a kind. Its own passes never wait for a hosted controller: one that has
-// started or ended wakes them.
+// started or ended enqueues its object.
 type supervisor[T client.Object] struct {
 	env        *Environment
 	kind       string
@@ -123,9 +124,9 @@ type supervisor[T client.Object] struct {
 	controller controller.Controller
 
 	// root ends when the supervisor does; queue is its own. Both are set before the first pass.
-	root  context.Context //nolint:containedctx // what is hosted outlives the pass that starts it
+	root  context.Context //nolint:containedctx // a hosted controller outlives the pass that starts it
 	queue queue.Queue
-	// running is what has not ended yet.
+	// running counts what has not ended yet.
 	running sync.WaitGroup
 
 	mu     sync.Mutex
@@ -136,11 +137,11 @@ type supervisor[T client.Object] struct {
 func (s *supervisor[T]) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer s.running.Wait()
-	defer cancel() // what was started must end as well if we cannot go on
+	defer cancel() // hosted controllers must end as well if this one cannot go on
 	return s.controller.Start(ctx)
 }
 
-// begin is the source that tells us where to wake ourselves.
+// begin is the source that gets our own queue, to enqueue objects by ourselves.
 func (s *supervisor[T]) begin(ctx context.Context, q queue.Queue) error {
 	s.root, s.queue = ctx, q
 	return nil
@@ -157,7 +158,7 @@ func (s *supervisor[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	h := s.of(req.NamespacedName)
 	if h != nil && (!wanted || !h.runs(o)) {
 		if !h.end() {
-			return reconcile.Result{}, nil // it wakes us when it has ended
+			return reconcile.Result{}, nil // its end enqueues the object
 		}
 		s.forget(req.NamespacedName)
 		if !wanted {
@@ -169,12 +170,12 @@ func (s *supervisor[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		return reconcile.Result{}, nil
 	}
 	if h == nil {
-		h = s.host(o) //nolint:contextcheck // what is hosted outlives the pass that starts it
+		h = s.host(o) //nolint:contextcheck // a hosted controller outlives the pass that starts it
 	}
 	return s.look(ctx, h, o)
 }
 
-// look reports how the controller of o is doing, and tries again to start one that could not be started.
+// look reports the state of the controller of o, and starts it again if it could not be started.
 func (s *supervisor[T]) look(ctx context.Context, h *hosted[T], o T) (reconcile.Result, error) {
 	now := h.state()
 	age := s.env.Clock.Since(now.since)
@@ -185,7 +186,7 @@ func (s *supervisor[T]) look(ctx context.Context, h *hosted[T], o T) (reconcile.
 		if age < patience {
 			return reconcile.Result{RequeueAfter: patience - age}, nil
 		}
-		again = glance // what it waits for may be another thing then
+		again = glance // it may be waiting for something else then
 	case ended:
 		if age >= now.delay {
 			h.launch() //nolint:contextcheck // as above

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// This file reads refusals because of a quota. The API server tells the amounts in its text only.
+// This file reads refusals because of a quota. The API server gives the amounts in its text only.
 
 // Excess is one resource of an exhausted quota: what the request asks for, what all others have, and how much there may be.
 type Excess struct {
@@ -19,7 +19,7 @@ type Excess struct {
 var exceeded = regexp.MustCompile(`exceeded quota: .*, requested: (.*), used: (.*), limited: (.*)$`)
 
 // Quota returns the resources of which err says that a quota has too little left. It returns none if err says no such thing,
-// or says it in words that are not known.
+// or says it in unknown words.
 func Quota(err error) []Excess {
 	s, ok := status(err)
 	if !ok || s.Code != http.StatusForbidden {
@@ -56,7 +56,7 @@ func amounts(text string) map[string]resource.Quantity {
 	return out
 }
 
-// Leaves reports whether the request fits once what frees says is free again.
+// Leaves reports whether the request fits once freed is free again.
 func (e Excess) Leaves(freed resource.Quantity) bool {
 	need := e.Requested.DeepCopy()
 	need.Add(e.Used)

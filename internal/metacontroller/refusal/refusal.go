@@ -1,6 +1,6 @@
-// Package refusal says what it proves that the API server refuses a request about a child: a field that cannot be changed, a
-// quota, or something that concerns all children of the kind. It is pure. What it proves nothing about is unknown to the
-// caller, and nothing that serves may be deleted for it.
+// Package refusal says what a refusal of the API server proves about a child: a field cannot be changed, a quota is
+// exhausted, or all children of the kind would be refused. It is pure. If it proves nothing, the state of the child is
+// unknown to the caller, which must not delete a child that may be in use because of it.
 //
 // What may not come in: requests, and what follows from a refusal.
 package refusal
@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// lineSize is how much of a refusal people are shown. Some hold both objects.
+// lineSize is how much of a refusal users are shown. Some hold both objects.
 const lineSize = 300
 
 // status returns what the API server said, and whether err is its answer at all.
@@ -44,14 +44,14 @@ func ByKind(err error) bool {
 }
 
 // Answered reports whether the API server has decided about the request itself. It has not if it failed, was too busy, or
-// could not be reached: then the same request may be granted a moment later.
+// could not be reached: then the same request may succeed a moment later.
 func Answered(err error) bool {
 	s, ok := status(err)
 	return ok && s.Code < http.StatusInternalServerError && s.Code != http.StatusTooManyRequests
 }
 
-// OfAll reports whether err would most likely meet every other child of the kind in that namespace as well: no answer, no
-// such resource, no right to it, an exhausted quota. What is refused for its own content is no such error.
+// OfAll reports whether every other child of the kind in that namespace would most likely fail as well: no answer, no
+// such resource, no right to it, an exhausted quota. A refusal because of the child's own content is no such error.
 func OfAll(err error) bool {
 	s, ok := status(err)
 	switch {
@@ -68,13 +68,13 @@ func OfAll(err error) bool {
 		len(Quota(err)) > 0 || Terminating(err)
 }
 
-// Terminating reports whether err is nothing but the refusal to create anything in a namespace that is being deleted. An
-// error that is joined with it is not hidden by it: tell each error apart before they are joined.
+// Terminating reports whether err is nothing but the refusal to create anything in a namespace that is being deleted.
+// Call it for each error before they are joined: it does not see the others.
 func Terminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// Line returns the text of err in one line that people can read.
+// Line returns the text of err in one readable line.
 func Line(err error) string {
 	line, _, cut := strings.Cut(err.Error(), "\n")
 	if len(line) > lineSize {

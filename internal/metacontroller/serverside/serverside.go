@@ -1,12 +1,12 @@
-// Package serverside applies children by server-side apply, where the manager is told to (Metacontroller's
+// Package serverside applies children by server-side apply, if the manager is configured to (Metacontroller's
 // --apply-strategy=server-side-apply). The API server merges and says what a child would become, so that nothing is guessed
-// here; what it says is remembered for each version of a child.
+// here; its answer is remembered for each version of a child.
 //
-// Children are still created by a plain create, which takes over nobody's object. What that sets belongs to our name as an
-// update, and an apply would never remove it; so that it is handed over to our name as an applier at once, with
-// [Applier.Migrate].
+// Children are still created by a plain create, which never takes over an existing object. The fields that it sets belong
+// to our field manager as an update, and an apply would never remove them; so they are handed over to our field manager as
+// an apply at once, with [Applier.Migrate].
 //
-// What may not come in: who is to be applied when, revisions, hooks.
+// What may not come in: which child is to be applied when, revisions, hooks.
 package serverside
 
 import (
@@ -47,8 +47,8 @@ func New(c client.Client, live client.Reader, fieldManager string, size int) *Ap
 // Client returns a client whose creates are by the applier's name, as [Applier.Migrate] asks for.
 func (a *Applier) Client() client.Client { return client.WithFieldOwner(a.client, a.manager) }
 
-// Owned returns what is applied of a desired child: what is the hook's to say ([apply.Own], which leaves out the annotation
-// of the other strategy as well), with these owners: its parent's reference would be gone otherwise.
+// Owned returns what is applied of a desired child: what a hook may set ([apply.Own], which leaves out the annotation of
+// the other strategy as well), with these owners: without them its parent's reference would be removed.
 func Owned(desired *unstructured.Unstructured, owners []metav1.OwnerReference) *unstructured.Unstructured {
 	o := (&unstructured.Unstructured{Object: apply.Own(desired.Object)}).DeepCopy()
 	o.SetOwnerReferences(owners)
@@ -79,11 +79,11 @@ func (a *Applier) Known(variant string, observed, owned *unstructured.Unstructur
 	return known && t.same, known
 }
 
-// Try asks the API server what applying owned would make of a child, by a dry run, unless that is known. It is not the same
-// if the rules of the kind refuse the change ([refusal.ByKind]): then a field differs that cannot be changed, or what is
-// wanted could not be made either. An error that wraps [ownership.ErrStale] says that the child has changed since it was read,
-// or that its fields were handed over, which is a write. Any other is the API server's, and says nothing about the child: it
-// is not remembered.
+// Try asks the API server what applying owned would make of a child, by a dry run, unless that is known. It is not the same if
+// the rules of the kind refuse the change ([refusal.ByKind]): then a field differs that cannot be changed, or the desired
+// child could not be created either. An error that wraps [ownership.ErrStale] says that the child has changed since it was
+// read, or that its fields were handed over, which is a write. Any other is the API server's, and says nothing about the
+// child: it is not remembered.
 func (a *Applier) Try(ctx context.Context, variant string, observed, owned *unstructured.Unstructured) (same bool, err error) {
 	if same, known := a.Known(variant, observed, owned); known {
 		return same, nil
@@ -119,8 +119,9 @@ func (a *Applier) Apply(
 	return o, err
 }
 
-// Migrate hands over what our name owns of a child by an update, as the answer to its creation says, to our name as an
-// applier, and gives made its new resourceVersion. If somebody is faster, that is found out when the child is compared.
+// Migrate hands over the fields that our field manager owns by an update, as the response to the creation of made says,
+// to an apply, and sets the new resourceVersion of made. If another writer is first, that is noticed when the child is
+// compared.
 func (a *Applier) Migrate(ctx context.Context, made *unstructured.Unstructured) error {
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(made, sets.New(a.manager), a.manager)
 	if err != nil || patch == nil {
@@ -145,8 +146,8 @@ func (a *Applier) unmigrated(o *unstructured.Unstructured) bool {
 	})
 }
 
-// migrateLive hands over what our name owns of a child that somebody else made under it, or whose handover was cut off.
-// The child as it is then is compared in the next pass.
+// migrateLive hands over the fields of a child that another client set under our name, or whose handover was
+// interrupted. The next pass compares the child as it is then.
 func (a *Applier) migrateLive(ctx context.Context, observed *unstructured.Unstructured) error {
 	live := anyobject.Blank(observed).(*unstructured.Unstructured) //nolint:forcetypeassert // of the type of observed
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(observed), live)

@@ -1,7 +1,7 @@
-// Package taken looks for what has the name of a child that is to be made. Such a child waits, and is in the way of no
-// other: pass.SlowStart would stop at it. To look costs no request where the reader is a cache.
+// Package taken checks whether the name of a child to be created is taken. Such a child waits, and does not stop the
+// others: pass.SlowStart would stop at it. The check costs no request if the reader is a cache.
 //
-// What may not come in: writes, adoption, and what anybody wants children to be.
+// What may not come in: writes, adoption, and what children are to look like.
 package taken
 
 import (
@@ -19,12 +19,12 @@ import (
 	"github.com/cairn-dev/cairn/ownership"
 )
 
-// strangerRetry is after how long it is looked again whether a name is still somebody else's, and collectRetry whether it
-// is still that of a child which the garbage collector has to delete. No event tells.
+// strangerRetry is how often a name is checked that another owner's object has, and collectRetry one of a child that the
+// garbage collector has to delete. No event tells.
 const strangerRetry, collectRetry = 10 * time.Second, time.Second
 
-// Error says that something which is left alone has the name of a child. Show it on the parent, and look again after
-// Again: somebody else has to do something, and to try with a growing delay would only be later.
+// Error says that an object which is left alone has the name of a child. Show it on the parent, and requeue after
+// Again: another writer has to act, and a growing delay would only be later.
 type Error struct {
 	Again time.Duration
 	text  string
@@ -44,14 +44,14 @@ type Names struct {
 	Parent *unstructured.Unstructured
 	// Ours reports whether an object that Parent controls is a child.
 	Ours func(found client.Object) bool
-	// Describe names a child for people.
+	// Describe names a child for users.
 	Describe func(child *unstructured.Unstructured) string
-	// Orphan says why an object that nobody controls is no child.
+	// Orphan says why an orphan is no child.
 	Orphan string
 }
 
-// Check returns nil if nothing that reader knows has the name of child. It returns an *[Error] if that is to be left alone,
-// an error that wraps [ownership.ErrStale] if it is a child that a newer read would show, or one that is going, and any
+// Check returns nil if no object in reader has the name of child. It returns an *[Error] if there is one to be left alone,
+// an error that wraps [ownership.ErrStale] if it is a child that a newer read would show, or a terminating one, and any
 // other error if it could not be read (retry).
 func (n Names) Check(ctx context.Context, reader client.Reader, child *unstructured.Unstructured) error {
 	found := anyobject.Blank(child)
@@ -85,8 +85,8 @@ func (n Names) stranger(found client.Object, name string) error {
 		"%s exists already and is not ours (%s); it is left alone. Delete or rename it, or let the hook use another name", name, who)}
 }
 
-// Refused says why a creation was refused because the name of child exists: what live, which must not be a cache, knows of
-// it. The errors are those of [Names.Check], and there is always one.
+// Refused says why a creation was refused because the name of child exists: by what live, which must not be a cache, shows
+// of it. The errors are those of [Names.Check], and there is always one.
 func (n Names) Refused(ctx context.Context, live client.Reader, child *unstructured.Unstructured) error {
 	if err := n.Check(ctx, live, child); err != nil {
 		return err
@@ -94,14 +94,14 @@ func (n Names) Refused(ctx context.Context, live client.Reader, child *unstructu
 	return fmt.Errorf("%w: %s existed and was deleted", ownership.ErrStale, n.Describe(child))
 }
 
-// Free returns the children that can be made, and why one of the others cannot: of several reasons, one that is over sooner.
-// check is that of a child: see [Names.Check].
+// Free returns the children that can be created, and why one of the others cannot: of several reasons, one that passes
+// sooner. check is that of a child: see [Names.Check].
 func Free[T any](wanted []T, check func(T) error) (free []T, blocked error) {
 	for _, child := range wanted {
 		switch err := check(child); {
 		case err == nil:
 			free = append(free, child)
-		case blocked == nil || errors.Is(err, ownership.ErrStale): // which is over sooner
+		case blocked == nil || errors.Is(err, ownership.ErrStale): // which passes sooner
 			blocked = err
 		}
 	}

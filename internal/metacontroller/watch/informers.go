@@ -18,26 +18,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// This file is the cache of hosted controllers. It is not the manager's: what people name in a CompositeController may be
-// impossible to list, and a manager whose caches are not filled is not ready. It knows who needs a kind, and lets go of a
-// kind that nobody needs.
+// This file is the cache of hosted controllers. It is not the manager's: it may be impossible to list what a
+// CompositeController names, and a manager whose caches are not filled is not ready. It counts the users of each kind,
+// and drops a kind without users.
 
-// linger is how long a kind is watched after the last one who needed it: an edit of a CompositeController, or a start that
-// failed and is tried again, lists nothing anew.
+// linger is how long a kind is watched after its last user ended: an edit of a CompositeController, or a start that failed
+// and is retried, then needs no new list.
 const linger = 2 * time.Minute
 
-// informers is a cache that knows who needs which informer.
+// informers is a cache that counts the users of its informers.
 type informers struct {
 	cache.Cache
 
 	scheme *runtime.Scheme
 	clock  clock.WithTicker
-	// begun is called when the cache begins, before all that needs it, and over when it has ended, after all that needs it.
+	// begun is called when the cache starts, before its users start, and over when it has ended, after its users have.
 	// stopped is closed then.
 	begun   func() error
 	over    func()
 	stopped chan struct{}
-	// foreign is true for a cache that somebody else runs.
+	// foreign is true for a cache that the caller runs.
 	foreign bool
 	// authority is asked about kinds, unless it is nil. namespace is the only one that is watched, or empty.
 	authority Authority
@@ -45,19 +45,19 @@ type informers struct {
 	namespace string
 
 	mu sync.Mutex
-	// users are those who need a kind, by the ends of their contexts, and what to call when it cannot be watched any more, if
-	// anything. Contexts that end together are one.
+	// users are those who need a kind, by the Done channels of their contexts, with the function to call when it cannot be
+	// watched any more, if any. Contexts that end together are one.
 	users map[informerKey]map[<-chan struct{}]func(error)
-	// idle is since when nobody needs a kind, if nobody does.
+	// idle is since when a kind has no users.
 	idle map[informerKey]time.Time
-	// resources are what the kinds that are needed were when they began to be watched, problems why some cannot be any more.
+	// resources are the kinds in use as they were when their watches began, problems why some cannot be watched any more.
 	resources map[informerKey]Resource
 	problems  map[informerKey]problem
 	// failures are the last errors of lists and watches, by what a reflector calls the kind.
 	failures map[string]error
 }
 
-// informerKey is what a cache has one informer for.
+// informerKey identifies an informer of a cache.
 type informerKey struct {
 	kind         schema.GroupVersionKind
 	unstructured bool
@@ -84,8 +84,8 @@ func newInformers(mgr ctrl.Manager, o Options, mapper meta.RESTMapper) (*informe
 		i.foreign = true
 		return i, nil
 	}
-	// A selector of the namespace makes lists and watches of that namespace only. The cache for several namespaces that
-	// controller-runtime has would do so, too, but has no single store whose age the ledgers could ask.
+	// A selector of the namespace makes lists and watches of that namespace only. controller-runtime's cache for several
+	// namespaces would do so, too, but has no single store whose resourceVersion the ledgers could read.
 	var namespace fields.Selector
 	if o.Namespace != "" {
 		namespace = fields.OneTermEqualSelector("metadata.namespace", o.Namespace)
@@ -95,7 +95,7 @@ func newInformers(mgr ctrl.Manager, o Options, mapper meta.RESTMapper) (*informe
 		HTTPClient: mgr.GetHTTPClient(),
 		Scheme:     mgr.GetScheme(),
 		Mapper:     mapper,
-		// As in the manager's cache: nobody changes what is in it, and nobody reads managed fields.
+		// As in the manager's cache: no code changes cached objects or reads managed fields.
 		DefaultUnsafeDisableDeepCopy: new(true),
 		DefaultTransform:             cache.TransformStripManagedFields(),
 		DefaultFieldSelector:         namespace,
@@ -137,7 +137,7 @@ func (i *informers) GetInformer(ctx context.Context, o client.Object, opts ...ca
 	key := informerKey{kind, unstructured}
 	i.hold(ctx, key, o)
 	if err := i.problem(key); err != nil {
-		return nil, err // what is still there of it is old
+		return nil, err // its informer is stale
 	}
 	if err := i.resolve(key); err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func (i *informers) hold(ctx context.Context, key informerKey, o client.Object) 
 	})
 }
 
-// dropLater removes the informer of a kind unless somebody needs it again in time.
+// dropLater removes the informer of a kind unless it gets a user again in time.
 func (i *informers) dropLater(key informerKey, o client.Object) {
 	select {
 	case <-i.clock.After(linger):
@@ -205,9 +205,9 @@ func (i *informers) dropLater(key informerKey, o client.Object) {
 		return
 	}
 	i.mu.Lock()
-	defer i.mu.Unlock() // whoever comes now gets a new informer
+	defer i.mu.Unlock() // later users get a new informer
 	if users, known := i.users[key]; !known || len(users) > 0 || i.clock.Since(i.idle[key]) < linger {
-		return // nobody, somebody, or somebody in the meantime: that end is waited for as well
+		return // it is dropped, in use, or was in use meanwhile: then a later call drops it
 	}
 	delete(i.users, key)
 	delete(i.idle, key)
@@ -222,7 +222,7 @@ func (i *informers) failed(what string, err error) {
 	i.failures[what] = err
 }
 
-// failure returns why a kind could not be listed or watched last time, and nil if that is not known.
+// failure returns why the last list or watch of a kind failed, nil if that is not known.
 func (i *informers) failure(o client.Object) error {
 	what := fmt.Sprintf("%T", o)
 	_, unstructured := o.(runtime.Unstructured)

@@ -13,8 +13,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
-// This file knows which parents want to be told of an object, without trying the rules of all of them: a rule is filed
-// where the objects can be that it selects. It asks nobody.
+// This file knows to which parents an object is related, without trying the rules of all of them: a rule is filed under
+// the place of the objects that it can select. It makes no request.
 
 // wish is one rule of one parent.
 type wish struct {
@@ -24,7 +24,7 @@ type wish struct {
 	parent types.NamespacedName
 }
 
-// place is where objects are looked for. Name and label exclude each other; what is empty does not narrow.
+// place is where objects are looked for. Name and label exclude each other; an empty field does not restrict.
 type place struct {
 	kind                   schema.GroupVersionKind
 	namespace, name, label string
@@ -34,14 +34,14 @@ type place struct {
 type interests struct {
 	mu      sync.RWMutex
 	parents map[types.UID]*interest
-	// uids tells a parent that was created anew from the one before it.
+	// uids tells a recreated parent from the one before it.
 	uids   map[types.NamespacedName]types.UID
 	places map[place]map[*wish]struct{}
-	// around are the wishes for which labels of namespaces count.
+	// around are the wishes that depend on labels of namespaces.
 	around map[*wish]struct{}
 }
 
-// interest is that of one parent, by the revision that the hook was asked about.
+// interest is that of one parent, by the revision that the hook was called for.
 type interest struct {
 	key types.NamespacedName
 	at  map[string]*asked
@@ -62,10 +62,10 @@ func newInterests() *interests {
 	}
 }
 
-// known returns what is filed for a parent and a revision, if answer is what it was made of.
+// known returns what is filed for a parent and a revision, if it was made of this answer.
 //
-// Each pass asks about the parent as it is (revision is empty), and before any other. So that is where a pass begins:
-// what the one before it did not ask for counts no longer.
+// Each pass asks for the parent as it is (revision is empty) first. So that is where a pass begins: revisions that the
+// last pass did not ask for no longer count.
 func (i *interests) known(uid types.UID, revision string, answer []hook.Rule) ([]*wish, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -116,7 +116,7 @@ func (i *interests) file(uid types.UID, key types.NamespacedName, revision strin
 	}
 }
 
-// forget drops the wishes of a parent that is gone.
+// forget drops the wishes of a deleted parent.
 func (i *interests) forget(uid types.UID) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -152,7 +152,7 @@ func (i *interests) withdraw(of *interest, revision string) {
 	}
 }
 
-// places are where the objects are that a wish can be for. An object that it selects is at exactly one of them.
+// places are where a wish may find objects. An object that it selects is in exactly one of them.
 func (w *wish) places() []place {
 	at := place{kind: w.of.Kind, namespace: w.namespace()}
 	var out []place
@@ -164,7 +164,7 @@ func (w *wish) places() []place {
 		if len(out) > 0 {
 			break
 		}
-		switch r.Operator() { //nolint:exhaustive // the others say what an object's labels are not
+		switch r.Operator() { //nolint:exhaustive // the others exclude labels
 		case selection.Equals, selection.DoubleEquals, selection.In:
 			for value := range r.Values() {
 				out = append(out, place{kind: at.kind, namespace: at.namespace, label: r.Key() + "=" + value})
@@ -177,7 +177,7 @@ func (w *wish) places() []place {
 	return out
 }
 
-// namespace is the only one in which there are objects that a wish is for, empty if there is none like that.
+// namespace is the only one that a wish selects objects in, empty if there may be others.
 func (w *wish) namespace() string {
 	if !w.of.Namespaced {
 		return ""
@@ -188,8 +188,8 @@ func (w *wish) namespace() string {
 // surroundings returns the labels of a namespace, and whether there is such a namespace.
 type surroundings func(namespace string) (labels.Set, bool)
 
-// selects reports whether a wish is for an object. An object whose namespace is not known is in none that could be
-// selected: the event of the namespace comes later, and counts then.
+// selects reports whether a wish selects an object. An object whose namespace is not known yet is not selected: the
+// event of the namespace comes later, and enqueues the parent then.
 func (w *wish) selects(o metav1.Object, around surroundings) bool {
 	if !w.looksAround() || o.GetNamespace() == "" {
 		return w.matches(o, nil)
@@ -198,7 +198,7 @@ func (w *wish) selects(o metav1.Object, around surroundings) bool {
 	return known && w.matches(o, set)
 }
 
-// wanting adds the parents that want to be told of an object of a kind.
+// wanting adds the parents to which an object of a kind is related.
 func (i *interests) wanting(out map[types.NamespacedName]struct{}, kind schema.GroupVersionKind, o metav1.Object, around surroundings) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -222,8 +222,8 @@ func (i *interests) wanting(out map[types.NamespacedName]struct{}, kind schema.G
 	}
 }
 
-// moved adds the parents for which a namespace begins or ceases to be one of those that they look into. before or after
-// is nil if there is no such namespace.
+// moved adds the parents whose rules begin or cease to select a namespace. before or after is nil if there is no such
+// namespace.
 func (i *interests) moved(out map[types.NamespacedName]struct{}, before, after metav1.Object) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()

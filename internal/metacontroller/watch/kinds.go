@@ -25,14 +25,14 @@ import (
 )
 
 // This file watches the kinds of related objects, from when a parent first asks for one until the controller stops. A kind
-// that nobody asks for any more goes on being watched: parents ask for different kinds and change their minds, an informer
-// that is begun lists everything anew, and who still needs it would have to be found out on each pass. The number of kinds
-// is bounded by what a hook ever names, and the cache lets go of all of them when the controller stops.
+// that no parent asks for any more is still watched: parents change the kinds that they ask for, a new informer lists
+// everything again, and each pass would have to find out which parents still need it. The number of kinds is bounded by
+// what a hook ever names, and the cache drops all of them when the controller stops.
 
 const (
 	// listing is how long a kind may take to be listed, whatever goes wrong meanwhile, before that is an error.
 	listing = 10 * time.Second
-	// unserved is for how long it is remembered that a resource is not served. To ask is to read what the server serves.
+	// unserved is for how long it is remembered that a resource is not served: to ask again costs a discovery request.
 	unserved = 5 * time.Second
 )
 
@@ -42,14 +42,14 @@ var namespaces = Resource{
 	Resource: corev1.SchemeGroupVersion.WithResource("namespaces"),
 }
 
-// kinds are those that one hosted controller watches for the sake of related objects.
+// kinds are those that one hosted controller watches for related objects.
 type kinds struct {
 	server    *Server
 	interests *interests
 
 	mu sync.Mutex
 	// life ends with the controller, queue is its own. Both are set by begin.
-	life  context.Context //nolint:containedctx // what is watched outlives the pass that first asks for it
+	life  context.Context //nolint:containedctx // a watch outlives the pass that first asks for it
 	queue queue.Queue
 	kinds map[schema.GroupVersionKind]*kind
 	// missing are resources that are not served.
@@ -74,7 +74,7 @@ func newKinds(s *Server, i *interests) *kinds {
 	}
 }
 
-// begin says whom to wake, until ctx ends.
+// begin sets the queue for the parents to enqueue, until ctx ends.
 func (k *kinds) begin(ctx context.Context, q queue.Queue) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -82,7 +82,7 @@ func (k *kinds) begin(ctx context.Context, q queue.Queue) {
 	k.life, k.queue = WithLoss(ctx, nil), q
 }
 
-// resource is [Server.Resource], for parents that ask for what is not there again and again.
+// resource is [Server.Resource], for parents that ask for a missing resource again and again.
 func (k *kinds) resource(apiVersion, resource string) (Resource, error) {
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -106,7 +106,7 @@ func (k *kinds) resource(apiVersion, resource string) (Resource, error) {
 	return found, err
 }
 
-// store returns all objects of a resource. It does not wait: errors are as [Related.GatherFor] says.
+// store returns all objects of a resource. It does not wait: for errors see [Related.GatherFor].
 func (k *kinds) store(r Resource) (toolscache.Indexer, error) {
 	of, err := k.watch(r)
 	if err != nil {
@@ -136,11 +136,11 @@ func (k *kinds) store(r Resource) (toolscache.Indexer, error) {
 	}
 }
 
-// watch returns a kind, which is begun if it is new.
+// watch returns a kind, whose watch is started if it is new.
 func (k *kinds) watch(r Resource) (*kind, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if of := k.kinds[r.Kind]; of != nil && !of.informer.IsStopped() { // stopped if its CRD went
+	if of := k.kinds[r.Kind]; of != nil && !of.informer.IsStopped() { // stopped if its CRD was deleted
 		return of, nil
 	}
 	if k.queue == nil {
@@ -179,8 +179,8 @@ func (k *kinds) labelsOf(namespace string) (labels.Set, bool) {
 	return o.GetLabels(), true
 }
 
-// handler wakes the parents that want to be told of the objects of a kind. What is there when a kind is first listed wakes
-// nobody: parents that asked before that were told to try again, and those that ask after it are given it.
+// handler enqueues the parents to which objects of the kind are related. The first list of a kind enqueues nothing:
+// parents that asked before it retry, and those that ask after it get the objects.
 func (k *kinds) handler(of schema.GroupVersionKind) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue.Queue) {
@@ -197,7 +197,7 @@ func (k *kinds) handler(of schema.GroupVersionKind) handler.EventHandler {
 	}
 }
 
-// changed wakes parents. before is nil for an object that is new, after for one that is gone.
+// changed enqueues parents. before is nil for a new object, after for a deleted one.
 func (k *kinds) changed(q queue.Queue, of schema.GroupVersionKind, before, after metav1.Object) {
 	woken := map[types.NamespacedName]struct{}{}
 	for _, o := range []metav1.Object{before, after} {

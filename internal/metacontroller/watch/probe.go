@@ -14,23 +14,23 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// This file finds out that a kind cannot be watched any more: its CRD is gone, or was made again with another scope, or a role
-// was taken away. A watch does not tell. The API server lets one that has begun go on for minutes, whatever becomes of the
-// right to it, and the end of one says nothing about the scope that the kind has now. So it is asked.
+// This file finds out that a kind cannot be watched any more: its CRD was deleted, or recreated with another scope, or a role
+// was revoked. A watch does not tell. The API server keeps a running watch open for minutes, even without the right to it, and
+// the end of one says nothing about the scope that the kind has now. So this file asks the API server.
 
 const (
-	// probing is how often the API server is asked about each kind. A condition has to say within 10 seconds what is wrong; one
-	// of the two verbs is asked about at a time.
+	// probing is how often the API server is asked about each kind. A condition has to report the loss within 10 seconds; one
+	// of the two verbs is checked at a time.
 	probing = 4 * time.Second
-	// answering is how long it may take to answer all questions of one time. What is not known by then is as it was.
+	// answering is how long all answers of one round may take. A kind without an answer by then keeps its state.
 	answering = 3 * time.Second
 )
 
-// Authority says what the API server serves, and what it lets us do.
+// Authority says what the API server serves, and what this client may do.
 type Authority interface {
 	// ServerResourcesForGroupVersion lists what is served of a version, subresources included.
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
-	// Allowed reports whether we may do verb to all objects of a resource in a namespace, or everywhere if that is empty.
+	// Allowed reports whether it allows verb on all objects of a resource in a namespace, or everywhere if that is empty.
 	Allowed(ctx context.Context, verb string, r schema.GroupVersionResource, namespace string) (bool, error)
 }
 
@@ -59,8 +59,8 @@ func (s reviewer) Allowed(ctx context.Context, verb string, r schema.GroupVersio
 
 // LostError is why a kind that was watched cannot be watched any more.
 type LostError struct {
-	// Forbidden says that it is served, and that the role does not allow to list or watch it. Otherwise it is not served as it
-	// was.
+	// Forbidden says that it is served, but that the role does not allow to list or watch it. Otherwise it is no longer served
+	// as it was.
 	Forbidden bool
 
 	Err error
@@ -70,10 +70,10 @@ func (e *LostError) Error() string { return e.Err.Error() }
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// errServedAnew says that a kind is another one now. Whoever uses it begins anew.
+// errServedAnew says that a CRD was recreated with another scope. Users of the kind have to start again.
 var errServedAnew = errors.New("its CRD was created again with another scope; the controller is restarted")
 
-// probe asks about all kinds that somebody needs until ctx ends.
+// probe asks about all kinds that are in use until ctx ends.
 func (i *informers) probe(ctx context.Context) {
 	tick := i.clock.NewTicker(probing)
 	defer tick.Stop()
@@ -95,7 +95,7 @@ func (i *informers) probeOnce(ctx context.Context, verb string) {
 	lists := map[schema.GroupVersion]*version{}
 	for _, of := range i.needed() {
 		at := of.key.kind.GroupVersion()
-		if lists[at] == nil && !clientgoscheme.Scheme.Recognizes(of.key.kind) { // Kubernetes' own kinds do not go
+		if lists[at] == nil && !clientgoscheme.Scheme.Recognizes(of.key.kind) { // built-in kinds stay served
 			list, err := i.authority.ServerResourcesForGroupVersion(at.String())
 			lists[at] = &version{list, err}
 		}
@@ -104,7 +104,7 @@ func (i *informers) probeOnce(ctx context.Context, verb string) {
 			known, why = i.forbidden(ctx, verb, of.resource)
 		}
 		if known {
-			i.found(of, verb, why) //nolint:contextcheck // what was found is acted on even if the time to ask is over
+			i.found(of, verb, why) //nolint:contextcheck // the result is acted on even if the time to ask is over
 		}
 	}
 }
@@ -115,7 +115,7 @@ type version struct {
 	err  error
 }
 
-// judge says whether it is known that a resource can be watched as it was, or why it cannot.
+// judge says whether it is known that a resource can still be watched, or why it cannot.
 func (s *version) judge(r Resource) (known bool, why error) {
 	gone := &LostError{Err: fmt.Errorf(
 		"%s of %s is not served any more: install its CRD again, or change the spec; the controller starts by itself then",
@@ -160,13 +160,13 @@ func (i *informers) forbidden(ctx context.Context, verb string, r Resource) (kno
 	}
 }
 
-// need is one kind that somebody needs.
+// need is one kind that is in use.
 type need struct {
 	key      informerKey
 	resource Resource
 }
 
-// needed returns the kinds that somebody needs, and those that cannot be watched and somebody needed just now.
+// needed returns the kinds that are in use, and those that were until just now and cannot be watched.
 func (i *informers) needed() []need {
 	i.mu.Lock()
 	var keys []informerKey
@@ -186,15 +186,15 @@ func (i *informers) needed() []need {
 	return out
 }
 
-// found notes what is wrong with a kind, and tells those who need it. A kind that is gone, or another one, is not watched any
-// more: it may come back as anything.
+// found notes what is wrong with a kind, and tells its users. A kind that was deleted or recreated is not watched any more:
+// its next CRD may be different.
 func (i *informers) found(of need, verb string, why error) {
 	i.mu.Lock()
 	before := i.problems[of.key]
 	switch {
 	case why == nil && (before.err == nil || before.verb != "" && before.verb != verb):
 		i.mu.Unlock()
-		return // nothing was wrong, or something that was not asked about this time
+		return // nothing was wrong, or something that was not checked this time
 	case why == nil:
 		delete(i.problems, of.key)
 		i.mu.Unlock()
@@ -236,11 +236,11 @@ type problem struct {
 	verb string
 }
 
-// lossKey is under what a context has the function that is told of a kind that cannot be watched any more.
+// lossKey is the context key of the function to call when a kind cannot be watched any more.
 type lossKey struct{}
 
 // WithLoss returns a context for the GetInformer of [Server.Cache] such that lost is called when the kind cannot be watched any more,
-// again and again. Nil calls nobody.
+// again and again. With nil nothing is called.
 func WithLoss(ctx context.Context, lost func(error)) context.Context {
 	return context.WithValue(ctx, lossKey{}, lost)
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/cairn-dev/cairn/internal/queue"
 )
 
-// This file collects what parents want to be told of beside their children. kinds.go watches it.
+// This file collects the related objects of parents. kinds.go watches them.
 
-// Related finds the related objects of the parents of one hosted controller, and wakes a parent when one of them changes.
-// It is safe for concurrent use. Make one with [Server.NewRelated].
+// Related finds the related objects of the parents of one hosted controller, and enqueues a parent when one of them
+// changes. It is safe for concurrent use. Make one with [Server.NewRelated].
 type Related struct {
 	customize *hook.Hook
 	confined  bool
@@ -40,7 +40,7 @@ func (s *Server) NewRelated(customize *hook.Hook, version v1alpha1.HookVersion, 
 	return r
 }
 
-// Source wakes every parent whose rules select an object that changed, as it was before or is now. It must have been
+// Source enqueues every parent whose rules select a changed object, as it was before or is now. It must have been
 // started before the first pass.
 func (r *Related) Source() source.Source { return &feed{r} }
 
@@ -61,15 +61,15 @@ func (r *Related) Gather(ctx context.Context, parent *unstructured.Unstructured)
 	return r.GatherFor(ctx, &hook.Question{Parent: parent})
 }
 
-// GatherFor asks the customize hook a question and returns what it wants to know, a group for each kind, empty or sorted
-// by namespace and name. Objects come from the cache and may not be changed. Children and Related of the question mean
-// nothing here. A pass that needs older revisions asks about the parent as it is first, and then about them: the objects
-// of both wake the parent. A revision that a pass did not ask about ceases to count when the next one begins.
+// GatherFor calls the customize hook with a question and returns the related objects, a group for each kind, empty or
+// sorted by namespace and name. Objects come from the cache and may not be changed. Children and Related of the question
+// are ignored. A pass that needs older revisions calls it for the parent as it is first, and then for them: the objects
+// of both enqueue the parent. A revision that a pass did not ask for ceases to count when the next one begins.
 //
-// The error is a *[hook.Error] if the hook fails or asks for what cannot be. It is [ErrNotSynced] while a kind is listed
-// for the first time: try again soon, nothing else will wake the parent then. Any other error says which kind is not
-// served or not to be listed: show it on the parent, and try again later. No error is waited for: it takes no longer than
-// the hook, and finding a kind that was never asked for.
+// The error is a *[hook.Error] if the hook fails or its rules are invalid. It is [ErrNotSynced] while a kind is listed
+// for the first time: try again soon, because no event will enqueue the parent then. Any other error says which kind is
+// not served or cannot be listed: show it on the parent, and try again later. It does not wait for an error to end: it
+// takes no longer than the hook, and finding a new kind.
 func (r *Related) GatherFor(ctx context.Context, q *hook.Question) ([]hook.Group, error) {
 	if r.customize == nil {
 		return nil, nil
@@ -83,14 +83,14 @@ func (r *Related) GatherFor(ctx context.Context, q *hook.Question) ([]hook.Group
 		if wishes, err = r.wishes(q.Parent, answer); err != nil {
 			return nil, err
 		}
-		// Before anything is read: what changes after that wakes the parent.
+		// Before the objects are read: a later change of them enqueues the parent.
 		key := client.ObjectKeyFromObject(q.Parent)
 		r.interests.file(q.Parent.GetUID(), key, q.Revision, &asked{answer: answer, wishes: wishes})
 	}
 	return r.collect(wishes)
 }
 
-// Forget drops what is known of a parent that is gone. The hook's answers are the [hook.Memory]'s.
+// Forget drops what is known of a deleted parent. The hook's answers are the [hook.Memory]'s.
 func (r *Related) Forget(uid types.UID) { r.interests.forget(uid) }
 
 // wishes checks the rules of a parent and finds their resources.
@@ -112,7 +112,7 @@ func (r *Related) wishes(parent *unstructured.Unstructured, answer []hook.Rule) 
 	return wishes, errors.Join(wrong...)
 }
 
-// collect reads what wishes are for.
+// collect reads the objects of wishes.
 func (r *Related) collect(wishes []*wish) ([]hook.Group, error) {
 	stores, err := r.stores(wishes)
 	if err != nil {
@@ -144,8 +144,8 @@ func (r *Related) collect(wishes []*wish) ([]hook.Group, error) {
 	return groups, nil
 }
 
-// stores returns the stores of all kinds that wishes need, and begins to watch those that are new. What has to be shown to
-// people comes before what only takes a moment.
+// stores returns the stores of all kinds that wishes need, and starts to watch new ones. Errors that a user has to see
+// come before those that soon pass.
 func (r *Related) stores(wishes []*wish) (map[schema.GroupVersionKind]toolscache.Indexer, error) {
 	needed := map[schema.GroupVersionKind]Resource{}
 	for _, w := range wishes {
@@ -174,7 +174,7 @@ func (r *Related) stores(wishes []*wish) (map[schema.GroupVersionKind]toolscache
 	return stores, soon
 }
 
-// candidates are the objects of a store among which are all that a wish is for.
+// candidates are the objects of a store that a wish may select.
 func (w *wish) candidates(store toolscache.Indexer) ([]any, error) {
 	namespace := w.namespace()
 	switch {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// This file makes a client and a mapper that can forget. Those of controller-runtime remember for as long as they live what
-// scope a kind has and that it is served; a CRD may be deleted and made again with another one.
+// This file makes a client and a mapper that can forget. Those of controller-runtime remember for as long as they live that
+// a kind is served, and its scope; a CRD may be deleted and recreated with another one.
 
 // renewing is a mapper that can forget what the API server serves.
 type renewing interface{ Renew() }
@@ -40,10 +40,10 @@ func newRenewed(config *rest.Config, httpClient *http.Client, scheme *runtime.Sc
 	return r, err
 }
 
-// Renew forgets. Calls under way end as they would have.
+// Renew forgets. Running calls end with what they started with.
 func (r *renewed) Renew() {
 	made, err := r.make()
-	if err != nil { // it could be made before, of the same
+	if err != nil { // it worked before with the same arguments
 		return
 	}
 	r.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/cairn-dev/cairn/ownership"
 )
 
-// This file finds resources by the names that people write, and prepares their informers.
+// This file finds resources by name, and prepares their informers.
 
 // Resource is a resource that a controller names, as the API server serves it.
 type Resource struct {
@@ -56,12 +56,12 @@ type Resources interface {
 	Resource(apiVersion, resource string) (Resource, error)
 }
 
-// String names the resource as people write it, pods or catsets.ctl.enisoc.com.
+// String names the resource as a user does, pods or catsets.ctl.enisoc.com.
 func (r Resource) String() string { return r.Resource.GroupResource().String() }
 
 // Resource finds a resource by the plural name and the version that the API server serves it under. If it does not serve
-// it, or not yet, the error is one that meta.IsNoMatchError knows; a CRD may come. Other errors are the API server's: ask
-// again later.
+// it, or not yet, the error is one that meta.IsNoMatchError matches; a CRD may be created later. Other errors are the API
+// server's: ask again later.
 func (s *Server) Resource(apiVersion, resource string) (Resource, error) {
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -69,8 +69,8 @@ func (s *Server) Resource(apiVersion, resource string) (Resource, error) {
 	}
 	wanted := version.WithResource(resource)
 	if version.Group == "" {
-		// A name without a group stands for that of any group, so the mapper does not find out by itself that it has not
-		// looked at the core group yet.
+		// A kind without a group matches any group, so the mapper does not notice by itself that it has not read the core
+		// group yet.
 		if _, err := s.Mapper.RESTMapping(schema.GroupKind{Kind: "Namespace"}, "v1"); err != nil && !meta.IsNoMatchError(err) {
 			return Resource{}, fmt.Errorf("find resource %s of %s: %w", resource, apiVersion, err)
 		}
@@ -87,7 +87,7 @@ func (s *Server) Resource(apiVersion, resource string) (Resource, error) {
 		if err != nil {
 			return Resource{}, fmt.Errorf("find resource %s of %s: %w", resource, apiVersion, err)
 		}
-		if mapping.Resource == wanted { // the mapper takes a singular as well, which no URL does
+		if mapping.Resource == wanted { // the mapper takes a singular as well, but a URL does not
 			return Resource{Kind: kind, Resource: wanted, Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}, nil
 		}
 	}
@@ -118,7 +118,7 @@ func objects(resources []Resource) map[schema.GroupResource]client.Object {
 	return out
 }
 
-// unsynced is a cache that does not wait for the first list of a kind: one that cannot be listed would hold up everybody.
+// unsynced is a cache that does not wait for the first list of a kind: one that cannot be listed would block all users.
 type unsynced struct{ cache.Cache }
 
 // GetCache implements [ownership.Cached].

@@ -16,24 +16,24 @@ import (
 	"github.com/cairn-dev/cairn/internal/queue"
 )
 
-// This file wakes parents although nothing happened: all of them periodically (resyncPeriodSeconds), or one because its
-// hook asked for it (resyncAfterSeconds). Both stand behind real changes in the queue.
+// This file enqueues parents although no event came: all of them periodically (resyncPeriodSeconds), or one because its
+// hook asked for it (resyncAfterSeconds). Both have a lower priority than real changes.
 
 // shortest is the shortest period, as Metacontroller has it.
 const shortest = time.Second
 
-// Resync is a source that wakes parents when their time has come. It also knows which of them it has woken, since a pass
-// whose question is the old one asks the hook only then. Make one with [NewResync] for one controller.
+// Resync is a source that enqueues parents when they are due. It also knows which of them it has enqueued, since a pass
+// whose hook input has not changed calls the hook only then. Make one with [NewResync] for one controller.
 type Resync struct {
 	period time.Duration
 	list   func() []types.NamespacedName
 	clock  clock.WithTicker
-	// sooner tells the running source that a parent is due before all others.
+	// sooner signals the running source that a parent is due before all others.
 	sooner chan struct{}
 
 	mu sync.Mutex
-	// later holds when a parent is due, due those whose time has come. order holds the times of later, the first one on top,
-	// and such as count no longer.
+	// later holds when a parent is due, due those that are. order holds the times of later, the earliest on top, and some
+	// that no longer count.
 	later map[types.NamespacedName]time.Time
 	due   map[types.NamespacedName]struct{}
 	order appointments
@@ -47,8 +47,8 @@ type Resyncs interface {
 	Forget(key types.NamespacedName)
 }
 
-// NewResync returns a source that wakes what list returns every so many seconds, one at least. Nil says that there is no
-// such period, and list is not called. list must be quick, as from a cache.
+// NewResync returns a source that enqueues what list returns every so many seconds, one at least. Nil means no period,
+// and then list is not called. list must be quick, as from a cache.
 func NewResync(periodSeconds *int32, list func() []types.NamespacedName, c clock.WithTicker) *Resync {
 	var period time.Duration
 	if periodSeconds != nil {
@@ -63,7 +63,7 @@ func NewResync(periodSeconds *int32, list func() []types.NamespacedName, c clock
 // String names the source in logs.
 func (r *Resync) String() string { return "resync" }
 
-// Start wakes parents through q until ctx ends.
+// Start enqueues parents into q until ctx ends.
 func (r *Resync) Start(ctx context.Context, q queue.Queue) error {
 	go r.run(ctx, q)
 	return nil
@@ -97,7 +97,7 @@ func (r *Resync) run(ctx context.Context, q queue.Queue) {
 	}
 }
 
-// everybody is list, of which a panic must not end the process.
+// everybody calls list, whose panic must not end the process.
 func (r *Resync) everybody(ctx context.Context) (keys []types.NamespacedName) {
 	if err := Guarded(ctx, func() error { keys = r.list(); return nil }); err != nil {
 		log.FromContext(ctx).Error(err, "A resync was lost")
@@ -115,7 +115,7 @@ func (r *Resync) next() (wait time.Duration, some bool) {
 	return max(r.order[0].at.Sub(r.clock.Now()), 0), true
 }
 
-// ripe returns the parents whose time has come, and forgets that it was to come.
+// ripe returns the parents that are due, and removes them from those to come.
 func (r *Resync) ripe() (keys []types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,7 +138,7 @@ func (r *Resync) mark(keys []types.NamespacedName) []types.NamespacedName {
 	return keys
 }
 
-// wake puts parents into the queue, behind those whose objects have changed.
+// wake enqueues parents, with a lower priority than those whose objects have changed.
 func wake(q queue.Queue, keys []types.NamespacedName) {
 	for _, key := range keys {
 		if p, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
@@ -149,7 +149,7 @@ func wake(q queue.Queue, keys []types.NamespacedName) {
 	}
 }
 
-// After makes a parent due after d, once. It may be due before, because somebody else has asked for that; the earliest time
+// After makes a parent due after d, once. It may be due before, because of another call or the period; the earliest time
 // counts. A d of 0 or less asks for nothing.
 func (r *Resync) After(key types.NamespacedName, d time.Duration) {
 	if d <= 0 {
@@ -166,13 +166,13 @@ func (r *Resync) After(key types.NamespacedName, d time.Duration) {
 	if r.order[0].key == key {
 		select {
 		case r.sooner <- struct{}{}:
-		default: // it has been told already
+		default: // it has its signal already
 		}
 	}
 }
 
-// Take reports whether a resync of a parent is due, and makes it done. The pass then asks the hook in any case. A pass that
-// fails gives it back with [Resync.Put].
+// Take reports whether a resync of a parent is due, and marks it as done. The pass then calls the hook in any case. A pass
+// that fails gives it back with [Resync.Put].
 func (r *Resync) Take(key types.NamespacedName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,10 +181,10 @@ func (r *Resync) Take(key types.NamespacedName) bool {
 	return due
 }
 
-// Put makes a resync due that was taken. It wakes nobody: the pass that failed is made again.
+// Put makes a resync due again that was taken. It enqueues nothing: the failed pass is retried anyway.
 func (r *Resync) Put(key types.NamespacedName) { r.mark([]types.NamespacedName{key}) }
 
-// Forget drops what is known of a parent that is gone.
+// Forget drops what is known of a deleted parent.
 func (r *Resync) Forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

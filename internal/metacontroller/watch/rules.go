@@ -11,14 +11,13 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
-// This file says which objects a parent wants to be told of beside its children, by the rules that a customize hook
-// answers. It is pure.
+// This file says which objects are related to a parent, by the rules that a customize hook answers. It is pure.
 
 // rule is a rule that was checked. Make one with [checkRule].
 type rule struct {
 	hook.Rule
 
-	// within is the only namespace in which matches of a namespaced resource can be, empty if there may be others.
+	// within is the only namespace in which a namespaced resource can match, empty if there may be others.
 	within string
 	// labels select objects, surroundings select namespaces.
 	labels, surroundings labels.Selector
@@ -70,11 +69,11 @@ func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(s)
 }
 
-// looksAround reports whether the labels of an object's namespace count.
+// looksAround reports whether the labels of an object's namespace matter.
 func (r *rule) looksAround() bool { return !r.surroundings.Empty() }
 
-// matches reports whether the parent wants to be told of an object of the rule's resource. surroundings are the labels of
-// its namespace, nil for an object without one: a selector of namespaces matches no such object.
+// matches reports whether an object of the rule's resource is related to the parent. surroundings are the labels of its
+// namespace, nil for an object without one: a selector of namespaces matches no such object.
 func (r *rule) matches(o metav1.Object, surroundings map[string]string) bool {
 	everywhere := o.GetNamespace() == "" && r.Namespace == ""
 	switch {

@@ -18,9 +18,9 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
-// This file reads the Secrets and ConfigMaps that hooks refer to. Each is watched by its name: a rotation counts at the
-// next call, no other Secret is ever held in memory, and a role can say with resourceNames which ones the manager may
-// see.
+// This file reads the Secrets and ConfigMaps that hooks refer to. Each is watched by its name: a rotated one is used by
+// the next call, no other Secret is ever held in memory, and a role can name with resourceNames which ones the manager
+// may see.
 
 // idle is for how long an object is watched after it was asked for last.
 const idle = 10 * time.Minute
@@ -30,7 +30,7 @@ const idle = 10 * time.Minute
 type Secrets struct {
 	client kubernetes.Interface
 	clock  clock.Clock
-	// begin returns the context of a watch, which outlives the call that it is begun for.
+	// begin returns the context of a watch, which outlives the call that starts it.
 	begin func() (context.Context, context.CancelFunc)
 
 	mu      sync.Mutex
@@ -46,8 +46,8 @@ type reference struct {
 	resource string
 }
 
-// NewSecrets returns secrets that are read as the identity of config, until ctx ends. The error is that of a config that
-// no client can be made of; nothing is asked for yet.
+// NewSecrets returns secrets that are read as the identity of config, until ctx ends. It returns an error if no client
+// can be made of config; it makes no request yet.
 func NewSecrets(ctx context.Context, config *rest.Config, clk clock.Clock) (*Secrets, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -85,7 +85,7 @@ func read[T runtime.Object](ctx context.Context, s *Secrets, r reference, observ
 	if r.Namespace == "" || r.Name == "" {
 		return out, errors.New("a reference needs a name and a namespace") // or all namespaces would be listed
 	}
-	o, err := s.of(r, observe).get(ctx, r.String()) //nolint:contextcheck // what is begun here is for those who ask later as well
+	o, err := s.of(r, observe).get(ctx, r.String()) //nolint:contextcheck // the watch is for later callers as well
 	if err != nil {
 		return out, err
 	}
@@ -96,7 +96,7 @@ func read[T runtime.Object](ctx context.Context, s *Secrets, r reference, observ
 	return out, nil
 }
 
-// of returns the cache of one object, which is begun if there is none.
+// of returns the cache of one object, which is started if there is none.
 func (s *Secrets) of(r reference, observe func() *single) *single {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *Secrets) of(r reference, observe func() *single) *single {
 	return o
 }
 
-// expire ends a watch when nobody has asked for the object for a while.
+// expire ends a watch when the object has not been asked for in a while.
 func (s *Secrets) expire(ctx context.Context, stop context.CancelFunc, r reference, o *single) {
 	defer stop()
 	timer := s.clock.NewTimer(idle)
@@ -131,7 +131,7 @@ func (s *Secrets) expire(ctx context.Context, stop context.CancelFunc, r referen
 	}
 }
 
-// left returns how much longer an object is to be watched. At 0 or less it is let go of.
+// left returns how much longer an object is to be watched. At 0 or less its watch ends.
 func (s *Secrets) left(r reference, o *single) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,11 +21,11 @@ type Server struct {
 	// copied and may not be changed. A kind is watched from the first GetInformer on, and as long as the context of some
 	// GetInformer, [Server.Index] or [Events] for it has not ended.
 	Cache cache.Cache
-	// Client writes. Do not read with it: some kinds come from a cache. Live reads from the API server.
+	// Client writes. Do not read with it: some kinds come from a cache. Live is the API reader.
 	Client client.Client
 	Live   client.Reader
 	Mapper meta.RESTMapper
-	// Authority says what is served and allowed. It may be nil, and then nobody is asked.
+	// Authority says what is served and allowed. If it is nil, that is never checked.
 	Authority Authority
 	Clock     clock.WithTicker
 
@@ -33,18 +33,18 @@ type Server struct {
 	indexing sync.Mutex
 }
 
-// Options are needed, but for Cache, Authority and Namespace.
+// Options are required, except Cache, Authority and Namespace.
 type Options struct {
 	Config *rest.Config
 	Clock  clock.WithTicker
-	// Authority is asked whether kinds can still be watched. Nil asks nobody.
+	// Authority is asked whether kinds can still be watched. Nil means that this is not checked.
 	Authority Authority
 	// Namespace, unless it is empty, is the only one that is watched.
 	Namespace string
-	// Begun is called when the manager starts, before all that uses the cache, and Over when it has ended, after all that.
+	// Begun is called when the manager starts, before all users of the cache, and Over when it has ended, after them.
 	Begun func() error
 	Over  func()
-	// Cache is for tests: whoever made it runs it. Nil means one of our own.
+	// Cache is for tests, which run it themselves. Nil means one of our own.
 	Cache cache.Cache
 }
 
@@ -70,7 +70,7 @@ func New(mgr ctrl.Manager, o Options) (*Server, error) {
 	return s, nil
 }
 
-// HasStatus reports whether a resource has the status subresource, as far as that can be found out: true if not.
+// HasStatus reports whether a resource has the status subresource; true if that cannot be found out.
 func (s *Server) HasStatus(r Resource) (bool, error) {
 	if s.Authority == nil {
 		return true, nil

@@ -19,23 +19,23 @@ import (
 // single is the cache of one object.
 type single struct {
 	informer toolscache.SharedIndexInformer
-	// asked is when it was asked for last. It is Secrets' own.
+	// asked is when it was asked for last. Only Secrets uses it.
 	asked time.Time
 
 	mu sync.Mutex
-	// listing and watching are how the last request of either kind ended.
+	// listing and watching are the results of the last request of either kind.
 	listing, watching error
 	// news is closed when they change.
 	news chan struct{}
 }
 
-// calls are the requests that a resource is observed with.
+// calls are the requests that list and watch a resource.
 type calls[L runtime.Object] struct {
 	list  func(context.Context, metav1.ListOptions) (L, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// newSingle returns the cache of the object of that name, not started. client tells how it can be observed.
+// newSingle returns the cache of the object of that name, not started. client has the requests.
 func newSingle[L runtime.Object](client any, empty runtime.Object, name string, c calls[L]) *single {
 	s := &single{news: make(chan struct{})}
 	byName := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
@@ -54,12 +54,12 @@ func newSingle[L runtime.Object](client any, empty runtime.Object, name string, 
 		},
 	}, client)
 	s.informer = toolscache.NewSharedIndexInformer(lw, empty, 0, nil)
-	// Whoever asks is told, and says so where people see it.
+	// Callers get the error, and show it to users.
 	_ = s.informer.SetWatchErrorHandlerWithContext(func(context.Context, *toolscache.Reflector, error) {}) // fails only once started
 	return s
 }
 
-// listed notes how a list ended.
+// listed notes the result of a list.
 func (s *single) listed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,8 +67,8 @@ func (s *single) listed(err error) {
 	s.tell()
 }
 
-// begun notes how the begin of a watch ended. A watch can stand for a list, and is begun after one if it does not: where
-// there is one, no list is amiss.
+// begun notes the result of starting a watch. A watch may replace the list, or else starts after it: once there is one,
+// no list is failing.
 func (s *single) begun(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *single) tell() {
 	s.news = make(chan struct{})
 }
 
-// state returns what the server last refused, what else went wrong last, and what is closed when that changes.
+// state returns the last refusal of the server, the last other error, and a channel that is closed when either changes.
 func (s *single) state() (news <-chan struct{}, refused, failed error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,8 +99,8 @@ func (s *single) state() (news <-chan struct{}, refused, failed error) {
 	return s.news, refused, failed
 }
 
-// get returns the object, nil if there is none. What was refused is an error even if the object was seen before: who may
-// not read it any more shall not use it. Any other failure is one only as long as the object was never seen.
+// get returns the object, nil if there is none. A refusal is an error even if the object was seen before: without the
+// right to read it, it must not be used. Any other failure is one only as long as the object was never seen.
 func (s *single) get(ctx context.Context, key string) (any, error) {
 	synced := s.informer.HasSyncedChecker()
 	for {

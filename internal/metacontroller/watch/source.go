@@ -16,15 +16,15 @@ import (
 	"github.com/cairn-dev/cairn/internal/queue"
 )
 
-// This file feeds a controller from an informer that others use as well, and lets go of it when the controller ends.
+// This file feeds a controller from a shared informer, and removes its handler when the controller ends.
 // controller-runtime's own source keeps its handler for as long as the informer lives: a controller that is stopped and
-// started again with each edit of its CompositeController would be woken many times over.
+// started again with each edit of its CompositeController would get each event many times.
 
 // ErrNotSynced says that the objects of a kind could not be listed yet. Try again soon.
 var ErrNotSynced = errors.New("its objects could not be listed yet")
 
-// Events is a source of the events of one kind. Use it for one controller. A panic in its handler is logged, and the event
-// that it was for wakes nobody.
+// Events is a source of the events of one kind. Use it for one controller. A panic in its handler is logged, and that
+// event enqueues nothing.
 type Events struct {
 	// Cache has the informer.
 	Cache cache.Informers
@@ -106,12 +106,12 @@ func Guarded(ctx context.Context, f func() error) (err error) {
 	return f()
 }
 
-// explaining is a cache that can say why a kind is not listed.
+// explaining is a cache that knows why a kind is not listed.
 type explaining interface {
 	failure(o client.Object) error
 }
 
-// WaitForSync waits until the handler has been told of everything that is there. If ctx ends first, the error is that of
+// WaitForSync waits until the handler has got every existing object. If ctx ends first, the error is that of
 // [Events.Waiting].
 func (e *Events) WaitForSync(ctx context.Context) error {
 	select {
@@ -122,8 +122,8 @@ func (e *Events) WaitForSync(ctx context.Context) error {
 	}
 }
 
-// Waiting returns nil once the handler has been told of everything that was there when the source started, and until then
-// an error that wraps [ErrNotSynced] and says why, as far as that is known.
+// Waiting returns nil once the handler has got every object that existed when the source started, and until then an error
+// that wraps [ErrNotSynced] and says why, if that is known.
 func (e *Events) Waiting() error {
 	select {
 	case <-e.synced:
