@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,7 +34,15 @@ func (r *reconciler[P]) act(ctx context.Context, p *pass.Pass, parent P, plan *p
 	if pass.Superseded(created) {
 		return created
 	}
-	return errors.Join(created, pass.SlowStart(p, pass.Writes[deletion]{
+	applied := pass.SlowStart(p, pass.Writes[application]{
+		Items: plan.applies,
+		Do:    func(a application) error { return r.apply(ctx, p, a) },
+		Name:  func(a application) string { return describe(r.kinds[a.rule], a.desired) },
+	})
+	if pass.Superseded(applied) {
+		return applied
+	}
+	return errors.Join(created, applied, pass.SlowStart(p, pass.Writes[deletion]{
 		Items: plan.deletes,
 		Do:    func(d deletion) error { return r.children[d.child.rule].Remove(ctx, p, d.child.object, d.reason) },
 		Name:  func(d deletion) string { return describe(r.kinds[d.child.rule], d.child.object) },
@@ -59,7 +68,7 @@ func (r *reconciler[P]) create(ctx context.Context, p *pass.Pass, c creation) er
 		p.Warn(nil, "ChildExists", "Create", "%s exists and does not belong to this %s; delete it, or give it the labels %v",
 			name, r.parent.Kind, r.labelsOf(p.Parent))
 	case how == ownership.Created:
-		p.Normal(object, "SuccessfulCreate", "Create", "Created %s (%s)", name, c.reason)
+		p.Normal(object, "SuccessfulCreate", "Create", "Created %s: %s (%s)", strings.ToLower(r.kinds[c.rule].gvk.Kind), object.GetName(), c.reason)
 	}
 	return nil
 }

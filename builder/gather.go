@@ -157,7 +157,7 @@ func (r *reconciler[P]) facts(o *observed, recorded *pass.Recorded) (facts, erro
 			return f, err
 		}
 	}
-	f.places, f.surplus = r.sort(o, parent, f, update, older)
+	r.sort(o, parent, &f, update, older)
 	return f, nil
 }
 
@@ -209,15 +209,23 @@ func (r *reconciler[P]) restored(parent P, from *revision.Revision, instead *rev
 }
 
 // sort sorts the children into the places that are wanted, and what is not wanted.
-func (r *reconciler[P]) sort(o *observed, parent P, f facts, update, older []want) (places []place, surplus []owned) {
+func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []want) {
 	type at struct {
 		rule int
 		name string
 	}
 	wanted, order := map[at]*place{}, []at(nil)
+	applied := map[at]int{}
 	add := func(wants []want, set func(*place, client.Object), hash string, extend bool) {
 		for _, w := range wants {
 			key := at{w.rule, w.object.GetName()}
+			if r.kinds[w.rule].applied {
+				if extend {
+					applied[key] = len(f.applied)
+					f.applied = append(f.applied, application{rule: w.rule, desired: r.made(parent, w, "")})
+				}
+				continue
+			}
 			if wanted[key] == nil {
 				if !extend {
 					continue
@@ -233,17 +241,22 @@ func (r *reconciler[P]) sort(o *observed, parent P, f facts, update, older []wan
 	for rule, children := range o.children {
 		for _, child := range children {
 			c := r.judge(rule, child, parent, o.now)
-			if p := wanted[at{rule, child.GetName()}]; p != nil {
+			key := at{rule, child.GetName()}
+			i, apply := applied[key]
+			switch p := wanted[key]; {
+			case p != nil:
 				p.child = &c
-			} else {
-				surplus = append(surplus, c)
+			case apply:
+				f.applied[i].child = &c
+				f.applied[i].same = r.applied.same(child, f.applied[i].desired)
+			default:
+				f.surplus = append(f.surplus, c)
 			}
 		}
 	}
 	for _, key := range order {
-		places = append(places, *wanted[key])
+		f.places = append(f.places, *wanted[key])
 	}
-	return places, surplus
 }
 
 // judge says what a child is like now.
@@ -251,6 +264,9 @@ func (r *reconciler[P]) judge(rule int, child, parent client.Object, now time.Ti
 	k := r.kinds[rule]
 	out := owned{object: child, rule: rule, revision: child.GetLabels()[HashLabel], terminating: child.GetDeletionTimestamp() != nil}
 	if out.terminating {
+		return out
+	}
+	if k.applied {
 		return out
 	}
 	since, why := k.ready(child)
@@ -275,7 +291,9 @@ func (r *reconciler[P]) made(parent P, w want, hash string) client.Object {
 	set := map[string]string{}
 	maps.Copy(set, out.GetLabels())
 	maps.Copy(set, r.labelsOf(parent))
-	set[HashLabel] = hash
+	if hash != "" {
+		set[HashLabel] = hash
+	}
 	out.SetLabels(set)
 	out.SetNamespace(parent.GetNamespace())
 	out.SetOwnerReferences(append(out.GetOwnerReferences(), *metav1.NewControllerRef(parent, r.parent)))

@@ -21,6 +21,17 @@ type facts struct {
 	// come from which are not updated. Either may be empty: the first if it could not be recorded, the other if there is none.
 	update, older string
 	strategy      Strategy
+	// applied are the children that belong to no revision, in the same order.
+	applied []application
+}
+
+// application is a child that is applied.
+type application struct {
+	rule int
+	// desired is what is wanted, child what is there, nil if nothing is. same says that desired was applied to just that.
+	desired client.Object
+	child   *owned
+	same    bool
 }
 
 // place is one child that is wanted.
@@ -51,6 +62,7 @@ type owned struct {
 type plan struct {
 	creates []creation
 	deletes []deletion
+	applies []application
 	rollout rollout.Plan
 	// again is when to look again although nothing happened; zero means never.
 	again time.Duration
@@ -93,9 +105,22 @@ func makePlan(f facts) *plan {
 		p.count(i)
 	}
 	for i := range p.places {
+		if p.places[i].child == nil {
+			p.fill(i) // first: an empty place serves nobody
+		}
+	}
+	for i := range p.places {
 		p.visit(i)
 	}
 	p.roll()
+	for _, a := range p.applied {
+		switch {
+		case a.child == nil:
+			p.creates = append(p.creates, creation{a.desired, a.rule, "", "it is missing"})
+		case !a.child.terminating && !a.same:
+			p.applies = append(p.applies, a)
+		}
+	}
 	if p.update != "" {
 		for i := range p.surplus {
 			if !p.surplus[i].terminating {
@@ -143,15 +168,13 @@ func (p *planner) held(i int) bool {
 	return p.update == "" || i >= len(p.places)-p.strategy.Partition
 }
 
-// visit makes the rollout's picture of one place, and fills it if it is empty.
+// visit makes the rollout's picture of one place.
 func (p *planner) visit(i int) {
 	at := &p.places[i]
 	u := rollout.Unit{Key: at.name, Held: p.held(i) || p.strategy.OnDelete}
 	p.at[at.name] = at
 	switch c := at.child; {
-	case c == nil:
-		p.fill(i)
-	case c.terminating:
+	case c == nil, c.terminating:
 	case p.conforms(c):
 		u.New = c.instance()
 	default:

@@ -11,9 +11,10 @@ import (
 
 // This file says what an author tells of each kind of children.
 
-// Rule is one kind of children. [Rolled] makes one.
+// Rule is one kind of children. [Rolled] and [Applied] make one.
 type Rule struct {
 	kind     client.Object
+	applied  bool
 	minReady func(parent client.Object) time.Duration
 	ready    func(child client.Object) (since time.Time, why string)
 }
@@ -33,6 +34,10 @@ func Rolled[C client.Object](kind C, ready func(child C) (since time.Time, why s
 	}
 	return r
 }
+
+// Applied is a kind of children that belong to no revision: they are what the newest one wants, at once, by server-side apply. What
+// others own of them stays. kind is an empty child. A Service is one, or a ConfigMap that nobody rolls.
+func Applied(kind client.Object) Rule { return Rule{kind: kind, applied: true} }
 
 // MinReady returns the rule with a time that children must have been ready for until they count as available
 // (minReadySeconds).

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlbuilder "sigs.k8s.io/controller-runtime/pkg/builder"
@@ -64,6 +65,7 @@ type reconciler[P client.Object] struct {
 	log    *history.Log
 	// children are by the index of their kind.
 	children []*pass.Children[client.Object]
+	applied  *applier
 }
 
 func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*reconciler[P], error) {
@@ -86,9 +88,11 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 		return nil, err
 	}
 	r := &reconciler[P]{described: d, author: c, scheme: mgr.GetScheme()}
+	writer := client.WithFieldOwner(mgr.GetClient(), c.Name)
+	r.applied = &applier{client: writer, name: c.Name, last: map[types.UID]applied{}}
 	r.Controller = pass.New(pass.Config{
 		Kind: d.parent, Resource: d.resource, New: r.empty,
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Cache: mgr.GetCache(),
+		Client: writer, Live: mgr.GetAPIReader(), Cache: mgr.GetCache(),
 		Ledger: ledger, Recorder: mgr.GetEventRecorder(c.Name), Clock: clock.RealClock{}, Run: r.pass,
 	})
 	r.log = pass.NewLog(r.Controller, r.format(), true)
@@ -97,6 +101,7 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 		ch.Adoptable = func(parent, orphan client.Object) error { return r.adoptable(parent, i, orphan) }
 		r.children = append(r.children, ch)
 	}
+	r.OnForget(r.applied.forget)
 	return r, nil
 }
 

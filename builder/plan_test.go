@@ -1,0 +1,202 @@
+package builder
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func named(name string) client.Object {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// picture reads places: a revision and what it is like, for instance "1" for available, "2-" for not available, "1x" for terminating,
+// "." for missing. places are in the order of the rollout, to revision 2.
+func picture(s Strategy, text string) facts {
+	f := facts{update: "2", strategy: s}
+	for i, word := range strings.Fields(text) {
+		name := fmt.Sprint("c", i)
+		p := place{name: name, update: named(name), older: named(name)}
+		if word != "." {
+			available := !strings.ContainsAny(word, "-x")
+			p.child = &owned{
+				object: named(name), revision: word[:1], ready: available, available: available, terminating: strings.HasSuffix(word, "x"),
+			}
+			if p.child.revision != "2" && !p.child.terminating {
+				f.older = p.child.revision
+			}
+		}
+		f.places = append(f.places, p)
+	}
+	if f.older == "" {
+		for i := range f.places {
+			f.places[i].older = nil
+		}
+	}
+	return f
+}
+
+// does writes a plan: what is created from which revision, and what is deleted.
+func (p *plan) does() string {
+	var out []string
+	for _, c := range p.creates {
+		out = append(out, "+"+c.object.GetName()+":"+c.revision)
+	}
+	for _, d := range p.deletes {
+		out = append(out, "-"+d.child.object.GetName())
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func TestPlan(t *testing.T) {
+	for name, c := range map[string]struct {
+		strategy Strategy
+		places   string
+		want     string
+	}{
+		"nothing is there":                         {Strategy{}, ". . .", "+c0:2 +c1:2 +c2:2"},
+		"all are updated":                          {Strategy{}, "2 2 2", ""},
+		"a rollout begins":                         {Strategy{}, "1 1 1", "-c0"},
+		"it waits for a child that is terminating": {Strategy{}, "1x 1 1", ""},
+		"the place that it emptied":                {Strategy{}, ". 1 1", "+c0:2"},
+		"it waits for a child that starts":         {Strategy{}, "2- 1 1", ""},
+		"it goes on":                               {Strategy{}, "2 1 1", "-c1"},
+		"two at a time":                            {Strategy{MaxUnavailable: 2}, "1 1 1", "-c0 -c1"},
+		"a child is lost behind a broken one":      {Strategy{}, "2- 1 .", "+c2:1"},
+		"a child is lost where nothing is broken":  {Strategy{}, "2 1 .", "+c2:2"},
+		"two are lost":                             {Strategy{}, "1 . .", "+c1:2 +c2:1"},
+		"all that is left is broken":               {Strategy{}, "1- 1- 1-", "-c0"},
+		"a broken rollout is repaired":             {Strategy{}, "3- 1 1", "-c0"},
+		"a partition keeps the last ones":          {Strategy{Partition: 2}, "1 1 1", "-c0"},
+		"and brings them back as they were":        {Strategy{Partition: 2}, "2 . 1", "+c1:1"},
+		"OnDelete replaces nothing":                {Strategy{OnDelete: true}, "1 1 1", ""},
+		"but what somebody deleted":                {Strategy{OnDelete: true}, "1 . 1", "+c1:2"},
+		"a place is new, and nothing old works":    {Strategy{}, "1- 2 .", "+c2:2"},
+		"paused":                                   {Strategy{Paused: true}, "2 1 .", "+c2:1"},
+		"ordered waits for the first":              {Strategy{Ordered: true, MaxUnavailable: 2}, "2- 1 1", "-c1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := makePlan(picture(c.strategy, c.places)).does(); got != c.want {
+				t.Errorf("%s: %q, want %q", c.places, got, c.want)
+			}
+		})
+	}
+}
+
+func TestPlanOfSurplus(t *testing.T) {
+	f := picture(Strategy{}, "2 2")
+	f.surplus = []owned{{object: named("c2"), revision: "2"}, {object: named("c3"), revision: "1", terminating: true}}
+	if got := makePlan(f).does(); got != "-c2" {
+		t.Errorf("%q", got)
+	}
+	f.update = "" // the revision could not be recorded: nothing is taken away by what was asked for before
+	if got := makePlan(f).does(); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestPlanWithoutRevision(t *testing.T) {
+	f := picture(Strategy{}, "1 . 1")
+	f.update = ""
+	for i := range f.places {
+		f.places[i].update = nil
+	}
+	if got := makePlan(f).does(); got != "+c1:1" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A rollout beside children that are lost, start late, and fail: it keeps its budget, comes to its end if the revision works, and
+// spreads no further than its budget if it does not.
+func TestRolloutsInChance(t *testing.T) {
+	for seed := range uint64(2000) {
+		chance := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // it is to be repeatable
+		s := Strategy{MaxUnavailable: 1 + chance.IntN(3), Partition: max(0, chance.IntN(6)-3), Ordered: chance.IntN(2) == 0}
+		broken := chance.IntN(3) == 0
+		words := make([]string, 1+chance.IntN(6))
+		for i := range words {
+			words[i] = "1"
+		}
+		steps := 0
+		for ; steps < 200; steps++ {
+			f := picture(s, strings.Join(words, " "))
+			p := makePlan(f)
+			if p.does() == "" && !slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, "x") || w == "1-" || w == "2-" && !broken }) {
+				break
+			}
+			taken := 0
+			for _, d := range p.deletes {
+				if d.child.available {
+					taken++
+				}
+			}
+			if down := len(words) - int(p.available); taken > 0 && down+taken > s.MaxUnavailable {
+				t.Fatalf("seed %d: %v: %d are down, and it takes %d", seed, words, down, taken)
+			}
+			words = happen(chance, words, p, broken, steps < 50)
+			bad := 0
+			for _, w := range words {
+				if w == "2-" {
+					bad++
+				}
+			}
+			if broken && bad > s.MaxUnavailable {
+				t.Fatalf("seed %d: a broken revision has spread to %v, with %d allowed", seed, words, s.MaxUnavailable)
+			}
+		}
+		held := min(s.Partition, len(words))
+		for i, w := range words {
+			want := "2"
+			if i >= len(words)-held {
+				want = "1"
+			}
+			if !broken && w != want {
+				t.Fatalf("seed %d: it ended with %v after %d steps, with %d held", seed, words, steps, held)
+			}
+		}
+	}
+}
+
+// happen carries a plan out, and lets time pass.
+func happen(chance *rand.Rand, words []string, p *plan, broken, losses bool) []string {
+	out := slices.Clone(words)
+	at := func(name string) int {
+		var i int
+		_, _ = fmt.Sscanf(name, "c%d", &i)
+		return i
+	}
+	for i, w := range out {
+		switch {
+		case strings.HasSuffix(w, "x") && chance.IntN(2) == 0:
+			out[i] = "."
+		case w == "1-", w == "2-" && !broken:
+			if chance.IntN(2) == 0 {
+				out[i] = w[:1]
+			}
+		}
+	}
+	for _, c := range p.creates {
+		out[at(c.object.GetName())] = c.revision + "-"
+	}
+	for _, d := range p.deletes {
+		out[at(d.child.object.GetName())] = d.child.revision + "x"
+	}
+	old := 0
+	for _, w := range out {
+		if w == "1" || w == "1-" {
+			old++
+		}
+	}
+	// Without an old child nothing says what there was.
+	if i := chance.IntN(len(out)); losses && chance.IntN(4) == 0 && (old > 1 || !strings.HasPrefix(out[i], "1")) {
+		out[i] = "."
+	}
+	return out
+}
