@@ -1,0 +1,284 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// This file runs examples/fleet, a controller that somebody else has made with package builder: a program of a module of its own,
+// under the role that stands beside it.
+
+const fleetDir = "../../examples/fleet"
+
+var fleetKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Fleet"}
+
+// fleet is the program and where it runs.
+type fleet struct {
+	*env
+
+	program, kubeconfig string
+}
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	f := &fleet{env: newEnv(t)}
+	f.program = filepath.Join(t.TempDir(), "fleet")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", f.program, ".")
+	build.Dir, build.Env = fleetDir, append(os.Environ(), "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, file := range []string{"example.com_fleets.yaml", "role.yaml"} {
+		text, err := os.ReadFile(filepath.Join(fleetDir, "config", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(text, &o.Object); err != nil {
+			t.Fatal(err)
+		}
+		f.create(o)
+		t.Cleanup(func() { _ = f.Delete(context.Background(), o) })
+	}
+	f.kubeconfig = f.account()
+	return f
+}
+
+// account returns the credentials of a service account that has the role.
+func (f *fleet) account() string {
+	f.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "fleet"}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "fleet-" + f.namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleet"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: f.namespace, Name: "fleet"}},
+	}
+	f.create(account)
+	f.create(binding)
+	f.Cleanup(func() { _ = f.Delete(context.Background(), binding) })
+	cfg, err := f.sandbox.ServiceAccountConfig(f.Context(), f.namespace, account.Name)
+	if err != nil {
+		f.Fatal(err)
+	}
+	out := filepath.Join(f.TempDir(), "kubeconfig")
+	err = clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"sandbox": {Server: cfg.Host, CertificateAuthorityData: cfg.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"fleet": {Token: cfg.BearerToken}},
+		Contexts:       map[string]*clientcmdapi.Context{"fleet": {Cluster: "sandbox", AuthInfo: "fleet"}},
+		CurrentContext: "fleet",
+	}, out)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return out
+}
+
+// start runs the program until kill ends it as SIGKILL does, or the test ends.
+func (f *fleet) start() (kill func()) {
+	f.Helper()
+	run := exec.CommandContext(f.Context(), f.program)
+	run.Env = append(os.Environ(), "KUBECONFIG="+f.kubeconfig)
+	var out bytes.Buffer
+	run.Stdout, run.Stderr = &out, &out
+	if err := run.Start(); err != nil {
+		f.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- run.Wait() }()
+	stopped := false
+	kill = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		if err := run.Process.Kill(); errors.Is(err, os.ErrProcessDone) {
+			f.Errorf("the program ended by itself:\n%s", out.String())
+		}
+		<-ended
+	}
+	f.Cleanup(kill)
+	return kill
+}
+
+func (f *fleet) object() *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(fleetKind)
+	o.SetNamespace(f.namespace)
+	o.SetName("web")
+	return o
+}
+
+func (f *fleet) patch(body string) {
+	f.Helper()
+	if err := f.Patch(f.Context(), f.object(), client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *fleet) image(image string) {
+	f.Helper()
+	f.patch(`{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"` + image + `"}]}}}}`)
+}
+
+// are waits until the pods are just these: name=image, in order, all of them ready but those with a minus.
+func (f *fleet) are(want string) {
+	f.Helper()
+	f.eventually("the pods "+want, func() error {
+		var pods corev1.PodList
+		if err := f.List(f.Context(), &pods, client.InNamespace(f.namespace)); err != nil {
+			return err
+		}
+		var got []string
+		for _, pod := range pods.Items {
+			text := pod.Name + "=" + pod.Spec.Containers[0].Image
+			for _, c := range pod.Status.Conditions {
+				if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue {
+					text += "-"
+				}
+			}
+			if pod.DeletionTimestamp != nil {
+				text += "x"
+			}
+			got = append(got, text)
+		}
+		if text := strings.Join(got, " "); text != want {
+			return fmt.Errorf("they are %s", text)
+		}
+		return nil
+	})
+}
+
+// says waits until the condition Updated has a reason, and a message that contains a text.
+func (f *fleet) says(reason, message string) {
+	f.Helper()
+	f.eventually("Updated is "+reason, func() error {
+		o := f.object()
+		if err := f.Get(f.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+		text := fmt.Sprint(conditions)
+		if !strings.Contains(text, "reason:"+reason) || !strings.Contains(text, message) {
+			return fmt.Errorf("the conditions are %s", text)
+		}
+		return nil
+	})
+}
+
+// Somebody's controller of sixty lines rolls, holds a broken rollout, brings back what is lost as it was, and goes back.
+func TestFleet(t *testing.T) {
+	f := newFleet(t)
+	kill := f.start()
+	o := f.object()
+	o.Object["spec"] = map[string]any{"replicas": int64(3), "template": map[string]any{
+		"spec": map[string]any{"containers": []any{map[string]any{"name": "web", "image": "app:1"}}},
+	}}
+	f.create(o)
+	f.are("web-0=app:1 web-1=app:1 web-2=app:1")
+	f.says("OnLatestRevision", "web-")
+
+	f.image("app:2")
+	f.are("web-0=app:2 web-1=app:2 web-2=app:2")
+
+	// A revision that does not start stops at its budget, and a child that is lost comes back as it was: also while nobody runs.
+	f.image("app:broken")
+	f.are("web-0=app:broken- web-1=app:2 web-2=app:2")
+	f.says("RolloutWaiting", "1 of 3 children updated; web-1: ")
+	kill()
+	lost := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "web-1"}}
+	if err := f.Delete(t.Context(), lost, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	f.are("web-0=app:broken- web-2=app:2")
+	f.start()
+	f.are("web-0=app:broken- web-1=app:2 web-2=app:2")
+
+	// The Service belongs to no revision: it follows at once.
+	f.patch(`{"spec":{"port":8080}}`)
+	f.eventually("the Service has the port", func() error {
+		service := &corev1.Service{}
+		if err := f.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "web"}, service); err != nil {
+			return err
+		}
+		if len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Port != 8080 || service.Spec.ClusterIP == "" {
+			return fmt.Errorf("it has %v", service.Spec.Ports)
+		}
+		return nil
+	})
+
+	f.image("app:1")
+	f.are("web-0=app:1 web-1=app:1 web-2=app:1")
+	revisions := f.revisionsOf(f.namespace, &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/fleet": "web"}})
+	var numbers []int64
+	for _, r := range revisions {
+		numbers = append(numbers, r.Revision)
+	}
+	if len(revisions) != 3 {
+		t.Errorf("the revisions are %v, want three of which one was renumbered", numbers)
+	}
+	f.patch(`{"spec":{"replicas":1}}`)
+	f.are("web-0=app:1")
+
+	// An orphan of a name that is not asked for is nobody's, whatever its labels are.
+	orphan := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "hers", Labels: map[string]string{"example.com/fleet": "web"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "app:1"}}},
+	}
+	f.create(orphan)
+	f.patch(`{"spec":{"replicas":2}}`)
+	f.are("hers=app:1 web-0=app:1 web-1=app:1")
+
+	if err := f.Delete(t.Context(), f.object()); err != nil {
+		t.Fatal(err)
+	}
+	f.are("hers=app:1")
+	f.eventually("the revisions go with their parent", func() error {
+		all := f.revisionsOf(f.namespace, &metav1.LabelSelector{})
+		err := f.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "web"}, &corev1.Service{})
+		if len(all) > 0 || !apierrors.IsNotFound(err) {
+			return fmt.Errorf("there are %d revisions; the Service: %v", len(all), err)
+		}
+		return nil
+	})
+}
+
+// The author's own Go is sixty lines at most, main included; imports, comments, the types and generated code apart.
+func TestFleetIsSixtyLines(t *testing.T) {
+	file, err := os.Open(filepath.Join(fleetDir, "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	lines, importing := 0, false
+	for s := bufio.NewScanner(file); s.Scan(); {
+		line := strings.TrimSpace(s.Text())
+		importing = importing || line == "import ("
+		if line != "" && !importing && !strings.HasPrefix(line, "//") && !strings.HasPrefix(line, "package ") {
+			lines++
+		}
+		importing = importing && line != ")"
+	}
+	t.Logf("%d lines", lines)
+	if lines == 0 || lines > 60 {
+		t.Errorf("%d lines, want 60 at most", lines)
+	}
+}
