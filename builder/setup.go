@@ -106,8 +106,8 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 }
 
 // format is how the revisions are stored.
-func (r *reconciler[P]) format() *history.Apps {
-	return &history.Apps{
+func (r *reconciler[P]) format() history.Format {
+	f := &history.Apps{
 		Parent:       r.parent,
 		Versioned:    r.target,
 		ByGeneration: r.generational,
@@ -118,6 +118,9 @@ func (r *reconciler[P]) format() *history.Apps {
 		NewParent:    r.empty,
 		Labels:       func(parent client.Object) map[string]string { return r.labelsOf(parent) },
 	}
+	description := f.Description()
+	f.Annotations = func(client.Object) map[string]string { return description }
+	return format{f}
 }
 
 // parents says how parents are found in the cache.

@@ -9,3 +9,5 @@ export PATH
 controller-gen object crd paths=./api/... output:crd:dir=deploy/crds
 go generate ./...
 (cd sandbox && go generate ./...)
+# A module of its own, as a user's would be.
+(cd examples/fleet && GOWORK=off controller-gen object crd paths=./api/... output:crd:dir=config)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,6 +99,9 @@ func (i *Inspector) kinds(ctx context.Context, gk schema.GroupKind, parent clien
 	if format, ok := history.FormatOf(gk); ok {
 		return []kind{newBuiltin(i.client, format)}, nil
 	}
+	if format, err := i.described(ctx, parent); err != nil || format != nil {
+		return []kind{newBuiltin(i.client, format)}, err
+	}
 	found, parents, err := i.composites(ctx, gk, parent)
 	if err != nil {
 		return nil, err
@@ -104,6 +110,32 @@ func (i *Inspector) kinds(ctx context.Context, gk schema.GroupKind, parent clien
 		return nil, i.unknown(gk, parent, parents)
 	}
 	return found, nil
+}
+
+// described returns the format that the revisions of an object describe, nil if it has none that do.
+func (i *Inspector) described(ctx context.Context, parent client.Object) (*history.Apps, error) {
+	if parent == nil {
+		return nil, nil //nolint:nilnil // nobody has said which object
+	}
+	gvk, err := i.client.GroupVersionKindFor(parent)
+	if err != nil {
+		return nil, err
+	}
+	var stored appsv1.ControllerRevisionList
+	switch err := i.client.List(ctx, &stored, client.InNamespace(parent.GetNamespace())); {
+	case apierrors.IsForbidden(err):
+		return nil, nil //nolint:nilnil // whoever may not read revisions is told of kinds that keep theirs elsewhere
+	case err != nil:
+		return nil, err
+	}
+	for n := range stored.Items {
+		if metav1.IsControlledBy(&stored.Items[n], parent) {
+			if format, ok := history.Described(&stored.Items[n], gvk); ok {
+				return format, nil
+			}
+		}
+	}
+	return nil, nil //nolint:nilnil // as above
 }
 
 // as returns a copy of parent in the type and the version in which k reads it: the caller may change the object without

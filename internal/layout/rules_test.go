@@ -28,6 +28,7 @@ var law = map[string][]string{
 	"ownership":   {"revision", "internal/anyobject"},
 	"history":     {"revision", "ownership", "api", "internal/anyobject", "internal/bounded", "internal/readiness"},
 	"pass":        {"revision", "ownership", "history", "internal/anyobject", "internal/queue"},
+	"builder":     {"revision", "rollout", "ownership", "history", "pass", "internal/readiness"},
 	"inspect":     {"revision", "history", "ownership", "api", "internal/anyobject", "internal/readiness"},
 	"deploy":      {"api"},
 	"controllers": {},
@@ -48,7 +49,7 @@ var law = map[string][]string{
 	"internal/fakeserver": {"ownership", "internal/anyobject"},
 	"internal/goldenfile": {},
 	"internal/layout":     {},
-	"examples":            {}, // hooks that people copy: they know nothing of us
+	"examples":            {"builder"}, // for people to copy: hooks know nothing of us, controllers stand on builder
 	// The nested module drives all of it, but starts no main package of ours.
 	"sandbox": {
 		"revision", "rollout", "ownership", "history", "pass", "api", "controllers/*", "inspect", "deploy", "examples",

@@ -59,6 +59,11 @@ func newFleet(t *testing.T) *fleet {
 		f.create(o)
 		t.Cleanup(func() { _ = f.Delete(context.Background(), o) })
 	}
+	f.eventually("Fleets are served", func() error {
+		all := &unstructured.UnstructuredList{}
+		all.SetGroupVersionKind(fleetKind.GroupVersion().WithKind("FleetList"))
+		return f.List(t.Context(), all)
+	})
 	f.kubeconfig = f.account()
 	return f
 }
@@ -225,8 +230,21 @@ func TestFleet(t *testing.T) {
 		return nil
 	})
 
-	f.image("app:1")
+	// The command line reads and undoes a kind that it has not been told of.
+	if out := f.cli("history", "fleet/web"); !strings.Contains(out, "\n3          *         1 ") || strings.Count(out, "web-") != 3 {
+		t.Errorf("cairn history:\n%s", out)
+	}
+	if out := f.cli("diff", "fleet/web", "--revision", "1"); !strings.Contains(out, "app:1") || strings.Contains(out, "resources") {
+		t.Errorf("cairn diff:\n%s", out)
+	}
+	f.cli("undo", "fleet/web", "--to-revision", "1")
 	f.are("web-0=app:1 web-1=app:1 web-2=app:1")
+	f.eventually("cairn status", func() error {
+		if out := f.cli("status", "fleet/web"); !strings.Contains(out, "3 of 3 pods are updated") || !strings.Contains(out, "OnLatestRevision") {
+			return errors.New(out)
+		}
+		return nil
+	})
 	revisions := f.revisionsOf(f.namespace, &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/fleet": "web"}})
 	var numbers []int64
 	for _, r := range revisions {
@@ -259,6 +277,30 @@ func TestFleet(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// What docs/library.md shows of the program is in it.
+func TestTheGuideShowsTheProgram(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/library.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(filepath.Join(fleetDir, "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listings := 0
+	for n, block := range strings.Split(string(guide), "\n```") {
+		if code, ok := strings.CutPrefix(block, "go\n"); ok && n%2 == 1 {
+			listings++
+			if !strings.Contains(string(program), code) {
+				t.Errorf("the program does not have:\n%s", code)
+			}
+		}
+	}
+	if listings != 2 {
+		t.Errorf("%d listings", listings)
+	}
 }
 
 // The author's own Go is sixty lines at most, main included; imports, comments, the types and generated code apart.
