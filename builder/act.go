@@ -44,10 +44,18 @@ func (r *reconciler[P]) act(ctx context.Context, p *pass.Pass, parent P, plan *p
 	}
 	return errors.Join(created, applied, pass.SlowStart(p, pass.Writes[deletion]{
 		Items: plan.deletes,
-		Do:    func(d deletion) error { return r.children[d.child.rule].Remove(ctx, p, d.child.object, d.reason) },
+		Do:    func(d deletion) error { return r.remove(ctx, p, d) },
 		Name:  func(d deletion) string { return describe(r.kinds[d.child.rule], d.child.object) },
 		Most:  burst,
 	}))
+}
+
+// remove deletes one child.
+func (r *reconciler[P]) remove(ctx context.Context, p *pass.Pass, d deletion) error {
+	if d.failed {
+		r.backoff.Next(backoffKey(p.Parent, d.child.object), p.Now())
+	}
+	return r.children[d.child.rule].Remove(ctx, p, d.child.object, d.reason)
 }
 
 // create makes one child.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -269,6 +270,9 @@ func (r *reconciler[P]) judge(rule int, child, parent client.Object, now time.Ti
 	if k.applied {
 		return out
 	}
+	if out.failed = failed(child); out.failed {
+		out.pause = r.pause(parent, child, now)
+	}
 	since, why := k.ready(child)
 	if out.why = why; why != "" {
 		return out
@@ -278,11 +282,30 @@ func (r *reconciler[P]) judge(rule int, child, parent client.Object, now time.Ti
 		least := k.minReady(parent)
 		out.left = min(max(0, since.Add(least).Sub(now)), least)
 	}
-	out.available = out.left == 0
-	if !out.available {
-		out.why = fmt.Sprintf("it is ready, and available in %s", out.left.Round(time.Second))
+	if out.available = out.left == 0; !out.available {
+		out.why = fmt.Sprintf("it is ready, and has to be for %s more", out.left.Round(time.Second))
 	}
 	return out
+}
+
+// failed reports whether a child ended: a pod that was evicted, for instance, which nobody starts again.
+func failed(child client.Object) bool {
+	pod, ok := child.(*corev1.Pod)
+	return ok && pod.Status.Phase == corev1.PodFailed
+}
+
+// pause is how long a failed child stays before it is replaced.
+func (r *reconciler[P]) pause(parent, child client.Object, now time.Time) time.Duration {
+	key := backoffKey(parent, child)
+	if !r.backoff.IsInBackOffSinceUpdate(key, now) {
+		return 0
+	}
+	return r.backoff.Get(key)
+}
+
+// backoffKey names a place of one parent, by UID: a recreated one starts afresh.
+func backoffKey(parent, child client.Object) string {
+	return string(parent.GetUID()) + "/" + child.GetName()
 }
 
 // made completes what the author wants: namespace, labels, owner.

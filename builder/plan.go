@@ -56,6 +56,9 @@ type owned struct {
 	// left is how long it still has to be ready until it is available, zero if no time would help; why says what it waits for.
 	left time.Duration
 	why  string
+	// failed says that it ended and is of no more use, and pause how long it stays all the same: the back-off of its place.
+	failed bool
+	pause  time.Duration
 }
 
 // plan is what one pass does.
@@ -64,6 +67,8 @@ type plan struct {
 	deletes []deletion
 	applies []application
 	rollout rollout.Plan
+	// blocker is the first child that is not available, with the reason; empty if all are.
+	blocker string
 	// again is when to look again although nothing happened; zero means never.
 	again time.Duration
 	// current, ready and available count what is there and not terminating, updated what comes from the update revision.
@@ -79,6 +84,8 @@ type creation struct {
 type deletion struct {
 	child  *owned
 	reason string
+	// failed marks a child that ended by itself: its place has a back-off.
+	failed bool
 }
 
 // risky reports whether the plan would do harm if it rests on an old cache.
@@ -124,7 +131,7 @@ func makePlan(f facts) *plan {
 	if p.update != "" {
 		for i := range p.surplus {
 			if !p.surplus[i].terminating {
-				p.deletes = append(p.deletes, deletion{&p.surplus[i], "the parent does not want it"})
+				p.deletes = append(p.deletes, deletion{child: &p.surplus[i], reason: "the parent does not want it"})
 			}
 		}
 	}
@@ -156,8 +163,15 @@ func (p *planner) count(i int) {
 	if c.available {
 		p.available++
 	}
-	if c.left > 0 && (p.again == 0 || c.left < p.again) {
-		p.again = c.left
+	if !c.available && p.blocker == "" {
+		p.blocker = p.places[i].name + ": " + c.why
+	}
+	p.lookAgain(c.left)
+}
+
+func (p *planner) lookAgain(after time.Duration) {
+	if after > 0 && (p.again == 0 || after < p.again) {
+		p.again = after
 	}
 }
 
@@ -175,6 +189,8 @@ func (p *planner) visit(i int) {
 	p.at[at.name] = at
 	switch c := at.child; {
 	case c == nil, c.terminating:
+	case c.failed && c.pause <= 0:
+		p.deletes = append(p.deletes, deletion{child: c, reason: "it has failed", failed: true})
 	case p.conforms(c):
 		u.New = c.instance()
 	default:
@@ -182,6 +198,9 @@ func (p *planner) visit(i int) {
 		if !c.available && !u.Held {
 			u.Stays = p.turn()
 		}
+	}
+	if c := at.child; c != nil && c.failed {
+		p.lookAgain(c.pause)
 	}
 	p.units = append(p.units, u)
 }
@@ -223,7 +242,7 @@ func (p *planner) roll() {
 		MaxUnavailable: p.budget, Ordered: p.strategy.Ordered, Paused: p.strategy.Paused,
 	})
 	for _, step := range p.rollout.Steps {
-		p.deletes = append(p.deletes, deletion{p.at[step.Unit].child, step.Reason})
+		p.deletes = append(p.deletes, deletion{child: p.at[step.Unit].child, reason: step.Reason})
 	}
 }
 

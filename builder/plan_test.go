@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,16 +18,20 @@ func named(name string) client.Object {
 }
 
 // picture reads places: a revision and what it is like, for instance "1" for available, "2-" for not available, "1x" for terminating,
-// "." for missing. places are in the order of the rollout, to revision 2.
+// "1!" for failed, "1?" for failed and held by the back-off, "." for missing. places are in the order of the rollout, to revision 2.
 func picture(s Strategy, text string) facts {
 	f := facts{update: "2", strategy: s}
 	for i, word := range strings.Fields(text) {
 		name := fmt.Sprint("c", i)
 		p := place{name: name, update: named(name), older: named(name)}
 		if word != "." {
-			available := !strings.ContainsAny(word, "-x")
+			available := !strings.ContainsAny(word, "-x!?")
 			p.child = &owned{
 				object: named(name), revision: word[:1], ready: available, available: available, terminating: strings.HasSuffix(word, "x"),
+			}
+			p.child.failed = strings.ContainsAny(word, "!?")
+			if strings.HasSuffix(word, "?") {
+				p.child.pause = time.Minute
 			}
 			if p.child.revision != "2" && !p.child.terminating {
 				f.older = p.child.revision
@@ -61,26 +66,29 @@ func TestPlan(t *testing.T) {
 		places   string
 		want     string
 	}{
-		"nothing is there":                         {Strategy{}, ". . .", "+c0:2 +c1:2 +c2:2"},
-		"all are updated":                          {Strategy{}, "2 2 2", ""},
-		"a rollout begins":                         {Strategy{}, "1 1 1", "-c0"},
-		"it waits for a child that is terminating": {Strategy{}, "1x 1 1", ""},
-		"the place that it emptied":                {Strategy{}, ". 1 1", "+c0:2"},
-		"it waits for a child that starts":         {Strategy{}, "2- 1 1", ""},
-		"it goes on":                               {Strategy{}, "2 1 1", "-c1"},
-		"two at a time":                            {Strategy{MaxUnavailable: 2}, "1 1 1", "-c0 -c1"},
-		"a child is lost behind a broken one":      {Strategy{}, "2- 1 .", "+c2:1"},
-		"a child is lost where nothing is broken":  {Strategy{}, "2 1 .", "+c2:2"},
-		"two are lost":                             {Strategy{}, "1 . .", "+c1:2 +c2:1"},
-		"all that is left is broken":               {Strategy{}, "1- 1- 1-", "-c0"},
-		"a broken rollout is repaired":             {Strategy{}, "3- 1 1", "-c0"},
-		"a partition keeps the last ones":          {Strategy{Partition: 2}, "1 1 1", "-c0"},
-		"and brings them back as they were":        {Strategy{Partition: 2}, "2 . 1", "+c1:1"},
-		"OnDelete replaces nothing":                {Strategy{OnDelete: true}, "1 1 1", ""},
-		"but what somebody deleted":                {Strategy{OnDelete: true}, "1 . 1", "+c1:2"},
-		"a place is new, and nothing old works":    {Strategy{}, "1- 2 .", "+c2:2"},
-		"paused":                                   {Strategy{Paused: true}, "2 1 .", "+c2:1"},
-		"ordered waits for the first":              {Strategy{Ordered: true, MaxUnavailable: 2}, "2- 1 1", "-c1"},
+		"nothing is there":                          {Strategy{}, ". . .", "+c0:2 +c1:2 +c2:2"},
+		"all are updated":                           {Strategy{}, "2 2 2", ""},
+		"a rollout begins":                          {Strategy{}, "1 1 1", "-c0"},
+		"it waits for a child that is terminating":  {Strategy{}, "1x 1 1", ""},
+		"the place that it emptied":                 {Strategy{}, ". 1 1", "+c0:2"},
+		"it waits for a child that starts":          {Strategy{}, "2- 1 1", ""},
+		"it goes on":                                {Strategy{}, "2 1 1", "-c1"},
+		"two at a time":                             {Strategy{MaxUnavailable: 2}, "1 1 1", "-c0 -c1"},
+		"a child is lost behind a broken one":       {Strategy{}, "2- 1 .", "+c2:1"},
+		"a child is lost where nothing is broken":   {Strategy{}, "2 1 .", "+c2:2"},
+		"two are lost":                              {Strategy{}, "1 . .", "+c1:2 +c2:1"},
+		"all that is left is broken":                {Strategy{}, "1- 1- 1-", "-c0"},
+		"a broken rollout is repaired":              {Strategy{}, "3- 1 1", "-c0"},
+		"a partition keeps the last ones":           {Strategy{Partition: 2}, "1 1 1", "-c0"},
+		"and brings them back as they were":         {Strategy{Partition: 2}, "2 . 1", "+c1:1"},
+		"OnDelete replaces nothing":                 {Strategy{OnDelete: true}, "1 1 1", ""},
+		"but what somebody deleted":                 {Strategy{OnDelete: true}, "1 . 1", "+c1:2"},
+		"a place is new, and nothing old works":     {Strategy{}, "1- 2 .", "+c2:2"},
+		"a failed child is replaced":                {Strategy{}, "2 2! 2", "-c1"},
+		"also one that the rollout has not reached": {Strategy{}, "2- 1! 1", "-c1"},
+		"not before its back-off is over":           {Strategy{}, "2 2? 2", ""},
+		"paused":                                    {Strategy{Paused: true}, "2 1 .", "+c2:1"},
+		"ordered waits for the first":               {Strategy{Ordered: true, MaxUnavailable: 2}, "2- 1 1", "-c1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := makePlan(picture(c.strategy, c.places)).does(); got != c.want {

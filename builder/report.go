@@ -67,10 +67,35 @@ func (r *reconciler[P]) report(ctx context.Context, p *pass.Pass, parent P, rep 
 // refuse reports a parent that nothing can be done for before somebody edits it.
 func (r *reconciler[P]) refuse(ctx context.Context, p *pass.Pass, parent P, refused *refusedError) error {
 	p.Warn(nil, refused.reason, "Reconcile", "%v", refused)
-	return r.writeStatus(ctx, p, parent, Summary{ObservedGeneration: parent.GetGeneration(), updated: metav1.Condition{
+	s := Summary{ObservedGeneration: parent.GetGeneration(), updated: metav1.Condition{
 		Type: pass.Updated, Status: metav1.ConditionFalse, Reason: refused.reason, Message: refused.Error(),
 		LastTransitionTime: metav1.NewTime(p.Now()),
-	}})
+	}}
+	for rule, ch := range r.children {
+		shown, err := ch.Shown(ctx, p)
+		if err != nil {
+			return err
+		}
+		for _, child := range shown {
+			s.count(r.judge(rule, child, parent, p.Now()), r.kinds[rule].applied)
+		}
+	}
+	s.Wanted = s.Current // nobody can say
+	return r.writeStatus(ctx, p, parent, s)
+}
+
+// count adds one child to the counters that need no revision.
+func (s *Summary) count(c owned, applied bool) {
+	if applied || c.terminating {
+		return
+	}
+	s.Current++
+	if c.ready {
+		s.Ready++
+	}
+	if c.available {
+		s.Available++
+	}
 }
 
 // writeStatus lets the author fill the status, and writes it if it differs.
@@ -106,11 +131,13 @@ func (rep report) updated(now metav1.Time) metav1.Condition {
 	case len(p.Steps) > 0:
 		c.Reason = pass.RolloutProgressing
 		c.Message = fmt.Sprintf("%s; %s: %s", progress, p.Steps[0].Unit, p.Steps[0].Reason)
+	case rep.plan.blocker != "":
+		c.Reason, c.Message = pass.RolloutWaiting, progress+"; waiting for "+rep.plan.blocker
+	case rep.facts.strategy.OnDelete:
+		c.Reason, c.Message = pass.RolloutWaiting, progress+"; the others are updated when somebody deletes them"
 	case len(p.Waiting) > 0:
 		c.Reason = pass.RolloutWaiting
 		c.Message = fmt.Sprintf("%s; %s: %s", progress, p.Waiting[0].Unit, p.Waiting[0].Reason)
-	case rep.facts.strategy.OnDelete:
-		c.Reason, c.Message = pass.RolloutWaiting, progress+"; the others are updated when somebody deletes them"
 	default:
 		c.Reason, c.Message = pass.RolloutProgressing, progress+"; waiting for new children to start"
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlbuilder "sigs.k8s.io/controller-runtime/pkg/builder"
@@ -66,7 +68,15 @@ type reconciler[P client.Object] struct {
 	// children are by the index of their kind.
 	children []*pass.Children[client.Object]
 	applied  *applier
+	// backoff is that of places whose child failed.
+	backoff *flowcontrol.Backoff
 }
+
+const (
+	// The pause before a failed child is replaced grows between these two, as users of DaemonSets know it.
+	shortestBackoff = time.Second
+	longestBackoff  = 15 * time.Minute
+)
 
 func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*reconciler[P], error) {
 	d, err := c.describe(mgr.GetScheme(), mgr.GetRESTMapper())
@@ -88,6 +98,7 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 		return nil, err
 	}
 	r := &reconciler[P]{described: d, author: c, scheme: mgr.GetScheme()}
+	r.backoff = flowcontrol.NewBackOff(shortestBackoff, longestBackoff)
 	writer := client.WithFieldOwner(mgr.GetClient(), c.Name)
 	r.applied = &applier{client: writer, name: c.Name, last: map[types.UID]applied{}}
 	r.Controller = pass.New(pass.Config{

@@ -207,7 +207,7 @@ func TestFleet(t *testing.T) {
 	// A revision that does not start stops at its budget, and a child that is lost comes back as it was: also while nobody runs.
 	f.image("app:broken")
 	f.are("web-0=app:broken- web-1=app:2 web-2=app:2")
-	f.says("RolloutWaiting", "1 of 3 children updated; web-1: ")
+	f.says("RolloutWaiting", "1 of 3 children updated; waiting for web-0: ")
 	kill()
 	lost := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "web-1"}}
 	if err := f.Delete(t.Context(), lost, client.GracePeriodSeconds(0)); err != nil {
