@@ -23,7 +23,7 @@ const takenRetry = 10 * time.Second
 
 // act carries a plan out: creates, then deletes, both slowly at first. It returns all errors, joined. One that is
 // [pass.Superseded] says that another plan is to be made.
-func (r *reconciler[P]) act(ctx context.Context, p *pass.Pass, parent P, plan *plan) error {
+func (r *reconciler[P]) act(ctx context.Context, p *pass.Pass, plan *plan) error {
 	created := pass.SlowStart(p, pass.Writes[creation]{
 		Items: plan.creates,
 		Do:    func(c creation) error { return r.create(ctx, p, c) },
@@ -76,7 +76,8 @@ func (r *reconciler[P]) create(ctx context.Context, p *pass.Pass, c creation) er
 		p.Warn(nil, "ChildExists", "Create", "%s exists and does not belong to this %s; delete it, or give it the labels %v",
 			name, r.parent.Kind, r.labelsOf(p.Parent))
 	case how == ownership.Created:
-		p.Normal(object, "SuccessfulCreate", "Create", "Created %s: %s (%s)", strings.ToLower(r.kinds[c.rule].gvk.Kind), object.GetName(), c.reason)
+		kind := strings.ToLower(r.kinds[c.rule].gvk.Kind)
+		p.Normal(object, "SuccessfulCreate", "Create", "Created %s: %s (%s)", kind, object.GetName(), c.reason)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package builder
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -112,7 +113,7 @@ func (r *reconciler[P]) wantedOf(parent P) ([]want, error) {
 // ruleOf returns the index of the rule that an object falls under.
 func (r *reconciler[P]) ruleOf(object client.Object) (int, error) {
 	if isNil(object) {
-		return 0, fmt.Errorf("it is nil")
+		return 0, errors.New("it is nil")
 	}
 	gvk, err := apiutil.GVKForObject(object, r.scheme)
 	if err != nil {

@@ -125,7 +125,7 @@ func TestPlanWithoutRevision(t *testing.T) {
 // spreads no further than its budget if it does not.
 func TestRolloutsInChance(t *testing.T) {
 	for seed := range uint64(2000) {
-		chance := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // it is to be repeatable
+		chance := rand.New(rand.NewPCG(seed, 1))
 		s := Strategy{MaxUnavailable: 1 + chance.IntN(3), Partition: max(0, chance.IntN(6)-3), Ordered: chance.IntN(2) == 0}
 		broken := chance.IntN(3) == 0
 		words := make([]string, 1+chance.IntN(6))

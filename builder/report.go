@@ -31,7 +31,7 @@ type Summary struct {
 }
 
 // SetConditions sets the conditions Updated and, if it ever was False, HistoryHealthy in the status of a parent: see package pass.
-func (s Summary) SetConditions(conditions *[]metav1.Condition) {
+func (s *Summary) SetConditions(conditions *[]metav1.Condition) {
 	pass.SetCondition(conditions, s.updated)
 	if s.healthy != nil {
 		s.healthy(conditions)
@@ -50,7 +50,7 @@ type report struct {
 // report stores what rep says.
 func (r *reconciler[P]) report(ctx context.Context, p *pass.Pass, parent P, rep report) error {
 	s := Summary{
-		Wanted:  int32(len(rep.facts.places)), //nolint:gosec // no parent wants that many
+		Wanted:  int32(len(rep.facts.places)),
 		Current: rep.plan.current, Ready: rep.plan.ready, Available: rep.plan.available, Updated: rep.plan.updated,
 		updated: rep.updated(metav1.NewTime(p.Now())),
 		healthy: func(conditions *[]metav1.Condition) {

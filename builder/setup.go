@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -40,7 +41,7 @@ const HashLabel = appsv1.ControllerRevisionHashLabelKey
 func (c Controller[P]) Setup(ctx context.Context, mgr ctrl.Manager, with ...func(*ctrlbuilder.Builder)) error {
 	r, err := c.reconciler(ctx, mgr)
 	if err != nil {
-		return fmt.Errorf("set up the controller %s: %w", c.Name, err)
+		return fmt.Errorf("set up the controller of %T %s: %w", c.Parent, c.Name, err)
 	}
 	children := r.ChildEvents(r.parents().Router())
 	b := ctrl.NewControllerManagedBy(mgr).
@@ -83,12 +84,8 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	if err != nil {
 		return nil, err
 	}
-	if c.Name == "" {
-		c.Name = strings.ToLower(d.parent.Kind)
-	}
-	if c.Workers == 0 {
-		c.Workers = 4
-	}
+	name, author := cmp.Or(c.Name, strings.ToLower(d.parent.Kind)), c
+	author.Name, author.Workers = name, cmp.Or(c.Workers, 4)
 	owned := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}
 	for _, k := range d.kinds {
 		owned[k.resource] = k.kind
@@ -97,14 +94,14 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	if err != nil {
 		return nil, err
 	}
-	r := &reconciler[P]{described: d, author: c, scheme: mgr.GetScheme()}
+	r := &reconciler[P]{described: d, author: author, scheme: mgr.GetScheme()}
 	r.backoff = flowcontrol.NewBackOff(shortestBackoff, longestBackoff)
-	writer := client.WithFieldOwner(mgr.GetClient(), c.Name)
-	r.applied = &applier{client: writer, name: c.Name, last: map[types.UID]applied{}}
+	writer := client.WithFieldOwner(mgr.GetClient(), name)
+	r.applied = &applier{client: writer, name: name, last: map[types.UID]applied{}}
 	r.Controller = pass.New(pass.Config{
 		Kind: d.parent, Resource: d.resource, New: r.empty,
 		Client: writer, Live: mgr.GetAPIReader(), Cache: mgr.GetCache(),
-		Ledger: ledger, Recorder: mgr.GetEventRecorder(c.Name), Clock: clock.RealClock{}, Run: r.pass,
+		Ledger: ledger, Recorder: mgr.GetEventRecorder(name), Clock: clock.RealClock{}, Run: r.pass,
 	})
 	r.log = pass.NewLog(r.Controller, r.format(), true)
 	for i, k := range d.kinds {

@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"bytes"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -34,7 +35,7 @@ func TestSnapshotsAreAsTheUserWroteThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(typed.Data()) != string(untyped.Data()) {
+	if !bytes.Equal(typed.Data(), untyped.Data()) {
 		t.Errorf("%s, want %s", typed.Data(), untyped.Data())
 	}
 }

@@ -3,6 +3,7 @@ package builder
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -42,33 +43,33 @@ func (c Controller[P]) describe(scheme *runtime.Scheme, mapper meta.RESTMapper) 
 	var errs []error
 	d := &described{}
 	if isNil(c.Parent) {
-		return nil, errors.New("Parent is not set: it has to be an empty parent, for instance &v1.Fleet{}") //nolint:staticcheck // a field's name
+		return nil, errors.New("field Parent is not set: it has to be an empty parent, for instance &v1.Fleet{}")
 	}
 	var err error
 	if d.parent, d.resource, err = served(scheme, mapper, c.Parent); err != nil {
-		errs = append(errs, fmt.Errorf("Parent: %w", err))
+		errs = append(errs, fmt.Errorf("field Parent: %w", err))
 	}
 	if d.target, err = c.versioned(d); err != nil {
 		errs = append(errs, err)
 	}
 	if c.Children == nil {
-		errs = append(errs, errors.New("Children is not set: it has to return the children that a parent wants"))
+		errs = append(errs, errors.New("field Children is not set: it has to return the children that a parent wants"))
 	}
 	if len(c.Owns) == 0 {
-		errs = append(errs, errors.New("Owns is empty: it has to name the kinds of children"))
+		errs = append(errs, errors.New("field Owns is empty: it has to name the kinds of children"))
 	}
 	seen := map[schema.GroupVersionKind]bool{}
 	for i, rule := range c.Owns {
 		if isNil(rule.kind) {
-			errs = append(errs, fmt.Errorf("Owns[%d] is no rule: make it with builder.Rolled", i))
+			errs = append(errs, fmt.Errorf("field Owns[%d] is no rule: make it with builder.Rolled", i))
 			continue
 		}
 		gvk, resource, err := served(scheme, mapper, rule.kind)
 		switch {
 		case err != nil:
-			errs = append(errs, fmt.Errorf("Owns[%d]: %w", i, err))
+			errs = append(errs, fmt.Errorf("field Owns[%d]: %w", i, err))
 		case seen[gvk]:
-			errs = append(errs, fmt.Errorf("Owns[%d]: %s stands there twice", i, gvk.Kind))
+			errs = append(errs, fmt.Errorf("field Owns[%d]: %s stands there twice", i, gvk.Kind))
 		}
 		seen[gvk] = true
 		d.kinds = append(d.kinds, childKind{rule, gvk, resource})
@@ -80,7 +81,8 @@ func (c Controller[P]) describe(scheme *runtime.Scheme, mapper meta.RESTMapper) 
 func served(scheme *runtime.Scheme, mapper meta.RESTMapper, o client.Object) (schema.GroupVersionKind, schema.GroupResource, error) {
 	gvk, err := apiutil.GVKForObject(o, scheme)
 	if err != nil {
-		return gvk, schema.GroupResource{}, fmt.Errorf("%w; add its types to the manager's scheme, or set apiVersion and kind of an unstructured object", err)
+		return gvk, schema.GroupResource{}, fmt.Errorf(
+			"%w; add its types to the manager's scheme, or set apiVersion and kind of an unstructured object", err)
 	}
 	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
@@ -108,14 +110,14 @@ func (c Controller[P]) versioned(d *described) (*revision.Target, error) {
 			err = inType(reflect.TypeFor[P](), path)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("Versions: %q: %w", text, err)
+			return nil, fmt.Errorf("field Versions: %q: %w", text, err)
 		}
 		d.generational = d.generational && path[0] == "spec"
 		paths = append(paths, path)
 	}
 	target, err := revision.FieldPaths(normalize, paths...)
 	if err != nil {
-		return nil, fmt.Errorf("Versions: %w", err)
+		return nil, fmt.Errorf("field Versions: %w", err)
 	}
 	return target, nil
 }
@@ -131,7 +133,7 @@ func inType(t reflect.Type, path revision.Path) error {
 			return nil // any key will do
 		case reflect.Struct:
 		default:
-			return fmt.Errorf("%s is a %s, which has no fields", revision.Path(path[:i]), t.Kind())
+			return fmt.Errorf("%s is a %s, which has no fields", path[:i], t.Kind())
 		}
 		fields := fieldsOf(t)
 		next, ok := fields[name]
@@ -151,9 +153,7 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 		inline := f.Anonymous && name == "" || strings.Contains(options, "inline")
 		switch {
 		case inline && f.Type.Kind() == reflect.Struct:
-			for n, in := range fieldsOf(f.Type) {
-				out[n] = in
-			}
+			maps.Copy(out, fieldsOf(f.Type))
 		case name == "":
 			out[f.Name] = f.Type
 		case name != "-":
