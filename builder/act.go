@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,9 +16,6 @@ import (
 
 // burst bounds what one pass creates, and what it deletes: the rest waits for the caches to show the first part.
 const burst = 250
-
-// takenRetry is how often a pass looks whether a name is free again: what happens to other people's objects wakes nobody.
-const takenRetry = 10 * time.Second
 
 // act carries a plan out: creates, then deletes, both slowly at first. It returns all errors, joined. One that is
 // [pass.Superseded] says that another plan is to be made.
@@ -73,8 +69,8 @@ func (r *reconciler[P]) create(ctx context.Context, p *pass.Pass, c creation) er
 		return fmt.Errorf("create %s: %w", name, err)
 	case how == ownership.Taken:
 		p.Again(takenRetry)
-		p.Warn(nil, "ChildExists", "Create", "%s exists and does not belong to this %s; delete it, or give it the labels %v",
-			name, r.parent.Kind, r.labelsOf(p.Parent))
+		p.Warn(nil, "ChildExists", "Create", "%s exists and does not belong to this %s; it is not made until that one is gone",
+			name, r.parent.Kind)
 	case how == ownership.Created:
 		kind := strings.ToLower(r.kinds[c.rule].gvk.Kind)
 		p.Normal(object, "SuccessfulCreate", "Create", "Created %s: %s (%s)", kind, object.GetName(), c.reason)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -139,9 +140,9 @@ func (o *observed) live(more ...string) revision.Live {
 
 // facts are what the plan for o is made from: what the update revision wants, and the one that children come from which are not
 // updated. Where the update revision could not be recorded, that is all there is.
-func (r *reconciler[P]) facts(o *observed, recorded *pass.Recorded) (facts, error) {
+func (r *reconciler[P]) facts(ctx context.Context, o *observed, recorded *pass.Recorded) (facts, error) {
 	parent := o.parent.(P) //nolint:forcetypeassert // gather was given it
-	f := facts{}
+	var f facts
 	if r.author.Strategy != nil {
 		f.strategy = r.author.Strategy(parent)
 	}
@@ -160,7 +161,39 @@ func (r *reconciler[P]) facts(o *observed, recorded *pass.Recorded) (facts, erro
 		}
 	}
 	r.sort(o, parent, &f, update, older)
-	return f, nil
+	return f, r.strangers(ctx, &f)
+}
+
+// strangers looks for the names of missing children in the cache: what belongs to others has some of them.
+func (r *reconciler[P]) strangers(ctx context.Context, f *facts) error {
+	taken := func(wanted client.Object) (bool, error) {
+		found := anyobject.Blank(wanted)
+		err := r.Cache.Get(ctx, client.ObjectKeyFromObject(wanted), found)
+		if err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		return true, nil
+	}
+	var errs []error
+	for i := range f.places {
+		if p := &f.places[i]; p.child == nil {
+			var err error
+			wanted := p.update
+			if wanted == nil {
+				wanted = p.older
+			}
+			p.taken, err = taken(wanted)
+			errs = append(errs, err)
+		}
+	}
+	for i := range f.applied {
+		if a := &f.applied[i]; a.child == nil {
+			var err error
+			a.taken, err = taken(a.desired)
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // olderOf returns the newest revision that children come from which are not updated, nil if there is none.

@@ -28,7 +28,7 @@ func (r *reconciler[P]) pass(ctx context.Context, p *pass.Pass) error {
 		return err
 	}
 	rep := report{recorded: recorded}
-	rep.facts, err = r.facts(o, recorded)
+	rep.facts, err = r.facts(ctx, o, recorded)
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		return r.refuse(ctx, p, parent, refused)
 	}
@@ -45,9 +45,10 @@ func (r *reconciler[P]) pass(ctx context.Context, p *pass.Pass) error {
 	if pass.Superseded(rep.failed) {
 		return rep.failed
 	}
-	err = pass.Finished(errors.Join(rep.failed, recorded.Retry()), r.report(ctx, p, parent, rep))
-	if pass.Superseded(err) {
-		return err // what is live was read too early as well
+	stored, reported := r.report(ctx, p, parent, rep)
+	err = pass.Finished(errors.Join(rep.failed, recorded.Retry()), reported)
+	if pass.Superseded(err) || !stored {
+		return err // what is live was read too early as well; or the status may name a revision that is not the parent's any more
 	}
 	confirm := func(ctx context.Context) error { return r.confirmChildren(ctx, p, o) }
 	live := o.live(rep.facts.update, rep.facts.older)

@@ -32,6 +32,8 @@ type application struct {
 	desired client.Object
 	child   *owned
 	same    bool
+	// taken says that something else has its name.
+	taken bool
 }
 
 // place is one child that is wanted.
@@ -41,8 +43,9 @@ type place struct {
 	name string
 	// update and older are what the two revisions want there; nil if one wants nothing of that name.
 	update, older client.Object
-	// child is what is there, nil if nothing is.
+	// child is what is there, nil if nothing is. taken says that something else has its name then.
 	child *owned
+	taken bool
 }
 
 // owned is a child that is there.
@@ -122,6 +125,8 @@ func makePlan(f facts) *plan {
 	p.roll()
 	for _, a := range p.applied {
 		switch {
+		case a.taken:
+			p.waitForName(a.desired.GetName())
 		case a.child == nil:
 			p.creates = append(p.creates, creation{a.desired, a.rule, "", "it is missing"})
 		case !a.child.terminating && !a.same:
@@ -215,10 +220,18 @@ func (p *planner) turn() string {
 	return fmt.Sprintf("%d updated children are not available yet, and no more than %d may be", p.fresh, p.budget)
 }
 
+// takenRetry is how often a pass looks whether a name is free again, in the cache: what happens to other people's objects wakes
+// nobody.
+const takenRetry = 10 * time.Second
+
 // fill makes a missing child: from the update revision where the rollout may go there, and from the one that the others still
 // come from where it may not.
 func (p *planner) fill(i int) {
 	at := &p.places[i]
+	if at.taken {
+		p.waitForName(at.name)
+		return
+	}
 	c := creation{at.update, at.rule, p.update, "it is missing"}
 	back := creation{at.older, at.rule, p.older, fmt.Sprintf("it is missing, and the rollout has not reached it: from revision %s", p.older)}
 	switch {
@@ -233,6 +246,13 @@ func (p *planner) fill(i int) {
 	}
 	if c.object != nil && c.revision != "" {
 		p.creates = append(p.creates, c)
+	}
+}
+
+func (p *planner) waitForName(name string) {
+	p.lookAgain(takenRetry)
+	if p.blocker == "" {
+		p.blocker = name + ": an object of that name exists and does not belong to this parent"
 	}
 }
 

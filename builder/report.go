@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,8 +48,8 @@ type report struct {
 	failed error
 }
 
-// report stores what rep says.
-func (r *reconciler[P]) report(ctx context.Context, p *pass.Pass, parent P, rep report) error {
+// report stores what rep says, and reports whether that is what the API server has now.
+func (r *reconciler[P]) report(ctx context.Context, p *pass.Pass, parent P, rep report) (stored bool, err error) {
 	s := Summary{
 		Wanted:  int32(len(rep.facts.places)),
 		Current: rep.plan.current, Ready: rep.plan.ready, Available: rep.plan.available, Updated: rep.plan.updated,
@@ -81,7 +82,8 @@ func (r *reconciler[P]) refuse(ctx context.Context, p *pass.Pass, parent P, refu
 		}
 	}
 	s.Wanted = s.Current // nobody can say
-	return r.writeStatus(ctx, p, parent, s)
+	_, err := r.writeStatus(ctx, p, parent, s)
+	return err
 }
 
 // count adds one child to the counters that need no revision.
@@ -99,16 +101,18 @@ func (s *Summary) count(c owned, applied bool) {
 }
 
 // writeStatus lets the author fill the status, and writes it if it differs.
-func (r *reconciler[P]) writeStatus(ctx context.Context, p *pass.Pass, parent P, s Summary) error {
+func (r *reconciler[P]) writeStatus(ctx context.Context, p *pass.Pass, parent P, s Summary) (stored bool, err error) {
 	if r.author.Status == nil {
-		return nil
+		return true, nil
 	}
 	after := parent.DeepCopyObject().(P) //nolint:forcetypeassert // the copy of a P
 	r.author.Status(after, s)
 	reasons := []string{pass.RolloutProgressing, pass.RolloutWaiting}
 	urgent := s.updated.Status != metav1.ConditionFalse || !slices.Contains(reasons, s.updated.Reason)
-	_, err := p.WriteStatus(ctx, parent.DeepCopyObject().(client.Object), after, urgent) //nolint:forcetypeassert // the copy of a P
-	return err
+	if apiequality.Semantic.DeepEqual(parent, after) {
+		return true, nil
+	}
+	return p.WriteStatus(ctx, parent.DeepCopyObject().(client.Object), after, urgent) //nolint:forcetypeassert // the copy of a P
 }
 
 func (rep report) complete() bool {

@@ -28,7 +28,7 @@ var law = map[string][]string{
 	"ownership":   {"revision", "internal/anyobject"},
 	"history":     {"revision", "ownership", "api", "internal/anyobject", "internal/bounded", "internal/readiness"},
 	"pass":        {"revision", "ownership", "history", "internal/anyobject", "internal/queue"},
-	"builder":     {"revision", "rollout", "ownership", "history", "pass", "internal/readiness"},
+	"builder":     {"revision", "rollout", "ownership", "history", "pass", "internal/anyobject", "internal/readiness"},
 	"inspect":     {"revision", "history", "ownership", "api", "internal/anyobject", "internal/readiness"},
 	"deploy":      {"api"},
 	"controllers": {},
@@ -52,7 +52,7 @@ var law = map[string][]string{
 	"examples":            {"builder"}, // for people to copy: hooks know nothing of us, controllers stand on builder
 	// The nested module drives all of it, but starts no main package of ours.
 	"sandbox": {
-		"revision", "rollout", "ownership", "history", "pass", "api", "controllers/*", "inspect", "deploy", "examples",
+		"revision", "rollout", "ownership", "history", "pass", "api", "controllers/*", "builder", "inspect", "deploy", "examples",
 		"internal/anyobject", "internal/cli", "internal/goldenfile", "internal/manager", "internal/metacontroller", "internal/queue",
 	},
 }

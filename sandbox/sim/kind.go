@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
@@ -20,6 +21,8 @@ type Kind struct {
 	// Hosted are the controllers of a kind that have no name in the manager's registry, because people describe them: the
 	// world plays their hook.
 	Hosted []Hosted
+	// Add, if it is set, adds the controller of a kind that has no name in the registry either, because it is an author's.
+	Add func(ctx context.Context, mgr ctrl.Manager) error
 	// Later is how many of them, the last ones, are there only from the second start of a manager on.
 	Later int
 	// Check tells the rules about the kind, Also about more children of the same parents.

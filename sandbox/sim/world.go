@@ -166,6 +166,9 @@ func (w *world) start(name string, at func(schema.GroupVersionResource) uint64) 
 
 // add adds the controllers of a kind to a manager.
 func (w *world) add(ctx context.Context, p *process, k Kind) error {
+	if k.Add != nil {
+		return k.Add(ctx, p.manager)
+	}
 	if len(k.Hosted) > 0 {
 		hosted := k.Hosted
 		if p.run == 1 {
