@@ -12,10 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
@@ -33,7 +35,9 @@ type observed struct {
 	// children are by the index of their kind.
 	children [][]client.Object
 	entries  []revision.Revision
-	now      time.Time
+	// completed are the revisions to which a rollout was once complete.
+	completed map[types.UID]bool
+	now       time.Time
 }
 
 // want is one child that is wanted.
@@ -44,7 +48,7 @@ type want struct {
 
 // gather reads the children and revisions of a parent, and claims what is its own.
 func (r *reconciler[P]) gather(ctx context.Context, p *pass.Pass, parent P) (*observed, error) {
-	o := &observed{parent: parent, now: p.Now()}
+	o := &observed{parent: parent, completed: map[types.UID]bool{}, now: p.Now()}
 	var err error
 	if o.selector, err = r.selector(parent); err != nil || o.selector.Empty() {
 		return nil, refusef("InvalidLabels", "Labels of the controller %s returned %v, which select nothing: %w",
@@ -60,7 +64,12 @@ func (r *reconciler[P]) gather(ctx context.Context, p *pass.Pass, parent P) (*ob
 		}
 		o.children = append(o.children, claimed)
 	}
-	o.entries, err = r.log.Claim(ctx, parent, o.selector)
+	stored, err := r.log.ClaimObjects(ctx, parent, o.selector)
+	for _, s := range stored {
+		o.entries = append(o.entries, r.log.Revision(s))
+		o.completed[s.GetUID()] = s.GetAnnotations()[history.CompletedAnnotation] != ""
+	}
+	o.entries = revision.Sorted(o.entries)
 	return o, err
 }
 
@@ -196,7 +205,9 @@ func (r *reconciler[P]) strangers(ctx context.Context, f *facts) error {
 	return errors.Join(errs...)
 }
 
-// olderOf returns the newest revision that children come from which are not updated, nil if there is none.
+// olderOf returns what children come back from where the rollout may not go: of the revisions that children come from which are not
+// updated the newest that was ever complete, or else the newest. While the update revision was never complete, and no such child is
+// left, it is the newest that was. Nil if there is none.
 func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.Revision {
 	if recorded.Update == nil {
 		return recorded.Newest(o.live())
@@ -209,11 +220,27 @@ func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.
 			}
 		}
 	}
-	found := recorded.Newest(revision.NewLive(refs...))
-	if len(refs) == 0 || found == nil || found.UID == recorded.Update.UID || !revision.NewLive(refs...).Has(*found) {
+	live := revision.NewLive(refs...)
+	found := func(good func(e *revision.Revision) bool) *revision.Revision {
+		for i := len(recorded.Entries) - 1; i >= 0; i-- {
+			e := &recorded.Entries[i]
+			if e.UID != recorded.Update.UID && e.Snapshot != nil && !e.Deleting && e.Hash != "" && good(e) {
+				return e
+			}
+		}
 		return nil
 	}
-	return found
+	completed := func(e *revision.Revision) bool { return o.completed[e.UID] }
+	if e := found(func(e *revision.Revision) bool { return live.Has(*e) && completed(e) }); e != nil {
+		return e
+	}
+	if e := found(func(e *revision.Revision) bool { return live.Has(*e) }); e != nil {
+		return e
+	}
+	if o.completed[recorded.Update.UID] {
+		return nil
+	}
+	return found(completed) // no child of it is left
 }
 
 // restored returns what a parent wants with its versioned fields taken from a revision. instead is used for one that cannot be

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -50,9 +52,24 @@ func (r *reconciler[P]) pass(ctx context.Context, p *pass.Pass) error {
 	if pass.Superseded(err) || !stored {
 		return err // what is live was read too early as well; or the status may name a revision that is not the parent's any more
 	}
+	err = errors.Join(err, r.complete(ctx, p, o, rep))
 	confirm := func(ctx context.Context) error { return r.confirmChildren(ctx, p, o) }
-	live := o.live(rep.facts.update, rep.facts.older)
+	live := o.live(append(rep.plan.sources(), rep.facts.update)...)
 	return errors.Join(err, recorded.Truncate(ctx, p, r.log, live, r.limit(parent), confirm))
+}
+
+// complete notes on the update revision that the rollout to it is complete, once.
+func (r *reconciler[P]) complete(ctx context.Context, p *pass.Pass, o *observed, rep report) error {
+	update := rep.recorded.Update
+	if !rep.complete() || o.completed[update.UID] {
+		return nil
+	}
+	_, err := r.log.Change(ctx, p.Parent, *update, history.Change{Annotations: map[string]any{history.CompletedAnnotation: "true"}})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		p.Overtaken()
+		return nil
+	}
+	return err
 }
 
 // limit is how many revisions are kept.

@@ -94,6 +94,15 @@ type deletion struct {
 // risky reports whether the plan would do harm if it rests on an old cache.
 func (p *plan) risky() bool { return len(p.creates) > 0 || len(p.deletes) > 0 }
 
+// sources are the revisions that children are made from now.
+func (p *plan) sources() []string {
+	out := make([]string, 0, len(p.creates))
+	for _, c := range p.creates {
+		out = append(out, c.revision)
+	}
+	return out
+}
+
 // planner is one run of makePlan.
 type planner struct {
 	facts

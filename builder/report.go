@@ -60,7 +60,7 @@ func (r *reconciler[P]) report(ctx context.Context, p *pass.Pass, parent P, rep 
 	}
 	if rep.recorded.Update != nil {
 		s.ObservedGeneration, s.UpdateRevision = parent.GetGeneration(), rep.recorded.Update.Name
-		s.Complete = rep.complete() && s.Available == s.Wanted
+		s.Complete = rep.complete()
 	}
 	return r.writeStatus(ctx, p, parent, s)
 }
@@ -115,8 +115,9 @@ func (r *reconciler[P]) writeStatus(ctx context.Context, p *pass.Pass, parent P,
 	return p.WriteStatus(ctx, parent.DeepCopyObject().(client.Object), after, urgent) //nolint:forcetypeassert // the copy of a P
 }
 
+// complete reports whether all children come from the update revision and are available, and there are no others.
 func (rep report) complete() bool {
-	return rep.plan.rollout.Complete() && len(rep.plan.rollout.Waiting) == 0 && len(rep.plan.creates) == 0 && len(rep.facts.surplus) == 0
+	return rep.recorded.Update != nil && rep.failed == nil && int(rep.plan.available) == len(rep.facts.places) && rep.plan.rollout.Complete() && len(rep.plan.rollout.Waiting) == 0 && len(rep.plan.creates) == 0 && len(rep.facts.surplus) == 0
 }
 
 // updated says how far the rollout is.

@@ -1,0 +1,135 @@
+package fault_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/cairn-dev/cairn/sandbox/check"
+	"github.com/cairn-dev/cairn/sandbox/check/parents"
+	"github.com/cairn-dev/cairn/sandbox/fault"
+	"github.com/cairn-dev/cairn/sandbox/internal/authored"
+)
+
+// This file is the sweep's subject of a controller that somebody made with package builder. Its parents are StatefulSets, and it
+// runs under the role of their controller.
+
+func authors() subject {
+	k := parents.Authored()
+	return subject{
+		controller: "statefulset", name: "authored",
+		kinds: []check.Kind{k}, scopes: k.Scopes(), namespaced: k.Namespaced(),
+		scenarios: []fault.Scenario{authoredAndBack(), authoredBesideABrokenOne()},
+		aimed: []fault.Fault{
+			{Mode: fault.Unseen, At: 1, Resource: revisionResource, Verb: "create", Times: 2},
+			{Mode: fault.Unseen, At: 1, Resource: podResource, Verb: "create", Times: 3},
+			{Mode: fault.KillStale, At: 1, Resource: podResource, Verb: "delete", Times: 3},
+		},
+		refusals: []fault.Refusal{
+			{Resource: revisionResource, Verb: "create", Status: http.StatusForbidden, Times: 3},
+			{Resource: podResource, Verb: "create", Status: http.StatusForbidden, Times: 4},
+			{Resource: podResource, Verb: "delete", Status: http.StatusForbidden, Times: 3},
+			{Resource: statefulSetResource, Subresource: "status", Status: http.StatusInternalServerError, Times: 3},
+		},
+		prepare: func(_ *testing.T, sweep *fault.Sweep) { sweep.Manager = runAuthored },
+	}
+}
+
+// runAuthored is the author's own main.
+func runAuthored(ctx context.Context, cfg *rest.Config) error {
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		return err
+	}
+	if err := authored.Setup(ctx, mgr); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// authoredAndBack changes app:1 to app:2, and goes back.
+func authoredAndBack() fault.Scenario {
+	return fault.Scenario{
+		Name: "authored edited and undone",
+		Drive: func(ctx context.Context, e *fault.Env) error {
+			if err := createSet(ctx, e, func(*appsv1.StatefulSetSpec) {}); err != nil {
+				return err
+			}
+			if err := editSet(ctx, e, imagePatch("app:2"), "app:2", "app:2"); err != nil {
+				return err
+			}
+			revisions, err := revisionsOf(ctx, e)
+			if err != nil {
+				return err
+			}
+			return patchSet(ctx, e, revisions[0].Data.Raw)
+		},
+		Ended:  func(ctx context.Context, e *fault.Env) error { return setEnded(ctx, e, "app:1", "app:1") },
+		AtRest: func(ctx context.Context, e *fault.Env) error { return setHistoryIs(ctx, e, "2=app:2 3=app:1") },
+	}
+}
+
+// authoredBesideABrokenOne loses a pod beside one of a revision that does not start. It comes back as it was.
+func authoredBesideABrokenOne() fault.Scenario {
+	return fault.Scenario{
+		Name:  "authored loses a pod beside a broken one",
+		Share: 5,
+		Drive: func(ctx context.Context, e *fault.Env) error {
+			if err := createSet(ctx, e, func(*appsv1.StatefulSetSpec) {}); err != nil {
+				return err
+			}
+			if err := patchSet(ctx, e, imagePatch("broken:2")); err != nil {
+				return err
+			}
+			stopped := func(ctx context.Context) error { return authoredPodsAre(ctx, e, "swept-0=app:1 swept-1=broken:2-") }
+			if err := e.Until(ctx, "the broken pod", stopped); err != nil {
+				return err
+			}
+			if err := losePod(ctx, e, setName+"-0"); err != nil {
+				return err
+			}
+			if err := e.Until(ctx, "the pod that was lost, as it was", stopped); err != nil {
+				return err
+			}
+			return patchSet(ctx, e, imagePatch("app:3"))
+		},
+		Ended: func(ctx context.Context, e *fault.Env) error { return setEnded(ctx, e, "app:3", "app:3") },
+		AtRest: func(ctx context.Context, e *fault.Env) error {
+			return setHistoryIs(ctx, e, "1=app:1 2=broken:2 3=app:3")
+		},
+	}
+}
+
+// authoredPodsAre returns nil if the pods are these, with a minus for one that is not ready.
+func authoredPodsAre(ctx context.Context, e *fault.Env, want string) error {
+	pods, err := e.Client.CoreV1().Pods(e.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	var got []string
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		text := pod.Name + "=" + pod.Spec.Containers[0].Image
+		if !podutil.IsPodReady(pod) {
+			text += "-"
+		}
+		got = append(got, text)
+	}
+	if got := strings.Join(got, " "); got != want {
+		return fmt.Errorf("the pods are %s, want %s", got, want)
+	}
+	return nil
+}
