@@ -2,7 +2,6 @@ package builder
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,15 +9,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -145,129 +141,6 @@ func (o *observed) live(more ...string) revision.Live {
 		}
 	}
 	return revision.NewLive(more...)
-}
-
-// facts are what the plan for o is made from: what the update revision wants, and the one that children come from which are not
-// updated. Where the update revision could not be recorded, that is all there is.
-func (r *reconciler[P]) facts(ctx context.Context, o *observed, recorded *pass.Recorded) (facts, error) {
-	parent := o.parent.(P) //nolint:forcetypeassert // gather was given it
-	var f facts
-	if r.author.Strategy != nil {
-		f.strategy = r.author.Strategy(parent)
-	}
-	var update, older []want
-	var err error
-	if recorded.Update != nil {
-		f.update = recorded.Update.Hash
-		if update, err = r.restored(parent, recorded.Update, recorded.Snapshot); err != nil {
-			return f, err
-		}
-	}
-	if from := r.olderOf(o, recorded); from != nil {
-		f.older = from.Hash
-		if older, err = r.restored(parent, from, nil); err != nil {
-			return f, err
-		}
-	}
-	r.sort(o, parent, &f, update, older)
-	return f, r.strangers(ctx, &f)
-}
-
-// strangers looks for the names of missing children in the cache: what belongs to others has some of them.
-func (r *reconciler[P]) strangers(ctx context.Context, f *facts) error {
-	taken := func(wanted client.Object) (bool, error) {
-		found := anyobject.Blank(wanted)
-		err := r.Cache.Get(ctx, client.ObjectKeyFromObject(wanted), found)
-		if err != nil {
-			return false, client.IgnoreNotFound(err)
-		}
-		return true, nil
-	}
-	var errs []error
-	for i := range f.places {
-		if p := &f.places[i]; p.child == nil {
-			var err error
-			wanted := p.update
-			if wanted == nil {
-				wanted = p.older
-			}
-			p.taken, err = taken(wanted)
-			errs = append(errs, err)
-		}
-	}
-	for i := range f.applied {
-		if a := &f.applied[i]; a.child == nil {
-			var err error
-			a.taken, err = taken(a.desired)
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// olderOf returns what children come back from where the rollout may not go: of the revisions that children come from which are not
-// updated the newest that was ever complete, or else the newest. While the update revision was never complete, and no such child is
-// left, it is the newest that was. Nil if there is none.
-func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.Revision {
-	if recorded.Update == nil {
-		return recorded.Newest(o.live())
-	}
-	var refs []string
-	for _, children := range o.children {
-		for _, child := range children {
-			if hash := child.GetLabels()[HashLabel]; hash != recorded.Update.Hash && child.GetDeletionTimestamp() == nil {
-				refs = append(refs, hash)
-			}
-		}
-	}
-	live := revision.NewLive(refs...)
-	found := func(good func(e *revision.Revision) bool) *revision.Revision {
-		for i := len(recorded.Entries) - 1; i >= 0; i-- {
-			e := &recorded.Entries[i]
-			if e.UID != recorded.Update.UID && e.Snapshot != nil && !e.Deleting && e.Hash != "" && good(e) {
-				return e
-			}
-		}
-		return nil
-	}
-	completed := func(e *revision.Revision) bool { return o.completed[e.UID] }
-	if e := found(func(e *revision.Revision) bool { return live.Has(*e) && completed(e) }); e != nil {
-		return e
-	}
-	if e := found(func(e *revision.Revision) bool { return live.Has(*e) }); e != nil {
-		return e
-	}
-	if o.completed[recorded.Update.UID] {
-		return nil
-	}
-	return found(completed) // no child of it is left
-}
-
-// restored returns what a parent wants with its versioned fields taken from a revision. instead is used for one that cannot be
-// read, but whose stamp proves that the parent has not changed since.
-func (r *reconciler[P]) restored(parent P, from *revision.Revision, instead *revision.Snapshot) ([]want, error) {
-	snapshot := from.Snapshot
-	if snapshot == nil {
-		snapshot = instead
-	}
-	tree, err := snapshot.Restore(parent)
-	if err != nil {
-		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
-	}
-	raw, err := json.Marshal(tree)
-	if err != nil {
-		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
-	}
-	out := r.blank()
-	if u, ok := client.Object(out).(*unstructured.Unstructured); ok {
-		err = utiljson.Unmarshal(raw, &u.Object)
-	} else {
-		err = json.Unmarshal(raw, out)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
-	}
-	return r.wantedOf(out)
 }
 
 // sort sorts the children into the places that are wanted, and what is not wanted.

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -47,12 +48,15 @@ func (r *reconciler[P]) pass(ctx context.Context, p *pass.Pass) error {
 	if pass.Superseded(rep.failed) {
 		return rep.failed
 	}
+	marked := r.complete(ctx, p, o, rep)
+	if pass.Superseded(marked) {
+		return marked // the status says so afterwards
+	}
 	stored, reported := r.report(ctx, p, parent, rep)
-	err = pass.Finished(errors.Join(rep.failed, recorded.Retry()), reported)
+	err = pass.Finished(errors.Join(rep.failed, recorded.Retry(), marked), reported)
 	if pass.Superseded(err) || !stored {
 		return err // what is live was read too early as well; or the status may name a revision that is not the parent's any more
 	}
-	err = errors.Join(err, r.complete(ctx, p, o, rep))
 	confirm := func(ctx context.Context) error { return r.confirmChildren(ctx, p, o) }
 	live := o.live(append(rep.plan.sources(), rep.facts.update)...)
 	return errors.Join(err, recorded.Truncate(ctx, p, r.log, live, r.limit(parent), confirm))
@@ -66,8 +70,7 @@ func (r *reconciler[P]) complete(ctx context.Context, p *pass.Pass, o *observed,
 	}
 	_, err := r.log.Change(ctx, p.Parent, *update, history.Change{Annotations: map[string]any{history.CompletedAnnotation: "true"}})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		p.Overtaken()
-		return nil
+		return fmt.Errorf("%w: revision %s has changed", ownership.ErrStale, update.Name)
 	}
 	return err
 }

@@ -117,7 +117,9 @@ func (r *reconciler[P]) writeStatus(ctx context.Context, p *pass.Pass, parent P,
 
 // complete reports whether all children come from the update revision and are available, and there are no others.
 func (rep report) complete() bool {
-	return rep.recorded.Update != nil && rep.failed == nil && int(rep.plan.available) == len(rep.facts.places) && rep.plan.rollout.Complete() && len(rep.plan.rollout.Waiting) == 0 && len(rep.plan.creates) == 0 && len(rep.facts.surplus) == 0
+	p := rep.plan
+	all := rep.recorded.Update != nil && rep.failed == nil && int(p.available) == len(rep.facts.places)
+	return all && p.rollout.Complete() && len(rep.plan.rollout.Waiting) == 0 && len(rep.plan.creates) == 0 && len(rep.facts.surplus) == 0
 }
 
 // updated says how far the rollout is.

@@ -107,8 +107,11 @@ func (f *fleet) start() (kill func()) {
 	if err := run.Start(); err != nil {
 		f.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- run.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		_ = run.Wait() // that it was killed
+		close(ended)
+	}()
 	stopped := false
 	kill = func() {
 		if stopped {
@@ -273,7 +276,7 @@ func TestFleet(t *testing.T) {
 		all := f.revisionsOf(f.namespace, &metav1.LabelSelector{})
 		err := f.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "web"}, &corev1.Service{})
 		if len(all) > 0 || !apierrors.IsNotFound(err) {
-			return fmt.Errorf("there are %d revisions; the Service: %v", len(all), err)
+			return fmt.Errorf("there are %d revisions; the Service: %w", len(all), err)
 		}
 		return nil
 	})

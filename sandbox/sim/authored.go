@@ -23,7 +23,7 @@ func Authored() Kind {
 			}
 			return created(k, name, name+"-set", set)
 		},
-		Edits: []Edit{editImage(10), editScale(6, 5), editVariable(2), editLimit(2), editMinReady(1), editAnnotation(1)},
+		Edits: []Edit{editImage(10), editScale(6, 5), editVariable(2), editLimit(2), editMinReady(1), editAnnotation()},
 		Undo:  undone,
 		Child: plantedMember,
 		Copy:  copied,

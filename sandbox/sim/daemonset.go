@@ -24,7 +24,7 @@ func DaemonSet() Kind {
 			edit("the strategy", 3, func(chance *rand.Rand) fields {
 				return fields{"spec.updateStrategy": value(anyDaemonSetStrategy(chance))}
 			}),
-			editLimit(2), editMinReady(1), edit("where it runs", 2, anyNodes), editAnnotation(1),
+			editLimit(2), editMinReady(1), edit("where it runs", 2, anyNodes), editAnnotation(),
 		},
 		Undo:  undone,
 		Child: plantedPod,

@@ -27,7 +27,7 @@ func replicated(rules check.Kind, suffix string) Kind {
 		New: func(chance *rand.Rand, k Kind, name string) scenario.Step {
 			return created(k, name, name+suffix, fields{"replicas": anyNumber(chance, 4), "image": anyImage(chance)})
 		},
-		Edits: []Edit{editScale(12, 6), editImage(5), editLabel(2), editMinReady(2), editAnnotation(1)},
+		Edits: []Edit{editScale(12, 6), editImage(5), editLabel(2), editMinReady(2), editAnnotation()},
 		Child: func(chance *rand.Rand, k Kind, parent client.Object, _ []string) scenario.Step {
 			return planted(chance, k, parent, plantedNamed(chance, parent))
 		},

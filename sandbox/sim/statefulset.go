@@ -34,7 +34,7 @@ func StatefulSet() Kind {
 			edit("what becomes of claims", 2, func(chance *rand.Rand) fields {
 				return fields{claimRetention: value(anyRetention(chance))}
 			}),
-			editMinReady(1), editAnnotation(1),
+			editMinReady(1), editAnnotation(),
 		},
 		Undo:  undone,
 		Child: plantedMember,

@@ -82,8 +82,8 @@ func editMinReady(weight int) Edit {
 	})
 }
 
-func editAnnotation(weight int) Edit {
-	return edit("an annotation", weight, func(chance *rand.Rand) fields {
+func editAnnotation() Edit {
+	return edit("an annotation", 1, func(chance *rand.Rand) fields {
 		return fields{"metadata.annotations.note": anyText(chance, 100)}
 	})
 }

@@ -32,7 +32,8 @@ func Authored() check.Kind {
 	k.StatusRevisions = func(client.Object) []string { return nil } // what a status names is its author's to say
 	k.Complete = func(o client.Object) bool {
 		s, replicas := set(o).Status, replicasOr1(set(o).Spec.Replicas)
-		return s.ObservedGeneration == o.GetGeneration() && s.UpdatedReplicas == replicas && s.AvailableReplicas == replicas && s.Replicas == replicas
+		return s.ObservedGeneration == o.GetGeneration() &&
+			s.UpdatedReplicas == replicas && s.AvailableReplicas == replicas && s.Replicas == replicas
 	}
 	k.Implausible = func(o client.Object) []string {
 		s := set(o).Status

@@ -20,7 +20,8 @@ import (
 // Setup adds the controller to a manager.
 func Setup(ctx context.Context, mgr ctrl.Manager) error {
 	pods := builder.Rolled(&corev1.Pod{}, nil).MinReady(func(parent client.Object) time.Duration {
-		return time.Duration(parent.(*appsv1.StatefulSet).Spec.MinReadySeconds) * time.Second //nolint:forcetypeassert // its parents
+		seconds := parent.(*appsv1.StatefulSet).Spec.MinReadySeconds //nolint:forcetypeassert // its parents
+		return time.Duration(seconds) * time.Second
 	})
 	return builder.Controller[*appsv1.StatefulSet]{
 		Parent:   &appsv1.StatefulSet{},

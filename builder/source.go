@@ -1,0 +1,133 @@
+package builder
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/internal/anyobject"
+	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file says what children are made from, and makes the facts of a plan of what was gathered.
+
+// facts are what the plan for o is made from: what the update revision wants, and the one that children come from which are not
+// updated. Where the update revision could not be recorded, that is all there is.
+func (r *reconciler[P]) facts(ctx context.Context, o *observed, recorded *pass.Recorded) (facts, error) {
+	parent := o.parent.(P) //nolint:forcetypeassert // gather was given it
+	var f facts
+	if r.author.Strategy != nil {
+		f.strategy = r.author.Strategy(parent)
+	}
+	var update, older []want
+	var err error
+	if recorded.Update != nil {
+		f.update = recorded.Update.Hash
+		if update, err = r.restored(parent, recorded.Update, recorded.Snapshot); err != nil {
+			return f, err
+		}
+	}
+	if from := r.olderOf(o, recorded); from != nil {
+		f.older = from.Hash
+		if older, err = r.restored(parent, from, nil); err != nil {
+			return f, err
+		}
+	}
+	r.sort(o, parent, &f, update, older)
+	err = r.strangers(ctx, &f)
+	return f, err
+}
+
+// strangers looks for the names of missing children in the cache: what belongs to others has some of them.
+func (r *reconciler[P]) strangers(ctx context.Context, f *facts) (err error) {
+	taken := func(child *owned, wanted client.Object) bool {
+		if child != nil || err != nil {
+			return false
+		}
+		missing := r.Cache.Get(ctx, client.ObjectKeyFromObject(wanted), anyobject.Blank(wanted))
+		err = client.IgnoreNotFound(missing)
+		return missing == nil
+	}
+	for i := range f.places {
+		p := &f.places[i]
+		wanted := p.update
+		if wanted == nil {
+			wanted = p.older
+		}
+		p.taken = taken(p.child, wanted)
+	}
+	for i := range f.applied {
+		f.applied[i].taken = taken(f.applied[i].child, f.applied[i].desired)
+	}
+	return err
+}
+
+// olderOf returns what children come back from where the rollout may not go: of the revisions that children come from which are not
+// updated the newest that was ever complete, or else the newest. While the update revision was never complete, and no such child is
+// left, it is the newest that was. Nil if there is none.
+func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.Revision {
+	if recorded.Update == nil {
+		return recorded.Newest(o.live())
+	}
+	live := revision.NewLive(o.alive()...)
+	completed := func(e *revision.Revision) bool { return o.completed[e.UID] }
+	used := func(e *revision.Revision) bool { return live.Has(*e) }
+	for _, good := range []func(*revision.Revision) bool{
+		func(e *revision.Revision) bool { return used(e) && completed(e) },
+		used,
+		func(e *revision.Revision) bool { return completed(e) && !o.completed[recorded.Update.UID] },
+	} {
+		for i := len(recorded.Entries) - 1; i >= 0; i-- {
+			e := &recorded.Entries[i]
+			if e.UID != recorded.Update.UID && e.Snapshot != nil && !e.Deleting && e.Hash != "" && good(e) {
+				return e
+			}
+		}
+	}
+	return nil
+}
+
+// alive are the revisions that children name which are not terminating.
+func (o *observed) alive() []string {
+	var out []string
+	for _, children := range o.children {
+		for _, child := range children {
+			if child.GetDeletionTimestamp() == nil {
+				out = append(out, child.GetLabels()[HashLabel])
+			}
+		}
+	}
+	return out
+}
+
+// restored returns what a parent wants with its versioned fields taken from a revision. instead is used for one that cannot be
+// read, but whose stamp proves that the parent has not changed since.
+func (r *reconciler[P]) restored(parent P, from *revision.Revision, instead *revision.Snapshot) ([]want, error) {
+	snapshot := from.Snapshot
+	if snapshot == nil {
+		snapshot = instead
+	}
+	tree, err := snapshot.Restore(parent)
+	if err != nil {
+		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
+	}
+	raw, err := json.Marshal(tree)
+	if err != nil {
+		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
+	}
+	out := r.blank()
+	if u, ok := client.Object(out).(*unstructured.Unstructured); ok {
+		err = utiljson.Unmarshal(raw, &u.Object)
+	} else {
+		err = json.Unmarshal(raw, out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
+	}
+	return r.wantedOf(out)
+}
