@@ -69,7 +69,7 @@ func (r *reconciler[P]) create(ctx context.Context, p *pass.Pass, c creation) er
 		return fmt.Errorf("create %s: %w", name, err)
 	case how == ownership.Taken:
 		p.Again(takenRetry)
-		p.Warn(nil, "ChildExists", "Create", "%s exists and does not belong to this %s; it is not made until that one is gone",
+		p.Warn(nil, "ChildExists", "Create", "%s exists and does not belong to this %s; it is created once that one is deleted",
 			name, r.parent.Kind)
 	case how == ownership.Created:
 		kind := strings.ToLower(r.kinds[c.rule].gvk.Kind)
