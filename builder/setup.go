@@ -41,7 +41,7 @@ const HashLabel = appsv1.ControllerRevisionHashLabelKey
 func (c Controller[P]) Setup(ctx context.Context, mgr ctrl.Manager, with ...func(*ctrlbuilder.Builder)) error {
 	r, err := c.reconciler(ctx, mgr)
 	if err != nil {
-		return fmt.Errorf("set up the controller of %T %s: %w", c.Parent, c.Name, err)
+		return fmt.Errorf("set up the controller of %T: %w", c.Parent, err)
 	}
 	children := r.ChildEvents(r.parents().Router())
 	b := ctrl.NewControllerManagedBy(mgr).
