@@ -20,7 +20,8 @@
 // # Where things are
 //
 // controller.go and rule.go are what an author writes, validate.go says what is refused before the controller starts. setup.go
-// wires, pass.go is one pass; gather.go reads, plan.go decides and is pure, act.go writes, report.go says what happened.
+// wires, pass.go is one pass: gather.go reads, source.go says what children are made from, plan.go decides and is pure, act.go and
+// apply.go write, report.go says what happened. snapshot.go takes snapshots of typed parents.
 //
 // # What may not come in
 //

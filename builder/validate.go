@@ -17,8 +17,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file refuses what cannot work before the controller starts: what is wrong with the sketch of a stranger
-// (docs/design) made no error until pods were rolled over and over.
+// This file refuses what cannot work before the controller starts. Without it, such mistakes are found when pods are rolled over
+// and over, or never: docs/design/2026-11-23-a-controller-as-a-value.md.
 
 // described is a controller that was found to be sound.
 type described struct {
