@@ -59,7 +59,7 @@ func (r *reconciler[P]) create(ctx context.Context, p *pass.Pass, c creation) er
 	object := c.object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy of a client.Object
 	name := describe(r.kinds[c.rule], object)
 	how, err := r.children[c.rule].Create(ctx, p.Parent, object, func(found client.Object) bool {
-		return found.GetLabels()[HashLabel] == c.revision
+		return found.GetLabels()[HashLabel] == c.revision && placeOf(found) == placeOf(object)
 	})
 	switch err = pass.Ended(err); {
 	case pass.Superseded(err):

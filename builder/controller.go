@@ -38,17 +38,3 @@ type Controller[P client.Object] struct {
 	// Workers is how many parents are worked on at once. Optional: zero means 4.
 	Workers int
 }
-
-// Strategy is how the children of one parent are replaced.
-type Strategy struct {
-	// MaxUnavailable is how many children of rolled kinds may be unavailable at once. Zero means 1.
-	MaxUnavailable int
-	// Partition is how many places, the last ones of the rollout's order, keep what they have.
-	Partition int
-	// Ordered says that no child is replaced before all that come before it are updated and available.
-	Ordered bool
-	// OnDelete says that a child is replaced only when somebody deletes it.
-	OnDelete bool
-	// Paused stops the rollout where it is. Children that are missing are still made.
-	Paused bool
-}

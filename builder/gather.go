@@ -26,6 +26,7 @@ import (
 type observed struct {
 	parent   client.Object
 	selector labels.Selector
+	strategy Strategy
 	// wanted are the children that the parent wants as it is.
 	wanted []want
 	// children are by the index of their kind.
@@ -50,6 +51,9 @@ func (r *reconciler[P]) gather(ctx context.Context, p *pass.Pass, parent P) (*ob
 		return nil, refusef("InvalidLabels", "Labels of the controller %s returned %v, which select nothing: %w",
 			r.author.Name, r.labelsOf(parent), err)
 	}
+	if o.strategy, err = r.strategyOf(parent); err != nil {
+		return nil, err
+	}
 	if o.wanted, err = r.wantedOf(parent); err != nil {
 		return nil, err
 	}
@@ -67,21 +71,6 @@ func (r *reconciler[P]) gather(ctx context.Context, p *pass.Pass, parent P) (*ob
 	}
 	o.entries = revision.Sorted(o.entries)
 	return o, err
-}
-
-// adoptable reports why an orphan is not adopted: nothing is but what the parent would make itself. Whatever else has its labels
-// would be deleted as soon as it was adopted.
-func (r *reconciler[P]) adoptable(parent client.Object, rule int, orphan client.Object) error {
-	wanted, err := r.wantedOf(parent.(P)) //nolint:forcetypeassert // the author's own kind
-	if err != nil {
-		return err
-	}
-	for _, w := range wanted {
-		if w.rule == rule && w.object.GetName() == orphan.GetName() {
-			return nil
-		}
-	}
-	return fmt.Errorf("the parent wants no %s of that name", r.kinds[rule].gvk.Kind)
 }
 
 // wantedOf asks the author what a parent wants.
@@ -143,57 +132,6 @@ func (o *observed) live(more ...string) revision.Live {
 	return revision.NewLive(more...)
 }
 
-// sort sorts the children into the places that are wanted, and what is not wanted.
-func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []want) {
-	type at struct {
-		rule int
-		name string
-	}
-	wanted, order := map[at]*place{}, []at(nil)
-	applied := map[at]int{}
-	add := func(wants []want, set func(*place, client.Object), hash string, extend bool) {
-		for _, w := range wants {
-			key := at{w.rule, w.object.GetName()}
-			if r.kinds[w.rule].applied {
-				if extend {
-					applied[key] = len(f.applied)
-					f.applied = append(f.applied, application{rule: w.rule, desired: r.made(parent, w, "")})
-				}
-				continue
-			}
-			if wanted[key] == nil {
-				if !extend {
-					continue
-				}
-				wanted[key] = &place{rule: w.rule, name: w.object.GetName()}
-				order = append(order, key)
-			}
-			set(wanted[key], r.made(parent, w, hash))
-		}
-	}
-	add(update, func(p *place, o client.Object) { p.update = o }, f.update, true)
-	add(older, func(p *place, o client.Object) { p.older = o }, f.older, f.update == "")
-	for rule, children := range o.children {
-		for _, child := range children {
-			c := r.judge(rule, child, parent, o.now)
-			key := at{rule, child.GetName()}
-			i, apply := applied[key]
-			switch p := wanted[key]; {
-			case p != nil:
-				p.child = &c
-			case apply:
-				f.applied[i].child = &c
-				f.applied[i].same = r.applied.same(child, f.applied[i].desired)
-			default:
-				f.surplus = append(f.surplus, c)
-			}
-		}
-	}
-	for _, key := range order {
-		f.places = append(f.places, *wanted[key])
-	}
-}
-
 // judge says what a child is like now.
 func (r *reconciler[P]) judge(rule int, child, parent client.Object, now time.Time) owned {
 	k := r.kinds[rule]
@@ -239,7 +177,7 @@ func (r *reconciler[P]) pause(parent, child client.Object, now time.Time) time.D
 
 // backoffKey names a place of one parent, by UID: a recreated one starts afresh.
 func backoffKey(parent, child client.Object) string {
-	return string(parent.GetUID()) + "/" + child.GetName()
+	return string(parent.GetUID()) + "/" + placeOf(child)
 }
 
 // made completes what the author wants: namespace, labels, owner.
@@ -252,6 +190,7 @@ func (r *reconciler[P]) made(parent P, w want, hash string) client.Object {
 		set[HashLabel] = hash
 	}
 	out.SetLabels(set)
+	r.kinds[w.rule].placed(out, hash)
 	out.SetNamespace(parent.GetNamespace())
 	out.SetOwnerReferences(append(out.GetOwnerReferences(), *metav1.NewControllerRef(parent, r.parent)))
 	return out

@@ -36,16 +36,19 @@ type application struct {
 	taken bool
 }
 
-// place is one child that is wanted.
+// place is where one child is wanted.
 type place struct {
-	// rule is the index of its kind, name its name.
-	rule int
-	name string
+	// rule is the index of its kind, name what the author calls it, key what it is called in conditions.
+	rule      int
+	name, key string
+	// named says that its children are named by revision, so that a new one can be created while another one is there.
+	named bool
 	// update and older are what the two revisions want there; nil if one wants nothing of that name.
 	update, older client.Object
-	// child is what is there, nil if nothing is. taken says that something else has its name then.
-	child *owned
-	taken bool
+	// children are what is there, one at most unless named.
+	children []*owned
+	// taken says why a name that a new child would have is not free.
+	taken map[string]string
 }
 
 // owned is a child that is there.
@@ -108,40 +111,34 @@ type planner struct {
 	facts
 	*plan
 
-	// fresh is how many places have gone to the update revision and are not available there, those included that this plan
-	// gives to it. While it is as large as the budget, no other place goes there: a revision that does not start spreads no
-	// further, not by children that are lost either.
-	fresh  int
-	budget int
-	units  []rollout.Unit
-	at     map[string]*place
+	slots []slot
+	// fresh is how many places have gone to the update revision and have no available child, those included that this plan
+	// gives to it. While it is as large as most, no other place goes there unless its old child stays beside the new one: a revision
+	// that does not start spreads no further, not by children that are lost either.
+	fresh, most int
+	units       []rollout.Unit
+	at          map[string]*slot
 }
 
 // makePlan plans one pass: missing children are made, surplus ones are deleted, and the rollout takes its next steps.
 func makePlan(f facts) *plan {
-	p := &planner{facts: f, plan: &plan{}, budget: max(1, f.strategy.MaxUnavailable), at: map[string]*place{}}
+	// With surge nothing that is available may be taken away, but a place that is empty has to be filled from some revision.
+	p := &planner{facts: f, plan: &plan{}, most: max(1, f.strategy.budget()), at: map[string]*slot{}}
 	for i := range p.places {
-		p.count(i)
+		p.slots = append(p.slots, p.slotOf(i))
 	}
-	for i := range p.places {
-		if p.places[i].child == nil {
-			p.fill(i) // first: an empty place serves nobody
-		}
+	for i := range p.slots {
+		p.at[p.slots[i].key] = &p.slots[i]
+		p.count(&p.slots[i])
 	}
-	for i := range p.places {
-		p.visit(i)
+	for i := range p.slots {
+		p.fill(&p.slots[i]) // first: an empty place serves nobody
+	}
+	for i := range p.slots {
+		p.visit(&p.slots[i])
 	}
 	p.roll()
-	for _, a := range p.applied {
-		switch {
-		case a.taken:
-			p.waitForName(a.desired.GetName())
-		case a.child == nil:
-			p.creates = append(p.creates, creation{a.desired, a.rule, "", "it is missing"})
-		case !a.child.terminating && !a.same:
-			p.applies = append(p.applies, a)
-		}
-	}
+	p.apply()
 	if p.update != "" {
 		for i := range p.surplus {
 			if !p.surplus[i].terminating {
@@ -152,35 +149,18 @@ func makePlan(f facts) *plan {
 	return p.plan
 }
 
-// count adds one place to what is known of all.
-func (p *planner) count(i int) {
-	c := p.places[i].child
-	if c == nil {
-		return
-	}
-	switch conforms := p.conforms(c); {
-	case c.terminating:
-		if !p.held(i) {
-			p.fresh++ // the rollout took it, or somebody else; what follows comes from the update revision
-		}
-		return
-	case conforms:
-		p.updated++
-		if !c.available {
-			p.fresh++
+// apply plans what belongs to no revision.
+func (p *planner) apply() {
+	for _, a := range p.applied {
+		switch {
+		case a.taken:
+			p.waitForName(a.desired.GetName(), foreign)
+		case a.child == nil:
+			p.creates = append(p.creates, creation{a.desired, a.rule, "", "it is missing"})
+		case !a.child.terminating && !a.same:
+			p.applies = append(p.applies, a)
 		}
 	}
-	p.current++
-	if c.ready {
-		p.ready++
-	}
-	if c.available {
-		p.available++
-	}
-	if !c.available && p.blocker == "" {
-		p.blocker = p.places[i].name + ": " + c.why
-	}
-	p.lookAgain(c.left)
 }
 
 func (p *planner) lookAgain(after time.Duration) {
@@ -189,44 +169,24 @@ func (p *planner) lookAgain(after time.Duration) {
 	}
 }
 
-func (p *planner) conforms(c *owned) bool { return p.update != "" && c.revision == p.update }
-
-// held reports whether a place keeps what it has.
-func (p *planner) held(i int) bool {
-	return p.update == "" || i >= len(p.places)-p.strategy.Partition
-}
-
-// visit makes the rollout's picture of one place.
-func (p *planner) visit(i int) {
-	at := &p.places[i]
-	u := rollout.Unit{Key: at.name, Held: p.held(i) || p.strategy.OnDelete}
-	p.at[at.name] = at
-	switch c := at.child; {
-	case c == nil, c.terminating:
-	case c.failed && c.pause <= 0:
-		p.deletes = append(p.deletes, deletion{child: c, reason: "it has failed", failed: true})
-	case p.conforms(c):
-		u.New = c.instance()
-	default:
-		u.Old = c.instance()
-		if !c.available && !u.Held {
-			u.Stays = p.turn()
-		}
-	}
-	if c := at.child; c != nil && c.failed {
-		p.lookAgain(c.pause)
-	}
-	p.units = append(p.units, u)
-}
-
 // turn takes a place in the budget for a child that is unavailable anyway. It returns why there is none, empty if there is. If it
 // were replaced all the same, the empty place could not be told from one whose child was lost.
 func (p *planner) turn() string {
-	if p.fresh < p.budget {
+	if p.fresh < p.most {
 		p.fresh++
 		return ""
 	}
-	return fmt.Sprintf("%d updated children are not available yet, and no more than %d may be", p.fresh, p.budget)
+	return p.enough()
+}
+
+func (p *planner) enough() string {
+	return fmt.Sprintf("%d updated children are not available yet, and no more than %d may be", p.fresh, p.most)
+}
+
+// surge is how many places may have two children. Places that have lost their old child beside a new one that does not start count
+// as well: otherwise a revision that does not start would spread by that.
+func (p *planner) surge() int {
+	return max(0, p.strategy.MaxSurge-max(0, p.fresh-p.most))
 }
 
 // takenRetry is how often a pass looks whether a name is free again, in the cache: what happens to other people's objects wakes
@@ -235,47 +195,67 @@ const takenRetry = 10 * time.Second
 
 // fill makes a missing child: from the update revision where the rollout may go there, and from the one that the others still
 // come from where it may not.
-func (p *planner) fill(i int) {
-	at := &p.places[i]
-	if at.taken {
-		p.waitForName(at.name)
+func (p *planner) fill(s *slot) {
+	if !s.empty(p.strategy) {
 		return
 	}
-	c := creation{at.update, at.rule, p.update, "it is missing"}
-	back := creation{at.older, at.rule, p.older, fmt.Sprintf("it is missing, and the rollout has not reached it: from revision %s", p.older)}
+	c := creation{s.update, s.rule, p.update, "it is missing"}
+	back := creation{s.older, s.rule, p.older, fmt.Sprintf("it is missing, and the rollout has not reached it: from revision %s", p.older)}
+	reached := false
 	switch {
-	case at.older == nil: // nothing to come back from
-	case p.held(i), p.strategy.Paused:
+	case s.older == nil: // nothing to come back from
+	case s.held, p.strategy.Paused:
 		c = back
 	case p.strategy.OnDelete:
-	case p.fresh >= p.budget:
+	case p.fresh >= p.most:
 		c = back
 	default:
+		reached = true
+	}
+	if c.object == nil || c.revision == "" {
+		return
+	}
+	if why := s.taken[c.object.GetName()]; why != "" {
+		p.waitForName(c.object.GetName(), why)
+		return
+	}
+	if reached {
 		p.fresh++
 	}
-	if c.object != nil && c.revision != "" {
-		p.creates = append(p.creates, c)
-	}
+	p.creates = append(p.creates, c)
 }
 
-func (p *planner) waitForName(name string) {
+// foreign is why a name is not free that belongs to somebody else.
+const foreign = "an object of that name exists and does not belong to this parent"
+
+func (p *planner) waitForName(name, why string) {
 	p.lookAgain(takenRetry)
 	if p.blocker == "" {
-		p.blocker = name + ": an object of that name exists and does not belong to this parent"
+		p.blocker = name + ": " + why
 	}
 }
 
 // roll takes the next steps of the rollout.
 func (p *planner) roll() {
 	p.rollout = rollout.New(p.units, rollout.Strategy{
-		MaxUnavailable: p.budget, Ordered: p.strategy.Ordered, Paused: p.strategy.Paused,
+		MaxUnavailable: p.strategy.budget(), MaxSurge: p.surges(), Ordered: p.strategy.Ordered, Paused: p.strategy.Paused,
 	})
 	for _, step := range p.rollout.Steps {
-		p.deletes = append(p.deletes, deletion{child: p.at[step.Unit].child, reason: step.Reason})
+		s := p.at[step.Unit]
+		switch step.Verb {
+		case rollout.Create:
+			p.creates = append(p.creates, creation{s.update, s.rule, p.update, step.Reason})
+		case rollout.Delete:
+			p.deletes = append(p.deletes, deletion{child: s.child(step.Instance), reason: step.Reason})
+		}
 	}
 }
 
-// instance is a child as the rollout sees it.
-func (c *owned) instance() *rollout.Instance {
-	return &rollout.Instance{Name: c.object.GetName(), Revision: c.revision, Ready: c.ready, Available: c.available}
+// surges is the surge as the rollout is given it. It is none only if the strategy says so: that changes what an old child that is
+// ready is worth.
+func (p *planner) surges() int {
+	if p.strategy.MaxSurge == 0 {
+		return 0
+	}
+	return max(1, p.surge())
 }

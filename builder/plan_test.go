@@ -17,34 +17,54 @@ func named(name string) client.Object {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// picture reads places: a revision and what it is like, for instance "1" for available, "2-" for not available, "1x" for terminating,
-// "1!" for failed, "1?" for failed and held by the back-off, "." for missing. places are in the order of the rollout, to revision 2.
+// picture reads places: a revision and what it is like, for instance "1" for available, "1~" for ready but not available yet, "2-" for
+// not ready, "1x" for terminating, "1!" for failed, "1?" for failed and held by the back-off, "." for missing. places are in the order
+// of the rollout, to revision 2. Several children of one place have commas between them: then children are named by revision.
 func picture(s Strategy, text string) facts {
 	f := facts{update: "2", strategy: s}
+	named := s.MaxSurge > 0 || strings.Contains(text, ",")
 	for i, word := range strings.Fields(text) {
 		name := fmt.Sprint("c", i)
-		p := place{name: name, update: named(name), older: named(name)}
-		if word != "." {
-			available := !strings.ContainsAny(word, "-x!?")
-			p.child = &owned{
-				object: named(name), revision: word[:1], ready: available, available: available, terminating: strings.HasSuffix(word, "x"),
-			}
-			p.child.failed = strings.ContainsAny(word, "!?")
+		p := place{name: name, key: name, named: named, update: childOf(name, "2", named)}
+		if word == "." {
+			word = ""
+		}
+		for _, word := range strings.FieldsFunc(word, func(r rune) bool { return r == ',' }) {
+			c := &owned{object: childOf(name, word[:1], named), revision: word[:1], terminating: strings.HasSuffix(word, "x")}
+			c.available = !strings.ContainsAny(word, "-~x!?")
+			c.ready = c.available || strings.Contains(word, "~")
+			c.failed = strings.ContainsAny(word, "!?")
 			if strings.HasSuffix(word, "?") {
-				p.child.pause = time.Minute
+				c.pause = time.Minute
 			}
-			if p.child.revision != "2" && !p.child.terminating {
-				f.older = p.child.revision
+			if len(word) > 1 && word[1] == '\'' { // another one of the same revision
+				c.object.SetName(c.object.GetName() + "b")
+			}
+			p.children = append(p.children, c)
+			if c.revision != "2" && !c.terminating && (f.older == "" || c.revision < f.older) {
+				f.older = c.revision
+			}
+		}
+		for _, c := range p.children {
+			if c.terminating && named {
+				p.takenBy(c.object, "it is terminating")
 			}
 		}
 		f.places = append(f.places, p)
 	}
-	if f.older == "" {
-		for i := range f.places {
-			f.places[i].older = nil
+	for i := range f.places {
+		if f.older != "" {
+			f.places[i].older = childOf(f.places[i].name, f.older, named)
 		}
 	}
 	return f
+}
+
+func childOf(place, revision string, byRevision bool) client.Object {
+	if byRevision {
+		return named(nameAt(place, revision))
+	}
+	return named(place)
 }
 
 // does writes a plan: what is created from which revision, and what is deleted.

@@ -20,7 +20,8 @@ type Summary struct {
 	// revision could not be recorded.
 	ObservedGeneration int64
 	// Wanted is how many children the parent wants, Current how many of them there are. Of those, Ready are ready, Available
-	// have been for long enough, and Updated come from the revision that the spec asks for.
+	// have been for long enough, and Updated come from the revision that the spec asks for. During a surge, the two children of one
+	// place count as one, which is updated once the old one is deleted.
 	Wanted, Current, Ready, Available, Updated int32
 	// UpdateRevision is the name of the revision that the spec asks for, empty if it could not be recorded.
 	UpdateRevision string
@@ -73,12 +74,23 @@ func (r *reconciler[P]) refuse(ctx context.Context, p *pass.Pass, parent P, refu
 		LastTransitionTime: metav1.NewTime(p.Now()),
 	}}
 	for rule, ch := range r.children {
+		if r.kinds[rule].applied {
+			continue
+		}
 		shown, err := ch.Shown(ctx, p)
 		if err != nil {
 			return err
 		}
+		places := map[string]owned{}
 		for _, child := range shown {
-			s.count(r.judge(rule, child, parent, p.Now()), r.kinds[rule].applied)
+			at, c := placeOf(child), r.judge(rule, child, parent, p.Now())
+			c.ready, c.available = c.ready || places[at].ready, c.available || places[at].available
+			if !c.terminating {
+				places[at] = c
+			}
+		}
+		for _, c := range places {
+			s.count(c)
 		}
 	}
 	s.Wanted = s.Current // nobody can say
@@ -86,11 +98,8 @@ func (r *reconciler[P]) refuse(ctx context.Context, p *pass.Pass, parent P, refu
 	return err
 }
 
-// count adds one child to the counters that need no revision.
-func (s *Summary) count(c owned, applied bool) {
-	if applied || c.terminating {
-		return
-	}
+// count adds what is at one place to the counters that need no revision.
+func (s *Summary) count(c owned) {
 	s.Current++
 	if c.ready {
 		s.Ready++

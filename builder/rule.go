@@ -15,6 +15,7 @@ import (
 type Rule struct {
 	kind     client.Object
 	applied  bool
+	named    bool
 	minReady func(parent client.Object) time.Duration
 	ready    func(child client.Object) (since time.Time, why string)
 }
@@ -43,6 +44,18 @@ func Applied(kind client.Object) Rule { return Rule{kind: kind, applied: true} }
 // (minReadySeconds).
 func (r Rule) MinReady(of func(parent client.Object) time.Duration) Rule {
 	r.minReady = of
+	return r
+}
+
+// NamedByRevision returns the rule of a kind whose children have the hash of their revision in their names, so that two of them can
+// be at one place: [Strategy.MaxSurge] needs it. The author returns the name of the place, "web-0"; the child is called "web-0-HASH",
+// and its annotation [PlaceAnnotation] says "web-0". A place and hash of more than 253 characters are cut, and told apart by a hash of the
+// place. A Pod's host name is its name, of which kubelets cut what is beyond 63 characters: an author whose pods are known by their
+// places sets spec.hostname.
+//
+// Children that were created before a rule was named by revision stay at the place of their name until they are replaced.
+func (r Rule) NamedByRevision() Rule {
+	r.named = true
 	return r
 }
 

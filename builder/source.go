@@ -9,7 +9,6 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -20,10 +19,7 @@ import (
 // updated. Where the update revision could not be recorded, that is all there is.
 func (r *reconciler[P]) facts(ctx context.Context, o *observed, recorded *pass.Recorded) (facts, error) {
 	parent := o.parent.(P) //nolint:forcetypeassert // gather was given it
-	var f facts
-	if r.author.Strategy != nil {
-		f.strategy = r.author.Strategy(parent)
-	}
+	f := facts{strategy: o.strategy}
 	var update, older []want
 	var err error
 	if recorded.Update != nil {
@@ -41,30 +37,6 @@ func (r *reconciler[P]) facts(ctx context.Context, o *observed, recorded *pass.R
 	r.sort(o, parent, &f, update, older)
 	err = r.strangers(ctx, &f)
 	return f, err
-}
-
-// strangers looks for the names of missing children in the cache: what belongs to others has some of them.
-func (r *reconciler[P]) strangers(ctx context.Context, f *facts) (err error) {
-	taken := func(child *owned, wanted client.Object) bool {
-		if child != nil || err != nil {
-			return false
-		}
-		missing := r.Cache.Get(ctx, client.ObjectKeyFromObject(wanted), anyobject.Blank(wanted))
-		err = client.IgnoreNotFound(missing)
-		return missing == nil
-	}
-	for i := range f.places {
-		p := &f.places[i]
-		wanted := p.update
-		if wanted == nil {
-			wanted = p.older
-		}
-		p.taken = taken(p.child, wanted)
-	}
-	for i := range f.applied {
-		f.applied[i].taken = taken(f.applied[i].child, f.applied[i].desired)
-	}
-	return err
 }
 
 // olderOf returns what children come back from where the rollout may not go: of the revisions that children come from which are not

@@ -70,6 +70,8 @@ func (c Controller[P]) describe(scheme *runtime.Scheme, mapper meta.RESTMapper) 
 			errs = append(errs, fmt.Errorf("field Owns[%d]: %w", i, err))
 		case seen[gvk]:
 			errs = append(errs, fmt.Errorf("field Owns[%d]: %s stands there twice", i, gvk.Kind))
+		case rule.applied && rule.named:
+			errs = append(errs, fmt.Errorf("field Owns[%d]: %s is applied, and NamedByRevision is for kinds that are rolled", i, gvk.Kind))
 		}
 		seen[gvk] = true
 		d.kinds = append(d.kinds, childKind{rule, gvk, resource})

@@ -1,0 +1,193 @@
+package builder
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/cairn-dev/cairn/rollout"
+)
+
+// This file is what a plan sees of one place: which children it has from which revision, and which of them is one too many. It is
+// pure.
+
+// slot is a place with its children sorted.
+type slot struct {
+	*place
+
+	// old and updated are the children that are not terminating: those of other revisions, and those of the update revision. The
+	// first of each is the one that stays. terminating says that there are others.
+	old, updated []*owned
+	terminating  bool
+	// held says that the place keeps what it has.
+	held bool
+}
+
+func (p *planner) slotOf(i int) slot {
+	at := &p.places[i]
+	s := slot{place: at, held: p.update == "" || i >= len(p.places)-p.strategy.Partition}
+	for _, c := range at.children {
+		switch {
+		case c.terminating:
+			s.terminating = true
+		case p.update != "" && c.revision == p.update:
+			s.updated = append(s.updated, c)
+		default:
+			s.old = append(s.old, c)
+		}
+	}
+	p.rank(s.old)
+	p.rank(s.updated)
+	return s
+}
+
+// rank sorts children of one place, the one that stays first: what is available, then what is ready, then what comes from the revision
+// that lost children come back from, so that one of a revision that was only on its way is deleted first; then by name.
+func (p *planner) rank(children []*owned) {
+	slices.SortFunc(children, func(a, b *owned) int {
+		return cmp.Or(
+			first(a.available, b.available), first(a.ready, b.ready), first(a.revision == p.older, b.revision == p.older),
+			cmp.Compare(a.object.GetName(), b.object.GetName()),
+		)
+	})
+}
+
+// first sorts true before false.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// alive are the children that are not terminating.
+func (s *slot) alive() []*owned { return slices.Concat(s.updated, s.old) }
+
+// empty reports whether a child is to be made because there is none. With surge, one that is terminating is nothing to wait for.
+func (s *slot) empty(strategy Strategy) bool {
+	if s.terminating && !(s.named && strategy.MaxSurge > 0) {
+		return false
+	}
+	return len(s.old)+len(s.updated) == 0
+}
+
+func (s *slot) available() bool {
+	return slices.ContainsFunc(s.alive(), func(c *owned) bool { return c.available })
+}
+
+// child returns the child of that name.
+func (s *slot) child(name string) *owned {
+	i := slices.IndexFunc(s.children, func(c *owned) bool { return c.object.GetName() == name })
+	return s.children[i]
+}
+
+// count adds one place to what is known of all. The counters are of places, so that two children of one are not two.
+func (p *planner) count(s *slot) {
+	alive := s.alive()
+	if len(alive) == 0 {
+		if s.terminating && !s.held && !s.empty(p.strategy) {
+			p.fresh++ // the rollout took it, or somebody else; what follows comes from the update revision
+		}
+		return
+	}
+	p.current++
+	if slices.ContainsFunc(alive, func(c *owned) bool { return c.ready }) {
+		p.ready++
+	}
+	if len(s.old) == 0 {
+		p.updated++
+	}
+	switch {
+	case s.available():
+		p.plan.available++
+	case len(s.updated) > 0:
+		p.fresh++
+	}
+	for _, c := range alive {
+		if !c.available && p.blocker == "" {
+			p.blocker = c.object.GetName() + ": " + c.why
+		}
+		p.lookAgain(c.left)
+	}
+}
+
+// visit makes the rollout's picture of one place, and plans what is not the rollout's to decide: children that have failed, and
+// those that are too many.
+func (p *planner) visit(s *slot) {
+	old, updated := p.running(s.old), p.running(s.updated)
+	u := rollout.Unit{
+		Key: s.key, Old: p.keepOne(s, old), New: p.keepOne(s, updated), Held: s.held || p.strategy.OnDelete,
+		Crowded: len(old) > 1 || len(updated) > 1,
+	}
+	if u.Old != nil && u.New == nil && !u.Held {
+		u.Stays = p.stays(s, old[0])
+	}
+	p.units = append(p.units, u)
+}
+
+// running plans the deletion of children that have failed, and returns the others.
+func (p *planner) running(children []*owned) []*owned {
+	var out []*owned
+	for _, c := range children {
+		if c.failed && c.pause <= 0 {
+			p.deletes = append(p.deletes, deletion{child: c, reason: "it has failed", failed: true})
+			continue
+		}
+		if c.failed {
+			p.lookAgain(c.pause)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// keepOne keeps the first of the children of a place that are of the update revision, or of the others that are not, and plans the
+// deletion of the rest. Nobody can say which is wanted before the update revision is recorded.
+func (p *planner) keepOne(s *slot, children []*owned) *rollout.Instance {
+	if len(children) == 0 {
+		return nil
+	}
+	keep := children[0]
+	for _, c := range children[1:] {
+		reason := fmt.Sprintf("%s is at %s as well, from the same revision", keep.object.GetName(), s.name)
+		if c.revision != keep.revision {
+			reason = fmt.Sprintf("it comes from revision %s, which is not wanted any more, and %s is at %s as well",
+				c.revision, keep.object.GetName(), s.name)
+		}
+		if p.update != "" && (!p.strategy.Paused || c.revision == keep.revision) {
+			p.deletes = append(p.deletes, deletion{child: c, reason: reason})
+		}
+	}
+	return keep.instance()
+}
+
+// stays says why the rollout may not touch the old child of a place now, empty if it may.
+func (p *planner) stays(s *slot, c *owned) string {
+	surge := p.strategy.MaxSurge > 0
+	if surge {
+		if len(s.updated) > 0 {
+			return fmt.Sprintf("%s has failed and is deleted first", s.updated[0].object.GetName())
+		}
+		if why := s.taken[s.update.GetName()]; why != "" {
+			p.waitForName(s.update.GetName(), why)
+			return s.update.GetName() + ": " + why
+		}
+	}
+	switch {
+	case c.available && !surge, c.ready && surge && p.surge() > 0:
+		return ""
+	case c.ready && surge:
+		return p.enough()
+	default:
+		return p.turn()
+	}
+}
+
+// instance is a child as the rollout sees it.
+func (c *owned) instance() *rollout.Instance {
+	return &rollout.Instance{Name: c.object.GetName(), Revision: c.revision, Ready: c.ready, Available: c.available}
+}
