@@ -119,10 +119,10 @@ func (p *planner) count(s *slot) {
 // those that are too many.
 func (p *planner) visit(s *slot) {
 	old, updated := p.running(s.old), p.running(s.updated)
-	u := rollout.Unit{
-		Key: s.key, Old: p.keepOne(s, old), New: p.keepOne(s, updated), Held: s.held || p.strategy.OnDelete,
-		Crowded: len(old) > 1 || len(updated) > 1,
-	}
+	u := rollout.Unit{Key: s.key, Old: p.keepOne(s, old), New: p.keepOne(s, updated), Held: s.held || p.strategy.OnDelete}
+	// Children are created before others are deleted: a surge beside one that is too many would make three of them.
+	left := len(old) + len(updated)
+	u.Crowded = len(old) > 1 || len(updated) > 1 || left > 0 && left < len(s.alive())
 	if u.Old != nil && u.New == nil && !u.Held {
 		u.Stays = p.stays(s, old[0])
 	}
@@ -169,9 +169,6 @@ func (p *planner) keepOne(s *slot, children []*owned) *rollout.Instance {
 func (p *planner) stays(s *slot, c *owned) string {
 	surge := p.strategy.MaxSurge > 0
 	if surge {
-		if len(s.updated) > 0 {
-			return fmt.Sprintf("%s has failed and is deleted first", s.updated[0].object.GetName())
-		}
 		if why := s.taken[s.update.GetName()]; why != "" {
 			p.waitForName(s.update.GetName(), why)
 			return s.update.GetName() + ": " + why
