@@ -176,10 +176,6 @@ func (p *planner) turn() string {
 		p.fresh++
 		return ""
 	}
-	return p.enough()
-}
-
-func (p *planner) enough() string {
 	return fmt.Sprintf("%d updated children are not available yet, and no more than %d may be", p.fresh, p.most)
 }
 

@@ -174,14 +174,10 @@ func (p *planner) stays(s *slot, c *owned) string {
 			return s.update.GetName() + ": " + why
 		}
 	}
-	switch {
-	case c.available && !surge, c.ready && surge && p.surge() > 0:
-		return ""
-	case c.ready && surge:
-		return p.enough()
-	default:
-		return p.turn()
+	if c.available && !surge || c.ready && surge && p.surge() > 0 {
+		return "" // the rollout has a budget for it
 	}
+	return p.turn()
 }
 
 // instance is a child as the rollout sees it.

@@ -73,6 +73,15 @@ func TestPlanOfSurge(t *testing.T) {
 	}
 }
 
+// Of several that serve, that one stays from whose revision lost children come back.
+func TestTheHalfWayChildGoesFirst(t *testing.T) {
+	f := picture(Strategy{MaxSurge: 1}, "1,3 1")
+	f.older = "3"
+	if got := makePlan(f).does(); got != "-c0-1" {
+		t.Errorf("%q", got)
+	}
+}
+
 func sorted(text string) string {
 	words := strings.Fields(text)
 	slices.Sort(words)
@@ -240,6 +249,8 @@ func TestSurgesInChance(t *testing.T) {
 			}
 			if calm++; w.String() != before || p.does() != "" {
 				calm = 0
+			} else if calm > 10 && step > 50 {
+				break
 			}
 		}
 		if calm < 10 {

@@ -67,6 +67,10 @@ func TestWhatIsRefusedBeforeItStarts(t *testing.T) {
 		"a kind twice": {
 			func(c *Controller[*appsv1.ReplicaSet]) { c.Owns = append(c.Owns, Applied(&corev1.Pod{})) }, "Owns[2]: Pod stands there twice",
 		},
+		"an applied kind that is named by revision": {
+			func(c *Controller[*appsv1.ReplicaSet]) { c.Owns[1] = c.Owns[1].NamedByRevision() },
+			"Owns[1]: Service is applied, and NamedByRevision is for kinds that are rolled",
+		},
 		"a kind that is not served": {
 			func(c *Controller[*appsv1.ReplicaSet]) { c.Owns = []Rule{Rolled(&corev1.ConfigMap{}, nil)} }, "the API server does not serve",
 		},
@@ -84,6 +88,18 @@ func TestWhatIsRefusedBeforeItStarts(t *testing.T) {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
+	}
+}
+
+// Revisions are in the namespace of their parent.
+func TestParentsInNoNamespaceAreRefused(t *testing.T) {
+	c := Controller[*corev1.Node]{
+		Parent: &corev1.Node{}, Versions: []string{"spec.taints"}, Owns: sound().Owns,
+		Children: func(*corev1.Node) ([]client.Object, error) { return nil, nil },
+	}
+	_, err := c.describe(clientgoscheme.Scheme, mapper())
+	if want := "field Parent: Node is in no namespace, which is not supported yet"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 
