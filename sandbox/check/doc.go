@@ -77,7 +77,8 @@
 //	P3  every write  (*step).conformingStays, (*step).guardedStays, (*step).askedStays. Need to know who wrote
 //	P4  every write  (*step).content       as the revision asks that it names; (*step).asAsked without revisions;
 //	                                       (*step).madeAsAsked where a hook is asked
-//	P5  every write  (*step).guarded; (*step).lostReturns where a hook is asked
+//	P5  every write  (*step).guarded; (*step).lostReturns where a hook is asked; (*step).comesBack where no status names the
+//	                                       current revision
 //	P6  every write  (*step).precondition  UID and version, of children and revisions. Needs to know who wrote
 //	P7  every write  (*step).newName       a name of its own for what replaces a child, where the controllers give names
 //	R1  every write  (*step).unavailable   of the whole set; R2 (*step).surge

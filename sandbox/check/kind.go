@@ -94,6 +94,9 @@ type Kind struct {
 	// Place is where a child is, or is bound for. Where it is set, nothing but the controllers gives a child its name, and none
 	// has the name of the child that it replaces.
 	Place func(child client.Object) string
+	// Returns is true if a child that is lost while the rollout may go no further comes from the revision that the others still
+	// come from, as far as that can be seen without a status that names it.
+	Returns bool
 	// CompleteServes is true if Complete says of every wanted unit as well that a child serves there.
 	CompleteServes bool
 }

@@ -104,7 +104,7 @@ func surplus(u Unit, alive []client.Object) string {
 
 // stray says of which child of a wanted place in what it differs from what the parent asks for, "" if none does.
 func (r *rest) stray(u Unit, parent client.Object) (stray string) {
-	if u.Guarded {
+	if u.Guarded || u.Taken {
 		return ""
 	}
 	for _, child := range r.k.alive(u) {

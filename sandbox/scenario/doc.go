@@ -55,7 +55,7 @@
 //	scale OBJECT to NUMBER
 //	undo KIND NAME [to=NUMBER|REVISION]
 //	delete OBJECT [cascade=background|foreground|orphan|unsaid] [grace=SECONDS]
-//	plant pod NAME of KIND PARENT [on NODE] [image=IMAGE] [revision=NUMBER|REVISION] [owner=none|KIND/NAME]
+//	plant pod NAME of KIND PARENT [on NODE] [image=IMAGE] [revision=NUMBER|REVISION] [place=PLACE] [owner=none|KIND/NAME]
 //	plant revision NAME of KIND PARENT revision=NUMBER|REVISION number=NUMBER [hash=HASH] [owner=none|KIND/NAME]
 //
 // Patch is a JSON merge patch. A cascade that is unsaid leaves it to the API server. Undo does what kubectl rollout undo

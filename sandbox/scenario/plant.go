@@ -12,6 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/builder"
 )
 
 // This file makes what a controller would make, by somebody else's hand: orphans, duplicates, children of strangers.
@@ -32,6 +34,8 @@ type planted struct {
 	number int64
 	// hash is what the label of a planted revision says; - for no label.
 	hash string
+	// place is what the annotation of a pod says that is named by revision, "" for none.
+	place string
 	// owner is "" for what is usual, "none", or KIND/NAME.
 	owner string
 }
@@ -47,6 +51,7 @@ func readPlant(r *reader) action {
 		pl.node = r.word("the name of a node")
 	}
 	pl.image, _ = r.option("image")
+	pl.place, _ = r.option("place")
 	pl.revision, _ = r.option("revision")
 	number, numbered := r.option("number")
 	if n, err := strconv.ParseInt(cmp.Or(number, "0"), 10, 64); err != nil {
@@ -91,6 +96,11 @@ func (p *Player) plant(ctx context.Context, pl planted) error {
 	}
 	if pl.image != "" {
 		if err := setPath(tree, image, pl.image); err != nil {
+			return err
+		}
+	}
+	if pl.place != "" {
+		if err := setPath(tree, "metadata.annotations["+builder.PlaceAnnotation+"]", pl.place); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ var worldVerbs = map[string]verb{
 }
 
 const (
-	plantPod      = "plant pod NAME of KIND PARENT [on NODE] [image=IMAGE] [revision=NUMBER|REVISION] [owner=none|KIND/NAME]"
+	plantPod      = "plant pod NAME of KIND PARENT [on NODE] [image=IMAGE] [revision=NUMBER|REVISION] [place=PLACE] [owner=none|KIND/NAME]"
 	plantRevision = "plant revision NAME of KIND PARENT revision=NUMBER|REVISION number=NUMBER [hash=HASH] [owner=none|KIND/NAME]"
 )
 

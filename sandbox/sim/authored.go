@@ -1,8 +1,16 @@
 package sim
 
 import (
+	"context"
+	"fmt"
 	"math/rand/v2"
 
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/check/parents"
 	"github.com/cairn-dev/cairn/sandbox/internal/authored"
 	"github.com/cairn-dev/cairn/sandbox/scenario"
@@ -12,9 +20,48 @@ import (
 
 // Authored is StatefulSets under such a controller.
 func Authored() Kind {
+	return authoredKind(parents.Authored(), authored.Setup)
+}
+
+// Surging is StatefulSets under one whose pods are named by revision.
+func Surging() Kind {
+	k := authoredKind(parents.Surging(), authored.SetupSurging)
+	plain := k.New
+	k.New = func(chance *rand.Rand, k Kind, name string) scenario.Step {
+		step := plain(chance, k, name)
+		step.Options = merged(step.Options, anySurge(chance))
+		return step
+	}
+	k.Edits = append(k.Edits, edit("the strategy", 5, anySurge))
+	k.Child = func(chance *rand.Rand, k Kind, parent client.Object, nodes []string) scenario.Step {
+		step := plantedMember(chance, k, parent, nodes)
+		if chance.IntN(2) == 0 { // a copy of a child is at its place, until there is one too many
+			step.Args[1] += "-copy"
+			step.Options["place"] = fmt.Sprintf("%s-%d", parent.GetName(), chance.IntN(4))
+		}
+		return step
+	}
+	return k
+}
+
+// anySurge is what the controller reads of a strategy.
+func anySurge(chance *rand.Rand) fields {
+	rolling := &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32(max(0, chance.IntN(6)-3)))}
+	if n := chance.IntN(4); n > 1 {
+		rolling.MaxUnavailable = new(intstr.FromInt(n - 1))
+	}
+	return fields{
+		"spec.ordinals.start": anyNumber(chance, 3),
+		"spec.updateStrategy": value(appsv1.StatefulSetUpdateStrategy{
+			Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: rolling,
+		}),
+	}
+}
+
+func authoredKind(rules check.Kind, add func(ctx context.Context, mgr ctrl.Manager) error) Kind {
 	return Kind{
-		Check:     parents.Authored(),
-		Add:       authored.Setup,
+		Check:     rules,
+		Add:       add,
 		Scheduled: true,
 		New: func(chance *rand.Rand, k Kind, name string) scenario.Step {
 			set := fields{"image": anyImage(chance), "replicas": anyNumber(chance, 4)}

@@ -1,5 +1,5 @@
 // Package authored is a controller that somebody made with package builder, for checks: StatefulSets, because the type is at
-// hand, of which it reads the replicas, the template and two limits. Its pods are rolled from the highest ordinal down.
+// hand, of which it reads the replicas, the template and a few limits. Its pods are rolled from the highest ordinal down.
 //
 // What may not come in: a server, a rule, and what an author would not write.
 package authored
@@ -11,18 +11,48 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/builder"
 )
 
-// Setup adds the controller to a manager.
+// Setup adds the controller to a manager. It replaces one pod at a time.
 func Setup(ctx context.Context, mgr ctrl.Manager) error {
-	pods := builder.Rolled(&corev1.Pod{}, nil).MinReady(func(parent client.Object) time.Duration {
+	return controller(pods()).Setup(ctx, mgr)
+}
+
+// SetupSurging adds another controller of the same parents: its pods are named by revision, it surges by as many as ordinals.start
+// says, which is a number at hand, and keeps the partition and the budget of the StatefulSet.
+func SetupSurging(ctx context.Context, mgr ctrl.Manager) error {
+	c := controller(pods().NamedByRevision())
+	c.Strategy = strategy
+	return c.Setup(ctx, mgr)
+}
+
+func pods() builder.Rule {
+	return builder.Rolled(&corev1.Pod{}, nil).MinReady(func(parent client.Object) time.Duration {
 		seconds := parent.(*appsv1.StatefulSet).Spec.MinReadySeconds //nolint:forcetypeassert // its parents
 		return time.Duration(seconds) * time.Second
 	})
+}
+
+func strategy(set *appsv1.StatefulSet) builder.Strategy {
+	var s builder.Strategy
+	if set.Spec.Ordinals != nil {
+		s.MaxSurge = int(set.Spec.Ordinals.Start)
+	}
+	if u := set.Spec.UpdateStrategy.RollingUpdate; u != nil {
+		s.Partition = int(ptr.Deref(u.Partition, 0))
+		if u.MaxUnavailable != nil {
+			s.MaxUnavailable = u.MaxUnavailable.IntValue()
+		}
+	}
+	return s
+}
+
+func controller(pods builder.Rule) builder.Controller[*appsv1.StatefulSet] {
 	return builder.Controller[*appsv1.StatefulSet]{
 		Parent:   &appsv1.StatefulSet{},
 		Versions: []string{"spec.template"},
@@ -36,7 +66,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager) error {
 				Replicas: s.Current, ReadyReplicas: s.Ready, AvailableReplicas: s.Available, UpdatedReplicas: s.Updated,
 			}
 		},
-	}.Setup(ctx, mgr)
+	}
 }
 
 func children(set *appsv1.StatefulSet) ([]client.Object, error) {
