@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,7 +21,6 @@ import (
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
-	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file wires a controller to a manager.
@@ -61,7 +58,7 @@ func (c Controller[P]) Setup(ctx context.Context, mgr ctrl.Manager, with ...func
 // reconciler runs passes over the parents of one controller.
 type reconciler[P client.Object] struct {
 	*pass.Controller
-	*described
+	*described[P]
 
 	author Controller[P]
 	scheme *runtime.Scheme
@@ -84,7 +81,7 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	if err != nil {
 		return nil, err
 	}
-	name, author := cmp.Or(c.Name, strings.ToLower(d.parent.Kind)), c
+	name, author := cmp.Or(c.Name, strings.ToLower(d.gvk.Kind)), c
 	author.Name, author.Workers = name, cmp.Or(c.Workers, 4)
 	owned := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}
 	for _, k := range d.kinds {
@@ -99,11 +96,11 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	writer := client.WithFieldOwner(mgr.GetClient(), name)
 	r.applied = &applier{client: writer, name: name, last: map[types.UID]applied{}}
 	r.Controller = pass.New(pass.Config{
-		Kind: d.parent, Resource: d.resource, New: r.empty,
+		Kind: d.gvk, Resource: d.resource, New: r.empty,
 		Client: writer, Live: mgr.GetAPIReader(), Cache: mgr.GetCache(),
 		Ledger: ledger, Recorder: mgr.GetEventRecorder(name), Clock: clock.RealClock{}, Run: r.pass,
 	})
-	r.log = pass.NewLog(r.Controller, r.format(), true)
+	r.log = pass.NewLog(r.Controller, r.format(r.kinds[0].gvk), true)
 	for i, k := range d.kinds {
 		ch := pass.NewChildren[client.Object](r.Controller, k.gvk, k.resource, func() client.ObjectList { return r.list(k.gvk) })
 		ch.Adoptable = func(parent, orphan client.Object) error { return r.adoptable(parent, i, orphan) }
@@ -113,62 +110,13 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	return r, nil
 }
 
-// format is how the revisions are stored.
-func (r *reconciler[P]) format() history.Format {
-	f := &history.Apps{
-		Parent:       r.parent,
-		Versioned:    r.target,
-		ByGeneration: r.generational,
-		HashLabel:    HashLabel,
-		SelectorOf:   r.selector,
-		Children:     r.kinds[0].gvk,
-		ChildLabel:   HashLabel,
-		NewParent:    r.empty,
-		Labels:       func(parent client.Object) map[string]string { return r.labelsOf(parent) },
-	}
-	description := f.Description()
-	f.Annotations = func(client.Object) map[string]string { return description }
-	return format{f}
-}
-
 // parents says how parents are found in the cache.
 func (r *reconciler[P]) parents() ownership.Parents {
 	return ownership.Parents{
-		Reader: r.Cache, Kind: r.parent.GroupKind(), New: r.empty,
-		NewList:  func() client.ObjectList { return r.list(r.parent) },
+		Reader: r.Cache, Kind: r.gvk.GroupKind(), New: r.empty,
+		NewList:  func() client.ObjectList { return r.list(r.gvk) },
 		Selector: r.selector,
 	}
-}
-
-// labelsOf are the labels of what belongs to a parent. The selector is made of them, so that the two cannot differ.
-func (r *reconciler[P]) labelsOf(parent client.Object) map[string]string {
-	if r.author.Labels != nil {
-		return r.author.Labels(parent.(P)) //nolint:forcetypeassert // the author's own kind
-	}
-	key := strings.ToLower(r.parent.Kind)
-	if r.parent.Group != "" {
-		key = r.parent.Group + "/" + key
-	}
-	return map[string]string{key: revision.LabelValue(parent.GetName())}
-}
-
-func (r *reconciler[P]) selector(parent client.Object) (labels.Selector, error) {
-	return labels.ValidatedSelectorFromSet(r.labelsOf(parent))
-}
-
-// empty returns an empty parent.
-func (r *reconciler[P]) empty() client.Object { return r.blank() }
-
-func (r *reconciler[P]) blank() P {
-	out := r.author.Parent.DeepCopyObject().(P) //nolint:forcetypeassert // the copy of a P
-	v := reflect.ValueOf(out).Elem()
-	if u, ok := client.Object(out).(*unstructured.Unstructured); ok {
-		u.Object = map[string]any{}
-		u.SetGroupVersionKind(r.parent)
-		return out
-	}
-	v.SetZero()
-	return out
 }
 
 // list returns an empty list of a kind.

@@ -2,12 +2,7 @@ package builder
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
@@ -84,20 +79,7 @@ func (r *reconciler[P]) restored(parent P, from *revision.Revision, instead *rev
 	if snapshot == nil {
 		snapshot = instead
 	}
-	tree, err := snapshot.Restore(parent)
-	if err != nil {
-		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
-	}
-	raw, err := json.Marshal(tree)
-	if err != nil {
-		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
-	}
-	out := r.blank()
-	if u, ok := client.Object(out).(*unstructured.Unstructured); ok {
-		err = utiljson.Unmarshal(raw, &u.Object)
-	} else {
-		err = json.Unmarshal(raw, out)
-	}
+	out, err := r.restore(parent, snapshot)
 	if err != nil {
 		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,13 +20,10 @@ import (
 // and over, or never: docs/design/2026-11-23-a-controller-as-a-value.md.
 
 // described is a controller that was found to be sound.
-type described struct {
-	parent   schema.GroupVersionKind
-	resource schema.GroupResource
-	target   *revision.Target
-	// generational says that every edit of the versioned fields raises metadata.generation.
-	generational bool
-	kinds        []childKind
+type described[P client.Object] struct {
+	parentKind[P]
+
+	kinds []childKind
 }
 
 // childKind is what a rule is about.
@@ -39,19 +35,12 @@ type childKind struct {
 }
 
 // describe checks a controller, and asks the API server about its kinds. The error joins all that is wrong.
-func (c Controller[P]) describe(scheme *runtime.Scheme, mapper meta.RESTMapper) (*described, error) {
-	var errs []error
-	d := &described{}
+func (c Controller[P]) describe(scheme *runtime.Scheme, mapper meta.RESTMapper) (*described[P], error) {
 	if isNil(c.Parent) {
 		return nil, errors.New("field Parent is not set: it has to be an empty parent, for instance &v1.Fleet{}")
 	}
-	var err error
-	if d.parent, d.resource, err = served(scheme, mapper, c.Parent); err != nil {
-		errs = append(errs, fmt.Errorf("field Parent: %w", err))
-	}
-	if d.target, err = c.versioned(d); err != nil {
-		errs = append(errs, err)
-	}
+	parent, errs := describeParent(scheme, mapper, c.Parent, c.Versions, c.Labels)
+	d := &described[P]{parentKind: parent}
 	if c.Children == nil {
 		errs = append(errs, errors.New("field Children is not set: it has to return the children that a parent wants"))
 	}
@@ -94,34 +83,6 @@ func served(scheme *runtime.Scheme, mapper meta.RESTMapper, o client.Object) (sc
 		return gvk, schema.GroupResource{}, fmt.Errorf("%s is in no namespace, which is not supported yet", gvk.Kind)
 	}
 	return gvk, mapping.Resource.GroupResource(), nil
-}
-
-// versioned reads the field paths.
-func (c Controller[P]) versioned(d *described) (*revision.Target, error) {
-	var normalize revision.Normalizer
-	_, untyped := client.Object(c.Parent).(*unstructured.Unstructured)
-	if !untyped {
-		normalize = revision.Typed[P]()
-	}
-	// Kinds of Kubernetes itself need not have a generation, and ConfigMaps have none.
-	d.generational = strings.Contains(d.parent.Group, ".")
-	var paths []revision.Path
-	for _, text := range c.Versions {
-		path, err := revision.ParsePath(text)
-		if err == nil && !untyped {
-			err = inType(reflect.TypeFor[P](), path)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("field Versions: %q: %w", text, err)
-		}
-		d.generational = d.generational && path[0] == "spec"
-		paths = append(paths, path)
-	}
-	target, err := revision.FieldPaths(normalize, paths...)
-	if err != nil {
-		return nil, fmt.Errorf("field Versions: %w", err)
-	}
-	return target, nil
 }
 
 // inType reports that objects of a Go type have no field of that path.
