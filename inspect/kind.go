@@ -121,8 +121,9 @@ func (i *Inspector) described(ctx context.Context, parent client.Object) (*histo
 	if err != nil {
 		return nil, err
 	}
-	var stored appsv1.ControllerRevisionList
-	switch err := i.client.List(ctx, &stored, client.InNamespace(parent.GetNamespace())); {
+	stored := &metav1.PartialObjectMetadataList{} // the client's scheme need not have the type
+	stored.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
+	switch err := i.client.List(ctx, stored, client.InNamespace(parent.GetNamespace())); {
 	case apierrors.IsForbidden(err):
 		return nil, nil //nolint:nilnil // whoever may not read revisions is told of kinds that keep theirs elsewhere
 	case err != nil:
