@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -176,6 +177,9 @@ func (b *builtin) listChildren(ctx context.Context, parent client.Object, into i
 	selector, err := b.format.Selector(parent)
 	if err != nil {
 		return err
+	}
+	if b.format.Unselected {
+		selector = labels.Everything()
 	}
 	gvk := b.format.Children
 	gvk.Kind += "List"

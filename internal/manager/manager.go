@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	metacontroller "github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/controllers/cronjob"
 	"github.com/cairn-dev/cairn/controllers/daemonset"
 	"github.com/cairn-dev/cairn/controllers/metacontroller/composite"
 	"github.com/cairn-dev/cairn/controllers/metacontroller/decorator"
@@ -36,6 +37,9 @@ type environment func() (*host.Environment, error)
 var registry = map[string]func(context.Context, ctrl.Manager, Options, environment) error{
 	composite.Name: hosting(composite.Setup),
 	decorator.Name: hosting(decorator.Setup),
+	"cronjob": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
+		return cronjob.Setup(ctx, mgr, cronjob.Options{Workers: o.Workers, AskServer: o.AskServer})
+	},
 	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
 		return daemonset.Setup(ctx, mgr, daemonset.Options{Workers: o.Workers, AskServer: o.AskServer})
 	},
