@@ -41,8 +41,9 @@ type Apps struct {
 	// its hash, or by its name.
 	Children   schema.GroupVersionKind
 	ChildLabel string
-	// Unselected is true if children need not have the labels of the selector: they are found by their ControllerRef alone.
-	Unselected bool
+	// Runs is true if children are runs, which are found by their ControllerRef alone, and are not replaced when the parent goes to
+	// another revision: the Jobs of a CronJob.
+	Runs bool
 	// NewParent returns an empty parent.
 	NewParent func() client.Object
 	// Labels returns the labels of a new revision, the hash label apart. The parent's selector must match them, or the
@@ -137,7 +138,7 @@ func CronJob() *Apps {
 		},
 		Children:   batchv1.SchemeGroupVersion.WithKind("Job"),
 		ChildLabel: appsv1.ControllerRevisionHashLabelKey,
-		Unselected: true,
+		Runs:       true,
 		NewParent:  func() client.Object { return &batchv1.CronJob{} },
 	}
 }

@@ -53,6 +53,8 @@ type identity struct {
 	// part is what of a parent is recorded, for sentences, and target is the same for functions.
 	part   string
 	target *revision.Target
+	// runs is true if children are not replaced when the parent goes to another revision.
+	runs bool
 	// unrecorded says why the parents have no revisions, empty if they have.
 	unrecorded string
 	// generational is true if every change of that part raises metadata.generation.
