@@ -19,25 +19,40 @@ func (p *planner) account() {
 	s := &p.status
 	p.dropEnded(s)
 	for _, j := range byTime(p.jobs) {
-		listed := lists(s.Active, j.UID)
-		switch {
-		case !j.owned:
-		case j.finished == "" && !listed && !j.at.IsZero():
-			// It was started, and the write of the status failed, or is another manager's and comes later.
-			s.Active = append(s.Active, referenceTo(j.Job))
-		case j.finished == "" && !listed && j.Annotations[instantiateAnnotation] == "":
-			p.tell(event{
-				warning: true, about: j.Job, reason: "UnexpectedJob", action: "Report", key: string(j.UID),
-				note: "Saw a job that the controller did not create or forgot: " + j.Name,
-			})
+		if !j.owned {
+			continue
 		}
-		if j.owned && !j.at.IsZero() && !j.at.After(p.now) && (s.LastScheduleTime == nil || s.LastScheduleTime.Time.Before(j.at)) {
-			s.LastScheduleTime = &metav1.Time{Time: j.at}
+		if j.finished == "" && !lists(s.Active, j.UID) {
+			p.unlisted(s, j)
 		}
-		if done := j.Status.CompletionTime; j.owned && j.finished == batchv1.JobComplete && done != nil &&
-			(s.LastSuccessfulTime == nil || s.LastSuccessfulTime.Before(done)) {
-			s.LastSuccessfulTime = done.DeepCopy()
+		if !j.at.IsZero() && !j.at.After(p.now) {
+			s.LastScheduleTime = later(s.LastScheduleTime, &metav1.Time{Time: j.at})
 		}
+		if j.finished == batchv1.JobComplete {
+			s.LastSuccessfulTime = later(s.LastSuccessfulTime, j.Status.CompletionTime)
+		}
+	}
+}
+
+// later returns the later one of two times, of which either may be nil.
+func later(a, b *metav1.Time) *metav1.Time {
+	if a == nil || a.Before(b) {
+		return b.DeepCopy()
+	}
+	return a
+}
+
+// unlisted is about a Job that runs and that the status does not list. If a schedule has started it, the write of the status failed,
+// or is another manager's and comes later.
+func (p *planner) unlisted(s *batchv1.CronJobStatus, j job) {
+	switch {
+	case !j.at.IsZero():
+		s.Active = append(s.Active, referenceTo(j.Job))
+	case j.Annotations[instantiateAnnotation] == "":
+		p.tell(event{
+			warning: true, about: j.Job, reason: "UnexpectedJob", action: "Report", key: string(j.UID),
+			note: "Saw a job that the controller did not create or forgot: " + j.Name,
+		})
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/pass"
@@ -81,8 +80,4 @@ func labelOf(recorded *pass.Recorded) string {
 		return ""
 	}
 	return recorded.Update.Hash
-}
-
-func asJob(o client.Object) *batchv1.Job {
-	return o.(*batchv1.Job) //nolint:forcetypeassert // every caller asks for Jobs
 }

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 // This file says what a Job is to its CronJob, and makes one. It is pure.
@@ -66,7 +67,8 @@ func scheduledFor(cj *batchv1.CronJob, o *batchv1.Job) time.Time {
 	}
 	at := time.Unix(minute*60, 0)
 	// The annotation has the second as well, which "@every 90s" needs.
-	if exact, err := time.Parse(time.RFC3339, o.Annotations[batchv1.CronJobScheduledTimestampAnnotation]); err == nil && exact.Unix()/60 == minute {
+	exact, err := time.Parse(time.RFC3339, o.Annotations[batchv1.CronJobScheduledTimestampAnnotation])
+	if err == nil && exact.Unix()/60 == minute {
 		at = exact
 	}
 	return at
@@ -76,12 +78,9 @@ func scheduledFor(cj *batchv1.CronJob, o *batchv1.Job) time.Time {
 // not be recorded: a Job is not missed for that.
 func jobAt(cj *batchv1.CronJob, at time.Time, revision string) (*batchv1.Job, error) {
 	template := cj.Spec.JobTemplate.DeepCopy()
-	zone := time.Local
-	if cj.Spec.TimeZone != nil {
-		var err error
-		if zone, err = time.LoadLocation(*cj.Spec.TimeZone); err != nil {
-			return nil, err
-		}
+	zone, err := time.LoadLocation(ptr.Deref(cj.Spec.TimeZone, "")) // UTC, as the built-in controller writes it
+	if err != nil {
+		return nil, err
 	}
 	out := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{

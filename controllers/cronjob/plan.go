@@ -116,8 +116,8 @@ func (p *planner) schedule() {
 		return
 	case namesZone(spec):
 		p.warn("UnsupportedSchedule", spec.Schedule, fmt.Sprintf(
-			"CRON_TZ or TZ used in schedule %q is not officially supported, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ "+
-				"for more details; use spec.timeZone", spec.Schedule))
+			"CRON_TZ or TZ used in schedule %q is not officially supported, see "+
+				"https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details; use spec.timeZone", spec.Schedule))
 	}
 	after := p.after()
 	if times.never(after) && times.never(p.now) {

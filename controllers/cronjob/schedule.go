@@ -67,7 +67,7 @@ func (s schedule) latest(after, now time.Time) time.Time {
 		return time.Time{}
 	}
 	if s.every > 0 {
-		return first.Add(now.Sub(first) / s.every * s.every)
+		return first.Add(now.Sub(first).Truncate(s.every))
 	}
 	// The later one looks from, the later is the next time: between from, whose next time has come, and to, whose next time has
 	// not, there is the latest one.
@@ -88,7 +88,7 @@ func (s schedule) count(after, from, now time.Time, most int) int {
 	if s.every > 0 {
 		first := s.Next(after)
 		if late := from.Sub(first); late > 0 {
-			first = first.Add((late + s.every - 1) / s.every * s.every)
+			first = first.Add((late + s.every - 1).Truncate(s.every))
 		}
 		if first.After(now) {
 			return 0

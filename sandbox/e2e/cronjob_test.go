@@ -63,9 +63,9 @@ func newCron(t *testing.T, change ...func(*batchv1.CronJobSpec)) *cron {
 }
 
 // cairn runs cairn's controller by a clock.
-func (c *cron) cairnBy(clock *shifted) (stop func()) {
+func (c *cron) cairnBy(by *shifted) (stop func()) {
 	c.Helper()
-	return c.cairnWith(func(*rest.Config) {}, manager.Options{Controllers: []string{"cronjob"}, AskServer: true, Clock: clock})
+	return c.cairnWith(func(*rest.Config) {}, manager.Options{Controllers: []string{"cronjob"}, AskServer: true, Clock: by})
 }
 
 // after sets the clock to some time after the n-th hour, and lets the controller look at it.
@@ -358,7 +358,7 @@ func TestCronJobHandover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCron(t, func(s *batchv1.CronJobSpec) { s.Schedule, s.ConcurrencyPolicy = "* * * * *", batchv1.ForbidConcurrent })
 			started := time.Now()
-			c.CronJob.Status.LastScheduleTime = &metav1.Time{Time: started.Truncate(time.Minute).Add(-10 * time.Minute)}
+			c.Status.LastScheduleTime = &metav1.Time{Time: started.Truncate(time.Minute).Add(-10 * time.Minute)}
 			if err := c.env.Status().Update(t.Context(), c.CronJob); err != nil {
 				t.Fatal(err)
 			}
