@@ -118,6 +118,9 @@ func StatefulSet() *Apps {
 	}
 }
 
+// changeCauseAnnotation is what people say of a change, for kubectl rollout history.
+const changeCauseAnnotation = "kubernetes.io/change-cause"
+
 // CronJobLabel is on the revisions of a CronJob, which has no selector. Its value is the CronJob's name.
 const CronJobLabel = "cairn.dev/cronjob"
 
@@ -135,6 +138,13 @@ func CronJob() *Apps {
 		Labels:       owned,
 		SelectorOf: func(parent client.Object) (labels.Selector, error) {
 			return labels.ValidatedSelectorFromSet(owned(parent))
+		},
+		Annotations: func(parent client.Object) map[string]string {
+			cause, ok := parent.GetAnnotations()[changeCauseAnnotation]
+			if !ok {
+				return nil
+			}
+			return map[string]string{changeCauseAnnotation: cause}
 		},
 		Children:   batchv1.SchemeGroupVersion.WithKind("Job"),
 		ChildLabel: appsv1.ControllerRevisionHashLabelKey,

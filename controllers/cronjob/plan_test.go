@@ -16,10 +16,10 @@ import (
 // world is a CronJob that is due every hour, created at ten, and its Jobs.
 type world struct {
 	f facts
-	t *testing.T
+	t testing.TB
 }
 
-func newWorld(t *testing.T, now string) *world {
+func newWorld(t testing.TB, now string) *world {
 	t.Helper()
 	cj := &batchv1.CronJob{}
 	cj.Name, cj.Namespace, cj.UID = "nightly", "default", "cj"
@@ -29,7 +29,7 @@ func newWorld(t *testing.T, now string) *world {
 }
 
 // hour is a time of that day.
-func hour(t *testing.T, text string) time.Time {
+func hour(t testing.TB, text string) time.Time {
 	t.Helper()
 	return at(t, "2026-01-01T"+text+"Z")
 }

@@ -23,7 +23,7 @@ func scheduleOf(t *testing.T, text, zone string) schedule {
 	return out
 }
 
-func at(t *testing.T, text string) time.Time {
+func at(t testing.TB, text string) time.Time {
 	t.Helper()
 	out, err := time.Parse(time.RFC3339, text)
 	if err != nil {
