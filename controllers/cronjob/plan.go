@@ -16,7 +16,7 @@ type facts struct {
 	now     time.Time
 	// jobs are those of the CronJob, and those that its status lists although they are not.
 	jobs []job
-	// since is until when another schedule was in force, zero if nobody knows of one: what is due before is not for this one.
+	// since is the time after which Jobs are due as far as the process remembers: see [memories.look].
 	since time.Time
 	// taken says whose object has a name that a Job would get, empty if it is free.
 	taken func(name string) string
