@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -16,7 +17,7 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file is the format of apps/v1 ControllerRevisions, and what DaemonSets and StatefulSets make of it.
+// This file is the format of apps/v1 ControllerRevisions, and what DaemonSets, StatefulSets and CronJobs make of it.
 
 // statefulSetHashLabel is the hash label of the revisions of StatefulSets. No published package has a name for it.
 const statefulSetHashLabel = "controller.kubernetes.io/hash"
@@ -40,6 +41,9 @@ type Apps struct {
 	// its hash, or by its name.
 	Children   schema.GroupVersionKind
 	ChildLabel string
+	// Runs is true if children are runs, which are found by their ControllerRef alone, and are not replaced when the parent goes to
+	// another revision: the Jobs of a CronJob.
+	Runs bool
 	// NewParent returns an empty parent.
 	NewParent func() client.Object
 	// Labels returns the labels of a new revision, the hash label apart. The parent's selector must match them, or the
@@ -111,6 +115,41 @@ func StatefulSet() *Apps {
 		Children:   corev1.SchemeGroupVersion.WithKind("Pod"),
 		ChildLabel: appsv1.StatefulSetRevisionLabel,
 		NewParent:  func() client.Object { return &appsv1.StatefulSet{} },
+	}
+}
+
+// changeCauseAnnotation is what people say of a change, for kubectl rollout history.
+const changeCauseAnnotation = "kubernetes.io/change-cause"
+
+// CronJobLabel is on the revisions of a CronJob, which has no selector. Its value is the CronJob's name.
+const CronJobLabel = "cairn.dev/cronjob"
+
+// CronJob is the format of CronJobs: no built-in controller keeps a history of them. What is versioned is the template of their
+// Jobs; the schedule is no part of it. Jobs are found by their ControllerRef (ControllerRef proposal, "CronJob").
+func CronJob() *Apps {
+	owned := func(parent client.Object) map[string]string {
+		return map[string]string{CronJobLabel: revision.LabelValue(parent.GetName())}
+	}
+	return &Apps{
+		Parent:       batchv1.SchemeGroupVersion.WithKind("CronJob"),
+		Versioned:    revision.StrategicMerge(revision.Typed[batchv1.CronJob](), revision.Path{"spec", "jobTemplate"}),
+		ByGeneration: true,
+		HashLabel:    appsv1.ControllerRevisionHashLabelKey,
+		Labels:       owned,
+		SelectorOf: func(parent client.Object) (labels.Selector, error) {
+			return labels.ValidatedSelectorFromSet(owned(parent))
+		},
+		Annotations: func(parent client.Object) map[string]string {
+			cause, ok := parent.GetAnnotations()[changeCauseAnnotation]
+			if !ok {
+				return nil
+			}
+			return map[string]string{changeCauseAnnotation: cause}
+		},
+		Children:   batchv1.SchemeGroupVersion.WithKind("Job"),
+		ChildLabel: appsv1.ControllerRevisionHashLabelKey,
+		Runs:       true,
+		NewParent:  func() client.Object { return &batchv1.CronJob{} },
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,10 +41,11 @@ func (f *Apps) Description() map[string]string {
 }
 
 // Described returns the format that a revision of a parent kind describes. ok is false if it has no description, or one that
-// cannot be read. The format is for reading a log and for going back: its children are found by the labels of the revision.
-func Described(o *appsv1.ControllerRevision, parent schema.GroupVersionKind) (f *Apps, ok bool) {
+// cannot be read; of the revision its metadata are enough. The format is for reading a log and for going back: its children are
+// found by the labels of the revision.
+func Described(o metav1.Object, parent schema.GroupVersionKind) (f *Apps, ok bool) {
 	var paths []revision.Path
-	for text := range strings.SplitSeq(o.Annotations[FieldPathsAnnotation], ",") {
+	for text := range strings.SplitSeq(o.GetAnnotations()[FieldPathsAnnotation], ",") {
 		path, err := revision.ParsePath(text)
 		if err != nil {
 			return nil, false
@@ -51,14 +53,14 @@ func Described(o *appsv1.ControllerRevision, parent schema.GroupVersionKind) (f 
 		paths = append(paths, path)
 	}
 	target, err := revision.FieldPaths(nil, paths...)
-	text := o.Annotations[ChildrenAnnotation]
+	text := o.GetAnnotations()[ChildrenAnnotation]
 	end := strings.LastIndex(text, "/")
 	if err != nil || end < 0 {
 		return nil, false
 	}
 	children := schema.FromAPIVersionAndKind(text[:end], text[end+1:])
 	set := labels.Set{}
-	for key, value := range o.Labels {
+	for key, value := range o.GetLabels() {
 		if key != appsv1.ControllerRevisionHashLabelKey {
 			set[key] = value
 		}
@@ -72,7 +74,7 @@ func Described(o *appsv1.ControllerRevision, parent schema.GroupVersionKind) (f 
 		Labels:     func(client.Object) map[string]string { return set },
 		SelectorOf: func(client.Object) (labels.Selector, error) {
 			if len(set) == 0 {
-				return nil, fmt.Errorf("revision %s has no labels by which its parent's children could be found", o.Name)
+				return nil, fmt.Errorf("revision %s has no labels by which its parent's children could be found", o.GetName())
 			}
 			return set.AsSelector(), nil
 		},

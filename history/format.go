@@ -63,7 +63,7 @@ type Format interface { //nolint:interfacebloat // one contract: half of a forma
 // FormatOf returns the format of a parent kind. ok is false for a kind that keeps no log in apps/v1 ControllerRevisions,
 // or one that cairn does not know yet; the caller reports that to its user.
 func FormatOf(parent schema.GroupKind) (f *Apps, ok bool) {
-	for _, f := range []*Apps{DaemonSet(), StatefulSet()} {
+	for _, f := range []*Apps{DaemonSet(), StatefulSet(), CronJob()} {
 		if f.Parent.GroupKind() == parent {
 			return f, true
 		}

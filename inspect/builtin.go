@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,6 +52,7 @@ func (b *builtin) is() identity {
 		objects:          appsv1.SchemeGroupVersion.WithKind("ControllerRevision").GroupKind(),
 		child:            child,
 		children:         child + "s",
+		runs:             b.format.Runs,
 		part:             paths[0][len(paths[0])-1],
 		target:           b.format.Target(),
 		generational:     b.format.Generational(),
@@ -140,9 +142,9 @@ func (b *builtin) members(ctx context.Context, parent client.Object, log []kept)
 		return nil, err
 	}
 	out := &members{}
-	ready := readiness.Rule{
-		Checks:   []readiness.Check{{Type: string(corev1.PodReady), Status: new(string(corev1.ConditionTrue))}},
-		MinReady: minReady,
+	ready := readiness.Rule{MinReady: minReady}
+	if !b.format.Runs {
+		ready.Checks = []readiness.Check{{Type: string(corev1.PodReady), Status: new(string(corev1.ConditionTrue))}}
 	}
 	for n := range found.Items {
 		child := &found.Items[n]
@@ -152,7 +154,7 @@ func (b *builtin) members(ctx context.Context, parent client.Object, log []kept)
 		}
 		out.children = append(out.children, member{
 			Child:  metacontroller.Child{GroupKind: b.format.Children.GroupKind(), Name: child.GetName()},
-			object: child, of: of, rolled: true, ready: ready,
+			object: child, of: of, rolled: !b.format.Runs, ready: ready,
 		})
 	}
 	return out, nil
@@ -176,6 +178,9 @@ func (b *builtin) listChildren(ctx context.Context, parent client.Object, into i
 	selector, err := b.format.Selector(parent)
 	if err != nil {
 		return err
+	}
+	if b.format.Runs {
+		selector = labels.Everything()
 	}
 	gvk := b.format.Children
 	gvk.Kind += "List"

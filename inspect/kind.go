@@ -53,6 +53,8 @@ type identity struct {
 	// part is what of a parent is recorded, for sentences, and target is the same for functions.
 	part   string
 	target *revision.Target
+	// runs is true if children are not replaced when the parent goes to another revision.
+	runs bool
 	// unrecorded says why the parents have no revisions, empty if they have.
 	unrecorded string
 	// generational is true if every change of that part raises metadata.generation.
@@ -121,8 +123,9 @@ func (i *Inspector) described(ctx context.Context, parent client.Object) (*histo
 	if err != nil {
 		return nil, err
 	}
-	var stored appsv1.ControllerRevisionList
-	switch err := i.client.List(ctx, &stored, client.InNamespace(parent.GetNamespace())); {
+	stored := &metav1.PartialObjectMetadataList{} // the client's scheme need not have the type
+	stored.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
+	switch err := i.client.List(ctx, stored, client.InNamespace(parent.GetNamespace())); {
 	case apierrors.IsForbidden(err):
 		return nil, nil //nolint:nilnil // whoever may not read revisions is told of kinds that keep theirs elsewhere
 	case err != nil:

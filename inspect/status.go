@@ -59,6 +59,8 @@ type Status struct {
 	// Rolled is how many of the children are of kinds that are rolled out, so that they belong to revisions, and Updated is
 	// how many of these belong to Update.
 	Rolled, Updated int
+	// Runs says that the children are runs, as the Jobs of a CronJob: they are not replaced when the parent goes to another revision.
+	Runs bool
 	// Waits are the children that are not available, by revision, kind and name.
 	Waits []Wait
 	// Held are sentences about children that the update strategy keeps as they are.
@@ -82,7 +84,7 @@ func (s *Status) updated() bool {
 			return c.Status == "True"
 		}
 	}
-	return s.Rolled == 0 && s.Controller != ""
+	return s.Rolled == 0 && (s.Controller != "" || s.Runs)
 }
 
 // Reported are the types of the conditions about revisions: how far the rollout is, and whether the history can be
@@ -125,9 +127,9 @@ func (r *reading) status(parent map[string]any, m *members, now time.Time) *Stat
 	h := r.history()
 	s := &Status{
 		Parent: h.Parent, Controller: h.Controller, Children: h.Children, Update: h.Current(), Total: len(m.children),
-		Conditions: reported(parent), Held: m.held, Warnings: slices.Concat(h.Warnings, m.doubts),
+		Conditions: reported(parent), Runs: r.runs, Held: m.held, Warnings: slices.Concat(h.Warnings, m.doubts),
 	}
-	if why := unobserved(parent); why != "" {
+	if why := unobserved(parent); why != "" && !r.runs {
 		s.lags, s.Warnings = true, append(s.Warnings, why)
 	}
 	shares := make([]Share, len(h.Entries)+1) // the last one is that of children of no revision

@@ -136,9 +136,9 @@ func (ch *Children[C]) Confirm(ctx context.Context, p *Pass, selector labels.Sel
 
 // Remove deletes exactly the child that was read: see [ownership.Writer.Delete]. Events say that it was deleted and why, or
 // what went wrong.
-func (ch *Children[C]) Remove(ctx context.Context, p *Pass, read C, reason string) error {
+func (ch *Children[C]) Remove(ctx context.Context, p *Pass, read C, reason string, opts ...client.DeleteOption) error {
 	kind, name := strings.ToLower(ch.Kind.Kind), read.GetName()
-	deleted, err := ch.Delete(ctx, p.Parent, read)
+	deleted, err := ch.Delete(ctx, p.Parent, read, opts...)
 	if err != nil {
 		p.Warn(read, "FailedDelete", "Delete", "Error deleting %s %s: %v", kind, name, err)
 		return fmt.Errorf("delete %s %s: %w", kind, name, err)

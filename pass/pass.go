@@ -65,6 +65,21 @@ func (p *Pass) Current(ctx context.Context) error {
 	return nil
 }
 
+// Unchanged is [Pass.Current] for a decision that rests on the status as well: it checks that the parent is exactly the version that
+// was read.
+func (p *Pass) Unchanged(ctx context.Context) error {
+	c := p.controller
+	fresh, err := ownership.Reread(ctx, c.Live, p.Parent)
+	if err != nil {
+		return err
+	}
+	if fresh.GetResourceVersion() != p.Parent.GetResourceVersion() {
+		c.Ledger.Wrote(p.Parent.GetUID(), p.resource, fresh)
+		return fmt.Errorf("%w: %s has changed since", ownership.ErrStale, p.describe())
+	}
+	return nil
+}
+
 // Uncertain takes the error with which the writes of a pass ended. If it leaves open what was written, the next destructive
 // step waits for a consistent list: without a response there is nothing that the ledger could wait for.
 func (p *Pass) Uncertain(err error) {

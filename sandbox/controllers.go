@@ -35,6 +35,7 @@ import (
 // omittedControllers are those that this package does not start as part of the controller manager.
 var omittedControllers = []string{
 	// The replaceable kinds run on their own; see RunUpstream.
+	names.CronJobController,
 	names.DaemonSetController,
 	names.ReplicaSetController,
 	names.ReplicationControllerController,

@@ -19,7 +19,7 @@
 // scheduler is system:kube-scheduler; the shared informers of the controllers and the simulated kubelets are in
 // system:masters.
 //
-// DaemonSets, StatefulSets, ReplicaSets and ReplicationControllers are served by controllers that run on their own, so
+// CronJobs, DaemonSets, StatefulSets, ReplicaSets and ReplicationControllers are served by controllers that run on their own, so
 // that each can be replaced by cairn's (Options.Replaced, Options.Manager), left alone (Options.Upstream), or started and
 // stopped by a test (RunUpstream). A test can also take the API server or etcd away for a while (RestartAPIServer,
 // RestartEtcd).

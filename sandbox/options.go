@@ -21,6 +21,7 @@ const (
 
 // The kinds whose controllers can be run by the upstream code, by cairn, or by nobody.
 const (
+	CronJob               = "cronjob"
 	DaemonSet             = "daemonset"
 	StatefulSet           = "statefulset"
 	ReplicaSet            = "replicaset"
@@ -29,7 +30,7 @@ const (
 
 // Kinds returns the kinds that Options.Upstream, Options.Replaced and RunUpstream know, in alphabetical order.
 func Kinds() []string {
-	return []string{DaemonSet, ReplicaSet, ReplicationController, StatefulSet}
+	return []string{CronJob, DaemonSet, ReplicaSet, ReplicationController, StatefulSet}
 }
 
 // Options says what Start should build. The zero value is a temporary cluster with DefaultNodes nodes, on a free port,

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/kubernetes/pkg/controller/cronjob"
 	"k8s.io/kubernetes/pkg/controller/daemon"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
 	"k8s.io/kubernetes/pkg/controller/replication"
@@ -35,10 +36,15 @@ type runner interface {
 type upstreamBuilder = func(context.Context, kubernetes.Interface, informers.SharedInformerFactory) (runner, error)
 
 var upstreamControllers = map[string]upstreamController{
+	CronJob:               {"cronjob-controller", 5, newCronJobs},
 	DaemonSet:             {"daemon-set-controller", 2, newDaemonSets},
 	StatefulSet:           {"statefulset-controller", 5, newStatefulSets},
 	ReplicaSet:            {"replicaset-controller", 5, newReplicaSets},
 	ReplicationController: {"replication-controller", 5, newReplicationControllers},
+}
+
+func newCronJobs(ctx context.Context, c kubernetes.Interface, f informers.SharedInformerFactory) (runner, error) {
+	return cronjob.NewControllerV2(ctx, f.Batch().V1().Jobs(), f.Batch().V1().CronJobs(), c)
 }
 
 func newDaemonSets(ctx context.Context, c kubernetes.Interface, f informers.SharedInformerFactory) (runner, error) {

@@ -52,8 +52,10 @@ func run() error {
 		Versions: []string{"spec.template"},
 		Owns:     []builder.Rule{builder.Rolled(&corev1.Pod{}, nil), builder.Applied(&corev1.Service{})},
 		Children: children,
-		Strategy: func(f *v1.Fleet) builder.Strategy { return builder.Strategy{MaxUnavailable: int(f.Spec.MaxUnavailable)} },
-		Status:   status,
+		Strategy: func(f *v1.Fleet) builder.Strategy {
+			return builder.Strategy{MaxUnavailable: int(f.Spec.MaxUnavailable)}
+		},
+		Status: status,
 	}.Setup(ctx, mgr)
 	if err != nil {
 		return err

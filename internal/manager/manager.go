@@ -16,11 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	metacontroller "github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/controllers/cronjob"
 	"github.com/cairn-dev/cairn/controllers/daemonset"
 	"github.com/cairn-dev/cairn/controllers/metacontroller/composite"
 	"github.com/cairn-dev/cairn/controllers/metacontroller/decorator"
@@ -36,6 +38,9 @@ type environment func() (*host.Environment, error)
 var registry = map[string]func(context.Context, ctrl.Manager, Options, environment) error{
 	composite.Name: hosting(composite.Setup),
 	decorator.Name: hosting(decorator.Setup),
+	"cronjob": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
+		return cronjob.Setup(ctx, mgr, cronjob.Options{Workers: o.Workers, AskServer: o.AskServer, Clock: o.Clock})
+	},
 	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
 		return daemonset.Setup(ctx, mgr, daemonset.Options{Workers: o.Workers, AskServer: o.AskServer})
 	},
@@ -100,6 +105,8 @@ type Options struct {
 	Namespace string
 	// AllowVersionSkew starts controllers on an API server that is too new for them, or too old, as [SkewError] says.
 	AllowVersionSkew bool
+	// Clock is what controllers of schedules go by, for tests of what happens at a time. Nil means the system's.
+	Clock clock.PassiveClock
 	// Logger gets structured logs. The zero value discards them.
 	Logger logr.Logger
 }

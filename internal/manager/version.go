@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -26,6 +27,7 @@ import (
 
 // typed are the controllers that read objects into Go types, by what they read. The others keep unknown fields.
 var typed = map[string]skew.Kind{
+	"cronjob":    {GroupVersion: batchv1.SchemeGroupVersion, Kind: "CronJob", Type: reflect.TypeFor[batchv1.CronJob]()},
 	"daemonset":  {GroupVersion: appsv1.SchemeGroupVersion, Kind: "DaemonSet", Type: reflect.TypeFor[appsv1.DaemonSet]()},
 	"replicaset": {GroupVersion: appsv1.SchemeGroupVersion, Kind: "ReplicaSet", Type: reflect.TypeFor[appsv1.ReplicaSet]()},
 	"replicationcontroller": {

@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // This file is the table.
 
-var apps, core = appsv1.SchemeGroupVersion, corev1.SchemeGroupVersion
+var apps, batch, core = appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion, corev1.SchemeGroupVersion
 
 // What belongs to parents, and what is around them.
 var (
@@ -21,6 +22,9 @@ var (
 	}
 	Pod = Object{
 		Word: "pod", GVK: core.WithKind("Pod"), GVR: core.WithResource("pods"), Image: "spec.containers[0].image",
+	}
+	Job = Object{
+		Word: "job", GVK: batch.WithKind("Job"), GVR: batch.WithResource("jobs"), Image: "spec.template.spec.containers[0].image",
 	}
 	Claim     = Object{Word: "pvc", GVK: core.WithKind("PersistentVolumeClaim"), GVR: core.WithResource("persistentvolumeclaims")}
 	ConfigMap = Object{Word: "configmap", GVK: core.WithKind("ConfigMap"), GVR: core.WithResource("configmaps"), New: object}

@@ -67,6 +67,10 @@ func show(w io.Writer, s *inspect.Status, format string) error {
 	if s.Controller != "" {
 		head += ", run by CompositeController " + s.Controller
 	}
+	if s.Runs {
+		fmt.Fprintf(w, "%s: %d of %d %s come from the current revision\n", head, s.Updated, s.Total, s.Children)
+		return nil
+	}
 	fmt.Fprintf(w, "%s: %d of %d %s are updated, %d of %d pass their checks\n", head, s.Updated, s.Rolled, s.Children, s.Passing, s.Total)
 	for _, t := range []*metav1.Table{conditions(s), shares(s), waits(s)} {
 		if len(t.Rows) == 0 {

@@ -1,0 +1,57 @@
+package cronjob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
+)
+
+// This file holds all writes to Jobs but the relabelling, which is package pass's.
+
+// alongWithPods is how Jobs are deleted. The default of batch/v1 leaves their pods behind.
+const alongWithPods = client.PropagationPolicy(metav1.DeletePropagationBackground)
+
+// act deletes the Jobs that the next one takes the place of, and starts that one. It returns what the status has to say afterwards,
+// with an error as well. One that is [pass.Superseded] says that the plan rests on a stale read.
+func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *plan, revision string) (batchv1.CronJobStatus, error) {
+	for _, j := range plan.replaced {
+		if err := r.jobs.Remove(ctx, p, j.Job, "the next one is due, and concurrency policy is Replace", alongWithPods); err != nil {
+			return plan.status, err
+		}
+	}
+	job, err := jobAt(o.cronJob, plan.start, revision)
+	if err != nil {
+		return plan.started(nil), err
+	}
+	how, err := r.jobs.Create(ctx, p.Parent, job, func(client.Object) bool { return true })
+	switch err = pass.Ended(err); {
+	case pass.Superseded(err):
+		return plan.status, err
+	case err != nil:
+		p.Warn(nil, "FailedCreate", "Create", "Error creating job: %v", err)
+		return plan.started(nil), fmt.Errorf("create job %s: %w", job.Name, err)
+	case how == ownership.Taken:
+		return plan.status, fmt.Errorf("%w: the name %s is taken, and the cache does not show by whom", ownership.ErrStale, job.Name)
+	case how == ownership.Existed: // another request of ours, or another manager: the cache will show it
+		return plan.status, fmt.Errorf("%w: it does not show job %s", ownership.ErrStale, job.Name)
+	}
+	r.memories.served(o.cronJob.UID, plan.start)
+	p.Normal(job, "SuccessfulCreate", "Create", "Created job %s", job.Name)
+	return plan.started(job), nil
+}
+
+// retire deletes the finished Jobs beyond the history limits.
+func (r *Reconciler) retire(ctx context.Context, p *pass.Pass, plan *plan) error {
+	var errs []error
+	for _, s := range plan.surplus {
+		errs = append(errs, r.jobs.Remove(ctx, p, s.job.Job, s.reason, alongWithPods))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,85 @@
+package cronjob
+
+import (
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// This file says what the status has to say of the Jobs that there are: which run, when one succeeded last, and which time was
+// served last. It is pure.
+//
+// The status is not only a report. It is what a manager that comes later knows of Jobs that are deleted by then, this one after a
+// restart or the built-in controller after a handover.
+
+// account brings the status in line with the Jobs that there are, and says what has happened.
+func (p *planner) account() {
+	s := &p.status
+	p.dropEnded(s)
+	for _, j := range byTime(p.jobs) {
+		if !j.owned {
+			continue
+		}
+		if j.finished == "" && !lists(s.Active, j.UID) {
+			p.unlisted(s, j)
+		}
+		if !j.at.IsZero() && !j.at.After(p.now) {
+			s.LastScheduleTime = later(s.LastScheduleTime, &metav1.Time{Time: j.at})
+		}
+		if j.finished == batchv1.JobComplete {
+			s.LastSuccessfulTime = later(s.LastSuccessfulTime, j.Status.CompletionTime)
+		}
+	}
+}
+
+// later returns the later one of two times, of which either may be nil.
+func later(a, b *metav1.Time) *metav1.Time {
+	if a == nil || a.Before(b) {
+		return b.DeepCopy()
+	}
+	return a
+}
+
+// unlisted is about a Job that runs and that the status does not list. If a schedule has started it, the write of the status failed,
+// or is another manager's and comes later.
+func (p *planner) unlisted(s *batchv1.CronJobStatus, j job) {
+	switch {
+	case !j.at.IsZero():
+		s.Active = append(s.Active, referenceTo(j.Job))
+	case j.Annotations[instantiateAnnotation] == "":
+		p.tell(event{
+			warning: true, about: j.Job, reason: "UnexpectedJob", action: "Report", key: string(j.UID),
+			note: "Saw a job that the controller did not create or forgot: " + j.Name,
+		})
+	}
+}
+
+// dropEnded drops the references to Jobs that have finished or are deleted.
+func (p *planner) dropEnded(s *batchv1.CronJobStatus) {
+	s.Active = slices.DeleteFunc(slices.Clone(s.Active), func(ref corev1.ObjectReference) bool {
+		i := slices.IndexFunc(p.jobs, func(j job) bool { return j.UID == ref.UID })
+		switch {
+		case i < 0:
+			p.tell(event{reason: "MissingJob", action: "Report", key: string(ref.UID), note: "Active job went missing: " + ref.Name})
+			return true
+		case p.jobs[i].finished != "":
+			j := p.jobs[i]
+			p.tell(event{
+				about: j.Job, reason: "SawCompletedJob", action: "Report", key: string(ref.UID),
+				note: "Saw completed job: " + j.Name + ", condition: " + string(j.finished),
+			})
+			return true
+		}
+		return false
+	})
+	if len(s.Active) == 0 {
+		s.Active = nil
+	}
+}
+
+// byTime returns Jobs in the order in which they were due.
+func byTime(jobs []job) []job {
+	return slices.SortedFunc(slices.Values(jobs), func(a, b job) int { return a.at.Compare(b.at) })
+}

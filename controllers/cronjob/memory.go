@@ -1,0 +1,97 @@
+package cronjob
+
+import (
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+// This file remembers, of each CronJob, what no object says. Losing it costs an event that is said again, and a time that a schedule
+// which was edited meanwhile would have had in the past.
+
+// memories are those of all CronJobs. They are safe for concurrent use.
+type memories struct {
+	mu sync.Mutex
+	of map[types.UID]*memory
+}
+
+// memory is what is remembered of one CronJob.
+type memory struct {
+	// schedule is the one that the last pass saw, with its time zone, and looked when that was.
+	schedule string
+	looked   time.Time
+	// since is until when another one was in force, and started the latest time that a Job was started for: the status may not say
+	// so for as long as it cannot be written, and the Job may be deleted by then.
+	since, started time.Time
+	// said are the events that were sent, by reason and key.
+	said map[[2]string]bool
+}
+
+// maxSaid bounds what is remembered of events.
+const maxSaid = 64
+
+func (m *memories) get(uid types.UID) *memory {
+	if m.of == nil {
+		m.of = map[types.UID]*memory{}
+	}
+	if m.of[uid] == nil {
+		m.of[uid] = &memory{}
+	}
+	return m.of[uid]
+}
+
+// look notes what a pass sees, and returns the time after which Jobs are due as far as this process knows, zero if it knows of none.
+//
+// A schedule is for times that come: what it would have had before it was set is not missed. The last pass over another one is what
+// is known for sure of the time at which it was set.
+func (m *memories) look(cj *batchv1.CronJob, now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	of := m.get(cj.UID)
+	schedule := ptr.Deref(cj.Spec.TimeZone, "") + " " + cj.Spec.Schedule
+	if of.schedule != "" && of.schedule != schedule {
+		of.since = of.looked
+	}
+	if of.since.After(now) { // the clock was set back
+		of.since = now
+	}
+	of.schedule, of.looked = schedule, now
+	if of.started.After(of.since) {
+		return of.started
+	}
+	return of.since
+}
+
+// served notes that a Job was started for a time.
+func (m *memories) served(cj types.UID, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if of := m.get(cj); at.After(of.started) {
+		of.started = at
+	}
+}
+
+// first reports whether an event was not sent yet.
+func (m *memories) first(cj types.UID, e event) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	of, key := m.get(cj), [2]string{e.reason, e.key}
+	if of.said[key] {
+		return false
+	}
+	if of.said == nil || len(of.said) >= maxSaid {
+		of.said = map[[2]string]bool{}
+	}
+	of.said[key] = true
+	return true
+}
+
+// forget drops what is known of a deleted CronJob.
+func (m *memories) forget(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.of, uid)
+}
