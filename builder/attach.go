@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,7 +63,24 @@ func Attach[P client.Object](ctx context.Context, mgr ctrl.Manager, parent P, ve
 		Recorder: mgr.GetEventRecorder(strings.ToLower(kind.gvk.Kind) + "-history"), Clock: clock.RealClock{},
 	})
 	h.log = pass.NewLog(h.controller, h.format(schema.GroupVersionKind{}), false)
-	return h, nil
+	return h, h.forgets(ctx, mgr)
+}
+
+// forgets drops what is remembered of parents that are deleted.
+func (h *History[P]) forgets(ctx context.Context, mgr ctrl.Manager) error {
+	parents, err := mgr.GetCache().GetInformer(ctx, h.example)
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", h.resource, err)
+	}
+	_, err = parents.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(o any) {
+		if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+			o = last.Obj
+		}
+		if parent, ok := o.(client.Object); ok {
+			h.controller.Forget(parent.GetUID())
+		}
+	}})
+	return err
 }
 
 // Recorded is the history of one parent after [History.Record].
@@ -123,7 +142,8 @@ func (h *History[P]) Record(ctx context.Context, parent P) (*Recorded[P], error)
 		return nil, err
 	}
 	out.Update = out.done.Update
-	out.Revisions = out.done.Entries
+	others := slices.DeleteFunc(slices.Clone(out.done.Entries), func(r revision.Revision) bool { return r.UID == out.Update.UID })
+	out.Revisions = revision.Sorted(append(others, *out.Update))
 	return out, nil
 }
 

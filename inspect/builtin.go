@@ -46,12 +46,15 @@ func newBuiltin(c client.Client, format *history.Apps) *builtin {
 
 func (b *builtin) is() identity {
 	paths := b.format.Target().Paths()
-	child := strings.ToLower(b.format.Children.Kind)
+	child, children := strings.ToLower(b.format.Children.Kind), ""
+	if child != "" {
+		children = child + "s"
+	}
 	return identity{
 		GroupVersionKind: b.format.Parent,
 		objects:          appsv1.SchemeGroupVersion.WithKind("ControllerRevision").GroupKind(),
 		child:            child,
-		children:         child + "s",
+		children:         children,
 		runs:             b.format.Runs,
 		part:             paths[0][len(paths[0])-1],
 		target:           b.format.Target(),
@@ -115,6 +118,9 @@ func (b *builtin) resolve(ctx context.Context, parent client.Object, _ *revision
 
 // count looks at the metadata of the children only: their content plays no part, and there may be thousands.
 func (b *builtin) count(ctx context.Context, parent client.Object, log []kept) ([]int, int, error) {
+	if b.format.Children.Empty() {
+		return nil, 0, nil
+	}
 	var found metav1.PartialObjectMetadataList
 	if err := b.listChildren(ctx, parent, &found); err != nil {
 		return nil, 0, err
@@ -133,6 +139,9 @@ func (b *builtin) count(ctx context.Context, parent client.Object, log []kept) (
 }
 
 func (b *builtin) members(ctx context.Context, parent client.Object, log []kept) (*members, error) {
+	if b.format.Children.Empty() {
+		return &members{}, nil
+	}
 	var found unstructured.UnstructuredList
 	if err := b.listChildren(ctx, parent, &found); err != nil {
 		return nil, err

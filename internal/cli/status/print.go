@@ -67,6 +67,14 @@ func show(w io.Writer, s *inspect.Status, format string) error {
 	if s.Controller != "" {
 		head += ", run by CompositeController " + s.Controller
 	}
+	if s.Children == "" {
+		current := "its fields are in no revision yet"
+		if s.Update != nil {
+			current = "it is at " + s.Update.String()
+		}
+		fmt.Fprintf(w, "%s: %s; what is made from it is not known\n", head, current)
+		return nil
+	}
 	if s.Runs {
 		fmt.Fprintf(w, "%s: %d of %d %s come from the current revision\n", head, s.Updated, s.Total, s.Children)
 		return nil
