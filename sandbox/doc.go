@@ -40,7 +40,8 @@
 // setting, changing or removing one has the effect that it would have had from the start.
 //
 //	sandbox.cairn.dev/ready: "false"         runs, and is not Ready until the annotation changes
-//	sandbox.cairn.dev/ready-after: "2s"      Ready this long after it runs, and after each restart
+//	sandbox.cairn.dev/ready-after: "2s"      Ready this long after it runs, and after each restart (Options.ReadyAfter is the
+//	                                         time of pods without it)
 //	sandbox.cairn.dev/phase: Failed          ends in this phase, with exit code 1; Succeeded: with exit code 0
 //	sandbox.cairn.dev/delete-after: "2s"     goes away this long after it was deleted
 //	sandbox.cairn.dev/stuck: "true"          does not go away when deleted, except with grace period 0

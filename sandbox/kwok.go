@@ -4,10 +4,12 @@ package sandbox
 // stages/ say.
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"fmt"
 	"path"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,7 +50,7 @@ var stageFiles embed.FS
 
 // runKubelets runs KWOK until ctx is done.
 func (s *Sandbox) runKubelets(ctx context.Context) error {
-	stages, err := loadStages()
+	stages, err := loadStages(s.options.ReadyAfter)
 	if err != nil {
 		return err
 	}
@@ -97,8 +99,12 @@ func (s *Sandbox) runKubelets(ctx context.Context) error {
 	return nil
 }
 
-// loadStages reads the embedded stages, by the kind of object they apply to.
-func loadStages() (map[internalversion.StageResourceRef][]*internalversion.Stage, error) {
+// isSlow is how the stages of pods ask whether a pod takes its time to be Ready.
+const isSlow = `(.metadata.annotations["` + ReadyAfterAnnotation + `"] != null) as $slow`
+
+// loadStages reads the embedded stages, by the kind of object they apply to. Pods that do not say how long they take are ready
+// after a time, at once if it is zero.
+func loadStages(readyAfter time.Duration) (map[internalversion.StageResourceRef][]*internalversion.Stage, error) {
 	files, err := stageFiles.ReadDir("stages")
 	if err != nil {
 		return nil, err
@@ -109,9 +115,16 @@ func loadStages() (map[internalversion.StageResourceRef][]*internalversion.Stage
 		if err != nil {
 			return nil, err
 		}
+		slow := readyAfter > 0 && bytes.Contains(raw, []byte(isSlow))
+		if slow {
+			raw = bytes.ReplaceAll(raw, []byte(isSlow), []byte("true as $slow"))
+		}
 		stage, err := config.UnmarshalWithType[*internalversion.Stage](raw)
 		if err != nil {
 			return nil, fmt.Errorf("stages/%s: %w", file.Name(), err)
+		}
+		if slow && stage.Spec.Delay != nil {
+			stage.Spec.Delay.DurationMilliseconds = new(readyAfter.Milliseconds())
 		}
 		ref := stage.Spec.ResourceRef
 		stages[ref] = append(stages[ref], stage)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -39,6 +40,10 @@ type Options struct {
 	// Nodes is the number of simulated nodes. Zero means DefaultNodes for a new cluster, and "as many as there are" for
 	// a DataDir that holds a cluster already. NoNodes means none.
 	Nodes int
+
+	// ReadyAfter is the time between the containers of a pod running and the pod being Ready, for pods without the annotation
+	// sandbox.cairn.dev/ready-after: long enough to see the middle of a rollout. Zero means at once.
+	ReadyAfter time.Duration
 
 	// DataDir keeps the state of the cluster between runs: its objects, its certificate authority and its
 	// service-account key. It is created when missing. Empty means a temporary directory that Stop removes.
@@ -83,6 +88,9 @@ func (o *Options) check() error {
 	}
 	if o.Nodes > maxNodes {
 		return fmt.Errorf("%w: %d nodes; the simulated address ranges hold %d", ErrInvalidOptions, o.Nodes, maxNodes)
+	}
+	if o.ReadyAfter < 0 {
+		return fmt.Errorf("%w: ready after %s; want a duration of zero or more, for instance 5s", ErrInvalidOptions, o.ReadyAfter)
 	}
 	if o.Port < 0 || o.Port > 65535 {
 		return fmt.Errorf("%w: port %d; want a number from 0 (any free port) to 65535", ErrInvalidOptions, o.Port)

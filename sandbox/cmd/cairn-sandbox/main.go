@@ -82,6 +82,9 @@ process, on the loopback address, until Ctrl-C.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&o.Nodes, "nodes", sandbox.DefaultNodes, "number of simulated nodes; a data directory keeps its nodes when this is not given")
+	flags.DurationVar(&o.ReadyAfter, "ready-after", 0,
+		"time that pods take to be Ready once they run, as 5s, to see the middle of a rollout; a pod's annotation "+
+			sandbox.ReadyAfterAnnotation+" comes first")
 	flags.StringVar(&o.DataDir, "data-dir", "", "directory that keeps the state between runs (default: a temporary one)")
 	flags.IntVar(&o.Port, "port", 0, "port of the API server on 127.0.0.1 (default: any free port)")
 	flags.StringSliceVar(&o.Upstream, "upstream", nil, "kinds to leave to the upstream controllers: "+strings.Join(sandbox.Kinds(), ", "))

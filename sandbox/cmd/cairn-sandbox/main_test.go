@@ -164,6 +164,8 @@ func TestRefusals(t *testing.T) {
 		"unwritable kubeconfig": {[]string{"--kubeconfig=" + filepath.Join(file, "config")}, "kubeconfig cannot be written"},
 		"unknown kind":          {[]string{"--upstream=deployment"}, `unknown kind "deployment"`},
 		"unknown flag":          {[]string{"--node=3"}, "unknown flag"},
+		"negative readiness":    {[]string{"--ready-after=-1s"}, "ready after -1s"},
+		"no duration":           {[]string{"--ready-after=5"}, "invalid argument"},
 		"negative nodes":        {[]string{"--nodes=-3"}, "-3 nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,10 +10,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/cairn-dev/cairn/sandbox"
 	"github.com/cairn-dev/cairn/sandbox/install"
@@ -21,9 +24,9 @@ import (
 
 func TestServed(t *testing.T) {
 	for want, upstream := range map[string][]string{
-		"Served by cairn: daemonset, replicaset, replicationcontroller, statefulset":                                     nil,
-		"Served by cairn: daemonset, replicaset, replicationcontroller\nServed by the upstream controllers: statefulset": {sandbox.StatefulSet},
-		"Served by the upstream controllers: daemonset, replicaset, replicationcontroller, statefulset":                  sandbox.Kinds(),
+		"Served by cairn: cronjob, daemonset, replicaset, replicationcontroller, statefulset":                                     nil,
+		"Served by cairn: cronjob, daemonset, replicaset, replicationcontroller\nServed by the upstream controllers: statefulset": {sandbox.StatefulSet},
+		"Served by the upstream controllers: cronjob, daemonset, replicaset, replicationcontroller, statefulset":                  sandbox.Kinds(),
 	} {
 		o := sandbox.Options{Upstream: upstream}
 		useManager(&o)
@@ -39,7 +42,7 @@ func TestServed(t *testing.T) {
 // TestEveryKindIsServedByCairn: the examples, and a ReplicationController, get their pods from cairn. Its events say why a
 // pod was made, which upstream's do not.
 func TestEveryKindIsServedByCairn(t *testing.T) {
-	cmd, _ := testCommand(t, "--nodes=2")
+	cmd, _ := testCommand(t, "--nodes=2", "--ready-after="+readyAfter.String())
 	p := start(t, cmd)
 	cfg := p.config(t)
 	manifests := []string{"apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n", `
@@ -71,7 +74,42 @@ spec:
 	if err != nil {
 		t.Error(last)
 	}
+	takeTime(t, client)
 	p.stop(t, syscall.SIGTERM)
+}
+
+// readyAfter is what the flag of that name says.
+const readyAfter = 1500 * time.Millisecond
+
+// takeTime checks that pods run for as long as --ready-after says before they are Ready, but for one that says otherwise.
+func takeTime(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	pods := client.CoreV1().Pods("shop")
+	for name, annotations := range map[string]map[string]string{"slow": nil, "quick": {sandbox.ReadyAfterAnnotation: "1ms"}} {
+		_, err := pods.Create(t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "app"}}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began, ran := time.Now(), false
+		err = wait.PollUntilContextTimeout(t.Context(), pollInterval, readyBudget, true, func(ctx context.Context) (bool, error) {
+			pod, err := pods.Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return false, err
+			}
+			_, ready := podutil.GetPodCondition(&pod.Status, corev1.PodReady)
+			ran = ran || pod.Status.Phase == corev1.PodRunning && ready != nil && ready.Status != corev1.ConditionTrue
+			return ready != nil && ready.Status == corev1.ConditionTrue, nil
+		})
+		if err != nil {
+			t.Fatalf("pod %s: %v", name, err)
+		}
+		if took := time.Since(began); name == "slow" && (took < readyAfter || !ran) {
+			t.Errorf("it was ready after %s, and was seen to run before: %t", took, ran)
+		}
+	}
 }
 
 // lacks returns an error unless there is an event of cairn's about a pod that was made for a parent of each kind.
@@ -82,7 +120,7 @@ func lacks(events []corev1.Event) error {
 			kinds[e.InvolvedObject.Kind] = true
 		}
 	}
-	if len(kinds) != len(sandbox.Kinds()) {
+	if len(kinds) != len(sandbox.Kinds())-1 { // a CronJob makes no pods
 		return fmt.Errorf("events about pods that cairn made are of %v", kinds)
 	}
 	return nil
