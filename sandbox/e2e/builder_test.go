@@ -194,30 +194,6 @@ func TestFleet(t *testing.T) {
 	})
 }
 
-// What docs/library.md shows of the program is in it.
-func TestTheGuideShowsTheProgram(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/library.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.ReadFile(filepath.Join(fleetDir, "main.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	listings := 0
-	for n, block := range strings.Split(string(guide), "\n```") {
-		if code, ok := strings.CutPrefix(block, "go\n"); ok && n%2 == 1 {
-			listings++
-			if !strings.Contains(string(program), code) {
-				t.Errorf("the program does not have:\n%s", code)
-			}
-		}
-	}
-	if listings != 2 {
-		t.Errorf("%d listings", listings)
-	}
-}
-
 // The author's own Go is sixty lines at most, main included; imports, comments, the types and generated code apart.
 func TestFleetIsSixtyLines(t *testing.T) {
 	file, err := os.Open(filepath.Join(fleetDir, "main.go"))
