@@ -61,7 +61,7 @@ func (s *step) reaches(world *State, parent, from client.Object) string {
 		older = older || slices.ContainsFunc(children, func(child client.Object) bool { return s.comesFromAnother(parent, child, from) })
 	}
 	wanted, _ := s.k.wanted(units, parent, s.e.New.GetCreationTimestamp().Time)
-	switch most := max(1, s.k.Budget(parent, wanted).MaxUnavailable); {
+	switch most := s.k.Budget(parent, wanted).MaxUnavailable; {
 	case !older:
 		return ""
 	case at.Guarded:
