@@ -84,6 +84,11 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	if err != nil {
 		return nil, err
 	}
+	if _, untyped := client.Object(c.Parent).(*unstructured.Unstructured); untyped {
+		if err := inServedSchema(mgr.GetConfig(), mgr.GetHTTPClient(), d.parent, d.target.Paths()); err != nil {
+			return nil, err
+		}
+	}
 	name, author := cmp.Or(c.Name, strings.ToLower(d.parent.Kind)), c
 	author.Name, author.Workers = name, cmp.Or(c.Workers, 4)
 	owned := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}
