@@ -50,6 +50,9 @@ func Attach[P client.Object](ctx context.Context, mgr ctrl.Manager, parent P, ve
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("attach a history to %T: %w", parent, err)
 	}
+	if err := kind.inServedSchema(mgr); err != nil {
+		return nil, fmt.Errorf("attach a history to %s: %w", kind.gvk.Kind, err)
+	}
 	ledger, err := ownership.Wire(ctx, mgr,
 		map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}},
 		map[schema.GroupResource]client.Object{kind.resource: parent})

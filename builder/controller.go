@@ -12,7 +12,8 @@ type Controller[P client.Object] struct {
 	// Parent is an empty parent. It has to be in a namespace, as its revisions are.
 	Parent P
 	// Versions are the field paths that revisions hold, for instance "spec.template" (Controller History proposal, "Target
-	// Object State"). An edit of them is a rollout; what is not among them is not restored by an undo.
+	// Object State"). An edit of them is a rollout; what is not among them is not restored by an undo. One that the Go type does not
+	// have is refused; of unstructured parents, one that the schema does not have which the API server serves.
 	Versions []string
 	// Owns are the kinds of its children, each once.
 	Owns []Rule

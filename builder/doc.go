@@ -12,16 +12,18 @@
 //
 //   - revisions in apps/v1 ControllerRevisions, recorded before any child is touched, and a history that is kept short;
 //   - children with the label controller-revision-hash, adopted and released by the three laws;
-//   - a rollout in the order in which Children names them, within [Strategy.MaxUnavailable];
+//   - a rollout in the order in which Children names them, within [Strategy.MaxUnavailable] and, for kinds whose children are
+//     [Rule.NamedByRevision], [Strategy.MaxSurge];
 //   - a child that is lost in mid-rollout made from the revision that the others of its kind still come from;
 //   - conditions and events with reasons, and a [Summary] to fill the status from;
 //   - what every pass of a controller needs and nobody wants to write: see package pass.
 //
 // # Where things are
 //
-// controller.go and rule.go are what an author writes, validate.go says what is refused before the controller starts. setup.go
-// wires, pass.go is one pass: gather.go reads, source.go says what children are made from, plan.go decides and is pure, act.go and
-// apply.go write, report.go says what happened. snapshot.go takes snapshots of typed parents.
+// controller.go, rule.go and strategy.go are what an author writes, validate.go and schema.go say what is refused before the
+// controller starts. setup.go wires, pass.go is one pass: gather.go reads, source.go says what children are made from, place.go where
+// they are and what they are called, plan.go decides and is pure, with slot.go for what is at one place, act.go and apply.go write,
+// report.go says what happened. snapshot.go takes snapshots of typed parents.
 //
 // # What may not come in
 //

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
@@ -74,6 +75,14 @@ func versioned[P client.Object](example P, group string, versions []string) (tar
 		return nil, false, fmt.Errorf("field Versions: %w", err)
 	}
 	return target, generational, nil
+}
+
+// inServedSchema checks the versioned fields of parents without a Go type against the schema that the API server serves.
+func (k *parentKind[P]) inServedSchema(mgr ctrl.Manager) error {
+	if _, untyped := client.Object(k.example).(*unstructured.Unstructured); !untyped {
+		return nil
+	}
+	return inServedSchema(mgr.GetConfig(), mgr.GetHTTPClient(), k.gvk, k.target.Paths())
 }
 
 // empty returns an empty parent.

@@ -122,8 +122,7 @@ type planner struct {
 
 // makePlan plans one pass: missing children are made, surplus ones are deleted, and the rollout takes its next steps.
 func makePlan(f facts) *plan {
-	// With surge nothing that is available may be taken away, but a place that is empty has to be filled from some revision.
-	p := &planner{facts: f, plan: &plan{}, most: max(1, f.strategy.budget()), at: map[string]*slot{}}
+	p := &planner{facts: f, plan: &plan{}, most: f.strategy.budget(), at: map[string]*slot{}}
 	for i := range p.places {
 		p.slots = append(p.slots, p.slotOf(i))
 	}
@@ -176,7 +175,11 @@ func (p *planner) turn() string {
 		p.fresh++
 		return ""
 	}
-	return fmt.Sprintf("%d updated children are not available yet, and no more than %d may be", p.fresh, p.most)
+	return p.enough(p.most)
+}
+
+func (p *planner) enough(most int) string {
+	return fmt.Sprintf("%d updated children are not available yet, and no more than %d may be", p.fresh, most)
 }
 
 // surge is how many places may have two children. Places that have lost their old child beside a new one that does not start count

@@ -81,6 +81,9 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	if err != nil {
 		return nil, err
 	}
+	if err := d.inServedSchema(mgr); err != nil {
+		return nil, err
+	}
 	name, author := cmp.Or(c.Name, strings.ToLower(d.gvk.Kind)), c
 	author.Name, author.Workers = name, cmp.Or(c.Workers, 4)
 	owned := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}

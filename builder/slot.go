@@ -125,6 +125,10 @@ func (p *planner) visit(s *slot) {
 	u.Crowded = len(old) > 1 || len(updated) > 1 || left > 0 && left < len(s.alive())
 	if u.Old != nil && u.New == nil && !u.Held {
 		u.Stays = p.stays(s, old[0])
+		if p.strategy.MaxSurge > 0 && p.most == 0 {
+			// What does not serve is replaced by surge as well: a place that it left could not be told from one whose child was lost.
+			u.Old.Ready, u.Old.Available = true, true
+		}
 	}
 	p.units = append(p.units, u)
 }
@@ -174,10 +178,17 @@ func (p *planner) stays(s *slot, c *owned) string {
 			return s.update.GetName() + ": " + why
 		}
 	}
-	if c.available && !surge || c.ready && surge && p.surge() > 0 {
-		return "" // the rollout has a budget for it
+	switch {
+	case c.available && !surge:
+		return ""
+	case surge && (c.ready || p.most == 0):
+		if p.surge() > 0 {
+			return ""
+		}
+		return p.enough(p.most + p.strategy.MaxSurge)
+	default:
+		return p.turn()
 	}
-	return p.turn()
 }
 
 // instance is a child as the rollout sees it.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -37,9 +39,15 @@ func (r *reconciler[P]) facts(ctx context.Context, o *observed, recorded *pass.R
 // olderOf returns what children come back from where the rollout may not go: of the revisions that children come from which are not
 // updated the newest that was ever complete, or else the newest. While the update revision was never complete, and no such child is
 // left, it is the newest that was. Nil if there is none.
+//
+// While the update revision could not be recorded, the newest that was stands for it: a rollout to that one may have begun.
 func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.Revision {
-	if recorded.Update == nil {
-		return recorded.Newest(o.live())
+	var update types.UID
+	switch n := len(recorded.Entries); {
+	case recorded.Update != nil:
+		update = recorded.Update.UID
+	case n > 0:
+		update = recorded.Entries[n-1].UID
 	}
 	live := revision.NewLive(o.alive()...)
 	completed := func(e *revision.Revision) bool { return o.completed[e.UID] }
@@ -47,14 +55,17 @@ func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.
 	for _, good := range []func(*revision.Revision) bool{
 		func(e *revision.Revision) bool { return used(e) && completed(e) },
 		used,
-		func(e *revision.Revision) bool { return completed(e) && !o.completed[recorded.Update.UID] },
+		func(e *revision.Revision) bool { return completed(e) && !o.completed[update] },
 	} {
 		for i := len(recorded.Entries) - 1; i >= 0; i-- {
 			e := &recorded.Entries[i]
-			if e.UID != recorded.Update.UID && e.Snapshot != nil && !e.Deleting && e.Hash != "" && good(e) {
+			if e.UID != update && e.Snapshot != nil && !e.Deleting && e.Hash != "" && good(e) {
 				return e
 			}
 		}
+	}
+	if recorded.Update == nil {
+		return recorded.Newest(o.live())
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 // This file is plans with surge: two children of one place, whose names have the hash of their revision.
 
 func TestPlanOfSurge(t *testing.T) {
-	one := Strategy{MaxSurge: 1}
+	one, both := Strategy{MaxSurge: 1}, Strategy{MaxSurge: 1, MaxUnavailable: 1}
 	for name, c := range map[string]struct {
 		strategy Strategy
 		places   string
@@ -27,9 +27,13 @@ func TestPlanOfSurge(t *testing.T) {
 		"two at a time":                                 {Strategy{MaxSurge: 2}, "1 1 1", "+c0-2:2 +c1-2:2"},
 		"both budgets":                                  {Strategy{MaxSurge: 1, MaxUnavailable: 1}, "1 1 1", "+c0-2:2 -c1-1"},
 		"what both have taken":                          {Strategy{MaxSurge: 1, MaxUnavailable: 1}, "1,2- 1x 1", "+c1-2:2"},
-		"also beside a surge":                           {one, "1,2- 1 1-", "-c2-1"},
-		"what does not serve is replaced in its place":  {one, "1- 1 1", "-c0-1 +c1-2:2"},
-		"one after the other":                           {Strategy{MaxSurge: 1}, "1- 1- 1-", "-c0-1"},
+		"also beside a surge":                           {both, "1,2- 1 1-", "-c2-1"},
+		"what does not serve is replaced in its place":  {both, "1- 1 1", "-c0-1 +c1-2:2"},
+		"or by surge, if none may be unavailable":       {one, "1- 1 1", "+c0-2:2"},
+		"it is not waited for":                          {one, "1-,2- 1 1", "-c0-1"},
+		"one after the other":                           {both, "1- 1- 1-", "-c0-1"},
+		"one after the other by surge":                  {one, "1- 1- 1-", "+c0-2:2"},
+		"the next one once the first works":             {one, "2- 1- 1-", ""},
 		"what is ready is not taken away":               {one, "1~ 1 1", "+c0-2:2"},
 		"an old one that does not serve, and a new one": {one, "1-,2- 1", "-c0-1"},
 		"an old one has failed, and a new one":          {one, "1!,2- 1", "-c0-1"},
@@ -51,18 +55,22 @@ func TestPlanOfSurge(t *testing.T) {
 		"no surge beside two":                                      {Strategy{MaxSurge: 2}, "1,1' 1,2-", "-c0-1b"},
 		"a surge is finished after the strategy has none any more": {Strategy{}, "1,2 1", "-c0-1 -c1-1"},
 
-		"a child is lost where nothing is broken":                        {one, "2 1 .", "+c1-2:2 +c2-2:2"},
-		"a child is lost beside a surge":                                 {one, "1,2- 1 .", "+c2-2:2"},
-		"a second one comes back as it was":                              {one, "1,2- . .", "+c1-2:2 +c2-1:1"},
-		"and where a place has no other":                                 {one, "2- 1 .", "+c1-2:2 +c2-1:1"},
-		"with more of those than the budget":                             {one, "2- 2- 1 .", "+c3-1:1"},
-		"a partition keeps the last ones":                                {Strategy{MaxSurge: 2, Partition: 2}, "1 1 1", "+c0-2:2"},
-		"and brings them back as they were":                              {Strategy{MaxSurge: 1, Partition: 2}, "2 . 1", "+c1-1:1"},
-		"a surge that has begun is finished there":                       {Strategy{MaxSurge: 1, Partition: 1}, "2 1,2", "-c1-1"},
-		"OnDelete replaces nothing":                                      {Strategy{MaxSurge: 1, OnDelete: true}, "1 1", ""},
-		"ordered":                                                        {Strategy{MaxSurge: 2, Ordered: true}, "1,2- 1 1", ""},
-		"what is terminating is replaced at once, once its name is free": {one, "2x 1x 1", "+c1-2:2 +c2-2:2"},
-		"without surge it is waited for":                                 {Strategy{}, "2x, 1", ""},
+		"a child that is lost comes back as it was":                {one, "2 1 .", "+c1-2:2 +c2-1:1"},
+		"from what is new, if one may be unavailable":              {both, "2 1 .", "+c1-2:2 +c2-2:2"},
+		"a child that is lost beside a surge comes back as it was": {one, "1,2- 1 .", "+c2-1:1"},
+		"unless one may be unavailable":                            {both, "1,2- 1 .", "+c2-2:2"},
+		"a second one comes back as it was":                        {both, "1,2- . .", "+c1-2:2 +c2-1:1"},
+		"also beside one that has no other":                        {both, "2- 1 .", "+c1-2:2 +c2-1:1"},
+		"which takes from the surge":                               {one, "2- 1 .", "+c2-1:1"},
+		"with more of those than the budget":                       {one, "2- 2- 1 .", "+c3-1:1"},
+		"a partition keeps the last ones":                          {Strategy{MaxSurge: 2, Partition: 2}, "1 1 1", "+c0-2:2"},
+		"and brings them back as they were":                        {Strategy{MaxSurge: 1, Partition: 2}, "2 . 1", "+c1-1:1"},
+		"a surge that has begun is finished there":                 {Strategy{MaxSurge: 1, Partition: 1}, "2 1,2", "-c1-1"},
+		"OnDelete replaces nothing":                                {Strategy{MaxSurge: 1, OnDelete: true}, "1 1", ""},
+		"ordered":                                                  {Strategy{MaxSurge: 2, Ordered: true}, "1,2- 1 1", ""},
+		"what is terminating is replaced at once":                  {both, "1x 1 1", "+c0-2:2 +c1-2:2"},
+		"once its name is free":                                    {both, "2x 1x 1", "+c1-2:2 +c2-2:2"},
+		"without surge it is waited for":                           {Strategy{}, "2x, 1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := makePlan(picture(c.strategy, c.places))
@@ -153,7 +161,7 @@ func (w *surging) judge() error {
 		return fmt.Errorf("a place has three children")
 	}
 	bad := w.count(func(c []string) bool { return slices.Contains(c, "2-") })
-	if most := max(1, w.MaxUnavailable) + w.MaxSurge; w.broken && bad > most {
+	if most := w.MaxUnavailable + w.MaxSurge; w.broken && bad > most {
 		return fmt.Errorf("a broken revision has spread to %d places, with %d allowed", bad, most)
 	}
 	return nil

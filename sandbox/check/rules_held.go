@@ -45,6 +45,12 @@ func (s *step) heldIn(parent, revision client.Object) bool {
 			return false
 		}
 		if s.k.Asked == nil {
+			if s.ever(parent, func(world *State) bool {
+				u, _ := unitOf(s.k.Units(world, version), s.e.Old)
+				return len(s.k.alive(u)) > 1
+			}) {
+				return false // one of those that a surge has left stays
+			}
 			continue
 		}
 		wanted := s.k.wants(version, revision, s.e.Old)

@@ -18,8 +18,10 @@ func (s *step) comesBack() {
 		return
 	}
 	from := s.k.named(s.after, s.e.New)
-	if from == nil {
-		return
+	if from == nil || slices.ContainsFunc(s.before.Owned(s.k.Revisions, parent.GetUID()), func(r client.Object) bool {
+		return r.GetUID() != from.GetUID() && (s.k.same(r, from) || s.k.Number(r) > s.k.Number(from))
+	}) {
+		return // it is not recorded yet that the parent asks for it, or of two that hold the same nobody knows which stays
 	}
 	sentence := ""
 	for world := range s.worlds(parent.GetUID(), false) {
@@ -49,8 +51,8 @@ func (s *step) reaches(world *State, parent, from client.Object) string {
 	for _, u := range units {
 		children := s.k.alive(u)
 		if u.Name == at.Name {
-			if len(children) > 0 {
-				return "" // it is a surge, or another manager was first
+			if slices.ContainsFunc(u.Children, func(child client.Object) bool { return child.GetDeletionTimestamp() == nil }) {
+				return "" // it is a surge, also beside one that has ended, or another manager was first
 			}
 			continue
 		}
@@ -61,7 +63,7 @@ func (s *step) reaches(world *State, parent, from client.Object) string {
 		older = older || slices.ContainsFunc(children, func(child client.Object) bool { return s.comesFromAnother(parent, child, from) })
 	}
 	wanted, _ := s.k.wanted(units, parent, s.e.New.GetCreationTimestamp().Time)
-	switch most := max(1, s.k.Budget(parent, wanted).MaxUnavailable); {
+	switch most := s.k.Budget(parent, wanted).MaxUnavailable; {
 	case !older:
 		return ""
 	case at.Guarded:

@@ -3,7 +3,9 @@ package fault_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/cairn-dev/cairn/builder"
 	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/check/parents"
 	"github.com/cairn-dev/cairn/sandbox/fault"
@@ -25,11 +28,22 @@ import (
 // runs under the role of their controller.
 
 func authors() subject {
-	k := parents.Authored()
+	return authorsOf("authored", parents.Authored(), authored.Setup, authoredAndBack(), authoredBesideABrokenOne())
+}
+
+// surges is the subject of the one whose pods are named by revision.
+func surges() subject {
+	return authorsOf("surging", parents.Surging(), authored.SetupSurging, surgingAndBack(), surgingBesideABrokenOne())
+}
+
+// adder adds a controller to a manager.
+type adder func(ctx context.Context, mgr ctrl.Manager) error
+
+func authorsOf(name string, k check.Kind, add adder, scenarios ...fault.Scenario) subject {
 	return subject{
-		controller: "statefulset", name: "authored",
+		controller: "statefulset", name: name,
 		kinds: []check.Kind{k}, scopes: k.Scopes(), namespaced: k.Namespaced(),
-		scenarios: []fault.Scenario{authoredAndBack(), authoredBesideABrokenOne()},
+		scenarios: scenarios,
 		aimed: []fault.Fault{
 			{Mode: fault.Unseen, At: 1, Resource: revisionResource, Verb: "create", Times: 2},
 			{Mode: fault.Unseen, At: 1, Resource: podResource, Verb: "create", Times: 3},
@@ -41,12 +55,12 @@ func authors() subject {
 			{Resource: podResource, Verb: "delete", Status: http.StatusForbidden, Times: 3},
 			{Resource: statefulSetResource, Subresource: "status", Status: http.StatusInternalServerError, Times: 3},
 		},
-		prepare: func(_ *testing.T, sweep *fault.Sweep) { sweep.Manager = runAuthored },
+		prepare: func(_ *testing.T, sweep *fault.Sweep) { sweep.Manager = add.run },
 	}
 }
 
-// runAuthored is the author's own main.
-func runAuthored(ctx context.Context, cfg *rest.Config) error {
+// run is the author's own main.
+func (add adder) run(ctx context.Context, cfg *rest.Config) error {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)},
@@ -54,7 +68,7 @@ func runAuthored(ctx context.Context, cfg *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := authored.Setup(ctx, mgr); err != nil {
+	if err := add(ctx, mgr); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -111,6 +125,132 @@ func authoredBesideABrokenOne() fault.Scenario {
 			return setHistoryIs(ctx, e, "1=app:1 2=broken:2 3=app:3")
 		},
 	}
+}
+
+// surgingAndBack changes app:1 to app:2, to app:3 in the middle of that, and goes back.
+func surgingAndBack() fault.Scenario {
+	return fault.Scenario{
+		Name: "surging edited, edited again and undone",
+		Drive: func(ctx context.Context, e *fault.Env) error {
+			if err := createSurging(ctx, e); err != nil {
+				return err
+			}
+			if err := patchSet(ctx, e, imagePatch("app:2")); err != nil {
+				return err
+			}
+			begun := func(ctx context.Context) error { return recordedAre(ctx, e, 2) }
+			if err := e.Until(ctx, "the second revision", begun); err != nil {
+				return err
+			}
+			if err := patchSet(ctx, e, imagePatch("app:3")); err != nil {
+				return err
+			}
+			ended := func(ctx context.Context) error { return surgingPodsAre(ctx, e, "swept-0=app:3 swept-1=app:3") }
+			if err := e.Until(ctx, "the rollout of app:3", ended); err != nil {
+				return err
+			}
+			revisions, err := revisionsOf(ctx, e)
+			if err != nil {
+				return err
+			}
+			return patchSet(ctx, e, revisions[0].Data.Raw)
+		},
+		Ended: func(ctx context.Context, e *fault.Env) error {
+			return surgingPodsAre(ctx, e, "swept-0=app:1 swept-1=app:1")
+		},
+		AtRest: func(ctx context.Context, e *fault.Env) error { return setHistoryIs(ctx, e, "2=app:2 3=app:3 4=app:1") },
+	}
+}
+
+// surgingBesideABrokenOne loses a pod beside a surge to a revision that does not start. It comes back as it was, and so does what the
+// surge was for, without a restart.
+func surgingBesideABrokenOne() fault.Scenario {
+	return fault.Scenario{
+		Name:  "surging loses a pod beside a broken one",
+		Share: 5,
+		Drive: func(ctx context.Context, e *fault.Env) error {
+			if err := createSurging(ctx, e); err != nil {
+				return err
+			}
+			if err := patchSet(ctx, e, imagePatch("broken:2")); err != nil {
+				return err
+			}
+			stopped := func(ctx context.Context) error {
+				return surgingPodsAre(ctx, e, "swept-0=app:1 swept-1=app:1 swept-1=broken:2-")
+			}
+			if err := e.Until(ctx, "the broken pod beside the old one", stopped); err != nil {
+				return err
+			}
+			pods, err := podsAtPlaces(ctx, e)
+			if err != nil {
+				return err
+			}
+			if err := losePod(ctx, e, pods["swept-0=app:1"]); err != nil {
+				return err
+			}
+			if err := e.Until(ctx, "the pod that was lost, as it was", stopped); err != nil {
+				return err
+			}
+			return patchSet(ctx, e, imagePatch("app:1"))
+		},
+		Ended: func(ctx context.Context, e *fault.Env) error {
+			return surgingPodsAre(ctx, e, "swept-0=app:1 swept-1=app:1")
+		},
+		AtRest: func(ctx context.Context, e *fault.Env) error { return setHistoryIs(ctx, e, "2=broken:2 3=app:1") },
+	}
+}
+
+// createSurging makes a set of two pods that may have one more, and none less.
+func createSurging(ctx context.Context, e *fault.Env) error {
+	set := newSet(func(spec *appsv1.StatefulSetSpec) { spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: 1} })
+	if _, err := e.Client.AppsV1().StatefulSets(e.Namespace).Create(ctx, set, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	return e.Until(ctx, "the first pods", func(ctx context.Context) error {
+		return surgingPodsAre(ctx, e, "swept-0=app:1 swept-1=app:1")
+	})
+}
+
+// recordedAre returns nil if there are so many revisions.
+func recordedAre(ctx context.Context, e *fault.Env, want int) error {
+	revisions, err := revisionsOf(ctx, e)
+	if err == nil && len(revisions) != want {
+		err = fmt.Errorf("there are %d revisions, want %d", len(revisions), want)
+	}
+	return err
+}
+
+// surgingPodsAre returns nil if the places have these pods, with a minus for one that is not ready.
+func surgingPodsAre(ctx context.Context, e *fault.Env, want string) error {
+	pods, err := podsAtPlaces(ctx, e)
+	if err != nil {
+		return err
+	}
+	if got := strings.Join(slices.Sorted(maps.Keys(pods)), " "); got != want {
+		return fmt.Errorf("the pods are %s, want %s", got, want)
+	}
+	return nil
+}
+
+// podsAtPlaces are the names of the pods, by where they are and what they are.
+func podsAtPlaces(ctx context.Context, e *fault.Env) (map[string]string, error) {
+	pods, err := e.Client.CoreV1().Pods(e.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		text := pod.Annotations[builder.PlaceAnnotation] + "=" + pod.Spec.Containers[0].Image
+		if !podutil.IsPodReady(pod) {
+			text += "-"
+		}
+		if pod.DeletionTimestamp != nil {
+			text += "x"
+		}
+		out[text] = pod.Name
+	}
+	return out, nil
 }
 
 // authoredPodsAre returns nil if the pods are these, with a minus for one that is not ready.

@@ -173,8 +173,8 @@ func withClaims(spec *appsv1.StatefulSetSpec) {
 	}
 }
 
-// createSet makes a StatefulSet of two pods, and waits until they are there.
-func createSet(ctx context.Context, e *fault.Env, change func(*appsv1.StatefulSetSpec)) error {
+// newSet is a StatefulSet of two pods.
+func newSet(change func(*appsv1.StatefulSetSpec)) *appsv1.StatefulSet {
 	labels := map[string]string{"app": setName}
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: setName},
@@ -188,7 +188,12 @@ func createSet(ctx context.Context, e *fault.Env, change func(*appsv1.StatefulSe
 		},
 	}
 	change(&set.Spec)
-	if _, err := e.Client.AppsV1().StatefulSets(e.Namespace).Create(ctx, set, metav1.CreateOptions{}); err != nil {
+	return set
+}
+
+// createSet makes a StatefulSet of two pods, and waits until they are there.
+func createSet(ctx context.Context, e *fault.Env, change func(*appsv1.StatefulSetSpec)) error {
+	if _, err := e.Client.AppsV1().StatefulSets(e.Namespace).Create(ctx, newSet(change), metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	return e.Until(ctx, "the first pods", func(ctx context.Context) error { return setEnded(ctx, e, "app:1", "app:1") })

@@ -66,7 +66,8 @@ func builtIn(k check.Kind, s subject) subject {
 // subjects are all controllers.
 func subjects() []subject {
 	return []subject{
-		daemonSets(), replicaSets(), replicationControllers(), statefulSets(), authors(), composites(), appliedComposites(), decorators(),
+		daemonSets(), replicaSets(), replicationControllers(), statefulSets(), authors(), surges(), composites(), appliedComposites(),
+		decorators(),
 	}
 }
 

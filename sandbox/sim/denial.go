@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/cairn-dev/cairn/builder"
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
 )
 
@@ -175,5 +176,9 @@ func (d *denial) isOne(w *world, r model.Request) bool {
 			return strings.HasSuffix(node, "-"+d.one)
 		}
 	}
-	return o != nil && strings.HasSuffix(o.GetName(), "-"+d.one)
+	if o == nil {
+		return false
+	}
+	place := nonEmpty(o.GetAnnotations()[builder.PlaceAnnotation], o.GetName()) // the end of a name may be a hash
+	return strings.HasSuffix(place, "-"+d.one)
 }
