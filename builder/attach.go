@@ -66,7 +66,10 @@ func Attach[P client.Object](ctx context.Context, mgr ctrl.Manager, parent P, ve
 		Recorder: mgr.GetEventRecorder(strings.ToLower(kind.gvk.Kind) + "-history"), Clock: clock.RealClock{},
 	})
 	h.log = pass.NewLog(h.controller, h.format(schema.GroupVersionKind{}), false)
-	return h, h.forgets(ctx, mgr)
+	if err := h.forgets(ctx, mgr); err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
 // forgets drops what is remembered of parents that are deleted.
@@ -151,7 +154,7 @@ func (h *History[P]) Record(ctx context.Context, parent P) (*Recorded[P], error)
 }
 
 // noChildren is there for duplicates of a revision: whatever carries the label of one is the reconciler's own.
-func noChildren(context.Context, revision.Revision, revision.Revision) error { return nil }
+func noChildren(_ context.Context, _, _ revision.Revision) error { return nil }
 
 // Label is the value by which something that is made from the update revision can say so, under the key [HashLabel]. It is empty for
 // a parent that is being deleted.

@@ -74,7 +74,7 @@ func TestUnknownKind(t *testing.T) {
 		of   client.Object
 		want string
 	}{
-		"a kind without a history": {&corev1.Service{}, "service keeps no history that cairn reads yet; cairn reads: daemonset.apps, statefulset.apps"},
+		"a kind without a history": {&corev1.Service{}, "service keeps no history that cairn reads yet; cairn reads: cronjob.batch, daemonset.apps, statefulset.apps"},
 		"a Deployment": {
 			&appsv1.Deployment{},
 			"deployment.apps keeps its revisions as ReplicaSets, which kubectl rollout reads and cairn does not yet",

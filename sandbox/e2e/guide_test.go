@@ -18,8 +18,9 @@ import (
 
 // act is one thing to do: a file to write, or a command to run.
 type act struct {
-	file, text string
 	step
+
+	file, text string
 }
 
 func TestTheGuideIsReal(t *testing.T) {

@@ -51,8 +51,9 @@ func (s *site) keeps(want string) {
 	s.Helper()
 	s.eventually("the revisions "+want, func() error {
 		var got []string
-		for _, r := range s.revisionsOf(s.ConfigMap.Namespace, &metav1.LabelSelector{MatchLabels: map[string]string{"configmap": s.ConfigMap.Name}}) {
-			image := strings.Split(strings.Split(string(r.Data.Raw), `"image":"`)[1], `"`)[0]
+		for _, r := range s.revisionsOf(s.namespace, &metav1.LabelSelector{MatchLabels: map[string]string{"configmap": s.Name}}) {
+			_, image, _ := strings.Cut(string(r.Data.Raw), `"image":"`)
+			image, _, _ = strings.Cut(image, `"`)
 			got = append(got, fmt.Sprintf("%d=%s", r.Revision, image))
 		}
 		if text := strings.Join(got, " "); text != want {
