@@ -18,12 +18,15 @@
 //   - conditions and events with reasons, and a [Summary] to fill the status from;
 //   - what every pass of a controller needs and nobody wants to write: see package pass.
 //
+// [Attach] gives a history, and nothing else, to a reconciler that is there already: attach.go.
+//
 // # Where things are
 //
 // controller.go, rule.go and strategy.go are what an author writes, validate.go and schema.go say what is refused before the
 // controller starts. setup.go wires, pass.go is one pass: gather.go reads, source.go says what children are made from, place.go where
 // they are and what they are called, plan.go decides and is pure, with slot.go for what is at one place, act.go and apply.go write,
-// report.go says what happened. snapshot.go takes snapshots of typed parents.
+// report.go says what happened. parent.go is what a kind of parents is, and snapshot.go takes snapshots of
+// typed ones.
 //
 // # What may not come in
 //

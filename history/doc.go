@@ -6,7 +6,7 @@
 //
 //	entries, err := log.Claim(ctx, parent, selector)
 //	verdict, err := log.Resolve(ctx, parent, entries)
-//	recorded, err := log.Record(ctx, parent, verdict, relabel)
+//	recorded, err := log.Record(ctx, parent, verdict, collisionCount, relabel)
 //	// … only now may children be written …
 //	err = log.Truncate(ctx, parent, entries, recorded.Update, live, limit)
 //
