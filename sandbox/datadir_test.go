@@ -201,7 +201,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		}
 	}
 	o := Options{Replaced: []string{DaemonSet, StatefulSet}, Upstream: []string{StatefulSet}}
-	if got := strings.Join(o.upstreamKinds(), " "); got != "replicaset replicationcontroller statefulset" {
+	if got := strings.Join(o.upstreamKinds(), " "); got != "cronjob replicaset replicationcontroller statefulset" {
 		t.Errorf("kinds left to upstream: %s", got)
 	}
 }
