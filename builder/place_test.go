@@ -77,11 +77,11 @@ func TestWhatIsMadeSaysItsPlace(t *testing.T) {
 }
 
 // at is a child of a revision at a place, under a name.
-func at(place, name, of string) client.Object {
+func at(place, name, hash string) client.Object {
 	o := named(name)
 	o.SetNamespace("shop")
-	o.SetLabels(map[string]string{HashLabel: of})
-	o.SetUID(types.UID(name + of))
+	o.SetLabels(map[string]string{HashLabel: hash})
+	o.SetUID(types.UID(name + hash))
 	if place != "" {
 		o.SetAnnotations(map[string]string{PlaceAnnotation: place})
 	}

@@ -24,8 +24,8 @@ import (
 
 // inServedSchema asks the API server of a manager. The error names the paths that its schema does not know; any other one is the API
 // server's, and a later start may do.
-func inServedSchema(config *rest.Config, served *http.Client, gvk schema.GroupVersionKind, paths []revision.Path) error {
-	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, served)
+func inServedSchema(config *rest.Config, over *http.Client, gvk schema.GroupVersionKind, paths []revision.Path) error {
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, over)
 	if err != nil {
 		return fmt.Errorf("ask the API server for its schema: %w", err)
 	}

@@ -34,7 +34,8 @@ const HashLabel = appsv1.ControllerRevisionHashLabelKey
 // The error joins all that is wrong with the controller, or says what the API server does not serve; it is for the author. What
 // the manager's role has to grant: get, list, watch, patch on parents, patch on parents/status, update on parents/finalizers where
 // OwnerReferencesPermissionEnforcement is on; get, list, watch, create, patch, delete on children and on
-// controllerrevisions.apps; create and patch on events.events.k8s.io.
+// controllerrevisions.apps; create and patch on events.events.k8s.io. The schema of unstructured parents is read from /openapi/v3, which
+// every account may unless somebody has taken that away; then it is not checked.
 func (c Controller[P]) Setup(ctx context.Context, mgr ctrl.Manager, with ...func(*ctrlbuilder.Builder)) error {
 	r, err := c.reconciler(ctx, mgr)
 	if err != nil {

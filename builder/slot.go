@@ -69,7 +69,7 @@ func (s *slot) alive() []*owned { return slices.Concat(s.updated, s.old) }
 
 // empty reports whether a child is to be made because there is none. With surge, one that is terminating is nothing to wait for.
 func (s *slot) empty(strategy Strategy) bool {
-	if s.terminating && (!s.named || strategy.MaxSurge <= 0) {
+	if s.terminating && (!s.named || strategy.MaxSurge == 0) {
 		return false
 	}
 	return len(s.old)+len(s.updated) == 0
