@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 
@@ -23,7 +22,6 @@ import (
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
-	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file wires a controller to a manager.
@@ -103,7 +101,7 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 		Client: writer, Live: mgr.GetAPIReader(), Cache: mgr.GetCache(),
 		Ledger: ledger, Recorder: mgr.GetEventRecorder(name), Clock: clock.RealClock{}, Run: r.pass,
 	})
-	r.log = pass.NewLog(r.Controller, r.format(), true)
+	r.log = pass.NewLog(r.Controller, r.format(r.labelsOf, d.kinds[0].gvk), true)
 	for i, k := range d.kinds {
 		ch := pass.NewChildren[client.Object](r.Controller, k.gvk, k.resource, func() client.ObjectList { return r.list(k.gvk) })
 		ch.Adoptable = func(parent, orphan client.Object) error { return r.adoptable(parent, i, orphan) }
@@ -111,24 +109,6 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	}
 	r.OnForget(r.applied.forget)
 	return r, nil
-}
-
-// format is how the revisions are stored.
-func (r *reconciler[P]) format() history.Format {
-	f := &history.Apps{
-		Parent:       r.parent,
-		Versioned:    r.target,
-		ByGeneration: r.generational,
-		HashLabel:    HashLabel,
-		SelectorOf:   r.selector,
-		Children:     r.kinds[0].gvk,
-		ChildLabel:   HashLabel,
-		NewParent:    r.empty,
-		Labels:       func(parent client.Object) map[string]string { return r.labelsOf(parent) },
-	}
-	description := f.Description()
-	f.Annotations = func(client.Object) map[string]string { return description }
-	return format{f}
 }
 
 // parents says how parents are found in the cache.
@@ -145,30 +125,11 @@ func (r *reconciler[P]) labelsOf(parent client.Object) map[string]string {
 	if r.author.Labels != nil {
 		return r.author.Labels(parent.(P)) //nolint:forcetypeassert // the author's own kind
 	}
-	key := strings.ToLower(r.parent.Kind)
-	if r.parent.Group != "" {
-		key = r.parent.Group + "/" + key
-	}
-	return map[string]string{key: revision.LabelValue(parent.GetName())}
+	return r.label(parent)
 }
 
 func (r *reconciler[P]) selector(parent client.Object) (labels.Selector, error) {
 	return labels.ValidatedSelectorFromSet(r.labelsOf(parent))
-}
-
-// empty returns an empty parent.
-func (r *reconciler[P]) empty() client.Object { return r.blank() }
-
-func (r *reconciler[P]) blank() P {
-	out := r.author.Parent.DeepCopyObject().(P) //nolint:forcetypeassert // the copy of a P
-	v := reflect.ValueOf(out).Elem()
-	if u, ok := client.Object(out).(*unstructured.Unstructured); ok {
-		u.Object = map[string]any{}
-		u.SetGroupVersionKind(r.parent)
-		return out
-	}
-	v.SetZero()
-	return out
 }
 
 // list returns an empty list of a kind.

@@ -2,11 +2,8 @@ package builder
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/internal/anyobject"
@@ -112,22 +109,9 @@ func (r *reconciler[P]) restored(parent P, from *revision.Revision, instead *rev
 	if snapshot == nil {
 		snapshot = instead
 	}
-	tree, err := snapshot.Restore(parent)
+	out, err := r.restore(parent, snapshot)
 	if err != nil {
 		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
 	}
-	raw, err := json.Marshal(tree)
-	if err != nil {
-		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
-	}
-	out := r.blank()
-	if u, ok := client.Object(out).(*unstructured.Unstructured); ok {
-		err = utiljson.Unmarshal(raw, &u.Object)
-	} else {
-		err = json.Unmarshal(raw, out)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
-	}
-	return r.wantedOf(out)
+	return r.wantedOf(out.(P)) //nolint:forcetypeassert // the author's own kind
 }

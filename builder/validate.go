@@ -3,18 +3,10 @@ package builder
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-
-	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file refuses what cannot work before the controller starts. Without it, such mistakes are found when pods are rolled over
@@ -22,12 +14,9 @@ import (
 
 // described is a controller that was found to be sound.
 type described struct {
-	parent   schema.GroupVersionKind
-	resource schema.GroupResource
-	target   *revision.Target
-	// generational says that every edit of the versioned fields raises metadata.generation.
-	generational bool
-	kinds        []childKind
+	versioned
+
+	kinds []childKind
 }
 
 // childKind is what a rule is about.
@@ -40,18 +29,9 @@ type childKind struct {
 
 // describe checks a controller, and asks the API server about its kinds. The error joins all that is wrong.
 func (c Controller[P]) describe(scheme *runtime.Scheme, mapper meta.RESTMapper) (*described, error) {
-	var errs []error
-	d := &described{}
-	if isNil(c.Parent) {
-		return nil, errors.New("field Parent is not set: it has to be an empty parent, for instance &v1.Fleet{}")
-	}
-	var err error
-	if d.parent, d.resource, err = served(scheme, mapper, c.Parent); err != nil {
-		errs = append(errs, fmt.Errorf("field Parent: %w", err))
-	}
-	if d.target, err = c.versioned(d); err != nil {
-		errs = append(errs, err)
-	}
+	v, err := describeParent(scheme, mapper, c.Parent, c.Versions, arguments{"field Parent", "field Versions"})
+	errs := []error{err}
+	d := &described{versioned: v}
 	if c.Children == nil {
 		errs = append(errs, errors.New("field Children is not set: it has to return the children that a parent wants"))
 	}
@@ -75,98 +55,4 @@ func (c Controller[P]) describe(scheme *runtime.Scheme, mapper meta.RESTMapper) 
 		d.kinds = append(d.kinds, childKind{rule, gvk, resource})
 	}
 	return d, errors.Join(errs...)
-}
-
-// served returns the kind and the resource of an object, which has to be in a namespace.
-func served(scheme *runtime.Scheme, mapper meta.RESTMapper, o client.Object) (schema.GroupVersionKind, schema.GroupResource, error) {
-	gvk, err := apiutil.GVKForObject(o, scheme)
-	if err != nil {
-		return gvk, schema.GroupResource{}, fmt.Errorf(
-			"%w; add its types to the manager's scheme, or set apiVersion and kind of an unstructured object", err)
-	}
-	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return gvk, schema.GroupResource{}, fmt.Errorf("the API server does not serve %s; is its CRD installed? %w", gvk, err)
-	}
-	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		return gvk, schema.GroupResource{}, fmt.Errorf("%s is in no namespace, which is not supported yet", gvk.Kind)
-	}
-	return gvk, mapping.Resource.GroupResource(), nil
-}
-
-// versioned reads the field paths.
-func (c Controller[P]) versioned(d *described) (*revision.Target, error) {
-	var normalize revision.Normalizer
-	_, untyped := client.Object(c.Parent).(*unstructured.Unstructured)
-	if !untyped {
-		normalize = revision.Typed[P]()
-	}
-	// Kinds of Kubernetes itself need not have a generation, and ConfigMaps have none.
-	d.generational = strings.Contains(d.parent.Group, ".")
-	var paths []revision.Path
-	for _, text := range c.Versions {
-		path, err := revision.ParsePath(text)
-		if err == nil && !untyped {
-			err = inType(reflect.TypeFor[P](), path)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("field Versions: %q: %w", text, err)
-		}
-		d.generational = d.generational && path[0] == "spec"
-		paths = append(paths, path)
-	}
-	target, err := revision.FieldPaths(normalize, paths...)
-	if err != nil {
-		return nil, fmt.Errorf("field Versions: %w", err)
-	}
-	return target, nil
-}
-
-// inType reports that objects of a Go type have no field of that path.
-func inType(t reflect.Type, path revision.Path) error {
-	for i, name := range path {
-		for t.Kind() == reflect.Pointer {
-			t = t.Elem()
-		}
-		switch t.Kind() {
-		case reflect.Map, reflect.Interface:
-			return nil // any key will do
-		case reflect.Struct:
-		default:
-			return fmt.Errorf("%s is a %s, which has no fields", path[:i], t.Kind())
-		}
-		fields := fieldsOf(t)
-		next, ok := fields[name]
-		if !ok {
-			return fmt.Errorf("%s has no field %s", t, name)
-		}
-		t = next
-	}
-	return nil
-}
-
-// fieldsOf are the fields of a struct by the names that they have in JSON, inlined ones included.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
-	out := map[string]reflect.Type{}
-	for f := range t.Fields() {
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		inline := f.Anonymous && name == "" || strings.Contains(options, "inline")
-		switch {
-		case inline && f.Type.Kind() == reflect.Struct:
-			maps.Copy(out, fieldsOf(f.Type))
-		case name == "":
-			out[f.Name] = f.Type
-		case name != "-":
-			out[name] = f.Type
-		}
-	}
-	return out
-}
-
-func isNil(o client.Object) bool {
-	if o == nil {
-		return true
-	}
-	v := reflect.ValueOf(o)
-	return v.Kind() == reflect.Pointer && v.IsNil()
 }

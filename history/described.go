@@ -19,7 +19,8 @@ import (
 const (
 	// FieldPathsAnnotation lists the field paths that the revision holds, separated by commas: "spec.template".
 	FieldPathsAnnotation = "cairn.dev/field-paths"
-	// ChildrenAnnotation is the kind of the objects that are made from it: "v1/Pod", "apps/v1/Deployment".
+	// ChildrenAnnotation is the kind of the objects that are made from it: "v1/Pod", "apps/v1/Deployment". A revision without it
+	// says nothing about children.
 	ChildrenAnnotation = "cairn.dev/children"
 )
 
@@ -35,8 +36,12 @@ func (f *Apps) Description() map[string]string {
 	for _, path := range f.Versioned.Paths() {
 		paths = append(paths, path.String())
 	}
-	version, kind := f.Children.ToAPIVersionAndKind()
-	return map[string]string{FieldPathsAnnotation: strings.Join(paths, ","), ChildrenAnnotation: version + "/" + kind}
+	out := map[string]string{FieldPathsAnnotation: strings.Join(paths, ",")}
+	if !f.Children.Empty() {
+		version, kind := f.Children.ToAPIVersionAndKind()
+		out[ChildrenAnnotation] = version + "/" + kind
+	}
+	return out
 }
 
 // Described returns the format that a revision of a parent kind describes. ok is false if it has no description, or one that
@@ -51,12 +56,17 @@ func Described(o *appsv1.ControllerRevision, parent schema.GroupVersionKind) (f 
 		paths = append(paths, path)
 	}
 	target, err := revision.FieldPaths(nil, paths...)
-	text := o.Annotations[ChildrenAnnotation]
-	end := strings.LastIndex(text, "/")
-	if err != nil || end < 0 {
+	if err != nil {
 		return nil, false
 	}
-	children := schema.FromAPIVersionAndKind(text[:end], text[end+1:])
+	var children schema.GroupVersionKind
+	if text, ok := o.Annotations[ChildrenAnnotation]; ok {
+		end := strings.LastIndex(text, "/")
+		if end < 0 {
+			return nil, false
+		}
+		children = schema.FromAPIVersionAndKind(text[:end], text[end+1:])
+	}
 	set := labels.Set{}
 	for key, value := range o.Labels {
 		if key != appsv1.ControllerRevisionHashLabelKey {

@@ -136,6 +136,20 @@ func (l *Log) confirmParent(ctx context.Context, parent client.Object) error {
 	if fresh.GetGeneration() != parent.GetGeneration() {
 		return fmt.Errorf("%w: it is at generation %d, not %d", ErrStale, fresh.GetGeneration(), parent.GetGeneration())
 	}
+	if l.counted(parent) || fresh.GetResourceVersion() == parent.GetResourceVersion() {
+		return nil
+	}
+	was, err := l.snapshot(parent)
+	if err != nil {
+		return err
+	}
+	now, err := l.Snapshot(fresh)
+	if err != nil {
+		return fmt.Errorf("take a snapshot of %s past the cache: %w", l.describe(parent), err)
+	}
+	if revision.Compare(was, now) == revision.RuleNone {
+		return fmt.Errorf("%w: %s has changed since it was read", ErrStale, l.describe(parent))
+	}
 	return nil
 }
 

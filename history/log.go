@@ -181,18 +181,33 @@ func (l *Log) describe(parent client.Object) string {
 	return fmt.Sprintf("%s %s/%s", l.OwnerKind(parent).Kind, parent.GetNamespace(), parent.GetName())
 }
 
+// counted reports whether the API server counts the edits of what is versioned of a parent. A format may promise it for a kind that
+// has no generation: ConfigMaps, Secrets and others of the core.
+func (l *Log) counted(parent client.Object) bool {
+	return l.Generational() && parent.GetGeneration() > 0
+}
+
+// state names a state of what is versioned of one parent. One of the two is set.
+type state struct {
+	generation int64
+	version    string
+}
+
+func (l *Log) state(parent client.Object) state {
+	if l.counted(parent) {
+		return state{generation: parent.GetGeneration()}
+	}
+	return state{version: parent.GetResourceVersion()}
+}
+
 // snapshot takes the parent's target object state, once for each version of it.
 func (l *Log) snapshot(parent client.Object) (*revision.Snapshot, error) {
 	type key struct {
-		target     *revision.Target
-		uid        types.UID
-		version    string
-		generation int64
+		target *revision.Target
+		uid    types.UID
+		state  state
 	}
-	at := key{target: l.Target(), uid: parent.GetUID(), version: parent.GetResourceVersion()}
-	if l.Generational() {
-		at = key{target: l.Target(), uid: parent.GetUID(), generation: parent.GetGeneration()}
-	}
+	at := key{l.Target(), parent.GetUID(), l.state(parent)}
 	if s, ok := l.opts.Cache.Get(at); ok {
 		return s.(*revision.Snapshot), nil //nolint:forcetypeassert // put in below
 	}

@@ -54,7 +54,7 @@ func (l *Log) Resolve(ctx context.Context, parent client.Object, entries []revis
 		return nil, err
 	}
 	v := &Verdict{Snapshot: snapshot, Entries: entries}
-	facts := revision.Parent{UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: snapshot, Generational: l.Generational()}
+	facts := revision.Parent{UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: snapshot, Generational: l.counted(parent)}
 	answers := l.answersFor(parent)
 	for {
 		if v.Resolution, err = revision.Resolve(facts, entries, answers.of(entries), l.opts.AskServer); err != nil {
@@ -67,12 +67,12 @@ func (l *Log) Resolve(ctx context.Context, parent client.Object, entries []revis
 			}
 			facts.Uncached = true
 		case revision.Ask:
-			equal, err := l.ask(ctx, parent, v.Ask[0])
+			equal, err := l.ask(ctx, parent, snapshot, v.Ask[0])
 			if _, ok := errors.AsType[*refusedError](err); ok {
 				v.Refused = append(v.Refused, err)
 				// Without an answer a stamp is the best evidence there is: a webhook that refuses dry runs must not restart every
-				// pod after an upgrade.
-				equal = v.Ask[0].Stamp == v.Stamp
+				// pod after an upgrade. Where edits are not counted, all stamps are the same, and prove nothing.
+				equal = l.counted(parent) && v.Ask[0].Stamp == v.Stamp
 			} else if err != nil {
 				return nil, err
 			}
@@ -96,8 +96,9 @@ func (e *refusedError) Error() string {
 func (e *refusedError) Unwrap() error { return e.err }
 
 // ask is rule R3: would restoring r change the parent? The server fills in its defaults and drops what it no longer
-// knows, on both sides, and raises generation only for a remaining difference. Nothing is stored.
-func (l *Log) ask(ctx context.Context, parent client.Object, r revision.Revision) (bool, error) {
+// knows, on both sides, and raises generation only for a remaining difference. Where edits are not counted, what is versioned of
+// its answer is compared instead. Nothing is stored.
+func (l *Log) ask(ctx context.Context, parent client.Object, snapshot *revision.Snapshot, r revision.Revision) (bool, error) {
 	patch, err := r.Snapshot.RestorePatch(parent)
 	if err != nil {
 		return false, fmt.Errorf("ask whether revision %s equals its parent: %w", r.Name, err)
@@ -112,13 +113,20 @@ func (l *Log) ask(ctx context.Context, parent client.Object, r revision.Revision
 	case err != nil:
 		return false, fmt.Errorf("ask whether revision %s equals its parent: %w", r.Name, err)
 	}
-	return out.GetUID() == parent.GetUID() && out.GetGeneration() == parent.GetGeneration(), nil
+	if out.GetUID() != parent.GetUID() || l.counted(parent) {
+		return out.GetUID() == parent.GetUID() && out.GetGeneration() == parent.GetGeneration(), nil
+	}
+	restored, err := l.Snapshot(out)
+	if err != nil {
+		return false, fmt.Errorf("ask whether revision %s equals its parent: %w", r.Name, err)
+	}
+	return revision.Compare(snapshot, restored) != revision.RuleNone, nil
 }
 
-// answerBook holds the server's answers for one parent at one generation.
+// answerBook holds the server's answers for one state of a parent.
 type answerBook struct {
-	generation int64
-	equal      map[answerKey]bool
+	state state
+	equal map[answerKey]bool
 }
 
 // bookKey is the key of a book in the cache.
@@ -138,11 +146,11 @@ func (l *Log) answersFor(parent client.Object) *answerBook {
 	const size = 2048 // of a book with an answer about each revision of an ordinary log
 	at := bookKey{l.Target(), parent.GetUID()}
 	if b, ok := l.opts.Cache.Get(at); ok {
-		if book := b.(*answerBook); book.generation == parent.GetGeneration() { //nolint:forcetypeassert // put in below
+		if book := b.(*answerBook); book.state == l.state(parent) { //nolint:forcetypeassert // put in below
 			return book
 		}
 	}
-	book := &answerBook{generation: parent.GetGeneration(), equal: map[answerKey]bool{}}
+	book := &answerBook{state: l.state(parent), equal: map[answerKey]bool{}}
 	l.opts.Cache.Add(parent.GetUID(), at, book, size)
 	return book
 }

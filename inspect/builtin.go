@@ -46,16 +46,23 @@ func newBuiltin(c client.Client, format *history.Apps) *builtin {
 func (b *builtin) is() identity {
 	paths := b.format.Target().Paths()
 	child := strings.ToLower(b.format.Children.Kind)
+	children := child + "s"
+	if b.childless() {
+		children = ""
+	}
 	return identity{
 		GroupVersionKind: b.format.Parent,
 		objects:          appsv1.SchemeGroupVersion.WithKind("ControllerRevision").GroupKind(),
 		child:            child,
-		children:         child + "s",
+		children:         children,
 		part:             paths[0][len(paths[0])-1],
 		target:           b.format.Target(),
 		generational:     b.format.Generational(),
 	}
 }
+
+// childless reports whether nobody but the author of the controller knows what is made from a revision.
+func (b *builtin) childless() bool { return b.format.Children.Empty() }
 
 func (b *builtin) blank() client.Object { return b.format.NewParent() }
 
@@ -113,6 +120,9 @@ func (b *builtin) resolve(ctx context.Context, parent client.Object, _ *revision
 
 // count looks at the metadata of the children only: their content plays no part, and there may be thousands.
 func (b *builtin) count(ctx context.Context, parent client.Object, log []kept) ([]int, int, error) {
+	if b.childless() {
+		return nil, 0, nil
+	}
 	var found metav1.PartialObjectMetadataList
 	if err := b.listChildren(ctx, parent, &found); err != nil {
 		return nil, 0, err
@@ -131,6 +141,9 @@ func (b *builtin) count(ctx context.Context, parent client.Object, log []kept) (
 }
 
 func (b *builtin) members(ctx context.Context, parent client.Object, log []kept) (*members, error) {
+	if b.childless() {
+		return &members{}, nil
+	}
 	var found unstructured.UnstructuredList
 	if err := b.listChildren(ctx, parent, &found); err != nil {
 		return nil, err
