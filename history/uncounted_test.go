@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -29,7 +30,9 @@ type settings struct {
 	t       *testing.T
 	log     *history.Log
 	client  client.Client
+	// refused is what it says to dry runs, and mode is the default that it has for a key.
 	refused error
+	mode    string
 	asked   int
 }
 
@@ -54,9 +57,18 @@ func newSettings(t *testing.T, byGeneration bool) *settings {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(o), stored); err != nil {
 			return err
 		}
-		return fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(stored).Build().Patch(ctx, o, p)
+		err := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(stored).Build().Patch(ctx, o, p)
+		if data := o.(*corev1.ConfigMap).Data; s.mode != "" && data["mode"] == "" {
+			data["mode"] = s.mode
+		}
+		return err
 	}
-	s.client = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{Patch: dry}).Build()
+	create := func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		o.SetUID(types.UID("uid-of-" + o.GetName()))
+		return c.Create(ctx, o, opts...)
+	}
+	funcs := interceptor.Funcs{Patch: dry, Create: create}
+	s.client = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithInterceptorFuncs(funcs).Build()
 	s.log = history.New(&history.Apps{
 		Parent: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Versioned: target, ByGeneration: byGeneration,
 		HashLabel:  "controller-revision-hash",
@@ -73,7 +85,6 @@ func (s *settings) edit(data map[string]string) *corev1.ConfigMap {
 	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}}
 	err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(o), o)
 	if o.Data = data; apierrors.IsNotFound(err) {
-		o.UID = "settings-uid"
 		err = s.client.Create(s.t.Context(), o)
 	} else if err == nil {
 		err = s.client.Update(s.t.Context(), o)
@@ -111,7 +122,7 @@ func TestEditsThatNobodyCounts(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				s := newSettings(t, byGeneration)
 				s.refused = refused
-				for i, data := range []map[string]string{few, more, {"color": "blue"}, few} {
+				for i, data := range []map[string]string{few, more, {"color": "blue"}, few, more} {
 					if got, err := s.record(s.edit(data)); err != nil || got != int64(i+1) {
 						t.Errorf("edit %d is revision %d, %v", i, got, err)
 					}
@@ -140,5 +151,19 @@ func TestAnOldReadThatNobodyCounts(t *testing.T) {
 	}
 	if n, err := s.record(fresh); err != nil || n != 1 {
 		t.Errorf("recorded %d, %v", n, err)
+	}
+}
+
+// An answer of the API server is about the parent as it was when it was asked.
+func TestAnswersThatNobodyCounts(t *testing.T) {
+	s := newSettings(t, false)
+	if n, err := s.record(s.edit(map[string]string{"color": "red"})); err != nil || n != 1 {
+		t.Fatalf("recorded %d, %v", n, err)
+	}
+	s.mode = "fast" // a new version of its controller fills it in
+	for i, mode := range []string{"fast", "slow"} {
+		if n, err := s.record(s.edit(map[string]string{"color": "red", "mode": mode})); err != nil || n != int64(i+1) {
+			t.Errorf("mode %s is revision %d, %v", mode, n, err)
+		}
 	}
 }
