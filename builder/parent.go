@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -35,6 +36,9 @@ type versioned struct {
 	example client.Object
 }
 
+// revisions is the kind that every history is stored in.
+var revisions = appsv1.SchemeGroupVersion.WithKind("ControllerRevision")
+
 // arguments are what an author calls the two things that [describeParent] looks at.
 type arguments struct{ parent, versions string }
 
@@ -53,6 +57,9 @@ func describeParent[P client.Object](
 	} else if _, taken := history.FormatOf(v.parent.GroupKind()); taken {
 		wrong = append(wrong, fmt.Errorf("%s: a %s has a history already, which its own controller keeps in ControllerRevisions as well",
 			called.parent, v.parent.Kind))
+	}
+	if !scheme.Recognizes(revisions) {
+		wrong = append(wrong, fmt.Errorf("the scheme of the manager does not know %s: add the types of k8s.io/api/apps/v1 to it", revisions))
 	}
 	if err := readPaths[P](&v, paths); err != nil {
 		wrong = append(wrong, fmt.Errorf("%s: %w", called.versions, err))
