@@ -2,26 +2,19 @@ package e2e
 
 import (
 	"bufio"
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 )
 
 // This file runs examples/fleet, a controller that somebody else has made with package builder: a program of a module of its own,
@@ -32,99 +25,17 @@ const fleetDir = "../../examples/fleet"
 var fleetKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Fleet"}
 
 // fleet is the program and where it runs.
-type fleet struct {
-	*env
-
-	program, kubeconfig string
-}
+type fleet struct{ *program }
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{env: newEnv(t)}
-	f.program = filepath.Join(t.TempDir(), "fleet")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", f.program, ".")
-	build.Dir, build.Env = fleetDir, append(os.Environ(), "GOWORK=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for _, file := range []string{"example.com_fleets.yaml", "role.yaml"} {
-		text, err := os.ReadFile(filepath.Join(fleetDir, "config", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(text, &o.Object); err != nil {
-			t.Fatal(err)
-		}
-		f.create(o)
-		t.Cleanup(func() { _ = f.Delete(context.Background(), o) })
-	}
+	f := &fleet{newProgram(t, fleetDir, "example.com_fleets.yaml")}
 	f.eventually("Fleets are served", func() error {
 		all := &unstructured.UnstructuredList{}
 		all.SetGroupVersionKind(fleetKind.GroupVersion().WithKind("FleetList"))
 		return f.List(t.Context(), all)
 	})
-	f.kubeconfig = f.account()
 	return f
-}
-
-// account returns the credentials of a service account that has the role.
-func (f *fleet) account() string {
-	f.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "fleet"}}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "fleet-" + f.namespace},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleet"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: f.namespace, Name: "fleet"}},
-	}
-	f.create(account)
-	f.create(binding)
-	f.Cleanup(func() { _ = f.Delete(context.Background(), binding) })
-	cfg, err := f.sandbox.ServiceAccountConfig(f.Context(), f.namespace, account.Name)
-	if err != nil {
-		f.Fatal(err)
-	}
-	out := filepath.Join(f.TempDir(), "kubeconfig")
-	err = clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"sandbox": {Server: cfg.Host, CertificateAuthorityData: cfg.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"fleet": {Token: cfg.BearerToken}},
-		Contexts:       map[string]*clientcmdapi.Context{"fleet": {Cluster: "sandbox", AuthInfo: "fleet"}},
-		CurrentContext: "fleet",
-	}, out)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return out
-}
-
-// start runs the program until kill ends it as SIGKILL does, or the test ends.
-func (f *fleet) start() (kill func()) {
-	f.Helper()
-	run := exec.CommandContext(f.Context(), f.program)
-	run.Env = append(os.Environ(), "KUBECONFIG="+f.kubeconfig)
-	var out bytes.Buffer
-	run.Stdout, run.Stderr = &out, &out
-	if err := run.Start(); err != nil {
-		f.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = run.Wait() // that it was killed
-		close(ended)
-	}()
-	stopped := false
-	kill = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		if err := run.Process.Kill(); errors.Is(err, os.ErrProcessDone) {
-			f.Errorf("the program ended by itself:\n%s", out.String())
-		}
-		<-ended
-	}
-	f.Cleanup(kill)
-	return kill
 }
 
 func (f *fleet) object() *unstructured.Unstructured {
