@@ -59,19 +59,33 @@ func (j *journal) holds(want map[string]string) []appsv1.ControllerRevision {
 		if err := j.Get(j.Context(), client.ObjectKey{Namespace: j.target, Name: "settings"}, &o); err != nil {
 			return err
 		}
-		out = j.revisionsOf(j.namespace, &metav1.LabelSelector{MatchLabels: map[string]string{"configmap": "settings"}})
-		var newest appsv1.ControllerRevision
-		for _, r := range out {
-			if r.Revision > newest.Revision {
-				newest = r
-			}
-		}
-		if !maps.Equal(o.Data, want) || !maps.Equal(recordedData(j.T, newest), want) {
+		out = j.stored()
+		if newest := newestOf(out); !maps.Equal(o.Data, want) || !maps.Equal(recordedData(j.T, newest), want) {
 			return fmt.Errorf("the copy is %v, the newest revision %s", o.Data, newest.Data.Raw)
 		}
 		return nil
 	})
 	return out
+}
+
+func (j *journal) stored() []appsv1.ControllerRevision {
+	j.Helper()
+	return j.revisionsOf(j.namespace, &metav1.LabelSelector{MatchLabels: map[string]string{"configmap": "settings"}})
+}
+
+// newest is the highest number.
+func (j *journal) newest() int64 {
+	j.Helper()
+	return newestOf(j.stored()).Revision
+}
+
+func newestOf(revisions []appsv1.ControllerRevision) (newest appsv1.ControllerRevision) {
+	for _, r := range revisions {
+		if r.Revision > newest.Revision {
+			newest = r
+		}
+	}
+	return newest
 }
 
 // recordedData is what a revision holds.
@@ -137,23 +151,31 @@ func TestJournal(t *testing.T) {
 	j.holds(map[string]string{"color": "red"})
 
 	// It is killed while edits come in, and started again while they still do.
-	const edits, killed, started = 24, 8, 16
-	for n := range edits {
-		switch n {
-		case killed:
-			kill()
-		case started:
-			kill = j.start()
-		}
-		j.edit(fmt.Sprintf(`{"color":"shade-%d"}`, n))
+	shade := 0
+	edit := func() map[string]string {
+		shade++
+		j.edit(fmt.Sprintf(`{"color":"shade-%d"}`, shade))
+		return map[string]string{"color": fmt.Sprintf("shade-%d", shade)}
 	}
-	last := map[string]string{"color": fmt.Sprintf("shade-%d", edits-1)}
-	j.holds(last)
-	kill()
-	j.start()
+	for range 2 * journalLimit {
+		j.holds(edit())
+	}
+	for range 3 {
+		before := j.newest()
+		j.eventually("another edit is recorded", func() error {
+			if edit(); j.newest() == before {
+				return errors.New("none is")
+			}
+			return nil
+		})
+		kill()
+		edit()
+		kill = j.start()
+	}
+	last := edit()
 	j.eventually("the limit holds", func() error {
 		revisions := j.holds(last)
-		if j.differ(revisions); len(revisions) > journalLimit+1 {
+		if j.differ(revisions); len(revisions) != journalLimit+1 {
 			return fmt.Errorf("there are %d revisions", len(revisions))
 		}
 		return nil
