@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -373,5 +374,29 @@ func TestRecordUntyped(t *testing.T) {
 	was, err := r.At(r.Revisions[0])
 	if text, _, _ := unstructured.NestedString(was.Object, at...); err != nil || text != "one" || was.GetKind() != "ReplicaSet" {
 		t.Errorf("%v, %v", was, err)
+	}
+}
+
+// reached is a cache that has reached a version, and shows nothing.
+type reached struct {
+	store
+
+	version string
+}
+
+func (r *reached) LastStoreSyncResourceVersion() string { return r.version }
+
+// What is remembered of a deleted parent goes with its revisions, also if nobody asks for the parent any more.
+func TestADeletedParentIsForgotten(t *testing.T) {
+	cache := &reached{version: "1"}
+	ledger := ownership.NewLedger(map[schema.GroupResource]ownership.Store{history.AppsResource: cache})
+	o := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "settings-a", ResourceVersion: "7"}}
+	o.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(settings(), corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
+	ledger.Wrote("settings-uid", history.AppsResource, o)
+	cache.version = "9"
+	forgetOwner(ledger)(toolscache.DeletedFinalStateUnknown{Obj: o})
+	cache.version = "1" // what is still remembered would be waited for
+	if unseen := ledger.Unseen("settings-uid"); unseen != "" {
+		t.Error(unseen)
 	}
 }

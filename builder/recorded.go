@@ -49,8 +49,7 @@ type Recorded[P client.Object] struct {
 //   - one that wraps [history.ErrStale]: the parent or its log, as read, is older than what the API server has, or another writer was
 //     first. controller-runtime retries with back-off, and the cache will have caught up.
 //   - a [reconcile.TerminalError], which is not retried: parent was not read from the API server, is of another kind, or is
-//     terminating (return before Record then); its versioned fields cannot be read; they are too large to be stored
-//     ([*history.TooLargeError]); or a revision has the highest number there is ([*revision.NumberError] says which one to delete).
+//     terminating (return before Record then); its versioned fields are too large to be stored ([*history.TooLargeError]); or a revision has the highest number there is ([*revision.NumberError] says which one to delete).
 //     An edit of the parent, or of that revision, enqueues it.
 //   - an API error, or that of Relabel: controller-runtime retries with back-off. Record may be repeated after any of them; a write
 //     whose response was lost is found again.
@@ -67,11 +66,11 @@ func (h *History[P]) Record(ctx context.Context, parent P) (*Recorded[P], error)
 	}
 	entries, err := h.log.Claim(ctx, parent, selector)
 	if err != nil {
-		return nil, h.failed(parent, err)
+		return nil, h.failed(err)
 	}
 	verdict, err := h.log.Resolve(ctx, parent, entries)
 	if err != nil {
-		return nil, h.failed(parent, err)
+		return nil, h.failed(err)
 	}
 	stored, err := h.log.Record(ctx, parent, verdict, nil, func(ctx context.Context, from, to revision.Revision) error {
 		if h.Relabel == nil {
@@ -80,7 +79,7 @@ func (h *History[P]) Record(ctx context.Context, parent P) (*Recorded[P], error)
 		return h.Relabel(ctx, parent, from, to)
 	})
 	if err != nil {
-		return nil, h.failed(parent, err)
+		return nil, h.failed(err)
 	}
 	if verdict.Kind != revision.NoChange {
 		log.FromContext(ctx).Info("Recorded", "revision", stored.Update.Number, "name", stored.Update.Name, "reason", verdict.Reason)
@@ -106,7 +105,7 @@ func (h *History[P]) sound(parent P) error {
 }
 
 // failed says what an error means for the reconciler.
-func (h *History[P]) failed(parent P, err error) error {
+func (h *History[P]) failed(err error) error {
 	if apierrors.IsConflict(err) && !pass.Superseded(err) {
 		return fmt.Errorf("%w: %w", ownership.ErrStale, err)
 	}
@@ -115,8 +114,7 @@ func (h *History[P]) failed(parent P, err error) error {
 	}
 	_, large := errors.AsType[*history.TooLargeError](err)
 	_, full := errors.AsType[*revision.NumberError](err)
-	_, broken := h.log.Snapshot(parent)
-	if large || full || broken != nil {
+	if large || full {
 		return reconcile.TerminalError(err)
 	}
 	return err
@@ -168,7 +166,7 @@ func (r *Recorded[P]) Truncate(ctx context.Context, limit int, live ...string) e
 		return nil
 	}
 	if err := r.history.log.Truncate(ctx, r.parent, r.Revisions, r.update, revision.NewLive(live...), limit); err != nil {
-		return r.history.failed(r.parent, err)
+		return r.history.failed(err)
 	}
 	return nil
 }
