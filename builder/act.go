@@ -70,7 +70,7 @@ func (r *reconciler[P]) create(ctx context.Context, p *pass.Pass, c creation) er
 	case how == ownership.Taken:
 		p.Again(takenRetry)
 		p.Warn(nil, "ChildExists", "Create", "%s exists and does not belong to this %s; it is created once that one is deleted",
-			name, r.gvk.Kind)
+			name, r.parent.Kind)
 	case how == ownership.Created:
 		kind := strings.ToLower(r.kinds[c.rule].gvk.Kind)
 		p.Normal(object, "SuccessfulCreate", "Create", "Created %s: %s (%s)", kind, object.GetName(), c.reason)

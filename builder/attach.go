@@ -2,188 +2,124 @@ package builder
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
-	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file gives a history to a reconciler that somebody has already: no children, no rollout, only the log.
+// This file gives a history to a reconciler that is there already, and changes nothing else of it: no children, no status, no
+// events, no queue. What one call records is in recorded.go.
 
-// History is the revision log of the parents of one kind. [Attach] makes one; it is safe for concurrent use on different parents.
+// History is the revision log of the parents of one kind, for a reconciler that makes of them what it likes. Make one with [Attach].
+// It is safe for concurrent use on different parents; there is one [History.Record] at a time for a parent, as in a reconciler.
 type History[P client.Object] struct {
-	parentKind[P]
+	versioned
 
-	controller *pass.Controller
-	log        *history.Log
+	// Relabel points what carries the label of one revision at another one that holds the same, before the first is deleted: two
+	// are equal after a backup was restored, say. Its error keeps both, and is that of [History.Record]. Optional: set it before
+	// the manager starts, if objects of yours carry [Recorded.Label]. They would else name a revision that does not exist.
+	Relabel func(ctx context.Context, parent P, from, to revision.Revision) error
+
+	log    *history.Log
+	ledger *ownership.Ledger
 }
 
-// Attach prepares mgr, before it starts, for a history of parents of one kind, for a reconciler that is there already. parent is an
-// empty parent, in a namespace; versions are the field paths that revisions hold, as for [Controller.Versions].
+// Attach prepares the history of the parents of a reconciler: parent is an empty one, typed, or *unstructured.Unstructured with
+// apiVersion and kind set, and versions are the field paths that revisions hold, for instance "spec" or "data" (Controller History
+// proposal, "Target Object State"). The kind has to be in a namespace; it needs neither a status nor a generation, and there need not
+// be children. Call it once for a kind, before the manager starts. Then
 //
-// The reconciler calls [History.Record] before it acts and [Recorded.Truncate] when it is done. Let it own ControllerRevisions as
-// well, Owns(&appsv1.ControllerRevision{}), so that one that somebody deletes is made again. cairn history, diff and undo then know
-// the kind.
+//   - call [History.Record] early in each reconcile, before anything is made of the parent;
+//   - call [Recorded.Truncate] last;
+//   - add Owns(&appsv1.ControllerRevision{}) to the controller, so that a revision which somebody deletes is recorded again. Without
+//     it that waits for the next reconcile. Nothing else has to be watched: a revision changes only when its parent does.
 //
-// The error joins all that is wrong with the arguments, or says what the API server does not serve; it is for the author. What the
-// manager's role has to grant: get, list, watch on parents, update on parents/finalizers where
-// OwnerReferencesPermissionEnforcement is on; get, list, watch, create, patch, delete on controllerrevisions.apps; create and patch
-// on events.events.k8s.io.
+// The error joins all that is wrong with the parent and its paths, or says what the API server does not serve, or that the cache
+// cannot be used: it has to show the ControllerRevisions of all namespaces, or of one. It is for the author: return it.
+//
+// What the manager's role has to grant beside what the reconciler needs: get on parents; get, list, watch, create, patch, delete on
+// controllerrevisions.apps; update on parents/finalizers where OwnerReferencesPermissionEnforcement is on. With patch on parents,
+// revisions from before the API server had a new default are found equal by a dry run; without it they count as different.
 func Attach[P client.Object](ctx context.Context, mgr ctrl.Manager, parent P, versions ...string) (*History[P], error) {
-	if isNil(parent) {
-		return nil, errors.New("attach a history: the parent is nil: it has to be an empty one, for instance &v1.Site{}")
+	v, err := describeParent(mgr.GetScheme(), mgr.GetRESTMapper(), parent, versions, arguments{"parent", "versions"})
+	if err == nil {
+		err = v.inServedSchema(mgr)
 	}
-	kind, errs := describeParent(mgr.GetScheme(), mgr.GetRESTMapper(), parent, versions, nil)
-	if err := errors.Join(errs...); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("attach a history to %T: %w", parent, err)
 	}
-	if err := kind.inServedSchema(mgr); err != nil {
-		return nil, fmt.Errorf("attach a history to %s: %w", kind.gvk.Kind, err)
-	}
-	ledger, err := ownership.Wire(ctx, mgr,
-		map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}},
-		map[schema.GroupResource]client.Object{kind.resource: parent})
+	stored := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}
+	ledger, err := ownership.Wire(ctx, mgr, stored, nil)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("attach a history to %T: %w", parent, err)
 	}
-	h := &History[P]{parentKind: kind}
-	h.controller = pass.New(pass.Config{
-		Kind: kind.gvk, Resource: kind.resource, New: h.empty,
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Cache: mgr.GetCache(), Ledger: ledger,
-		Recorder: mgr.GetEventRecorder(strings.ToLower(kind.gvk.Kind) + "-history"), Clock: clock.RealClock{},
+	informer, err := mgr.GetCache().GetInformer(ctx, &appsv1.ControllerRevision{})
+	if err == nil {
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: forgetOwner(ledger)})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("attach a history to %T: %w", parent, err)
+	}
+	return newHistory[P](v, ledger, history.Options{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Lists: mgr.GetCache(), Indexed: true}), nil
+}
+
+// newHistory returns the history of a sound kind. o says where its revisions are.
+func newHistory[P client.Object](v versioned, ledger *ownership.Ledger, o history.Options) *History[P] {
+	h := &History[P]{versioned: v, ledger: ledger}
+	o.AskServer = true
+	o.Wrote = func(parent types.UID, o client.Object) { ledger.Wrote(parent, history.AppsResource, o) }
+	o.Deleted = func(parent types.UID, o client.Object) { ledger.Deleted(parent, history.AppsResource, o) }
+	o.Outdated = func(parent types.UID, o client.Object) { ledger.Outdated(parent, history.AppsResource, o) }
+	h.log = history.New(h.format(h.label, schema.GroupVersionKind{}), o)
+	return h
+}
+
+// forgetOwner drops what the ledger remembers of a parent once the cache shows it. A parent that was deleted is not asked for any
+// more, but its revisions are deleted after it.
+func forgetOwner(ledger *ownership.Ledger) func(deleted any) {
+	return func(deleted any) {
+		if unknown, ok := deleted.(toolscache.DeletedFinalStateUnknown); ok {
+			deleted = unknown.Obj
+		}
+		if o, ok := deleted.(client.Object); ok {
+			if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
+				ledger.Unseen(ref.UID)
+			}
+		}
+	}
+}
+
+// Between two records of a parent a cache needs some milliseconds to show what the first one wrote. A reconciler that came back with
+// an error each time would fill the log with what is no error.
+const (
+	catchUpEvery = 5 * time.Millisecond
+	catchUpFor   = time.Second
+)
+
+// caughtUp waits a moment until the cache shows our own writes for a parent.
+func (h *History[P]) caughtUp(ctx context.Context, parent P) error {
+	unseen := ""
+	err := wait.PollUntilContextTimeout(ctx, catchUpEvery, catchUpFor, true, func(context.Context) (bool, error) {
+		unseen = h.ledger.Unseen(parent.GetUID())
+		return unseen == "", nil
 	})
-	h.log = pass.NewLog(h.controller, h.format(schema.GroupVersionKind{}), false)
-	if err := h.forgets(ctx, mgr); err != nil {
-		return nil, err
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return fmt.Errorf("%w: %s", ownership.ErrStale, unseen)
 	}
-	return h, nil
-}
-
-// forgets drops what is remembered of parents that are deleted.
-func (h *History[P]) forgets(ctx context.Context, mgr ctrl.Manager) error {
-	parents, err := mgr.GetCache().GetInformer(ctx, h.example)
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", h.resource, err)
-	}
-	_, err = parents.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(o any) {
-		if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
-			o = last.Obj
-		}
-		if parent, ok := o.(client.Object); ok {
-			h.controller.Forget(parent.GetUID())
-		}
-	}})
-	return err
-}
-
-// Recorded is the history of one parent after [History.Record].
-type Recorded[P client.Object] struct {
-	// Revisions are those that are there, oldest first. What they hold is not to be changed.
-	Revisions []revision.Revision
-	// Update is the one that the parent asks for. It is nil for a parent that is being deleted: nothing is recorded for it.
-	Update *revision.Revision
-
-	history *History[P]
-	parent  P
-	done    *pass.Recorded
-}
-
-// NotRecordedError says that the revision that a parent asks for could not be stored. Err is the API server's answer, or says that the
-// fields are too large or that there is no number left. Nothing should be made from what the parent asks for then: nobody could go
-// back to it. What is there already may be kept as it is.
-type NotRecordedError struct{ Err error }
-
-func (e *NotRecordedError) Error() string {
-	return "the revision that the spec asks for is not recorded: " + e.Err.Error()
-}
-
-// Unwrap returns Err.
-func (e *NotRecordedError) Unwrap() error { return e.Err }
-
-// Record finds the revision that parent asks for among its own, and records it if there is none: a parent that goes back to an older
-// one gives that one the highest number (Controller History proposal, "Rollback"). Call it before anything is made from parent, with
-// parent as it was read from the manager's client. Orphaned revisions of its labels are adopted.
-//
-// Errors, all of which the reconciler returns: [ownership.ErrStale], if the cache does not show all yet (retried with back-off);
-// [ownership.ErrGone], if the parent is deleted meanwhile; [*NotRecordedError], which is a [reconcile.TerminalError] where only an edit
-// helps; other errors are the API server's.
-func (h *History[P]) Record(ctx context.Context, parent P) (*Recorded[P], error) {
-	out := &Recorded[P]{history: h, parent: parent}
-	if parent.GetDeletionTimestamp() != nil {
-		return out, nil
-	}
-	if unseen := h.controller.Ledger.Unseen(parent.GetUID()); unseen != "" {
-		return nil, fmt.Errorf("%w: %s", ownership.ErrStale, unseen)
-	}
-	selector, err := h.selector(parent)
-	if err != nil {
-		return nil, reconcile.TerminalError(err)
-	}
-	entries, err := h.log.Claim(ctx, parent, selector)
-	if err != nil {
-		return nil, err
-	}
-	p := h.controller.NewPass(parent)
-	if out.done, err = pass.Record(ctx, p, h.log, entries, nil, noChildren); err != nil {
-		return nil, err
-	}
-	if failed := out.done.Failed; failed != nil {
-		err = &NotRecordedError{failed}
-		if out.done.Retry() == nil {
-			err = reconcile.TerminalError(err)
-		}
-		return nil, err
-	}
-	out.Update = out.done.Update
-	others := slices.DeleteFunc(slices.Clone(out.done.Entries), func(r revision.Revision) bool { return r.UID == out.Update.UID })
-	out.Revisions = revision.Sorted(append(others, *out.Update))
-	return out, nil
-}
-
-// noChildren is there for duplicates of a revision: whatever carries the label of one is the reconciler's own.
-func noChildren(_ context.Context, _, _ revision.Revision) error { return nil }
-
-// Label is the value by which something that is made from the update revision can say so, under the key [HashLabel]. It is empty for
-// a parent that is being deleted.
-func (r *Recorded[P]) Label() string {
-	if r.Update == nil {
-		return ""
-	}
-	return r.Update.Hash
-}
-
-// At returns the parent with its versioned fields taken from one of [Recorded.Revisions]. The error says why that one cannot be read;
-// look at another one.
-func (r *Recorded[P]) At(from revision.Revision) (P, error) {
-	if from.Snapshot == nil {
-		return r.history.blank(), fmt.Errorf("restore the revision %s: %w", from.Name, from.Err)
-	}
-	out, err := r.history.restore(r.parent, from.Snapshot)
-	if err != nil {
-		return out, fmt.Errorf("restore the revision %s: %w", from.Name, err)
-	}
-	return out, nil
-}
-
-// Truncate deletes the oldest revisions beyond limit that nothing depends on. live are the values of [Recorded.Label] or the names of
-// those that something still depends on; the update revision always is one. Errors are the API server's (retry).
-func (r *Recorded[P]) Truncate(ctx context.Context, limit int32, live ...string) error {
-	if r.done == nil {
-		return nil
-	}
-	sure := func(context.Context) error { return nil } // the reconciler says what is live
-	return r.done.Truncate(ctx, r.history.controller.NewPass(r.parent), r.history.log, revision.NewLive(live...), &limit, sure)
+	return nil
 }

@@ -18,15 +18,32 @@
 //   - conditions and events with reasons, and a [Summary] to fill the status from;
 //   - what every pass of a controller needs and nobody wants to write: see package pass.
 //
-// [Attach] gives a history, and nothing else, to a reconciler that is there already: attach.go.
+// # A history alone
+//
+// A reconciler that is there already gets the revisions and nothing else:
+//
+//	h, err := builder.Attach(ctx, mgr, &v1.Fleet{}, "spec")  // and Owns(&appsv1.ControllerRevision{}) on its controller
+//
+//	recorded, err := h.Record(ctx, fleet)                     // early in each reconcile; return its error as it is
+//	// … make of the fleet what you like; recorded.Label is for labels, recorded.At is the fleet as it was …
+//	return ctrl.Result{}, recorded.Truncate(ctx, 10, live...)
+//
+// # What its author must not do
+//
+//   - Let Children depend on anything but the parent that it is given: it is called for older revisions as well.
+//   - Use a kind twice: one controller, or one history, owns the revisions of a kind of parents.
+//   - Write children before [History.Record] has returned, or give [Recorded.Truncate] a part of the revisions that are in use.
+//   - Run without leader election where there are two processes.
+//
+// examples/fleet and examples/journal are whole programs, and docs/library.md is the guide to both.
 //
 // # Where things are
 //
 // controller.go, rule.go and strategy.go are what an author writes, validate.go and schema.go say what is refused before the
 // controller starts. setup.go wires, pass.go is one pass: gather.go reads, source.go says what children are made from, place.go where
 // they are and what they are called, plan.go decides and is pure, with slot.go for what is at one place, act.go and apply.go write,
-// report.go says what happened. parent.go is what a kind of parents is, and snapshot.go takes snapshots of
-// typed ones.
+// report.go says what happened. parent.go is what a kind of parents is, snapshot.go takes snapshots of typed
+// ones, and attach.go and recorded.go are the history alone.
 //
 // # What may not come in
 //

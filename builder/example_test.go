@@ -18,12 +18,7 @@ import (
 // A controller that its author has described wrongly is refused with all that is wrong with it, before anything is watched. What a
 // right one looks like is in examples/fleet.
 func ExampleController_Setup() {
-	kinds := meta.NewDefaultRESTMapper(nil) // a manager asks the API server; there is none here
-	kinds.Add(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), meta.RESTScopeNamespace)
-	kinds.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
-	mgr, err := ctrl.NewManager(&rest.Config{}, ctrl.Options{
-		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return kinds, nil },
-	})
+	mgr, err := newManager()
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -38,4 +33,63 @@ func ExampleController_Setup() {
 	// Output:
 	// set up the controller of *v1.ReplicaSet: field Versions: "spec.templates": v1.ReplicaSetSpec has no field templates
 	// field Owns[1]: Pod stands there twice
+}
+
+// newManager returns a manager. It would ask the API server what is served; there is none here.
+func newManager() (ctrl.Manager, error) {
+	kinds := meta.NewDefaultRESTMapper(nil)
+	kinds.Add(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), meta.RESTScopeNamespace)
+	kinds.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+	kinds.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	kinds.Add(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), meta.RESTScopeNamespace)
+	return ctrl.NewManager(&rest.Config{}, ctrl.Options{
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return kinds, nil },
+	})
+}
+
+// copier is a reconciler that its author had before.
+type copier struct {
+	client.Client
+
+	history *builder.History[*corev1.ConfigMap]
+}
+
+// Reconcile records what the ConfigMap holds before anything is made of it.
+func (c *copier) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	source := &corev1.ConfigMap{}
+	if err := c.Get(ctx, req.NamespacedName, source); err != nil || source.DeletionTimestamp != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	recorded, err := c.history.Record(ctx, source)
+	if err != nil {
+		return ctrl.Result{}, err // a stale read is retried, a TerminalError is not
+	}
+	// … copy source, as before; recorded.Label is for the labels of the copies …
+	return ctrl.Result{}, recorded.Truncate(ctx, 10)
+}
+
+// A reconciler gets a history: its controller needs one line, and its Reconcile the calls of Record and Truncate. A mistake is refused
+// before anything is watched. examples/journal is the whole program.
+func ExampleAttach() {
+	ctx := context.Background()
+	mgr, err := newManager()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	setUp := func(versions ...string) error {
+		h, err := builder.Attach(ctx, mgr, &corev1.ConfigMap{}, versions...)
+		if err != nil {
+			return err
+		}
+		return ctrl.NewControllerManagedBy(mgr).
+			For(&corev1.ConfigMap{}).
+			Owns(&appsv1.ControllerRevision{}).
+			Complete(&copier{Client: mgr.GetClient(), history: h})
+	}
+	fmt.Println(setUp("spec"))
+	fmt.Println(setUp("data", "binaryData"))
+	// Output:
+	// attach a history to *v1.ConfigMap: versions: "spec": v1.ConfigMap has no field spec
+	// <nil>
 }

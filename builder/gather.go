@@ -192,6 +192,6 @@ func (r *reconciler[P]) made(parent P, w want, hash string) client.Object {
 	out.SetLabels(set)
 	r.kinds[w.rule].placed(out, hash)
 	out.SetNamespace(parent.GetNamespace())
-	out.SetOwnerReferences(append(out.GetOwnerReferences(), *metav1.NewControllerRef(parent, r.gvk)))
+	out.SetOwnerReferences(append(out.GetOwnerReferences(), *metav1.NewControllerRef(parent, r.parent)))
 	return out
 }

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,7 +60,7 @@ func (c Controller[P]) Setup(ctx context.Context, mgr ctrl.Manager, with ...func
 // reconciler runs passes over the parents of one controller.
 type reconciler[P client.Object] struct {
 	*pass.Controller
-	*described[P]
+	*described
 
 	author Controller[P]
 	scheme *runtime.Scheme
@@ -85,7 +86,7 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	if err := d.inServedSchema(mgr); err != nil {
 		return nil, err
 	}
-	name, author := cmp.Or(c.Name, strings.ToLower(d.gvk.Kind)), c
+	name, author := cmp.Or(c.Name, strings.ToLower(d.parent.Kind)), c
 	author.Name, author.Workers = name, cmp.Or(c.Workers, 4)
 	owned := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}
 	for _, k := range d.kinds {
@@ -100,11 +101,11 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	writer := client.WithFieldOwner(mgr.GetClient(), name)
 	r.applied = &applier{client: writer, name: name, last: map[types.UID]applied{}}
 	r.Controller = pass.New(pass.Config{
-		Kind: d.gvk, Resource: d.resource, New: r.empty,
+		Kind: d.parent, Resource: d.resource, New: r.empty,
 		Client: writer, Live: mgr.GetAPIReader(), Cache: mgr.GetCache(),
 		Ledger: ledger, Recorder: mgr.GetEventRecorder(name), Clock: clock.RealClock{}, Run: r.pass,
 	})
-	r.log = pass.NewLog(r.Controller, r.format(r.kinds[0].gvk), true)
+	r.log = pass.NewLog(r.Controller, r.format(r.labelsOf, d.kinds[0].gvk), true)
 	for i, k := range d.kinds {
 		ch := pass.NewChildren[client.Object](r.Controller, k.gvk, k.resource, func() client.ObjectList { return r.list(k.gvk) })
 		ch.Adoptable = func(parent, orphan client.Object) error { return r.adoptable(parent, i, orphan) }
@@ -117,10 +118,22 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 // parents says how parents are found in the cache.
 func (r *reconciler[P]) parents() ownership.Parents {
 	return ownership.Parents{
-		Reader: r.Cache, Kind: r.gvk.GroupKind(), New: r.empty,
-		NewList:  func() client.ObjectList { return r.list(r.gvk) },
+		Reader: r.Cache, Kind: r.parent.GroupKind(), New: r.empty,
+		NewList:  func() client.ObjectList { return r.list(r.parent) },
 		Selector: r.selector,
 	}
+}
+
+// labelsOf are the labels of what belongs to a parent. The selector is made of them, so that the two cannot differ.
+func (r *reconciler[P]) labelsOf(parent client.Object) map[string]string {
+	if r.author.Labels != nil {
+		return r.author.Labels(parent.(P)) //nolint:forcetypeassert // the author's own kind
+	}
+	return r.label(parent)
+}
+
+func (r *reconciler[P]) selector(parent client.Object) (labels.Selector, error) {
+	return labels.ValidatedSelectorFromSet(r.labelsOf(parent))
 }
 
 // list returns an empty list of a kind.

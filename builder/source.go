@@ -94,5 +94,5 @@ func (r *reconciler[P]) restored(parent P, from *revision.Revision, instead *rev
 	if err != nil {
 		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
 	}
-	return r.wantedOf(out)
+	return r.wantedOf(out.(P)) //nolint:forcetypeassert // the author's own kind
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tidies every module: the root, sandbox/, the programs of examples/ and the tools. "make tidy" calls it.
+# Tidies every module: the root, sandbox/, the examples with one of their own and the tools. "make tidy" calls it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 GOWORK=off go mod tidy
 (cd sandbox && GOWORK=off go mod tidy)
 (cd examples/fleet && GOWORK=off go mod tidy)
-(cd examples/site && GOWORK=off go mod tidy)
+(cd examples/journal && GOWORK=off go mod tidy)
 
 # The workspace needs a few more checksums. Any go command adds those that it misses: these two miss all of them.
 go list -m all >/dev/null

@@ -38,7 +38,7 @@ type Apps struct {
 	// SelectorOf returns the selector by which a parent claims its children and its revisions.
 	SelectorOf func(parent client.Object) (labels.Selector, error)
 	// Children is the kind of the objects made from a revision, and ChildLabel the label under which they point at it: by
-	// its hash, or by its name. Both are empty if nobody knows what is made from a revision.
+	// its hash, or by its name. Children is empty where nobody but the author knows what is made from one.
 	Children   schema.GroupVersionKind
 	ChildLabel string
 	// Runs is true if children are runs, which are found by their ControllerRef alone, and are not replaced when the parent goes to

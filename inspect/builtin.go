@@ -46,9 +46,10 @@ func newBuiltin(c client.Client, format *history.Apps) *builtin {
 
 func (b *builtin) is() identity {
 	paths := b.format.Target().Paths()
-	child, children := strings.ToLower(b.format.Children.Kind), ""
-	if child != "" {
-		children = child + "s"
+	child := strings.ToLower(b.format.Children.Kind)
+	children := child + "s"
+	if b.childless() {
+		children = ""
 	}
 	return identity{
 		GroupVersionKind: b.format.Parent,
@@ -61,6 +62,9 @@ func (b *builtin) is() identity {
 		generational:     b.format.Generational(),
 	}
 }
+
+// childless reports whether nobody but the author of the controller knows what is made from a revision.
+func (b *builtin) childless() bool { return b.format.Children.Empty() }
 
 func (b *builtin) blank() client.Object { return b.format.NewParent() }
 
@@ -118,7 +122,7 @@ func (b *builtin) resolve(ctx context.Context, parent client.Object, _ *revision
 
 // count looks at the metadata of the children only: their content plays no part, and there may be thousands.
 func (b *builtin) count(ctx context.Context, parent client.Object, log []kept) ([]int, int, error) {
-	if b.format.Children.Empty() {
+	if b.childless() {
 		return nil, 0, nil
 	}
 	var found metav1.PartialObjectMetadataList
@@ -139,7 +143,7 @@ func (b *builtin) count(ctx context.Context, parent client.Object, log []kept) (
 }
 
 func (b *builtin) members(ctx context.Context, parent client.Object, log []kept) (*members, error) {
-	if b.format.Children.Empty() {
+	if b.childless() {
 		return &members{}, nil
 	}
 	var found unstructured.UnstructuredList

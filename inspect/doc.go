@@ -12,8 +12,18 @@
 //	still, err := i.Status(ctx, done.Parent, time.Now())
 //
 // A kind with a log is one of two sorts (kind.go): those that store it in apps/v1 ControllerRevisions (builtin.go), and the
-// parents of CompositeControllers (composite.go), which are looked up for each question. The rest of the package is common.
+// parents of CompositeControllers (composite.go), which are looked up for each question. Kinds of the first sort that package history
+// does not know are read by what their revisions say of themselves; where these do not say what is made from them, children are not
+// counted. The rest of the package is common.
 //
-// What may not come in: printing, flags, a clock, a switch over kinds (packages history and history/metacontroller know the formats;
-// unknown.go has only words for some that have none), any decision of a controller.
+// # What its caller must not do
+//
+//   - Give it a cached client: it would show a history from before the last edit.
+//   - Change a plan, or apply one that nobody has looked at: its warnings and added privileges are for a person.
+//   - Repeat an [Inspector.Apply] that returned a [*ChangedError]. The user looks again and decides anew.
+//
+// # What may not come in
+//
+// Printing, flags, a clock, a switch over kinds (packages history and history/metacontroller know the formats; unknown.go has only
+// words for some that have none), any decision of a controller.
 package inspect

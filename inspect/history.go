@@ -31,7 +31,8 @@ type History struct {
 	Controller string
 	// Stored is the kind of the objects that hold the revisions.
 	Stored schema.GroupKind
-	// Children is what the objects are called that are made from a revision, as in "5 pods".
+	// Children is what the objects are called that are made from a revision, as in "5 pods". It is empty where the revisions do
+	// not say what is made from them; then children are not counted.
 	Children string
 	// Entries are the stored revisions, oldest first: by number, ties by name. Those without a number come first.
 	Entries []Entry

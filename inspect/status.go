@@ -45,7 +45,8 @@ type Status struct {
 	Parent Parent
 	// Controller is the CompositeController that runs the parent, empty for kinds that have a controller of their own.
 	Controller string
-	// Children is what the children are called, as in "5 pods".
+	// Children is what the children are called, as in "5 pods". It is empty where the revisions do not say what is made from them.
+	// Then there are no counts and no waits, and [Status.Complete] only says that the spec as it is now is recorded.
 	Children string
 	// Conditions are those of the parent's status that are about revisions, in the order of [Reported].
 	Conditions []Condition
@@ -68,12 +69,16 @@ type Status struct {
 	// Warnings are sentences about what is unusual, or could not be read.
 	Warnings []string
 
-	lags bool // the conditions are about an older spec
+	lags      bool // the conditions are about an older spec
+	childless bool // the revisions do not say what is made from them
 }
 
 // Complete reports whether there is nothing to wait for: the controller has said so of the spec as it is now, every child
 // of a kind that is rolled out belongs to the revision that the parent asks for, and every child is available.
 func (s *Status) Complete() bool {
+	if s.childless {
+		return s.Update != nil
+	}
 	return !s.lags && s.updated() && s.Updated == s.Rolled && s.Passing == s.Total
 }
 
@@ -127,6 +132,7 @@ func (r *reading) status(parent map[string]any, m *members, now time.Time) *Stat
 	h := r.history()
 	s := &Status{
 		Parent: h.Parent, Controller: h.Controller, Children: h.Children, Update: h.Current(), Total: len(m.children),
+		childless:  h.Children == "",
 		Conditions: reported(parent), Runs: r.runs, Held: m.held, Warnings: slices.Concat(h.Warnings, m.doubts),
 	}
 	if why := unobserved(parent); why != "" && !r.runs {

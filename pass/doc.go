@@ -3,9 +3,29 @@
 //
 // A [Controller] is the reconciler: it reads the parent, waits until the caches show its own last writes, runs the pass, and
 // decides when the next one is made. A [Pass] is what runs: it asks for timers ([Pass.Again]), sends events
-// ([Pass.Normal], [Pass.Warn]) and writes the status ([Pass.WriteStatus]). [Children] claims, confirms, creates, patches and
-// deletes the children of one kind; [Log] records the revision and truncates the history. [SlowStart] and [Each] carry out
-// many writes at once.
+// ([Pass.Normal], [Pass.Warn]) and writes the status ([Pass.WriteStatus]). When it is set up:
+//
+//	ledger, err := ownership.Wire(ctx, mgr, children, parents)
+//	c := pass.New(pass.Config{…, Ledger: ledger, Run: run})
+//	pods := pass.NewChildren[*corev1.Pod](c, kind, resource, newList)  // for each kind of children
+//	log := pass.NewLog(c, format, askServer)                           // if the parents have revisions
+//	ctrl.NewControllerManagedBy(mgr).WithOptions(c.Options(workers)).
+//		Watches(parent, c.ParentEvents()).Watches(pod, c.ChildEvents(router)).Complete(c)
+//
+// And run, which is one pass over one parent, in this order:
+//
+//	owned, err := pods.Claim(ctx, p, selector)              // [Children]; an error ends the pass
+//	entries, err := log.Claim(ctx, p.Parent, selector)
+//	recorded, err := pass.Record(ctx, p, log, entries, collisions, relabel)
+//	// … plan, from these facts alone …
+//	err = pods.Confirm(ctx, p, selector, owned)             // before anything is created or deleted
+//	err = recorded.Complete(ctx, p, log, live)              // before anything is deleted
+//	failed := pass.SlowStart(p, writes)                     // or Each; then p.Uncertain(failed)
+//	_, reported := p.WriteStatus(ctx, before, after, urgent)
+//	err = recorded.Truncate(ctx, p, log, live, limit, confirm)
+//	return errors.Join(pass.Finished(failed, reported), err)
+//
+// The example is a whole controller without revisions. Package builder is all of this for who only knows what the children are.
 //
 // What every controller gets from it:
 //
@@ -18,5 +38,15 @@
 //   - A status is written when it differs, with an optimistic lock, and once a second while a rollout runs.
 //   - What is remembered of a parent is dropped with it, also while a pass is under way.
 //
-// What may not come in: what children look like, which of them may be replaced, and anything about one kind.
+// # What its caller must not do
+//
+//   - Give [Controller.Reconcile] to a controller-runtime controller without [Controller.Options]: every delay is in its limiter.
+//   - Go on after an error that is [Superseded]. It is returned as it is, and no failure.
+//   - Replace a child while [Recorded.Update] is nil: what the spec asks for could not be recorded.
+//   - Change [Pass.Parent] or a claimed child. They come from a cache.
+//   - Keep anything of a pass for the next one without [Controller.OnForget].
+//
+// # What may not come in
+//
+// What children look like, which of them may be replaced, and anything about one kind.
 package pass

@@ -24,13 +24,12 @@ const fleetDir = "../../examples/fleet"
 
 var fleetKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Fleet"}
 
-// fleet is the program, with a parent of its own kind.
+// fleet is the program and where it runs.
 type fleet struct{ *program }
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{newProgram(t, fleetDir, "fleet")}
-	f.applied("example.com_fleets.yaml")
+	f := &fleet{newProgram(t, fleetDir, "example.com_fleets.yaml")}
 	f.eventually("Fleets are served", func() error {
 		all := &unstructured.UnstructuredList{}
 		all.SetGroupVersionKind(fleetKind.GroupVersion().WithKind("FleetList"))

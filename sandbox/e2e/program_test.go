@@ -18,45 +18,39 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// This file builds and runs the examples that are programs of modules of their own, as their users would, under the roles that stand
-// beside them.
+// This file runs examples that are programs of modules of their own, each under the role that stands beside it.
 
-// program is one of them.
+// program is one of them, and where it runs.
 type program struct {
 	*env
 
-	dir, name          string
-	binary, kubeconfig string
+	name, binary, kubeconfig string
 }
 
-// newProgram builds a program, and gives it an account that has its role.
-func newProgram(t *testing.T, dir, name string) *program {
+// newProgram builds the program in dir, and installs its role and other files of its folder config.
+func newProgram(t *testing.T, dir string, files ...string) *program {
 	t.Helper()
-	p := &program{env: newEnv(t), dir: dir, name: name}
-	p.binary = filepath.Join(t.TempDir(), name)
+	p := &program{env: newEnv(t), name: filepath.Base(dir)}
+	p.binary = filepath.Join(t.TempDir(), p.name)
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", p.binary, ".")
 	build.Dir, build.Env = dir, append(os.Environ(), "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	p.applied("role.yaml")
+	for _, file := range append(files, "role.yaml") {
+		text, err := os.ReadFile(filepath.Join(dir, "config", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(text, &o.Object); err != nil {
+			t.Fatal(err)
+		}
+		p.create(o)
+		t.Cleanup(func() { _ = p.Delete(context.Background(), o) })
+	}
 	p.kubeconfig = p.account()
 	return p
-}
-
-// applied creates what a file of the program's folder config holds, until the test ends.
-func (p *program) applied(file string) {
-	p.Helper()
-	text, err := os.ReadFile(filepath.Join(p.dir, "config", file))
-	if err != nil {
-		p.Fatal(err)
-	}
-	o := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(text, &o.Object); err != nil {
-		p.Fatal(err)
-	}
-	p.create(o)
-	p.Cleanup(func() { _ = p.Delete(context.Background(), o) })
 }
 
 // account returns the credentials of a service account that has the role.
@@ -113,6 +107,9 @@ func (p *program) start() (kill func()) {
 			p.Errorf("the program ended by itself:\n%s", out.String())
 		}
 		<-ended
+		if p.Failed() {
+			p.Logf("the program said:\n%s", out.String())
+		}
 	}
 	p.Cleanup(kill)
 	return kill

@@ -18,10 +18,10 @@ func New(e *env.Env) *cobra.Command {
 		Short: "Show the revisions of an object, or what one of them holds",
 		Long: `Show the revisions of a DaemonSet, a StatefulSet or a parent of a CompositeController, oldest first.
 
-CURRENT marks the revision that has the content of the spec as it is now, whatever its number is. PODS is the number of
-pods made from a revision, terminating ones included; CHILDREN is the number of children that a revision of a composite
-parent claims. Revisions that Metacontroller wrote have no number and come first. With --revision the recorded content
-of one revision is printed.`,
+CURRENT marks the revision that has the content of the spec as it is now, whatever its number is. PODS is the number
+of pods made from a revision, terminating ones included; CHILDREN is the number of children that a revision of a
+composite parent claims; there is no such column where revisions do not say what is made from them. Revisions that
+Metacontroller wrote have no number and come first. With --revision the recorded content of one revision is printed.`,
 		Example: `  # All revisions of a DaemonSet
   cairn history ds/web
 

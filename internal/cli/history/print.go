@@ -86,14 +86,18 @@ func table(h *inspect.History, now time.Time) *metav1.Table {
 		age, created := duration.HumanDuration(now.Sub(e.Created)), e.Created.UTC().Format(time.RFC3339)
 		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{env.Number(e.Number), current, made, age, e.Name, e.Hash, created, cause}})
 	}
-	if h.Children == "" { // nobody knows what is made from a revision
-		const made = 2
-		t.ColumnDefinitions = slices.Delete(t.ColumnDefinitions, made, made+1)
-		for i := range t.Rows {
-			t.Rows[i].Cells = slices.Delete(t.Rows[i].Cells, made, made+1)
-		}
+	if h.Children == "" {
+		without(t, 2)
 	}
 	return t
+}
+
+// without leaves out a column.
+func without(t *metav1.Table, column int) {
+	t.ColumnDefinitions = slices.Delete(t.ColumnDefinitions, column, column+1)
+	for i := range t.Rows {
+		t.Rows[i].Cells = slices.Delete(t.Rows[i].Cells, column, column+1)
+	}
 }
 
 func encoded(h *inspect.History) log {

@@ -67,20 +67,17 @@ func show(w io.Writer, s *inspect.Status, format string) error {
 	if s.Controller != "" {
 		head += ", run by CompositeController " + s.Controller
 	}
+	tables := []*metav1.Table{conditions(s), shares(s), waits(s)}
 	if s.Children == "" {
-		current := "its fields are in no revision yet"
-		if s.Update != nil {
-			current = "it is at " + s.Update.String()
-		}
-		fmt.Fprintf(w, "%s: %s; what is made from it is not known\n", head, current)
-		return nil
-	}
-	if s.Runs {
+		fmt.Fprintf(w, "%s: %s\n", head, recorded(s))
+		tables = tables[:1]
+	} else if s.Runs {
 		fmt.Fprintf(w, "%s: %d of %d %s come from the current revision\n", head, s.Updated, s.Total, s.Children)
-		return nil
+		tables = nil
+	} else {
+		fmt.Fprintf(w, "%s: %d of %d %s are updated, %d of %d pass their checks\n", head, s.Updated, s.Rolled, s.Children, s.Passing, s.Total)
 	}
-	fmt.Fprintf(w, "%s: %d of %d %s are updated, %d of %d pass their checks\n", head, s.Updated, s.Rolled, s.Children, s.Passing, s.Total)
-	for _, t := range []*metav1.Table{conditions(s), shares(s), waits(s)} {
+	for _, t := range tables {
 		if len(t.Rows) == 0 {
 			continue
 		}
@@ -96,6 +93,14 @@ func show(w io.Writer, s *inspect.Status, format string) error {
 		fmt.Fprintln(w, sentence)
 	}
 	return nil
+}
+
+// recorded is all there is to say where revisions do not say what is made from them.
+func recorded(s *inspect.Status) string {
+	if s.Update == nil {
+		return "it is recorded in no revision as it is now"
+	}
+	return fmt.Sprintf("it is recorded as %s, which does not say what is made from it", s.Update)
 }
 
 func columns(names ...string) *metav1.Table {

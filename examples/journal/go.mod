@@ -1,4 +1,4 @@
-module example.com/site
+module example.com/journal
 
 go 1.26.0
 

@@ -1,0 +1,83 @@
+package inspect
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// settings is a parent of a kind with neither generation nor status, whose revisions do not say what is made from them.
+func settings(data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings", UID: "settings-uid"},
+		Data:       data,
+	}
+}
+
+// recordedOf returns a revision of a parent.
+func recordedOf(t *testing.T, parent *corev1.ConfigMap, number int64, hash string) *appsv1.ControllerRevision {
+	t.Helper()
+	target, err := revision.FieldPaths(nil, revision.Path{"data"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := target.Snapshot(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "settings-" + hash, UID: types.UID(hash),
+			Labels:          map[string]string{"configmap": "settings", appsv1.ControllerRevisionHashLabelKey: hash},
+			Annotations:     map[string]string{history.FieldPathsAnnotation: "data"},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(parent, corev1.SchemeGroupVersion.WithKind("ConfigMap"))},
+		},
+		Data: runtime.RawExtension{Raw: s.Data()}, Revision: number,
+	}
+}
+
+// A kind without children has a history, a status and an undo. Its second revision lacks a key of the first: the reason could be a
+// default, so the API server is asked, and its answer is not taken from a generation that is always 0.
+func TestAKindWithoutChildren(t *testing.T) {
+	was, parent := settings(map[string]string{"color": "red", "size": "1"}), settings(map[string]string{"color": "red"})
+	c := server(interceptor.Funcs{}, parent, recordedOf(t, was, 1, "a"), recordedOf(t, parent, 2, "b"))
+	i := New(c)
+	for _, name := range []string{"recorded", "not recorded yet"} {
+		if name != "recorded" {
+			if err := c.Delete(t.Context(), recordedOf(t, parent, 2, "b")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h, err := i.History(t.Context(), parent)
+		if err != nil || (h.Current() != nil) != (name == "recorded") || h.Children != "" || h.Entries[0].Children != UnknownCount {
+			t.Errorf("%s: %+v, %v", name, h, err)
+		}
+		s, err := i.Status(t.Context(), parent, time.Now())
+		if err != nil || s.Complete() != (name == "recorded") || s.Total != 0 {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+	}
+	plan, err := i.PlanUndo(t.Context(), parent, 0)
+	if err != nil || plan.To.Number != 1 || !strings.Contains(plan.Diff, `+  size: "1"`) {
+		t.Fatalf("%+v, %v", plan, err)
+	}
+	done, err := i.Apply(t.Context(), plan, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := i.PlanUndo(t.Context(), done.Parent, 1); !errors.Is(err, ErrNothingToUndo) {
+		t.Error(err)
+	}
+}
