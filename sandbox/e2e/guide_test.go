@@ -124,7 +124,7 @@ func generator(t *testing.T, root, page string) {
 		}
 		version = regexp.MustCompile(`sigs.k8s.io/controller-tools (` + regexp.QuoteMeta(string(found[1])) + `)`)
 	}
-	build := exec.CommandContext(t.Context(), "make", "-s", filepath.Join(root, "bin", "tools", "controller-gen"))
+	build := exec.CommandContext(t.Context(), "make", "-s", "bin/tools/controller-gen")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
