@@ -69,7 +69,8 @@ func Attach[P client.Object](ctx context.Context, mgr ctrl.Manager, parent P, ve
 	if err != nil {
 		return nil, fmt.Errorf("attach a history to %T: %w", parent, err)
 	}
-	return newHistory[P](v, ledger, history.Options{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Lists: mgr.GetCache(), Indexed: true}), nil
+	o := history.Options{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Lists: mgr.GetCache(), Indexed: true}
+	return newHistory[P](v, ledger, o), nil
 }
 
 // newHistory returns the history of a sound kind. o says where its revisions are.
