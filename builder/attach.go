@@ -60,6 +60,10 @@ func Attach[P client.Object](ctx context.Context, mgr ctrl.Manager, parent P, ve
 	if err != nil {
 		return nil, fmt.Errorf("attach a history to %T: %w", parent, err)
 	}
+	if _, taken := history.FormatOf(v.parent.GroupKind()); taken {
+		return nil, fmt.Errorf("attach a history to %T: a %s has one already, which its own controller keeps in ControllerRevisions as well",
+			parent, v.parent.Kind)
+	}
 	stored := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}
 	ledger, err := ownership.Wire(ctx, mgr, stored, nil)
 	if err != nil {
@@ -72,7 +76,8 @@ func Attach[P client.Object](ctx context.Context, mgr ctrl.Manager, parent P, ve
 	if err != nil {
 		return nil, fmt.Errorf("attach a history to %T: %w", parent, err)
 	}
-	return newHistory[P](v, ledger, history.Options{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Lists: mgr.GetCache(), Indexed: true}), nil
+	o := history.Options{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Lists: mgr.GetCache(), Indexed: true}
+	return newHistory[P](v, ledger, o), nil
 }
 
 // newHistory returns the history of a sound kind. o says where its revisions are.

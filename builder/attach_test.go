@@ -66,7 +66,7 @@ func TestWhatAttachRefuses(t *testing.T) {
 		"no CRD":         {attach(t, all, pets, "spec"), []string{"does not serve example.com/v1, Kind=Pet", "is its CRD installed"}},
 		"no kind":        {attach(t, all, typeless, "spec"), []string{"set apiVersion and kind"}},
 		"no namespace":   {attach(t, all, &corev1.Node{}, "spec"), []string{"Node is in no namespace"}},
-		"not ours":       {attach(t, all, &appsv1.StatefulSet{}, "spec.template"), []string{"StatefulSet has a history already"}},
+		"not ours":       {attach(t, all, &appsv1.StatefulSet{}, "spec.template"), []string{"a StatefulSet has one already"}},
 		"no revisions":   {attach(t, few, &corev1.ConfigMap{}, "data"), []string{"does not know apps/v1, Kind=ControllerRevision"}},
 		"metadata alone": {attach(t, all, &metav1.PartialObjectMetadata{}, "data"), []string{"has no field data"}},
 		"all of it":      {attach(t, all, &corev1.Node{}, "spec.x"), []string{"attach a history to *v1.Node", "in no namespace", "spec.x"}},

@@ -55,9 +55,6 @@ func describeParent[P client.Object](
 	var err error
 	if v.parent, v.resource, err = served(scheme, mapper, parent); err != nil {
 		wrong = append(wrong, fmt.Errorf("%s: %w", called.parent, err))
-	} else if _, taken := history.FormatOf(v.parent.GroupKind()); taken {
-		wrong = append(wrong, fmt.Errorf("%s: a %s has a history already, which its own controller keeps in ControllerRevisions as well",
-			called.parent, v.parent.Kind))
 	}
 	if !scheme.Recognizes(revisions) {
 		wrong = append(wrong, fmt.Errorf("the scheme of the manager does not know %s: add the types of k8s.io/api/apps/v1 to it", revisions))

@@ -27,9 +27,9 @@ var settingsLabels = map[string]string{"configmap": "settings"}
 // settings is a log of ConfigMaps that asks the API server. byGeneration is what its format promises, as that of a CompositeController
 // does for parents of any kind.
 type settings struct {
-	t       *testing.T
-	log     *history.Log
-	client  client.Client
+	t      *testing.T
+	log    *history.Log
+	client client.Client
 	// refused is what it says to dry runs, and mode is the default that it has for a key.
 	refused error
 	mode    string
