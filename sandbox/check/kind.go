@@ -44,7 +44,8 @@ type Kind struct {
 	// Budget is what a rollout may cost, of so many wanted units.
 	Budget func(parent client.Object, wanted int) Budget
 
-	// ObservedGeneration is that of the parent's status.
+	// ObservedGeneration is that of the parent's status. Of a kind whose status has none, it is
+	// the parent's own.
 	ObservedGeneration func(parent client.Object) int64
 	// Complete reports whether the status says that everything is as the spec asks.
 	Complete func(parent client.Object) bool
@@ -94,6 +95,8 @@ type Kind struct {
 	// Place is where a child is, or is bound for. Where it is set, nothing but the controllers gives a child its name, and none
 	// has the name of the child that it replaces.
 	Place func(child client.Object) string
+	// Runs is set where children are runs of a schedule, which end by themselves and are never replaced.
+	Runs *Runs
 	// CompleteServes is true if Complete says of every wanted unit as well that a child serves there.
 	CompleteServes bool
 }

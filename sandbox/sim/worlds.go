@@ -20,10 +20,11 @@ type World struct {
 // Worlds are all there are. Their shares are a hundred.
 func Worlds() []World {
 	return []World{
-		{Name: "daemonset", Kinds: []Kind{DaemonSet()}, Share: 21},
-		{Name: "statefulset", Kinds: []Kind{StatefulSet()}, Share: 15},
+		{Name: "daemonset", Kinds: []Kind{DaemonSet()}, Share: 18},
+		{Name: "statefulset", Kinds: []Kind{StatefulSet()}, Share: 12},
 		{Name: "replicaset", Kinds: []Kind{ReplicaSet(), ReplicationController()}, Share: 18},
 		{Name: "authored", Kinds: []Kind{Authored()}, Share: 6},
+		{Name: "cronjob", Kinds: []Kind{CronJob()}, Share: 6},
 		{Name: "composite", Kinds: []Kind{CatSet()}, Share: 12},
 		{Name: "in-place", Kinds: []Kind{InPlace()}, Share: 5},
 		{Name: "cluster", Kinds: []Kind{ClusterCatSet()}, Share: 5},
