@@ -2,7 +2,6 @@ package cronjob
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -46,11 +45,14 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *p
 	return plan.started(job), nil
 }
 
-// retire deletes the finished Jobs beyond the history limits.
+// retire deletes the finished Jobs beyond the history limits, as long as the API server lets it: what is refused for good is asked for
+// once in a pass, however many Jobs have piled up.
 func (r *Reconciler) retire(ctx context.Context, p *pass.Pass, plan *plan) error {
-	var errs []error
-	for _, s := range plan.surplus {
-		errs = append(errs, r.jobs.Remove(ctx, p, s.job.Job, s.reason, alongWithPods))
-	}
-	return errors.Join(errs...)
+	err := pass.SlowStart(p, pass.Writes[removal]{
+		Items: plan.surplus,
+		Do:    func(s removal) error { return r.jobs.Remove(ctx, p, s.job.Job, s.reason, alongWithPods) },
+		Name:  func(s removal) string { return s.job.Name },
+	})
+	p.Uncertain(err)
+	return err
 }

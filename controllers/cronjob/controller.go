@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,7 +47,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	if err != nil {
 		return err
 	}
-	relabel := r.jobs.Relabel(p, o.selector, o.owned, hashLabel, func(r revision.Revision) string { return r.Hash })
+	relabel := r.jobs.Relabel(p, labels.Everything(), o.owned, hashLabel, func(r revision.Revision) string { return r.Hash })
 	recorded, err := pass.Record(ctx, p, r.log, o.entries, nil, relabel)
 	if err != nil {
 		return err

@@ -24,9 +24,8 @@ type observed struct {
 	cronJob *batchv1.CronJob
 	jobs    []job
 	// owned are the Jobs with the CronJob's ControllerRef.
-	owned    []*batchv1.Job
-	selector labels.Selector
-	entries  []revision.Revision
+	owned   []*batchv1.Job
+	entries []revision.Revision
 }
 
 // gather reads the Jobs and the revisions of a CronJob. Orphaned revisions of its name are adopted.
@@ -65,10 +64,11 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, cj *batchv1.CronJ
 			add(found, false)
 		}
 	}
-	if o.selector, err = r.log.Selector(cj); err != nil {
+	selector, err := r.log.Selector(cj)
+	if err != nil {
 		return nil, err
 	}
-	o.entries, err = r.log.Claim(ctx, cj, o.selector)
+	o.entries, err = r.log.Claim(ctx, cj, selector)
 	return o, err
 }
 

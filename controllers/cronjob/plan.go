@@ -85,7 +85,8 @@ func (p *planner) warn(reason, key, note string) {
 	p.tell(event{warning: true, reason: reason, action: "Schedule", key: key, note: note})
 }
 
-// retire finds the finished Jobs beyond a history limit. Without a limit all are kept.
+// retire finds the finished Jobs beyond a history limit. Without a limit all are kept, and so is a Job that the status cannot account
+// for, because by this clock its time has not come: without either, it would be started again when that comes.
 func (p *planner) retire(end batchv1.JobConditionType, word string, limit *int32) {
 	if limit == nil {
 		return
@@ -97,7 +98,9 @@ func (p *planner) retire(end batchv1.JobConditionType, word string, limit *int32
 		}
 	}
 	for _, j := range oldestFirst(ended)[:max(0, len(ended)-int(*limit))] {
-		p.surplus = append(p.surplus, removal{j, fmt.Sprintf("%d %s jobs are kept", *limit, word)})
+		if last := p.status.LastScheduleTime; j.at.IsZero() || last != nil && !last.Time.Before(j.at) {
+			p.surplus = append(p.surplus, removal{j, fmt.Sprintf("%d %s jobs are kept", *limit, word)})
+		}
 	}
 }
 

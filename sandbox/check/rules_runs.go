@@ -221,7 +221,8 @@ func (s *step) beside(parent client.Object, versions []client.Object) {
 	}
 }
 
-// knewRun reports whether the author of the write knew that a run was its parent's.
+// knewRun reports whether the author of the write knew that a run was its parent's. One that says so by a mark of old clusters only
+// is shown by caches: none has been made for years.
 func (s *step) knewRun(parent, child client.Object) bool {
 	uid := parent.GetUID()
 	for e := range s.record.before(child.GetUID(), s.e.RV) {
@@ -229,7 +230,11 @@ func (s *step) knewRun(parent, child client.Object) bool {
 			return true
 		}
 	}
-	then := s.record.at(child.GetUID(), s.since(s.k.Children, uid))
+	from := s.since(s.k.Children, uid)
+	if p := s.pass(); p != nil && ownerUID(child) == "" {
+		from = p.Views[s.k.Children]
+	}
+	then := s.record.at(child.GetUID(), from)
 	return then != nil && s.k.Runs.Run(then, parent).Owner == uid
 }
 

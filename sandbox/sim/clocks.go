@@ -82,7 +82,7 @@ func (w *world) moments() []choice {
 	if !w.timed() {
 		return nil
 	}
-	out := []choice{{6, w.sleepUntilDue}}
+	out := []choice{{12, w.sleepUntilDue}}
 	if moves := w.jobMoves(); len(moves) > 0 {
 		out = append(out, choice{w.temper.weights.kubelet, func() { moves[w.chance.IntN(len(moves))]() }})
 	}
@@ -138,6 +138,11 @@ func (w *world) downForLong() {
 func (w *world) stopClocks(d time.Duration) {
 	if !w.timed() {
 		return
+	}
+	for range patience {
+		if !w.fair() {
+			break
+		}
 	}
 	for _, p := range w.processes {
 		p.clock.set(0)

@@ -86,7 +86,9 @@ func anyConcurrency(chance *rand.Rand) string {
 	}[chance.IntN(4)])
 }
 
-func anyDeadline(chance *rand.Rand) string { return []string{"-", "10", "45", "200", "3600"}[chance.IntN(5)] }
+func anyDeadline(chance *rand.Rand) string {
+	return []string{"-", "10", "45", "200", "3600"}[chance.IntN(5)]
+}
 
 // plantedJob is a Job that no controller made: with kubectl, by an old cluster, or by somebody who knows nothing of the CronJob and
 // has taken a name that it will need.
