@@ -31,7 +31,11 @@ func (p *planner) account() {
 				note: "Saw a job that the controller did not create or forgot: " + j.Name,
 			})
 		}
-		if j.owned && !j.at.IsZero() && !j.at.After(p.now) && (s.LastScheduleTime == nil || s.LastScheduleTime.Time.Before(j.at)) {
+		switch {
+		case !j.owned || j.at.IsZero() || s.LastScheduleTime != nil && !s.LastScheduleTime.Time.Before(j.at):
+		case j.at.After(p.now): // the clock was set back
+			p.lookAgain(j.at.Sub(p.now))
+		default:
 			s.LastScheduleTime = &metav1.Time{Time: j.at}
 		}
 		if done := j.Status.CompletionTime; j.owned && j.finished == batchv1.JobComplete && done != nil &&

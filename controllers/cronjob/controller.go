@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
@@ -35,6 +36,7 @@ const (
 type Reconciler struct {
 	*pass.Controller
 
+	clock    clock.PassiveClock
 	jobs     *pass.Children[*batchv1.Job]
 	log      *history.Log
 	memories memories
@@ -52,7 +54,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	if err != nil {
 		return err
 	}
-	plan := makePlan(r.facts(ctx, p, o))
+	plan := makePlan(r.facts(ctx, o))
 	p.Again(plan.again)
 	status := plan.status
 	var failed error

@@ -93,10 +93,11 @@ func (r *Reconciler) listed(ctx context.Context, p *pass.Pass, ref corev1.Object
 }
 
 // facts are what the plan for o is made from.
-func (r *Reconciler) facts(ctx context.Context, p *pass.Pass, o *observed) facts {
+func (r *Reconciler) facts(ctx context.Context, o *observed) facts {
+	now := r.clock.Now()
 	return facts{
-		cronJob: o.cronJob, now: p.Now(), jobs: o.jobs,
-		since: r.memories.since(o.cronJob, p.Now()),
+		cronJob: o.cronJob, now: now, jobs: o.jobs,
+		since: r.memories.since(o.cronJob, now),
 		// A name that cannot be looked up counts as free: the response to the create tells.
 		taken: func(name string) string {
 			found := &batchv1.Job{}

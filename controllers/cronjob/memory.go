@@ -52,6 +52,9 @@ func (m *memories) since(cj *batchv1.CronJob, now time.Time) time.Time {
 	if of.schedule != "" && of.schedule != schedule {
 		of.since = of.looked
 	}
+	if of.since.After(now) { // the clock was set back
+		of.since = now
+	}
 	of.schedule, of.looked = schedule, now
 	return of.since
 }

@@ -79,6 +79,13 @@ func makePlan(f facts) *plan {
 	return p.plan
 }
 
+// lookAgain asks for a pass after some time, but soon enough to notice that the clock was set.
+func (p *planner) lookAgain(after time.Duration) {
+	if after = min(max(after, time.Millisecond), recheck); p.again == 0 || after < p.again {
+		p.again = after
+	}
+}
+
 func (p *planner) tell(e event) { p.events = append(p.events, e) }
 
 func (p *planner) warn(reason, key, note string) {
@@ -127,7 +134,7 @@ func (p *planner) schedule() {
 		p.warn("InvalidSchedule", spec.Schedule, fmt.Sprintf("invalid schedule: %s: no time matches it in the next five years", spec.Schedule))
 		return
 	}
-	p.again = min(max(times.next(after, p.now).Sub(p.now), time.Millisecond), recheck)
+	p.lookAgain(times.next(after, p.now).Sub(p.now))
 	if due := times.latest(after, p.now); !due.IsZero() {
 		p.due(times, after, due)
 	} else if after.Sub(p.now) > recheck && p.status.LastScheduleTime != nil {
@@ -186,10 +193,10 @@ func (p *planner) due(times schedule, after, at time.Time) {
 	}
 }
 
-// there reports whether the CronJob has a Job of a name.
+// there reports whether the CronJob's schedule has started a Job of a name.
 func (p *planner) there(name string) bool {
 	for _, j := range p.jobs {
-		if j.Name == name && j.owned {
+		if j.Name == name && j.owned && !j.at.IsZero() {
 			return true
 		}
 	}

@@ -26,15 +26,18 @@ var bounds = map[recording.Sort]bound{
 	recording.Question: {first: 60, later: 6},
 }
 
+// Runs of a schedule are each due at a time of their own, and what is tried for one is over before the next one is due: each time that
+// comes within a minute begins a back-off.
+
 // soon is how many minutes are the first ones.
 const soon = 3
 
 // Rate is A1: under a failure that lasts, the requests, Events and questions for one parent are bounded in each minute, and
 // after the first three minutes they are few. At rest there are none: nothing that waits is asked for again and again.
-func Rate(h *History) []Violation {
+func Rate(h *History, kinds ...Kind) []Violation {
 	var found []Violation
 	for _, span := range h.Lasting {
-		found = append(found, rate(h, span)...)
+		found = append(found, rate(h, span, kinds)...)
 	}
 	return found
 }
@@ -44,7 +47,7 @@ type spender struct {
 	of   string
 }
 
-func rate(h *History, span recording.Span) []Violation {
+func rate(h *History, span recording.Span, kinds []Kind) []Violation {
 	minutes := map[spender]map[int][]recording.Call{}
 	for _, c := range h.Calls {
 		if c.At.Before(span.From) || !c.At.Before(span.To) && span.To.After(span.From) {
@@ -64,7 +67,8 @@ func rate(h *History, span recording.Span) []Violation {
 		for _, minute := range slices.Sorted(maps.Keys(minutes[s])) {
 			calls, most := minutes[s][minute], bounds[s.sort].first
 			if minute >= soon {
-				most = bounds[s.sort].later
+				from := span.From.Add(time.Duration(minute) * time.Minute)
+				most = bounds[s.sort].later * (1 + due(h, kinds, s.of, from, from.Add(time.Minute)))
 			}
 			if len(calls) <= most {
 				continue
@@ -78,6 +82,28 @@ func rate(h *History, span recording.Span) []Violation {
 		}
 	}
 	return found
+}
+
+// due counts the times at which a run of the parent that calls were for is due.
+func due(h *History, kinds []Kind, of string, from, to time.Time) (n int) {
+	for _, k := range kinds {
+		if k.Runs == nil {
+			continue
+		}
+		for _, parent := range worldAt(h, h.Complete).List(k.Parents, "") {
+			if !strings.HasSuffix(of, " "+parent.GetNamespace()+"/"+parent.GetName()) {
+				continue
+			}
+			at, counts := k.Runs.Next(parent, from)
+			if counts {
+				n++ // the first one is counted from another start
+			}
+			for ; !at.IsZero() && !at.After(to); at, _ = k.Runs.Next(parent, at) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // tally counts calls by what they are.

@@ -105,8 +105,7 @@ func (w *world) sleepUntilDue() {
 	w.sleep(max(rest+time.Duration(w.chance.IntN(2000)-500)*time.Millisecond, time.Millisecond))
 }
 
-// jump sets a manager's clock. While a pass is under way it stays: Go measures durations by a clock that does not jump, and ours
-// would.
+// jump sets a manager's clock. While a pass is under way it stays, so that what the clock showed when that began is what it decides by.
 func (w *world) jump() {
 	if len(w.processes) == 0 {
 		return
