@@ -20,6 +20,9 @@ func (p *planner) account() {
 	p.dropEnded(s)
 	for _, j := range byTime(p.jobs) {
 		listed := lists(s.Active, j.UID)
+		if j.finished == "" && metav1.GetControllerOfNoCopy(j) == nil {
+			p.lookAgain(recheck) // its end wakes nobody
+		}
 		switch {
 		case !j.owned:
 		case j.finished == "" && !listed && !j.at.IsZero():

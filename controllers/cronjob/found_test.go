@@ -113,6 +113,14 @@ func TestAJobOfTheFutureIsAccountedForThen(t *testing.T) {
 	}
 }
 
+// A Job without a ControllerRef wakes nobody when it has finished. A CronJob that waits for no time looks nevertheless.
+func TestAJobThatNobodyOwnsIsLookedAt(t *testing.T) {
+	suspended := func(s *batchv1.CronJobSpec) { s.Suspend = new(true) }
+	released := func(j *batchv1.Job) { j.OwnerReferences = nil }
+	newWorld(t, "11:30:00").served("11:00:00").spec(suspended).job("11:00:00", "", released).active().is("again in 1m0s")
+	newWorld(t, "11:30:00").served("11:00:00").spec(suspended).job("11:00:00", "").active().is("")
+}
+
 // A schedule that was edited while the clock was ahead is not put off until that time comes again.
 func TestAnEditOfTheFuture(t *testing.T) {
 	w, m := newWorld(t, "10:00:00"), &memories{}
