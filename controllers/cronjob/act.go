@@ -41,6 +41,7 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *p
 	case how == ownership.Existed: // another request of ours, or another manager: the cache will show it
 		return plan.status, fmt.Errorf("%w: it does not show job %s", ownership.ErrStale, job.Name)
 	}
+	r.memories.start(o.cronJob.UID, plan.start)
 	p.Normal(job, "SuccessfulCreate", "Create", "Created job %s", job.Name)
 	return plan.started(job), nil
 }

@@ -18,6 +18,9 @@ import (
 func (p *planner) account() {
 	s := &p.status
 	p.dropEnded(s)
+	if !p.begun.IsZero() && !p.begun.After(p.now) && (s.LastScheduleTime == nil || s.LastScheduleTime.Time.Before(p.begun)) {
+		s.LastScheduleTime = &metav1.Time{Time: p.begun}
+	}
 	for _, j := range byTime(p.jobs) {
 		listed := lists(s.Active, j.UID)
 		if j.finished == "" && metav1.GetControllerOfNoCopy(j) == nil {

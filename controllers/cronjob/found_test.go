@@ -121,6 +121,42 @@ func TestAJobThatNobodyOwnsIsLookedAt(t *testing.T) {
 	newWorld(t, "11:30:00").served("11:00:00").spec(suspended).job("11:00:00", "").active().is("")
 }
 
+// The status cannot be written, and a Job is deleted as soon as it has finished. It is not started again, in this process, and the
+// status says so when it can be written.
+func TestWhatThisProcessHasStarted(t *testing.T) {
+	w := newWorld(t, "11:00:10").served("10:00:00")
+	s := w.serve()
+	refused := true
+	s.Before = func(c fakeserver.Call) error {
+		if refused && c.Verb == "patch status" {
+			return errors.New("denied")
+		}
+		return nil
+	}
+	for range 3 {
+		if err := s.pass(); err == nil {
+			t.Error("the pass has not failed")
+		}
+		if err := s.Raw.DeleteAllOf(t.Context(), &batchv1.Job{}, client.InNamespace("default")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if jobs := s.Calls("create"); len(slices.DeleteFunc(jobs, func(c fakeserver.Call) bool { return c.Kind != "Job" })) != 1 {
+		t.Errorf("it has asked for %v", jobs)
+	}
+	refused = false
+	if err := s.pass(); err != nil {
+		t.Fatal(err)
+	}
+	var now batchv1.CronJob
+	if err := s.Raw.Get(t.Context(), client.ObjectKeyFromObject(w.f.cronJob), &now); err != nil {
+		t.Fatal(err)
+	}
+	if last := now.Status.LastScheduleTime; last == nil || !last.Time.Equal(hour(t, "11:00:00")) {
+		t.Errorf("the last time is %v", last)
+	}
+}
+
 // A schedule that was edited while the clock was ahead is not put off until that time comes again.
 func TestAnEditOfTheFuture(t *testing.T) {
 	w, m := newWorld(t, "10:00:00"), &memories{}

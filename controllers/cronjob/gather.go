@@ -97,7 +97,7 @@ func (r *Reconciler) facts(ctx context.Context, o *observed) facts {
 	now := r.clock.Now()
 	return facts{
 		cronJob: o.cronJob, now: now, jobs: o.jobs,
-		since: r.memories.since(o.cronJob, now),
+		since: r.memories.since(o.cronJob, now), begun: r.memories.started(o.cronJob.UID),
 		// A name that cannot be looked up counts as free: the response to the create tells.
 		taken: func(name string) string {
 			found := &batchv1.Job{}

@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// This file remembers, of each CronJob, what no object says. Losing it costs an event that is said again, and a time that a schedule
-// which was edited meanwhile would have had in the past.
+// This file remembers, of each CronJob, what no object says. Losing it costs an event that is said again, a time that a schedule
+// which was edited meanwhile would have had in the past, and one that no status accounts for because it could not be written.
 
 // memories are those of all CronJobs. They are safe for concurrent use.
 type memories struct {
@@ -25,6 +25,8 @@ type memory struct {
 	looked   time.Time
 	// since is until when another one was in force.
 	since time.Time
+	// started is the latest time that this process has started a Job for.
+	started time.Time
 	// said are the events that were sent, by reason and key.
 	said map[[2]string]bool
 }
@@ -57,6 +59,22 @@ func (m *memories) since(cj *batchv1.CronJob, now time.Time) time.Time {
 	}
 	of.schedule, of.looked = schedule, now
 	return of.since
+}
+
+// start notes that a Job was started for a time.
+func (m *memories) start(cj types.UID, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if of := m.get(cj); at.After(of.started) {
+		of.started = at
+	}
+}
+
+// started returns the latest time that this process has started a Job for, zero if it has started none.
+func (m *memories) started(cj types.UID) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.get(cj).started
 }
 
 // first reports whether an event was not sent yet.

@@ -18,6 +18,9 @@ type facts struct {
 	jobs []job
 	// since is until when another schedule was in force, zero if nobody knows of one: what is due before is not for this one.
 	since time.Time
+	// begun is the latest time that this process has started a Job for, zero if none: the Job may be deleted by now, and the status
+	// not written.
+	begun time.Time
 	// taken says whose object has a name that a Job would get, empty if it is free.
 	taken func(name string) string
 }
@@ -137,7 +140,7 @@ func (p *planner) schedule() {
 	p.lookAgain(times.next(after, p.now).Sub(p.now))
 	if due := times.latest(after, p.now); !due.IsZero() {
 		p.due(times, after, due)
-	} else if after.Sub(p.now) > recheck && p.status.LastScheduleTime != nil {
+	} else if last := p.status.LastScheduleTime; after.Sub(p.now) > recheck && last != nil && last.Time.Equal(after) {
 		p.warn("LastScheduleTimeInFuture", after.String(), fmt.Sprintf("status.lastScheduleTime is %s, which is in the future: "+
 			"no Job is started before then; a clock was wrong, or is", after.UTC().Format(time.RFC3339)))
 	}
@@ -149,8 +152,10 @@ func (p *planner) after() time.Time {
 	if p.status.LastScheduleTime != nil {
 		out = p.status.LastScheduleTime.Time
 	}
-	if p.since.After(out) {
-		out = p.since
+	for _, known := range []time.Time{p.since, p.begun} {
+		if known.After(out) {
+			out = known
+		}
 	}
 	return out
 }

@@ -82,7 +82,7 @@ func (w *world) moments() []choice {
 	if !w.timed() {
 		return nil
 	}
-	out := []choice{{12, w.sleepUntilDue}}
+	out := []choice{{30, w.sleepUntilDue}}
 	if moves := w.jobMoves(); len(moves) > 0 {
 		out = append(out, choice{w.temper.weights.kubelet, func() { moves[w.chance.IntN(len(moves))]() }})
 	}
