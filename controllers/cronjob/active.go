@@ -24,7 +24,7 @@ func (p *planner) account() {
 	for _, j := range byTime(p.jobs) {
 		listed := lists(s.Active, j.UID)
 		if j.finished == "" && metav1.GetControllerOfNoCopy(j) == nil {
-			p.lookAgain(recheck) // its end wakes nobody
+			p.lookAgain(unheard) // its end wakes nobody
 		}
 		switch {
 		case !j.owned:

@@ -59,7 +59,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	status := plan.status
 	var failed error
 	if !plan.start.IsZero() {
-		if err := r.confirm(ctx, p, o, plan); err != nil {
+		if err := r.confirm(ctx, p, o); err != nil {
 			return err
 		}
 		status, failed = r.act(ctx, p, o, plan, labelOf(recorded))

@@ -30,10 +30,10 @@ type serving struct {
 	r *Reconciler
 }
 
-// serve serves the CronJob of a world, its Jobs, and more objects.
-func (w *world) serve(more ...client.Object) *serving {
+// serve serves the CronJob of a world and its Jobs.
+func (w *world) serve() *serving {
 	w.t.Helper()
-	objects := append([]client.Object{w.f.cronJob}, more...)
+	objects := []client.Object{w.f.cronJob}
 	for _, j := range w.f.jobs {
 		objects = append(objects, j.Job)
 	}
@@ -117,7 +117,7 @@ func TestAJobOfTheFutureIsAccountedForThen(t *testing.T) {
 func TestAJobThatNobodyOwnsIsLookedAt(t *testing.T) {
 	suspended := func(s *batchv1.CronJobSpec) { s.Suspend = new(true) }
 	released := func(j *batchv1.Job) { j.OwnerReferences = nil }
-	newWorld(t, "11:30:00").served("11:00:00").spec(suspended).job("11:00:00", "", released).active().is("again in 1m0s")
+	newWorld(t, "11:30:00").served("11:00:00").spec(suspended).job("11:00:00", "", released).active().is("again in 10s")
 	newWorld(t, "11:30:00").served("11:00:00").spec(suspended).job("11:00:00", "").active().is("")
 }
 
@@ -154,6 +154,25 @@ func TestWhatThisProcessHasStarted(t *testing.T) {
 	}
 	if last := now.Status.LastScheduleTime; last == nil || !last.Time.Equal(hour(t, "11:00:00")) {
 		t.Errorf("the last time is %v", last)
+	}
+}
+
+// A Job was started for an earlier time, within its deadline, and nothing says so: the process ended then, or the response was lost,
+// and the cache does not show it. Beside it none is started, also where only one time is within the deadline now.
+func TestForbidsBesideAJobThatNothingShows(t *testing.T) {
+	w := newWorld(t, "12:00:05").served("10:00:00").spec(func(s *batchv1.CronJobSpec) {
+		s.ConcurrencyPolicy, s.StartingDeadlineSeconds = batchv1.ForbidConcurrent, new(int64(10))
+	})
+	stale := w.serve()
+	w.job("11:00:00", "")
+	s := w.serve()
+	s.r = newReconciler(fakeserver.Cached(s.Server, stale.Server), s, ownership.NewLedger(nil), &fakeserver.Recorder{},
+		Options{Clock: testingclock.NewFakeClock(w.f.now)})
+	if err := s.pass(); err != nil {
+		t.Fatal(err)
+	}
+	if creates := s.WritesTo("Job"); len(creates) > 0 {
+		t.Errorf("beside a job that runs: %v", creates)
 	}
 }
 

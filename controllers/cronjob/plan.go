@@ -32,8 +32,6 @@ type plan struct {
 	// start is the time for which a Job is started, zero if none is. Those of replaced are deleted before.
 	start    time.Time
 	replaced []job
-	// missed is how many times are due that nobody has served, start included; more than many is enough to know.
-	missed int
 	// surplus are the finished Jobs beyond the history limits, with the reason.
 	surplus []removal
 	events  []event
@@ -62,8 +60,9 @@ const (
 	many = 100
 	// recheck is how long a pass waits at most: see the package comment. It costs no request.
 	recheck = time.Minute
-	// takenRetry is how often a pass looks whether a name is free again, in the cache.
-	takenRetry = 10 * time.Second
+	// unheard is how often a pass looks, in the cache, for what wakes nobody: whether a name is free again, or a Job without a
+	// ControllerRef has finished.
+	unheard = 10 * time.Second
 )
 
 // planner is one run of makePlan.
@@ -171,8 +170,7 @@ func (p *planner) due(times schedule, after, at time.Time) {
 			return
 		}
 	}
-	p.missed = times.count(after, earliest, p.now, many+1)
-	if p.missed > many {
+	if times.count(after, earliest, p.now, many+1) > many {
 		p.warn("TooManyMissedTimes", key,
 			"too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew")
 	}
@@ -188,7 +186,7 @@ func (p *planner) due(times schedule, after, at time.Time) {
 		return
 	}
 	if whose := p.taken(name); whose != "" {
-		p.again = min(p.again, takenRetry)
+		p.again = min(p.again, unheard)
 		p.warn("FailedCreate", key, fmt.Sprintf("Error creating job: %s exists and belongs to %s; delete or rename it", name, whose))
 		return
 	}

@@ -19,7 +19,7 @@ func (r *rest) scheduled(parent client.Object) {
 	of, ended := r.k.Runs.Of(parent), map[string]int{}
 	for _, child := range r.k.runs(r.s, parent) {
 		run := r.k.Runs.Run(child, parent)
-		if child.GetDeletionTimestamp() == nil {
+		if child.GetDeletionTimestamp() == nil && !(run.scheduled() && run.At.After(r.h.Clock)) { // nothing accounts for that one yet
 			ended[run.Ended]++
 		}
 		if run.scheduled() && of.Served.Before(run.At) && !run.At.After(r.h.Clock) {
@@ -88,13 +88,17 @@ func (r *rest) served(parent client.Object, of Schedule) {
 	r.violationf("J6", r.k.Parents, parent, "a run is due for %s, and nothing stands in the way", stamp(due))
 }
 
-// edited is when a parent got its schedule: what was due before by that one is not missed. Zero if it always had it.
+// edited is when a parent got its schedule, and everybody saw it: what was due before by that one is not missed. Zero if it always
+// had it.
 func (r *rest) edited(parent client.Object, of Schedule) (at time.Time) {
 	for _, e := range r.h.Events {
 		if e.RV <= r.s.RV && e.New != nil && e.Old != nil && e.New.GetUID() == parent.GetUID() && e.By != nil &&
 			r.k.Runs.Of(e.Old).Says != r.k.Runs.Of(e.New).Says {
 			at = e.By.At
 		}
+	}
+	if !at.IsZero() && at.Before(r.h.Calm) {
+		return r.h.Calm // who goes by a cache may have looked at the other one until then
 	}
 	return at
 }

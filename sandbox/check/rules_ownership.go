@@ -140,10 +140,7 @@ func (s *step) ownerOf(o client.Object) types.UID {
 	if uid := ownerUID(o); uid != "" || o == nil || s.k.Runs == nil || !s.of(s.k.Children) {
 		return uid
 	}
-	if parent := s.parentOf(s.before, o); parent != nil {
-		return parent.GetUID()
-	}
-	return ""
+	return s.k.Runs.Owner(o)
 }
 
 // first reports whether this kind is the first one under test whose dependents are of this resource: what is wrong for

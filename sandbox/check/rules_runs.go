@@ -20,6 +20,8 @@ type Runs struct {
 	Of func(parent client.Object) Schedule
 	// Run is what a child is to a parent, which need not be its own.
 	Run func(child, parent client.Object) Run
+	// Owner is the UID of the parent that a child belongs to, by its ControllerRef or, without one, by what an old cluster wrote.
+	Owner func(child client.Object) types.UID
 	// Next is the first time that is due after one, zero if none is. counts says that times are counted from a start, so that more
 	// than those are due.
 	Next func(parent client.Object, after time.Time) (at time.Time, counts bool)
@@ -48,8 +50,6 @@ type Schedule struct {
 
 // Run is a child that is a run.
 type Run struct {
-	// Owner is the UID of the parent that it belongs to, by its ControllerRef or, without one, by what an old cluster wrote.
-	Owner types.UID
 	// At is the time of the schedule that it was started for, zero if its name does not follow from one. Exact is what it says of
 	// that itself.
 	At, Exact time.Time
@@ -66,18 +66,17 @@ func (r Run) scheduled() bool { return !r.At.IsZero() && !r.ByHand }
 // runs are the runs of a parent.
 func (k Kind) runs(s *State, parent client.Object) []client.Object {
 	return slices.DeleteFunc(slices.Clone(s.List(k.Children, parent.GetNamespace())), func(child client.Object) bool {
-		return k.Runs.Run(child, parent).Owner != parent.GetUID()
+		return k.Runs.Owner(child) != parent.GetUID()
 	})
 }
 
-// parentOf returns the parent of a run.
+// parentOf returns the parent of a run, nil if it is gone.
 func (s *step) parentOf(in *State, child client.Object) client.Object {
-	for _, parent := range in.List(s.k.Parents, child.GetNamespace()) {
-		if s.k.Runs.Run(child, parent).Owner == parent.GetUID() {
-			return parent
-		}
+	uid := s.k.Runs.Owner(child)
+	if was, ok := in.Identity(uid); !ok || was.Resource != s.k.Parents {
+		return nil
 	}
-	return nil
+	return in.ByUID(uid)
 }
 
 // readOf returns the parent as the last read past the cache showed it to the author of the write, in that pass; nil if none did.
@@ -226,7 +225,7 @@ func (s *step) beside(parent client.Object, versions []client.Object) {
 func (s *step) knewRun(parent, child client.Object) bool {
 	uid := parent.GetUID()
 	for e := range s.record.before(child.GetUID(), s.e.RV) {
-		if s.own(e) && e.Type == Added {
+		if s.own(e) && e.Type == Added && !e.By.Late { // what arrived after it was given up is like another's
 			return true
 		}
 	}
@@ -235,7 +234,7 @@ func (s *step) knewRun(parent, child client.Object) bool {
 		from = p.Views[s.k.Children]
 	}
 	then := s.record.at(child.GetUID(), from)
-	return then != nil && s.k.Runs.Run(then, parent).Owner == uid
+	return then != nil && s.k.Runs.Owner(then) == uid
 }
 
 // replacedRun is J3 for a run that is deleted while it runs: a run of the schedule, to make room for the next one.
@@ -281,7 +280,7 @@ func (s *step) surplusRun() {
 		s.violationf("J4", "it is deleted before the status says that %s was served", stamp(run.At))
 	case of.Succeeded.Before(run.Succeeded):
 		s.violationf("J4", "it is deleted before the status says that it succeeded")
-	case slices.Contains(of.Active, s.e.Old.GetUID()):
+	case s.alwaysActive(parent):
 		s.violationf("J4", "it is deleted while the status calls it active")
 	}
 	sentence := ""
@@ -298,6 +297,19 @@ func (s *step) surplusRun() {
 		}
 	}
 	s.violationf("J4", "it is deleted, and it is not beyond the limit: %s", sentence)
+}
+
+// alwaysActive reports whether every status that the author of the write may have read calls the run active that was deleted.
+// Another manager may say so again that has not seen its end.
+func (s *step) alwaysActive(parent client.Object) bool {
+	active := func(o client.Object) bool { return slices.Contains(s.k.Runs.Of(o).Active, s.e.Old.GetUID()) }
+	from := s.since(s.k.Parents, parent.GetUID())
+	for e := range s.record.before(parent.GetUID(), s.e.RV) {
+		if e.RV > from && e.Key.Resource == s.k.Parents && e.Old != nil && !active(e.Old) {
+			return false
+		}
+	}
+	return active(parent)
 }
 
 // younger counts the runs that ended as the deleted one did, and began after it.

@@ -25,6 +25,7 @@ func (w *world) calm() bool {
 	w.tracef("calm")
 	w.setTrouble(false)
 	w.quieten()
+	w.history.Calm = w.clock.Now()
 	w.stopClocks(4 * time.Minute)
 	if !w.settle(idle) {
 		w.violationf("the end is not reached: after %d steps there is still this to do: %s", patience, w.leftToDo())

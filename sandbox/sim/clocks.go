@@ -82,7 +82,7 @@ func (w *world) moments() []choice {
 	if !w.timed() {
 		return nil
 	}
-	out := []choice{{30, w.sleepUntilDue}}
+	out := []choice{{16, w.sleepUntilDue}}
 	if moves := w.jobMoves(); len(moves) > 0 {
 		out = append(out, choice{w.temper.weights.kubelet, func() { moves[w.chance.IntN(len(moves))]() }})
 	}
@@ -95,7 +95,7 @@ func (w *world) moments() []choice {
 	return out
 }
 
-// sleepUntilDue lets time pass until about the next full minute of some manager's clock.
+// sleepUntilDue lets time pass until about the next full minute of some manager's clock, and, in every second case, what is due be done.
 func (w *world) sleepUntilDue() {
 	now := w.clock.Now()
 	if len(w.processes) > 0 {
@@ -103,6 +103,12 @@ func (w *world) sleepUntilDue() {
 	}
 	rest := now.Truncate(time.Minute).Add(time.Minute).Sub(now)
 	w.sleep(max(rest+time.Duration(w.chance.IntN(2000)-500)*time.Millisecond, time.Millisecond))
+	if w.chance.IntN(2) == 0 {
+		for range w.chance.IntN(12) {
+			w.step++
+			w.fair()
+		}
+	}
 }
 
 // jump sets a manager's clock. While a pass is under way it stays, so that what the clock showed when that began is what it decides by.

@@ -31,7 +31,7 @@ import (
 func CronJob() check.Kind {
 	return check.Kind{
 		Kind: kinds.CronJob,
-		Runs: &check.Runs{Of: scheduleOf, Run: runOf, Next: nextDue, Latest: latestDue},
+		Runs: &check.Runs{Of: scheduleOf, Run: runOf, Owner: ownerOf, Next: nextDue, Latest: latestDue},
 		Names: func(child, revision client.Object) bool {
 			hash := child.GetLabels()[appsv1.ControllerRevisionHashLabelKey]
 			return hash != "" && hash == revision.GetLabels()[appsv1.ControllerRevisionHashLabelKey]
@@ -149,20 +149,24 @@ func timeOf(t *metav1.Time) time.Time {
 	return t.Time
 }
 
+// ownerOf is the UID of the CronJob that a Job belongs to.
+func ownerOf(child client.Object) types.UID {
+	if ref := metav1.GetControllerOfNoCopy(child); ref != nil {
+		return ref.UID
+	}
+	var stored corev1.SerializedReference
+	if json.Unmarshal([]byte(child.GetAnnotations()["kubernetes.io/created-by"]), &stored) != nil {
+		return ""
+	}
+	return stored.Reference.UID
+}
+
 // runOf is what a Job is to a CronJob, if it is its.
 func runOf(child, parent client.Object) check.Run {
 	j := as[batchv1.Job](child)
 	out := check.Run{
 		Ended: jobEnd(j), Started: timeOf(j.Status.StartTime), Succeeded: timeOf(j.Status.CompletionTime),
 		ByHand: j.Annotations["cronjob.kubernetes.io/instantiate"] != "",
-	}
-	if ref := metav1.GetControllerOfNoCopy(j); ref != nil {
-		out.Owner = ref.UID
-	} else {
-		var stored corev1.SerializedReference
-		if json.Unmarshal([]byte(j.Annotations["kubernetes.io/created-by"]), &stored) == nil {
-			out.Owner = types.UID(stored.Reference.UID)
-		}
 	}
 	digits, ok := strings.CutPrefix(j.Name, parent.GetName()+"-")
 	minute, err := strconv.ParseInt(digits, 10, 64)
@@ -243,7 +247,7 @@ func cronJobMiscounted(s *check.State, parent client.Object) (found []string) {
 	for _, o := range s.List(kinds.Job.GVR, cj.Namespace) {
 		run := runOf(o, parent)
 		listed := slices.ContainsFunc(cj.Status.Active, func(ref corev1.ObjectReference) bool { return ref.UID == o.GetUID() })
-		if run.Owner == cj.UID && !run.At.IsZero() && !run.ByHand && run.Ended == "" && !listed {
+		if ownerOf(o) == cj.UID && !run.At.IsZero() && !run.ByHand && run.Ended == "" && !listed {
 			found = append(found, fmt.Sprintf("job %s runs, and is not called active", o.GetName()))
 		}
 	}
