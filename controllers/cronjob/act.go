@@ -21,7 +21,11 @@ const alongWithPods = client.PropagationPolicy(metav1.DeletePropagationBackgroun
 // with an error as well. One that is [pass.Superseded] says that the plan rests on a stale read.
 func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *plan, revision string) (batchv1.CronJobStatus, error) {
 	for _, j := range plan.replaced {
-		if err := r.jobs.Remove(ctx, p, j.Job, "the next one is due, and concurrency policy is Replace", alongWithPods); err != nil {
+		deleted, err := r.jobs.Removed(ctx, p, j.Job, "the next one is due, and concurrency policy is Replace", alongWithPods)
+		if err == nil && !deleted { // the Job controller was faster, as a rule: it still runs
+			err = fmt.Errorf("%w: job %s has changed since", ownership.ErrStale, j.Name)
+		}
+		if err != nil {
 			return plan.status, err
 		}
 	}

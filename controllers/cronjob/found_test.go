@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
@@ -173,6 +174,43 @@ func TestForbidsBesideAJobThatNothingShows(t *testing.T) {
 	}
 	if creates := s.WritesTo("Job"); len(creates) > 0 {
 		t.Errorf("beside a job that runs: %v", creates)
+	}
+}
+
+// The Job that is to be replaced has changed since it was read, as Jobs do when they start. It is still there, so that no other one is
+// started beside it; the next pass knows better.
+func TestReplacesWhatHasChanged(t *testing.T) {
+	w := newWorld(t, "12:00:05").served("11:00:00").spec(func(s *batchv1.CronJobSpec) { s.ConcurrencyPolicy = batchv1.ReplaceConcurrent })
+	s := w.job("11:00:00", "").active().serve()
+	changed := false
+	s.Before = func(c fakeserver.Call) error {
+		if c.Verb != "delete" || changed {
+			return nil
+		}
+		changed = true
+		var j batchv1.Job
+		if err := s.Raw.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: c.Name}, &j); err != nil {
+			return err
+		}
+		j.Status.Active = 1
+		if err := s.Raw.Status().Update(t.Context(), &j); err != nil {
+			return err
+		}
+		return apierrors.NewConflict(jobResource, c.Name, errors.New("it has changed"))
+	}
+	for n, want := range []string{"delete", "delete delete create"} {
+		if err := s.pass(); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range s.Calls("create", "delete") {
+			if c.Kind == "Job" {
+				got = append(got, c.Verb)
+			}
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("after pass %d: %s, want %s", n+1, got, want)
+		}
 	}
 }
 

@@ -42,6 +42,24 @@ func Rate(h *History, kinds ...Kind) []Violation {
 	return found
 }
 
+// Idle is A1 at rest: when nothing is left to do, nothing is asked for. Passes are made, when timers and resyncs ask for them, and
+// read their caches.
+func Idle(h *History) []Violation {
+	var calls []recording.Call
+	for _, c := range h.Calls {
+		if c.Sort != recording.Said && !h.Resting.IsZero() && !c.At.Before(h.Resting) {
+			calls = append(calls, c)
+		}
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	return []Violation{{
+		Invariant: "A1", RV: calls[0].After, Replay: h.Replay,
+		Sentence: fmt.Sprintf("nothing is left to do, and %s asked for something %d times: %s", calls[0].For, len(calls), tally(calls)),
+	}}
+}
+
 type spender struct {
 	sort recording.Sort
 	of   string

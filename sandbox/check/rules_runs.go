@@ -200,16 +200,19 @@ func (s *step) latestOnly(run Run, versions []client.Object) {
 }
 
 // beside is J3: where no run may be beside another, none is started while one runs that its author knows of: from the status, from
-// its cache, or because it has started it itself.
+// its cache, or because it has started it itself. Where the next one replaces it, that one is deleted first.
 func (s *step) beside(parent client.Object, versions []client.Object) {
+	replaces := false
 	for _, version := range versions {
-		if !s.k.Runs.Of(version).Forbids {
+		of := s.k.Runs.Of(version)
+		if !of.Forbids && !of.Replaces {
 			return
 		}
+		replaces = replaces || of.Replaces
 	}
 	for _, other := range s.k.runs(s.before, parent) {
 		run := s.k.Runs.Run(other, parent)
-		if run.Ended != "" || !run.scheduled() {
+		if run.Ended != "" || !run.scheduled() || replaces && other.GetDeletionTimestamp() != nil {
 			continue
 		}
 		listed := func(version client.Object) bool { return slices.Contains(s.k.Runs.Of(version).Active, other.GetUID()) }
