@@ -117,8 +117,7 @@ func createCron(ctx context.Context, e *fault.Env, change func(*batchv1.CronJobS
 // editedAndUndone starts a Job in each of three hours: of app:1, of app:2, and of app:1 again after an undo. The last one is kept.
 func (c *runClocks) editedAndUndone() fault.Scenario {
 	return fault.Scenario{
-		Name:   "cronjob edited and undone",
-		Points: sparse(2),
+		Name: "cronjob edited and undone",
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createCron(ctx, e, func(s *batchv1.CronJobSpec) { s.SuccessfulJobsHistoryLimit = new(int32(1)) }); err != nil {
 				return err
@@ -173,8 +172,8 @@ func runsOn(policy batchv1.ConcurrencyPolicy) func(*batchv1.CronJobSpec) {
 // replaces starts a Job that goes on running, and another one in its place.
 func (c *runClocks) replaces() fault.Scenario {
 	return fault.Scenario{
-		Name:   "cronjob replaces a job that runs",
-		Points: sparse(2),
+		Name:  "cronjob replaces a job that runs",
+		Share: 2,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createCron(ctx, e, runsOn(batchv1.ReplaceConcurrent)); err != nil {
 				return err
@@ -195,8 +194,9 @@ func (c *runClocks) replaces() fault.Scenario {
 // soon as the Job is there, whatever it has written down.
 func (c *runClocks) forbids() fault.Scenario {
 	return fault.Scenario{
-		Name:   "cronjob forbids a second job",
-		Points: sparse(2),
+		Name:    "cronjob forbids a second job",
+		Share:   2,
+		Unaimed: true,
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			forbid := func(s *batchv1.CronJobSpec) {
 				runsOn(batchv1.ForbidConcurrent)(s)
