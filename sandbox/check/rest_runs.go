@@ -28,7 +28,8 @@ func (r *rest) scheduled(parent client.Object) {
 				child.GetName(), stamp(run.At), stamp(of.Served))
 		}
 		if of.Succeeded.Before(run.Succeeded) {
-			r.violationf("J6", r.k.Parents, parent, "%s has succeeded at %s, and the status says %s", child.GetName(), stamp(run.Succeeded), stamp(of.Succeeded))
+			r.violationf("J6", r.k.Parents, parent, "%s has succeeded at %s, and the status says %s",
+				child.GetName(), stamp(run.Succeeded), stamp(of.Succeeded))
 		}
 	}
 	for end, most := range of.Keeps {
@@ -71,7 +72,7 @@ func (r *rest) served(parent client.Object, of Schedule) {
 		return
 	}
 	after := parent.GetCreationTimestamp().Time
-	for _, at := range []time.Time{of.Served, r.edited(parent, of)} {
+	for _, at := range []time.Time{of.Served, r.edited(parent)} {
 		if at.After(after) {
 			after = at
 		}
@@ -91,7 +92,7 @@ func (r *rest) served(parent client.Object, of Schedule) {
 
 // edited is when a parent got its schedule, and everybody saw it: what was due before by that one is not missed. Zero if it always
 // had it.
-func (r *rest) edited(parent client.Object, of Schedule) (at time.Time) {
+func (r *rest) edited(parent client.Object) (at time.Time) {
 	for _, e := range r.h.Events {
 		if e.RV <= r.s.RV && e.New != nil && e.Old != nil && e.New.GetUID() == parent.GetUID() && e.By != nil &&
 			r.k.Runs.Of(e.Old).Says != r.k.Runs.Of(e.New).Says {

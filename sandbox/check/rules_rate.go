@@ -42,12 +42,12 @@ func Rate(h *History, kinds ...Kind) []Violation {
 	return found
 }
 
-// Idle is A1 at rest: when nothing is left to do, nothing is asked for. Passes are made, when timers and resyncs ask for them, and
-// read their caches.
+// Idle is A1 at rest: when nothing is left to do, no request is made. Passes are, when timers and resyncs ask for them, and they
+// read their caches, or ask a hook.
 func Idle(h *History) []Violation {
 	var calls []recording.Call
 	for _, c := range h.Calls {
-		if c.Sort != recording.Said && !h.Resting.IsZero() && !c.At.Before(h.Resting) {
+		if c.Sort == recording.Request && !h.Resting.IsZero() && !c.At.Before(h.Resting) {
 			calls = append(calls, c)
 		}
 	}
@@ -56,7 +56,7 @@ func Idle(h *History) []Violation {
 	}
 	return []Violation{{
 		Invariant: "A1", RV: calls[0].After, Replay: h.Replay,
-		Sentence: fmt.Sprintf("nothing is left to do, and %s asked for something %d times: %s", calls[0].For, len(calls), tally(calls)),
+		Sentence: fmt.Sprintf("nothing is left to do, and %s made %d requests: %s", calls[0].For, len(calls), tally(calls)),
 	}}
 }
 

@@ -87,7 +87,9 @@ var (
 const matchLabels = "spec.selector.matchLabels"
 
 // Parents are the kinds of parents that Kubernetes has.
-func Parents() []Kind { return []Kind{DaemonSet, StatefulSet, ReplicaSet, ReplicationController, CronJob} }
+func Parents() []Kind {
+	return []Kind{DaemonSet, StatefulSet, ReplicaSet, ReplicationController, CronJob}
+}
 
 // Objects are all kinds that have a word.
 func Objects() []Object {

@@ -26,6 +26,7 @@ func CronJob() Kind {
 		Timed: true,
 		New: func(chance *rand.Rand, k Kind, name string) scenario.Step {
 			set := fields{"image": anyJobImage(chance), "schedule": anySchedule(chance), "concurrency": anyConcurrency(chance)}
+			set["spec.jobTemplate.metadata.labels.app"] = name // which somebody may change on a Job
 			if chance.IntN(3) == 0 {
 				set["ttl"] = anyNumber(chance, 3)
 			}
@@ -97,7 +98,7 @@ func plantedJob(chance *rand.Rand, _ Kind, parent client.Object, _ []string) sce
 	minute := clock.RealClock{}.Now().Unix()/60 + int64(chance.IntN(4)-1)
 	scheduled := fmt.Sprintf("%s-%d", cj.Name, minute)
 	j := &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: scheduled, Annotations: map[string]string{}},
+		ObjectMeta: metav1.ObjectMeta{Name: scheduled, Labels: cj.Spec.JobTemplate.Labels, Annotations: map[string]string{}},
 		Spec:       *cj.Spec.JobTemplate.Spec.DeepCopy(),
 	}
 	j.SetGroupVersionKind(kinds.Job.GVK)
