@@ -214,6 +214,15 @@ func TestReplacesWhatHasChanged(t *testing.T) {
 	}
 }
 
+// What was started for a time that is to come, because the clock was ahead, keeps no time from being served until then.
+func TestWhatWasStartedForATimeToCome(t *testing.T) {
+	w := newWorld(t, "11:00:00").served("10:00:00")
+	w.f.begun = hour(t, "12:00:00")
+	w.is("start 11:00:00, again in 1m0s")
+	w.f.now = hour(t, "12:00:10")
+	w.is("again in 1m0s")
+}
+
 // A schedule that was edited while the clock was ahead is not put off until that time comes again.
 func TestAnEditOfTheFuture(t *testing.T) {
 	w, m := newWorld(t, "10:00:00"), &memories{}

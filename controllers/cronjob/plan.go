@@ -152,7 +152,7 @@ func (p *planner) after() time.Time {
 		out = p.status.LastScheduleTime.Time
 	}
 	for _, known := range []time.Time{p.since, p.begun} {
-		if known.After(out) {
+		if known.After(out) && !known.After(p.now) { // the clock may have been set back: what is to come does not matter yet
 			out = known
 		}
 	}
