@@ -137,16 +137,25 @@ func (ch *Children[C]) Confirm(ctx context.Context, p *Pass, selector labels.Sel
 // Remove deletes exactly the child that was read: see [ownership.Writer.Delete]. Events say that it was deleted and why, or
 // what went wrong.
 func (ch *Children[C]) Remove(ctx context.Context, p *Pass, read C, reason string, opts ...client.DeleteOption) error {
+	_, err := ch.Removed(ctx, p, read, reason, opts...)
+	return err
+}
+
+// Removed is [Children.Remove] for whoever has to know whether the child was deleted: one that has changed since it was read was not,
+// and that is no error.
+func (ch *Children[C]) Removed(
+	ctx context.Context, p *Pass, read C, reason string, opts ...client.DeleteOption,
+) (deleted bool, err error) {
 	kind, name := strings.ToLower(ch.Kind.Kind), read.GetName()
-	deleted, err := ch.Delete(ctx, p.Parent, read, opts...)
+	deleted, err = ch.Delete(ctx, p.Parent, read, opts...)
 	if err != nil {
 		p.Warn(read, "FailedDelete", "Delete", "Error deleting %s %s: %v", kind, name, err)
-		return fmt.Errorf("delete %s %s: %w", kind, name, err)
+		return false, fmt.Errorf("delete %s %s: %w", kind, name, err)
 	}
 	if deleted {
 		p.Normal(read, "SuccessfulDelete", "Delete", "Deleted %s: %s (%s)", kind, name, reason)
 	}
-	return nil
+	return deleted, nil
 }
 
 // Patch changes the metadata of exactly the child that was read, by a merge patch, and returns the child as stored. The

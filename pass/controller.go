@@ -45,6 +45,9 @@ type Config struct {
 	// Deleted says that passes are made over terminating parents as well. Optional: without it nothing is done for them,
 	// because the garbage collector may orphan or delete their children at any moment.
 	Deleted bool
+	// Runs says that children are runs, which end and are deleted all the time: then the end of one is no reason to begin the
+	// back-off of a failure anew. Optional.
+	Runs bool
 	// Stale are errors that mean the same as [ownership.ErrStale]. Optional.
 	Stale []error
 	// FirstRetry and LastRetry bound the delay after a pass that failed, which doubles each time. Optional: zero means 5 ms

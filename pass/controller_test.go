@@ -111,6 +111,21 @@ func TestBackOffBeginsAnewWhenAChildIsGone(t *testing.T) {
 	}
 }
 
+// Runs are deleted all the time, so that their end says nothing.
+func TestBackOffGoesOnWhenARunIsGone(t *testing.T) {
+	w := newWorld(t, nil, web())
+	w.c.Runs = true
+	w.run = func(context.Context, *pass.Pass) error { return errors.New("refused") }
+	events := w.c.ChildEvents(ownership.Parents{Reader: w.Server, Kind: setKind.GroupKind(), New: w.c.New}.Router())
+	for _, want := range []time.Duration{5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond} {
+		_, _ = w.reconcile()
+		if got := w.c.Limiter().When(request); got != want {
+			t.Errorf("it is made again in %s, want %s", got, want)
+		}
+		events.Delete(t.Context(), event.DeleteEvent{Object: pod("a")}, &queue{})
+	}
+}
+
 // TestOvertaken: a pass that somebody else was faster than is made again soon, whether it failed or not, and later each time.
 func TestOvertaken(t *testing.T) {
 	w := newWorld(t, nil, web())

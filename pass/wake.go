@@ -68,13 +68,13 @@ func StatusOnly(e event.UpdateEvent) bool {
 // ChildEvents enqueues the parents of a child, as router finds them. In a burst of events they are delayed after the last
 // pass for as long as that pass took.
 // A child that is deleted may make room for another one, in a quota or on a node, a moment later: the back-off of its parent begins
-// anew.
+// anew, unless children are runs ([Config.Runs]).
 func (c *Controller) ChildEvents(router ownership.Router) handler.EventHandler {
 	all := router.Handler()
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q requests) { all.Create(ctx, e, c.patient(q)) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q requests) { all.Update(ctx, e, c.patient(q)) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q requests) { all.Delete(ctx, e, patient{q, c, true}) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q requests) { all.Delete(ctx, e, patient{q, c, !c.Runs}) },
 	}
 }
 

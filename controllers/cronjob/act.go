@@ -2,7 +2,6 @@ package cronjob
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -22,7 +21,11 @@ const alongWithPods = client.PropagationPolicy(metav1.DeletePropagationBackgroun
 // with an error as well. One that is [pass.Superseded] says that the plan rests on a stale read.
 func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *plan, revision string) (batchv1.CronJobStatus, error) {
 	for _, j := range plan.replaced {
-		if err := r.jobs.Remove(ctx, p, j.Job, "the next one is due, and concurrency policy is Replace", alongWithPods); err != nil {
+		deleted, err := r.jobs.Removed(ctx, p, j.Job, "the next one is due, and concurrency policy is Replace", alongWithPods)
+		if err == nil && !deleted { // the Job controller was faster, as a rule: it still runs
+			err = fmt.Errorf("%w: job %s has changed since", ownership.ErrStale, j.Name)
+		}
+		if err != nil {
 			return plan.status, err
 		}
 	}
@@ -42,16 +45,19 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *p
 	case how == ownership.Existed: // another request of ours, or another manager: the cache will show it
 		return plan.status, fmt.Errorf("%w: it does not show job %s", ownership.ErrStale, job.Name)
 	}
-	r.memories.served(o.cronJob.UID, plan.start)
+	r.memories.start(o.cronJob.UID, plan.start)
 	p.Normal(job, "SuccessfulCreate", "Create", "Created job %s", job.Name)
 	return plan.started(job), nil
 }
 
-// retire deletes the finished Jobs beyond the history limits.
+// retire deletes the finished Jobs beyond the history limits, as long as the API server lets it: what is refused for good is asked for
+// once in a pass, however many Jobs have piled up.
 func (r *Reconciler) retire(ctx context.Context, p *pass.Pass, plan *plan) error {
-	var errs []error
-	for _, s := range plan.surplus {
-		errs = append(errs, r.jobs.Remove(ctx, p, s.job.Job, s.reason, alongWithPods))
-	}
-	return errors.Join(errs...)
+	err := pass.SlowStart(p, pass.Writes[removal]{
+		Items: plan.surplus,
+		Do:    func(s removal) error { return r.jobs.Remove(ctx, p, s.job.Job, s.reason, alongWithPods) },
+		Name:  func(s removal) string { return s.job.Name },
+	})
+	p.Uncertain(err)
+	return err
 }

@@ -2,6 +2,7 @@ package cronjob
 
 import (
 	"slices"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,43 +17,49 @@ import (
 
 // account brings the status in line with the Jobs that there are, and says what has happened.
 func (p *planner) account() {
-	s := &p.status
-	p.dropEnded(s)
+	p.dropEnded(&p.status)
+	if !p.begun.After(p.now) {
+		p.serve(p.begun)
+	}
 	for _, j := range byTime(p.jobs) {
-		if !j.owned {
-			continue
+		if j.finished == "" && metav1.GetControllerOfNoCopy(j) == nil {
+			p.lookAgain(unheard) // its end wakes nobody
 		}
-		if j.finished == "" && !lists(s.Active, j.UID) {
-			p.unlisted(s, j)
-		}
-		if !j.at.IsZero() && !j.at.After(p.now) {
-			s.LastScheduleTime = later(s.LastScheduleTime, &metav1.Time{Time: j.at})
-		}
-		if j.finished == batchv1.JobComplete {
-			s.LastSuccessfulTime = later(s.LastSuccessfulTime, j.Status.CompletionTime)
+		if j.owned {
+			p.accountFor(j)
 		}
 	}
 }
 
-// later returns the later one of two times, of which either may be nil.
-func later(a, b *metav1.Time) *metav1.Time {
-	if a == nil || a.Before(b) {
-		return b.DeepCopy()
-	}
-	return a
-}
-
-// unlisted is about a Job that runs and that the status does not list. If a schedule has started it, the write of the status failed,
-// or is another manager's and comes later.
-func (p *planner) unlisted(s *batchv1.CronJobStatus, j job) {
-	switch {
+// accountFor brings the status in line with a Job of the CronJob.
+func (p *planner) accountFor(j job) {
+	s := &p.status
+	switch listed := lists(s.Active, j.UID); {
+	case j.finished != "" || listed:
 	case !j.at.IsZero():
+		// It was started, and the write of the status failed, or is another manager's and comes later.
 		s.Active = append(s.Active, referenceTo(j.Job))
 	case j.Annotations[instantiateAnnotation] == "":
 		p.tell(event{
 			warning: true, about: j.Job, reason: "UnexpectedJob", action: "Report", key: string(j.UID),
 			note: "Saw a job that the controller did not create or forgot: " + j.Name,
 		})
+	}
+	if j.at.After(p.now) { // the clock was set back
+		p.lookAgain(j.at.Sub(p.now))
+	} else {
+		p.serve(j.at)
+	}
+	if done := j.Status.CompletionTime; j.finished == batchv1.JobComplete && done != nil &&
+		(s.LastSuccessfulTime == nil || s.LastSuccessfulTime.Before(done)) {
+		s.LastSuccessfulTime = done.DeepCopy()
+	}
+}
+
+// serve says in the status that a time was served, unless a later one was. The zero time is none.
+func (p *planner) serve(at time.Time) {
+	if last := p.status.LastScheduleTime; !at.IsZero() && (last == nil || last.Time.Before(at)) {
+		p.status.LastScheduleTime = &metav1.Time{Time: at}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/pass"
@@ -34,6 +35,7 @@ const (
 type Reconciler struct {
 	*pass.Controller
 
+	clock    clock.PassiveClock
 	jobs     *pass.Children[*batchv1.Job]
 	log      *history.Log
 	memories memories
@@ -51,12 +53,12 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	if err != nil {
 		return err
 	}
-	plan := makePlan(r.facts(ctx, p, o))
+	plan := makePlan(r.facts(ctx, o))
 	p.Again(plan.again)
 	status := plan.status
 	var failed error
 	if !plan.start.IsZero() {
-		if err := r.confirm(ctx, p, o, plan); err != nil {
+		if err := r.confirm(ctx, p, o); err != nil {
 			return err
 		}
 		status, failed = r.act(ctx, p, o, plan, labelOf(recorded))

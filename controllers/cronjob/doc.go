@@ -18,8 +18,9 @@
 //
 // The name of a Job follows from the CronJob's name and the minute that it is due at, as the built-in controller names it, so that
 // two managers ask for the same object. status.lastScheduleTime says which times were served; the parent is read past the cache
-// before a Job is started, and a finished Job is deleted only after the status accounts for it. What is left is a Job that
-// somebody else deletes between its creation and the write of the status, if that write fails: it is started again.
+// before a Job is started, a finished Job is deleted only after the status accounts for it, and a process remembers what it has
+// started. What is left is a Job that somebody else deletes between its creation and the write of the status, if the process ends
+// before that write succeeds: it is started again.
 //
 // # Time
 //

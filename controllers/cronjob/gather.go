@@ -93,10 +93,11 @@ func (r *Reconciler) listed(ctx context.Context, p *pass.Pass, ref corev1.Object
 }
 
 // facts are what the plan for o is made from.
-func (r *Reconciler) facts(ctx context.Context, p *pass.Pass, o *observed) facts {
+func (r *Reconciler) facts(ctx context.Context, o *observed) facts {
+	now := r.clock.Now()
 	return facts{
-		cronJob: o.cronJob, now: p.Now(), jobs: o.jobs,
-		since: r.memories.look(o.cronJob, p.Now()),
+		cronJob: o.cronJob, now: now, jobs: o.jobs,
+		since: r.memories.since(o.cronJob, now), begun: r.memories.started(o.cronJob.UID),
 		// A name that cannot be looked up counts as free: the response to the create tells.
 		taken: func(name string) string {
 			found := &batchv1.Job{}
@@ -120,13 +121,13 @@ func (o *observed) live(more ...string) revision.Live {
 }
 
 // confirm makes sure, before a Job is started, that the plan does not rest on an old cache. The parent is read each time: its status
-// says which times were served, by another manager too. Its Jobs are listed once in a process, if the status may not know of one
-// that runs: it was started for an earlier time, and the process ended before it was written down.
-func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed, plan *plan) error {
+// says which times were served, by another manager too. Where it matters what runs, its Jobs are listed once in a process, and after a
+// request whose outcome is unknown: the status does not know of a Job that was started, for an earlier time, without being written down.
+func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed) error {
 	if err := p.Unchanged(ctx); err != nil {
 		return err
 	}
-	if o.cronJob.Spec.ConcurrencyPolicy == batchv1.AllowConcurrent || plan.missed < 2 {
+	if o.cronJob.Spec.ConcurrencyPolicy == batchv1.AllowConcurrent {
 		return nil
 	}
 	return r.confirmJobs(ctx, p, o)

@@ -58,8 +58,12 @@ func nameAt(cj *batchv1.CronJob, at time.Time) string {
 	return cj.Name + "-" + strconv.FormatInt(at.Unix()/60, 10)
 }
 
-// scheduledFor returns the time that an owned Job was started for, zero if its name does not follow from one.
+// scheduledFor returns the time that an owned Job was started for, zero if its name does not follow from one, or if a person has given
+// it such a name.
 func scheduledFor(cj *batchv1.CronJob, o *batchv1.Job) time.Time {
+	if o.Annotations[instantiateAnnotation] != "" {
+		return time.Time{}
+	}
 	digits, ok := strings.CutPrefix(o.Name, cj.Name+"-")
 	minute, err := strconv.ParseInt(digits, 10, 64)
 	if !ok || err != nil || strconv.FormatInt(minute, 10) != digits {

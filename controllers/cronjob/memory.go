@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// This file remembers, of each CronJob, what no object says. Losing it costs an event that is said again, and a time that a schedule
-// which was edited meanwhile would have had in the past.
+// This file remembers, of each CronJob, what no object says. Losing it costs an event that is said again, a time that a schedule
+// which was edited meanwhile would have had in the past, and one that no status accounts for because it could not be written.
 
 // memories are those of all CronJobs. They are safe for concurrent use.
 type memories struct {
@@ -23,9 +23,10 @@ type memory struct {
 	// schedule is the one that the last pass saw, with its time zone, and looked when that was.
 	schedule string
 	looked   time.Time
-	// since is until when another one was in force, and started the latest time that a Job was started for: the status may not say
-	// so for as long as it cannot be written, and the Job may be deleted by then.
-	since, started time.Time
+	// since is until when another one was in force.
+	since time.Time
+	// started is the latest time that this process has started a Job for.
+	started time.Time
 	// said are the events that were sent, by reason and key.
 	said map[[2]string]bool
 }
@@ -43,11 +44,9 @@ func (m *memories) get(uid types.UID) *memory {
 	return m.of[uid]
 }
 
-// look notes what a pass sees, and returns the time after which Jobs are due as far as this process knows, zero if it knows of none.
-//
-// A schedule is for times that come: what it would have had before it was set is not missed. The last pass over another one is what
-// is known for sure of the time at which it was set.
-func (m *memories) look(cj *batchv1.CronJob, now time.Time) time.Time {
+// since returns until when another schedule of the CronJob was in force, zero if this process knows of none. A schedule is for times
+// that come: what it would have had before it was set is not missed. The last pass over the other one is what is known for sure.
+func (m *memories) since(cj *batchv1.CronJob, now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of := m.get(cj.UID)
@@ -59,19 +58,23 @@ func (m *memories) look(cj *batchv1.CronJob, now time.Time) time.Time {
 		of.since = now
 	}
 	of.schedule, of.looked = schedule, now
-	if of.started.After(of.since) {
-		return of.started
-	}
 	return of.since
 }
 
-// served notes that a Job was started for a time.
-func (m *memories) served(cj types.UID, at time.Time) {
+// start notes that a Job was started for a time.
+func (m *memories) start(cj types.UID, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if of := m.get(cj); at.After(of.started) {
 		of.started = at
 	}
+}
+
+// started returns the latest time that this process has started a Job for, zero if it has started none.
+func (m *memories) started(cj types.UID) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.get(cj).started
 }
 
 // first reports whether an event was not sent yet.

@@ -16,8 +16,11 @@ type facts struct {
 	now     time.Time
 	// jobs are those of the CronJob, and those that its status lists although they are not.
 	jobs []job
-	// since is the time after which Jobs are due as far as the process remembers: see [memories.look].
+	// since is until when another schedule was in force, zero if nobody knows of one: what is due before is not for this one.
 	since time.Time
+	// begun is the latest time that this process has started a Job for, zero if none: the Job may be deleted by now, and the status
+	// not written.
+	begun time.Time
 	// taken says whose object has a name that a Job would get, empty if it is free.
 	taken func(name string) string
 }
@@ -29,8 +32,6 @@ type plan struct {
 	// start is the time for which a Job is started, zero if none is. Those of replaced are deleted before.
 	start    time.Time
 	replaced []job
-	// missed is how many times are due that nobody has served, start included; more than many is enough to know.
-	missed int
 	// surplus are the finished Jobs beyond the history limits, with the reason.
 	surplus []removal
 	events  []event
@@ -59,8 +60,9 @@ const (
 	many = 100
 	// recheck is how long a pass waits at most: see the package comment. It costs no request.
 	recheck = time.Minute
-	// takenRetry is how often a pass looks whether a name is free again, in the cache.
-	takenRetry = 10 * time.Second
+	// unheard is how often a pass looks, in the cache, for what wakes nobody: whether a name is free again, or a Job without a
+	// ControllerRef has finished.
+	unheard = 10 * time.Second
 )
 
 // planner is one run of makePlan.
@@ -79,13 +81,21 @@ func makePlan(f facts) *plan {
 	return p.plan
 }
 
+// lookAgain asks for a pass after some time, but soon enough to notice that the clock was set.
+func (p *planner) lookAgain(after time.Duration) {
+	if after = min(max(after, time.Millisecond), recheck); p.again == 0 || after < p.again {
+		p.again = after
+	}
+}
+
 func (p *planner) tell(e event) { p.events = append(p.events, e) }
 
 func (p *planner) warn(reason, key, note string) {
 	p.tell(event{warning: true, reason: reason, action: "Schedule", key: key, note: note})
 }
 
-// retire finds the finished Jobs beyond a history limit. Without a limit all are kept.
+// retire finds the finished Jobs beyond a history limit. Without a limit all are kept, and so is a Job that the status cannot account
+// for, because by this clock its time has not come: without either, it would be started again when that comes.
 func (p *planner) retire(end batchv1.JobConditionType, word string, limit *int32) {
 	if limit == nil {
 		return
@@ -97,7 +107,9 @@ func (p *planner) retire(end batchv1.JobConditionType, word string, limit *int32
 		}
 	}
 	for _, j := range oldestFirst(ended)[:max(0, len(ended)-int(*limit))] {
-		p.surplus = append(p.surplus, removal{j, fmt.Sprintf("%d %s jobs are kept", *limit, word)})
+		if last := p.status.LastScheduleTime; j.at.IsZero() || last != nil && !last.Time.Before(j.at) {
+			p.surplus = append(p.surplus, removal{j, fmt.Sprintf("%d %s jobs are kept", *limit, word)})
+		}
 	}
 }
 
@@ -124,10 +136,10 @@ func (p *planner) schedule() {
 		p.warn("InvalidSchedule", spec.Schedule, fmt.Sprintf("invalid schedule: %s: no time matches it in the next five years", spec.Schedule))
 		return
 	}
-	p.again = min(max(times.next(after, p.now).Sub(p.now), time.Millisecond), recheck)
+	p.lookAgain(times.next(after, p.now).Sub(p.now))
 	if due := times.latest(after, p.now); !due.IsZero() {
 		p.due(times, after, due)
-	} else if after.Sub(p.now) > recheck && p.status.LastScheduleTime != nil {
+	} else if last := p.status.LastScheduleTime; after.Sub(p.now) > recheck && last != nil && last.Time.Equal(after) {
 		p.warn("LastScheduleTimeInFuture", after.String(), fmt.Sprintf("status.lastScheduleTime is %s, which is in the future: "+
 			"no Job is started before then; a clock was wrong, or is", after.UTC().Format(time.RFC3339)))
 	}
@@ -139,8 +151,10 @@ func (p *planner) after() time.Time {
 	if p.status.LastScheduleTime != nil {
 		out = p.status.LastScheduleTime.Time
 	}
-	if p.since.After(out) {
-		out = p.since
+	for _, known := range []time.Time{p.since, p.begun} {
+		if known.After(out) && !known.After(p.now) { // the clock may have been set back: what is to come does not matter yet
+			out = known
+		}
 	}
 	return out
 }
@@ -156,8 +170,7 @@ func (p *planner) due(times schedule, after, at time.Time) {
 			return
 		}
 	}
-	p.missed = times.count(after, earliest, p.now, many+1)
-	if p.missed > many {
+	if times.count(after, earliest, p.now, many+1) > many {
 		p.warn("TooManyMissedTimes", key,
 			"too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew")
 	}
@@ -173,7 +186,7 @@ func (p *planner) due(times schedule, after, at time.Time) {
 		return
 	}
 	if whose := p.taken(name); whose != "" {
-		p.again = min(p.again, takenRetry)
+		p.again = min(p.again, unheard)
 		p.warn("FailedCreate", key, fmt.Sprintf("Error creating job: %s exists and belongs to %s; delete or rename it", name, whose))
 		return
 	}
@@ -183,10 +196,10 @@ func (p *planner) due(times schedule, after, at time.Time) {
 	}
 }
 
-// there reports whether the CronJob has a Job of a name.
+// there reports whether the CronJob's schedule has started a Job of a name.
 func (p *planner) there(name string) bool {
 	for _, j := range p.jobs {
-		if j.Name == name && j.owned {
+		if j.Name == name && j.owned && !j.at.IsZero() {
 			return true
 		}
 	}

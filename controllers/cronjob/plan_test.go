@@ -244,14 +244,14 @@ func TestTwoTimesOfOneMinute(t *testing.T) {
 func TestAScheduleIsForTimesThatCome(t *testing.T) {
 	var m memories
 	w := newWorld(t, "13:00:00").served("11:00:00").spec(func(s *batchv1.CronJobSpec) { s.Schedule = "0 11 * * *" })
-	if since := m.look(w.f.cronJob, hour(t, "12:59:30")); !since.IsZero() {
+	if since := m.since(w.f.cronJob, hour(t, "12:59:30")); !since.IsZero() {
 		t.Fatal(since)
 	}
 	w.spec(func(s *batchv1.CronJobSpec) { s.Schedule = "30 12 * * *" })
-	w.f.since = m.look(w.f.cronJob, w.f.now)
+	w.f.since = m.since(w.f.cronJob, w.f.now)
 	w.is("again in 1m0s")
 	w.spec(func(s *batchv1.CronJobSpec) { s.Schedule = "0 13 * * *" })
-	w.f.since = m.look(w.f.cronJob, w.f.now)
+	w.f.since = m.since(w.f.cronJob, w.f.now)
 	w.is("again in 1m0s")
 	w.f.since = hour(t, "12:59:30") // the edit came between the last pass and one o'clock
 	w.is("start 13:00:00, again in 1m0s")
@@ -261,11 +261,10 @@ func TestAScheduleIsForTimesThatCome(t *testing.T) {
 func TestAStartThatTheStatusDoesNotSay(t *testing.T) {
 	var m memories
 	w := newWorld(t, "11:00:10")
-	m.served(w.f.cronJob.UID, hour(t, "11:00:00"))
-	w.f.since = m.look(w.f.cronJob, w.f.now)
+	m.start(w.f.cronJob.UID, hour(t, "11:00:00"))
+	w.f.begun = m.started(w.f.cronJob.UID)
 	w.is("again in 1m0s")
 	w.f.now = hour(t, "12:00:00")
-	w.f.since = m.look(w.f.cronJob, w.f.now)
 	w.is("start 12:00:00, again in 1m0s")
 }
 
@@ -273,11 +272,11 @@ func TestAStartThatTheStatusDoesNotSay(t *testing.T) {
 func TestAClockThatIsSetBack(t *testing.T) {
 	var m memories
 	w := newWorld(t, "18:00:00")
-	m.look(w.f.cronJob, w.f.now)
+	m.since(w.f.cronJob, w.f.now)
 	w.spec(func(s *batchv1.CronJobSpec) { s.Schedule = "*/5 * * * *" })
-	m.look(w.f.cronJob, hour(t, "10:58:00"))
+	m.since(w.f.cronJob, hour(t, "10:58:00"))
 	w.f.now = hour(t, "11:00:00")
-	w.f.since = m.look(w.f.cronJob, w.f.now)
+	w.f.since = m.since(w.f.cronJob, w.f.now)
 	w.is("start 11:00:00, again in 1m0s")
 }
 

@@ -26,7 +26,8 @@ type Options struct {
 	Workers int
 	// AskServer allows dry-run patches of CronJobs to find out whether a stored snapshot is equivalent (rule R3).
 	AskServer bool
-	// Clock is for tests; nil means the system's.
+	// Clock is what says which times have come, for tests. Nil means the system's, by which everything else goes: how long
+	// something takes does not depend on whether a clock is set.
 	Clock clock.PassiveClock
 }
 
@@ -62,10 +63,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 
 // newReconciler returns a Reconciler that reads from c and, past its cache, from live.
 func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder, o Options) *Reconciler {
-	r := &Reconciler{}
+	r := &Reconciler{clock: o.Clock}
 	r.Controller = pass.New(pass.Config{
 		Kind: kind, Resource: cronJobResource, New: func() client.Object { return &batchv1.CronJob{} },
-		Client: c, Live: live, Ledger: ledger, Recorder: recorder, Clock: o.Clock, Run: r.pass,
+		Client: c, Live: live, Ledger: ledger, Recorder: recorder, Clock: clock.RealClock{}, Run: r.pass, Runs: true,
 	})
 	r.log = pass.NewLog(r.Controller, history.CronJob(), o.AskServer)
 	r.jobs = pass.NewChildren[*batchv1.Job](r.Controller, jobKind, jobResource, func() client.ObjectList { return &batchv1.JobList{} })

@@ -25,6 +25,8 @@ type Kinds struct {
 	Status []client.Object
 	// Indexed are empty objects of the kinds that [ownership.ControllerIndex] is on.
 	Indexed []client.Object
+	// More, if set, completes the client that serves: another index.
+	More func(*fake.ClientBuilder) *fake.ClientBuilder
 }
 
 // builtin is what [New] serves.
@@ -51,6 +53,9 @@ func NewWith(t testing.TB, kinds Kinds, objects ...client.Object) *Server {
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(kinds.Status...).WithObjects(objects...)
 	for _, o := range kinds.Indexed {
 		builder = builder.WithIndex(o, ownership.ControllerIndex, ownership.IndexController)
+	}
+	if kinds.More != nil {
+		builder = kinds.More(builder)
 	}
 	return serve(t, builder.Build())
 }

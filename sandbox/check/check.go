@@ -44,6 +44,7 @@ var rules = []func(*step){
 	(*step).most, (*step).guarded, (*step).guardedStays, (*step).filled, (*step).emptied, (*step).promoted,
 	(*step).claim, (*step).asAsked, (*step).worstFirst,
 	(*step).heldStays, (*step).madeAsAsked, (*step).askedStays, (*step).lostReturns, (*step).comesBack, (*step).claimKept, (*step).firstName,
+	(*step).started, (*step).replacedRun, (*step).surplusRun, (*step).servedRises,
 }
 
 // Check evaluates every rule at every resource version of a history, for parents of the given kinds.

@@ -98,7 +98,19 @@
 //	                                       budget is none; and no status denies it
 //	    every write  (*step).claimsFollow  claims that are to go with a child are told first. Needs to know who wrote
 //	X1  every write  (*step).stamp         rest (*rest).leftovers
+//	J1  every write  (*step).onceOnly      no run of a schedule for a time that the status, as it was read, calls served;
+//	                 (*step).servedRises   what was served stays so
+//	J2  every write  (*step).timedName     its name follows from a time of the schedule, which its author's clock has shown;
+//	                 (*step).latestOnly    of what was missed, the latest. Needs that clock
+//	J3  every write  (*step).beside        none beside another that its author knows of, where policy forbids or replaces it;
+//	                 (*step).replacedRun   only runs of the schedule are deleted while they run, for the next one
+//	J4  every write  (*step).surplusRun    finished ones are deleted beyond the limits, oldest first, once the status accounts
+//	    rest         (*rest).scheduled     for them; no more than the limits stay
+//	J5  every write  (*step).started       nothing for a parent that is suspended, or as an older spec asks, by what was read
+//	J6  rest         (*rest).scheduled     the latest time that could be served was; the status knows of what was done. Needs
+//	                                       to know where the clocks stopped
 //	A1  a while      Rate                  under a failure that lasts, what one parent costs in each minute. Needs calls, and spans
+//	    rest         Idle                  no request is made. Needs calls
 //	    a while      Prompt                beside one, what needs none of the failing writes is done. The caller says what fails
 //	A2  every write  Invalid               no write is refused as invalid or too large, Events included. Needs what was refused
 //	P5  every write  (*step).heldStays     also when the revision of a child that is held back is lost

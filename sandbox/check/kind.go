@@ -44,7 +44,8 @@ type Kind struct {
 	// Budget is what a rollout may cost, of so many wanted units.
 	Budget func(parent client.Object, wanted int) Budget
 
-	// ObservedGeneration is that of the parent's status.
+	// ObservedGeneration is that of the parent's status. Of a kind whose status has none, it is
+	// the parent's own.
 	ObservedGeneration func(parent client.Object) int64
 	// Complete reports whether the status says that everything is as the spec asks.
 	Complete func(parent client.Object) bool
@@ -97,6 +98,8 @@ type Kind struct {
 	// Returns is true if a child that is lost while the rollout may go no further comes from the revision that the others still
 	// come from, as far as that can be seen without a status that names it.
 	Returns bool
+	// Runs is set where children are runs of a schedule, which end by themselves and are never replaced.
+	Runs *Runs
 	// CompleteServes is true if Complete says of every wanted unit as well that a child serves there.
 	CompleteServes bool
 }

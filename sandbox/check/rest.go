@@ -39,6 +39,7 @@ func Rest(h *History, rv uint64, kinds ...Kind) []Violation {
 			r.status(parent)
 			r.units(parent)
 			r.reached(parent)
+			r.scheduled(parent)
 		}
 		r.leftovers()
 		found = append(found, r.found...)

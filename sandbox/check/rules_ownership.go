@@ -131,8 +131,16 @@ func (s *step) foreign() {
 
 // ours reports whether an object is controlled by what is or was a parent of any kind under test.
 func (s *step) ours(o client.Object) bool {
-	was, ok := s.after.Identity(ownerUID(o))
+	was, ok := s.after.Identity(s.ownerOf(o))
 	return ok && slices.ContainsFunc(s.kinds, func(k Kind) bool { return k.Parents == was.Resource })
+}
+
+// ownerOf is the UID of the owner of an object: that in its ControllerRef, or that of whom a run without one belongs to.
+func (s *step) ownerOf(o client.Object) types.UID {
+	if uid := ownerUID(o); uid != "" || o == nil || s.k.Runs == nil || !s.of(s.k.Children) {
+		return uid
+	}
+	return s.k.Runs.Owner(o)
 }
 
 // first reports whether this kind is the first one under test whose dependents are of this resource: what is wrong for

@@ -26,17 +26,38 @@ var bounds = map[recording.Sort]bound{
 	recording.Question: {first: 60, later: 6},
 }
 
+// Runs of a schedule are each due at a time of their own, and what is tried for one is over before the next one is due: each time that
+// comes within a minute begins a back-off.
+
 // soon is how many minutes are the first ones.
 const soon = 3
 
 // Rate is A1: under a failure that lasts, the requests, Events and questions for one parent are bounded in each minute, and
 // after the first three minutes they are few. At rest there are none: nothing that waits is asked for again and again.
-func Rate(h *History) []Violation {
+func Rate(h *History, kinds ...Kind) []Violation {
 	var found []Violation
 	for _, span := range h.Lasting {
-		found = append(found, rate(h, span)...)
+		found = append(found, rate(h, span, kinds)...)
 	}
 	return found
+}
+
+// Idle is A1 at rest: when nothing is left to do, no request is made. Passes are, when timers and resyncs ask for them, and they
+// read their caches, or ask a hook.
+func Idle(h *History) []Violation {
+	var calls []recording.Call
+	for _, c := range h.Calls {
+		if c.Sort == recording.Request && !h.Resting.IsZero() && !c.At.Before(h.Resting) {
+			calls = append(calls, c)
+		}
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	return []Violation{{
+		Invariant: "A1", RV: calls[0].After, Replay: h.Replay,
+		Sentence: fmt.Sprintf("nothing is left to do, and %s made %d requests: %s", calls[0].For, len(calls), tally(calls)),
+	}}
 }
 
 type spender struct {
@@ -44,7 +65,7 @@ type spender struct {
 	of   string
 }
 
-func rate(h *History, span recording.Span) []Violation {
+func rate(h *History, span recording.Span, kinds []Kind) []Violation {
 	minutes := map[spender]map[int][]recording.Call{}
 	for _, c := range h.Calls {
 		if c.At.Before(span.From) || !c.At.Before(span.To) && span.To.After(span.From) {
@@ -64,7 +85,8 @@ func rate(h *History, span recording.Span) []Violation {
 		for _, minute := range slices.Sorted(maps.Keys(minutes[s])) {
 			calls, most := minutes[s][minute], bounds[s.sort].first
 			if minute >= soon {
-				most = bounds[s.sort].later
+				from := span.From.Add(time.Duration(minute) * time.Minute)
+				most = bounds[s.sort].later * (1 + due(h, kinds, s.of, from, from.Add(time.Minute)))
 			}
 			if len(calls) <= most {
 				continue
@@ -78,6 +100,28 @@ func rate(h *History, span recording.Span) []Violation {
 		}
 	}
 	return found
+}
+
+// due counts the times at which a run of the parent that calls were for is due.
+func due(h *History, kinds []Kind, of string, from, to time.Time) (n int) {
+	for _, k := range kinds {
+		if k.Runs == nil {
+			continue
+		}
+		for _, parent := range worldAt(h, h.Complete).List(k.Parents, "") {
+			if !strings.HasSuffix(of, " "+parent.GetNamespace()+"/"+parent.GetName()) {
+				continue
+			}
+			at, counts := k.Runs.Next(parent, from)
+			if counts {
+				n++ // the first one is counted from another start
+			}
+			for ; !at.IsZero() && !at.After(to); at, _ = k.Runs.Next(parent, at) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // tally counts calls by what they are.

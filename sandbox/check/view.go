@@ -121,7 +121,13 @@ func (s *step) wroteBefore(resource schema.GroupVersionResource, parent types.UI
 // not seen a successor of; without passes, those that no status says to have seen a successor of.
 func (s *step) possible(parent client.Object) []client.Object {
 	seen := min(s.k.ObservedGeneration(parent), parent.GetGeneration())
-	if s.pass() != nil {
+	switch {
+	case s.pass() == nil && s.k.Runs != nil: // their status says nothing of what was observed
+		seen = 0
+		if then := s.record.at(parent.GetUID(), s.wroteBefore(s.k.Parents, parent.GetUID())); then != nil {
+			seen = then.GetGeneration()
+		}
+	case s.pass() != nil:
 		seen = 0
 		if then := s.record.at(parent.GetUID(), s.since(s.k.Parents, parent.GetUID())); then != nil {
 			seen = then.GetGeneration()

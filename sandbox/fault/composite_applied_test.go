@@ -24,7 +24,7 @@ const applier = "metacontroller"
 func appliedComposites() subject {
 	s := composites()
 	s.name = "composite-applied"
-	s.manager = func(o *manager.Options) { o.FieldManager = applier }
+	s.manager = func(_ context.Context, o *manager.Options) { o.FieldManager = applier }
 	s.scenarios = []fault.Scenario{
 		appliedBesideSomebody(), rolledWith("changed in place", catset.InPlace),
 		sparsely(rolledAndBack()), sparsely(changedBesideRevisions()), sparsely(orphanedAndMadeAgain()),

@@ -68,6 +68,22 @@ func (e *Env) Until(ctx context.Context, what string, f func(context.Context) er
 	}
 }
 
+type namespaceKey struct{}
+
+// NamespaceOf returns the namespace of the run that a manager belongs to, by the context that it got; "" if it belongs to none. All
+// of its lives have the same.
+func NamespaceOf(ctx context.Context) string {
+	namespace, _ := ctx.Value(namespaceKey{}).(string)
+	return namespace
+}
+
+// managerIn is the sweep's manager in a run.
+func (r *run) managerIn(namespace string) func(context.Context, *rest.Config) error {
+	return func(ctx context.Context, cfg *rest.Config) error {
+		return r.Manager(context.WithValue(ctx, namespaceKey{}, namespace), cfg)
+	}
+}
+
 // pause waits, but not longer than ctx.
 func pause(ctx context.Context, d time.Duration) {
 	select {

@@ -54,7 +54,7 @@ type Sweep struct {
 	// Config is what the manager runs with: its rights are those that are shipped.
 	Config *rest.Config
 	// Manager runs a manager until its context ends. It is called again, in the same process, after each kill, and has to
-	// build everything afresh, caches included.
+	// build everything afresh, caches included. [NamespaceOf] its context is that of the run.
 	Manager func(context.Context, *rest.Config) error
 	// Namespaced are the resources that the manager watches in all namespaces; in a run it sees those of the run only.
 	Namespaced []string
@@ -236,7 +236,7 @@ func (r *run) env(ctx context.Context, t trial, namespace string, failed context
 		cfg.Wrap(e.wire.Wrap)
 		cfg.Wrap(Within(namespace, r.Namespaced...))
 		cfg.Wrap(WithoutEvents)
-		e.managers = append(e.managers, &Keeper{Faults: New(ctx, plan), Config: cfg, Run: r.Manager, Failed: failed})
+		e.managers = append(e.managers, &Keeper{Faults: New(ctx, plan), Config: cfg, Run: r.managerIn(namespace), Failed: failed})
 	}
 	e.Faults = e.managers[0].Faults
 	return e

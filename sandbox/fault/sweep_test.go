@@ -45,7 +45,7 @@ type subject struct {
 	// controller is its name in package manager, and name the sweep's if that is another one.
 	controller, name string
 	// manager, if not nil, says how it is run.
-	manager func(*manager.Options)
+	manager func(context.Context, *manager.Options)
 	kinds   []check.Kind
 	scopes  []check.Scope
 	// namespaced are the resources that it watches in all namespaces.
@@ -66,7 +66,7 @@ func builtIn(k check.Kind, s subject) subject {
 // subjects are all controllers.
 func subjects() []subject {
 	return []subject{
-		daemonSets(), replicaSets(), replicationControllers(), statefulSets(), authors(), surges(), composites(), appliedComposites(),
+		daemonSets(), replicaSets(), replicationControllers(), statefulSets(), cronJobs(), authors(), surges(), composites(), appliedComposites(),
 		decorators(),
 	}
 }
@@ -123,7 +123,7 @@ func sweepOf(t *testing.T, subject subject) *fault.Sweep {
 				MetricsBindAddress: manager.Off, HealthProbeBindAddress: manager.Off, HookAllow: []netip.Prefix{loopback},
 			}
 			if subject.manager != nil {
-				subject.manager(&o)
+				subject.manager(ctx, &o)
 			}
 			return manager.Run(ctx, o)
 		},

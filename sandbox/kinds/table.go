@@ -66,12 +66,30 @@ var (
 		Parent:     core.WithKind("ReplicationController"), Parents: core.WithResource("replicationcontrollers"), Children: Pod.GVR,
 		Selector: "spec.selector", New: replicationController, Options: templated(map[string]string{"replicas": "spec.replicas"}),
 	}
+	CronJob = Kind{
+		Controller: "cronjob",
+		Parent:     batch.WithKind("CronJob"), Parents: batch.WithResource("cronjobs"),
+		Children: Job.GVR, Revisions: Revision.GVR,
+		New: cronJob, Options: map[string]string{
+			"image":       "spec.jobTemplate.spec.template.spec.containers[0].image",
+			"schedule":    "spec.schedule",
+			"timeZone":    "spec.timeZone",
+			"suspend":     "spec.suspend",
+			"concurrency": "spec.concurrencyPolicy",
+			"deadline":    "spec.startingDeadlineSeconds",
+			"successful":  "spec.successfulJobsHistoryLimit",
+			"failed":      "spec.failedJobsHistoryLimit",
+			"ttl":         "spec.jobTemplate.spec.ttlSecondsAfterFinished",
+		},
+	}
 )
 
 const matchLabels = "spec.selector.matchLabels"
 
 // Parents are the kinds of parents that Kubernetes has.
-func Parents() []Kind { return []Kind{DaemonSet, StatefulSet, ReplicaSet, ReplicationController} }
+func Parents() []Kind {
+	return []Kind{DaemonSet, StatefulSet, ReplicaSet, ReplicationController, CronJob}
+}
 
 // Objects are all kinds that have a word.
 func Objects() []Object {
@@ -79,7 +97,7 @@ func Objects() []Object {
 	for _, k := range Parents() {
 		out = append(out, k.Object())
 	}
-	return append(out, Revision, Pod, Claim, ConfigMap, Quota, Node)
+	return append(out, Revision, Pod, Job, Claim, ConfigMap, Quota, Node)
 }
 
 // Served returns the kind whose controller has this name.
@@ -126,6 +144,19 @@ func replicationController(name string) map[string]any {
 	o := workload(name)
 	if spec, ok := o["spec"].(map[string]any); ok {
 		spec["selector"] = map[string]any{"app": name}
+	}
+	return o
+}
+
+// cronJob starts a Job with one container every five minutes.
+func cronJob(name string) map[string]any {
+	o := object(name)
+	o["spec"] = map[string]any{
+		"schedule": "*/5 * * * *",
+		"jobTemplate": map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+			"restartPolicy": "Never",
+			"containers":    []any{map[string]any{"name": "main", "image": "app:1"}},
+		}}}},
 	}
 	return o
 }

@@ -63,7 +63,7 @@ func TestJudgeSettlesWhileAManagerRuns(t *testing.T) {
 
 func TestUnknownControllers(t *testing.T) {
 	s := &Script{Name: "bug.txt", Controllers: []string{"deployment"}}
-	if _, err := s.Scopes(); err == nil || !strings.Contains(err.Error(), `knows no controller "deployment"; it knows: daemonset, replicaset, replicationcontroller, statefulset`) {
+	if _, err := s.Scopes(); err == nil || !strings.Contains(err.Error(), `knows no controller "deployment"; it knows: cronjob, daemonset, replicaset, replicationcontroller, statefulset`) {
 		t.Errorf("the error is %v", err)
 	}
 	s.Controllers = []string{"daemonset", "statefulset"}

@@ -25,6 +25,8 @@ func (w *world) calm() bool {
 	w.tracef("calm")
 	w.setTrouble(false)
 	w.quieten()
+	w.history.Calm = w.clock.Now()
+	w.stopClocks(4 * time.Minute)
 	if !w.settle(idle) {
 		w.violationf("the end is not reached: after %d steps there is still this to do: %s", patience, w.leftToDo())
 		return false
@@ -66,7 +68,7 @@ func (w *world) settle(quiet time.Duration) bool {
 		if w.clock.Since(rested) >= quiet {
 			return true
 		}
-		w.sleep(quiet - w.clock.Since(rested))
+		w.sleep(w.nextDue(quiet - w.clock.Since(rested)))
 	}
 	return false
 }
@@ -90,6 +92,9 @@ func (w *world) fair() bool {
 			due()
 			return true
 		}
+	}
+	if w.tendJobs() {
+		return true
 	}
 	for _, r := range w.server.Garbage() {
 		r.User = userGC
@@ -120,7 +125,10 @@ func (w *world) catchUp(i *informer) bool {
 func (w *world) rest() (from, to uint64) {
 	from = w.server.ResourceVersion()
 	complaints := len(w.complaints)
-	w.history.Resting = w.clock.Now()
+	w.history.Resting, w.history.Clock = w.clock.Now(), time.Time{}
+	if at := w.frozen.Load(); at != nil {
+		w.history.Clock = *at
+	}
 	for range 6 {
 		for _, p := range w.processes {
 			for _, i := range p.manager.caches.order {

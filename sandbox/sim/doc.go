@@ -11,6 +11,9 @@
 // Before that, a world that has a trouble which lasts (trouble.go, denial.go, injection.go, guards.go) has to live with it for a
 // while (endure.go): half of the worlds have one, chosen from a stream of its own, so that a world without is what it was.
 //
+// CronJobs live by a clock (clocks.go): those of managers are off, jump, and differ; jobs.go stands in for who runs Jobs. Such a world
+// comes to rest when the clocks stop.
+//
 // At rest, package check judges the history, by what each pass could know: knowledge.go takes that down. stage.go lets
 // a scenario direct a world instead of chance.
 //

@@ -40,7 +40,9 @@ func (w *world) endure() {
 			w.create(k)
 		}
 	}
+	w.stopClocks(0)
 	w.settle(4 * promptly)
+	w.frozen.Store(nil)
 	if d := w.trouble.denial; d != nil && d.quota > 0 {
 		d.quota = max(1, len(w.all(d.resource))-w.trouble.chance.IntN(2))
 		w.trouble.aboutf("%s", d)

@@ -28,6 +28,8 @@ type Kind struct {
 	// Check tells the rules about the kind, Also about more children of the same parents.
 	Check check.Kind
 	Also  []check.Kind
+	// Timed is true if the controller goes by a clock, which may be wrong.
+	Timed bool
 	// Scheduled is true if children say nothing about the node that they are for, so that any will do.
 	Scheduled bool
 	// New creates a parent. It selects its children by labels that no other name has.

@@ -49,6 +49,9 @@ func (k *knowing) begin(r reconcile.Request) *check.Pass {
 		Instance: fmt.Sprintf("%s-%d", k.process.name, k.process.run), Views: map[schema.GroupVersionResource]uint64{},
 		Born: k.process.born, At: k.process.world.clock.Now(),
 	}
+	if clock := k.process.clock; clock != nil {
+		p.Clock = clock.Now()
+	}
 	p.For = fmt.Sprintf("controller %d of %s", k.number, r)
 	p.ID = fmt.Sprintf("%s/%d/%s/%d", p.Instance, k.number, r, nth)
 	for _, i := range k.process.manager.caches.order {

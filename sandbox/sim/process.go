@@ -31,6 +31,8 @@ type process struct {
 	world   *world
 	manager *manager
 	cancel  context.CancelFunc
+	// clock is the one by which it knows what is due, nil where nothing ever is.
+	clock *wallClock
 
 	// mu guards what its goroutines and the scheduler share.
 	mu    sync.Mutex

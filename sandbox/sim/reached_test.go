@@ -34,6 +34,11 @@ var (
 		"daemonset":   {"event FailedDaemonPod", "user: edit where it runs"},
 		"statefulset": {"event FailedCreate", "user: edit the first ordinal", "user: edit the scale", "user: edit what becomes of claims"},
 		"replicaset":  {"event FailedCreate", "user: edit the scale", "user: tend a child"},
+		"cronjob": {
+			"clocks jump", "down for ten schedules", "jobs end", "jobs expire", "event JobAlreadyActive", "event MissSchedule",
+			"event MissingJob", "event SawCompletedJob", "event InvalidSchedule", "event LastScheduleTimeInFuture",
+			"user: edit the schedule", "user: edit whether it is suspended",
+		},
 		"composite": {
 			"event SyncError", "event RolloutWaiting", "event OnLatestRevision", "user: edit the scale", "user: edit what no revision holds",
 			"fault hook: 500", "fault hook: a child of another kind", "fault hook: asked to come later", "fault hook: breaks off",

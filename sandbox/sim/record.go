@@ -21,6 +21,9 @@ func (w *world) do(r model.Request, c *call) model.Response {
 	entry.At = w.clock.Now()
 	if c != nil {
 		entry.Pass, entry.Late = c.pass, c.late
+		if c.from.clock != nil {
+			entry.Clock = c.from.clock.shown()
+		}
 	}
 	if isManager(entry) {
 		w.history.Requests = append(w.history.Requests, entry)

@@ -125,7 +125,8 @@ func (w *world) report() (*check.History, []check.Violation) {
 		w.found = append(w.found, check.Quiet(h, from, to, kinds...)...)
 	}
 	w.found = append(w.found, check.Check(h, kinds...)...)
-	w.found = append(w.found, check.Rate(h)...)
+	w.found = append(w.found, check.Rate(h, kinds...)...)
+	w.found = append(w.found, check.Idle(h)...)
 	w.found = append(w.found, check.Invalid(h)...)
 	w.unchanged()
 	w.stats["writes"] += len(h.Events)

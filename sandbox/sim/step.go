@@ -35,6 +35,7 @@ func (w *world) once() {
 	}
 	choices = append(choices, w.deliveries()...)
 	choices = append(choices, w.lives()...)
+	choices = append(choices, w.moments()...)
 	if moves := w.kubeletMoves(); len(moves) > 0 {
 		choices = append(choices, choice{t.kubelet, func() { moves[w.chance.IntN(len(moves))]() }})
 	}

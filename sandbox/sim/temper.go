@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -23,6 +24,8 @@ type temper struct {
 	weights weights
 	// slow are resources whose events seldom arrive, by how seldom: one of so many times.
 	slow map[schema.GroupVersionResource]int
+	// clocks says that those of managers are off, and jump.
+	clocks bool
 	// hasty is how many of ten edits follow the one before at once.
 	hasty int
 }
@@ -61,6 +64,9 @@ func newTemper(chance *rand.Rand, o Options) temper {
 		if chance.IntN(4) == 0 {
 			t.slow[r] = []int{5, 20, 100}[chance.IntN(3)]
 		}
+	}
+	if slices.ContainsFunc(o.kinds(), func(k Kind) bool { return k.Timed }) {
+		t.clocks = chance.IntN(2) == 0
 	}
 	return t
 }

@@ -196,14 +196,14 @@ func (w *world) dueNow(c *call) bool {
 	return !w.clock.Now().Before(c.due)
 }
 
-// nextDue is how long at most nothing happens until a slow request is served.
+// nextDue is how long at most nothing happens until a slow request is served, or something becomes of a Job.
 func (w *world) nextDue(most time.Duration) time.Duration {
 	for _, c := range w.calls {
 		if !w.dueNow(c) {
 			most = min(most, c.due.Sub(w.clock.Now()))
 		}
 	}
-	return most
+	return w.nextJob(most)
 }
 
 func (t *trouble) makeHook(w *world) bool {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -53,6 +54,9 @@ type world struct {
 	// chance makes every choice that is not made by a person.
 	chance *rand.Rand
 	temper temper
+
+	// frozen is where the clocks of the managers have stopped, nil while they go.
+	frozen atomic.Pointer[time.Time]
 
 	processes []*process
 	runs      int
@@ -107,7 +111,7 @@ func newWorld(seed uint64, o Options) *world {
 	}
 	// ConfigMaps are strangers in most worlds: something that is neither parent nor child.
 	w.modelled = append(model.BuiltIn(), model.Custom(kinds.ConfigMap.GVK, configMaps.Resource, true, false, model.Schema{}))
-	w.modelled = append(w.modelled, catKinds()...)
+	w.modelled = append(append(w.modelled, catKinds()...), model.Batch()...)
 	for _, k := range w.modelled {
 		w.served[k.Resource] = k
 		w.shelves[k.Resource] = &shelf{objects: map[string]client.Object{}}
@@ -139,6 +143,7 @@ func (w *world) start(name string, at func(schema.GroupVersionResource) uint64) 
 	w.runs++
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &process{name: name, run: w.runs, cancel: cancel, world: w, born: w.server.ResourceVersion()}
+	w.windClock(p)
 	log := logr.New(sink{p})
 	direct := model.NewClient(p.do, w.scheme, w.modelled)
 	p.manager = &manager{
@@ -176,7 +181,11 @@ func (w *world) add(ctx context.Context, p *process, k Kind) error {
 		}
 		return p.host(ctx, hosted)
 	}
-	return cairn.Add(ctx, p.manager, cairn.Options{Controllers: []string{k.Check.Controller}, Workers: w.options.Workers})
+	o := cairn.Options{Controllers: []string{k.Check.Controller}, Workers: w.options.Workers}
+	if k.Timed {
+		o.Clock = p.clock
+	}
+	return cairn.Add(ctx, p.manager, o)
 }
 
 // relist fills an informer's store with the resource as it was at a resource version.

@@ -11,5 +11,5 @@ import "github.com/cairn-dev/cairn/sandbox/check"
 
 // BuiltIn are the kinds that Kubernetes has.
 func BuiltIn() []check.Kind {
-	return []check.Kind{DaemonSet(), StatefulSet(), ReplicaSet(), ReplicationController()}
+	return []check.Kind{DaemonSet(), StatefulSet(), ReplicaSet(), ReplicationController(), CronJob()}
 }

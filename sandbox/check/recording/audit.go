@@ -43,6 +43,8 @@ type Entry struct {
 	Unread         bool
 	// At is when the server answered, zero if nobody knows.
 	At time.Time
+	// Clock is the latest time that the clock by which its author goes has shown until then, zero if nobody knows.
+	Clock time.Time
 	// Pass is the pass of a controller that made the request, nil if nobody knows.
 	Pass *Pass
 	// Late is true if its author had given it up before the server acted on it: what it read meanwhile it did not know when it

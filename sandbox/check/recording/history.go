@@ -105,6 +105,11 @@ type History struct {
 	Calls   []Call
 	Lasting []Span
 	Resting time.Time
+	// Calm is from when on nothing fails and nothing is late. Zero if never, or if nobody knows.
+	Calm time.Time
+	// Clock is where the clocks by which controllers know what is due have stopped, for the rest. Zero if they go on, or if nobody
+	// knows.
+	Clock time.Time
 	// Manager reports whether an entry was written by the controllers under test. Nil means that every one was.
 	Manager func(*Entry) bool
 }

@@ -27,6 +27,8 @@ type Pass struct {
 	Born uint64
 	// At is when the pass began, zero if nobody knows. What serves only because time has passed since, it could not know.
 	At time.Time
+	// Clock is what the clock showed then by which the process knows what is due. Zero if nobody knows.
+	Clock time.Time
 }
 
 // Note says what a controller asked of a hook, and what the answer was. Who plays the hook takes them.

@@ -2,18 +2,23 @@ package model
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/apis/apps"
 	_ "k8s.io/kubernetes/pkg/apis/apps/install" // defaults and conversions
+	"k8s.io/kubernetes/pkg/apis/batch"
+	_ "k8s.io/kubernetes/pkg/apis/batch/install" // defaults and conversions
 	"k8s.io/kubernetes/pkg/apis/core"
 	_ "k8s.io/kubernetes/pkg/apis/core/install" // defaults and conversions
 	"k8s.io/kubernetes/pkg/registry/apps/controllerrevision"
 	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
 	"k8s.io/kubernetes/pkg/registry/apps/replicaset"
 	"k8s.io/kubernetes/pkg/registry/apps/statefulset"
+	"k8s.io/kubernetes/pkg/registry/batch/cronjob"
+	"k8s.io/kubernetes/pkg/registry/batch/job"
 	"k8s.io/kubernetes/pkg/registry/core/node"
 	"k8s.io/kubernetes/pkg/registry/core/persistentvolumeclaim"
 	"k8s.io/kubernetes/pkg/registry/core/pod"
@@ -41,6 +46,15 @@ func BuiltIn() []Kind {
 		upstream[corev1.PersistentVolumeClaim, core.PersistentVolumeClaim](kinds.Claim,
 			persistentvolumeclaim.Strategy, persistentvolumeclaim.StatusStrategy),
 		upstream[corev1.Node, core.Node](kinds.Node, node.Strategy, node.StatusStrategy),
+	}
+}
+
+// Batch returns the kinds of batch/v1, made like those of BuiltIn. They are apart because the real Job controller writes to
+// every Job at once, so that no sequence of requests has one answer.
+func Batch() []Kind {
+	return []Kind{
+		upstream[batchv1.CronJob, batch.CronJob](kinds.CronJob.Object(), cronjob.Strategy, cronjob.StatusStrategy),
+		upstream[batchv1.Job, batch.Job](kinds.Job, job.Strategy, job.StatusStrategy),
 	}
 }
 

@@ -17,7 +17,8 @@
 // table of kinds (builtin.go, Custom) adds a kind.
 //
 // The model is checked against the real thing: TestTheModelAnswersAsTheServerDoes plays random requests to both and
-// compares code, reason, causes, objects, and which write was one.
+// compares code, reason, causes, objects, and which write was one. Kinds of batch/v1 (Batch) are made in the same way, and are not
+// compared: the real Job controller would take part.
 //
 // # Limits
 //
