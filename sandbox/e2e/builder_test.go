@@ -118,9 +118,9 @@ func TestFleet(t *testing.T) {
 	f := newFleet(t)
 	kill := f.start()
 
-	// One that never worked says so: its counters are required, and all but one are zero.
+	// One that never worked has a status, too, although its counters are required and most of them are zero.
 	f.create(f.running("app:broken", 1))
-	f.says("RolloutWaiting", "1 of 1 children updated; waiting for web-0: ")
+	f.says("OnLatestRevision", "web-")
 	if err := f.Delete(t.Context(), f.object()); err != nil {
 		t.Fatal(err)
 	}
