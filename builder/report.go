@@ -3,16 +3,13 @@ package builder
 import (
 	"context"
 	"fmt"
-	"slices"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file reports: counters from what was seen, conditions that say why, and one write if anything differs.
+// This file reports: counters from what was seen, and conditions that say why. status.go writes them.
 
 // Summary is what a pass has seen, for the author's status.
 type Summary struct {
@@ -107,21 +104,6 @@ func (s *Summary) count(c owned) {
 	if c.available {
 		s.Available++
 	}
-}
-
-// writeStatus lets the author fill the status, and writes it if it differs.
-func (r *reconciler[P]) writeStatus(ctx context.Context, p *pass.Pass, parent P, s Summary) (stored bool, err error) {
-	if r.author.Status == nil {
-		return true, nil
-	}
-	after := parent.DeepCopyObject().(P) //nolint:forcetypeassert // the copy of a P
-	r.author.Status(after, s)
-	reasons := []string{pass.RolloutProgressing, pass.RolloutWaiting}
-	urgent := s.updated.Status != metav1.ConditionFalse || !slices.Contains(reasons, s.updated.Reason)
-	if apiequality.Semantic.DeepEqual(parent, after) {
-		return true, nil
-	}
-	return p.WriteStatus(ctx, parent.DeepCopyObject().(client.Object), after, urgent) //nolint:forcetypeassert // the copy of a P
 }
 
 // complete reports whether all children come from the update revision and are available, and there are no others.

@@ -1,6 +1,9 @@
 package builder
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,11 +71,20 @@ func podReady(child client.Object) (time.Time, string) {
 	switch c := readiness.Condition(pod); {
 	case c == nil:
 		return time.Time{}, "it has not started yet"
-	case c.Status != corev1.ConditionTrue && c.Message != "":
-		return time.Time{}, c.Message
 	case c.Status != corev1.ConditionTrue:
-		return time.Time{}, "it is not ready"
+		return time.Time{}, unready(pod, c)
 	default:
 		return c.LastTransitionTime.Time, ""
 	}
+}
+
+// unready says why a pod is not ready. A container that waits says more than the condition, of which a kubelet says only which
+// containers it is about.
+func unready(pod *corev1.Pod, ready *corev1.PodCondition) string {
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if c.State.Waiting != nil && c.State.Waiting.Reason != "" {
+			return fmt.Sprintf("container %s: %s", c.Name, c.State.Waiting.Reason)
+		}
+	}
+	return cmp.Or(ready.Message, "it is not ready")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -8,17 +9,27 @@ import (
 )
 
 func TestChildren(t *testing.T) {
-	fleet := &v1.Fleet{Spec: v1.FleetSpec{Replicas: 2}}
-	fleet.Name = "web"
-	wanted, err := children(fleet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, o := range wanted {
-		names = append(names, o.GetName())
-	}
-	if want := []string{"web", "web-0", "web-1"}; !slices.Equal(names, want) {
-		t.Errorf("got %v, want %v", names, want)
+	for name, c := range map[string]struct {
+		replicas int32
+		want     []string
+	}{
+		"no pods":    {0, []string{"*v1.Service web"}},
+		"three pods": {3, []string{"*v1.Service web", "*v1.Pod web-0", "*v1.Pod web-1", "*v1.Pod web-2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fleet := &v1.Fleet{Spec: v1.FleetSpec{Replicas: c.replicas}}
+			fleet.Name = "web"
+			wanted, err := children(fleet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, o := range wanted {
+				got = append(got, fmt.Sprintf("%T %s", o, o.GetName()))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
 	}
 }

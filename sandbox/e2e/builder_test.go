@@ -46,6 +46,15 @@ func (f *fleet) object() *unstructured.Unstructured {
 	return o
 }
 
+// running is a Fleet that is to be created.
+func (f *fleet) running(image string, replicas int64) *unstructured.Unstructured {
+	o := f.object()
+	o.Object["spec"] = map[string]any{"replicas": replicas, "template": map[string]any{
+		"spec": map[string]any{"containers": []any{map[string]any{"name": "web", "image": image}}},
+	}}
+	return o
+}
+
 func (f *fleet) patch(body string) {
 	f.Helper()
 	if err := f.Patch(f.Context(), f.object(), client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
@@ -107,11 +116,16 @@ func (f *fleet) says(reason, message string) {
 func TestFleet(t *testing.T) {
 	f := newFleet(t)
 	kill := f.start()
-	o := f.object()
-	o.Object["spec"] = map[string]any{"replicas": int64(3), "template": map[string]any{
-		"spec": map[string]any{"containers": []any{map[string]any{"name": "web", "image": "app:1"}}},
-	}}
-	f.create(o)
+
+	// One that never worked has a status, too, although its counters are required and most of them are zero.
+	f.create(f.running("app:broken", 1))
+	f.says("OnLatestRevision", "web-")
+	if err := f.Delete(t.Context(), f.object()); err != nil {
+		t.Fatal(err)
+	}
+	f.are("")
+
+	f.create(f.running("app:1", 3))
 	f.are("web-0=app:1 web-1=app:1 web-2=app:1")
 	f.says("OnLatestRevision", "web-")
 
