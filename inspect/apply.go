@@ -2,9 +2,13 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,8 +55,9 @@ func (e *ChangedError) Unwrap() error { return e.Err }
 // becomes that of the revision, as a whole; the controller does the rest. Admission of the parent applies to an undo
 // like to any edit.
 //
-// A status that was written meanwhile, as happens all the time during a rollout, is no obstacle: if UID and generation
-// are those that the plan was made for, the patch is made again for the newer version. Any other change is one.
+// A status that was written meanwhile, as happens all the time during a rollout, is no obstacle, nor are metadata that the revision
+// does not hold: if UID and everything else are what the plan was made for, the patch is made again for the newer version. Any other
+// change is one.
 //
 // Errors: [*ChangedError], [ErrNothingToUndo] if the API server finds nothing to change, or what the API server says;
 // after each of them nothing was changed, unless the request or its response was lost on the way.
@@ -74,7 +79,11 @@ func (i *Inspector) Apply(ctx context.Context, plan *Undo, dryRun bool) (*Applie
 		if again != nil {
 			return nil, again
 		}
-		if !u.sameSpec(fresh) || fresh.GetDeletionTimestamp() != nil {
+		same, unknown := u.sameSpec(fresh)
+		if unknown != nil {
+			return nil, unknown
+		}
+		if !same || fresh.GetDeletionTimestamp() != nil {
 			break
 		}
 		if err := u.aim(fresh); err != nil {
@@ -84,10 +93,30 @@ func (i *Inspector) Apply(ctx context.Context, plan *Undo, dryRun bool) (*Applie
 	return nil, &ChangedError{Parent: u.Parent, Err: err}
 }
 
-// sameSpec reports whether nothing but metadata and status was written since the plan was made. Some built-in kinds do not
-// count their generations.
-func (u *Undo) sameSpec(fresh client.Object) bool {
-	return u.kind.is().generational && fresh.GetGeneration() > 0 && fresh.GetGeneration() == u.live.GetGeneration()
+// sameSpec reports whether nothing but status and metadata was written since the plan was made, and nothing that the revision
+// holds. The objects say so, and not their generations: ConfigMaps have none, and a kind that only its revisions describe may
+// count its statuses as well.
+func (u *Undo) sameSpec(fresh client.Object) (bool, error) {
+	was, errWas := bare(u.live)
+	is, errIs := bare(fresh)
+	diff, _, errDiff := u.compare(fresh, "now")
+	if err := errors.Join(errWas, errIs, errDiff); err != nil {
+		return false, fmt.Errorf("compare %s with what was read before: %w", u.Parent, err)
+	}
+	return diff == "" && apiequality.Semantic.DeepEqual(was, is), nil
+}
+
+// bare is an object without its status and metadata.
+func bare(o client.Object) (map[string]any, error) {
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("convert %T: %w", o, err)
+	}
+	out := maps.Clone(tree) // of an unstructured object it is the object's own
+	for _, field := range []string{"apiVersion", "kind", "metadata", "status"} {
+		delete(out, field)
+	}
+	return out, nil
 }
 
 func (i *Inspector) patch(ctx context.Context, u *Undo, dryRun bool) (client.Object, error) {

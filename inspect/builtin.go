@@ -59,7 +59,6 @@ func (b *builtin) is() identity {
 		runs:             b.format.Runs,
 		part:             paths[0][len(paths[0])-1],
 		target:           b.format.Target(),
-		generational:     b.format.Generational(),
 	}
 }
 

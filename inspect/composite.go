@@ -106,7 +106,6 @@ func (c *composite) is() identity {
 		children:         "children",
 		part:             strings.Join(c.paths, ", "),
 		target:           c.format.Target(),
-		generational:     c.format.Generational(),
 		unrecorded:       c.unrecorded(),
 	}
 }

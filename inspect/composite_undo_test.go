@@ -13,7 +13,6 @@ import (
 // These tests are about going back with parents of CompositeControllers.
 
 // TestUndoRace: an undo of a composite parent is refused if its spec changed meanwhile, and made again if its status did.
-// Objects without a generation do not say which it was.
 func TestUndoRace(t *testing.T) {
 	for name, c := range map[string]struct {
 		generation int64
@@ -23,7 +22,8 @@ func TestUndoRace(t *testing.T) {
 	}{
 		"status":          {generation: 3, meanwhile: []string{"status", "ready"}},
 		"spec":            {generation: 4, meanwhile: []string{"spec", "text"}, refused: true},
-		"no generation":   {generation: 0, meanwhile: []string{"status", "ready"}, refused: true},
+		"no generation":   {generation: 0, meanwhile: []string{"status", "ready"}},
+		"not counted":     {generation: 0, meanwhile: []string{"spec", "text"}, refused: true},
 		"recorded labels": {generation: 3, meanwhile: []string{"metadata", "labels", "a"}, paths: []string{"metadata.labels"}, refused: true},
 		"other labels":    {generation: 3, meanwhile: []string{"metadata", "labels", "a"}},
 	} {

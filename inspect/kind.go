@@ -57,8 +57,6 @@ type identity struct {
 	runs bool
 	// unrecorded says why the parents have no revisions, empty if they have.
 	unrecorded string
-	// generational is true if every change of that part raises metadata.generation.
-	generational bool
 }
 
 // kept is one revision object.

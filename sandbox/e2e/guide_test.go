@@ -35,11 +35,14 @@ func TestTheGuideIsReal(t *testing.T) {
 	}
 	binaries(t, root)
 	generator(t, root, page)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	home := t.TempDir()
+	if err := os.Symlink(root, filepath.Join(home, "cairn")); err != nil { // where the page has it
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(home, "kubeconfig")
 	stop := startBinary(t, root, "--kubeconfig="+kubeconfig, sandboxFlag(t, page))
-	sh := newShell(t,
-		"KUBECONFIG="+kubeconfig, "CAIRN="+root, "COLUMNS=120",
-		"PATH="+filepath.Join(root, "bin")+":"+filepath.Join(root, "bin", "tools")+":"+os.Getenv("PATH"))
+	sh := newShell(t, append(goFolders(t),
+		"HOME="+home, "KUBECONFIG="+kubeconfig, "COLUMNS=120", "PATH="+filepath.Join(root, "bin", "tools")+":"+os.Getenv("PATH"))...)
 	for _, a := range acts {
 		if a.file != "" {
 			sh.write(a.file, a.text)
@@ -66,7 +69,7 @@ func TestTheGuideEndsWithTheExample(t *testing.T) {
 			t.Errorf("%s is not that of the example: %v", a.file, err)
 		}
 	}
-	if shown != 4 {
+	if shown != 5 {
 		t.Errorf("%d files are shown", shown)
 	}
 }
@@ -131,6 +134,19 @@ func generator(t *testing.T, root, page string) {
 	}
 }
 
+// goFolders are where Go keeps what it has downloaded and built, which follow from HOME.
+func goFolders(t *testing.T) (env []string) {
+	t.Helper()
+	for _, name := range []string{"GOPATH", "GOMODCACHE", "GOCACHE"} {
+		out, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		env = append(env, name+"="+strings.TrimSpace(string(out)))
+	}
+	return env
+}
+
 // sandboxFlag is how the page has the sandbox started.
 func sandboxFlag(t *testing.T, page string) string {
 	t.Helper()
@@ -179,6 +195,9 @@ func newShell(t *testing.T, env ...string) *shell {
 	return s
 }
 
+// ended is what bash says of a background job that was killed. In a terminal it stands beside the prompt.
+var ended = regexp.MustCompile(`^bash: line \d+: +\d+ (Killed|Terminated) `)
+
 // run runs a command and returns what it printed, and whether it ended well.
 func (s *shell) run(command string) (out string, ok bool) {
 	s.Helper()
@@ -193,12 +212,14 @@ func (s *shell) run(command string) (out string, ok bool) {
 		if err != nil {
 			s.Fatalf("$ %s\n%s\nthe shell ended: %v", command, lines.String(), err)
 		}
-		if result, ended := strings.CutPrefix(line, end); ended {
+		if result, is := strings.CutPrefix(line, end); is {
 			code, dir, _ := strings.Cut(strings.TrimSpace(result), " ")
 			s.dir = dir
 			return lines.String(), code == "0"
 		}
-		lines.WriteString(line)
+		if !ended.MatchString(line) {
+			lines.WriteString(line)
+		}
 	}
 }
 
