@@ -11,8 +11,9 @@ import (
 
 // ferry is a parent whose status has a required counter, as controller-gen makes of a field without omitempty.
 type ferry struct {
-	corev1.ConfigMap `json:",inline"`
-	Status           ferryStatus `json:"status,omitempty"`
+	corev1.ConfigMap
+
+	Status ferryStatus `json:"status"`
 }
 
 // DeepCopyObject copies what a patch changes of it.

@@ -116,10 +116,15 @@ func byName(v check.Violation) bool { return v.Invariant == "P6" }
 // finds fails the test unless a violation of that invariant is about that object.
 func (r *room) finds(found []check.Violation, invariant, resource, name string) {
 	r.Helper()
+	r.findsEither(found, []string{invariant}, resource, name)
+}
+
+func (r *room) findsEither(found []check.Violation, invariants []string, resource, name string) {
+	r.Helper()
 	if !slices.ContainsFunc(found, func(v check.Violation) bool {
-		return v.Invariant == invariant && v.Object.Resource.Resource == resource && v.Object.Name == name
+		return slices.Contains(invariants, v.Invariant) && v.Object.Resource.Resource == resource && v.Object.Name == name
 	}) {
-		r.Errorf("no violation of %s about %s %s was found", invariant, resource, name)
+		r.Errorf("no violation of %v about %s %s was found", invariants, resource, name)
 	}
 }
 

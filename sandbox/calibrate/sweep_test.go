@@ -73,10 +73,13 @@ func TestTheSweepFindsThatTheCurrentRevisionIsDeleted(t *testing.T) {
 			}
 		}
 	}
-	for _, invariant := range []string{"H3", "P5"} {
-		if len(found[invariant]) == 0 {
-			t.Errorf("no run broke %s", invariant)
-		}
+	if len(found["H3"]) == 0 {
+		t.Error("no run broke H3")
+	}
+	// What comes of it: the pod below the partition is made from the update revision (P5), or, where the cache of the upstream
+	// controller still shows it the deleted one, from that (P4).
+	if len(found["P5"]) == 0 && len(found["P4"]) == 0 {
+		t.Error("no run broke P5 or P4")
 	}
 	for invariant, runs := range found {
 		if slices.ContainsFunc(runs, func(run string) bool { return strings.HasSuffix(run, "no fault") }) {
