@@ -2,6 +2,7 @@ package fault_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -155,9 +156,7 @@ func surgingAndBack() fault.Scenario {
 			}
 			return patchSet(ctx, e, revisions[0].Data.Raw)
 		},
-		Ended: func(ctx context.Context, e *fault.Env) error {
-			return surgingPodsAre(ctx, e, "swept-0=app:1 swept-1=app:1")
-		},
+		Ended:  surgingEnded,
 		AtRest: func(ctx context.Context, e *fault.Env) error { return setHistoryIs(ctx, e, "2=app:2 3=app:3 4=app:1") },
 	}
 }
@@ -193,9 +192,7 @@ func surgingBesideABrokenOne() fault.Scenario {
 			}
 			return patchSet(ctx, e, imagePatch("app:1"))
 		},
-		Ended: func(ctx context.Context, e *fault.Env) error {
-			return surgingPodsAre(ctx, e, "swept-0=app:1 swept-1=app:1")
-		},
+		Ended:  surgingEnded,
 		AtRest: func(ctx context.Context, e *fault.Env) error { return setHistoryIs(ctx, e, "2=broken:2 3=app:1") },
 	}
 }
@@ -218,6 +215,11 @@ func recordedAre(ctx context.Context, e *fault.Env, want int) error {
 		err = fmt.Errorf("there are %d revisions, want %d", len(revisions), want)
 	}
 	return err
+}
+
+// surgingEnded returns nil if both pods are of app:1, and the status says so: it is written once in a second.
+func surgingEnded(ctx context.Context, e *fault.Env) error {
+	return errors.Join(surgingPodsAre(ctx, e, "swept-0=app:1 swept-1=app:1"), setSays(ctx, e, "app:1", "app:1"))
 }
 
 // surgingPodsAre returns nil if the places have these pods, with a minus for one that is not ready.

@@ -235,20 +235,8 @@ func losePod(ctx context.Context, e *fault.Env, name string) error {
 // setEnded returns nil if there is one pod for each of the images, in the order of their ordinals, and the StatefulSet says
 // so. The last pod is one that is updated.
 func setEnded(ctx context.Context, e *fault.Env, images ...string) error {
-	set, err := e.Client.AppsV1().StatefulSets(e.Namespace).Get(ctx, setName, metav1.GetOptions{})
-	if err != nil {
+	if err := setSays(ctx, e, images...); err != nil {
 		return err
-	}
-	asked := set.Spec.Template.Spec.Containers[0].Image
-	var updated int32
-	for _, image := range images {
-		if image == asked {
-			updated++
-		}
-	}
-	n, s := int32(len(images)), set.Status
-	if s.ObservedGeneration != set.Generation || s.Replicas != n || s.AvailableReplicas != n || s.UpdatedReplicas != updated {
-		return fmt.Errorf("generation %d, status %+v", set.Generation, s)
 	}
 	pods, err := e.Client.CoreV1().Pods(e.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -263,6 +251,26 @@ func setEnded(ctx context.Context, e *fault.Env, images ...string) error {
 	}
 	if slices.Sort(got); !slices.Equal(got, want) {
 		return fmt.Errorf("there are the pods %v, want %v", got, want)
+	}
+	return nil
+}
+
+// setSays returns nil if the StatefulSet says that there is one pod for each of the images, and all are available.
+func setSays(ctx context.Context, e *fault.Env, images ...string) error {
+	set, err := e.Client.AppsV1().StatefulSets(e.Namespace).Get(ctx, setName, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	asked := set.Spec.Template.Spec.Containers[0].Image
+	var updated int32
+	for _, image := range images {
+		if image == asked {
+			updated++
+		}
+	}
+	n, s := int32(len(images)), set.Status
+	if s.ObservedGeneration != set.Generation || s.Replicas != n || s.AvailableReplicas != n || s.UpdatedReplicas != updated {
+		return fmt.Errorf("generation %d, status %+v", set.Generation, s)
 	}
 	return nil
 }
