@@ -59,7 +59,7 @@ func (e *ChangedError) Unwrap() error { return e.Err }
 // does not hold: if UID and everything else are what the plan was made for, the patch is made again for the newer version. Any other
 // change is one.
 //
-// Errors: [*ChangedError], [ErrNothingToUndo] if the API server finds nothing to change, or what the API server says;
+// Errors: [*ChangedError], [*TerminatingError], [ErrNothingToUndo] if the API server finds nothing to change, or what the API server says;
 // after each of them nothing was changed, unless the request or its response was lost on the way.
 func (i *Inspector) Apply(ctx context.Context, plan *Undo, dryRun bool) (*Applied, error) {
 	u := *plan // a plan may be carried out twice: as a dry run, and then for good
@@ -79,11 +79,14 @@ func (i *Inspector) Apply(ctx context.Context, plan *Undo, dryRun bool) (*Applie
 		if again != nil {
 			return nil, again
 		}
+		if err := terminatingError(u.kind, fresh); err != nil {
+			return nil, err
+		}
 		same, unknown := u.sameSpec(fresh)
 		if unknown != nil {
 			return nil, unknown
 		}
-		if !same || fresh.GetDeletionTimestamp() != nil {
+		if !same {
 			break
 		}
 		if err := u.aim(fresh); err != nil {

@@ -3,11 +3,13 @@ package inspect
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/rogpeppe/go-internal/diff"
 	"sigs.k8s.io/yaml"
 
+	"github.com/cairn-dev/cairn/internal/printable"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -56,16 +58,27 @@ func recorded(target *revision.Target, object any) ([]byte, error) {
 }
 
 // unified returns the unified diff of two JSON documents, as YAML, or "" if they are equal.
+//
+// An undo must not depend on whether its diff can be drawn: what YAML cannot say is shown as JSON.
 func unified(titleA string, a []byte, titleB string, b []byte) (string, error) {
-	yamlA, err := yaml.JSONToYAML(a)
-	if err != nil {
-		return "", fmt.Errorf("write %s as YAML: %w", titleA, err)
+	if bytes.Equal(a, b) {
+		return "", nil
 	}
-	yamlB, err := yaml.JSONToYAML(b)
-	if err != nil {
-		return "", fmt.Errorf("write %s as YAML: %w", titleB, err)
+	textA, errA := yaml.JSONToYAML(printable.Escape(a))
+	textB, errB := yaml.JSONToYAML(printable.Escape(b))
+	if errA != nil || errB != nil {
+		var err error
+		if textA, textB, err = indented(a, b); err != nil {
+			return "", fmt.Errorf("write %s and %s: %w", titleA, titleB, err)
+		}
 	}
-	out := diff.Diff(titleA, yamlA, titleB, yamlB)
+	out := diff.Diff(titleA, textA, titleB, textB)
 	_, body, _ := bytes.Cut(out, []byte("\n")) // the first line repeats the titles
 	return string(body), nil
+}
+
+func indented(a, b []byte) (textA, textB []byte, err error) {
+	var outA, outB bytes.Buffer
+	err = errors.Join(json.Indent(&outA, a, "", "  "), json.Indent(&outB, b, "", "  "))
+	return append(outA.Bytes(), '\n'), append(outB.Bytes(), '\n'), err
 }

@@ -11,7 +11,7 @@ import (
 
 // This file makes a history out of what was read, and finds an entry in it. It needs no client.
 
-// NotFoundError says that a history has no such revision. Its message lists those it has.
+// NotFoundError says that a history has no such revision. Its message lists the newest that it has.
 type NotFoundError struct {
 	Parent Parent
 	// Number is the number asked for, or Name the name.
@@ -30,8 +30,16 @@ func (e *NotFoundError) Error() string {
 	if len(e.Have) == 0 {
 		return fmt.Sprintf("%s has no %s; it has no history at all", e.Parent, what)
 	}
-	return fmt.Sprintf("%s has no %s; it has: %s", e.Parent, what, enumerate(e.Have))
+	have := "it has"
+	newest := e.Have
+	if len(newest) > maxNamed {
+		have, newest = fmt.Sprintf("of its %d the newest are", len(newest)), newest[len(newest)-maxNamed:]
+	}
+	return fmt.Sprintf("%s has no %s; %s: %s", e.Parent, what, have, enumerate(newest))
 }
+
+// maxNamed is how many revisions an error names.
+const maxNamed = 10
 
 // AmbiguousError says that several revisions have the number that was asked for, or that the previous revision was asked
 // for and several have no number. Numbers can be written by hand; names cannot, so the caller asks again with a name.
@@ -142,16 +150,32 @@ func (r *reading) history() *History {
 			e.Created = stored.object.GetCreationTimestamp().Time
 			e.ChangeCause = stored.object.GetAnnotations()[ChangeCauseAnnotation]
 		}
-		if e.ChangeCause == "" && e.Current {
-			e.ChangeCause = r.parent.GetAnnotations()[ChangeCauseAnnotation]
-		}
 		if r.counts != nil {
 			e.Children = r.counts[n]
 		}
 		h.Entries = append(h.Entries, e)
 	}
-	h.Warnings = slices.Concat(r.warnings, r.oddities(h))
+	h.borrowCause(r.parent.GetAnnotations()[ChangeCauseAnnotation])
+	h.Warnings = slices.Concat(r.terminating(), r.warnings, r.oddities(h))
 	return h
+}
+
+// borrowCause gives the current revision the cause that the parent has, if it has none: people annotate after the edit. A cause that
+// another revision has recorded is the cause of that one, and was left behind by an undo.
+func (h *History) borrowCause(cause string) {
+	current := h.Current()
+	if current == nil || current.ChangeCause != "" || slices.ContainsFunc(h.Entries, func(e Entry) bool { return e.ChangeCause == cause }) {
+		return
+	}
+	current.ChangeCause = cause
+}
+
+// terminating says that the parent is being deleted.
+func (r *reading) terminating() []string {
+	if err := terminatingError(r.kind, r.parent); err != nil {
+		return []string{err.state() + "."}
+	}
+	return nil
 }
 
 // unreadable drops the name of the revision from an error: the entry has it already.

@@ -52,7 +52,7 @@ type Entry struct {
 	// Created is when the object was made. It plays no part in the order.
 	Created time.Time
 	// ChangeCause is the text of [ChangeCauseAnnotation], often empty. For the current revision that of the parent counts if
-	// the revision has none.
+	// the revision has none, unless it is that of another revision.
 	ChangeCause string
 	// Current is true for the one revision that is equivalent to the parent's spec now, whatever its number is.
 	Current bool

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,13 +63,44 @@ func (e *NothingToUndoError) Error() string {
 	return fmt.Sprintf("%s matches %s already", e.Parent, e.To)
 }
 
+// TerminatingError says that the parent is being deleted. Its controller brings nothing back any more, so that nothing was changed;
+// the caller shows it.
+type TerminatingError struct {
+	Parent Parent
+	// Since is when the deletion was asked for.
+	Since time.Time
+	// Finalizers are what the deletion waits for.
+	Finalizers []string
+}
+
+// Error says since when, and what the deletion waits for.
+func (e *TerminatingError) Error() string {
+	return e.state() + "; nothing can be brought back (nothing was changed)"
+}
+
+func (e *TerminatingError) state() string {
+	out := fmt.Sprintf("%s is terminating: its deletion was requested at %s", e.Parent, e.Since.UTC().Format(time.RFC3339))
+	if len(e.Finalizers) > 0 {
+		out += ", and it waits for its finalizers: " + strings.Join(e.Finalizers, ", ")
+	}
+	return out
+}
+
+// terminatingError returns nil for a parent that stays.
+func terminatingError(k kind, parent client.Object) *TerminatingError {
+	if parent.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	return &TerminatingError{Parent: parentOf(k, parent), Since: parent.GetDeletionTimestamp().Time, Finalizers: parent.GetFinalizers()}
+}
+
 // Is makes every such error match [ErrNothingToUndo].
 func (e *NothingToUndoError) Is(target error) bool { return target == ErrNothingToUndo }
 
 // PlanUndo says what it takes to bring parent back to the revision with number toRevision or, if that is 0, to the
 // newest revision that is not equivalent to the spec. It writes nothing.
 //
-// Errors: [ErrNothingToUndo], [*NotFoundError], [*AmbiguousError], [*UnreadableError], [*UnknownKindError],
+// Errors: [ErrNothingToUndo], [*TerminatingError], [*NotFoundError], [*AmbiguousError], [*UnreadableError], [*UnknownKindError],
 // [*ChangedError] (ask again), or what the API server says.
 func (i *Inspector) PlanUndo(ctx context.Context, parent client.Object, toRevision int64) (*Undo, error) {
 	if toRevision == 0 {
@@ -87,6 +120,9 @@ func (i *Inspector) plan(ctx context.Context, parent client.Object, find Find) (
 	for range maxReads {
 		r, err := i.read(ctx, parent)
 		if err != nil {
+			return nil, err
+		}
+		if err := terminatingError(r.kind, r.parent); err != nil {
 			return nil, err
 		}
 		if r.lost != nil {

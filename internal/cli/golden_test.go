@@ -52,6 +52,32 @@ var worlds = map[string]func() []client.Object{
 			pod("a", "gone"),
 		}
 	},
+	// Texts that a terminal would obey, or that YAML does not take.
+	"hostile": func() []client.Object {
+		hostile := func(image string) corev1.PodTemplateSpec {
+			t := template(image)
+			t.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "KEYS", Value: "del\x7f c1\u009b2J turned\u202eexe.txt"}}
+			return t
+		}
+		ds := daemonSet("web:2")
+		ds.Spec.Template = hostile("web:2")
+		first := stored(ds, 1, "6fbc8", hostile("web:1"))
+		first.Annotations = map[string]string{inspect.ChangeCauseAnnotation: "clear\x1b[2J ring\a turned\u202eexe.txt"}
+		return []client.Object{ds, first, stored(ds, 2, "77d5c", hostile("web:2"))}
+	},
+	// An undo leaves the annotation that says why the revision was made that it went away from.
+	"undone": func() []client.Object {
+		ds := daemonSet("web:1")
+		ds.Annotations = map[string]string{inspect.ChangeCauseAnnotation: "upgrade to web 2"}
+		second := stored(ds, 2, "77d5c", template("web:2"))
+		second.Annotations = ds.Annotations
+		return []client.Object{ds, second, stored(ds, 3, "6fbc8", template("web:1"))}
+	},
+	"terminating": func() []client.Object {
+		ds := daemonSet("web:2")
+		ds.DeletionTimestamp, ds.Finalizers = &metav1.Time{Time: now}, []string{"foregroundDeletion", "example.com/backup"}
+		return []client.Object{ds, stored(ds, 1, "6fbc8", template("web:1")), stored(ds, 2, "77d5c", template("web:2"))}
+	},
 	"empty":     func() []client.Object { return []client.Object{daemonSet("web:1")} },
 	"kinds":     kinds,
 	"rollout":   rollout,

@@ -7,6 +7,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -26,11 +27,15 @@ import (
 // Main runs the command line and returns the exit code; "cairn help exit-codes" lists them. args are without the name of the
 // program, release is what "cairn version" says. Ending ctx ends it: a manager then stops as asked, and returns 0.
 func Main(ctx context.Context, args []string, streams genericiooptions.IOStreams, release string) int {
-	root := NewRoot(env.New(streams, release))
+	e := env.New(streams, release)
+	root := NewRoot(e)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = e.Written()
+	}
 	if err != nil {
-		env.Report(streams.ErrOut, err)
+		env.Report(e.ErrOut, err)
 	}
 	return env.Code(err)
 }
@@ -43,6 +48,7 @@ func NewRoot(e *env.Env) *cobra.Command {
 		Long: `cairn gives Kubernetes resources a revision history, and a way back.
 
 It finds the cluster as kubectl does: --kubeconfig, KUBECONFIG, --context, --namespace.`,
+		Version:       version.Text(e),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		// Without this, a mistyped verb would print the help and succeed.
@@ -63,6 +69,8 @@ It finds the cluster as kubectl does: --kubeconfig, KUBECONFIG, --context, --nam
 		history.New(e), diff.New(e), undo.New(e), status.New(e), manager.New(e), roles.New(e), sandbox.New(e), version.New(e),
 	)
 	root.AddCommand(topic("exit-codes", "What the exit code says", env.ExitCodes), options(root))
+	root.SetVersionTemplate("{{.Version}}")
+	root.SetHelpCommand(help(root))
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpTemplate(helpTemplate)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -90,6 +98,23 @@ func strict(cmd *cobra.Command) {
 // topic returns a page of help that is no verb.
 func topic(name, short, text string) *cobra.Command {
 	return &cobra.Command{Use: name, Short: short, Long: text}
+}
+
+// help is cobra's verb of that name, but that a topic which does not exist is an error.
+func help(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:    "help [VERB]",
+		Short:  "Help about a verb, or a topic",
+		Hidden: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, unknown, err := root.Find(args)
+			if err != nil || len(unknown) > 0 {
+				return &env.UsageError{Err: fmt.Errorf("there is no help about %q", strings.Join(args, " ")), See: root.CommandPath()}
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
 }
 
 // options lists the flags that every verb has. There are too many of them to repeat them in each help.

@@ -29,7 +29,7 @@ var law = map[string][]string{
 	"history":     {"revision", "ownership", "api", "internal/anyobject", "internal/bounded", "internal/readiness"},
 	"pass":        {"revision", "ownership", "history", "internal/anyobject", "internal/queue"},
 	"builder":     {"revision", "rollout", "ownership", "history", "pass", "internal/anyobject", "internal/readiness"},
-	"inspect":     {"revision", "history", "ownership", "api", "internal/anyobject", "internal/readiness"},
+	"inspect":     {"revision", "history", "ownership", "api", "internal/anyobject", "internal/printable", "internal/readiness"},
 	"deploy":      {"api"},
 	"controllers": {},
 	"controllers/*": {
@@ -41,9 +41,10 @@ var law = map[string][]string{
 	"internal/bounded":        {},
 	"internal/readiness":      {},
 	"internal/queue":          {},
+	"internal/printable":      {},
 	"internal/metacontroller": {"revision", "ownership", "pass", "api", "internal/anyobject", "internal/bounded", "internal/queue"},
 	"internal/manager":        {"controllers/*", "api", "internal/metacontroller", "internal/queue"},
-	"internal/cli":            {"inspect", "deploy", "api", "internal/manager"},
+	"internal/cli":            {"inspect", "deploy", "api", "internal/manager", "internal/printable"},
 	"cmd":                     {"internal/cli"},
 	// Tests only.
 	"internal/fakeserver": {"ownership", "internal/anyobject"},

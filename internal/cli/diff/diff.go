@@ -14,6 +14,8 @@ import (
 
 // report is a difference as json and yaml show it. Scripts read these: fields may be added, and never renamed.
 type report struct {
+	env.Header
+
 	Parent   env.Parent `json:"parent"`
 	From     *env.Ref   `json:"from"`
 	To       *env.Ref   `json:"to,omitempty"` // absent if it is the object as it is
@@ -86,7 +88,8 @@ func show(w io.Writer, d *inspect.Difference, format string) error {
 	switch format {
 	case "json", "yaml":
 		return env.Encode(w, format, report{
-			Parent: env.ParentOf(d.Parent), From: env.RefTo(&d.From), To: env.RefTo(d.To), Differs: d.Diff != "", Diff: d.Diff, Warnings: d.Warnings,
+			Header: env.HeaderOf("Difference"), Parent: env.ParentOf(d.Parent), From: env.RefTo(&d.From), To: env.RefTo(d.To),
+			Differs: d.Diff != "", Diff: d.Diff, Warnings: d.Warnings,
 		})
 	case "name":
 		if d.Diff != "" {

@@ -6,6 +6,7 @@ package env
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -18,12 +19,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/internal/printable"
 )
 
 // Env is given to every verb. Make one with [New]; tests put their own streams, clock and cluster into it.
@@ -38,18 +41,38 @@ type Env struct {
 	Cluster *genericclioptions.ConfigFlags
 	// Open finds the object that args name, TYPE/NAME or TYPE NAME, and an inspector to ask about it.
 	Open func(args []string) (*inspect.Inspector, client.Object, error)
+
+	out *printable.Writer
 }
 
-// New returns what a process needs that talks to a cluster.
+// New returns what a process needs that talks to a cluster. What is written to its streams is made safe for terminals.
 func New(streams genericiooptions.IOStreams, version string) *Env {
+	out := &printable.Writer{W: streams.Out}
+	streams.Out, streams.ErrOut = out, &printable.Writer{W: streams.ErrOut}
 	e := &Env{
 		IOStreams: streams,
 		Clock:     clock.RealClock{},
 		Version:   version,
 		Cluster:   genericclioptions.NewConfigFlags(true).WithWarningPrinter(streams),
+		out:       out,
+	}
+	e.Cluster.WrapConfigFn = func(cfg *rest.Config) *rest.Config { // also for what kubectl's libraries ask
+		cfg.UserAgent = e.userAgent()
+		return cfg
 	}
 	e.Open = e.open
 	return e
+}
+
+func (e *Env) userAgent() string { return "cairn/" + e.Version }
+
+// Written returns an error if something that was printed did not arrive, because a disk is full for instance. Whoever ends the
+// process asks: functions that print tables and help do not say.
+func (e *Env) Written() error {
+	if err := e.out.Err(); err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	return nil
 }
 
 // Config returns the cluster and the credentials that flags, KUBECONFIG or the pod say, without a limit on the client's
@@ -60,10 +83,10 @@ func (e *Env) Config() (*rest.Config, error) {
 		return nil, fmt.Errorf("find the cluster: %w", err)
 	}
 	if e.nowhere(cfg) {
-		return nil, errors.New("there is no cluster to talk to: give --kubeconfig, set KUBECONFIG, or run in a pod")
+		return nil, noCluster()
 	}
 	cfg = rest.CopyConfig(cfg)
-	cfg.UserAgent = "cairn/" + e.Version
+	cfg.UserAgent = e.userAgent()
 	cfg.QPS = -1 // the API server's priority and fairness rules
 	cfg.WarningHandler = rest.NewWarningWriter(e.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	return cfg, nil
@@ -77,7 +100,18 @@ func (e *Env) nowhere(cfg *rest.Config) bool {
 	return !said && cfg.Host == clientcmd.ClusterDefaults.Server && strings.HasPrefix(cfg.Host, "http://localhost:")
 }
 
+// noCluster says what to do about it.
+func noCluster() error {
+	if files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); files != "" {
+		return fmt.Errorf("there is no cluster to talk to: KUBECONFIG is %s, where there is no file; correct it, or give --kubeconfig", files)
+	}
+	return errors.New("there is no cluster to talk to: give --kubeconfig, set KUBECONFIG, or run in a pod")
+}
+
 func (e *Env) open(args []string) (*inspect.Inspector, client.Object, error) {
+	// What a user should know is printed, not logged.
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
 	cfg, err := e.Config()
 	if err != nil {
 		return nil, nil, err
@@ -106,7 +140,6 @@ func (e *Env) open(args []string) (*inspect.Inspector, client.Object, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	ctrl.SetLogger(logr.Discard()) // what a user should know is printed, not logged
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, nil, err

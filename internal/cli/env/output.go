@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/internal/printable"
 )
 
 // This file is the flag -o, the formats that every verb has, and what more than one of them prints.
@@ -36,16 +37,30 @@ func (o *Output) Format() (string, error) {
 	return "", Usagef("there is no output format %q; there are: %s", o.value, strings.Join(o.offered, ", "))
 }
 
-// Encode writes v as json or yaml, in the shape of its JSON tags.
+// Header says what machine output is: fields may be added to a version, and are never renamed or removed.
+type Header struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+}
+
+// HeaderOf returns the header of output of a kind, as History.
+func HeaderOf(kind string) Header { return Header{APIVersion: "cli.cairn.dev/v1alpha1", Kind: kind} }
+
+// Encode writes v as json or yaml, in the shape of its JSON tags. Text that YAML would write as it is, and that is not safe on a
+// terminal, is written as JSON, which is YAML as well, and has escapes.
 func Encode(w io.Writer, format string, v any) error {
 	b, err := json.MarshalIndent(v, "", "    ")
 	if err != nil {
 		return err
 	}
-	b = append(b, '\n')
+	b = append(printable.Escape(b), '\n')
 	if format == "yaml" {
-		if b, err = yaml.JSONToYAML(b); err != nil {
+		text, err := yaml.JSONToYAML(b)
+		if err != nil {
 			return err
+		}
+		if printable.Safe(text) {
+			b = text
 		}
 	}
 	_, err = w.Write(b)

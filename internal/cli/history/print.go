@@ -16,12 +16,15 @@ import (
 
 	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/internal/cli/env"
+	"github.com/cairn-dev/cairn/internal/printable"
 )
 
 // This file is the shape of the output. Scripts read json and yaml: fields may be added there, and never renamed.
 
 // log is a history as json and yaml show it.
 type log struct {
+	env.Header
+
 	Parent     env.Parent `json:"parent"`
 	Controller string     `json:"controller,omitempty"` // a CompositeController; absent for kinds that have their own
 	Revisions  []entry    `json:"revisions"`
@@ -101,7 +104,9 @@ func without(t *metav1.Table, column int) {
 }
 
 func encoded(h *inspect.History) log {
-	out := log{Parent: env.ParentOf(h.Parent), Controller: h.Controller, Revisions: []entry{}, Warnings: h.Warnings}
+	out := log{
+		Header: env.HeaderOf("History"), Parent: env.ParentOf(h.Parent), Controller: h.Controller, Revisions: []entry{}, Warnings: h.Warnings,
+	}
 	for _, e := range h.Entries {
 		line := entry{
 			Revision: e.Number, Name: e.Name, Hash: e.Hash, Created: e.Created.UTC(), Current: e.Current,
@@ -131,7 +136,7 @@ func printOne(w io.Writer, h *inspect.History, e inspect.Entry, format string) e
 	if format == "json" || format == "yaml" {
 		return env.Encode(w, format, json.RawMessage(content))
 	}
-	text, err := yaml.JSONToYAML(content)
+	text, err := yaml.JSONToYAML(printable.Escape(content))
 	if err != nil {
 		return err
 	}

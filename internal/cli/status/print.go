@@ -15,6 +15,8 @@ import (
 
 // report is a status as json and yaml show it.
 type report struct {
+	env.Header
+
 	Parent     env.Parent  `json:"parent"`
 	Controller string      `json:"controller,omitempty"` // a CompositeController; absent for kinds that have their own
 	Complete   bool        `json:"complete"`
@@ -150,6 +152,7 @@ func waits(s *inspect.Status) *metav1.Table {
 
 func encoded(s *inspect.Status) report {
 	out := report{
+		Header: env.HeaderOf("Status"),
 		Parent: env.ParentOf(s.Parent), Controller: s.Controller, Complete: s.Complete(), Update: env.RefTo(s.Update),
 		Children:   counts{Total: s.Total, Passing: s.Passing, Rolled: s.Rolled, Updated: s.Updated},
 		Conditions: []condition{}, Revisions: []share{}, Waits: []wait{}, Held: s.Held, Warnings: s.Warnings,

@@ -19,15 +19,16 @@ type result struct {
 
 // report is a result as json and yaml show it.
 type report struct {
-	Parent     string   `json:"parent"`
-	Namespace  string   `json:"namespace,omitempty"`
-	From       *env.Ref `json:"from,omitempty"` // absent if the spec was recorded in no revision
-	To         *env.Ref `json:"to"`
-	Changed    bool     `json:"changed"`
-	DryRun     bool     `json:"dryRun"`
-	Diff       string   `json:"diff,omitempty"`
-	Privileges []string `json:"privileges,omitempty"`
-	Warnings   []string `json:"warnings,omitempty"`
+	env.Header
+
+	Parent     env.Parent `json:"parent"`
+	From       *env.Ref   `json:"from,omitempty"` // absent if the spec was recorded in no revision
+	To         *env.Ref   `json:"to"`
+	Changed    bool       `json:"changed"` // or would be, by a dry run
+	DryRun     bool       `json:"dryRun"`
+	Diff       string     `json:"diff,omitempty"`
+	Privileges []string   `json:"privileges,omitempty"`
+	Warnings   []string   `json:"warnings,omitempty"`
 }
 
 func show(w io.Writer, r result, o options) error {
@@ -65,12 +66,12 @@ func (r result) parent() inspect.Parent {
 }
 
 func (r result) report(o options) report {
-	out := report{Parent: r.parent().String(), Namespace: r.parent().Namespace, DryRun: o.dryRun}
+	out := report{Header: env.HeaderOf("Undo"), Parent: env.ParentOf(r.parent()), DryRun: o.dryRun}
 	if r.nothing != nil {
 		out.To = env.RefTo(r.nothing.To)
 		return out
 	}
-	out.Changed, out.From, out.To = !o.dryRun, env.RefTo(r.plan.From), env.RefTo(&r.plan.To)
+	out.Changed, out.From, out.To = true, env.RefTo(r.plan.From), env.RefTo(&r.plan.To)
 	out.Diff, out.Privileges, out.Warnings = r.done.Diff, r.done.Privileges, r.plan.Warnings
 	return out
 }

@@ -17,8 +17,13 @@ func New(e *env.Env) *cobra.Command {
 		Short: "Print the version of cairn and of the Go it was built with",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(e.Out, "cairn %s (%s %s/%s)\n", e.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprint(e.Out, Text(e))
 			return err
 		},
 	}
+}
+
+// Text is what is printed.
+func Text(e *env.Env) string {
+	return fmt.Sprintf("cairn %s (%s %s/%s)\n", e.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
