@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,15 @@ import (
 
 // This file holds all reads of a pass, and makes facts of them. Objects come from a cache without copies: nothing here or later
 // may change them.
+
+// uncopied lists what a cache holds as it is, also where the author's manager has it copied: a pass reads all children of a parent,
+// and changes none.
+type uncopied struct{ client.Reader }
+
+// List implements [client.Reader].
+func (u uncopied) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return u.Reader.List(ctx, list, append(slices.Clip(opts), client.UnsafeDisableDeepCopy)...)
+}
 
 // observed is what one pass works on.
 type observed struct {

@@ -62,7 +62,11 @@ func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []wa
 				wanted[key] = &place{rule: w.rule, name: key.name, key: r.keyOf(w), named: r.kinds[w.rule].named}
 				order = append(order, key)
 			}
-			set(wanted[key], r.made(parent, w, hash))
+			object := w.object
+			if wanted[key].named { // its name is decided on; others are completed when they are created
+				object = r.made(parent, w, hash)
+			}
+			set(wanted[key], object)
 		}
 	}
 	add(update, func(p *place, o client.Object) { p.update = o }, f.update, true)
@@ -104,11 +108,11 @@ func (r *reconciler[P]) keyOf(w want) string {
 
 // strangers finds out which names of new children are not free: what belongs to others has them, as the cache shows, or a child of
 // our own that is terminating.
-func (r *reconciler[P]) strangers(ctx context.Context, f *facts) error {
+func (r *reconciler[P]) strangers(ctx context.Context, namespace string, f *facts) error {
 	for i := range f.places {
 		p := &f.places[i]
 		for _, wanted := range p.missing(f.strategy, f.update) {
-			if err := r.free(ctx, p, wanted); err != nil {
+			if err := r.free(ctx, namespace, p, wanted); err != nil {
 				return err
 			}
 		}
@@ -118,7 +122,7 @@ func (r *reconciler[P]) strangers(ctx context.Context, f *facts) error {
 		if a.child != nil {
 			continue
 		}
-		found, err := r.exists(ctx, a.desired)
+		found, err := r.exists(ctx, namespace, a.desired)
 		if err != nil {
 			return err
 		}
@@ -153,7 +157,7 @@ func (p *place) missing(s Strategy, update string) []client.Object {
 
 // free notes whether a new child of a place can have its name. If another child there has it, which was created for a revision that
 // is a duplicate and was relabelled since, the new one gets another name, which follows from that child.
-func (r *reconciler[P]) free(ctx context.Context, p *place, wanted client.Object) error {
+func (r *reconciler[P]) free(ctx context.Context, namespace string, p *place, wanted client.Object) error {
 	for _, c := range p.children {
 		switch {
 		case c.object.GetName() != wanted.GetName():
@@ -164,7 +168,7 @@ func (r *reconciler[P]) free(ctx context.Context, p *place, wanted client.Object
 			wanted.SetName(nameAt(wanted.GetName(), revision.Hash([]byte(c.object.GetUID()), nil)))
 		}
 	}
-	found, err := r.exists(ctx, wanted)
+	found, err := r.exists(ctx, namespace, wanted)
 	if found && err == nil {
 		p.takenBy(wanted, foreign)
 	}
@@ -179,8 +183,8 @@ func (p *place) takenBy(wanted client.Object, why string) {
 }
 
 // exists reports whether the cache shows an object of that name.
-func (r *reconciler[P]) exists(ctx context.Context, o client.Object) (bool, error) {
-	err := r.Cache.Get(ctx, client.ObjectKeyFromObject(o), anyobject.Blank(o))
+func (r *reconciler[P]) exists(ctx context.Context, namespace string, o client.Object) (bool, error) {
+	err := r.Cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: o.GetName()}, anyobject.Blank(o))
 	if err != nil {
 		return false, client.IgnoreNotFound(err)
 	}

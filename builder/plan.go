@@ -43,7 +43,8 @@ type place struct {
 	name, key string
 	// named says that its children are named by revision, so that a new one can be created while another one is there.
 	named bool
-	// update and older are what the two revisions want there; nil if one wants nothing of that name.
+	// update and older are what the two revisions want there; nil if one wants nothing of that name, or if there is a child: then
+	// nothing is made from the older one. They are the author's objects, and complete already if they are named by revision.
 	update, older client.Object
 	// children are what is there, one at most unless named.
 	children []*owned

@@ -7,7 +7,6 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/pass"
 )
@@ -121,7 +120,11 @@ func (r *reconciler[P]) writeStatus(ctx context.Context, p *pass.Pass, parent P,
 	if apiequality.Semantic.DeepEqual(parent, after) {
 		return true, nil
 	}
-	return p.WriteStatus(ctx, parent.DeepCopyObject().(client.Object), after, urgent) //nolint:forcetypeassert // the copy of a P
+	before, err := unsaid(parent, after)
+	if err != nil {
+		return false, err
+	}
+	return p.WriteStatus(ctx, before, after, urgent)
 }
 
 // complete reports whether all children come from the update revision and are available, and there are no others.

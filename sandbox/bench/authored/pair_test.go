@@ -5,23 +5,25 @@ package authored
 import (
 	"context"
 	_ "embed"
-	"os"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 
 	"github.com/cairn-dev/cairn/sandbox/bench/lab"
 	"github.com/cairn-dev/cairn/sandbox/install"
 	"github.com/cairn-dev/cairn/sandbox/sandboxtest"
 )
 
+// program runs either of the pair.
+const program = "github.com/cairn-dev/cairn/sandbox/bench/authored/cmd/subject"
+
 // subject is one of the pair.
 type subject struct {
 	name string
-	kind lab.Kind
-	run  func(tb testing.TB, cfg *rest.Config) *lab.Process
+	// argument is what the program is told.
+	argument string
+	kind     lab.Kind
 }
 
 const (
@@ -30,8 +32,8 @@ const (
 )
 
 var pair = []*subject{
-	{statefulSet, parents(appsv1.SchemeGroupVersion, "StatefulSet", "statefulsets", m{"podManagementPolicy": "Parallel"}), runCairn},
-	{authored, parents(schema.GroupVersion{Group: "bench.cairn.dev", Version: "v1"}, "Fleet", "fleets", nil), runFleet},
+	{statefulSet, "statefulset", parents(appsv1.SchemeGroupVersion, "StatefulSet", "statefulsets", m{"podManagementPolicy": "Parallel"})},
+	{authored, "fleet", parents(schema.GroupVersion{Group: "bench.cairn.dev", Version: "v1"}, "Fleet", "fleets", nil)},
 }
 
 //go:embed bench.cairn.dev_fleets.yaml
@@ -60,25 +62,6 @@ func parents(gv schema.GroupVersion, kind, resource string, more m) lab.Kind {
 	}
 }
 
-// runCairn runs the StatefulSet controller, as the manager does.
-func runCairn(tb testing.TB, cfg *rest.Config) *lab.Process {
-	tb.Helper()
-	args := []string{
-		"manager", "--controllers=statefulset", "--leader-elect=false", "--metrics-bind-address=off", "--health-probe-bind-address=off",
-		"--log-level=error",
-	}
-	if address := os.Getenv(lab.ProfileVariable); address != "" {
-		args = append(args, "--pprof-bind-address="+address)
-	}
-	return lab.Start(tb, cfg, lab.Build(tb, lab.Cairn), args...)
-}
-
-// runFleet runs the author's program.
-func runFleet(tb testing.TB, cfg *rest.Config) *lab.Process {
-	tb.Helper()
-	return lab.Start(tb, cfg, lab.Build(tb, "github.com/cairn-dev/cairn/sandbox/bench/authored/cmd/fleet"))
-}
-
 // start prepares a load and the process that looks after it.
 func (s *subject) start(tb testing.TB, l lab.Load) (*lab.Cluster, *lab.Process) {
 	tb.Helper()
@@ -87,7 +70,7 @@ func (s *subject) start(tb testing.TB, l lab.Load) (*lab.Cluster, *lab.Process) 
 	}
 	c := lab.NewCluster(tb, counted, l, s.kind)
 	before := counted.Read()
-	p := s.run(tb, c.Subject)
+	p := lab.Start(tb, c.Subject, lab.Build(tb, program), s.argument)
 	watches := "watch " + s.kind.Resource.Resource
 	c.Eventually(watches, func(context.Context) (bool, error) {
 		return counted.Since(before).Requests[watches] > 0, nil

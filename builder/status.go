@@ -1,0 +1,61 @@
+package builder
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file says what a status patch is made from. A Go type writes "readyReplicas": 0 where nothing is stored yet, so that a
+// difference of two of them leaves out what the CRD requires, and the API server refuses the status of each new parent.
+
+// unsaid returns parent as it is to be compared with after, the same parent with a new status: without what is zero in the status of
+// both. Nobody can tell from a Go type whether that is stored, so the patch says it.
+func unsaid[P client.Object](parent, after P) (client.Object, error) {
+	if _, untyped := client.Object(parent).(*unstructured.Unstructured); untyped {
+		return parent.DeepCopyObject().(client.Object), nil //nolint:forcetypeassert // the copy of a client.Object
+	}
+	was, err := treeOf(parent)
+	if err != nil {
+		return nil, err
+	}
+	is, err := treeOf(after)
+	if err != nil {
+		return nil, err
+	}
+	dropZero(was["status"], is["status"])
+	return &unstructured.Unstructured{Object: was}, nil
+}
+
+// treeOf returns an object as the API server is sent it.
+func treeOf(o client.Object) (map[string]any, error) {
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T %s: %w", o, o.GetName(), err)
+	}
+	tree := map[string]any{}
+	return tree, utiljson.Unmarshal(raw, &tree)
+}
+
+// dropZero removes from one object what is zero in both. Null stays: a patch cannot store it.
+func dropZero(from, beside any) {
+	object, _ := from.(map[string]any)
+	other, _ := beside.(map[string]any)
+	for key, value := range object {
+		same, both := other[key]
+		switch value.(type) {
+		case nil:
+		case map[string]any:
+			dropZero(value, same)
+		case []any: // replaced as a whole
+		default:
+			if both && value == same && reflect.ValueOf(value).IsZero() {
+				delete(object, key)
+			}
+		}
+	}
+}
