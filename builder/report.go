@@ -120,11 +120,7 @@ func (r *reconciler[P]) writeStatus(ctx context.Context, p *pass.Pass, parent P,
 	if apiequality.Semantic.DeepEqual(parent, after) {
 		return true, nil
 	}
-	before, err := unsaid(parent, after)
-	if err != nil {
-		return false, err
-	}
-	return p.WriteStatus(ctx, before, after, urgent)
+	return p.WriteStatus(ctx, beforeStatus(parent, after), after, urgent)
 }
 
 // complete reports whether all children come from the update revision and are available, and there are no others.

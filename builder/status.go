@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -13,22 +14,40 @@ import (
 // This file says what a status patch is made from. A Go type writes "readyReplicas": 0 where nothing is stored yet, so that a
 // difference of two of them leaves out what the CRD requires, and the API server refuses the status of each new parent.
 
-// unsaid returns parent as it is to be compared with after, the same parent with a new status: without what is zero in the status of
-// both. Nobody can tell from a Go type whether that is stored, so the patch says it.
-func unsaid[P client.Object](parent, after P) (client.Object, error) {
-	if _, untyped := client.Object(parent).(*unstructured.Unstructured); untyped {
-		return parent.DeepCopyObject().(client.Object), nil //nolint:forcetypeassert // the copy of a client.Object
+// unsaid is a parent as it is to be compared with after, the same parent with a new status: in JSON it lacks what is zero in the status
+// of both. Nobody can tell from a Go type whether that is stored, so the patch says it. That is found out when a patch is made: most
+// passes of a rollout hold their status back.
+type unsaid struct {
+	client.Object
+
+	after client.Object
+}
+
+// beforeStatus returns what a new status is compared with. Unstructured parents have just what is stored.
+func beforeStatus(parent, after client.Object) client.Object {
+	if _, untyped := parent.(*unstructured.Unstructured); untyped {
+		return parent
 	}
-	was, err := treeOf(parent)
+	return unsaid{parent, after}
+}
+
+// DeepCopyObject implements [runtime.Object].
+func (u unsaid) DeepCopyObject() runtime.Object {
+	return unsaid{u.Object.DeepCopyObject().(client.Object), u.after} //nolint:forcetypeassert // the copy of a client.Object
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (u unsaid) MarshalJSON() ([]byte, error) {
+	was, err := treeOf(u.Object)
 	if err != nil {
 		return nil, err
 	}
-	is, err := treeOf(after)
+	is, err := treeOf(u.after)
 	if err != nil {
 		return nil, err
 	}
 	dropZero(was["status"], is["status"])
-	return &unstructured.Unstructured{Object: was}, nil
+	return json.Marshal(was)
 }
 
 // treeOf returns an object as the API server is sent it.
