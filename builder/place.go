@@ -39,15 +39,11 @@ func nameAt(place, hash string) string {
 
 // sort sorts the children into the places that are wanted, and what is not wanted.
 func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []want) {
-	type at struct {
-		rule int
-		name string
-	}
-	wanted, order := map[at]*place{}, []at(nil)
-	applied := map[at]int{}
+	wanted, order := make(map[position]*place, len(update)), make([]*place, 0, len(update))
+	applied := map[position]int{}
 	add := func(wants []want, set func(*place, client.Object), hash string, extend bool) {
 		for _, w := range wants {
-			key := at{w.rule, w.object.GetName()}
+			key := position{w.rule, w.object.GetName()}
 			if r.kinds[w.rule].applied {
 				if extend {
 					applied[key] = len(f.applied)
@@ -60,7 +56,7 @@ func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []wa
 					continue
 				}
 				wanted[key] = &place{rule: w.rule, name: key.name, key: r.keyOf(w), named: r.kinds[w.rule].named}
-				order = append(order, key)
+				order = append(order, wanted[key])
 			}
 			object := w.object
 			if wanted[key].named { // its name is decided on; others are completed when they are created
@@ -74,9 +70,8 @@ func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []wa
 	for rule, children := range o.children {
 		for _, child := range children {
 			c := r.judge(rule, child, parent, o.now)
-			key := at{rule, placeOf(child)}
-			i, apply := applied[at{rule, child.GetName()}]
-			switch p := wanted[key]; {
+			i, apply := applied[position{rule, child.GetName()}]
+			switch p := wanted[position{rule, placeOf(child)}]; {
 			case p != nil:
 				p.children = append(p.children, &c)
 			case apply:
@@ -87,8 +82,9 @@ func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []wa
 			}
 		}
 	}
-	for _, key := range order {
-		f.places = append(f.places, *wanted[key])
+	f.places = make([]place, 0, len(order))
+	for _, p := range order {
+		f.places = append(f.places, *p)
 	}
 }
 

@@ -123,7 +123,8 @@ type planner struct {
 
 // makePlan plans one pass: missing children are made, surplus ones are deleted, and the rollout takes its next steps.
 func makePlan(f facts) *plan {
-	p := &planner{facts: f, plan: &plan{}, most: f.strategy.budget(), at: map[string]*slot{}}
+	p := &planner{facts: f, plan: &plan{}, most: f.strategy.budget(), at: make(map[string]*slot, len(f.places))}
+	p.slots, p.units = make([]slot, 0, len(f.places)), make([]rollout.Unit, 0, len(f.places))
 	for i := range p.places {
 		p.slots = append(p.slots, p.slotOf(i))
 	}

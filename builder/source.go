@@ -51,20 +51,16 @@ func (r *reconciler[P]) updated(o *observed, parent P, recorded *pass.Recorded) 
 
 // lacks reports whether a place that is wanted has no child but terminating ones. Nothing is made from an older revision elsewhere.
 func (r *reconciler[P]) lacks(o *observed, wanted []want) bool {
-	type at struct {
-		rule int
-		name string
-	}
-	there := map[at]bool{}
+	there := map[position]bool{}
 	for rule, children := range o.children {
 		for _, child := range children {
 			if child.GetDeletionTimestamp() == nil {
-				there[at{rule, placeOf(child)}] = true
+				there[position{rule, placeOf(child)}] = true
 			}
 		}
 	}
 	return slices.ContainsFunc(wanted, func(w want) bool {
-		return !r.kinds[w.rule].applied && !there[at{w.rule, w.object.GetName()}]
+		return !r.kinds[w.rule].applied && !there[position{w.rule, w.object.GetName()}]
 	})
 }
 
