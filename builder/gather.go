@@ -70,7 +70,7 @@ func (r *reconciler[P]) gather(ctx context.Context, p *pass.Pass, parent P) (*ob
 	if o.strategy, err = r.strategyOf(parent); err != nil {
 		return nil, err
 	}
-	if o.wanted, err = r.wantedOf(parent); err != nil {
+	if o.wanted, err = r.answers.ask(parent, source{}, func() ([]want, error) { return r.wantedOf(parent) }); err != nil {
 		return nil, err
 	}
 	for _, ch := range r.children {

@@ -68,6 +68,7 @@ type reconciler[P client.Object] struct {
 	// children are by the index of their kind.
 	children []*pass.Children[client.Object]
 	applied  *applier
+	answers  answers
 	// shown lists parents, which functions of the author are given.
 	shown client.Reader
 	// backoff is that of places whose child failed.
@@ -114,6 +115,7 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 		r.children = append(r.children, ch)
 	}
 	r.OnForget(r.applied.forget)
+	r.OnForget(r.answers.forget)
 	return r, nil
 }
 

@@ -118,9 +118,11 @@ func (r *reconciler[P]) restored(parent P, from *revision.Revision, instead *rev
 	if snapshot == nil {
 		snapshot = instead
 	}
-	out, err := r.restore(parent, snapshot)
-	if err != nil {
-		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
-	}
-	return r.wantedOf(out.(P)) //nolint:forcetypeassert // the author's own kind
+	return r.answers.ask(parent, source{from.UID, from.ResourceVersion}, func() ([]want, error) {
+		out, err := r.restore(parent, snapshot)
+		if err != nil {
+			return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
+		}
+		return r.wantedOf(out.(P)) //nolint:forcetypeassert // the author's own kind
+	})
 }

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 
 const (
 	// rounds is how often each of the two does everything.
-	rounds = 1
+	rounds = 3
 	// restFor is how long both are left alone, passes how many passes are asked for that find nothing to do.
 	restFor = 10 * time.Second
 	passes  = 200
