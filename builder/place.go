@@ -58,11 +58,7 @@ func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []wa
 				wanted[key] = &place{rule: w.rule, name: key.name, key: r.keyOf(w), named: r.kinds[w.rule].named}
 				order = append(order, wanted[key])
 			}
-			object := w.object
-			if wanted[key].named { // its name is decided on; others are completed when they are created
-				object = r.made(parent, w, hash)
-			}
-			set(wanted[key], object)
+			set(wanted[key], r.named(parent, w, hash))
 		}
 	}
 	add(update, func(p *place, o client.Object) { p.update = o }, f.update, true)
@@ -86,6 +82,15 @@ func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []wa
 	for _, p := range order {
 		f.places = append(f.places, *p)
 	}
+}
+
+// named returns what is wanted as a plan needs it. Where a name is decided on, that is the whole child; others are completed when they are
+// created, so that a pass which creates nothing copies nothing.
+func (r *reconciler[P]) named(parent P, w want, hash string) client.Object {
+	if r.kinds[w.rule].named {
+		return r.made(parent, w, hash)
+	}
+	return w.object
 }
 
 // keyOf names a place in conditions: two kinds may have places of one name.

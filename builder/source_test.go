@@ -102,7 +102,7 @@ func TestWhenTheAuthorIsAsked(t *testing.T) {
 		{"and nobody is missing", "9", all, 1},
 	} {
 		asked, parent.ResourceVersion = 0, step.version
-		o := &observed{completed: map[types.UID]bool{}, children: [][]client.Object{step.children, nil}}
+		o := &observed{parent: parent, completed: map[types.UID]bool{}, children: [][]client.Object{step.children, nil}}
 		if o.wanted, err = r.answers.ask(parent, source{}, func() ([]want, error) { return r.wantedOf(parent) }); err != nil {
 			t.Fatal(err)
 		}

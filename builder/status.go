@@ -57,7 +57,10 @@ func treeOf(o client.Object) (map[string]any, error) {
 		return nil, fmt.Errorf("encode %T %s: %w", o, o.GetName(), err)
 	}
 	tree := map[string]any{}
-	return tree, utiljson.Unmarshal(raw, &tree)
+	if err := utiljson.Unmarshal(raw, &tree); err != nil {
+		return nil, fmt.Errorf("encode %T %s: %w", o, o.GetName(), err)
+	}
+	return tree, nil
 }
 
 // dropZero removes from one object what is zero in both. Null stays: a patch cannot store it.
