@@ -5,6 +5,7 @@ package authored
 import (
 	"context"
 	_ "embed"
+	"maps"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -53,9 +54,7 @@ func parents(gv schema.GroupVersion, kind, resource string, more m) lab.Kind {
 				"replicas": int64(children), "selector": m{"matchLabels": labels},
 				"template": m{"metadata": m{"labels": labels}, "spec": lab.PodSpec(1)},
 			}
-			for key, value := range more {
-				spec[key] = value
-			}
+			maps.Copy(spec, more)
 			return m{"apiVersion": gv.String(), "kind": kind, "metadata": m{"name": name}, "spec": spec}
 		},
 		Updated: lab.ObservedUpdated,

@@ -127,5 +127,5 @@ func startManager(c *cluster) *lab.Process {
 	if address := os.Getenv(lab.ProfileVariable); address != "" {
 		args = append(args, "--pprof-bind-address="+address)
 	}
-	return lab.Start(c.Cluster.TB, c.Subject, lab.Build(c.Cluster.TB, lab.Cairn), args...)
+	return lab.Start(c.TB, c.Subject, lab.Build(c.TB, lab.Cairn), args...)
 }

@@ -100,7 +100,7 @@ func (c *cluster) control() {
 			"revisionHistory": m{"fieldPaths": []any{"spec.template"}},
 		},
 		"childResources": []any{m{"apiVersion": "v1", "resource": "pods", "updateStrategy": strategy}},
-		"hooks":          m{"sync": m{"webhook": m{"url": startHook(c.Cluster.TB)}}},
+		"hooks":          m{"sync": m{"webhook": m{"url": startHook(c.TB)}}},
 	}
 	if c.load.resync > 0 {
 		spec["resyncPeriodSeconds"] = int64(c.load.resync)

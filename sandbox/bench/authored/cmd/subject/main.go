@@ -1,16 +1,12 @@
 // Program subject is what is measured: subject fleet runs a controller of package builder as docs/library.md makes one, subject
 // statefulset runs cairn's StatefulSet controller. It is one program, so that what both have in memory beside their objects is the same:
-// a larger heap is collected more seldom. It finds the cluster by KUBECONFIG, and serves profiles at CAIRN_BENCH_PPROF.
+// garbage is collected more seldom beside more of it. It finds the cluster by KUBECONFIG, and serves profiles at CAIRN_BENCH_PPROF.
 //
 // What may not come in: any other package of sandbox/. It would be in the process that is measured.
-//
-// +groupName=bench.cairn.dev
-// +versionName=v1
 package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -44,9 +40,10 @@ func run(name string) error {
 		return fmt.Errorf("there is no subject %q", name)
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), addToScheme(scheme)); err != nil {
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return err
 	}
+	addToScheme(scheme)
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
 		Scheme: scheme, Cache: subject.cache,
 		Metrics: metricsserver.Options{BindAddress: "0"}, PprofBindAddress: os.Getenv("CAIRN_BENCH_PPROF"),

@@ -5,22 +5,29 @@ package main
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/scheme"
 )
+
+// +groupName=bench.cairn.dev
+// +versionName=v1
+// That is for controller-gen, of a package called main.
 
 //go:generate controller-gen object crd paths=. output:crd:dir=../..
 
 // addToScheme adds the types to a scheme.
-var addToScheme = (&scheme.Builder{GroupVersion: schema.GroupVersion{Group: "bench.cairn.dev", Version: "v1"}}).
-	Register(&Fleet{}, &FleetList{}).AddToScheme
+func addToScheme(scheme *runtime.Scheme) {
+	version := schema.GroupVersion{Group: "bench.cairn.dev", Version: "v1"}
+	scheme.AddKnownTypes(version, &Fleet{}, &FleetList{})
+	metav1.AddToGroupVersion(scheme, version)
+}
 
 // Fleet is a number of pods.
 // +kubebuilder:object:generate=true
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 type Fleet struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta   `json:",inline"` //nolint:revive // encoding/json ignores it, controller-gen does not
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec   FleetSpec   `json:"spec,omitempty"`
@@ -56,7 +63,7 @@ type FleetStatus struct {
 // +kubebuilder:object:generate=true
 // +kubebuilder:object:root=true
 type FleetList struct {
-	metav1.TypeMeta `json:",inline"`
+	metav1.TypeMeta `json:",inline"` //nolint:revive // the same
 	metav1.ListMeta `json:"metadata,omitempty"`
 
 	Items []Fleet `json:"items"`
