@@ -54,9 +54,17 @@ func (r *reconciler[P]) remove(ctx context.Context, p *pass.Pass, d deletion) er
 	return r.children[d.child.rule].Remove(ctx, p, d.child.object, d.reason)
 }
 
+// completed returns a copy of what is to be created, with all that the author leaves out.
+func (r *reconciler[P]) completed(p *pass.Pass, c creation) client.Object {
+	if k := r.kinds[c.rule]; k.applied || k.named {
+		return c.object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy of a client.Object
+	}
+	return r.made(p.Parent.(P), want{c.rule, c.object}, c.revision) //nolint:forcetypeassert // New returns parents
+}
+
 // create makes one child.
 func (r *reconciler[P]) create(ctx context.Context, p *pass.Pass, c creation) error {
-	object := c.object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy of a client.Object
+	object := r.completed(p, c)
 	name := describe(r.kinds[c.rule], object)
 	how, err := r.children[c.rule].Create(ctx, p.Parent, object, func(found client.Object) bool {
 		return found.GetLabels()[HashLabel] == c.revision && placeOf(found) == placeOf(object)

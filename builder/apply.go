@@ -113,11 +113,11 @@ func (a *applier) apply(ctx context.Context, child, desired client.Object, k chi
 // migrate hands over what the creation of a child set from our name as one that updates to our name as one that applies. Without
 // it a field that is no longer wanted would stay.
 func (a *applier) migrate(ctx context.Context, child client.Object) error {
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(child, sets.New(a.name), a.name)
+	out := child.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy of a client.Object
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(out, sets.New(a.name), a.name)
 	if err != nil || len(patch) == 0 {
 		return err
 	}
-	out := child.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy of a client.Object
 	return a.client.Patch(ctx, out, client.RawPatch(types.JSONPatchType, patch))
 }
 

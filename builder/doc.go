@@ -40,10 +40,10 @@
 // # Where things are
 //
 // controller.go, rule.go and strategy.go are what an author writes, validate.go and schema.go say what is refused before the
-// controller starts. setup.go wires, pass.go is one pass: gather.go reads, source.go says what children are made from, place.go where
-// they are and what they are called, plan.go decides and is pure, with slot.go for what is at one place, act.go and apply.go write,
-// report.go says what happened, and status.go writes it. parent.go is what a kind of parents is, snapshot.go takes snapshots of typed
-// ones, and attach.go and recorded.go are the history alone.
+// controller starts. setup.go wires, pass.go is one pass: gather.go reads, source.go says what children are made from (answers.go
+// remembers what the author has said), place.go where they are and what they are called, plan.go decides and is pure, with slot.go for
+// what is at one place, act.go and apply.go write, report.go says what happened, and status.go writes it. parent.go is what a
+// kind of parents is, snapshot.go takes snapshots of typed ones, and attach.go and recorded.go are the history alone.
 //
 // # What may not come in
 //

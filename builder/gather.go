@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,15 @@ import (
 
 // This file holds all reads of a pass, and makes facts of them. Objects come from a cache without copies: nothing here or later
 // may change them.
+
+// uncopied lists what a cache holds as it is, also where the author's manager has it copied: a pass reads all children of a parent,
+// and changes none.
+type uncopied struct{ client.Reader }
+
+// List implements [client.Reader].
+func (u uncopied) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return u.Reader.List(ctx, list, append(slices.Clip(opts), client.UnsafeDisableDeepCopy)...)
+}
 
 // observed is what one pass works on.
 type observed struct {
@@ -43,6 +53,12 @@ type want struct {
 	object client.Object
 }
 
+// position is where a child is, or its name: kinds may have the same.
+type position struct {
+	rule int
+	name string
+}
+
 // gather reads the children and revisions of a parent, and claims what is its own.
 func (r *reconciler[P]) gather(ctx context.Context, p *pass.Pass, parent P) (*observed, error) {
 	o := &observed{parent: parent, completed: map[types.UID]bool{}, now: p.Now()}
@@ -54,7 +70,7 @@ func (r *reconciler[P]) gather(ctx context.Context, p *pass.Pass, parent P) (*ob
 	if o.strategy, err = r.strategyOf(parent); err != nil {
 		return nil, err
 	}
-	if o.wanted, err = r.wantedOf(parent); err != nil {
+	if o.wanted, err = r.answers.ask(parent, source{}, func() ([]want, error) { return r.wantedOf(parent) }); err != nil {
 		return nil, err
 	}
 	for _, ch := range r.children {
@@ -80,26 +96,27 @@ func (r *reconciler[P]) wantedOf(parent P) ([]want, error) {
 		return nil, fmt.Errorf("ask the controller %s for the children of %s: %w", r.author.Name, parent.GetName(), err)
 	}
 	out := make([]want, 0, len(objects))
-	seen := map[string]bool{}
+	seen := make(map[position]bool, len(objects))
 	for i, object := range objects {
 		rule, err := r.ruleOf(object)
 		if err != nil {
 			return nil, refusef("InvalidChild", "child %d: %w", i, err)
 		}
-		name := describe(r.kinds[rule], object)
+		at := position{rule, object.GetName()}
 		switch {
-		case object.GetName() == "":
+		case at.name == "":
 			err = refusef("InvalidChild", "child %d, a %s, has no name; a name that follows from what the child is for is required",
 				i, r.kinds[rule].gvk.Kind)
 		case object.GetNamespace() != "" && object.GetNamespace() != parent.GetNamespace():
-			err = refusef("InvalidChild", "%s is in namespace %s; children are in that of their parent", name, object.GetNamespace())
-		case seen[name]:
-			err = refusef("InvalidChild", "%s is wanted twice", name)
+			err = refusef("InvalidChild", "%s is in namespace %s; children are in that of their parent",
+				describe(r.kinds[rule], object), object.GetNamespace())
+		case seen[at]:
+			err = refusef("InvalidChild", "%s is wanted twice", describe(r.kinds[rule], object))
 		}
 		if err != nil {
 			return nil, err
 		}
-		seen[name] = true
+		seen[at] = true
 		out = append(out, want{rule, object})
 	}
 	return out, nil

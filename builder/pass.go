@@ -52,6 +52,9 @@ func (r *reconciler[P]) pass(ctx context.Context, p *pass.Pass) error {
 	if pass.Superseded(marked) {
 		return marked // the status says so afterwards
 	}
+	if rep.complete() {
+		r.answers.forget(parent.GetUID()) // it costs memory, and there is nothing to do
+	}
 	stored, reported := r.report(ctx, p, parent, rep)
 	err = pass.Finished(errors.Join(rep.failed, recorded.Retry(), marked), reported)
 	if pass.Superseded(err) || !stored {

@@ -39,15 +39,11 @@ func nameAt(place, hash string) string {
 
 // sort sorts the children into the places that are wanted, and what is not wanted.
 func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []want) {
-	type at struct {
-		rule int
-		name string
-	}
-	wanted, order := map[at]*place{}, []at(nil)
-	applied := map[at]int{}
+	wanted, order := make(map[position]*place, len(update)), make([]*place, 0, len(update))
+	applied := map[position]int{}
 	add := func(wants []want, set func(*place, client.Object), hash string, extend bool) {
 		for _, w := range wants {
-			key := at{w.rule, w.object.GetName()}
+			key := position{w.rule, w.object.GetName()}
 			if r.kinds[w.rule].applied {
 				if extend {
 					applied[key] = len(f.applied)
@@ -60,9 +56,9 @@ func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []wa
 					continue
 				}
 				wanted[key] = &place{rule: w.rule, name: key.name, key: r.keyOf(w), named: r.kinds[w.rule].named}
-				order = append(order, key)
+				order = append(order, wanted[key])
 			}
-			set(wanted[key], r.made(parent, w, hash))
+			set(wanted[key], r.named(parent, w, hash))
 		}
 	}
 	add(update, func(p *place, o client.Object) { p.update = o }, f.update, true)
@@ -70,9 +66,8 @@ func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []wa
 	for rule, children := range o.children {
 		for _, child := range children {
 			c := r.judge(rule, child, parent, o.now)
-			key := at{rule, placeOf(child)}
-			i, apply := applied[at{rule, child.GetName()}]
-			switch p := wanted[key]; {
+			i, apply := applied[position{rule, child.GetName()}]
+			switch p := wanted[position{rule, placeOf(child)}]; {
 			case p != nil:
 				p.children = append(p.children, &c)
 			case apply:
@@ -83,9 +78,19 @@ func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []wa
 			}
 		}
 	}
-	for _, key := range order {
-		f.places = append(f.places, *wanted[key])
+	f.places = make([]place, 0, len(order))
+	for _, p := range order {
+		f.places = append(f.places, *p)
 	}
+}
+
+// named returns what is wanted as a plan needs it. Where a name is decided on, that is the whole child; others are completed when they are
+// created, so that a pass which creates nothing copies nothing.
+func (r *reconciler[P]) named(parent P, w want, hash string) client.Object {
+	if r.kinds[w.rule].named {
+		return r.made(parent, w, hash)
+	}
+	return w.object
 }
 
 // keyOf names a place in conditions: two kinds may have places of one name.
@@ -104,11 +109,11 @@ func (r *reconciler[P]) keyOf(w want) string {
 
 // strangers finds out which names of new children are not free: what belongs to others has them, as the cache shows, or a child of
 // our own that is terminating.
-func (r *reconciler[P]) strangers(ctx context.Context, f *facts) error {
+func (r *reconciler[P]) strangers(ctx context.Context, namespace string, f *facts) error {
 	for i := range f.places {
 		p := &f.places[i]
 		for _, wanted := range p.missing(f.strategy, f.update) {
-			if err := r.free(ctx, p, wanted); err != nil {
+			if err := r.free(ctx, namespace, p, wanted); err != nil {
 				return err
 			}
 		}
@@ -118,7 +123,7 @@ func (r *reconciler[P]) strangers(ctx context.Context, f *facts) error {
 		if a.child != nil {
 			continue
 		}
-		found, err := r.exists(ctx, a.desired)
+		found, err := r.exists(ctx, namespace, a.desired)
 		if err != nil {
 			return err
 		}
@@ -153,7 +158,7 @@ func (p *place) missing(s Strategy, update string) []client.Object {
 
 // free notes whether a new child of a place can have its name. If another child there has it, which was created for a revision that
 // is a duplicate and was relabelled since, the new one gets another name, which follows from that child.
-func (r *reconciler[P]) free(ctx context.Context, p *place, wanted client.Object) error {
+func (r *reconciler[P]) free(ctx context.Context, namespace string, p *place, wanted client.Object) error {
 	for _, c := range p.children {
 		switch {
 		case c.object.GetName() != wanted.GetName():
@@ -164,7 +169,7 @@ func (r *reconciler[P]) free(ctx context.Context, p *place, wanted client.Object
 			wanted.SetName(nameAt(wanted.GetName(), revision.Hash([]byte(c.object.GetUID()), nil)))
 		}
 	}
-	found, err := r.exists(ctx, wanted)
+	found, err := r.exists(ctx, namespace, wanted)
 	if found && err == nil {
 		p.takenBy(wanted, foreign)
 	}
@@ -179,8 +184,8 @@ func (p *place) takenBy(wanted client.Object, why string) {
 }
 
 // exists reports whether the cache shows an object of that name.
-func (r *reconciler[P]) exists(ctx context.Context, o client.Object) (bool, error) {
-	err := r.Cache.Get(ctx, client.ObjectKeyFromObject(o), anyobject.Blank(o))
+func (r *reconciler[P]) exists(ctx context.Context, namespace string, o client.Object) (bool, error) {
+	err := r.Cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: o.GetName()}, anyobject.Blank(o))
 	if err != nil {
 		return false, client.IgnoreNotFound(err)
 	}

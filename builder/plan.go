@@ -43,7 +43,8 @@ type place struct {
 	name, key string
 	// named says that its children are named by revision, so that a new one can be created while another one is there.
 	named bool
-	// update and older are what the two revisions want there; nil if one wants nothing of that name.
+	// update and older are what the two revisions want there; nil if one wants nothing of that name, or if there is a child: then
+	// nothing is made from the older one. They are the author's objects, and complete already if they are named by revision.
 	update, older client.Object
 	// children are what is there, one at most unless named.
 	children []*owned
@@ -122,7 +123,8 @@ type planner struct {
 
 // makePlan plans one pass: missing children are made, surplus ones are deleted, and the rollout takes its next steps.
 func makePlan(f facts) *plan {
-	p := &planner{facts: f, plan: &plan{}, most: f.strategy.budget(), at: map[string]*slot{}}
+	p := &planner{facts: f, plan: &plan{}, most: f.strategy.budget(), at: make(map[string]*slot, len(f.places))}
+	p.slots, p.units = make([]slot, 0, len(f.places)), make([]rollout.Unit, 0, len(f.places))
 	for i := range p.places {
 		p.slots = append(p.slots, p.slotOf(i))
 	}

@@ -34,7 +34,9 @@ func Rolled[C client.Object](kind C, ready func(child C) (since time.Time, why s
 		r.ready = podReady
 	}
 	if ready != nil {
-		r.ready = func(child client.Object) (time.Time, string) { return ready(child.(C)) } //nolint:forcetypeassert // children of the kind
+		r.ready = func(child client.Object) (time.Time, string) {
+			return ready(child.DeepCopyObject().(C)) //nolint:forcetypeassert // a child of the kind, and a copy: the cache has the other
+		}
 	}
 	return r
 }

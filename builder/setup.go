@@ -68,6 +68,9 @@ type reconciler[P client.Object] struct {
 	// children are by the index of their kind.
 	children []*pass.Children[client.Object]
 	applied  *applier
+	answers  answers
+	// shown lists parents, which functions of the author are given.
+	shown client.Reader
 	// backoff is that of places whose child failed.
 	backoff *flowcontrol.Backoff
 }
@@ -96,13 +99,13 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	if err != nil {
 		return nil, err
 	}
-	r := &reconciler[P]{described: d, author: author, scheme: mgr.GetScheme()}
+	r := &reconciler[P]{described: d, author: author, scheme: mgr.GetScheme(), shown: mgr.GetCache()}
 	r.backoff = flowcontrol.NewBackOff(shortestBackoff, longestBackoff)
 	writer := client.WithFieldOwner(mgr.GetClient(), name)
 	r.applied = &applier{client: writer, name: name, last: map[types.UID]applied{}}
 	r.Controller = pass.New(pass.Config{
 		Kind: d.parent, Resource: d.resource, New: r.empty,
-		Client: writer, Live: mgr.GetAPIReader(), Cache: mgr.GetCache(),
+		Client: writer, Live: mgr.GetAPIReader(), Cache: uncopied{mgr.GetCache()},
 		Ledger: ledger, Recorder: mgr.GetEventRecorder(name), Clock: clock.RealClock{}, Run: r.pass,
 	})
 	r.log = pass.NewLog(r.Controller, r.format(r.labelsOf, d.kinds[0].gvk), true)
@@ -112,13 +115,14 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 		r.children = append(r.children, ch)
 	}
 	r.OnForget(r.applied.forget)
+	r.OnForget(r.answers.forget)
 	return r, nil
 }
 
 // parents says how parents are found in the cache.
 func (r *reconciler[P]) parents() ownership.Parents {
 	return ownership.Parents{
-		Reader: r.Cache, Kind: r.parent.GroupKind(), New: r.empty,
+		Reader: r.shown, Kind: r.parent.GroupKind(), New: r.empty,
 		NewList:  func() client.ObjectList { return r.list(r.parent) },
 		Selector: r.selector,
 	}

@@ -76,7 +76,8 @@ func (s *slot) empty(strategy Strategy) bool {
 }
 
 func (s *slot) available() bool {
-	return slices.ContainsFunc(s.alive(), func(c *owned) bool { return c.available })
+	is := func(c *owned) bool { return c.available }
+	return slices.ContainsFunc(s.old, is) || slices.ContainsFunc(s.updated, is)
 }
 
 // child returns the child of that name.
@@ -122,7 +123,7 @@ func (p *planner) visit(s *slot) {
 	u := rollout.Unit{Key: s.key, Old: p.keepOne(s, old), New: p.keepOne(s, updated), Held: s.held || p.strategy.OnDelete}
 	// Children are created before others are deleted: a surge beside one that is too many would make three of them.
 	left := len(old) + len(updated)
-	u.Crowded = len(old) > 1 || len(updated) > 1 || left > 0 && left < len(s.alive())
+	u.Crowded = len(old) > 1 || len(updated) > 1 || left > 0 && left < len(s.old)+len(s.updated)
 	if u.Old != nil && u.New == nil && !u.Held {
 		u.Stays = p.stays(s, old[0])
 		if p.strategy.MaxSurge > 0 && p.most == 0 {

@@ -1,12 +1,10 @@
 package builder
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
 
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
@@ -22,13 +20,9 @@ type format struct{ *history.Apps }
 
 // Snapshot implements [history.Format].
 func (f format) Snapshot(parent client.Object) (*revision.Snapshot, error) {
-	raw, err := json.Marshal(parent)
+	tree, err := treeOf(parent)
 	if err != nil {
-		return nil, fmt.Errorf("encode %T %s: %w", parent, parent.GetName(), err)
-	}
-	tree := map[string]any{}
-	if err := utiljson.Unmarshal(raw, &tree); err != nil {
-		return nil, fmt.Errorf("encode %T %s: %w", parent, parent.GetName(), err)
+		return nil, err
 	}
 	dropUnset(reflect.ValueOf(parent), tree)
 	return f.Versioned.Snapshot(tree)

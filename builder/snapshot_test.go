@@ -2,12 +2,14 @@ package builder
 
 import (
 	"bytes"
+	"context"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
 )
@@ -37,5 +39,28 @@ func TestSnapshotsAreAsTheUserWroteThem(t *testing.T) {
 	}
 	if !bytes.Equal(typed.Data(), untyped.Data()) {
 		t.Errorf("%s, want %s", typed.Data(), untyped.Data())
+	}
+}
+
+// optioned notes the options of a list.
+type optioned struct {
+	client.Reader
+
+	client.ListOptions
+}
+
+func (o *optioned) List(_ context.Context, _ client.ObjectList, opts ...client.ListOption) error {
+	o.ApplyOptions(opts)
+	return nil
+}
+
+// A pass reads what the cache holds, also where the manager's cache hands out copies.
+func TestListsAreNotCopied(t *testing.T) {
+	reader := &optioned{}
+	if err := (uncopied{reader}).List(t.Context(), &corev1.PodList{}, client.InNamespace("shop")); err != nil {
+		t.Fatal(err)
+	}
+	if reader.UnsafeDisableDeepCopy == nil || !*reader.UnsafeDisableDeepCopy || reader.Namespace != "shop" {
+		t.Errorf("%+v", reader.ListOptions)
 	}
 }

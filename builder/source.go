@@ -3,6 +3,7 @@ package builder
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -21,19 +22,46 @@ func (r *reconciler[P]) facts(ctx context.Context, o *observed, recorded *pass.R
 	var err error
 	if recorded.Update != nil {
 		f.update = recorded.Update.Hash
-		if update, err = r.restored(parent, recorded.Update, recorded.Snapshot); err != nil {
+		if update, err = r.updated(o, parent, recorded); err != nil {
 			return f, err
 		}
 	}
 	if from := r.olderOf(o, recorded); from != nil {
 		f.older = from.Hash
-		if older, err = r.restored(parent, from, nil); err != nil {
-			return f, err
+		if recorded.Update == nil || r.lacks(o, update) {
+			if older, err = r.restored(parent, from, nil); err != nil {
+				return f, err
+			}
 		}
 	}
 	r.sort(o, parent, &f, update, older)
-	err = r.strangers(ctx, &f)
+	err = r.strangers(ctx, parent.GetNamespace(), &f)
 	return f, err
+}
+
+// updated returns what the update revision wants. That is what the parent wants as it is, unless they are equal by what the API server
+// or the Go type makes of them only: then it is asked for.
+func (r *reconciler[P]) updated(o *observed, parent P, recorded *pass.Recorded) ([]want, error) {
+	stored := recorded.Update.Snapshot
+	if stored != nil && recorded.Snapshot != nil && revision.Compare(stored, recorded.Snapshot) == revision.RuleBytes {
+		return o.wanted, nil
+	}
+	return r.restored(parent, recorded.Update, recorded.Snapshot)
+}
+
+// lacks reports whether a place that is wanted has no child but terminating ones. Nothing is made from an older revision elsewhere.
+func (r *reconciler[P]) lacks(o *observed, wanted []want) bool {
+	there := map[position]bool{}
+	for rule, children := range o.children {
+		for _, child := range children {
+			if child.GetDeletionTimestamp() == nil {
+				there[position{rule, placeOf(child)}] = true
+			}
+		}
+	}
+	return slices.ContainsFunc(wanted, func(w want) bool {
+		return !r.kinds[w.rule].applied && !there[position{w.rule, w.object.GetName()}]
+	})
 }
 
 // olderOf returns what children come back from where the rollout may not go: of the revisions that children come from which are not
@@ -90,9 +118,11 @@ func (r *reconciler[P]) restored(parent P, from *revision.Revision, instead *rev
 	if snapshot == nil {
 		snapshot = instead
 	}
-	out, err := r.restore(parent, snapshot)
-	if err != nil {
-		return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
-	}
-	return r.wantedOf(out.(P)) //nolint:forcetypeassert // the author's own kind
+	return r.answers.ask(parent, source{from.UID, from.ResourceVersion}, func() ([]want, error) {
+		out, err := r.restore(parent, snapshot)
+		if err != nil {
+			return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
+		}
+		return r.wantedOf(out.(P)) //nolint:forcetypeassert // the author's own kind
+	})
 }

@@ -3,8 +3,11 @@ package builder
 import (
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
@@ -59,5 +62,56 @@ func TestWhatLostChildrenComeFrom(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// An author is asked for an older revision only where a child is missing, and not again for the same version of the parent while there is
+// work to do.
+func TestWhenTheAuthorIsAsked(t *testing.T) {
+	asked := 0
+	c := sound()
+	c.Children = func(*appsv1.ReplicaSet) ([]client.Object, error) {
+		asked++
+		return []client.Object{named("web-0"), named("web-1")}, nil
+	}
+	r := reconcilerOf(t, c)
+	r.Controller = &pass.Controller{Config: pass.Config{Cache: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()}}
+	parent := shop()
+	parent.UID = "shop"
+	snapshot, err := r.target.Snapshot(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded := &pass.Recorded{Snapshot: snapshot}
+	for i, hash := range []string{"1", "2"} {
+		recorded.Entries = append(recorded.Entries,
+			revision.Revision{UID: types.UID(hash), Name: hash, Hash: hash, Number: int64(i + 1), Snapshot: snapshot})
+	}
+	recorded.Update = &recorded.Entries[1]
+	all := []client.Object{at("", "web-0", "1"), at("", "web-1", "2")}
+	for _, step := range []struct {
+		what, version string
+		children      []client.Object
+		want          int
+	}{
+		{"as it is", "7", all, 1},
+		{"the same again", "7", all, 0},
+		{"a child is missing", "7", all[:1], 1},
+		{"it still is", "7", all[:1], 0},
+		{"the parent has changed", "8", all[:1], 2},
+		{"and nobody is missing", "9", all, 1},
+	} {
+		asked, parent.ResourceVersion = 0, step.version
+		o := &observed{parent: parent, completed: map[types.UID]bool{}, children: [][]client.Object{step.children, nil}}
+		if o.wanted, err = r.answers.ask(parent, source{}, func() ([]want, error) { return r.wantedOf(parent) }); err != nil {
+			t.Fatal(err)
+		}
+		f, err := r.facts(t.Context(), o, recorded)
+		if err != nil || asked != step.want || len(f.places) != 2 || f.older != "1" {
+			t.Errorf("%s: asked %d times, want %d; %d places, older %q: %v", step.what, asked, step.want, len(f.places), f.older, err)
+		}
+	}
+	if r.answers.forget(parent.UID); len(r.answers.of) > 0 {
+		t.Error("something is remembered")
 	}
 }

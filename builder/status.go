@@ -10,6 +10,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +18,9 @@ import (
 )
 
 // This file writes the status of a parent, as the author has filled it. What it says is report.go's.
+//
+// A Go type writes "readyReplicas": 0 where nothing is stored yet, so that a difference of two of them leaves out what the CRD requires,
+// and the API server refuses the status of each new parent. unsaid is the way out.
 
 // writeStatus lets the author fill the status, and writes it if it differs.
 func (r *reconciler[P]) writeStatus(ctx context.Context, p *pass.Pass, parent P, s Summary) (stored bool, err error) {
@@ -30,49 +34,73 @@ func (r *reconciler[P]) writeStatus(ctx context.Context, p *pass.Pass, parent P,
 	if apiequality.Semantic.DeepEqual(parent, after) {
 		return true, nil
 	}
-	before, err := asStored(parent, after)
-	if err != nil {
-		return false, err
-	}
-	return p.WriteStatus(ctx, before, after, urgent)
+	return p.WriteStatus(ctx, beforeStatus(parent, after), after, urgent)
 }
 
-// asStored is a parent as the API server may have it, for a patch to after: without the zero values in the status that after has,
-// too. A Go type has all its fields, and nothing says which of them were stored. Where they are required (`json:"replicas"`
-// without omitempty, which controller-gen makes required), the first patch has to set all of them, the zero ones included, or it is
-// refused until none is zero: for a parent that never works, for ever.
-func asStored(parent, after client.Object) (client.Object, error) {
+// unsaid is a parent as it is to be compared with after, the same parent with a new status: in JSON it lacks what is zero in the status
+// of both. Nobody can tell from a Go type whether that is stored, so the patch says it. That is found out when a patch is made: most
+// passes of a rollout hold their status back.
+type unsaid struct {
+	client.Object
+
+	after client.Object
+}
+
+// beforeStatus returns what a new status is compared with. Unstructured parents have just what is stored.
+func beforeStatus(parent, after client.Object) client.Object {
 	if _, untyped := parent.(*unstructured.Unstructured); untyped {
-		return parent.DeepCopyObject().(client.Object), nil //nolint:forcetypeassert // the copy of a client.Object
+		return parent
 	}
-	trees := make([]map[string]any, 2)
-	for i, o := range []client.Object{parent, after} {
-		raw, err := json.Marshal(o)
-		if err == nil {
-			err = utiljson.Unmarshal(raw, &trees[i])
-		}
-		if err != nil {
-			return nil, fmt.Errorf("encode %T %s: %w", o, o.GetName(), err)
-		}
-	}
-	before, _ := trees[0]["status"].(map[string]any)
-	now, _ := trees[1]["status"].(map[string]any)
-	dropZero(before, now)
-	return &unstructured.Unstructured{Object: trees[0]}, nil
+	return unsaid{parent, after}
 }
 
-// dropZero removes the zero values from before that after has a value for. What after has not stays, or a patch would not remove it.
-func dropZero(before, after map[string]any) {
-	for key, was := range before {
-		is, ok := after[key]
-		object, nested := was.(map[string]any)
-		switch {
-		case !ok:
-		case nested:
-			next, _ := is.(map[string]any)
-			dropZero(object, next)
-		case was == nil, reflect.ValueOf(was).IsZero():
-			delete(before, key)
+// DeepCopyObject implements [runtime.Object].
+func (u unsaid) DeepCopyObject() runtime.Object {
+	return unsaid{u.Object.DeepCopyObject().(client.Object), u.after} //nolint:forcetypeassert // the copy of a client.Object
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (u unsaid) MarshalJSON() ([]byte, error) {
+	was, err := treeOf(u.Object)
+	if err != nil {
+		return nil, err
+	}
+	is, err := treeOf(u.after)
+	if err != nil {
+		return nil, err
+	}
+	dropZero(was["status"], is["status"])
+	return json.Marshal(was)
+}
+
+// treeOf returns an object as the API server is sent it.
+func treeOf(o client.Object) (map[string]any, error) {
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T %s: %w", o, o.GetName(), err)
+	}
+	tree := map[string]any{}
+	if err := utiljson.Unmarshal(raw, &tree); err != nil {
+		return nil, fmt.Errorf("encode %T %s: %w", o, o.GetName(), err)
+	}
+	return tree, nil
+}
+
+// dropZero removes from one object what is zero in both. Null stays: a patch cannot store it.
+func dropZero(from, beside any) {
+	object, _ := from.(map[string]any)
+	other, _ := beside.(map[string]any)
+	for key, value := range object {
+		same, both := other[key]
+		switch value.(type) {
+		case nil:
+		case map[string]any:
+			dropZero(value, same)
+		case []any: // replaced as a whole
+		default:
+			if both && value == same && reflect.ValueOf(value).IsZero() {
+				delete(object, key)
+			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -215,5 +216,17 @@ func TestReady(t *testing.T) {
 	}
 	if got := reconcilerOf(t, sound()).judge(0, &corev1.Pod{}, parent, now); got.ready {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What the author is given of a child is a copy: the other one is the cache's.
+func TestReadyIsGivenACopy(t *testing.T) {
+	rule := Rolled(&corev1.Pod{}, func(pod *corev1.Pod) (time.Time, string) {
+		pod.Labels["seen"] = "yes"
+		return time.Time{}, ""
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}}}
+	if rule.ready(pod); len(pod.Labels) > 0 {
+		t.Errorf("the child in the cache was changed: %v", pod.Labels)
 	}
 }

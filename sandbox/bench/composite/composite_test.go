@@ -16,12 +16,16 @@ import (
 	"time"
 
 	"github.com/cairn-dev/cairn/sandbox"
+	"github.com/cairn-dev/cairn/sandbox/bench/lab"
 	"github.com/cairn-dev/cairn/sandbox/sandboxtest"
 )
 
+// counted is what the sandbox and all hooks of this process count in.
+var counted = lab.NewLedger()
+
 func TestMain(m *testing.M) {
-	code := sandboxtest.Main(m, sandbox.Options{Nodes: sandbox.NoNodes, Requests: counted.request})
-	removeBinary()
+	code := sandboxtest.Main(m, sandbox.Options{Nodes: sandbox.NoNodes, Requests: counted.Request})
+	lab.RemoveBuilt()
 	if err := printed.write(os.Stdout); err != nil {
 		code = 1
 	}
@@ -38,12 +42,12 @@ func BenchmarkCompositeRolling(b *testing.B) {
 	} {
 		b.Run(l.String(), func(b *testing.B) {
 			c, p := newManagedCluster(b, l)
-			c.create()
-			c.served()
-			c.settled()
-			var costs []cost
+			c.Create()
+			c.Served()
+			c.Settled()
+			var costs []lab.Cost
 			for b.Loop() {
-				costs = append(costs, c.measure(p, c.edit))
+				costs = append(costs, c.Measure(p, c.Edit))
 			}
 			report(b, ours, "rolled "+l.String(), l, costs)
 		})
@@ -55,11 +59,11 @@ func BenchmarkCompositeCreate(b *testing.B) {
 	for _, l := range []load{{parents: 1, children: 100}, {parents: 100, children: 10}} {
 		b.Run(l.String(), func(b *testing.B) {
 			c, p := newManagedCluster(b, l)
-			var costs []cost
+			var costs []lab.Cost
 			for b.Loop() {
-				costs = append(costs, c.measure(p, c.create))
+				costs = append(costs, c.Measure(p, c.Create))
 				b.StopTimer()
-				c.remove()
+				c.Remove()
 				b.StartTimer()
 			}
 			report(b, ours, "created "+l.String(), l, costs)
@@ -72,12 +76,12 @@ func BenchmarkCompositeRest(b *testing.B) {
 	for _, l := range []load{{parents: 100, children: 10}, {parents: 100, children: 10, resync: 10}} {
 		b.Run(l.String(), func(b *testing.B) {
 			c, p := newManagedCluster(b, l)
-			c.create()
-			c.served()
-			c.settled()
-			var costs []cost
+			c.Create()
+			c.Served()
+			c.Settled()
+			var costs []lab.Cost
 			for b.Loop() {
-				costs = append(costs, c.idle(p, time.Minute))
+				costs = append(costs, c.Idle(p, time.Minute))
 			}
 			report(b, ours, "at rest for a minute "+l.String(), l, costs)
 		})
@@ -91,58 +95,37 @@ func BenchmarkCompositeFloor(b *testing.B) {
 			c := newCluster(b, l)
 			f := newFloor(c)
 			f.create()
-			c.served()
-			var costs []cost
+			c.Served()
+			var costs []lab.Cost
 			for b.Loop() {
-				before, start := counted.read(), time.Now()
+				before, start := counted.Read(), time.Now()
 				f.roll()
-				costs = append(costs, cost{tally: counted.since(before), wall: c.served().Sub(start)})
+				costs = append(costs, lab.Cost{Tally: counted.Since(before), Wall: c.Served().Sub(start)})
 			}
 			report(b, "floor", "rolled "+l.String(), l, costs)
 		})
 	}
 }
 
-// cost is what one thing that was measured took.
-type cost struct {
-	tally
-
-	// wall is the time until the last pod served, cpu the processor time of the manager until nothing happened any more.
-	wall, cpu time.Duration
-	// peak is the most memory that the manager ever had, in bytes.
-	peak int64
-}
-
 // newManagedCluster is newCluster with a controller and a manager that runs it already.
-func newManagedCluster(tb testing.TB, l load) (*cluster, *manager) {
+func newManagedCluster(tb testing.TB, l load) (*cluster, *lab.Process) {
 	tb.Helper()
 	c := newCluster(tb, l)
 	c.control()
-	p := startManager(tb, c.subject)
+	p := startManager(c)
 	c.controlled()
 	return c, p
 }
 
-// measure returns what it takes until the load is as it is to be after a change.
-func (c *cluster) measure(p *manager, change func()) cost {
+// startManager runs the composite controller until the test ends.
+func startManager(c *cluster) *lab.Process {
 	c.Helper()
-	before, cpu, start := counted.read(), p.cpu(), time.Now()
-	change()
-	end := c.served()
-	c.settled()
-	return cost{tally: counted.since(before), wall: end.Sub(start), cpu: p.cpu() - cpu, peak: p.peak()}
-}
-
-// idle returns what it takes to do nothing for a while.
-func (c *cluster) idle(p *manager, d time.Duration) cost {
-	c.Helper()
-	before, cpu, start := counted.read(), p.cpu(), time.Now()
-	over := time.NewTimer(d)
-	defer over.Stop()
-	select {
-	case <-over.C:
-	case <-c.Context().Done():
-		c.Fatal(c.Context().Err())
+	args := []string{
+		"manager", "--controllers=composite", "--leader-elect=false", "--hook-allow-address=127.0.0.1",
+		"--metrics-bind-address=off", "--health-probe-bind-address=off", "--log-level=debug",
 	}
-	return cost{tally: counted.since(before), wall: time.Since(start), cpu: p.cpu() - cpu, peak: p.peak()}
+	if address := os.Getenv(lab.ProfileVariable); address != "" {
+		args = append(args, "--pprof-bind-address="+address)
+	}
+	return lab.Start(c.TB, c.Subject, lab.Build(c.TB, lab.Cairn), args...)
 }

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/cairn-dev/cairn/sandbox/bench/lab"
 )
 
 // floor rolls the pods of a cluster's load, counted as the manager would be.
@@ -23,17 +25,17 @@ type floor struct {
 
 func newFloor(c *cluster) *floor {
 	c.Helper()
-	client, err := kubernetes.NewForConfig(c.subject)
+	client, err := kubernetes.NewForConfig(c.Subject)
 	if err != nil {
 		c.Fatal(err)
 	}
-	return &floor{c, client.CoreV1().Pods(c.namespace)}
+	return &floor{c, client.CoreV1().Pods(c.Namespace)}
 }
 
 // create makes all pods.
 func (f *floor) create() {
 	f.Helper()
-	f.image = 1
+	f.Image = 1
 	for i := range f.load.pods() {
 		f.make(i)
 	}
@@ -42,14 +44,14 @@ func (f *floor) create() {
 // roll replaces each pod, once the one before it serves.
 func (f *floor) roll() {
 	f.Helper()
-	f.image++
+	f.Image++
 	for i := range f.load.pods() {
 		if err := f.pods.Delete(f.Context(), name(i), metav1.DeleteOptions{}); err != nil {
 			f.Fatal(err)
 		}
 		f.make(i)
-		f.eventually("a pod to serve", func(context.Context) (bool, error) {
-			these, _, _ := f.serve(imageName(f.image))
+		f.Eventually("a pod to serve", func(context.Context) (bool, error) {
+			these, _, _ := f.Serve(lab.ImageName(f.Image))
 			return these == i+1, nil
 		})
 	}
@@ -62,7 +64,7 @@ func (f *floor) make(i int) {
 	_, err := f.pods.Create(f.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name(i)},
 		Spec: corev1.PodSpec{
-			SchedulerName: scheduler, Containers: []corev1.Container{{Name: "main", Image: imageName(f.image)}},
+			SchedulerName: lab.Scheduler, Containers: []corev1.Container{{Name: "main", Image: lab.ImageName(f.Image)}},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {

@@ -11,9 +11,6 @@ import (
 	"testing"
 )
 
-// m is an object in JSON.
-type m = map[string]any
-
 // question is as much of a request as the hook looks at.
 type question struct {
 	Parent struct {
@@ -42,7 +39,7 @@ func startHook(tb testing.TB) string {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		counted.call(len(body))
+		counted.Call(len(body))
 		var q question
 		if err := json.Unmarshal(body, &q); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cairn-dev/cairn/sandbox/bench/lab"
 )
 
 // ours is who is measured, if it is not the floor.
@@ -24,24 +26,24 @@ type figures struct {
 }
 
 // report gives out what the passes of a benchmark took on average.
-func report(b *testing.B, who, what string, l load, costs []cost) {
+func report(b *testing.B, who, what string, l load, costs []lab.Cost) {
 	b.Helper()
 	n := float64(len(costs))
-	sum := cost{tally: tally{requests: map[string]int{}}}
+	sum := lab.Cost{Tally: lab.Tally{Requests: map[string]int{}}}
 	for _, c := range costs {
-		sum.wall += c.wall
-		sum.cpu += c.cpu
-		sum.calls += c.calls
-		sum.bytes += c.bytes
-		sum.refused = append(sum.refused, c.refused...)
-		sum.peak = max(sum.peak, c.peak)
-		for kind, count := range c.requests {
-			sum.requests[kind] += count
+		sum.Wall += c.Wall
+		sum.CPU += c.CPU
+		sum.Calls += c.Calls
+		sum.Bytes += c.Bytes
+		sum.Refused = append(sum.Refused, c.Refused...)
+		sum.Peak = max(sum.Peak, c.Peak)
+		for kind, count := range c.Requests {
+			sum.Requests[kind] += count
 		}
 	}
 	f := figures{
-		wall: sum.wall.Seconds() / n, cpu: sum.cpu.Seconds() / n, calls: float64(sum.calls) / n,
-		megabytes: float64(sum.bytes) / n / 1e6, requests: float64(sum.total()) / n, peak: float64(sum.peak) / 1e6,
+		wall: sum.Wall.Seconds() / n, cpu: sum.CPU.Seconds() / n, calls: float64(sum.Calls) / n,
+		megabytes: float64(sum.Bytes) / n / 1e6, requests: float64(sum.Total()) / n, peak: float64(sum.Peak) / 1e6,
 	}
 	children := float64(l.pods())
 	b.ReportMetric(0, "ns/op") // it holds the wait for rest
@@ -53,7 +55,7 @@ func report(b *testing.B, who, what string, l load, costs []cost) {
 		b.ReportMetric(f.megabytes, "MB-to-hook")
 		b.ReportMetric(f.peak, "peak-MB")
 	}
-	b.Logf("%d times: %s", len(costs), sum.tally)
+	b.Logf("%d times: %s", len(costs), sum.Tally)
 	printed.rows = append(printed.rows, row{f, what, who, children})
 }
 

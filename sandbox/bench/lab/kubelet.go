@@ -1,4 +1,4 @@
-package composite
+package lab
 
 // This file plays the kubelet for pods without nodes: 50 ms after a pod came it is Ready. It also knows when all pods of
 // a load are as they should be, and when that was so.
@@ -24,8 +24,8 @@ import (
 // readyAfter is how long a pod takes to be Ready.
 const readyAfter = 50 * time.Millisecond
 
-// kubelet makes the pods of one namespace Ready.
-type kubelet struct {
+// Kubelet makes the pods of one namespace Ready. Make one with [StartKubelet].
+type Kubelet struct {
 	testing.TB
 
 	client kubernetes.Interface
@@ -36,8 +36,8 @@ type kubelet struct {
 	last    time.Time
 }
 
-// startKubelet serves a namespace until the test ends.
-func startKubelet(tb testing.TB, cfg *rest.Config, namespace string) *kubelet {
+// StartKubelet serves a namespace until the test ends.
+func StartKubelet(tb testing.TB, cfg *rest.Config, namespace string) *Kubelet {
 	tb.Helper()
 	cfg = rest.CopyConfig(cfg)
 	cfg.ContentType = runtime.ContentTypeProtobuf
@@ -45,7 +45,7 @@ func startKubelet(tb testing.TB, cfg *rest.Config, namespace string) *kubelet {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	k := &kubelet{TB: tb, client: client, serving: map[string]string{}}
+	k := &Kubelet{TB: tb, client: client, serving: map[string]string{}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
 	pods := factory.Core().V1().Pods().Informer()
@@ -62,7 +62,7 @@ func startKubelet(tb testing.TB, cfg *rest.Config, namespace string) *kubelet {
 	return k
 }
 
-func (k *kubelet) added(ctx context.Context, o any) {
+func (k *Kubelet) added(ctx context.Context, o any) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
 		return
@@ -75,10 +75,10 @@ func (k *kubelet) added(ctx context.Context, o any) {
 }
 
 // ready marks one pod, and not another one of its name that came since.
-func (k *kubelet) ready(ctx context.Context, pod *corev1.Pod) error {
-	patch, err := json.Marshal(m{
-		"metadata": m{"uid": pod.UID},
-		"status": m{"phase": corev1.PodRunning, "conditions": []m{{
+func (k *Kubelet) ready(ctx context.Context, pod *corev1.Pod) error {
+	patch, err := json.Marshal(M{
+		"metadata": M{"uid": pod.UID},
+		"status": M{"phase": corev1.PodRunning, "conditions": []M{{
 			"type": corev1.PodReady, "status": corev1.ConditionTrue, "lastTransitionTime": metav1.Now(),
 		}}},
 	})
@@ -89,7 +89,7 @@ func (k *kubelet) ready(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-func (k *kubelet) updated(o any) {
+func (k *Kubelet) updated(o any) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok || pod.DeletionTimestamp != nil {
 		return
@@ -101,14 +101,14 @@ func (k *kubelet) updated(o any) {
 	}
 }
 
-func (k *kubelet) deleted(o any) {
+func (k *Kubelet) deleted(o any) {
 	if key, err := cache.DeletionHandlingObjectToName(o); err == nil {
 		k.note(key.Name, "")
 	}
 }
 
 // note takes down that a pod serves with an image, or with none.
-func (k *kubelet) note(name, image string) {
+func (k *Kubelet) note(name, image string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.serving[name] == image {
@@ -122,8 +122,8 @@ func (k *kubelet) note(name, image string) {
 	}
 }
 
-// serve returns how many pods are Ready with an image, how many others are, and when any of that changed last.
-func (k *kubelet) serve(image string) (these, others int, last time.Time) {
+// Serve returns how many pods are Ready with an image, how many others are, and when any of that changed last.
+func (k *Kubelet) Serve(image string) (these, others int, last time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, other := range k.serving {
