@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/yaml"
 
 	"github.com/cairn-dev/cairn/builder"
+	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
 // This file runs a controller of parents that have no Go type, Yachts. Their pods are named by revision, so that a new one is there
@@ -61,12 +60,8 @@ type yachts struct{ *env }
 func newYachts(t *testing.T) yachts {
 	t.Helper()
 	y := yachts{newEnv(t)}
-	crd := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(yachtCRD), &crd.Object); err != nil {
-		t.Fatal(err)
-	}
-	y.create(crd)
-	t.Cleanup(func() { _ = y.Delete(context.Background(), crd) })
+	// It stays for the other test: a kind that is being deleted cannot be made again at once.
+	y.eventually("apply", func() error { return install.Apply(t.Context(), y.sandbox.Config(), yachtCRD) })
 	y.eventually("Yachts are served", func() error {
 		all := &unstructured.UnstructuredList{}
 		all.SetGroupVersionKind(yachtKind.GroupVersion().WithKind("YachtList"))
