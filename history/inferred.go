@@ -20,10 +20,11 @@ import (
 // in common: apps/v1 ControllerRevisions that the parent controls, with a part of the parent in data and a hash in a label.
 
 // Inferred returns the format of the log that revisions are, all those that one parent of a kind controls. children are the metadata of
-// the objects that it controls, of one kind; what label they have of a revision says which they come from. They may be none. The format is for
-// reading a log and for going back, never for writing revisions. The error says why that cannot be: see [revision.Inferred].
+// the objects of one kind that it controls, of which there may be none: a label says which revision they come from. The format is
+// for reading a log and for going back, never for writing revisions. The error says why that cannot be: see [revision.Inferred].
 func Inferred(
-	parent schema.GroupVersionKind, revisions []appsv1.ControllerRevision, childKind schema.GroupVersionKind, children []metav1.PartialObjectMetadata,
+	parent schema.GroupVersionKind, revisions []appsv1.ControllerRevision,
+	childKind schema.GroupVersionKind, children []metav1.PartialObjectMetadata,
 ) (*Apps, error) {
 	data := make([][]byte, 0, len(revisions))
 	for i := range revisions {
@@ -54,7 +55,9 @@ func Inferred(
 func hashLabel(revisions []appsv1.ControllerRevision) string {
 	for i := range revisions {
 		r := &revisions[i]
-		is := func(value string) bool { return value != "" && (r.Name == value || strings.HasSuffix(r.Name, "-"+value)) }
+		is := func(value string) bool {
+			return value != "" && (r.Name == value || strings.HasSuffix(r.Name, "-"+value))
+		}
 		if is(r.Labels[appsv1.ControllerRevisionHashLabelKey]) {
 			return appsv1.ControllerRevisionHashLabelKey
 		}

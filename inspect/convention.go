@@ -74,7 +74,9 @@ func (i *Inspector) inferred(ctx context.Context, parent client.Object, gvk sche
 
 // controlled returns the metadata of the objects of a kind that parent controls. Whoever may not list them is shown none: the log may be
 // elsewhere.
-func (i *Inspector) controlled(ctx context.Context, parent client.Object, gvk schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
+func (i *Inspector) controlled(ctx context.Context, parent client.Object, gvk schema.GroupVersionKind) (
+	[]metav1.PartialObjectMetadata, error,
+) {
 	found := &metav1.PartialObjectMetadataList{} // the client's scheme need not have the type
 	found.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	switch err := i.client.List(ctx, found, client.InNamespace(parent.GetNamespace())); {

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history/metacontroller"
-	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -100,7 +99,7 @@ func (k *replicaSets) list(ctx context.Context, parent client.Object) ([]kept, e
 
 // read reads a ReplicaSet as a revision: its template without the labels that were added to what the parent asked for.
 func (k *replicaSets) read(set *unstructured.Unstructured) kept {
-	number, _ := strconv.ParseInt(set.GetAnnotations()[k.number], 10, 64) //nolint:errcheck // 0 is none
+	number, _ := strconv.ParseInt(set.GetAnnotations()[k.number], 10, 64) // 0 is none
 	label, hash := hashOf(set)
 	r := revision.Revision{
 		Name: set.GetName(), UID: set.GetUID(), ResourceVersion: set.GetResourceVersion(), Number: number, Hash: hash,
@@ -178,9 +177,7 @@ func (k *replicaSets) members(ctx context.Context, parent client.Object, log []k
 		return nil, err
 	}
 	out := &members{}
-	ready := readiness.Rule{MinReady: minReady, Checks: []readiness.Check{
-		{Type: string(corev1.PodReady), Status: new(string(corev1.ConditionTrue))},
-	}}
+	ready := podsReady(minReady)
 	for n := range found.Items {
 		pod := &found.Items[n]
 		if of := madeBy(pod, log); of >= 0 {

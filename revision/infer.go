@@ -36,7 +36,7 @@ func Inferred(normalize Normalizer, data ...[]byte) (*Target, error) {
 	case len(paths) == 0:
 		return nil, errors.New("no field of the object is in its revisions")
 	}
-	slices.SortFunc(paths, func(a, b Path) int { return slices.Compare(a, b) }) // what contains others comes before them
+	slices.SortFunc(paths, slices.Compare[Path]) // what contains others comes before them
 	var outer []Path
 	for _, p := range paths {
 		if !slices.ContainsFunc(outer, func(q Path) bool { return q.contains(p) }) {
