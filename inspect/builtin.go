@@ -25,7 +25,7 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file is the kinds whose log is in apps/v1 ControllerRevisions: package history has their formats, and their
+// This file is the kinds whose log is in apps/v1 ControllerRevisions: package history has their formats or finds them out, and their
 // children point at their revision by a label.
 
 // builtin is one of these kinds.
@@ -154,9 +154,9 @@ func (b *builtin) members(ctx context.Context, parent client.Object, log []kept)
 		return nil, err
 	}
 	out := &members{}
-	ready := readiness.Rule{MinReady: minReady}
-	if !b.format.Runs {
-		ready.Checks = []readiness.Check{{Type: string(corev1.PodReady), Status: new(string(corev1.ConditionTrue))}}
+	ready := podsReady(minReady)
+	if b.format.Runs {
+		ready = readiness.Rule{MinReady: minReady}
 	}
 	for n := range found.Items {
 		child := &found.Items[n]
@@ -170,6 +170,13 @@ func (b *builtin) members(ctx context.Context, parent client.Object, log []kept)
 		})
 	}
 	return out, nil
+}
+
+// podsReady is when a pod is available.
+func podsReady(minReady time.Duration) readiness.Rule {
+	return readiness.Rule{MinReady: minReady, Checks: []readiness.Check{
+		{Type: string(corev1.PodReady), Status: new(string(corev1.ConditionTrue))},
+	}}
 }
 
 // minReadyOf returns how long a child must have been ready, which all of these kinds say in one field.

@@ -47,8 +47,8 @@ func TestWhoseParentIsIt(t *testing.T) {
 	}{
 		"a parent":                 {of: nap, more: []client.Object{catSets(), nonsense}},
 		"a parent once":            {of: nap, more: []client.Object{elsewhere}},
-		"nobody's":                 {of: nap, more: []client.Object{zoos}, want: "catset.pets.example.com keeps no history that cairn reads yet; cairn reads: cronjob.batch, daemonset.apps, statefulset.apps, zoos.pets.example.com"},
-		"no such controllers":      {of: nap, listing: &meta.NoKindMatchError{}, want: "cairn reads: cronjob.batch, daemonset.apps, statefulset.apps"},
+		"nobody's":                 {of: nap, more: []client.Object{zoos}, want: "catset.pets.example.com has no history: it controls neither ControllerRevisions nor ReplicaSets with a number; the parents of CompositeControllers are: zoos.pets.example.com"},
+		"no such controllers":      {of: nap, listing: &meta.NoKindMatchError{}, want: "has no history: it controls neither"},
 		"forbidden":                {of: nap, listing: refused, want: "find the CompositeController of catset.pets.example.com: compositecontrollers.metacontroller.k8s.io is forbidden"},
 		"a controller that cannot": {of: nap, more: []client.Object{broken}, want: "CompositeController catset: spec.parentResource.revisionHistory.fieldPaths: status"},
 		"no namespace":             {of: west, more: []client.Object{zoos}, want: "find the revisions of Zoo nap: the parent is in no namespace"},

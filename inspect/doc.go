@@ -11,10 +11,10 @@
 //	done, err := i.Apply(ctx, plan, false)
 //	still, err := i.Status(ctx, done.Parent, time.Now())
 //
-// A kind with a log is one of two sorts (kind.go): those that store it in apps/v1 ControllerRevisions (builtin.go), and the
-// parents of CompositeControllers (composite.go), which are looked up for each question. Kinds of the first sort that package history
-// does not know are read by what their revisions say of themselves; where these do not say what is made from them, children are not
-// counted. The rest of the package is common.
+// A kind with a log is one of three sorts (kind.go): those that store it in apps/v1 ControllerRevisions (builtin.go) or as ReplicaSets
+// (replicasets.go), and the parents of CompositeControllers (composite.go), which are looked up for each question. Of kinds that package
+// history does not know, what an object controls says which sort it is of (convention.go), and its revisions say what they hold, or show
+// it; where no pods are made from them, children are not counted. The rest of the package is common.
 //
 // # What its caller must not do
 //

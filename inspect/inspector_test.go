@@ -74,10 +74,10 @@ func TestUnknownKind(t *testing.T) {
 		of   client.Object
 		want string
 	}{
-		"a kind without a history": {&corev1.Service{}, "service keeps no history that cairn reads yet; cairn reads: cronjob.batch, daemonset.apps, statefulset.apps"},
+		"a kind without a history": {&corev1.Service{}, "service has no history: it controls neither ControllerRevisions nor ReplicaSets with a number"},
 		"a Deployment": {
 			&appsv1.Deployment{},
-			"deployment.apps keeps its revisions as ReplicaSets, which kubectl rollout reads and cairn does not yet",
+			"deployment.apps keeps its revisions as ReplicaSets, and has none yet",
 		},
 		"a ReplicaSet of a Deployment": {
 			&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{OwnerReferences: controller("Deployment", "api")}},

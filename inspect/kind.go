@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,8 +14,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file says what a kind with a log is, and finds the one of an object. Kinds differ nowhere else; builtin.go and
-// composite.go are the two sorts there are.
+// This file says what a kind with a log is, and finds the one of an object. Kinds differ nowhere else; builtin.go, replicasets.go and
+// composite.go are the three sorts there are, and convention.go finds out which of the first two an unknown kind is of.
 
 // kind is a kind whose parents have a log. One is made for each question, with the client that asks.
 type kind interface {
@@ -99,8 +96,8 @@ func (i *Inspector) kinds(ctx context.Context, gk schema.GroupKind, parent clien
 	if format, ok := history.FormatOf(gk); ok {
 		return []kind{newBuiltin(i.client, format)}, nil
 	}
-	if format, err := i.described(ctx, parent); err != nil || format != nil {
-		return []kind{newBuiltin(i.client, format)}, err
+	if found, err := i.conventional(ctx, parent); err != nil || found != nil {
+		return []kind{found}, err
 	}
 	found, parents, err := i.composites(ctx, gk, parent)
 	if err != nil {
@@ -110,33 +107,6 @@ func (i *Inspector) kinds(ctx context.Context, gk schema.GroupKind, parent clien
 		return nil, i.unknown(gk, parent, parents)
 	}
 	return found, nil
-}
-
-// described returns the format that the revisions of an object describe, nil if it has none that do.
-func (i *Inspector) described(ctx context.Context, parent client.Object) (*history.Apps, error) {
-	if parent == nil {
-		return nil, nil //nolint:nilnil // nobody has said which object
-	}
-	gvk, err := i.client.GroupVersionKindFor(parent)
-	if err != nil {
-		return nil, err
-	}
-	stored := &metav1.PartialObjectMetadataList{} // the client's scheme need not have the type
-	stored.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
-	switch err := i.client.List(ctx, stored, client.InNamespace(parent.GetNamespace())); {
-	case apierrors.IsForbidden(err):
-		return nil, nil //nolint:nilnil // whoever may not read revisions is told of kinds that keep theirs elsewhere
-	case err != nil:
-		return nil, err
-	}
-	for n := range stored.Items {
-		if metav1.IsControlledBy(&stored.Items[n], parent) {
-			if format, ok := history.Described(&stored.Items[n], gvk); ok {
-				return format, nil
-			}
-		}
-	}
-	return nil, nil //nolint:nilnil // as above
 }
 
 // as returns a copy of parent in the type and the version in which k reads it: the caller may change the object without

@@ -89,7 +89,7 @@ func (t *Target) Decode(data []byte) (*Snapshot, error) {
 		subtree, isObject := value.(map[string]any)
 		switch {
 		case isObject:
-			if t.directive {
+			if t.directive || t.marked {
 				delete(subtree, directiveKey)
 			}
 		case t.directive && !ok:

@@ -59,6 +59,8 @@ type Normalizer func(tree map[string]any) (map[string]any, error)
 type Target struct {
 	paths     []Path
 	directive bool
+	// marked says that stored subtrees may have a $patch directive, which says nothing.
+	marked    bool
 	normalize Normalizer
 }
 

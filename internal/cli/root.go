@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 
 	"github.com/cairn-dev/cairn/internal/cli/diff"
 	"github.com/cairn-dev/cairn/internal/cli/env"
@@ -27,7 +29,18 @@ import (
 // Main runs the command line and returns the exit code; "cairn help exit-codes" lists them. args are without the name of the
 // program, release is what "cairn version" says. Ending ctx ends it: a manager then stops as asked, and returns 0.
 func Main(ctx context.Context, args []string, streams genericiooptions.IOStreams, release string) int {
+	return run(ctx, args, env.New(streams, release))
+}
+
+// Process is [Main] for a process that is nothing but the command line: it turns off klog, which is the process's, where errors are
+// printed.
+func Process(ctx context.Context, args []string, streams genericiooptions.IOStreams, release string) int {
 	e := env.New(streams, release)
+	e.Quiet = func() { klog.SetLogger(logr.Discard()) }
+	return run(ctx, args, e)
+}
+
+func run(ctx context.Context, args []string, e *env.Env) int {
 	root := NewRoot(e)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

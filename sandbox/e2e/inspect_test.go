@@ -176,7 +176,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: cat-lover}]
 		t.Fatal(err)
 	}
 	for _, verb := range []string{"history", "diff", "undo", "status"} {
-		p.says(exit.Failed, verb+" petset/nap", "petset.inspect.example.com keeps no history that cairn reads yet; cairn reads: cronjob.batch, daemonset.apps, statefulset.apps")
+		p.says(exit.Failed, verb+" petset/nap", "petset.inspect.example.com has no history: it controls neither")
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +38,8 @@ type Env struct {
 	Version string
 	// Cluster holds kubectl's flags: --kubeconfig, --context, --namespace and so on.
 	Cluster *genericclioptions.ConfigFlags
+	// Quiet is called before a verb talks to the cluster that prints what a user should know. Nil means that logs stay as they are.
+	Quiet func()
 	// Open finds the object that args name, TYPE/NAME or TYPE NAME, and an inspector to ask about it.
 	Open func(args []string) (*inspect.Inspector, client.Object, error)
 
@@ -109,9 +110,10 @@ func noCluster() error {
 }
 
 func (e *Env) open(args []string) (*inspect.Inspector, client.Object, error) {
-	// What a user should know is printed, not logged.
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
+	ctrl.SetLogger(logr.Discard()) // what a user should know is printed, not logged
+	if e.Quiet != nil {
+		e.Quiet()
+	}
 	cfg, err := e.Config()
 	if err != nil {
 		return nil, nil, err

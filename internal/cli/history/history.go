@@ -16,7 +16,8 @@ func New(e *env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history TYPE/NAME [--revision N]",
 		Short: "Show the revisions of an object, or what one of them holds",
-		Long: `Show the revisions of a DaemonSet, a StatefulSet or a parent of a CompositeController, oldest first.
+		Long: `Show the revisions of an object, oldest first: those that its controller keeps in ControllerRevisions or ReplicaSets, whatever its
+kind, or that a CompositeController keeps of it.
 
 CURRENT marks the revision that has the content of the spec as it is now, whatever its number is. PODS is the number
 of pods made from a revision, terminating ones included; CHILDREN is the number of children that a revision of a

@@ -14,7 +14,7 @@ func New(e *env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status TYPE/NAME",
 		Short: "Show how far a rollout is, and what it waits for",
-		Long: `Show how far the rollout of a DaemonSet, a StatefulSet or a parent of a CompositeController is: what its controller says in
+		Long: `Show how far the rollout of an object with a history is: what its controller says in
 the conditions Updated and HistoryHealthy, how many children belong to which revision and how many of these are available, and
 which child is not, with the check that it fails.
 

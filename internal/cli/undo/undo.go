@@ -27,7 +27,7 @@ func New(e *env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undo TYPE/NAME [--to-revision N]",
 		Short: "Bring an object back to an earlier revision",
-		Long: `Bring a DaemonSet, a StatefulSet or a parent of a CompositeController back to an earlier revision: by default to the
+		Long: `Bring an object of any kind that keeps a history back to an earlier revision: by default to the
 newest one that differs from the spec as it is now.
 
 What a revision records is restored as a whole, so a field that was added since is removed; everything else stays as

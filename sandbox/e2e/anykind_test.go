@@ -1,0 +1,178 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/internal/cli"
+	exit "github.com/cairn-dev/cairn/internal/cli/env"
+	"github.com/cairn-dev/cairn/sandbox/install"
+)
+
+// This file asks the command line about kinds that no line of ours knows.
+
+// asking is an environment with a command line.
+type asking struct {
+	*env
+
+	cache string
+}
+
+func (a *asking) says(code int, command string, texts ...string) string {
+	a.Helper()
+	var out bytes.Buffer
+	streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &out}
+	args := append(strings.Fields(command), "--kubeconfig", a.sandbox.Kubeconfig(), "--namespace", a.namespace, "--cache-dir", a.cache)
+	if got := cli.Main(a.Context(), args, streams, "test"); got != code {
+		a.Fatalf("cairn %s ended with %d, want %d\n%s", command, got, code, &out)
+	}
+	for _, text := range texts {
+		if !strings.Contains(squeezed(out.String()), squeezed(text)) {
+			a.Errorf("cairn %s does not say %q:\n%s", command, text, &out)
+		}
+	}
+	return out.String()
+}
+
+// TestADeployment: the built-in controller keeps the revisions, as ReplicaSets.
+func TestADeployment(t *testing.T) {
+	a := &asking{newEnv(t), t.TempDir()}
+	a.upstreamOf("replicaset")
+	labels := map[string]string{"app": "web"}
+	web := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "web"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "app:1"}}},
+			},
+		},
+	}
+	a.create(web)
+	rolled := func(image string) {
+		a.Helper()
+		a.eventually("the rollout of "+image, func() error {
+			if err := a.Get(t.Context(), client.ObjectKeyFromObject(web), web); err != nil {
+				return err
+			}
+			s := web.Status
+			if got := web.Spec.Template.Spec.Containers[0].Image; got != image || s.ObservedGeneration < web.Generation ||
+				s.UpdatedReplicas != 2 || s.AvailableReplicas != 2 || s.Replicas != 2 {
+				return fmt.Errorf("%s, %+v", got, s)
+			}
+			return nil
+		})
+	}
+	rolled("app:1")
+	patch := `{"metadata":{"annotations":{"kubernetes.io/change-cause":"upgrade"}},"spec":{"template":{"spec":{"containers":[{"name":"main","image":"app:2"}]}}}}`
+	if err := a.Patch(t.Context(), web, client.RawPatch("application/strategic-merge-patch+json", []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+	rolled("app:2")
+	a.says(exit.OK, "history deploy/web", "deployment.apps/web\n", "1  0", "2  *  2", "upgrade")
+	a.says(exit.OK, "history deploy/web --revision 1", "with revision #1", "image: app:1")
+	a.says(exit.OK, "diff deploy/web", "--- revision 1", "-      - image: app:1", "+      - image: app:2")
+	a.says(exit.OK, "status deploy/web", "2 of 2 pods are updated, 2 of 2 pass their checks")
+	a.says(exit.OK, "undo deploy/web --dry-run=server", "(server dry run)", "+      - image: app:1")
+	a.says(exit.OK, "undo deploy/web", "rolled back to revision 1")
+	rolled("app:1")
+	a.says(exit.OK, "history deploy/web", "2  0", "3  *  2")
+	a.says(exit.OK, "undo deploy/web --to-revision 3", "skipped rollback (current template already matches revision 3)")
+	a.says(exit.Failed, "undo deploy/web --to-revision 1", "has no revision 1; it has: 2 (web-")
+	if got := fmt.Sprint(web.Spec.Template.Labels); got != "map[app:web]" {
+		t.Errorf("the template has the labels %s", got)
+	}
+}
+
+const convoyCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: convoys.anykind.example.com}
+spec:
+  group: anykind.example.com
+  scope: Namespaced
+  names: {kind: Convoy, plural: convoys, singular: convoy}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              replicas: {type: integer}
+              network: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              truck:
+                type: object
+                properties:
+                  color: {type: string, default: red}
+                  image: {type: string}
+`
+
+// TestTheConvention: a controller that copied how StatefulSets keep revisions, with labels, parts and a default of its own.
+func TestTheConvention(t *testing.T) {
+	a := &asking{newEnv(t), t.TempDir()}
+	a.eventually("apply", func() error { return install.Apply(t.Context(), a.sandbox.Config(), convoyCRD) })
+	convoy := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "anykind.example.com/v1", "kind": "Convoy",
+		"metadata": map[string]any{"name": "east", "namespace": a.namespace},
+		"spec": map[string]any{
+			"replicas": int64(2), "truck": map[string]any{"image": "app:2"}, "network": map[string]any{"shared": true},
+		},
+	}}
+	a.eventually("create the parent as soon as its kind is served", func() error { return a.Create(t.Context(), convoy) })
+	t.Cleanup(func() { _ = a.Delete(context.WithoutCancel(t.Context()), convoy) })
+	a.says(exit.Failed, "history convoy/east", "convoy.anykind.example.com has no history: it controls neither")
+
+	const label = "convoys.example.com/truck-revision"
+	ref := []metav1.OwnerReference{*metav1.NewControllerRef(convoy, convoy.GroupVersionKind())}
+	for number, data := range []string{
+		`{"spec":{"truck":{"$patch":"replace","image":"app:1"}}}`, // before there was a default, and a network
+		`{"spec":{"truck":{"$patch":"replace","image":"app:2","color":"red"},"network":{"shared":true}}}`,
+	} {
+		hash := fmt.Sprintf("6fbc%d", number+1)
+		a.create(&appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: a.namespace, Name: "east-" + hash, OwnerReferences: ref, Labels: map[string]string{label: hash, "convoy": "east"},
+			},
+			Revision: int64(number + 1), Data: runtime.RawExtension{Raw: []byte(data)},
+		})
+	}
+	for n, hash := range []string{"6fbc1", "6fbc2", "6fbc2"} {
+		a.create(&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: a.namespace, Name: fmt.Sprintf("east-%d", n), OwnerReferences: ref, Labels: map[string]string{label: hash, "convoy": "east"},
+			},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "app:2"}}},
+		})
+	}
+
+	a.says(exit.OK, "history convoy/east", "convoy.anykind.example.com/east\n", "PODS", "1  1", "east-6fbc1", "2  *  2", "east-6fbc2")
+	a.says(exit.OK, "diff convoy/east", "--- revision 1 (east-6fbc1)", "+  network:", "-    image: app:1", "+    image: app:2")
+	a.says(exit.OK, "status convoy/east", "2 of 3 pods are updated")
+	a.says(exit.OK, "undo convoy/east", "rolled back to revision 1 (east-6fbc1)")
+	if err := a.Get(t.Context(), client.ObjectKeyFromObject(convoy), convoy); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(convoy.Object["spec"]); got != "map[replicas:2 truck:map[color:red image:app:1]]" {
+		t.Errorf("after the undo: %s", got)
+	}
+	// The default is no difference, says the API server.
+	a.says(exit.OK, "history convoy/east", "1  *  1")
+	a.says(exit.OK, "undo convoy/east --to-revision 1", "skipped rollback")
+}
