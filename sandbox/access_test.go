@@ -3,11 +3,13 @@ package sandbox_test
 // These tests check who may do what.
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,21 +64,7 @@ func TestKubeconfigIsPrivateAndWorks(t *testing.T) {
 
 func TestServiceAccountHasTheRightsOfItsRole(t *testing.T) {
 	c := newCluster(t)
-	role := &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}},
-	}
-	if _, err := c.client.RbacV1().Roles(c.namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: c.namespace, Name: "default"}},
-	}
-	if _, err := c.client.RbacV1().RoleBindings(c.namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	c.grant(t, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: c.namespace, Name: "default"}, "list", "pods")
 	cfg, err := c.ServiceAccountConfig(t.Context(), c.namespace, "default")
 	if err != nil {
 		t.Fatal(err)
@@ -104,21 +92,7 @@ func TestBlockingTheOwnersDeletionNeedsPermission(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	role := &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Name: "writer"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}}},
-	}
-	if _, err := c.client.RbacV1().Roles(c.namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.client.RbacV1().RoleBindings(c.namespace).Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "writer"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "writer"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "writer"}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c.grant(t, rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "writer"}, "create", "configmaps")
 	cfg, err := c.ConfigFor("writer")
 	if err != nil {
 		t.Fatal(err)
@@ -139,4 +113,45 @@ func TestBlockingTheOwnersDeletionNeedsPermission(t *testing.T) {
 			t.Errorf("create a config map with blockOwnerDeletion=%v: %v", test.block, err)
 		}
 	}
+}
+
+// grant lets subject use the verb on the resource in the test's namespace. It waits until the API server knows: its
+// authorizer reads roles and bindings from watches of its own, which may lag behind the write.
+func (c cluster) grant(t *testing.T, subject rbacv1.Subject, verb, resource string) {
+	t.Helper()
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "granted-"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{verb}}},
+	}
+	role, err := c.client.RbacV1().Roles(c.namespace).Create(t.Context(), role, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.client.RbacV1().RoleBindings(c.namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects:   []rbacv1.Subject{subject},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := subject.Name
+	if subject.Kind == rbacv1.ServiceAccountKind {
+		user = "system:serviceaccount:" + subject.Namespace + ":" + subject.Name
+	}
+	eventually(t, func(ctx context.Context) string {
+		review, err := c.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:               user,
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: c.namespace, Verb: verb, Resource: resource},
+			},
+		}, metav1.CreateOptions{})
+		switch {
+		case err != nil:
+			return err.Error()
+		case !review.Status.Allowed:
+			return user + " may not yet " + verb + " " + resource + ": " + review.Status.Reason
+		}
+		return ""
+	})
 }

@@ -35,7 +35,7 @@ import (
 var loopback = netip.MustParsePrefix("127.0.0.1/32")
 
 // parallel is how many runs there are at once. They mostly wait.
-const parallel = 32
+const parallel = 16
 
 // full is true if every request is to fail in every way.
 var full = os.Getenv("CAIRN_CHECK") == "full"
