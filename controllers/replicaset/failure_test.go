@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,12 +54,12 @@ func TestQuota(t *testing.T) {
 	for name, c := range kinds(8) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, c.flavor, c.parent)
-			created := 0
+			var created atomic.Int32 // a batch is created at once
 			w.Before = func(call fakeserver.Call) error {
 				if call.Verb != "create" {
 					return nil
 				}
-				if created++; created > 2 {
+				if created.Add(1) > 2 {
 					return apierrors.NewForbidden(podsResource, call.Name, errors.New("exceeded quota: pods=2"))
 				}
 				return nil

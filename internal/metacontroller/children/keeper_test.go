@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -227,13 +228,13 @@ func TestTrialThatWasWrong(t *testing.T) {
 		names = append(names, fmt.Sprintf("x-%d", i))
 	}
 	w := newWorld(t, names...)
-	trials := 0
+	var trials atomic.Int32 // some are at once
 	w.Before = func(c fakeserver.Call) error {
 		switch c.Verb {
 		case "create":
 			return denied
 		case fakeserver.TryCreate:
-			if trials++; trials > 1 {
+			if trials.Add(1) > 1 {
 				return denied // the policy is everywhere by now
 			}
 		}
