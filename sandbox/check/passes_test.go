@@ -453,3 +453,39 @@ func allowing(unavailable int) func(*appsv1.DaemonSet) {
 		ds.Status.ObservedGeneration++
 	}
 }
+
+// Where passes are not known, a manager may have begun its pass before another one filled a place, although it wrote a status after that.
+// What it wrote about children before a status is of an earlier pass, and a pass knows what those have seen.
+func TestAPlaceThatAnotherManagerFilled(t *testing.T) {
+	for name, c := range map[string]struct {
+		agent string
+		first func(w *world)
+		want  int
+	}{
+		"during its pass":              {"manager-2", func(w *world) { w.report(3, 2) }, 0},
+		"before one of its own writes": {"manager-2", func(w *world) { w.mark("web-n2-h1"); w.report(3, 2) }, 1},
+		"it is the same manager":       {"", func(w *world) { w.report(3, 2) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			lost(w)
+			instead := pod("web", "web-uid", "n1", "h1", "app:1")
+			instead.Name = "web-instead"
+			w.put(instead)
+			made := len(w.history().Events) - 1
+			c.first(w)
+			w.put(pod("web", "web-uid", "n1", "h1", "app:1"))
+			h := w.history()
+			h.Events[made].By.UserAgent = c.agent
+			var got []string
+			for _, v := range check.Check(h, parents.DaemonSet()) {
+				if v.Invariant == "P1" {
+					got = append(got, v.String())
+				}
+			}
+			if len(got) != c.want {
+				t.Errorf("want %d violations of P1, got %v", c.want, got)
+			}
+		})
+	}
+}

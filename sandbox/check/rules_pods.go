@@ -26,7 +26,7 @@ func (s *step) onePerUnit() {
 	for world := range s.worlds(parent.GetUID(), true) {
 		for _, version := range s.possible(parent) {
 			unit, crowds := s.crowds(world, version)
-			if !crowds && (world == s.after || !s.double(version)) {
+			if !crowds && (world == s.after || !s.double(version)) || crowds && s.besideAnother(version) {
 				return
 			}
 			crowded = unit
@@ -69,6 +69,28 @@ func (s *step) double(parent client.Object) bool {
 		born := s.record.born(other.GetUID())
 		return other.GetUID() != s.e.New.GetUID() && s.k.Names(other, from) && born != nil && s.h.ByManager(*born) &&
 			!s.record.reused(*born) && !s.forked(*born, from)
+	})
+}
+
+// besideAnother reports whether, in a history without passes, there is a child of another manager where the child was made, under other
+// names than new ones, and it came after what the author wrote in an earlier pass. It may have come during the pass, which works with the
+// caches of its beginning. A pass ends with the status, so that what was written before the last one was an earlier pass's.
+func (s *step) besideAnother(parent client.Object) bool {
+	u, ok := unitOf(s.k.Units(s.after, parent), s.e.New)
+	if !ok || s.pass() != nil || !s.h.Audited || s.double(parent) {
+		return false
+	}
+	seen, ended := uint64(0), false
+	for e := range s.record.before(parent.GetUID(), s.e.RV) {
+		if s.own(e) && ended && e.Key.Resource == s.k.Children {
+			seen = e.RV
+			break
+		}
+		ended = ended || s.own(e) && e.Key.Resource == s.k.Parents
+	}
+	return slices.ContainsFunc(u.Children, func(other client.Object) bool {
+		born := s.record.born(other.GetUID())
+		return born != nil && born.RV > seen && s.h.ByManager(*born) && !s.own(*born)
 	})
 }
 
