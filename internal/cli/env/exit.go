@@ -48,6 +48,16 @@ func (e *UsageError) Error() string {
 // Unwrap returns what is wrong.
 func (e *UsageError) Unwrap() error { return e.Err }
 
+// ExitError ends the process with a code that is an answer: "cairn diff --exit-code" found a difference, "cairn status" a rollout that
+// is not complete. Everything that a user should read is printed already, so nothing is reported.
+type ExitError struct {
+	// Status is the exit code.
+	Status int
+}
+
+// Error says the code, for whoever calls a verb as a function.
+func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Status) }
+
 // Usagef returns a [*UsageError] that says what is wrong, and how it is done right.
 func Usagef(format string, args ...any) error {
 	return &UsageError{Err: fmt.Errorf(format, args...)}
@@ -56,9 +66,12 @@ func Usagef(format string, args ...any) error {
 // Code returns the exit code for what a verb returned.
 func Code(err error) int {
 	var usage *UsageError
+	var exit *ExitError
 	switch {
 	case err == nil:
 		return OK
+	case errors.As(err, &exit):
+		return exit.Status
 	case errors.As(err, &usage):
 		return Misused
 	default:
@@ -66,8 +79,11 @@ func Code(err error) int {
 	}
 }
 
-// Report writes err as one line.
+// Report writes err as one line. An [*ExitError] is no news.
 func Report(w io.Writer, err error) {
+	if exit := (*ExitError)(nil); errors.As(err, &exit) {
+		return
+	}
 	text := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	fmt.Fprintf(w, "error: %s\n", text)
 }
