@@ -48,7 +48,7 @@ func kinds() []client.Object {
 	}
 	for name, revision := range map[string]string{"db-0": "db-6fbc8", "db-1": "db-6fbc8", "db-2": "db-77d5c"} {
 		pod := &corev1.Pod{ObjectMeta: controlled(name, set, "StatefulSet")}
-		pod.Labels[appsv1.StatefulSetRevisionLabel] = revision
+		pod.UID, pod.Labels[appsv1.StatefulSetRevisionLabel] = types.UID(name), revision
 		out = append(out, pod)
 	}
 	return out

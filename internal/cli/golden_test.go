@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -150,6 +151,12 @@ func execute(c client.Client, args []string, stdout, stderr *bytes.Buffer) error
 			key.Namespace = ""
 		}
 		return inspect.New(c), o, c.Get(context.Background(), key, o)
+	}
+	e.Kinds = func(bool) ([]schema.GroupVersionKind, error) {
+		return []schema.GroupVersionKind{
+			corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+			appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), appsv1.SchemeGroupVersion.WithKind("ControllerRevision"),
+		}, nil
 	}
 	root := cli.NewRoot(e)
 	root.SetArgs(args)

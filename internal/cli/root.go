@@ -22,6 +22,7 @@ import (
 	"github.com/cairn-dev/cairn/internal/cli/roles"
 	"github.com/cairn-dev/cairn/internal/cli/sandbox"
 	"github.com/cairn-dev/cairn/internal/cli/status"
+	"github.com/cairn-dev/cairn/internal/cli/tree"
 	"github.com/cairn-dev/cairn/internal/cli/undo"
 	"github.com/cairn-dev/cairn/internal/cli/version"
 )
@@ -79,7 +80,7 @@ It finds the cluster as kubectl does: --kubeconfig, KUBECONFIG, --context, --nam
 	root.CompletionOptions.HiddenDefaultCmd = true
 	e.Cluster.AddFlags(root.PersistentFlags())
 	root.AddCommand(
-		history.New(e), diff.New(e), undo.New(e), status.New(e), manager.New(e), roles.New(e), sandbox.New(e), version.New(e),
+		history.New(e), diff.New(e), undo.New(e), status.New(e), tree.New(e), manager.New(e), roles.New(e), sandbox.New(e), version.New(e),
 	)
 	root.AddCommand(topic("exit-codes", "What the exit code says", env.ExitCodes), options(root))
 	root.SetVersionTemplate("{{.Version}}")

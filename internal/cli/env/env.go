@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -42,6 +43,8 @@ type Env struct {
 	Quiet func()
 	// Open finds the object that args name, TYPE/NAME or TYPE NAME, and an inspector to ask about it.
 	Open func(args []string) (*inspect.Inspector, client.Object, error)
+	// Kinds returns the kinds whose objects can be listed: those in namespaces or, if namespaced is false, all.
+	Kinds func(namespaced bool) ([]schema.GroupVersionKind, error)
 
 	out *printable.Writer
 }
@@ -61,7 +64,7 @@ func New(streams genericiooptions.IOStreams, version string) *Env {
 		cfg.UserAgent = e.userAgent()
 		return cfg
 	}
-	e.Open = e.open
+	e.Open, e.Kinds = e.open, e.listable
 	return e
 }
 

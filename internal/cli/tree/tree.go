@@ -1,0 +1,62 @@
+// Package tree is the verb "cairn tree": it prints what package inspect says about what an object controls, and what controls it.
+package tree
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/internal/cli/env"
+)
+
+// New returns the verb.
+func New(e *env.Env) *cobra.Command {
+	var up bool
+	cmd := &cobra.Command{
+		Use:   "tree TYPE/NAME [--up]",
+		Short: "Show what an object controls, or what controls it",
+		Long: `Show what an object controls, directly and indirectly, found by controller references alone: all kinds that the cluster
+has and that you may list are looked at, in the namespace of the object or, if it is in none, in all namespaces.
+
+REVISION is the number of the revision that an object holds, or was made from. STATE is one word: Current, InProgress, Failed,
+Terminating, NotFound for an owner that does not exist any more, Unknown for what could not be read; MESSAGE says why it is not Current.
+With --up the owners of the object are shown, from the uppermost one down to the object.`,
+		Example: `  # What does a Deployment control?
+  cairn tree deploy/api
+
+  # Who made this pod?
+  cairn tree pod/api-5d8f6c-x2x7k --up`,
+		Args: func(_ *cobra.Command, args []string) error { return env.OneObject(args) },
+	}
+	cmd.Flags().BoolVar(&up, "up", false, "show what controls the object, instead of what it controls")
+	output := env.AddOutput(cmd.Flags(), "json", "yaml", "name")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		format, err := output.Format()
+		if err != nil {
+			return err
+		}
+		t, err := read(cmd.Context(), e, args, up)
+		if err != nil {
+			return err
+		}
+		e.Warn(t.Warnings...)
+		return show(e.Out, t, format, e.Clock.Now())
+	}
+	return cmd
+}
+
+func read(ctx context.Context, e *env.Env, args []string, up bool) (*inspect.Tree, error) {
+	inspector, o, err := e.Open(args)
+	if err != nil {
+		return nil, err
+	}
+	if up {
+		return inspector.Ancestors(ctx, o)
+	}
+	kinds, err := e.Kinds(o.GetNamespace() != "")
+	if err != nil {
+		return nil, err
+	}
+	return inspector.Tree(ctx, o, kinds)
+}
