@@ -36,6 +36,7 @@ build: ## build bin/cairn, bin/cairn-sandbox and bin/kubectl (4 to 5 minutes the
 	@pkgs='./cmd/cairn ./sandbox/cmd/cairn-sandbox ./sandbox/cmd/kubectl'; \
 	hack/progress.sh 'building the control plane' "$$pkgs" \
 		go build -v -buildvcs=false -ldflags '$(LDFLAGS) -X main.version=$(VERSION)' -o $(BIN)/ $$pkgs
+	@ln -sfn cairn $(BIN)/kubectl-cairn && cp cmd/cairn/kubectl_complete-cairn $(BIN)/ # "kubectl cairn", and its completion
 
 ##@ Check
 

@@ -22,5 +22,5 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	os.Exit(cli.Process(ctx, os.Args[1:], streams, version))
+	os.Exit(cli.Process(ctx, os.Args, streams, version))
 }

@@ -21,12 +21,12 @@ Verbs:
 
 More help:
 {{- range .Commands}}{{if .IsAdditionalHelpTopicCommand}}
-  cairn help {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+  {{.Root.DisplayName}} help {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
 {{- else if .HasAvailableLocalFlags}}
 
 Flags:
 {{.LocalFlags.FlagUsagesWrapped 120 | trimTrailingWhitespaces}}
 
-"cairn help options" lists the flags that every verb has.
+"{{.Root.DisplayName}} help options" lists the flags that every verb has.
 {{- end}}
 `

@@ -7,6 +7,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 
+	"github.com/cairn-dev/cairn/internal/cli/complete"
 	"github.com/cairn-dev/cairn/internal/cli/diff"
 	"github.com/cairn-dev/cairn/internal/cli/env"
 	"github.com/cairn-dev/cairn/internal/cli/history"
@@ -33,10 +35,17 @@ func Main(ctx context.Context, args []string, streams genericiooptions.IOStreams
 	return run(ctx, args, env.New(streams, release))
 }
 
+// plugin is what the program is called as a plugin of kubectl.
+const plugin = "kubectl-cairn"
+
 // Process is [Main] for a process that is nothing but the command line: it turns off klog, which is the process's, where errors are
-// printed.
+// printed. args begin with the name of the program; as kubectl-cairn it is a plugin of kubectl, and speaks of itself as such.
 func Process(ctx context.Context, args []string, streams genericiooptions.IOStreams, release string) int {
 	e := env.New(streams, release)
+	name, args := filepath.Base(args[0]), args[1:]
+	if strings.TrimSuffix(name, ".exe") == plugin {
+		e.Name = "kubectl cairn"
+	}
 	e.Quiet = func() { klog.SetLogger(logr.Discard()) }
 	return run(ctx, args, e)
 }
@@ -57,8 +66,9 @@ func run(ctx context.Context, args []string, e *env.Env) int {
 // NewRoot returns the command line. Whatever cobra finds wrong with arguments and flags becomes an [*env.UsageError].
 func NewRoot(e *env.Env) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "cairn",
-		Short: "Revision history for Kubernetes workloads and custom resources",
+		Use:         "cairn",
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: e.Name},
+		Short:       "Revision history for Kubernetes workloads and custom resources",
 		Long: `cairn gives Kubernetes resources a revision history, and a way back.
 
 It finds the cluster as kubectl does: --kubeconfig, KUBECONFIG, --context, --namespace.`,
@@ -77,7 +87,6 @@ It finds the cluster as kubectl does: --kubeconfig, KUBECONFIG, --context, --nam
 	root.SetIn(e.In)
 	root.SetOut(e.Out)
 	root.SetErr(e.ErrOut)
-	root.CompletionOptions.HiddenDefaultCmd = true
 	e.Cluster.AddFlags(root.PersistentFlags())
 	root.AddCommand(
 		history.New(e), diff.New(e), undo.New(e), status.New(e), tree.New(e), manager.New(e), roles.New(e), sandbox.New(e), version.New(e),
@@ -94,6 +103,7 @@ It finds the cluster as kubectl does: --kubeconfig, KUBECONFIG, --context, --nam
 		cmd.DisableFlagsInUseLine = true
 		strict(cmd)
 	}
+	complete.Attach(root, e)
 	return root
 }
 

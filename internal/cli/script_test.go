@@ -21,11 +21,12 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestMain makes the test binary double as cairn, for the scripts.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"cairn": func() {
+	cairn := func() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		os.Exit(cli.Process(ctx, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, "v0.0.0-test"))
-	}})
+		os.Exit(cli.Process(ctx, os.Args, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, "v0.0.0-test"))
+	}
+	testscript.Main(m, map[string]func(){"cairn": cairn, "kubectl-cairn": cairn})
 }
 
 // TestScripts runs what needs no cluster, as processes: exit codes and streams are the real ones.

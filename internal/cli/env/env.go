@@ -4,6 +4,7 @@
 package env
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -35,6 +36,8 @@ type Env struct {
 
 	// Clock says how old things are.
 	Clock clock.PassiveClock
+	// Name is how the program is called: cairn, or "kubectl cairn".
+	Name string
 	// Version is what "cairn version" says.
 	Version string
 	// Cluster holds kubectl's flags: --kubeconfig, --context, --namespace and so on.
@@ -45,6 +48,9 @@ type Env struct {
 	Open func(args []string) (*inspect.Inspector, client.Object, error)
 	// Kinds returns the kinds whose objects can be listed: those in namespaces or, if namespaced is false, all.
 	Kinds func(namespaced bool) ([]schema.GroupVersionKind, error)
+	// Resources returns what the cluster's resources are called, and Names the names of the objects of one. Both are for completion.
+	Resources func() ([]string, error)
+	Names     func(ctx context.Context, resource string) ([]string, error)
 
 	out *printable.Writer
 }
@@ -56,6 +62,7 @@ func New(streams genericiooptions.IOStreams, version string) *Env {
 	e := &Env{
 		IOStreams: streams,
 		Clock:     clock.RealClock{},
+		Name:      "cairn",
 		Version:   version,
 		Cluster:   genericclioptions.NewConfigFlags(true).WithWarningPrinter(streams),
 		out:       out,
@@ -64,7 +71,7 @@ func New(streams genericiooptions.IOStreams, version string) *Env {
 		cfg.UserAgent = e.userAgent()
 		return cfg
 	}
-	e.Open, e.Kinds = e.open, e.listable
+	e.Open, e.Kinds, e.Resources, e.Names = e.open, e.listable, e.resources, e.names
 	return e
 }
 
@@ -117,8 +124,7 @@ func (e *Env) open(args []string) (*inspect.Inspector, client.Object, error) {
 	if e.Quiet != nil {
 		e.Quiet()
 	}
-	cfg, err := e.Config()
-	if err != nil {
+	if _, err := e.Config(); err != nil { // says what is missing better than the builder does
 		return nil, nil, err
 	}
 	namespace, enforce, err := e.Cluster.ToRawKubeConfigLoader().Namespace()
@@ -141,19 +147,28 @@ func (e *Env) open(args []string) (*inspect.Inspector, client.Object, error) {
 	if !ok {
 		return nil, nil, fmt.Errorf("the API server answered with a %T", infos[0].Object)
 	}
-	mapper, err := e.Cluster.ToRESTMapper()
-	if err != nil {
-		return nil, nil, err
-	}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, nil, err
-	}
-	c, err := client.New(cfg, client.Options{Scheme: scheme, Mapper: mapper})
+	c, err := e.client()
 	if err != nil {
 		return nil, nil, err
 	}
 	return inspect.New(c), parent, nil
+}
+
+// client returns a client that reads past caches, and knows kinds from the discovery that is kept on the disk.
+func (e *Env) client() (client.Client, error) {
+	cfg, err := e.Config()
+	if err != nil {
+		return nil, err
+	}
+	mapper, err := e.Cluster.ToRESTMapper()
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	return client.New(cfg, client.Options{Scheme: scheme, Mapper: mapper})
 }
 
 // Warn writes sentences to the error stream.

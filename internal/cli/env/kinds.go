@@ -1,6 +1,7 @@
 package env
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // This file asks the cluster which kinds it has. The answer is kept on the disk, as kubectl does.
@@ -35,6 +37,70 @@ func (e *Env) listable(namespaced bool) ([]schema.GroupVersionKind, error) {
 				out = append(out, version.WithKind(r.Kind))
 			}
 		}
+	}
+	return out, nil
+}
+
+// resources returns what the resources of the cluster are called whose objects can be listed: daemonsets, and with its group if another
+// one before it is called so.
+func (e *Env) resources() ([]string, error) {
+	asker, err := e.Cluster.ToDiscoveryClient()
+	if err != nil {
+		return nil, err
+	}
+	lists, err := discovery.ServerPreferredResources(asker)
+	if len(lists) == 0 && err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, list := range lists {
+		version, _ := schema.ParseGroupVersion(list.GroupVersion) // an empty group is no worse than none
+		for n := range list.APIResources {
+			r := &list.APIResources[n]
+			if !slices.Contains(r.Verbs, "list") || endless(r) {
+				continue
+			}
+			name := r.Name
+			if slices.Contains(out, name) {
+				name += "." + version.Group
+			}
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
+
+// names returns the names of the objects of a kind, as a user calls it, in the namespace that the flags say.
+func (e *Env) names(ctx context.Context, kind string) ([]string, error) {
+	mapper, err := e.Cluster.ToRESTMapper()
+	if err != nil {
+		return nil, err
+	}
+	gvk, err := mapper.KindFor(schema.ParseGroupResource(kind).WithVersion(""))
+	if err != nil {
+		return nil, err
+	}
+	c, err := e.client()
+	if err != nil {
+		return nil, err
+	}
+	namespace, _, err := e.Cluster.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, err
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(gvk)
+	if in, err := c.IsObjectNamespaced(o); err != nil || !in {
+		namespace = ""
+	}
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	out := make([]string, 0, len(list.Items))
+	for n := range list.Items {
+		out = append(out, list.Items[n].Name)
 	}
 	return out, nil
 }

@@ -26,8 +26,15 @@ type Output struct {
 func AddOutput(flags *pflag.FlagSet, offered ...string) *Output {
 	o := &Output{offered: offered}
 	flags.StringVarP(&o.value, "output", "o", "", "output format: "+strings.Join(offered, ", "))
+	_ = flags.SetAnnotation("output", formats, offered) // the flag was added a line ago
 	return o
 }
+
+// formats is the annotation of the flag -o for [Offered].
+const formats = "cairn.dev/formats"
+
+// Offered returns the formats that a flag -o takes, for completion.
+func Offered(output *pflag.Flag) []string { return output.Annotations[formats] }
 
 // Format returns the chosen format, "" if none was chosen, and a [*UsageError] if there is no such format.
 func (o *Output) Format() (string, error) {
