@@ -152,6 +152,7 @@ func execute(c client.Client, args []string, stdout, stderr *bytes.Buffer) error
 		}
 		return inspect.New(c), o, c.Get(context.Background(), key, o)
 	}
+	e.Connect = func() (*inspect.Inspector, string, error) { return inspect.New(c), "shop", nil }
 	e.Kinds = func(bool) ([]schema.GroupVersionKind, error) {
 		return []schema.GroupVersionKind{
 			corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("ConfigMap"),

@@ -26,6 +26,7 @@ import (
 	"github.com/cairn-dev/cairn/internal/cli/status"
 	"github.com/cairn-dev/cairn/internal/cli/tree"
 	"github.com/cairn-dev/cairn/internal/cli/undo"
+	"github.com/cairn-dev/cairn/internal/cli/verify"
 	"github.com/cairn-dev/cairn/internal/cli/version"
 )
 
@@ -89,7 +90,7 @@ It finds the cluster as kubectl does: --kubeconfig, KUBECONFIG, --context, --nam
 	root.SetErr(e.ErrOut)
 	e.Cluster.AddFlags(root.PersistentFlags())
 	root.AddCommand(
-		history.New(e), diff.New(e), undo.New(e), status.New(e), tree.New(e), manager.New(e), roles.New(e), sandbox.New(e), version.New(e),
+		history.New(e), diff.New(e), undo.New(e), status.New(e), tree.New(e), verify.New(e), manager.New(e), roles.New(e), sandbox.New(e), version.New(e),
 	)
 	root.AddCommand(topic("exit-codes", "What the exit code says", env.ExitCodes), options(root))
 	root.SetVersionTemplate("{{.Version}}")

@@ -57,6 +57,9 @@ type Writer struct {
 	err  error
 }
 
+// Unwrap returns what is below, for whoever has to know whether that is a terminal.
+func (w *Writer) Unwrap() any { return w.W }
+
 // Write writes text, escaped. It returns the error of the writer below.
 func (w *Writer) Write(text []byte) (int, error) {
 	whole := append(w.part, text...) //nolint:gocritic // part is replaced below

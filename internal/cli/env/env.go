@@ -46,6 +46,10 @@ type Env struct {
 	Quiet func()
 	// Open finds the object that args name, TYPE/NAME or TYPE NAME, and an inspector to ask about it.
 	Open func(args []string) (*inspect.Inspector, client.Object, error)
+	// Connect returns an inspector without an object, and the namespace that the flags say.
+	Connect func() (*inspect.Inspector, string, error)
+	// Terminal reports whether a stream is a terminal.
+	Terminal func(stream any) bool
 	// Kinds returns the kinds whose objects can be listed: those in namespaces or, if namespaced is false, all.
 	Kinds func(namespaced bool) ([]schema.GroupVersionKind, error)
 	// Resources returns what the cluster's resources are called, and Names the names of the objects of one. Both are for completion.
@@ -71,6 +75,7 @@ func New(streams genericiooptions.IOStreams, version string) *Env {
 		cfg.UserAgent = e.userAgent()
 		return cfg
 	}
+	e.Connect, e.Terminal = e.connect, isTerminal
 	e.Open, e.Kinds, e.Resources, e.Names = e.open, e.listable, e.resources, e.names
 	return e
 }
@@ -120,17 +125,11 @@ func noCluster() error {
 }
 
 func (e *Env) open(args []string) (*inspect.Inspector, client.Object, error) {
-	ctrl.SetLogger(logr.Discard()) // what a user should know is printed, not logged
-	if e.Quiet != nil {
-		e.Quiet()
-	}
-	if _, err := e.Config(); err != nil { // says what is missing better than the builder does
+	inspector, namespace, err := e.connect() // says what is missing better than the builder does
+	if err != nil {
 		return nil, nil, err
 	}
-	namespace, enforce, err := e.Cluster.ToRawKubeConfigLoader().Namespace()
-	if err != nil {
-		return nil, nil, fmt.Errorf("find the namespace: %w", err)
-	}
+	_, enforce, _ := e.Cluster.ToRawKubeConfigLoader().Namespace() // connect has asked
 	infos, err := resource.NewBuilder(e.Cluster).
 		Unstructured().
 		NamespaceParam(namespace).DefaultNamespace().FilenameParam(enforce, &resource.FilenameOptions{}).
@@ -147,11 +146,23 @@ func (e *Env) open(args []string) (*inspect.Inspector, client.Object, error) {
 	if !ok {
 		return nil, nil, fmt.Errorf("the API server answered with a %T", infos[0].Object)
 	}
+	return inspector, parent, nil
+}
+
+func (e *Env) connect() (*inspect.Inspector, string, error) {
+	ctrl.SetLogger(logr.Discard()) // what a user should know is printed, not logged
+	if e.Quiet != nil {
+		e.Quiet()
+	}
+	namespace, _, err := e.Cluster.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("find the namespace: %w", err)
+	}
 	c, err := e.client()
 	if err != nil {
-		return nil, nil, err
+		return nil, "", err
 	}
-	return inspect.New(c), parent, nil
+	return inspect.New(c), namespace, nil
 }
 
 // client returns a client that reads past caches, and knows kinds from the discovery that is kept on the disk.

@@ -1,0 +1,40 @@
+package env
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// This file asks the user, who is there only if the input is a terminal.
+
+// Interactive reports whether somebody can be asked: input and error stream are terminals.
+func (e *Env) Interactive() bool { return e.Terminal(e.In) && e.Terminal(e.ErrOut) }
+
+// isTerminal reports whether a stream is a terminal, through the writers around it.
+func isTerminal(stream any) bool {
+	if wrapped, ok := stream.(interface{ Unwrap() any }); ok {
+		stream = wrapped.Unwrap()
+	}
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// Confirm asks a question that is answered with yes or no, on the error stream. Anything but yes is no. Where nobody can be asked it
+// returns a [*UsageError] that names --yes.
+func (e *Env) Confirm(question string) (bool, error) {
+	if !e.Interactive() {
+		return false, Usagef("nobody can be asked, because this is no terminal: say --yes if it is to be done")
+	}
+	fmt.Fprintf(e.ErrOut, "%s [y/N] ", question)
+	answer, err := bufio.NewReader(e.In).ReadString('\n')
+	if err != nil && answer == "" {
+		fmt.Fprintln(e.ErrOut)
+		return false, nil //nolint:nilerr // the end of the input is no answer, and no answer is no
+	}
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes", nil
+}
