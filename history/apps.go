@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -53,6 +54,8 @@ type Apps struct {
 	Named Naming
 	// Annotations returns the annotations of a new revision, the stamp apart. Nil means none.
 	Annotations func(parent client.Object) map[string]string
+	// Elsewhere is the namespace of the revisions of parents that are in none.
+	Elsewhere string
 }
 
 var _ Format = (*Apps)(nil)
@@ -177,7 +180,9 @@ func (f *Apps) Empty() client.Object { return &appsv1.ControllerRevision{} }
 func (f *Apps) EmptyList() client.ObjectList { return &appsv1.ControllerRevisionList{} }
 
 // Namespace implements [Format]: revisions are beside their parent.
-func (f *Apps) Namespace(parent client.Object) (string, error) { return parent.GetNamespace(), nil }
+func (f *Apps) Namespace(parent client.Object) (string, error) {
+	return cmp.Or(parent.GetNamespace(), f.Elsewhere), nil
+}
 
 // Selector implements [Format].
 func (f *Apps) Selector(parent client.Object) (labels.Selector, error) { return f.SelectorOf(parent) }
@@ -225,7 +230,7 @@ func (f *Apps) Object(
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            name,
-			Namespace:       parent.GetNamespace(),
+			Namespace:       cmp.Or(parent.GetNamespace(), f.Elsewhere),
 			Labels:          set,
 			Annotations:     annotations(copied, stamp),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(parent, f.Parent)},

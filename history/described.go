@@ -20,6 +20,8 @@ import (
 const (
 	// FieldPathsAnnotation lists the field paths that the revision holds, separated by commas: "spec.template".
 	FieldPathsAnnotation = "cairn.dev/field-paths"
+	// IgnoredPathsAnnotation lists fields inside of these that the revision does not hold, separated by commas: "spec.replicas".
+	IgnoredPathsAnnotation = "cairn.dev/ignored-paths"
 	// ChildrenAnnotation is the kind of the objects that are made from it: "v1/Pod", "apps/v1/Deployment". It is absent if they are
 	// not known.
 	ChildrenAnnotation = "cairn.dev/children"
@@ -33,11 +35,10 @@ const CompletedAnnotation = "cairn.dev/completed"
 // Description returns the annotations by which [Described] finds this format again. Give them to the revisions of a kind that
 // package history does not know, in [Apps.Annotations].
 func (f *Apps) Description() map[string]string {
-	paths := make([]string, 0, len(f.Versioned.Paths()))
-	for _, path := range f.Versioned.Paths() {
-		paths = append(paths, path.String())
+	out := map[string]string{FieldPathsAnnotation: joined(f.Versioned.Paths())}
+	if ignored := f.Versioned.Ignored(); len(ignored) > 0 {
+		out[IgnoredPathsAnnotation] = joined(ignored)
 	}
-	out := map[string]string{FieldPathsAnnotation: strings.Join(paths, ",")}
 	if !f.Children.Empty() {
 		version, kind := f.Children.ToAPIVersionAndKind()
 		out[ChildrenAnnotation] = version + "/" + kind
@@ -45,19 +46,50 @@ func (f *Apps) Description() map[string]string {
 	return out
 }
 
+func joined(paths []revision.Path) string {
+	texts := make([]string, 0, len(paths))
+	for _, path := range paths {
+		texts = append(texts, path.String())
+	}
+	return strings.Join(texts, ",")
+}
+
+// pathsOf reads what joined has written.
+func pathsOf(text string) ([]revision.Path, error) {
+	var out []revision.Path
+	for part := range strings.SplitSeq(text, ",") {
+		path, err := revision.ParsePath(part)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, path)
+	}
+	return out, nil
+}
+
+// describedTarget is what a revision says that it holds.
+func describedTarget(annotations map[string]string) (*revision.Target, error) {
+	paths, err := pathsOf(annotations[FieldPathsAnnotation])
+	if err != nil {
+		return nil, err
+	}
+	target, err := revision.FieldPaths(nil, paths...)
+	text, ignores := annotations[IgnoredPathsAnnotation]
+	if err != nil || !ignores {
+		return target, err
+	}
+	ignored, err := pathsOf(text)
+	if err != nil {
+		return nil, err
+	}
+	return target.Without(ignored...)
+}
+
 // Described returns the format that a revision of a parent kind describes. ok is false if it has no description, or one that
 // cannot be read; of the revision its metadata are enough. The format is for reading a log and for going back: its children are
 // found by the labels of the revision.
 func Described(o metav1.Object, parent schema.GroupVersionKind) (f *Apps, ok bool) {
-	var paths []revision.Path
-	for text := range strings.SplitSeq(o.GetAnnotations()[FieldPathsAnnotation], ",") {
-		path, err := revision.ParsePath(text)
-		if err != nil {
-			return nil, false
-		}
-		paths = append(paths, path)
-	}
-	target, err := revision.FieldPaths(nil, paths...)
+	target, err := describedTarget(o.GetAnnotations())
 	var children schema.GroupVersionKind
 	if text, known := o.GetAnnotations()[ChildrenAnnotation]; known {
 		end := strings.LastIndex(text, "/")

@@ -31,7 +31,7 @@ func (s *Snapshot) RestorePatch(parent any) ([]byte, error) {
 		ops = append(ops, patchOp{"op": "replace", "path": pointer(path), "value": value})
 	}
 	for _, path := range s.target.paths {
-		value, wanted := lookup(s.tree, path)
+		value, wanted := s.target.wanted(root, s.tree, path)
 		_, present := lookup(root, path)
 		switch {
 		case wanted:

@@ -56,6 +56,7 @@ func (t *Target) Snapshot(parent any) (*Snapshot, error) {
 			return nil, err
 		}
 	}
+	tree = t.strip(tree)
 	data, err := t.encode(tree)
 	if err != nil {
 		return nil, err
@@ -155,7 +156,7 @@ func (t *Target) only(tree map[string]any) map[string]any {
 			_ = place(out, path, value) // cannot fail: out holds nothing but what place put there
 		}
 	}
-	return out
+	return t.strip(out)
 }
 
 // encode writes tree as this target stores it. The tree itself stays free of directives.
@@ -208,7 +209,7 @@ func (s *Snapshot) Restore(parent any) (map[string]any, error) {
 	}
 	root = deepCopy(root).(map[string]any) //nolint:forcetypeassert // a deep copy has the type of its source
 	for _, path := range s.target.paths {
-		value, ok := lookup(s.tree, path)
+		value, ok := s.target.wanted(root, s.tree, path)
 		if !ok {
 			remove(root, path)
 			continue

@@ -62,6 +62,8 @@ type Target struct {
 	// marked says that stored subtrees may have a $patch directive, which says nothing.
 	marked    bool
 	normalize Normalizer
+	// ignored lie inside of paths.
+	ignored []Path
 }
 
 // StrategicMerge describes a kind whose revisions are strategic merge patches that replace one subtree: the format that
@@ -90,6 +92,54 @@ func FieldPaths(normalize Normalizer, paths ...Path) (*Target, error) {
 		}
 	}
 	return &Target{paths: paths, normalize: normalize}, nil
+}
+
+// Without returns a target that leaves fields out: they are neither recorded nor compared, and a restore leaves them as they are. Each has to
+// lie inside of a covered subtree; the error says which one does not, and is for the author of the path.
+func (t *Target) Without(ignored ...Path) (*Target, error) {
+	for _, p := range ignored {
+		inside := slices.ContainsFunc(t.paths, func(covered Path) bool { return covered.contains(p) && len(p) > len(covered) })
+		if !inside {
+			return nil, fmt.Errorf("field path %s lies inside of none of the recorded ones, so there is nothing to ignore", p)
+		}
+	}
+	out := *t
+	out.ignored = slices.Concat(t.ignored, ignored)
+	return &out, nil
+}
+
+// Ignored returns the fields that are left out, in the order in which they were given. The caller must not change them.
+func (t *Target) Ignored() []Path { return t.ignored }
+
+// strip returns tree, or a copy of it, without the ignored fields.
+func (t *Target) strip(tree map[string]any) map[string]any {
+	if len(t.ignored) == 0 {
+		return tree
+	}
+	out := deepCopy(tree).(map[string]any) //nolint:forcetypeassert // a copy has the type of its source
+	for _, p := range t.ignored {
+		remove(out, p)
+	}
+	return out
+}
+
+// wanted returns what the subtree at path is to be in root so that it has the content of tree: nothing if ok is false. What is ignored
+// stays as it is in root.
+func (t *Target) wanted(root, tree map[string]any, path Path) (value any, ok bool) {
+	value, ok = lookup(tree, path)
+	if len(t.ignored) == 0 {
+		return value, ok
+	}
+	out := map[string]any{}
+	if ok {
+		_ = place(out, path, deepCopy(value)) // cannot fail: out is empty
+	}
+	for _, p := range t.ignored {
+		if kept, there := lookup(root, p); there && path.contains(p) {
+			_ = place(out, p, deepCopy(kept)) // where something else is in the way by now, that stays
+		}
+	}
+	return lookup(out, path)
 }
 
 // Paths returns the covered subtrees, in the order in which they were given. The caller must not change them.
