@@ -76,7 +76,7 @@ func (r *reading) check() []Problem {
 	out = append(out, r.repeated(h)...)
 	if r.strays > 0 {
 		out = append(out, Problem{Reason: NoRevision, Object: h.Parent, Message: fmt.Sprintf(
-			"Of the %s of %s, %d come from no revision of its history, and cannot be made again as they are. The next rollout replaces them.",
+			"Of the %s of %s, %d come from no revision of its history, and cannot be recreated as they are. The next rollout replaces them.",
 			r.children, h.Parent, r.strays)})
 	}
 	return out

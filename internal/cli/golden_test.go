@@ -159,7 +159,9 @@ func execute(c client.Client, args []string, stdout, stderr *bytes.Buffer) error
 			appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), appsv1.SchemeGroupVersion.WithKind("ControllerRevision"),
 		}, nil
 	}
-	e.Resources = func() ([]string, error) { return []string{"configmaps", "daemonsets", "deployments", "statefulsets"}, nil }
+	e.Resources = func() ([]string, error) {
+		return []string{"configmaps", "daemonsets", "deployments", "statefulsets"}, nil
+	}
 	e.Names = func(_ context.Context, resource string) ([]string, error) {
 		return map[string][]string{"sts": {"db", "dbs", "other"}, "statefulsets": {"db"}}[resource], nil
 	}

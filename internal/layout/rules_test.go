@@ -21,20 +21,22 @@ const modulePath = "github.com/cairn-dev/cairn"
 // docs/design and here.
 var law = map[string][]string{
 	// What is promised to others.
-	"":            {},
-	"revision":    {},
-	"rollout":     {},
-	"api":         {},
-	"ownership":   {"revision", "internal/anyobject"},
-	"history":     {"revision", "ownership", "api", "internal/anyobject", "internal/bounded", "internal/readiness"},
-	"pass":        {"revision", "ownership", "history", "internal/anyobject", "internal/queue"},
-	"builder":     {"revision", "rollout", "ownership", "history", "pass", "internal/anyobject", "internal/readiness"},
+	"":          {},
+	"revision":  {},
+	"rollout":   {},
+	"api":       {},
+	"ownership": {"revision", "internal/anyobject"},
+	"history":   {"revision", "ownership", "api", "internal/anyobject", "internal/bounded", "internal/readiness"},
+	"pass":      {"revision", "ownership", "history", "internal/anyobject", "internal/queue"},
+	"builder": {
+		"revision", "rollout", "ownership", "history", "pass", "internal/anyobject", "internal/readiness", "internal/schemas",
+	},
 	"inspect":     {"revision", "history", "ownership", "api", "internal/anyobject", "internal/printable", "internal/readiness"},
 	"deploy":      {"api"},
 	"controllers": {},
 	"controllers/*": {
 		"revision", "rollout", "ownership", "history", "pass", "api",
-		"internal/anyobject", "internal/queue", "internal/readiness", "internal/metacontroller",
+		"internal/anyobject", "internal/queue", "internal/readiness", "internal/metacontroller", "internal/schemas",
 	},
 	// What nobody is promised.
 	"internal/anyobject":      {},
@@ -42,6 +44,7 @@ var law = map[string][]string{
 	"internal/readiness":      {},
 	"internal/queue":          {},
 	"internal/printable":      {},
+	"internal/schemas":        {"revision"},
 	"internal/metacontroller": {"revision", "ownership", "pass", "api", "internal/anyobject", "internal/bounded", "internal/queue"},
 	"internal/manager":        {"controllers/*", "api", "internal/metacontroller", "internal/queue"},
 	"internal/cli":            {"inspect", "deploy", "api", "internal/manager", "internal/printable"},
