@@ -15,11 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	cairn "github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
-// This file makes the roles of one CompositeController or DecoratorController: what the manager may touch is what that
-// controller lists. The roles that all of them share are files, roles/composite.yaml and roles/decorator.yaml.
+// This file makes the roles of one CompositeController, DecoratorController or HistoryPolicy: what the manager may touch is what that
+// object names. The roles that all of a kind share are files, roles/composite.yaml, roles/decorator.yaml and roles/recorder.yaml.
 
 // Grant is what the roles of a controller are to hold, or not to hold, beyond what the controller says itself.
 type Grant struct {
@@ -38,14 +39,15 @@ type Grant struct {
 	Namespace string
 }
 
-// NoControllerError says that an object has no roles: it is neither a CompositeController nor a DecoratorController.
+// NoControllerError says that an object has no roles: it is neither a CompositeController nor a DecoratorController, nor a HistoryPolicy.
 type NoControllerError struct {
 	// Kind is what it is.
 	Kind schema.GroupVersionKind
 }
 
 func (e *NoControllerError) Error() string {
-	return fmt.Sprintf("%s is no CompositeController and no DecoratorController of %s", e.Kind.Kind, v1alpha1.SchemeGroupVersion)
+	return fmt.Sprintf("%s is no CompositeController and no DecoratorController of %s, and no HistoryPolicy of %s",
+		e.Kind.Kind, v1alpha1.SchemeGroupVersion, cairn.SchemeGroupVersion)
 }
 
 // RolesOf returns the roles of a controller that was read from a file or from the API server. The error is a
@@ -56,6 +58,8 @@ func RolesOf(controller *unstructured.Unstructured, g Grant) ([]runtime.Object, 
 		return rolesOf(controller, CompositeRoles, g)
 	case v1alpha1.SchemeGroupVersion.WithKind("DecoratorController"):
 		return rolesOf(controller, DecoratorRoles, g)
+	case cairn.SchemeGroupVersion.WithKind("HistoryPolicy"):
+		return rolesOf(controller, PolicyRoles, g)
 	default:
 		return nil, &NoControllerError{Kind: kind}
 	}
@@ -139,6 +143,25 @@ func DecoratorRoles(c *v1alpha1.DecoratorController, g Grant) ([]runtime.Object,
 		r.hooks(c.Spec.EndpointConfigs, hooks.Sync, hooks.Finalize, hooks.Customize)
 	}
 	return r.roles("cairn-decorator:"+c.Name, c.Name, g)
+}
+
+// PolicyRoles returns the roles that the manager needs to carry out one HistoryPolicy. The error is a [*PowerfulError], or says which field
+// of the policy cannot be granted.
+func PolicyRoles(p *cairn.HistoryPolicy, g Grant) ([]runtime.Object, error) {
+	r := newRights()
+	resource, err := r.resource(v1alpha1.ResourceRule{APIVersion: p.Spec.Resource.APIVersion, Resource: p.Spec.Resource.Resource})
+	if err != nil {
+		return nil, fmt.Errorf("resource: %w", err)
+	}
+	if p.Spec.AllowSensitive { // somebody has decided that already
+		g.Allow = append(g.Allow, resource)
+	}
+	r.allow(resource, "", toRead...)
+	r.allow(resource, "/finalizers", "update") // blockOwnerDeletion of revisions
+	if p.Spec.NamespaceSelector != nil {
+		r.allow(schema.GroupResource{Resource: "namespaces"}, "", toWatch...)
+	}
+	return r.roles("cairn-recorder:"+p.Name, p.Name, g)
 }
 
 func rolling(c v1alpha1.ChildResource) bool { return c.UpdateStrategy.EffectiveMethod().Rolling() }

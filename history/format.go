@@ -23,6 +23,10 @@ const (
 	// ParentGenerationAnnotation holds the parent's metadata.generation, in decimal, when the revision was created or
 	// renumbered.
 	ParentGenerationAnnotation = "cairn.dev/parent-generation"
+	// RecordedByAnnotation holds the field manager that made the edit which the revision records, and RecordedAtAnnotation when that was,
+	// by the API server's clock (RFC 3339). Both are for people, and on recorded kinds only.
+	RecordedByAnnotation = "cairn.dev/recorded-by"
+	RecordedAtAnnotation = "cairn.dev/recorded-at"
 )
 
 // Format says how the revisions of one kind of parent are stored: as which objects, under which names and labels, and what of

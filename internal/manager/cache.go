@@ -8,9 +8,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	cairn "github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/metacontroller/composite"
 	"github.com/cairn-dev/cairn/controllers/metacontroller/decorator"
+	"github.com/cairn-dev/cairn/controllers/recorder"
 )
 
 // This file says what the caches hold.
@@ -34,6 +36,9 @@ func (o Options) cache() cache.Options {
 	}
 	if slices.Contains(o.Controllers, decorator.Name) {
 		global = append(global, &v1alpha1.DecoratorController{})
+	}
+	if slices.Contains(o.Controllers, recorder.Name) {
+		global = append(global, &cairn.HistoryPolicy{})
 	}
 	for _, o := range global {
 		out.ByObject[o] = cache.ByObject{Field: fields.Everything()}

@@ -21,11 +21,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	cairn "github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	metacontroller "github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/cronjob"
 	"github.com/cairn-dev/cairn/controllers/daemonset"
 	"github.com/cairn-dev/cairn/controllers/metacontroller/composite"
 	"github.com/cairn-dev/cairn/controllers/metacontroller/decorator"
+	"github.com/cairn-dev/cairn/controllers/recorder"
 	"github.com/cairn-dev/cairn/controllers/replicaset"
 	"github.com/cairn-dev/cairn/controllers/statefulset"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
@@ -43,6 +45,13 @@ var registry = map[string]func(context.Context, ctrl.Manager, Options, environme
 	},
 	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
 		return daemonset.Setup(ctx, mgr, daemonset.Options{Workers: o.Workers, AskServer: o.AskServer})
+	},
+	recorder.Name: func(ctx context.Context, mgr ctrl.Manager, _ Options, shared environment) error {
+		env, err := shared()
+		if err != nil {
+			return err
+		}
+		return recorder.Setup(ctx, mgr, env)
 	},
 	"replicaset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
 		return replicaset.Setup(ctx, mgr, replicaset.Options{Workers: o.Workers})
@@ -142,7 +151,7 @@ func New(ctx context.Context, o Options) (ctrl.Manager, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), metacontroller.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), metacontroller.AddToScheme(scheme), cairn.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	versions, err := fit(ctx, &o)

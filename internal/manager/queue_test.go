@@ -19,6 +19,7 @@ import (
 
 	"github.com/cairn-dev/cairn/controllers/metacontroller/composite"
 	"github.com/cairn-dev/cairn/controllers/metacontroller/decorator"
+	"github.com/cairn-dev/cairn/controllers/recorder"
 	"github.com/cairn-dev/cairn/internal/queue"
 )
 
@@ -27,7 +28,7 @@ import (
 func TestQueues(t *testing.T) {
 	want := made(queue.New)
 	for _, name := range Names() {
-		if name == composite.Name || name == decorator.Name {
+		if name == composite.Name || name == decorator.Name || name == recorder.Name {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

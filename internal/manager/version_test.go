@@ -17,6 +17,7 @@ import (
 
 	"github.com/cairn-dev/cairn/controllers/metacontroller/composite"
 	"github.com/cairn-dev/cairn/controllers/metacontroller/decorator"
+	"github.com/cairn-dev/cairn/controllers/recorder"
 	"github.com/cairn-dev/cairn/internal/manager/skew"
 )
 
@@ -49,7 +50,7 @@ func cluster(t *testing.T, minor int) *rest.Config {
 // TestTypedControllers: every controller reads objects into types, or keeps what it does not know.
 func TestTypedControllers(t *testing.T) {
 	all := slices.Sorted(maps.Keys(typed))
-	all = append(all, composite.Name, decorator.Name)
+	all = append(all, composite.Name, decorator.Name, recorder.Name)
 	slices.Sort(all)
 	if !slices.Equal(all, Names()) {
 		t.Errorf("%v are known to lose fields, or not to; there are %v", all, Names())

@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	cairn "github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/deploy"
 )
@@ -22,7 +24,7 @@ func CRDs(ctx context.Context, admin *rest.Config) error {
 		return err
 	}
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), cairn.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	c, err := client.New(admin, client.Options{Scheme: scheme})
@@ -30,7 +32,7 @@ func CRDs(ctx context.Context, admin *rest.Config) error {
 		return fmt.Errorf("connect to %s: %w", admin.Host, err)
 	}
 	for _, list := range []client.ObjectList{
-		&v1alpha1.CompositeControllerList{}, &v1alpha1.DecoratorControllerList{}, &v1alpha1.ControllerRevisionList{},
+		&v1alpha1.CompositeControllerList{}, &v1alpha1.DecoratorControllerList{}, &v1alpha1.ControllerRevisionList{}, &cairn.HistoryPolicyList{},
 	} {
 		var last error
 		if err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {

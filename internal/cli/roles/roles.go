@@ -1,5 +1,5 @@
-// Package roles is the verb "cairn roles": it prints the roles that package deploy makes of a CompositeController or a
-// DecoratorController.
+// Package roles is the verb "cairn roles": it prints the roles that package deploy makes of a CompositeController, a
+// DecoratorController or a HistoryPolicy.
 package roles
 
 import (
@@ -24,9 +24,9 @@ func New(e *env.Env) *cobra.Command {
 	var files, related, allow []string
 	cmd := &cobra.Command{
 		Use:   "roles (-f FILE | TYPE/NAME)",
-		Short: "Print the roles that the manager needs for one composite or decorator controller",
-		Long: `Print the roles that the manager needs to run a CompositeController or a DecoratorController, and no more: what it may touch
-is what the controller lists. Secrets and ConfigMaps that its webhooks refer to are granted by name.
+		Short: "Print the roles that the manager needs for one controller or policy",
+		Long: `Print the roles that the manager needs to run a CompositeController or a DecoratorController, or to carry out a HistoryPolicy, and no
+more: what it may touch is what that object names. Secrets and ConfigMaps that its webhooks refer to are granted by name.
 
 After an edit of the controller print and apply them again. What a customize hook asks for only the hook knows: name it
 with --related. Resources that give more than they seem to, such as secrets, roles and webhook
@@ -38,12 +38,15 @@ refer to, --allow=bind:clusterroles/NAME or --allow=bind:roles/NAME; one that ma
 --allow=held:rolebindings.
 
 With --namespace everything is granted in that namespace only, for a manager that runs with --watch-namespace. The roles
-that all controllers share are deploy/roles/composite.yaml and deploy/roles/decorator.yaml.`,
+that all controllers share are deploy/roles/composite.yaml, deploy/roles/decorator.yaml and deploy/roles/recorder.yaml.`,
 		Example: `  # A controller that is in a file
   cairn roles -f catset.yaml | kubectl apply -f -
 
   # One that is in the cluster, whose customize hook asks for nodes and deployments
-  cairn roles compositecontroller/catset --related=nodes,deployments.apps`,
+  cairn roles compositecontroller/catset --related=nodes,deployments.apps
+
+  # What it takes to record ConfigMaps
+  cairn roles historypolicy/configmaps | kubectl apply -f -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(files) == 0:
@@ -151,7 +154,7 @@ func fromFiles(e *env.Env, files []string, grant deploy.Grant) error {
 		}
 	}
 	if !shown {
-		return fmt.Errorf("there is no CompositeController and no DecoratorController in %s", strings.Join(files, ", "))
+		return fmt.Errorf("there is no CompositeController, no DecoratorController and no HistoryPolicy in %s", strings.Join(files, ", "))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	cairn "github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
@@ -99,13 +100,15 @@ func (s *supervisor[T]) write(ctx context.Context, o T, conditions []metav1.Cond
 	return nil
 }
 
-// statusOf returns the status of an object that describes a controller, nil for another one.
+// statusOf returns what the status of an object that describes a controller says of it, nil for another one.
 func statusOf(o client.Object) *v1alpha1.ControllerStatus {
 	switch o := o.(type) {
 	case *v1alpha1.CompositeController:
 		return &o.Status
 	case *v1alpha1.DecoratorController:
 		return &o.Status
+	case *cairn.HistoryPolicy:
+		return &v1alpha1.ControllerStatus{ObservedGeneration: o.Status.ObservedGeneration, Conditions: o.Status.Conditions}
 	default:
 		return nil
 	}

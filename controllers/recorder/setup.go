@@ -1,0 +1,204 @@
+package recorder
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/openapi"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/schemas"
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
+)
+
+// This file makes a controller of each HistoryPolicy.
+
+// Name is that of the controller in a manager.
+const Name = "recorder"
+
+// Setup adds to mgr what runs a controller for each HistoryPolicy. It returns an error if mgr cannot take it. mgr's scheme must have the
+// types of api/cairn/v1alpha1.
+func Setup(ctx context.Context, mgr ctrl.Manager, env *host.Environment) error {
+	// The revisions of all policies are in the manager's cache, beside those of other controllers.
+	if _, err := ownership.Wire(ctx, mgr, map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}, nil); err != nil {
+		return err
+	}
+	asker, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("ask the API server for its schemas: %w", err)
+	}
+	w := &workshop{
+		Environment: env, client: mgr.GetClient(), live: mgr.GetAPIReader(), revisions: mgr.GetCache(), schemas: asker.OpenAPIV3(),
+		recorder: mgr.GetEventRecorder("history-recorder"),
+	}
+	return host.Supervise(mgr, env, Name, w.build)
+}
+
+// workshop makes controllers.
+type workshop struct {
+	*host.Environment
+
+	// client writes, and reads policies and revisions from a cache; live reads past it.
+	client client.Client
+	live   client.Reader
+	// revisions is the cache that they are in.
+	revisions cache.Cache
+	schemas   openapi.Client
+	recorder  events.EventRecorder
+}
+
+// build makes the controller that a policy describes. Errors are for its condition: see [host.Build].
+func (w *workshop) build(ctx context.Context, policy *v1alpha1.HistoryPolicy) (*host.Controller, error) {
+	if policy.DeletionTimestamp != nil {
+		return w.remover(policy), nil
+	}
+	if err := w.finalizer(ctx, policy, policy.Spec.WhenDeleted == v1alpha1.Delete); err != nil {
+		return nil, err
+	}
+	if err := sensible(policy); err != nil {
+		return nil, err
+	}
+	var all v1alpha1.HistoryPolicyList
+	if err := w.client.List(ctx, &all); err != nil {
+		return nil, fmt.Errorf("list policies: %w", err)
+	}
+	if other := rival(policy, all.Items); other != nil {
+		return nil, refused(Overlaps, "HistoryPolicy %s, which is older, records %s; narrow or delete one of the two",
+			other.Name, policy.Spec.Resource.Resource)
+	}
+	resource, err := w.describe(policy.Spec.Resource)
+	if err != nil {
+		return nil, err
+	}
+	s, err := read(policy, resource)
+	if err != nil {
+		return nil, err
+	}
+	return w.controller(ctx, s)
+}
+
+// describe asks the API server about a resource.
+func (w *workshop) describe(r v1alpha1.RecordedResource) (described, error) {
+	found, err := w.Resource(r.APIVersion, r.Resource)
+	if err != nil {
+		return described{}, err
+	}
+	out := described{Resource: found}
+	d, err := schemas.Fetch(w.schemas, found.Kind.GroupVersion())
+	switch {
+	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || d == nil && err == nil:
+	case err != nil:
+		return described{}, fmt.Errorf("read the API server's schema of %s: %w", found.Kind.GroupVersion(), err)
+	default:
+		out.fields, _ = d.Fields(found.Kind)
+	}
+	if w.Authority == nil {
+		return out, nil
+	}
+	list, err := w.Authority.ServerResourcesForGroupVersion(found.Resource.GroupVersion().String())
+	if err != nil {
+		return described{}, fmt.Errorf("find out whether %s have a scale: %w", found, err)
+	}
+	for _, one := range list.APIResources {
+		out.scaled = out.scaled || one.Name == found.Resource.Resource+"/scale"
+	}
+	return out, nil
+}
+
+// controller wires the controller of one policy: its ledger, its log, and which event enqueues which object.
+func (w *workshop) controller(ctx context.Context, s *settings) (*host.Controller, error) {
+	ledger, err := w.ledger(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	r := newReconciler(w, s, ledger)
+	parents := ownership.Parents{
+		Reader: w.Cache, Kind: s.resource.Kind.GroupKind(), New: s.newParent, NewList: s.resource.NewList,
+		ClusterScoped: !s.resource.Namespaced, Selector: r.log.Selector,
+	}
+	sources := []source.Source{
+		source.Func(r.counts.run),
+		&watch.Events{Cache: w.Cache, Object: s.newParent(), Handler: r.parentEvents()},
+		&watch.Events{Cache: w.revisions, Object: &appsv1.ControllerRevision{}, Handler: r.ChildEvents(parents.Router())},
+	}
+	if s.namespaces != nil && s.resource.Namespaced {
+		namespace := &unstructured.Unstructured{}
+		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		sources = append(sources, &watch.Events{Cache: w.Cache, Object: namespace, Handler: inNamespace(parents)})
+	}
+	return &host.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: sources}, nil
+}
+
+// ledger is over the store of the objects, and over that of their revisions.
+func (w *workshop) ledger(ctx context.Context, s *settings) (*ownership.Ledger, error) {
+	stores := map[schema.GroupResource]ownership.Store{}
+	add := func(from cache.Cache, resource schema.GroupResource, o client.Object) error {
+		informer, err := from.GetInformer(ctx, o, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watch %s: %w", resource, err)
+		}
+		shared, ok := informer.(toolscache.SharedIndexInformer)
+		if !ok {
+			return fmt.Errorf("the cache of %s is a %T, which has no store to read our own writes from", resource, informer)
+		}
+		stores[resource] = shared.GetStore()
+		return nil
+	}
+	if err := add(w.revisions, history.AppsResource, &appsv1.ControllerRevision{}); err != nil {
+		return nil, err
+	}
+	if err := add(w.Cache, s.resource.Resource.GroupResource(), s.newParent()); err != nil {
+		return nil, err
+	}
+	return ownership.NewLedger(stores), nil
+}
+
+// newReconciler returns a Reconciler for one policy.
+func newReconciler(w *workshop, s *settings, ledger *ownership.Ledger) *Reconciler {
+	r := &Reconciler{settings: s, workshop: w}
+	r.Controller = pass.New(pass.Config{
+		Kind: s.resource.Kind, Resource: s.resource.Resource.GroupResource(), New: s.newParent,
+		Client: w.client, Live: w.live, Cache: w.Cache, Ledger: ledger, Recorder: w.recorder, Clock: w.Clock, Run: r.pass,
+	})
+	r.counts = newCounts(w.client, w.Clock, s.policy)
+	format := s.format(r.authors.of)
+	r.log = history.New(format, history.Options{
+		Client: w.client, Live: w.live, Lists: w.revisions, Indexed: true,
+		Wrote:    func(parent types.UID, o client.Object) { ledger.Wrote(parent, history.AppsResource, o) },
+		Deleted:  func(parent types.UID, o client.Object) { ledger.Deleted(parent, history.AppsResource, o) },
+		Outdated: func(parent types.UID, o client.Object) { ledger.Outdated(parent, history.AppsResource, o) },
+	})
+	r.OnForget(r.log.Forget)
+	r.OnForget(r.authors.forget)
+	return r
+}
+
+// inNamespace enqueues the objects of a namespace whose labels changed.
+func inNamespace(parents ownership.Parents) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, namespace client.Object) []reconcile.Request {
+		var out []reconcile.Request
+		for _, name := range parents.Select(ctx, namespace.GetName(), func(client.Object) bool { return true }) {
+			out = append(out, reconcile.Request{NamespacedName: name})
+		}
+		return out
+	})
+}

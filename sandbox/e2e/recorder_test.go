@@ -1,0 +1,366 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
+	"github.com/cairn-dev/cairn/internal/manager"
+	"github.com/cairn-dev/cairn/sandbox/install"
+)
+
+// This file records objects whose own controller keeps no history, by a HistoryPolicy, on the real API server and under the rights that
+// "cairn roles" prints.
+
+// recorded is an environment whose API server knows HistoryPolicies.
+type recorded struct {
+	*asking
+}
+
+func newRecorded(t *testing.T) *recorded {
+	t.Helper()
+	e := newEnv(t)
+	if err := install.CRDs(t.Context(), e.sandbox.Config()); err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	cfg := e.sandbox.Config()
+	cfg.QPS = -1
+	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.WithWatch = c
+	return &recorded{&asking{e, t.TempDir()}}
+}
+
+// policy creates a policy, grants what it needs, and deletes both when the test ends.
+func (r *recorded) policy(name, spec string) *v1alpha1.HistoryPolicy {
+	r.Helper()
+	p := &v1alpha1.HistoryPolicy{ObjectMeta: metav1.ObjectMeta{Name: r.namespace + "-" + name}}
+	if err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(spec, "NAMESPACE", r.namespace)), &p.Spec); err != nil {
+		r.Fatal(err)
+	}
+	r.create(p)
+	r.Cleanup(func() { _ = r.Delete(context.WithoutCancel(r.Context()), p) })
+	roles := r.cli("roles", "historypolicy/"+p.Name)
+	if err := install.Apply(r.Context(), r.sandbox.Config(), roles); err != nil {
+		r.Fatal(err)
+	}
+	return p
+}
+
+// records runs the recorder until the returned function is called. kill cuts its connection first, as when the process dies.
+func (r *recorded) records() (stop, kill func()) {
+	r.Helper()
+	dead := &atomic.Bool{}
+	stop = r.cairnWith(func(cfg *rest.Config) {
+		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTrip(func(req *http.Request) (*http.Response, error) {
+				if dead.Load() {
+					return nil, errorf("the process is dead")
+				}
+				return next.RoundTrip(req)
+			})
+		})
+	}, manager.Options{Controllers: []string{"recorder"}})
+	return stop, func() { dead.Store(true); stop() }
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// ready waits until the policy is carried out, or is not for that reason.
+func (r *recorded) ready(p *v1alpha1.HistoryPolicy, status metav1.ConditionStatus, reason string) {
+	r.Helper()
+	r.eventually(fmt.Sprintf("policy %s has Ready=%s, %s", p.Name, status, reason), func() error {
+		if err := r.Get(r.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			return err
+		}
+		for _, c := range p.Status.Conditions {
+			if c.Type == "Ready" && c.Status == status && c.Reason == reason {
+				return nil
+			}
+		}
+		return fmt.Errorf("its conditions are %+v", p.Status.Conditions)
+	})
+}
+
+func (r *recorded) configMap(name string, data map[string]string) *corev1.ConfigMap {
+	r.Helper()
+	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}, Data: data}
+	r.create(o)
+	return o
+}
+
+// of returns the revisions that an object controls.
+func (r *recorded) of(o client.Object) []appsv1.ControllerRevision {
+	r.Helper()
+	var all appsv1.ControllerRevisionList
+	if err := r.List(r.Context(), &all, client.InNamespace(r.namespace)); err != nil {
+		r.Fatal(err)
+	}
+	var out []appsv1.ControllerRevision
+	for _, one := range all.Items {
+		if metav1.IsControlledBy(&one, o) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// holds waits until the newest revision of a ConfigMap holds that and no two are equal, and returns all.
+func (r *recorded) holds(o *corev1.ConfigMap, want map[string]string) []appsv1.ControllerRevision {
+	r.Helper()
+	var found []appsv1.ControllerRevision
+	r.eventually(fmt.Sprintf("%v is recorded", want), func() error {
+		found = r.of(o)
+		if newest := newestOf(found); !maps.Equal(recordedData(r.T, newest), want) {
+			return fmt.Errorf("the newest of %d revisions holds %s", len(found), newest.Data.Raw)
+		}
+		return nil
+	})
+	contents := map[string]bool{}
+	for i := range found {
+		if contents[string(found[i].Data.Raw)] {
+			r.Errorf("two revisions hold %s", found[i].Data.Raw)
+		}
+		contents[string(found[i].Data.Raw)] = true
+	}
+	return found
+}
+
+const configMaps = `
+resource: {apiVersion: v1, resource: configmaps}
+namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAMESPACE}}
+selector: {matchExpressions: [{key: unrecorded, operator: DoesNotExist}]}
+revisionHistoryLimit: 3
+`
+
+// TestRecordedConfigMaps: five edits, each a revision; back, and forth; the limit holds; what is not selected is not recorded.
+func TestRecordedConfigMaps(t *testing.T) {
+	r := newRecorded(t)
+	p := r.policy("cm", configMaps)
+	r.records()
+	r.ready(p, metav1.ConditionTrue, "Running")
+	app := r.configMap("app", map[string]string{"color": "1"})
+	r.holds(app, app.Data)
+	set := func(color string) {
+		t.Helper()
+		r.must(r.kubectl("patch", "configmap", "app", "--type=merge", "-p", `{"data":{"color":"`+color+`"}}`))
+	}
+	for _, color := range []string{"2", "3", "4"} {
+		set(color)
+		r.holds(app, map[string]string{"color": color})
+	}
+	r.says(0, "history cm/app", "REVISION   CURRENT   AGE", "\n4          *  ")
+	r.says(0, "diff cm/app --revision 2 --to-revision 4", "-  color: \"2\"", "+  color: \"4\"")
+	r.says(0, "undo cm/app --to-revision 2", "rolled back to revision 2")
+	r.holds(app, map[string]string{"color": "2"})
+	r.says(0, "history cm/app", "\n5          *  ")
+	r.says(0, "undo cm/app", "rolled back to revision 4") // and forth
+	r.holds(app, map[string]string{"color": "4"})
+	for _, color := range []string{"5", "6", "7"} {
+		set(color)
+		r.holds(app, map[string]string{"color": color})
+	}
+	r.eventually("the limit holds", func() error {
+		if found := r.of(app); len(found) != 4 {
+			return fmt.Errorf("%d revisions", len(found))
+		}
+		return nil
+	})
+	if by := newestOf(r.of(app)).Annotations["cairn.dev/recorded-by"]; by != "kubectl-patch" {
+		t.Errorf("the edit was made by %q", by)
+	}
+
+	// Labels are no part of it, and what is not selected is not recorded.
+	before := len(r.of(app))
+	r.must(r.kubectl("label", "configmap", "app", "a=b"))
+	other := r.configMap("other", map[string]string{"a": "b"})
+	r.holds(other, other.Data)
+	if after := len(r.of(app)); after != before {
+		t.Errorf("a label made %d revisions of %d", after, before)
+	}
+	r.must(r.kubectl("label", "configmap", "other", "unrecorded=true"))
+	r.must(r.kubectl("patch", "configmap", "other", "--type=merge", "-p", `{"data":{"a":"c"}}`))
+	r.eventually("the counts are right", func() error {
+		if err := r.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			return err
+		}
+		if s := p.Status; s.Skipped != 0 || s.Parents < 1 || s.Revisions < 4 {
+			return fmt.Errorf("%+v", s)
+		}
+		return nil
+	})
+	if n := len(r.of(other)); n != 1 {
+		t.Errorf("an edit of what is not selected made a revision: %d", n)
+	}
+	if out := r.must(r.kubectl("get", "historypolicies")); !strings.Contains(out, "configmaps   True    Running") {
+		t.Errorf("kubectl get:\n%s", out)
+	}
+	// A ConfigMap that is deleted takes its revisions along.
+	uid := app.UID
+	r.must(r.kubectl("delete", "configmap", "app"))
+	r.eventually("the revisions are deleted", func() error {
+		app.UID = uid
+		if n := len(r.of(app)); n > 0 {
+			return fmt.Errorf("%d are left", n)
+		}
+		return nil
+	})
+}
+
+// TestRecorderIsKilled: what it has not seen before its end it records after its start; nothing is recorded twice.
+func TestRecorderIsKilled(t *testing.T) {
+	r := newRecorded(t)
+	r.policy("cm", configMaps)
+	app := r.configMap("app", map[string]string{"color": "0"})
+	for i := range 4 {
+		_, kill := r.records()
+		r.holds(app, map[string]string{"color": fmt.Sprint(i)})
+		if i%2 == 0 {
+			kill()
+		}
+		r.must(r.kubectl("patch", "configmap", "app", "--type=merge", "-p", fmt.Sprintf(`{"data":{"color":"%d"}}`, i+1)))
+		if i%2 != 0 {
+			r.holds(app, map[string]string{"color": fmt.Sprint(i + 1)})
+			kill()
+		}
+	}
+	numbers := map[int64]bool{}
+	for _, one := range r.of(app) {
+		if numbers[one.Revision] {
+			t.Errorf("two revisions have number %d", one.Revision)
+		}
+		numbers[one.Revision] = true
+	}
+}
+
+// TestPoliciesThatCannotBe: each says why, and works as soon as it can.
+func TestPoliciesThatCannotBe(t *testing.T) {
+	r := newRecorded(t)
+	r.records()
+	first := r.policy("a", configMaps)
+	r.ready(first, metav1.ConditionTrue, "Running")
+	second := r.policy("b", configMaps)
+	r.ready(second, metav1.ConditionFalse, "Overlaps")
+	if err := r.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	r.within(2*overlapRetry, "the second policy goes on", func() error {
+		return r.reason(second, "Running")
+	})
+
+	workload := r.policy("ds", `resource: {apiVersion: apps/v1, resource: daemonsets}`)
+	r.ready(workload, metav1.ConditionFalse, "HasHistory")
+	nodes := r.policy("nodes", `resource: {apiVersion: v1, resource: nodes}`)
+	r.ready(nodes, metav1.ConditionFalse, "NamespaceRequired")
+	path := r.policy("path", `
+resource: {apiVersion: v1, resource: services}
+fieldPaths: [spec]
+ignorePaths: [data.x]`)
+	r.ready(path, metav1.ConditionFalse, "InvalidSpec")
+	missing := r.policy("later", `resource: {apiVersion: `+r.namespace+`.example.com/v1, resource: boats}`)
+	r.ready(missing, metav1.ConditionFalse, "ResourceNotServed")
+
+	// A kind that comes later.
+	if err := install.Apply(t.Context(), r.sandbox.Config(), crd(r.namespace+".example.com", "boats", "Boat")); err != nil {
+		t.Fatal(err)
+	}
+	r.within(2*overlapRetry, "the kind is recorded", func() error { return r.reason(missing, "Running") })
+
+	// What the API server refuses by itself names the field.
+	for name, c := range map[string]struct{ spec, says string }{
+		"secrets":  {`resource: {apiVersion: v1, resource: secrets}`, "spec.allowSensitive"},
+		"metadata": {`{resource: {apiVersion: v1, resource: services}, fieldPaths: [metadata.labels]}`, "spec.fieldPaths"},
+		"limit":    {`{resource: {apiVersion: v1, resource: services}, revisionHistoryLimit: -1}`, "spec.revisionHistoryLimit"},
+	} {
+		p := &v1alpha1.HistoryPolicy{ObjectMeta: metav1.ObjectMeta{Name: r.namespace + "-" + name}}
+		if err := yaml.UnmarshalStrict([]byte(c.spec), &p.Spec); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Create(t.Context(), p); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: the error does not name %s: %v", name, c.says, err)
+		}
+	}
+}
+
+// TestDeletedPolicy: with whenDeleted: Delete its revisions go with it, with Retain they stay.
+func TestDeletedPolicy(t *testing.T) {
+	r := newRecorded(t)
+	r.records()
+	for _, when := range []v1alpha1.DeletionPolicy{v1alpha1.Retain, v1alpha1.Delete} {
+		p := r.policy(strings.ToLower(string(when)), configMaps+"whenDeleted: "+string(when))
+		r.ready(p, metav1.ConditionTrue, "Running")
+		o := r.configMap("of-"+strings.ToLower(string(when)), map[string]string{"a": "b"})
+		r.holds(o, o.Data)
+		if err := r.Delete(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		r.eventually("the policy is gone", func() error {
+			if err := r.Get(t.Context(), client.ObjectKeyFromObject(p), p); client.IgnoreNotFound(err) != nil || err == nil {
+				return errorf("it is there: %v, %v", p.Finalizers, err)
+			}
+			return nil
+		})
+		if n, want := len(r.of(o)), map[v1alpha1.DeletionPolicy]int{v1alpha1.Retain: 1}[when]; n != want {
+			t.Errorf("%s: %d revisions are left, want %d", when, n, want)
+		}
+	}
+}
+
+// overlapRetry is the longest that a policy waits that could not be carried out.
+const overlapRetry = 30 * time.Second
+
+func (r *recorded) reason(p *v1alpha1.HistoryPolicy, want string) error {
+	if err := r.Get(r.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+		return err
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == "Ready" && c.Reason == want {
+			return nil
+		}
+	}
+	return fmt.Errorf("its conditions are %+v", p.Status.Conditions)
+}
+
+// crd is a definition of a kind with a spec that may hold anything.
+func crd(group, plural, kind string) string {
+	return fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[2]s.%[1]s}
+spec:
+  group: %[1]s
+  scope: Namespaced
+  names: {plural: %[2]s, singular: %[4]s, kind: %[3]s, listKind: %[3]sList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
+`, group, plural, kind, strings.ToLower(kind))
+}
