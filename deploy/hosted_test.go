@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
+	cairn "github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
@@ -338,4 +339,42 @@ func render(t *testing.T, objects []runtime.Object) string {
 		t.Errorf("bindings: %s", d)
 	}
 	return strings.TrimSpace(out.String())
+}
+
+// What is recorded is read, and nothing else: the policy says it. Secrets are granted to who allows them.
+func TestPolicyRoles(t *testing.T) {
+	for name, c := range map[string]struct{ policy, want string }{
+		"plain": {`
+metadata: {name: maps}
+spec: {resource: {apiVersion: v1, resource: configmaps}}`, `
+ClusterRole cairn-recorder:maps
+  configmaps get list watch
+  configmaps/finalizers update`},
+		"namespaces": {`
+metadata: {name: ingresses}
+spec: {resource: {apiVersion: networking.k8s.io/v1, resource: ingresses}, namespaceSelector: {matchLabels: {a: b}}}`, `
+ClusterRole cairn-recorder:ingresses
+  ingresses.networking.k8s.io get list watch
+  ingresses/finalizers.networking.k8s.io update
+  namespaces list watch`},
+		"secrets, on purpose": {`
+metadata: {name: secrets}
+spec: {resource: {apiVersion: v1, resource: secrets}, allowSensitive: true}`, `
+ClusterRole cairn-recorder:secrets
+  secrets get list watch
+  secrets/finalizers update`},
+	} {
+		roles, err := PolicyRoles(parse[cairn.HistoryPolicy](t, c.policy), Grant{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if d := cmp.Diff(strings.TrimSpace(c.want), strings.TrimSpace(render(t, roles))); d != "" {
+			t.Errorf("%s:\n%s", name, d)
+		}
+	}
+	_, err := PolicyRoles(parse[cairn.HistoryPolicy](t, "metadata: {name: s}\nspec: {resource: {apiVersion: v1, resource: secrets}}"), Grant{})
+	if _, powerful := errors.AsType[*PowerfulError](err); !powerful {
+		t.Errorf("secrets are granted: %v", err)
+	}
 }
