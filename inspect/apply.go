@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -59,10 +60,13 @@ func (e *ChangedError) Unwrap() error { return e.Err }
 // does not hold: if UID and everything else are what the plan was made for, the patch is made again for the newer version. Any other
 // change is one.
 //
-// Errors: [*ChangedError], [*TerminatingError], [ErrNothingToUndo] if the API server finds nothing to change, or what the API server says;
+// Errors: [*PlantedError] (unless it is a dry run), [*ChangedError], [*TerminatingError], [ErrNothingToUndo] if the API server finds nothing to change, or what the API server says;
 // after each of them nothing was changed, unless the request or its response was lost on the way.
 func (i *Inspector) Apply(ctx context.Context, plan *Undo, dryRun bool) (*Applied, error) {
 	u := *plan // a plan may be carried out twice: as a dry run, and then for good
+	if u.To.Doubt != "" && !u.Force && !dryRun {
+		return nil, &PlantedError{Parent: u.Parent, Entry: u.To}
+	}
 	var err error
 	for range maxReads {
 		var out client.Object
@@ -102,11 +106,12 @@ func (i *Inspector) Apply(ctx context.Context, plan *Undo, dryRun bool) (*Applie
 func (u *Undo) sameSpec(fresh client.Object) (bool, error) {
 	was, errWas := bare(u.live)
 	is, errIs := bare(fresh)
-	diff, _, errDiff := u.compare(fresh, "now")
-	if err := errors.Join(errWas, errIs, errDiff); err != nil {
+	a, errA := recorded(u.To.stored.target, u.live)
+	b, errB := recorded(u.To.stored.target, fresh)
+	if err := errors.Join(errWas, errIs, errA, errB); err != nil {
 		return false, fmt.Errorf("compare %s with what was read before: %w", u.Parent, err)
 	}
-	return diff == "" && apiequality.Semantic.DeepEqual(was, is), nil
+	return bytes.Equal(a, b) && apiequality.Semantic.DeepEqual(was, is), nil
 }
 
 // bare is an object without its status and metadata.

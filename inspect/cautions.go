@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // This file says what a user should know before an undo, besides the diff and the privileges.
@@ -23,33 +22,51 @@ func cautions(u *Undo) []string {
 	if u.To.stored.doubt != "" {
 		say("%s", u.To.stored.doubt)
 	}
+	if paused(u.live) {
+		say("%s is paused: the spec is changed, and nothing is rolled out until it is resumed.", u.Parent)
+	}
 	out = append(out, u.scales()...)
 	return append(out, rivals(u.Parent, u.live)...)
+}
+
+// paused reports whether an object says that it is, where Deployments and those who follow them say so.
+func paused(o client.Object) bool {
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return false
+	}
+	is, _, err := unstructured.NestedBool(tree, "spec", "paused")
+	return err == nil && is
 }
 
 // scales warns of what a user who goes back to an old template does not expect to change: how many children there are,
 // and which. It is part of a revision where a controller records all of spec.
 func (u *Undo) scales() []string {
-	if u.To.stored.Snapshot == nil {
-		return nil
-	}
-	restored, err := u.To.stored.Snapshot.Restore(u.live)
-	if err != nil {
-		return nil // aim has said so
-	}
-	now, err := runtime.DefaultUnstructuredConverter.ToUnstructured(u.live)
-	if err != nil {
-		return nil
-	}
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if was, is := field(now, "replicas"), field(restored, "replicas"); was != is {
+	if was, is, err := u.field("replicas"); err == nil && was != is {
 		say("The scale is part of %s: spec.replicas goes from %s to %s.", u.To, was, is)
 	}
-	if was, is := field(now, "selector"), field(restored, "selector"); was != is {
+	if was, is, err := u.field("selector"); err == nil && was != is {
 		say("The selector is part of %s: spec.selector goes from %s to %s, and children that it does not match are released.", u.To, was, is)
 	}
 	return out
+}
+
+// field returns a field of the spec as it is, and as it will be after the undo, each in one line.
+func (u *Undo) field(name string) (was, is string, err error) {
+	if u.To.stored.Snapshot == nil {
+		return "", "", u.To.Unreadable
+	}
+	restored, err := u.To.stored.Snapshot.Restore(u.live)
+	if err != nil {
+		return "", "", err // aim has said so
+	}
+	now, err := runtime.DefaultUnstructuredConverter.ToUnstructured(u.live)
+	if err != nil {
+		return "", "", err
+	}
+	return field(now, name), field(restored, name), nil
 }
 
 // field returns a field of the spec in one line.
@@ -72,24 +89,6 @@ func passedOver(to Entry, h *History) []string {
 		if e.Unreadable != nil && e.Number > to.Number {
 			out = append(out, fmt.Sprintf("%s was passed over: %v.", capital(e.String()), e.Unreadable))
 		}
-	}
-	return out
-}
-
-// rivals names other writers that will write the parent again and revert the undo.
-func rivals(p Parent, live metav1.Object) []string {
-	var out []string
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if _, ok := live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]; ok {
-		say("%s is managed by kubectl apply: the next apply of a manifest that was not put back as well takes this undo back.", p)
-	}
-	for _, m := range live.GetManagedFields() {
-		if m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "" {
-			say("%s is managed by server-side apply of %q: its next apply conflicts with this undo, or takes it back.", p, m.Manager)
-		}
-	}
-	if ref := metav1.GetControllerOfNoCopy(live); ref != nil {
-		say("%s is controlled by %s %s, which may take this undo back.", p, ref.Kind, ref.Name)
 	}
 	return out
 }

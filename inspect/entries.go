@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -144,9 +146,12 @@ func (r *reading) history() *History {
 			Deleting:   stored.Deleting,
 			Unreadable: unreadable(stored.Err),
 			Current:    r.verdict != nil && r.verdict.Update != nil && r.verdict.Update.UID == stored.UID,
+			Doubt:      stored.doubt,
 			stored:     stored,
+			mask:       r.mask,
 		}
 		if stored.object != nil {
+			e.signed(stored.object.GetAnnotations())
 			e.Created = stored.object.GetCreationTimestamp().Time
 			e.ChangeCause = stored.object.GetAnnotations()[ChangeCauseAnnotation]
 		}
@@ -158,6 +163,15 @@ func (r *reading) history() *History {
 	h.borrowCause(r.parent.GetAnnotations()[ChangeCauseAnnotation])
 	h.Warnings = slices.Concat(r.terminating(), r.warnings, r.oddities(h))
 	return h
+}
+
+// signed takes what the controller noted beside the content.
+func (e *Entry) signed(annotations map[string]string) {
+	_, e.Completed = annotations[history.CompletedAnnotation]
+	e.By = annotations[history.RecordedByAnnotation]
+	if at, err := time.Parse(time.RFC3339, annotations[history.RecordedAtAnnotation]); err == nil {
+		e.At = at
+	}
 }
 
 // borrowCause gives the current revision the cause that the parent has, if it has none: people annotate after the edit. A cause that

@@ -62,8 +62,17 @@ type Entry struct {
 	Deleting bool
 	// Unreadable says why the content cannot be read, nil if it can.
 	Unreadable error
+	// Doubt is a sentence about why the object may not come from a controller, empty if there is no such reason: then it is intact.
+	Doubt string
+	// Completed says that a rollout to this revision is known to have been complete once ([history.CompletedAnnotation]).
+	Completed bool
+	// By is the field manager that made the edit which this revision records, and At when that was, as far as its controller noted it
+	// ([history.RecordedByAnnotation]).
+	By string
+	At time.Time
 
 	stored kept
+	mask   masker
 }
 
 // String returns the entry as sentences name it: revision 3 (web-7c9d).
@@ -77,8 +86,16 @@ func entryName(number int64, name string) string {
 }
 
 // Content returns the recorded part of the parent as JSON, for instance {"spec":{"template":{…}}}, without the
-// directives under which it is stored. The error is [Entry.Unreadable].
+// directives under which it is stored, and with secrets masked: see [Inspector.ShowSecrets]. The error is [Entry.Unreadable].
 func (e Entry) Content() ([]byte, error) {
+	out, err := e.content()
+	if err != nil {
+		return nil, err
+	}
+	return e.mask.one(out)
+}
+
+func (e Entry) content() ([]byte, error) {
 	if e.Unreadable != nil {
 		return nil, e.Unreadable
 	}
@@ -109,6 +126,7 @@ type reading struct {
 	verdict  *revision.Resolution // nil if it could not be made; then lost says why
 	lost     error
 	warnings []string
+	mask     masker
 
 	// counts are the numbers of children of each of log, nil if they were not counted.
 	counts      []int
@@ -183,7 +201,7 @@ func (i *Inspector) readAs(ctx context.Context, k kind, gvk schema.GroupVersionK
 		return nil, err
 	}
 	for range maxReads {
-		r := &reading{identity: k.is(), kind: k, parent: parent}
+		r := &reading{identity: k.is(), kind: k, parent: parent, mask: masker{whole: secret(gvk.GroupKind()), off: i.reveal}}
 		if err = r.read(ctx); err == nil {
 			return r, nil
 		}

@@ -15,7 +15,12 @@ import (
 // concurrent use.
 type Inspector struct {
 	client client.Client
+	reveal bool
 }
+
+// ShowSecrets returns an inspector that shows values as they are which others mask: those of Secrets, and those of environment variables
+// that are called like passwords, tokens or keys.
+func (i *Inspector) ShowSecrets() *Inspector { return &Inspector{client: i.client, reveal: true} }
 
 // New returns an inspector that asks through c. c must read from the API server, not from a cache: what a user is shown
 // must be what exists now. Its scheme must know the built-in kinds that are asked for

@@ -37,9 +37,36 @@ type Undo struct {
 	Privileges []string
 	// Warnings are sentences about what else a user should know before.
 	Warnings []string
+	// Force carries the plan out although To may not come from a controller: see [Entry.Doubt]. The caller sets it if the user says so.
+	Force bool
 
 	kind kind
 	live client.Object
+	mask masker
+}
+
+// PlantedError says that the revision to go back to may not come from a controller: its name does not go with its content. Nothing was
+// changed. The caller shows it; a user who has looked at the diff sets [Undo.Force].
+type PlantedError struct {
+	Parent Parent
+	Entry  Entry
+}
+
+// Error says why the revision is doubted.
+func (e *PlantedError) Error() string {
+	return fmt.Sprintf("%s of %s is not restored, because somebody else may have made it. %s If the diff is what you want, say --force "+
+		"(nothing was changed)", e.Entry, e.Parent, e.Entry.Doubt)
+}
+
+// NeverCompleteError says that of no revision is known that a rollout to it was complete.
+type NeverCompleteError struct {
+	Parent Parent
+}
+
+// Error says what to do instead.
+func (e *NeverCompleteError) Error() string {
+	return fmt.Sprintf("%s has no other revision that is known to have been complete: its controller does not note that, or it has not "+
+		"happened yet; name a revision with --to-revision", e.Parent)
 }
 
 // ErrNothingToUndo matches every [*NothingToUndoError]. Nothing was written, and nothing needs to be.
@@ -104,18 +131,24 @@ func (e *NothingToUndoError) Is(target error) bool { return target == ErrNothing
 // [*ChangedError] (ask again), or what the API server says.
 func (i *Inspector) PlanUndo(ctx context.Context, parent client.Object, toRevision int64) (*Undo, error) {
 	if toRevision == 0 {
-		return i.plan(ctx, parent, nil)
+		return i.plan(ctx, parent, nil, nil)
 	}
-	return i.plan(ctx, parent, func(h *History) (Entry, error) { return h.Find(toRevision) })
+	return i.plan(ctx, parent, func(h *History) (Entry, error) { return h.Find(toRevision) }, nil)
+}
+
+// PlanUndoLastGood is [Inspector.PlanUndo] to the newest revision that is not equivalent to the spec and to which a rollout was once
+// complete, as its controller has noted ([history.CompletedAnnotation]). The error is a [*NeverCompleteError] if there is none.
+func (i *Inspector) PlanUndoLastGood(ctx context.Context, parent client.Object) (*Undo, error) {
+	return i.plan(ctx, parent, nil, func(e Entry) bool { return e.Completed })
 }
 
 // PlanUndoTo is [Inspector.PlanUndo] to the revision object called name.
 func (i *Inspector) PlanUndoTo(ctx context.Context, parent client.Object, name string) (*Undo, error) {
-	return i.plan(ctx, parent, func(h *History) (Entry, error) { return h.FindName(name) })
+	return i.plan(ctx, parent, func(h *History) (Entry, error) { return h.FindName(name) }, nil)
 }
 
-// plan makes a plan to go back to what find finds; a nil find means the previous revision.
-func (i *Inspector) plan(ctx context.Context, parent client.Object, find Find) (*Undo, error) {
+// plan makes a plan to go back to what find finds; a nil find means the previous revision, of those that are eligible if that is set.
+func (i *Inspector) plan(ctx context.Context, parent client.Object, find Find, eligible func(Entry) bool) (*Undo, error) {
 	stale := &ChangedError{}
 	for range maxReads {
 		r, err := i.read(ctx, parent)
@@ -128,7 +161,10 @@ func (i *Inspector) plan(ctx context.Context, parent client.Object, find Find) (
 		if r.lost != nil {
 			return nil, r.lost
 		}
-		u, err := r.plan(ctx, find)
+		u, err := r.plan(ctx, find, eligible)
+		if err == nil {
+			u.Warnings = append(u.Warnings, i.autoscalers(ctx, u)...)
+		}
 		if !errors.Is(err, history.ErrStale) {
 			return u, err
 		}
@@ -140,28 +176,40 @@ func (i *Inspector) plan(ctx context.Context, parent client.Object, find Find) (
 	return nil, stale
 }
 
-func (r *reading) plan(ctx context.Context, find Find) (*Undo, error) {
+func (r *reading) plan(ctx context.Context, find Find, eligible func(Entry) bool) (*Undo, error) {
 	h := r.history()
 	same := func(e Entry) (bool, error) { return r.same(ctx, e) }
 	var to *Entry
 	var err error
-	if find == nil {
-		to, err = previous(h, same)
-	} else {
+	switch {
+	case find != nil:
 		to, err = r.chosen(h, find, same)
+	case eligible != nil:
+		if to, err = previous(h.only(eligible), same); errors.Is(err, ErrNothingToUndo) {
+			err = &NeverCompleteError{Parent: h.Parent}
+		}
+	default:
+		to, err = previous(h, same)
 	}
 	if err != nil {
 		return nil, err
 	}
-	u := &Undo{Parent: h.Parent, From: h.Current(), To: *to, kind: r.kind, live: r.parent}
+	u := &Undo{Parent: h.Parent, From: h.Current(), To: *to, kind: r.kind, live: r.parent, mask: r.mask}
 	if err := u.aim(r.parent); err != nil {
 		return nil, err
 	}
 	u.Warnings = slices.Concat(cautions(u), r.warnings)
-	if find == nil {
+	if find == nil && eligible == nil {
 		u.Warnings = append(u.Warnings, passedOver(u.To, h)...)
 	}
 	return u, nil
+}
+
+// only returns the history of the entries that pass a test.
+func (h *History) only(test func(Entry) bool) *History {
+	out := *h
+	out.Entries = slices.DeleteFunc(slices.Clone(h.Entries), func(e Entry) bool { return !test(e) })
+	return &out
 }
 
 // aim makes the patch and its description for the parent as read in live.
@@ -188,10 +236,10 @@ func (u *Undo) compare(other any, title string) (diff string, privileges []strin
 	if err := errors.Join(errA, errB); err != nil {
 		return "", nil, fmt.Errorf("compare two states of %s: %w", u.Parent, err)
 	}
-	if diff, err = unified(u.Parent.String()+" now", a, title, b); err != nil {
+	if privileges, err = addedPrivileges(a, b); err != nil {
 		return "", nil, err
 	}
-	privileges, err = addedPrivileges(a, b)
+	diff, err = u.mask.unified(u.Parent.String()+" now", a, title, b)
 	return diff, privileges, err
 }
 

@@ -74,6 +74,20 @@ var worlds = map[string]func() []client.Object{
 		second.Annotations = ds.Annotations
 		return []client.Object{ds, second, stored(ds, 3, "6fbc8", template("web:1"))}
 	},
+	// Somebody planted a revision, and there are secrets.
+	"planted": func() []client.Object {
+		secretive := func(image, password string) corev1.PodTemplateSpec {
+			t := template(image)
+			t.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "DB_PASSWORD", Value: password}, {Name: "COLOR", Value: "red"}, {Name: "API_TOKEN", Value: "same"}}
+			return t
+		}
+		ds := daemonSet("web:2")
+		ds.Spec.Template = secretive("web:2", "new")
+		ds.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm"}
+		planted := stored(ds, 2, "77d5c", secretive("evil:1", "old"))
+		planted.Name = "web-innocent"
+		return []client.Object{ds, stored(ds, 1, "6fbc8", secretive("web:1", "old")), planted, stored(ds, 3, "9b6f4", ds.Spec.Template)}
+	},
 	"terminating": func() []client.Object {
 		ds := daemonSet("web:2")
 		ds.DeletionTimestamp, ds.Finalizers = &metav1.Time{Time: now}, []string{"foregroundDeletion", "example.com/backup"}

@@ -13,6 +13,7 @@ import (
 // New returns the verb.
 func New(e *env.Env) *cobra.Command {
 	var which string
+	var reveal bool
 	cmd := &cobra.Command{
 		Use:   "history TYPE/NAME [--revision N]",
 		Short: "Show the revisions of an object, or what one of them holds",
@@ -22,7 +23,11 @@ kind, or that a CompositeController keeps of it.
 CURRENT marks the revision that has the content of the spec as it is now, whatever its number is. PODS is the number
 of pods made from a revision, terminating ones included; CHILDREN is the number of children that a revision of a
 composite parent claims; there is no such column where revisions do not say what is made from them. Revisions that
-Metacontroller wrote have no number and come first. With --revision the recorded content of one revision is printed.`,
+Metacontroller wrote have no number and come first. With --revision the recorded content of one revision is printed; values of
+Secrets, and of environment variables that are called like passwords, are masked.
+
+-o wide adds: INTACT, no if the name of a revision does not go with its content; COMPLETED, yes if a rollout to it is known
+to have been complete; BY, the field manager that made the edit, where the controller notes it.`,
 		Example: `  # All revisions of a DaemonSet
   cairn history ds/web
 
@@ -34,6 +39,7 @@ Metacontroller wrote have no number and come first. With --revision the recorded
 		Args: func(_ *cobra.Command, args []string) error { return env.OneObject(args) },
 	}
 	cmd.Flags().StringVar(&which, "revision", "", "print the content of the revision with this number, or object name")
+	cmd.Flags().BoolVar(&reveal, "show-secrets", false, "do not mask secrets in the content of a revision")
 	output := env.AddOutput(cmd.Flags(), "wide", "json", "yaml", "name")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.Format()
@@ -46,16 +52,19 @@ Metacontroller wrote have no number and come first. With --revision the recorded
 				return err
 			}
 		}
-		return run(cmd.Context(), e, args, format, find)
+		return run(cmd.Context(), e, args, format, find, reveal)
 	}
 	return cmd
 }
 
 // run prints one revision, or all if find is nil.
-func run(ctx context.Context, e *env.Env, args []string, format string, find inspect.Find) error {
+func run(ctx context.Context, e *env.Env, args []string, format string, find inspect.Find, reveal bool) error {
 	inspector, parent, err := e.Open(args)
 	if err != nil {
 		return err
+	}
+	if reveal {
+		inspector = inspector.ShowSecrets()
 	}
 	h, err := inspector.History(ctx, parent)
 	if err != nil {

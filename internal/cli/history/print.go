@@ -41,6 +41,10 @@ type entry struct {
 	ChangeCause string    `json:"changeCause,omitempty"`
 	Deleting    bool      `json:"deleting,omitempty"`
 	Unreadable  string    `json:"unreadable,omitempty"`
+	Intact      bool      `json:"intact"`
+	Doubt       string    `json:"doubt,omitempty"` // why it is not intact
+	Completed   bool      `json:"completed,omitempty"`
+	By          string    `json:"by,omitempty"`
 }
 
 func printAll(w io.Writer, h *inspect.History, format string, now time.Time) error {
@@ -72,6 +76,9 @@ func table(h *inspect.History, now time.Time) *metav1.Table {
 		{Name: "Name", Type: "string", Format: "name"},
 		{Name: "Hash", Type: "string", Priority: wide},
 		{Name: "Created", Type: "string", Priority: wide},
+		{Name: "Intact", Type: "string", Priority: wide},
+		{Name: "Completed", Type: "string", Priority: wide},
+		{Name: "By", Type: "string", Priority: wide},
 		{Name: "Change-Cause", Type: "string"},
 	}}
 	for _, e := range h.Entries {
@@ -87,12 +94,28 @@ func table(h *inspect.History, now time.Time) *metav1.Table {
 			made = "<unknown>"
 		}
 		age, created := duration.HumanDuration(now.Sub(e.Created)), e.Created.UTC().Format(time.RFC3339)
-		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{env.Number(e.Number), current, made, age, e.Name, e.Hash, created, cause}})
+		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{
+			env.Number(e.Number), current, made, age, e.Name, e.Hash, created, yes(e.Doubt == ""), yes(e.Completed), by(e), cause,
+		}})
 	}
 	if h.Children == "" {
 		without(t, 2)
 	}
 	return t
+}
+
+func yes(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}
+
+func by(e inspect.Entry) string {
+	if e.By == "" {
+		return "<unknown>"
+	}
+	return e.By
 }
 
 // without leaves out a column.
@@ -110,7 +133,7 @@ func encoded(h *inspect.History) log {
 	for _, e := range h.Entries {
 		line := entry{
 			Revision: e.Number, Name: e.Name, Hash: e.Hash, Created: e.Created.UTC(), Current: e.Current,
-			ChangeCause: e.ChangeCause, Deleting: e.Deleting,
+			ChangeCause: e.ChangeCause, Deleting: e.Deleting, Intact: e.Doubt == "", Doubt: e.Doubt, Completed: e.Completed, By: e.By,
 		}
 		if e.Children != inspect.UnknownCount {
 			line.Children = &e.Children

@@ -40,8 +40,8 @@ func show(w io.Writer, r result, o options) error {
 		return nil
 	}
 	suffix := ""
-	if o.dryRun {
-		suffix = " (server dry run)"
+	if o.dryRun != noDryRun {
+		suffix = " (" + o.dryRun + " dry run)"
 	}
 	if r.done == nil {
 		to := r.nothing.To.String()
@@ -52,7 +52,7 @@ func show(w io.Writer, r result, o options) error {
 		return nil
 	}
 	fmt.Fprintf(w, "%s rolled back to %s%s\n", r.parent(), r.plan.To, suffix)
-	if o.dryRun {
+	if o.dryRun != noDryRun {
 		fmt.Fprint(w, r.done.Diff)
 	}
 	return nil
@@ -66,7 +66,7 @@ func (r result) parent() inspect.Parent {
 }
 
 func (r result) report(o options) report {
-	out := report{Header: env.HeaderOf("Undo"), Parent: env.ParentOf(r.parent()), DryRun: o.dryRun}
+	out := report{Header: env.HeaderOf("Undo"), Parent: env.ParentOf(r.parent()), DryRun: o.dryRun != noDryRun}
 	if r.nothing != nil {
 		out.To = env.RefTo(r.nothing.To)
 		return out

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/inspect"
@@ -15,17 +16,28 @@ import (
 
 // options are what the command line says.
 type options struct {
-	number int64  // 0: previous, unless there is a name
-	name   string // of a revision object
-	dryRun bool
-	format string
+	number   int64  // 0: previous, unless there is a name
+	name     string // of a revision object
+	lastGood bool
+	// dryRun is one of the values of --dry-run.
+	dryRun             string
+	yes, force, reveal bool
+	format             string
 }
+
+// The values of --dry-run.
+const (
+	onServer = "server"
+	onClient = "client"
+	noDryRun = "none"
+)
 
 // New returns the verb.
 func New(e *env.Env) *cobra.Command {
-	var to, dryRun string
+	var o options
+	var revision, to string
 	cmd := &cobra.Command{
-		Use:   "undo TYPE/NAME [--to-revision N]",
+		Use:   "undo TYPE/NAME [--to-revision N | --to last-good]",
 		Short: "Bring an object back to an earlier revision",
 		Long: `Bring an object of any kind that keeps a history back to an earlier revision: by default to the
 newest one that differs from the spec as it is now.
@@ -34,7 +46,12 @@ What a revision records is restored as a whole, so a field that was added since 
 it is. A DaemonSet or StatefulSet records its template, and the number of replicas stays. A composite parent records what
 the fieldPaths of its controller say; if that is all of spec, the scale goes back too, and that is said. The controller
 then replaces the children, under the object's own update strategy. If the spec changes while this command runs, nothing
-is done. If the undo would change nothing, that is said, and the exit code is 0.`,
+is done. If the undo would change nothing, that is said, and the exit code is 0.
+
+The API server is asked first, by a dry run, what it would store. On a terminal that is shown, and you are asked; --yes
+answers the question. Who else writes the object and would take the undo back (Helm, Argo CD, Flux, an autoscaler, kubectl
+apply) is a warning. A revision whose name does not go with its content may not come from a controller: it is refused without
+--force. Values of Secrets, and of environment variables that are called like passwords, are masked in what is shown.`,
 		Example: `  # What would change?
   cairn undo ds/web --dry-run=server
 
@@ -44,21 +61,28 @@ is done. If the undo would change nothing, that is said, and the exit code is 0.
   # A StatefulSet, back to revision 2
   cairn undo sts/db --to-revision 2
 
-  # A parent of a CompositeController
-  cairn undo catset/nap`,
+  # Back to the newest revision to which a rollout was once complete
+  cairn undo fleet/north --to last-good
+
+  # In a script
+  cairn undo catset/nap --yes`,
 		Args: func(_ *cobra.Command, args []string) error { return env.OneObject(args) },
 	}
-	cmd.Flags().StringVar(&to, "to-revision", "",
+	cmd.Flags().StringVar(&revision, "to-revision", "",
 		"number, or object name, of the revision to go back to (default: the newest that differs from the spec)")
-	cmd.Flags().StringVar(&dryRun, "dry-run", "none", `"server" has the API server say what would change, and changes nothing`)
+	cmd.Flags().StringVar(&to, "to", "", `"last-good" is the newest revision that differs from the spec and was once completely rolled out`)
+	cmd.Flags().StringVar(&o.dryRun, "dry-run", noDryRun,
+		`"server" has the API server say what would change, "client" computes it here; neither changes anything`)
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&o.force, "force", false, "go back also to a revision that may not come from a controller")
+	cmd.Flags().BoolVar(&o.reveal, "show-secrets", false, "do not mask secrets in what is shown")
 	output := env.AddOutput(cmd.Flags(), "json", "yaml", "name")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var o options
 		var err error
 		if o.format, err = output.Format(); err != nil {
 			return err
 		}
-		if err := o.parse(to, dryRun); err != nil {
+		if err := o.parse(revision, to); err != nil {
 			return err
 		}
 		return run(cmd.Context(), e, args, o)
@@ -66,21 +90,25 @@ is done. If the undo would change nothing, that is said, and the exit code is 0.
 	return cmd
 }
 
-func (o *options) parse(to, dryRun string) error {
-	switch dryRun {
-	case "none":
-	case "server":
-		o.dryRun = true
-	case "client":
-		return env.Usagef("--dry-run=client is not offered, because only the API server knows what an undo would change; use --dry-run=server")
+func (o *options) parse(revision, to string) error {
+	switch o.dryRun {
+	case noDryRun, onServer, onClient:
 	default:
-		return env.Usagef("there is no --dry-run=%s; there are: none, server", dryRun)
+		return env.Usagef("there is no --dry-run=%s; there are: none, server, client", o.dryRun)
 	}
-	if to == "" {
+	switch {
+	case to != "" && revision != "":
+		return env.Usagef("--to and --to-revision exclude each other")
+	case to == "last-good":
+		o.lastGood = true
+		return nil
+	case to != "":
+		return env.Usagef("there is no --to=%s; there is: last-good (--to-revision names a revision)", to)
+	case revision == "":
 		return nil
 	}
 	var err error
-	o.number, o.name, err = env.Revision("to-revision", to) // 0 is kubectl's word for "the previous one"
+	o.number, o.name, err = env.Revision("to-revision", revision) // 0 is kubectl's word for "the previous one"
 	return err
 }
 
@@ -89,33 +117,71 @@ func run(ctx context.Context, e *env.Env, args []string, o options) error {
 	if err != nil {
 		return err
 	}
+	if o.reveal {
+		inspector = inspector.ShowSecrets()
+	}
 	plan, err := o.plan(ctx, inspector, parent)
+	var r result
 	if err == nil {
 		e.Warn(plan.Warnings...)
-		if !o.dryRun {
-			// Before the undo: this may be the last chance to stop it.
-			warnPrivileges(e, plan.To, plan.Privileges)
-		}
-		var done *inspect.Applied
-		if done, err = inspector.Apply(ctx, plan, o.dryRun); err == nil {
-			if o.dryRun {
-				warnPrivileges(e, plan.To, done.Privileges)
-			}
-			return show(e.Out, result{plan: plan, done: done}, o)
-		}
+		plan.Force = o.force
+		r, err = carryOut(ctx, e, inspector, plan, o)
 	}
 	var nothing *inspect.NothingToUndoError
 	if errors.As(err, &nothing) && nothing.To != nil {
 		return show(e.Out, result{nothing: nothing}, o)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return show(e.Out, r, o)
 }
 
 func (o *options) plan(ctx context.Context, i *inspect.Inspector, parent client.Object) (*inspect.Undo, error) {
-	if o.name != "" {
+	switch {
+	case o.lastGood:
+		return i.PlanUndoLastGood(ctx, parent)
+	case o.name != "":
 		return i.PlanUndoTo(ctx, parent, o.name)
 	}
 	return i.PlanUndo(ctx, parent, o.number)
+}
+
+// carryOut does what a plan says: by a dry run first, so that what is shown before is what would be stored.
+func carryOut(ctx context.Context, e *env.Env, i *inspect.Inspector, plan *inspect.Undo, o options) (result, error) {
+	if o.dryRun == onClient {
+		warnPrivileges(e, plan.To, plan.Privileges)
+		return result{plan: plan, done: &inspect.Applied{DryRun: true, Diff: plan.Diff, Privileges: plan.Privileges}}, nil
+	}
+	tried, err := i.Apply(ctx, plan, true)
+	switch {
+	case err == nil:
+	case o.dryRun == noDryRun && apierrors.IsBadRequest(err): // a webhook that has side effects refuses dry runs
+		e.Warn(fmt.Sprintf("The API server could not say beforehand what it would store: %v.", err))
+		tried = &inspect.Applied{Diff: plan.Diff, Privileges: plan.Privileges}
+	default:
+		return result{}, err
+	}
+	warnPrivileges(e, plan.To, tried.Privileges) // this may be the last chance to stop it
+	if o.dryRun == onServer {
+		return result{plan: plan, done: tried}, nil
+	}
+	if plan.To.Doubt != "" && !o.force {
+		return result{}, &inspect.PlantedError{Parent: plan.Parent, Entry: plan.To}
+	}
+	if !o.yes && e.Interactive() {
+		fmt.Fprint(e.ErrOut, tried.Diff)
+		sure, err := e.Confirm(fmt.Sprintf("Bring %s back to %s?", plan.Parent, plan.To))
+		if err != nil {
+			return result{}, err
+		}
+		if !sure {
+			fmt.Fprintln(e.ErrOut, "Nothing was changed.")
+			return result{}, &env.ExitError{Status: env.Failed}
+		}
+	}
+	done, err := i.Apply(ctx, plan, false)
+	return result{plan: plan, done: done}, err
 }
 
 func warnPrivileges(e *env.Env, to inspect.Entry, privileges []string) {

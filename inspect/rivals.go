@@ -1,0 +1,94 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file names who else writes the parent, and would take an undo back: tools that keep objects as files say, and autoscalers.
+
+// keeper is a tool that keeps objects as a repository or a chart says, and the mark by which its objects are known.
+type keeper struct {
+	// label or annotation is the key of the mark; value, if it is not empty, the one that the mark must have.
+	label, annotation, value string
+	// sentence says what will happen, for the object and the value of the mark.
+	sentence string
+}
+
+// keepers are found by the marks that their documentation names. A tool that is not here still shows in managedFields.
+var keepers = []keeper{
+	{annotation: "meta.helm.sh/release-name", sentence: "%s belongs to the Helm release %s: its next upgrade takes this undo back; helm rollback changes the release as well."},
+	{annotation: "argocd.argoproj.io/tracking-id", sentence: "%s is managed by Argo CD (%s): if it heals itself this undo is taken back within minutes, otherwise by the next sync; revert the commit as well."},
+	{label: "argocd.argoproj.io/instance", sentence: "%s is managed by the Argo CD application %s: if it heals itself this undo is taken back within minutes, otherwise by the next sync; revert the commit as well."},
+	{label: "kustomize.toolkit.fluxcd.io/name", sentence: "%s is managed by the Flux Kustomization %s, which takes this undo back at its next reconciliation; suspend it, or revert the commit as well."},
+	{label: "helm.toolkit.fluxcd.io/name", sentence: "%s is managed by the Flux HelmRelease %s, which takes this undo back at its next upgrade; suspend it, or revert the commit as well."},
+	{label: "app.kubernetes.io/managed-by", value: "Helm", sentence: "%s is managed by %s: its next upgrade takes this undo back; helm rollback changes the release as well."},
+}
+
+// rivals names other writers that will write the parent again and revert the undo. Of the tools, the first that is found is named: one mark is
+// often beside another one of the same tool.
+func rivals(p Parent, live metav1.Object) []string {
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if _, ok := live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]; ok {
+		say("%s is managed by kubectl apply: the next apply of a manifest that was not put back as well takes this undo back.", p)
+	}
+	for _, m := range live.GetManagedFields() {
+		if m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "" {
+			say("%s is managed by server-side apply of %q: its next apply conflicts with this undo, or takes it back.", p, m.Manager)
+		}
+	}
+	for _, k := range keepers {
+		if mark := k.mark(live); mark != "" {
+			say(k.sentence, p, mark)
+			break
+		}
+	}
+	if ref := metav1.GetControllerOfNoCopy(live); ref != nil {
+		say("%s is controlled by %s %s, which may take this undo back.", p, ref.Kind, ref.Name)
+	}
+	return out
+}
+
+// mark returns the value of the mark that an object has, empty if it has none.
+func (k keeper) mark(o metav1.Object) string {
+	found := o.GetLabels()[k.label]
+	if k.annotation != "" {
+		found = o.GetAnnotations()[k.annotation]
+	}
+	if k.value != "" && found != k.value {
+		return ""
+	}
+	return found
+}
+
+// autoscaling is the kind of what scales others. No other kind of autoscaler is built in.
+var autoscaling = schema.GroupVersionKind{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}
+
+// autoscalers names what will change the scale again that an undo changes. They are asked for only then; whoever may not list them is not told.
+func (i *Inspector) autoscalers(ctx context.Context, u *Undo) []string {
+	was, is, err := u.field("replicas")
+	if err != nil || was == is {
+		return nil
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(autoscaling.GroupVersion().WithKind(autoscaling.Kind + "List"))
+	if err := i.client.List(ctx, list, client.InNamespace(u.Parent.Namespace)); err != nil {
+		return nil
+	}
+	var out []string
+	for n := range list.Items {
+		target, _, _ := unstructured.NestedStringMap(list.Items[n].Object, "spec", "scaleTargetRef")
+		of := schema.FromAPIVersionAndKind(target["apiVersion"], target["kind"])
+		if of.GroupKind() == u.Parent.GroupKind() && target["name"] == u.Parent.Name {
+			out = append(out, fmt.Sprintf("HorizontalPodAutoscaler %s scales %s, and will change spec.replicas again.", list.Items[n].GetName(), u.Parent))
+		}
+	}
+	return out
+}
