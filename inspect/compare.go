@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file compares two revisions of one parent, or one of them with the parent as it is.
@@ -16,80 +18,140 @@ var ErrNothingToCompare = errors.New("there is no other revision to compare with
 // Find picks a revision out of a history; [History.Find] and [History.FindName] do so by number and by name.
 type Find func(*History) (Entry, error)
 
+// State is one of the two states that are compared.
+type State struct {
+	// Find picks a revision. If it is nil, the other fields say which state is meant, and the zero value stands for the object as it is.
+	Find Find
+	// Before is how many revisions before the current one: 1 is the one before.
+	Before int
+	// Given is an object that the caller has, as a manifest says it, and Title what it is called.
+	Given map[string]any
+	Title string
+}
+
 // Difference is what differs between two states of what a history records of a parent.
 type Difference struct {
 	Parent Parent
-	// From and To are the revisions that were compared; a nil To stands for the object as it is.
-	From Entry
-	To   *Entry
-	// Diff is a unified diff, as YAML, in what From holds; empty if nothing differs.
+	// From and To are the revisions that were compared; nil stands for the object as it is, or for what the caller gave.
+	From, To *Entry
+	// A and B are what the two states are called, and Before and After are their contents as YAML, with secrets masked.
+	A, B          string
+	Before, After string
+	// Diff is a unified diff, as YAML, in what the history records; empty if nothing differs.
 	Diff string
 	// Warnings are sentences about what is unusual about either.
 	Warnings []string
 }
 
-// Titles returns what the two sides of a difference are called.
-func (d *Difference) Titles() (from, to string) {
-	to = d.Parent.String() + " now"
-	if d.To != nil {
-		to = d.To.String()
-	}
-	return d.From.String(), to
-}
-
-// Diff compares the revision that from picks with the one that to picks. A nil to stands for the object as it is, a nil
-// from for the newest revision that differs from that: the one to which an undo would go. Nothing is stored or changed.
+// Diff compares the state a with the state b. A nil a stands for the newest revision that differs from the object as it is: the one to which an
+// undo would go. Nothing is stored or changed.
 //
 // Errors: [ErrNothingToCompare], [*NotFoundError], [*AmbiguousError], [*UnreadableError], those of [Inspector.History].
-func (i *Inspector) Diff(ctx context.Context, parent client.Object, from, to Find) (*Difference, error) {
+func (i *Inspector) Diff(ctx context.Context, parent client.Object, a *State, b State) (*Difference, error) {
 	r, err := i.read(ctx, parent)
 	if err != nil {
 		return nil, err
 	}
-	if r.lost != nil && from == nil {
+	if r.lost != nil && a == nil {
 		return nil, r.lost
 	}
-	return r.diff(ctx, from, to)
+	return r.diff(ctx, a, b)
 }
 
-func (r *reading) diff(ctx context.Context, from, to Find) (*Difference, error) {
+func (r *reading) diff(ctx context.Context, a *State, b State) (*Difference, error) {
 	h := r.history()
 	d := &Difference{Parent: h.Parent, Warnings: r.warnings}
-	if from == nil {
-		before, err := previous(h, func(e Entry) (bool, error) { return r.same(ctx, e) })
-		if errors.Is(err, ErrNothingToUndo) {
-			return nil, fmt.Errorf("%s has no revision that can be read and differs from its spec: %w", h.Parent, ErrNothingToCompare)
-		}
-		if err != nil {
+	var err error
+	if a == nil {
+		if d.From, err = r.before(ctx, h, d); err != nil {
 			return nil, err
 		}
-		d.From = *before
-		d.Warnings = append(d.Warnings, passedOver(d.From, h)...)
-	} else {
-		var err error
-		if d.From, err = legible(h, from); err != nil {
-			return nil, err
+		a = &State{}
+	} else if d.From, err = a.entry(h); err != nil {
+		return nil, err
+	}
+	if d.To, err = b.entry(h); err != nil {
+		return nil, err
+	}
+	target := r.target // what is compared of an object is what the revision beside it holds
+	for _, e := range []*Entry{d.To, d.From} {
+		if e != nil {
+			target = e.stored.target
 		}
 	}
-	after, err := recorded(d.From.stored.target, r.parent)
-	if to != nil {
-		var e Entry
-		if e, err = legible(h, to); err != nil {
-			return nil, err
-		}
-		d.To = &e
-		after, err = e.Content()
+	var before, after []byte
+	if d.A, before, err = r.state(*a, d.From, target); err == nil {
+		d.B, after, err = r.state(b, d.To, target)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("compare two states of %s: %w", d.Parent, err)
 	}
-	before, err := d.From.Content()
+	return d, d.draw(r.mask, before, after)
+}
+
+// draw writes the two contents, and what differs between them.
+func (d *Difference) draw(mask masker, before, after []byte) error {
+	before, after, err := mask.two(before, after)
+	if err != nil {
+		return err
+	}
+	textA, textB, err := texts(before, after)
+	if err != nil {
+		return err
+	}
+	d.Before, d.After = string(textA), string(textB)
+	d.Diff, err = unified(d.A, before, d.B, after)
+	return err
+}
+
+// before is the newest revision that differs from the object.
+func (r *reading) before(ctx context.Context, h *History, d *Difference) (*Entry, error) {
+	found, err := previous(h, func(e Entry) (bool, error) { return r.same(ctx, e) })
+	if errors.Is(err, ErrNothingToUndo) {
+		return nil, fmt.Errorf("%s has no revision that can be read and differs from its spec: %w", h.Parent, ErrNothingToCompare)
+	}
 	if err != nil {
 		return nil, err
 	}
-	titleBefore, titleAfter := d.Titles()
-	d.Diff, err = unified(titleBefore, before, titleAfter, after)
-	return d, err
+	d.Warnings = append(d.Warnings, passedOver(*found, h)...)
+	return found, nil
+}
+
+// entry finds the revision that a state names, nil if it names none.
+func (s State) entry(h *History) (*Entry, error) {
+	find := s.Find
+	if s.Before > 0 {
+		find = func(h *History) (Entry, error) { return h.before(s.Before) }
+	}
+	if find == nil {
+		return nil, nil //nolint:nilnil // it is no revision
+	}
+	e, err := legible(h, find)
+	return &e, err
+}
+
+// state returns what a state is called, and its content.
+func (r *reading) state(s State, e *Entry, target *revision.Target) (title string, content []byte, err error) {
+	switch {
+	case e != nil:
+		content, err = e.content()
+		return e.String(), content, err
+	case s.Given != nil:
+		content, err = recorded(target, s.Given)
+		return s.Title, content, err
+	}
+	content, err = recorded(target, r.parent)
+	return parentOf(r.kind, r.parent).String() + " now", content, err
+}
+
+// before returns the revision that is n before the current one. The current one counts as the newest, whatever its number is: its controller
+// renumbers it, if it has not yet.
+func (h *History) before(n int) (Entry, error) {
+	others := h.only(func(e Entry) bool { return !e.Current }).Entries
+	if len(others) < n {
+		return Entry{}, fmt.Errorf("%s has %d revisions before the current one, not %d: %w", h.Parent, len(others), n, ErrNothingToCompare)
+	}
+	return others[len(others)-n], nil
 }
 
 // legible finds a revision and makes sure that it can be read.

@@ -32,6 +32,8 @@ func TestDiff(t *testing.T) {
 	var illegible *UnreadableError
 	for name, c := range map[string]struct {
 		from, to Find
+		before   int
+		given    map[string]any
 		want     string
 		err      any
 	}{
@@ -44,9 +46,19 @@ func TestDiff(t *testing.T) {
 		"to an unreadable":  {from: number(1), to: number(9), err: &illegible},
 		"to none":           {from: number(1), to: number(4), err: &missing},
 		"from before to it": {to: number(2)},
+		"one before":        {before: 1, to: number(2)},
+		"too far before":    {before: 7, err: new(error)},
+		"a file": {
+			from: number(3), given: map[string]any{"spec": map[string]any{"template": map[string]any{"text": "4"}}},
+			want: "--- revision 3 (R)\n+++ a file\n@@ -1,3 +1,3 @@\n spec:\n   template:\n-    text: \"3\"\n+    text: \"4\"\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := i.Diff(t.Context(), nap, c.from, c.to)
+			var a *State
+			if c.from != nil || c.before > 0 {
+				a = &State{Find: c.from, Before: c.before}
+			}
+			d, err := i.Diff(t.Context(), nap, a, State{Find: c.to, Given: c.given, Title: "a file"})
 			if c.err != nil {
 				if !errors.As(err, c.err) {
 					t.Errorf("got %v", err)
@@ -71,7 +83,7 @@ func TestDiff(t *testing.T) {
 func TestNothingToCompare(t *testing.T) {
 	cc, nap := catSets(), catSet("3")
 	i := New(petServer(t, interceptor.Funcs{}, nap, cc, taken(t, cc, nap, 1)))
-	if _, err := i.Diff(t.Context(), nap, nil, nil); !errors.Is(err, ErrNothingToCompare) {
+	if _, err := i.Diff(t.Context(), nap, nil, State{}); !errors.Is(err, ErrNothingToCompare) {
 		t.Errorf("got %v", err)
 	}
 }

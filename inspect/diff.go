@@ -64,17 +64,23 @@ func unified(titleA string, a []byte, titleB string, b []byte) (string, error) {
 	if bytes.Equal(a, b) {
 		return "", nil
 	}
-	textA, errA := yaml.JSONToYAML(printable.Escape(a))
-	textB, errB := yaml.JSONToYAML(printable.Escape(b))
-	if errA != nil || errB != nil {
-		var err error
-		if textA, textB, err = indented(a, b); err != nil {
-			return "", fmt.Errorf("write %s and %s: %w", titleA, titleB, err)
-		}
+	textA, textB, err := texts(a, b)
+	if err != nil {
+		return "", fmt.Errorf("write %s and %s: %w", titleA, titleB, err)
 	}
 	out := diff.Diff(titleA, textA, titleB, textB)
 	_, body, _ := bytes.Cut(out, []byte("\n")) // the first line repeats the titles
 	return string(body), nil
+}
+
+// texts returns two documents as YAML or, if YAML cannot say one of them, both as JSON.
+func texts(a, b []byte) (textA, textB []byte, err error) {
+	textA, errA := yaml.JSONToYAML(printable.Escape(a))
+	textB, errB := yaml.JSONToYAML(printable.Escape(b))
+	if errA != nil || errB != nil {
+		return indented(a, b)
+	}
+	return textA, textB, nil
 }
 
 func indented(a, b []byte) (textA, textB []byte, err error) {

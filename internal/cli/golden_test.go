@@ -26,6 +26,7 @@ import (
 
 	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/internal/cli"
+	"github.com/cairn-dev/cairn/internal/cli/diff"
 	"github.com/cairn-dev/cairn/internal/cli/env"
 )
 
@@ -180,7 +181,7 @@ func execute(c client.Client, args []string, stdout, stderr *bytes.Buffer) error
 		return map[string][]string{"sts": {"db", "dbs", "other"}, "statefulsets": {"db"}}[resource], nil
 	}
 	root := cli.NewRoot(e)
-	root.SetArgs(args)
+	root.SetArgs(diff.Arguments(args))
 	err := root.ExecuteContext(context.Background())
 	if err != nil {
 		env.Report(stderr, err)

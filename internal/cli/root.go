@@ -53,7 +53,7 @@ func Process(ctx context.Context, args []string, streams genericiooptions.IOStre
 
 func run(ctx context.Context, args []string, e *env.Env) int {
 	root := NewRoot(e)
-	root.SetArgs(args)
+	root.SetArgs(diff.Arguments(args))
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		err = e.Written()

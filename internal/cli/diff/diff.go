@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,78 +19,118 @@ type report struct {
 	env.Header
 
 	Parent   env.Parent `json:"parent"`
-	From     *env.Ref   `json:"from"`
-	To       *env.Ref   `json:"to,omitempty"` // absent if it is the object as it is
+	From     *env.Ref   `json:"from,omitempty"` // absent if it is no revision
+	To       *env.Ref   `json:"to,omitempty"`
+	A        string     `json:"a"` // what the two states are called
+	B        string     `json:"b"`
 	Differs  bool       `json:"differs"`
 	Diff     string     `json:"diff,omitempty"`
 	Warnings []string   `json:"warnings,omitempty"`
 }
 
+// options are what the command line says.
+type options struct {
+	states           []inspect.State // none, one or two
+	exitCode, reveal bool
+	format           string
+}
+
 // New returns the verb.
 func New(e *env.Env) *cobra.Command {
+	var o options
 	var from, to string
 	cmd := &cobra.Command{
-		Use:   "diff TYPE/NAME [--revision N [--to-revision M]]",
+		Use:   "diff TYPE/NAME [A] [B]",
 		Short: "Show what differs between two revisions, or since one",
-		Long: `Show what differs from a revision to the object as it is now, or from one revision to another: in the part of the object
-that the history records, as a unified diff of YAML.
+		Long: `Show what differs from one state of an object to another: in the part of the object that the history records, as a unified diff
+of YAML. A and B are each one of
 
-Without --revision it is the newest revision that differs from the object, the one to which "cairn undo" would go. The
-exit code is 0 whether there is a difference or not; -o json says which.`,
+  7           a revision by its number, or by the name of its object
+  -1          the revision before the current one; -2 the one before that; ~1 says the same
+  live        the object as it is now
+  FILE        a manifest of the object, as it is written: the API server's defaults are not in it
+
+Without B it is the object as it is. Without A it is the newest revision that differs from that, the one to which "cairn undo"
+would go. Secrets are masked; *** (before) and *** (after) differ.
+
+KUBECTL_EXTERNAL_DIFF names a program to compare with, as for kubectl diff. With --exit-code the exit code is 0 if nothing
+differs, 1 if something does, and 2 if that could not be found out; without it 0 for both.`,
 		Example: `  # What has changed since the revision before?
   cairn diff ds/web
 
-  # Since revision 2
-  cairn diff sts/db --revision 2
-
   # From revision 2 to revision 4
-  cairn diff catset/nap --revision 2 --to-revision 4`,
-		Args: func(_ *cobra.Command, args []string) error { return env.OneObject(args) },
+  cairn diff catset/nap 2 4
+
+  # From the revision before the current one to a file
+  cairn diff sts/db -1 db.yaml`,
+		Args: func(_ *cobra.Command, args []string) error {
+			object, states := split(args)
+			if len(states) > 2 { //nolint:mnd // A and B
+				return fmt.Errorf("%q are more than two states to compare", strings.Join(states, " "))
+			}
+			return env.OneObject(object)
+		},
 	}
 	cmd.Flags().StringVar(&from, "revision", "",
 		"number, or object name, of the revision to begin with (default: the newest that differs from the object)")
 	cmd.Flags().StringVar(&to, "to-revision", "",
 		"number, or object name, of the revision to compare it with (default: the object as it is)")
+	cmd.Flags().BoolVar(&o.exitCode, "exit-code", false, "end with 1 if something differs, with 2 if that could not be found out")
+	cmd.Flags().BoolVar(&o.reveal, "show-secrets", false, "do not mask secrets")
 	output := env.AddOutput(cmd.Flags(), "json", "yaml", "name")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		format, err := output.Format()
-		if err != nil {
+		var err error
+		if o.format, err = output.Format(); err != nil {
 			return err
 		}
-		var finders [2]inspect.Find
-		for n, flag := range []string{"revision", "to-revision"} {
-			if value := cmd.Flags().Lookup(flag); value.Changed {
-				if finders[n], err = env.Find(flag, value.Value.String()); err != nil {
-					return err
-				}
-			}
+		object, states := split(args)
+		if o.states, err = parse(states, from, to); err != nil {
+			return err
 		}
-		if finders[0] == nil && finders[1] != nil {
-			return env.Usagef("--to-revision=%s: say with --revision what to compare it with", to)
+		differs, err := run(cmd.Context(), e, object, o)
+		switch {
+		case o.exitCode && err != nil:
+			return &env.ExitError{Status: env.Misused, Err: err}
+		case o.exitCode && differs:
+			return &env.ExitError{Status: env.Failed}
 		}
-		return run(cmd.Context(), e, args, format, finders)
+		return err
 	}
 	return cmd
 }
 
-func run(ctx context.Context, e *env.Env, args []string, format string, finders [2]inspect.Find) error {
+func run(ctx context.Context, e *env.Env, args []string, o options) (differs bool, err error) {
 	inspector, parent, err := e.Open(args)
 	if err != nil {
-		return err
+		return false, err
 	}
-	d, err := inspector.Diff(ctx, parent, finders[0], finders[1])
+	if o.reveal {
+		inspector = inspector.ShowSecrets()
+	}
+	var a *inspect.State
+	var b inspect.State
+	if len(o.states) > 0 {
+		a = &o.states[0]
+	}
+	if len(o.states) > 1 {
+		b = o.states[1]
+	}
+	d, err := inspector.Diff(ctx, parent, a, b)
 	if err != nil {
-		return err
+		return false, err
 	}
 	e.Warn(d.Warnings...)
-	return show(e.Out, d, format)
+	if program := os.Getenv(externalVariable); program != "" && o.format == "" && d.Diff != "" {
+		return true, external(ctx, e, program, d)
+	}
+	return d.Diff != "", show(e.Out, d, o.format)
 }
 
 func show(w io.Writer, d *inspect.Difference, format string) error {
 	switch format {
 	case "json", "yaml":
 		return env.Encode(w, format, report{
-			Header: env.HeaderOf("Difference"), Parent: env.ParentOf(d.Parent), From: env.RefTo(&d.From), To: env.RefTo(d.To),
+			Header: env.HeaderOf("Difference"), Parent: env.ParentOf(d.Parent), From: env.RefTo(d.From), To: env.RefTo(d.To), A: d.A, B: d.B,
 			Differs: d.Diff != "", Diff: d.Diff, Warnings: d.Warnings,
 		})
 	case "name":
@@ -98,8 +140,7 @@ func show(w io.Writer, d *inspect.Difference, format string) error {
 		return nil
 	}
 	if d.Diff == "" {
-		from, to := d.Titles()
-		fmt.Fprintf(w, "%s: nothing differs between %s and %s\n", d.Parent, from, to)
+		fmt.Fprintf(w, "%s: nothing differs between %s and %s\n", d.Parent, d.A, d.B)
 		return nil
 	}
 	fmt.Fprint(w, d.Diff)

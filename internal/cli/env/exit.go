@@ -49,14 +49,24 @@ func (e *UsageError) Error() string {
 func (e *UsageError) Unwrap() error { return e.Err }
 
 // ExitError ends the process with a code that is an answer: "cairn diff --exit-code" found a difference, "cairn status" a rollout that
-// is not complete. Everything that a user should read is printed already, so nothing is reported.
+// is not complete. Unless there is an error as well, everything that a user should read is printed already, and nothing is reported.
 type ExitError struct {
 	// Status is the exit code.
 	Status int
+	// Err is what went wrong, nil if nothing did.
+	Err error
 }
 
-// Error says the code, for whoever calls a verb as a function.
-func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Status) }
+// Error says the code, for whoever calls a verb as a function, or what went wrong.
+func (e *ExitError) Error() string {
+	if e.Err != nil {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("exit code %d", e.Status)
+}
+
+// Unwrap returns what went wrong.
+func (e *ExitError) Unwrap() error { return e.Err }
 
 // Usagef returns a [*UsageError] that says what is wrong, and how it is done right.
 func Usagef(format string, args ...any) error {
@@ -81,7 +91,7 @@ func Code(err error) int {
 
 // Report writes err as one line. An [*ExitError] is no news.
 func Report(w io.Writer, err error) {
-	if exit := (*ExitError)(nil); errors.As(err, &exit) {
+	if exit := (*ExitError)(nil); errors.As(err, &exit) && exit.Err == nil {
 		return
 	}
 	text := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
