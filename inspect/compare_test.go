@@ -46,7 +46,8 @@ func TestDiff(t *testing.T) {
 		"to an unreadable":  {from: number(1), to: number(9), err: &illegible},
 		"to none":           {from: number(1), to: number(4), err: &missing},
 		"from before to it": {to: number(2)},
-		"one before":        {before: 1, to: number(2)},
+		"one before":        {before: 1, err: &illegible}, // revision 9, which cannot be read, is the one before
+		"two before":        {before: 2, to: number(2)},
 		"too far before":    {before: 7, err: new(error)},
 		"a file": {
 			from: number(3), given: map[string]any{"spec": map[string]any{"template": map[string]any{"text": "4"}}},
