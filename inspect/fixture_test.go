@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/internal/fakeserver"
 )
 
 // web returns a DaemonSet with one container of that image.
@@ -78,7 +79,8 @@ func server(funcs interceptor.Funcs, objects ...client.Object) client.Client {
 	if funcs.Patch == nil {
 		funcs.Patch = patch
 	}
-	return fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
+	b := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(funcs)
+	return fakeserver.EventsByObject(b).Build()
 }
 
 // patch answers a dry run with what would be, as an API server does; the fake client answers with nothing at all.
