@@ -108,8 +108,16 @@ func (s *Status) verdict(parent *unstructured.Unstructured) verdict {
 		return s.recorded()
 	}
 	v := reportedBy(parent)
-	if v.state == Done && s.Update == nil && s.childless && !s.without {
+	if v.state != Done || s.without {
+		return v
+	}
+	_, says, _ := unstructured.NestedFieldNoCopy(parent.Object, "status", "observedGeneration")
+	switch {
+	case s.childless && s.Update == nil:
 		return s.recorded()
+	case s.Updated < s.Rolled && !says && !partitioned(parent.Object["spec"]):
+		// What is reported may be about an older spec.
+		return inProgress("%d of %d %s are updated", s.Updated, s.Rolled, s.Children)
 	}
 	return v
 }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/internal/cli/env"
+	"github.com/cairn-dev/cairn/internal/cli/follow"
 )
 
 // This file is the shape of the output. Scripts read json and yaml: fields may be added there, and never renamed.
@@ -61,14 +63,28 @@ type wait struct {
 	For      string   `json:"for"`
 }
 
-func show(w io.Writer, s *inspect.Status, format string) error {
+func show(e *env.Env, s *inspect.Status, format string) error {
 	switch format {
 	case "json", "yaml":
-		return env.Encode(w, format, encoded(s))
+		return env.Encode(e.Out, format, encoded(s))
 	case "name":
-		fmt.Fprintln(w, s.Parent)
+		fmt.Fprintln(e.Out, s.Parent)
 		return nil
 	}
+	t := e.Terminal()
+	if t == nil || !t.Colours {
+		return view(e.Out, s)
+	}
+	var text bytes.Buffer
+	if err := view(&text, s); err != nil {
+		return err
+	}
+	_, err := t.W.Write(follow.Paint(text.Bytes(), s.State))
+	return err
+}
+
+// view is a status for people.
+func view(w io.Writer, s *inspect.Status) error {
 	fmt.Fprintln(w, s.Headline())
 	tables := []*metav1.Table{conditions(s), shares(s), waits(s)}
 	if s.Children == "" {

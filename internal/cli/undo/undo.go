@@ -11,6 +11,7 @@ import (
 
 	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/internal/cli/env"
+	"github.com/cairn-dev/cairn/internal/cli/follow"
 )
 
 // options are what the command line says.
@@ -44,6 +45,9 @@ is done. If the undo would change nothing, that is said, and the exit code is 0.
   # A StatefulSet, back to revision 2
   cairn undo sts/db --to-revision 2
 
+  # Back, and wait until the rollout is over
+  cairn undo ds/web --wait --timeout 5m
+
   # A parent of a CompositeController
   cairn undo catset/nap`,
 		Args: func(_ *cobra.Command, args []string) error { return env.OneObject(args) },
@@ -51,6 +55,7 @@ is done. If the undo would change nothing, that is said, and the exit code is 0.
 	cmd.Flags().StringVar(&to, "to-revision", "",
 		"number, or object name, of the revision to go back to (default: the newest that differs from the spec)")
 	cmd.Flags().StringVar(&dryRun, "dry-run", "none", `"server" has the API server say what would change, and changes nothing`)
+	wait := follow.AddWait(cmd.Flags())
 	output := env.AddOutput(cmd.Flags(), "json", "yaml", "name")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var o options
@@ -61,7 +66,13 @@ is done. If the undo would change nothing, that is said, and the exit code is 0.
 		if err := o.parse(to, dryRun); err != nil {
 			return err
 		}
-		return run(cmd.Context(), e, args, o)
+		if err := wait.Check(o.dryRun); err != nil {
+			return err
+		}
+		if err := run(cmd.Context(), e, args, o); err != nil || !wait.Asked {
+			return err
+		}
+		return wait.Object(cmd.Context(), e, args, o.format)
 	}
 	return cmd
 }
