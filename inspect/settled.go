@@ -80,13 +80,13 @@ func (s *Status) Line() string {
 func (s *Status) settle(parent *unstructured.Unstructured, blocker *Wait) {
 	v := s.verdict(parent)
 	if blocker != nil && !s.lags && !s.terminating {
-		why := blocker.Child + ": " + blocker.For
+		why := blocker.Child + ": " + strings.TrimSuffix(blocker.For, ".")
 		if more := len(s.Waits) - 1; more > 0 {
 			why += fmt.Sprintf(" (and %d more)", more)
 		}
 		switch {
 		case v.state == Failed:
-			v.reason += "; " + why
+			v.reason = strings.TrimSuffix(v.reason, ".") + "; " + why
 		case v.state == InProgress:
 			v.reason = why
 		}

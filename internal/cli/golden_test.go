@@ -82,6 +82,7 @@ var worlds = map[string]func() []client.Object{
 	"empty":     func() []client.Object { return []client.Object{daemonSet("web:1")} },
 	"kinds":     kinds,
 	"rollout":   rollout,
+	"settled":   settled,
 	"composite": composites,
 }
 
