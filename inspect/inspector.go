@@ -59,7 +59,7 @@ func (i *Inspector) Refresh(ctx context.Context, parent client.Object) (client.O
 	if err != nil {
 		return nil, err
 	}
-	fresh, typed := reflect.New(reflect.TypeOf(parent).Elem()).Interface().(client.Object)
+	fresh, typed := reflect.TypeAssert[client.Object](reflect.New(reflect.TypeOf(parent).Elem()))
 	if _, tree := parent.(*unstructured.Unstructured); tree || !typed {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(gvk)

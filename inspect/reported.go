@@ -17,7 +17,8 @@ import (
 )
 
 // This file reads what the controller of any object reports in its status. kstatus knows the built-in kinds and the conventions
-// (observedGeneration, Ready, Stalled, Reconciling); what it leaves out is conventions as well: phases, counters of replicas, work that ends.
+// (observedGeneration, Ready, Stalled, Reconciling); what it leaves out is conventions as well: phases, counters of replicas, work that
+// ends.
 
 // Counter is a number that a controller reports in the status.
 type Counter struct {
@@ -37,7 +38,7 @@ func counters(parent map[string]any) []Counter {
 	return out
 }
 
-// reports reports whether a status says anything that a verdict can be made of.
+// reports is whether a status says anything that a verdict can be made of.
 func reports(parent *unstructured.Unstructured) bool {
 	status, _, _ := unstructured.NestedMap(parent.Object, "status")
 	return !blank(status)
@@ -55,8 +56,10 @@ func blank(value any) bool {
 		return true
 	case []any:
 		return len(v) == 0
+	case bool:
+		return !v
 	}
-	return value == nil || value == int64(0) || value == "" || value == false
+	return value == nil || value == int64(0) || value == ""
 }
 
 // reportedBy is the verdict on an object by its own status.

@@ -84,11 +84,12 @@ func (s *Status) settle(parent *unstructured.Unstructured, blocker *Wait) {
 		if more := len(s.Waits) - 1; more > 0 {
 			why += fmt.Sprintf(" (and %d more)", more)
 		}
-		switch {
-		case v.state == Failed:
+		switch v.state {
+		case Failed:
 			v.reason = strings.TrimSuffix(v.reason, ".") + "; " + why
-		case v.state == InProgress:
+		case InProgress:
 			v.reason = why
+		case Done:
 		}
 	}
 	s.State, s.Reason = v.state, v.reason

@@ -3,6 +3,7 @@ package readiness
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -37,12 +38,7 @@ func conditionOf(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondi
 
 // because joins a reason and a message, either of which may be missing.
 func because(what, reason, message string) string {
-	for _, more := range []string{reason, message} {
-		if more != "" {
-			what += ": " + more
-		}
-	}
-	return what
+	return strings.Join(slices.DeleteFunc([]string{what, reason, message}, func(s string) bool { return s == "" }), ": ")
 }
 
 func unscheduled(pod *corev1.Pod) string {

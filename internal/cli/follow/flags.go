@@ -21,7 +21,7 @@ type Wait struct {
 // AddWait adds the flags.
 func AddWait(flags *pflag.FlagSet) *Wait {
 	w := &Wait{}
-	flags.BoolVar(&w.Asked, "wait", false, "wait until the object is done, and print a line for each change; ends as cairn status --watch does")
+	flags.BoolVar(&w.Asked, "wait", false, "wait until the object is done, a line for each change; ends as cairn status --watch does")
 	flags.DurationVar(&w.Timeout, "timeout", 0, "with --wait: how long to wait at most, as in 5m (default: for ever)")
 	return w
 }

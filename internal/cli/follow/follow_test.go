@@ -64,11 +64,14 @@ func become(ready int32) func(client.WithWatch) error {
 
 func nothing(client.WithWatch) error { return nil }
 
+// wide is a character that takes two columns.
+const wide = "\u8a9e"
+
 // TestLines: in a pipe there is a line for each change, and none for a look that shows what the one before showed. A server that is busy is
 // asked again.
 func TestLines(t *testing.T) {
 	busy := func(client.WithWatch) error { return apierrors.NewTooManyRequests("later", 1) }
-	out, errOut, err := watched(t, t.Context(), Options{}, nothing, nothing, busy, become(2), nothing, become(3))
+	out, errOut, err := watched(t, t.Context(), Options{}, nothing, become(0), busy, become(2), nothing, become(3))
 	want := `replicaset.apps/web is in progress: Available: 0/3
 replicaset.apps/web is in progress: Available: 2/3
 replicaset.apps/web is done: ReplicaSet is available. Replicas: 3
@@ -88,7 +91,7 @@ func TestEnds(t *testing.T) {
 	deleted := func(c client.WithWatch) error { return c.Delete(context.Background(), set(0)) }
 	interrupted, interrupt := context.WithCancel(t.Context())
 	for name, c := range map[string]struct {
-		ctx     context.Context //nolint:containedctx // what the case is about
+		ctx     context.Context
 		timeout time.Duration
 		look    func(client.WithWatch) error
 		code    int
@@ -113,7 +116,7 @@ func TestEnds(t *testing.T) {
 func TestRedraw(t *testing.T) {
 	var screen bytes.Buffer
 	p := &printer{terminal: &env.Terminal{W: &screen, Colours: true, Size: func() (int, int) { return 40, 5 }}}
-	long := strings.Repeat("語", 30) + "\x1b[2J"
+	long := strings.Repeat(wide, 30) + "\x1b[2J"
 	p.view = func(w io.Writer, s *inspect.Status) error {
 		_, err := io.WriteString(w, s.Headline()+"\n"+long+"\n3\n4\n5\n6\n")
 		return err
@@ -124,7 +127,7 @@ func TestRedraw(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	view := "/ \x1b[33mis in progress\x1b[0m: why\n" + strings.Repeat("語", 19) + "…\n3\n…\n"
+	view := "/ \x1b[33mis in progress\x1b[0m: why\n" + strings.Repeat(wide, 19) + "…\n3\n…\n"
 	if want := view + "\x1b[4A\r\x1b[J" + view; screen.String() != want {
 		t.Errorf("got\n%q\nwant\n%q", screen.String(), want)
 	}

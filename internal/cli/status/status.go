@@ -17,8 +17,8 @@ func New(e *env.Env) *cobra.Command {
 		Use:   "status TYPE/NAME",
 		Short: "Show whether an object is done, and what it waits for",
 		Long: `Show whether an object of any kind is what its spec asks for and, if it has a history, how far its rollout is: what its
-controller says in the conditions Updated and HistoryHealthy, how many children belong to which revision and how many of these are available, and
-which child is not, with the check that it fails.
+controller says in the conditions Updated and HistoryHealthy, how many children belong to which revision and how many of these
+are available, and which child is not, with the check that it fails.
 
 CURRENT marks the revision that the object asks for. PASSING counts the children that exist, are not terminating and have passed
 the checks of their kind for minReadySeconds: Ready for pods of a workload, the controller's statusChecks for the children
