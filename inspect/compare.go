@@ -18,8 +18,8 @@ var ErrNothingToCompare = errors.New("there is no other revision to compare with
 // Find picks a revision out of a history; [History.Find] and [History.FindName] do so by number and by name.
 type Find func(*History) (Entry, error)
 
-// State is one of the two states that are compared.
-type State struct {
+// Operand is one of the two states that are compared.
+type Operand struct {
 	// Find picks a revision. If it is nil, the other fields say which state is meant, and the zero value stands for the object as it is.
 	Find Find
 	// Before is how many revisions before the current one: 1 is the one before.
@@ -47,7 +47,7 @@ type Difference struct {
 // undo would go. Nothing is stored or changed.
 //
 // Errors: [ErrNothingToCompare], [*NotFoundError], [*AmbiguousError], [*UnreadableError], those of [Inspector.History].
-func (i *Inspector) Diff(ctx context.Context, parent client.Object, a *State, b State) (*Difference, error) {
+func (i *Inspector) Diff(ctx context.Context, parent client.Object, a *Operand, b Operand) (*Difference, error) {
 	r, err := i.read(ctx, parent)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (i *Inspector) Diff(ctx context.Context, parent client.Object, a *State, b 
 	return r.diff(ctx, a, b)
 }
 
-func (r *reading) diff(ctx context.Context, a *State, b State) (*Difference, error) {
+func (r *reading) diff(ctx context.Context, a *Operand, b Operand) (*Difference, error) {
 	h := r.history()
 	d := &Difference{Parent: h.Parent, Warnings: r.warnings}
 	var err error
@@ -66,7 +66,7 @@ func (r *reading) diff(ctx context.Context, a *State, b State) (*Difference, err
 		if d.From, err = r.before(ctx, h, d); err != nil {
 			return nil, err
 		}
-		a = &State{}
+		a = &Operand{}
 	} else if d.From, err = a.entry(h); err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (r *reading) before(ctx context.Context, h *History, d *Difference) (*Entry
 }
 
 // entry finds the revision that a state names, nil if it names none.
-func (s State) entry(h *History) (*Entry, error) {
+func (s Operand) entry(h *History) (*Entry, error) {
 	find := s.Find
 	if s.Before > 0 {
 		find = func(h *History) (Entry, error) { return h.before(s.Before) }
@@ -131,7 +131,7 @@ func (s State) entry(h *History) (*Entry, error) {
 }
 
 // state returns what a state is called, and its content.
-func (r *reading) state(s State, e *Entry, target *revision.Target) (title string, content []byte, err error) {
+func (r *reading) state(s Operand, e *Entry, target *revision.Target) (title string, content []byte, err error) {
 	switch {
 	case e != nil:
 		content, err = e.content()

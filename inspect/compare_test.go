@@ -55,11 +55,11 @@ func TestDiff(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var a *State
+			var a *Operand
 			if c.from != nil || c.before > 0 {
-				a = &State{Find: c.from, Before: c.before}
+				a = &Operand{Find: c.from, Before: c.before}
 			}
-			d, err := i.Diff(t.Context(), nap, a, State{Find: c.to, Given: c.given, Title: "a file"})
+			d, err := i.Diff(t.Context(), nap, a, Operand{Find: c.to, Given: c.given, Title: "a file"})
 			if c.err != nil {
 				if !errors.As(err, c.err) {
 					t.Errorf("got %v", err)
@@ -84,7 +84,7 @@ func TestDiff(t *testing.T) {
 func TestNothingToCompare(t *testing.T) {
 	cc, nap := catSets(), catSet("3")
 	i := New(petServer(t, interceptor.Funcs{}, nap, cc, taken(t, cc, nap, 1)))
-	if _, err := i.Diff(t.Context(), nap, nil, State{}); !errors.Is(err, ErrNothingToCompare) {
+	if _, err := i.Diff(t.Context(), nap, nil, Operand{}); !errors.Is(err, ErrNothingToCompare) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/internal/fakeserver"
 )
 
 // web returns a DaemonSet with one container of that image.
@@ -81,8 +82,8 @@ func server(funcs interceptor.Funcs, objects ...client.Object) client.Client {
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("DaemonSet"), meta.RESTScopeNamespace)
-	return fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithRESTMapper(mapper).
-		WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
+	b := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithRESTMapper(mapper).WithObjects(objects...).WithInterceptorFuncs(funcs)
+	return fakeserver.EventsByObject(b).Build()
 }
 
 // patch answers a dry run with what would be, as an API server does; the fake client answers with nothing at all.

@@ -2,8 +2,10 @@ package inspect
 
 import (
 	"context"
+	"reflect"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,4 +55,28 @@ func (i *Inspector) Get(ctx context.Context, kind schema.GroupKind, namespace, n
 		return nil, err
 	}
 	return i.get(ctx, kinds[0], client.ObjectKey{Namespace: namespace, Name: name})
+}
+
+// Refresh reads parent anew, and leaves what it was given as it is. Errors: a [*ChangedError] if the object is deleted, or another one has
+// its name now, or what the API server says.
+func (i *Inspector) Refresh(ctx context.Context, parent client.Object) (client.Object, error) {
+	gvk, err := i.client.GroupVersionKindFor(parent)
+	if err != nil {
+		return nil, err
+	}
+	fresh, typed := reflect.TypeAssert[client.Object](reflect.New(reflect.TypeOf(parent).Elem()))
+	if _, tree := parent.(*unstructured.Unstructured); tree || !typed {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(gvk)
+		fresh = u
+	}
+	err = i.client.Get(ctx, client.ObjectKeyFromObject(parent), fresh)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err != nil || fresh.GetUID() != parent.GetUID() {
+		who := Parent{GroupVersionKind: gvk, Namespace: parent.GetNamespace(), Name: parent.GetName(), UID: parent.GetUID()}
+		return nil, &ChangedError{Parent: who, Gone: true, Err: err}
+	}
+	return fresh, nil
 }

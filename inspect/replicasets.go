@@ -71,14 +71,7 @@ func (k *replicaSets) convert(parent client.Object) (client.Object, error) {
 	if _, ok := parent.(*unstructured.Unstructured); ok {
 		return parent, nil
 	}
-	raw, err := json.Marshal(parent)
-	if err != nil {
-		return nil, err
-	}
-	into := k.blank()
-	err = json.Unmarshal(raw, into)
-	into.GetObjectKind().SetGroupVersionKind(k.parent)
-	return into, err
+	return fieldsOf(parent, k.parent) // objects of Go types need not say their kind
 }
 
 func (k *replicaSets) list(ctx context.Context, parent client.Object) ([]kept, error) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
@@ -25,12 +27,12 @@ func (m member) lacks(now time.Time) string {
 	case m.object == nil:
 		return "it does not exist"
 	case m.object.GetDeletionTimestamp() != nil:
-		return "it is terminating"
+		return terminating(m.object, now)
 	}
 	state := m.ready.Of(m.object, time.Time{}, now)
 	switch {
 	case state.Failed != "":
-		return explained(state)
+		return m.explained(state)
 	case state.Stale:
 		return "its controller has not observed its latest spec"
 	case state.Left > 0:
@@ -39,9 +41,13 @@ func (m member) lacks(now time.Time) string {
 	return ""
 }
 
-// explained says why an object fails a check: in Metacontroller's words, and then in those of the object.
-func explained(state readiness.State) string {
+// explained says why a child fails a check: of a pod that is not ready, who keeps it from being so; of others, and where it is about
+// another condition, which check it is, in Metacontroller's words, and then what the object says.
+func (m member) explained(state readiness.State) string {
 	why, found := state.Failed, state.Found
+	if blocker := podBlocker(m.object); blocker != "" && (found == nil || found.Type == string(corev1.PodReady)) {
+		return blocker
+	}
 	if found == nil {
 		return why
 	}

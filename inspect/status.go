@@ -2,12 +2,15 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/internal/readiness"
@@ -43,13 +46,19 @@ type Wait struct {
 // Status is how far the rollout of one parent is.
 type Status struct {
 	Parent Parent
+	// State is whether what the parent asks for has come about, and Reason says why, in one sentence.
+	State  State
+	Reason string
 	// Controller is the CompositeController that runs the parent, empty for kinds that have a controller of their own.
 	Controller string
-	// Children is what the children are called, as in "5 pods". It is empty where the revisions do not say what is made from them.
-	// Then there are no counts and no waits, and [Status.Complete] only says that the spec as it is now is recorded.
+	// Children is what the children are called, as in "5 pods". It is empty where nothing says what is made from the parent. Then there
+	// are no counts.
 	Children string
-	// Conditions are those of the parent's status that are about revisions, in the order of [Reported].
+	// Conditions are those of the parent's status that are about revisions, in the order of [Reported]; if there are none, all that
+	// the status has.
 	Conditions []Condition
+	// Counters are the numbers that the parent's controller reports at the top of its status, by name.
+	Counters []Counter
 	// Update is the revision that the parent asks for, nil if it is recorded in none.
 	Update *Entry
 	// Shares are the revisions that children belong to, and that which the parent asks for, oldest first; children that
@@ -62,7 +71,7 @@ type Status struct {
 	Rolled, Updated int
 	// Runs says that the children are runs, as the Jobs of a CronJob: they are not replaced when the parent goes to another revision.
 	Runs bool
-	// Waits are the children that are not available, by revision, kind and name.
+	// Waits are the children that are not available, by revision, kind and name. Children that cannot be created come first.
 	Waits []Wait
 	// Held are sentences about children that the update strategy keeps as they are.
 	Held []string
@@ -71,37 +80,27 @@ type Status struct {
 
 	lags      bool // the conditions are about an older spec
 	childless bool // the revisions do not say what is made from them
-}
+	without   bool // the parent has no history
 
-// Complete reports whether there is nothing to wait for: the controller has said so of the spec as it is now, every child
-// of a kind that is rolled out belongs to the revision that the parent asks for, and every child is available.
-func (s *Status) Complete() bool {
-	if s.childless {
-		return s.Update != nil
-	}
-	return !s.lags && s.updated() && s.Updated == s.Rolled && s.Passing == s.Total
-}
-
-// updated reports whether the controller says that the rollout is complete. If nothing is rolled out, it says nothing.
-func (s *Status) updated() bool {
-	for _, c := range s.Conditions {
-		if c.Type == Reported[0] {
-			return c.Status == "True"
-		}
-	}
-	return s.Rolled == 0 && (s.Controller != "" || s.Runs)
+	terminating bool
 }
 
 // Reported are the types of the conditions about revisions: how far the rollout is, and whether the history can be
 // kept.
 var Reported = []string{"Updated", "HistoryHealthy"}
 
-// Status says how far the rollout of parent is. now is compared with the time since when a child has passed its checks, if
-// a strategy asks for some time (minReadySeconds). Nothing is stored or changed.
+// Status says whether what parent asks for has come about, and how far its rollout is if it has a history; it need not have one. now is
+// compared with the time since when a child has passed its checks, if a strategy asks for some time (minReadySeconds). Nothing is
+// stored or changed.
 //
-// Errors: those of [Inspector.History], or what the API server says if the children cannot be read.
+// Errors: [*ChangedError] if parent keeps changing while it is read (ask again), or what the API server says.
 func (i *Inspector) Status(ctx context.Context, parent client.Object, now time.Time) (*Status, error) {
 	r, err := i.read(ctx, parent)
+	if unknown := (*UnknownKindError)(nil); errors.As(err, &unknown) {
+		return i.plain(ctx, parent, now, nil)
+	} else if apierrors.IsForbidden(err) {
+		return i.plain(ctx, parent, now, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -109,12 +108,25 @@ func (i *Inspector) Status(ctx context.Context, parent client.Object, now time.T
 	if err != nil {
 		return nil, fmt.Errorf("find the %s of %s: %w", r.children, parentOf(r.kind, r.parent), err)
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r.parent)
+	o, err := fieldsOf(r.parent, r.GroupVersionKind)
 	if err != nil {
-		return nil, fmt.Errorf("read the status of %s: %w", parentOf(r.kind, r.parent), err)
+		return nil, err
 	}
 	r.tally(m)
-	return r.status(fields, m, now), nil
+	s := r.status(o, m, now)
+	i.explain(ctx, s, o, m, now)
+	return s, nil
+}
+
+// fieldsOf returns an object as a tree.
+func fieldsOf(o client.Object, gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("read the status of %s %s: %w", kindName(gvk.GroupKind()), o.GetName(), err)
+	}
+	out := &unstructured.Unstructured{Object: fields}
+	out.SetGroupVersionKind(gvk)
+	return out, nil
 }
 
 // tally counts the children of each revision.
@@ -127,17 +139,24 @@ func (r *reading) tally(m *members) {
 	}
 }
 
-// status describes a parent, given as a tree, and its children.
-func (r *reading) status(parent map[string]any, m *members, now time.Time) *Status {
+// status describes a parent, given as a tree, and its children, without the state.
+func (r *reading) status(parent *unstructured.Unstructured, m *members, now time.Time) *Status {
 	h := r.history()
 	s := &Status{
-		Parent: h.Parent, Controller: h.Controller, Children: h.Children, Update: h.Current(), Total: len(m.children),
-		childless:  h.Children == "",
-		Conditions: reported(parent), Runs: r.runs, Held: m.held, Warnings: slices.Concat(h.Warnings, m.doubts),
+		Parent: h.Parent, Controller: h.Controller, Children: h.Children, Update: h.Current(), childless: h.Children == "",
+		Conditions: reported(parent.Object), Counters: counters(parent.Object), Runs: r.runs, Held: m.held,
+		Warnings: slices.Concat(h.Warnings, m.doubts),
 	}
-	if why := unobserved(parent); why != "" && !r.runs {
+	if why := unobserved(parent.Object); why != "" && !r.runs {
 		s.lags, s.Warnings = true, append(s.Warnings, why)
 	}
+	s.share(h, m, now)
+	return s
+}
+
+// share counts the children by revision, and says which of them are not available.
+func (s *Status) share(h *History, m *members, now time.Time) {
+	s.Total = len(m.children)
 	shares := make([]Share, len(h.Entries)+1) // the last one is that of children of no revision
 	for n := range h.Entries {
 		shares[n].Entry = &h.Entries[n]
@@ -168,7 +187,6 @@ func (r *reading) status(parent map[string]any, m *members, now time.Time) *Stat
 			s.Shares = append(s.Shares, share)
 		}
 	}
-	return s
 }
 
 // compareMembers sorts children by revision, those of no revision last, as if they had the index none.
@@ -191,10 +209,23 @@ func compareMembers(a, b member, none int) int {
 	return 0
 }
 
-// reported returns those conditions of a parent that are about revisions.
+// reported returns those conditions of a parent that are about revisions. If there are none, it returns all: they are of a controller
+// that is not ours, and mean what that says.
 func reported(parent map[string]any) []Condition {
+	raw, _, _ := unstructured.NestedFieldNoCopy(parent, "status", "conditions")
+	list, _ := raw.([]any)
+	kinds := Reported
+	if !slices.ContainsFunc(kinds, func(kind string) bool { return readiness.FindCondition(parent, kind) != nil }) {
+		kinds = nil
+		for _, item := range list {
+			if m, ok := item.(map[string]any); ok {
+				kind, _ := m["type"].(string)
+				kinds = append(kinds, kind)
+			}
+		}
+	}
 	var out []Condition
-	for _, kind := range Reported {
+	for _, kind := range kinds {
 		if c := readiness.FindCondition(parent, kind); c != nil {
 			out = append(out, Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
 		}
@@ -203,12 +234,12 @@ func reported(parent map[string]any) []Condition {
 }
 
 // unobserved says that a status is about an older spec than the parent's, or about none. Objects of a few built-in kinds
-// have no generation, and no status.
+// have no generation, and no status; some controllers do not say which generation they have observed.
 func unobserved(parent map[string]any) string {
 	generation, _, _ := unstructured.NestedInt64(parent, "metadata", "generation")
 	observed, found, err := unstructured.NestedInt64(parent, "status", "observedGeneration")
 	switch {
-	case err != nil || generation == 0 || observed >= generation:
+	case err != nil || generation == 0 || observed >= generation || !found && reports(&unstructured.Unstructured{Object: parent}):
 		return ""
 	case !found:
 		return "Its controller has not reported on it yet, or does not run."

@@ -98,6 +98,7 @@ func TestLacks(t *testing.T) {
 
 // TestComplete: a rollout is complete if the controller says so of this very spec, and what can be seen agrees.
 func TestComplete(t *testing.T) {
+	silent := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "DaemonSet"}}
 	done := func() Status {
 		return Status{
 			Conditions: []Condition{{Type: "Updated", Status: "True"}, {Type: "HistoryHealthy", Status: "False"}},
@@ -119,7 +120,8 @@ func TestComplete(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := done()
-			if c.change(&s); s.Complete() != c.want {
+			c.change(&s)
+			if s.settle(silent, nil); s.Complete() != c.want {
 				t.Errorf("%+v: complete is %t", s, s.Complete())
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,7 +16,7 @@ import (
 
 var shortNames = map[string]client.Object{
 	"ds": &appsv1.DaemonSet{}, "sts": &appsv1.StatefulSet{}, "deploy": &appsv1.Deployment{}, "rs": &appsv1.ReplicaSet{},
-	"rc": &corev1.ReplicationController{}, "pod": &corev1.Pod{}, "cm": &corev1.ConfigMap{},
+	"rc": &corev1.ReplicationController{}, "pod": &corev1.Pod{}, "cm": &corev1.ConfigMap{}, "job": &batchv1.Job{},
 	"catset": parentOf("CatSet", ""), "dog": parentOf("Dog", ""), "zoo": parentOf("Zoo", ""), "bird": parentOf("Bird", ""),
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/cairn-dev/cairn/internal/cli"
 	"github.com/cairn-dev/cairn/internal/cli/diff"
 	"github.com/cairn-dev/cairn/internal/cli/env"
+	"github.com/cairn-dev/cairn/internal/fakeserver"
 )
 
 // worlds are the clusters of the golden files, by the name of the file. The commands of a file run one after the other in
@@ -97,6 +98,7 @@ var worlds = map[string]func() []client.Object{
 	"empty":     func() []client.Object { return []client.Object{daemonSet("web:1")} },
 	"kinds":     kinds,
 	"rollout":   rollout,
+	"settled":   settled,
 	"composite": composites,
 }
 
@@ -192,7 +194,7 @@ func execute(c client.Client, args []string, stdout, stderr *bytes.Buffer) error
 // server returns a client of an API server that holds those objects.
 func server(objects []client.Object) client.Client {
 	builder := func() *fake.ClientBuilder {
-		return fake.NewClientBuilder().WithScheme(scheme()).WithRESTMapper(mapper())
+		return fakeserver.EventsByObject(fake.NewClientBuilder().WithScheme(scheme()).WithRESTMapper(mapper()))
 	}
 	return builder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		// An API server answers a dry run with what would be; the fake client answers with nothing at all.

@@ -29,20 +29,27 @@ type asking struct {
 	cache string
 }
 
-func (a *asking) says(code int, command string, texts ...string) string {
-	a.Helper()
+// ask runs a command and returns what it prints, and its exit code.
+func (a *asking) ask(command string) (string, int) {
 	var out bytes.Buffer
 	streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &out}
 	args := append(strings.Fields(command), "--kubeconfig", a.sandbox.Kubeconfig(), "--namespace", a.namespace, "--cache-dir", a.cache)
-	if got := cli.Main(a.Context(), args, streams, "test"); got != code {
-		a.Fatalf("cairn %s ended with %d, want %d\n%s", command, got, code, &out)
+	code := cli.Main(a.Context(), args, streams, "test")
+	return out.String(), code
+}
+
+func (a *asking) says(code int, command string, texts ...string) string {
+	a.Helper()
+	out, got := a.ask(command)
+	if got != code {
+		a.Fatalf("cairn %s ended with %d, want %d\n%s", command, got, code, out)
 	}
 	for _, text := range texts {
-		if !strings.Contains(squeezed(out.String()), squeezed(text)) {
-			a.Errorf("cairn %s does not say %q:\n%s", command, text, &out)
+		if !strings.Contains(squeezed(out), squeezed(text)) {
+			a.Errorf("cairn %s does not say %q:\n%s", command, text, out)
 		}
 	}
-	return out.String()
+	return out
 }
 
 // TestADeployment: the built-in controller keeps the revisions, as ReplicaSets.
@@ -164,7 +171,7 @@ func TestTheConvention(t *testing.T) {
 
 	a.says(exit.OK, "history convoy/east", "convoy.anykind.example.com/east\n", "PODS", "1  1", "east-6fbc1", "2  *  2", "east-6fbc2")
 	a.says(exit.OK, "diff convoy/east", "--- revision 1 (east-6fbc1)", "+  network:", "-    image: app:1", "+    image: app:2")
-	a.says(exit.OK, "status convoy/east", "2 of 3 pods are updated")
+	a.says(exit.Unfinished, "status convoy/east", "is in progress: 2 of 3 pods are updated")
 	a.says(exit.OK, "undo convoy/east", "rolled back to revision 1 (east-6fbc1)")
 	if err := a.Get(t.Context(), client.ObjectKeyFromObject(convoy), convoy); err != nil {
 		t.Fatal(err)

@@ -49,6 +49,7 @@ func TestTheGuideIsReal(t *testing.T) {
 			continue
 		}
 		out, ok := sh.run(a.command)
+		ok = ok || strings.HasPrefix(a.command, "cairn status ") // in progress is an answer
 		if why := a.differs(out); why != "" || !ok {
 			t.Fatalf("%s:%d: $ %s\n%s\nThe page says:\n%s\nIt printed:\n%s", page, a.line, a.command, why, strings.Join(a.output, "\n"), out)
 		}

@@ -30,7 +30,7 @@ type report struct {
 
 // options are what the command line says.
 type options struct {
-	states           []inspect.State // none, one or two
+	states           []inspect.Operand // none, one or two
 	exitCode, reveal bool
 	format           string
 }
@@ -107,8 +107,8 @@ func run(ctx context.Context, e *env.Env, args []string, o options) (differs boo
 	if o.reveal {
 		inspector = inspector.ShowSecrets()
 	}
-	var a *inspect.State
-	var b inspect.State
+	var a *inspect.Operand
+	var b inspect.Operand
 	if len(o.states) > 0 {
 		a = &o.states[0]
 	}

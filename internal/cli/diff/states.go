@@ -45,7 +45,7 @@ func split(args []string) (object, states []string) {
 }
 
 // parse reads the states, which are arguments or flags.
-func parse(states []string, from, to string) ([]inspect.State, error) {
+func parse(states []string, from, to string) ([]inspect.Operand, error) {
 	if from != "" || to != "" {
 		switch {
 		case len(states) > 0:
@@ -53,7 +53,7 @@ func parse(states []string, from, to string) ([]inspect.State, error) {
 		case from == "":
 			return nil, env.Usagef("--to-revision=%s: say with --revision what to compare it with", to)
 		}
-		var out []inspect.State
+		var out []inspect.Operand
 		for _, flag := range []struct{ name, value string }{{"revision", from}, {"to-revision", to}} {
 			if flag.value == "" {
 				continue
@@ -62,11 +62,11 @@ func parse(states []string, from, to string) ([]inspect.State, error) {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, inspect.State{Find: find})
+			out = append(out, inspect.Operand{Find: find})
 		}
 		return out, nil
 	}
-	var out []inspect.State
+	var out []inspect.Operand
 	for _, text := range states {
 		s, err := state(text)
 		if err != nil {
@@ -78,38 +78,38 @@ func parse(states []string, from, to string) ([]inspect.State, error) {
 }
 
 // state reads one argument. What could be a name or a file is a file if there is one.
-func state(text string) (inspect.State, error) {
+func state(text string) (inspect.Operand, error) {
 	if text == complete.Live {
-		return inspect.State{}, nil
+		return inspect.Operand{}, nil
 	}
 	if m := relative.FindStringSubmatch(text); m != nil {
 		n, err := strconv.Atoi(m[1])
-		return inspect.State{Before: n}, err
+		return inspect.Operand{Before: n}, err
 	}
 	if _, err := strconv.ParseInt(text, 10, 64); err != nil {
 		if info, err := os.Stat(text); err == nil && !info.IsDir() {
 			return manifest(text)
 		}
 		if strings.ContainsAny(text, "/\\") || strings.HasSuffix(text, ".yaml") || strings.HasSuffix(text, ".json") {
-			return inspect.State{}, env.Usagef("there is no file %s", text)
+			return inspect.Operand{}, env.Usagef("there is no file %s", text)
 		}
 	}
 	find, err := env.Find("revision", text)
-	return inspect.State{Find: find}, err
+	return inspect.Operand{Find: find}, err
 }
 
 // manifest reads an object from a file, as it is written.
-func manifest(file string) (inspect.State, error) {
+func manifest(file string) (inspect.Operand, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return inspect.State{}, err
+		return inspect.Operand{}, err
 	}
 	var o map[string]any
 	if err := yaml.Unmarshal(raw, &o); err != nil {
-		return inspect.State{}, fmt.Errorf("read %s: %w", file, err)
+		return inspect.Operand{}, fmt.Errorf("read %s: %w", file, err)
 	}
 	if len(o) == 0 {
-		return inspect.State{}, fmt.Errorf("there is no object in %s", file)
+		return inspect.Operand{}, fmt.Errorf("there is no object in %s", file)
 	}
-	return inspect.State{Given: o, Title: file}, nil
+	return inspect.Operand{Given: o, Title: file}, nil
 }

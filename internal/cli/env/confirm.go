@@ -11,9 +11,6 @@ import (
 
 // This file asks the user, who is there only if the input is a terminal.
 
-// Interactive reports whether somebody can be asked: input and error stream are terminals.
-func (e *Env) Interactive() bool { return e.Terminal(e.In) && e.Terminal(e.ErrOut) }
-
 // isTerminal reports whether a stream is a terminal, through the writers around it.
 func isTerminal(stream any) bool {
 	if wrapped, ok := stream.(interface{ Unwrap() any }); ok {

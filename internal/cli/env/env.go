@@ -48,8 +48,8 @@ type Env struct {
 	Open func(args []string) (*inspect.Inspector, client.Object, error)
 	// Connect returns an inspector without an object, and the namespace that the flags say.
 	Connect func() (*inspect.Inspector, string, error)
-	// Terminal reports whether a stream is a terminal.
-	Terminal func(stream any) bool
+	// Interactive reports whether somebody can be asked: input and error stream are terminals.
+	Interactive func() bool
 	// Kinds returns the kinds whose objects can be listed: those in namespaces or, if namespaced is false, all.
 	Kinds func(namespaced bool) ([]schema.GroupVersionKind, error)
 	// Resources returns what the cluster's resources are called, and Names the names of the objects of one. Both are for completion.
@@ -75,7 +75,8 @@ func New(streams genericiooptions.IOStreams, version string) *Env {
 		cfg.UserAgent = e.userAgent()
 		return cfg
 	}
-	e.Connect, e.Terminal = e.connect, isTerminal
+	e.Connect = e.connect
+	e.Interactive = func() bool { return isTerminal(e.In) && isTerminal(e.ErrOut) }
 	e.Open, e.Kinds, e.Resources, e.Names = e.open, e.listable, e.resources, e.names
 	return e
 }

@@ -17,6 +17,14 @@ const (
 	Failed = 1
 	// Misused: the command line cannot be understood or is not offered; trying again is pointless.
 	Misused = 2
+	// Unfinished: "cairn status" found an object in progress. It is the number of [Misused], whose error says which of the two it is.
+	Unfinished = 2
+	// Broken: "cairn status" found an object whose controller has given up, or needs help.
+	Broken = 3
+	// TimedOut: what --watch or --wait waits for had not come about in time, as of timeout(1).
+	TimedOut = 124
+	// Interrupted: a signal ended the wait, as of a shell.
+	Interrupted = 130
 )
 
 // ExitCodes is the table of exit codes for people.
@@ -25,6 +33,14 @@ const ExitCodes = `Exit codes:
   0  done; or there was nothing to do, as when an undo would change nothing
   1  it failed: the cluster cannot be reached, an object does not exist, somebody may not do this, it changed meanwhile
   2  the command line is wrong: an unknown verb, flag, controller or value; trying again will not help
+
+"cairn status" answers with it, and so do --watch, and --wait of "cairn undo":
+
+    0  the object is done
+    2  it is in progress; a command line that is wrong has this code too, and an error
+    3  it has failed: its controller has given up, or goes on only after somebody edits or deletes something
+  124  it was not done within --timeout
+  130  the wait was interrupted
 
 Output goes to the standard output, warnings and errors to the standard error. An error is one line that begins with
 "error:".`

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/internal/cli/env"
+	"github.com/cairn-dev/cairn/internal/cli/follow"
 )
 
 // This file is the shape of the output. Scripts read json and yaml: fields may be added there, and never renamed.
@@ -19,14 +21,18 @@ type report struct {
 
 	Parent     env.Parent  `json:"parent"`
 	Controller string      `json:"controller,omitempty"` // a CompositeController; absent for kinds that have their own
-	Complete   bool        `json:"complete"`
+	State      string      `json:"state"`                // Done, InProgress or Failed
+	Reason     string      `json:"reason"`
+	Complete   bool        `json:"complete"` // the state is Done
 	Conditions []condition `json:"conditions"`
 	Update     *env.Ref    `json:"update"` // null if the spec is recorded in no revision
 	Children   counts      `json:"children"`
-	Revisions  []share     `json:"revisions"`
-	Waits      []wait      `json:"waits"`
-	Held       []string    `json:"held,omitempty"`
-	Warnings   []string    `json:"warnings,omitempty"`
+	// Counters are the numbers that the controller reports in the status.
+	Counters  map[string]int64 `json:"counters,omitempty"`
+	Revisions []share          `json:"revisions"`
+	Waits     []wait           `json:"waits"`
+	Held      []string         `json:"held,omitempty"`
+	Warnings  []string         `json:"warnings,omitempty"`
 }
 
 type condition struct {
@@ -57,27 +63,34 @@ type wait struct {
 	For      string   `json:"for"`
 }
 
-func show(w io.Writer, s *inspect.Status, format string) error {
+func show(e *env.Env, s *inspect.Status, format string) error {
 	switch format {
 	case "json", "yaml":
-		return env.Encode(w, format, encoded(s))
+		return env.Encode(e.Out, format, encoded(s))
 	case "name":
-		fmt.Fprintln(w, s.Parent)
+		fmt.Fprintln(e.Out, s.Parent)
 		return nil
 	}
-	head := s.Parent.String()
-	if s.Controller != "" {
-		head += ", run by CompositeController " + s.Controller
+	t := e.Terminal()
+	if t == nil || !t.Colours {
+		return view(e.Out, s)
 	}
+	var text bytes.Buffer
+	if err := view(&text, s); err != nil {
+		return err
+	}
+	_, err := t.W.Write(follow.Paint(text.Bytes(), s.State))
+	return err
+}
+
+// view is a status for people.
+func view(w io.Writer, s *inspect.Status) error {
+	fmt.Fprintln(w, s.Headline())
 	tables := []*metav1.Table{conditions(s), shares(s), waits(s)}
 	if s.Children == "" {
-		fmt.Fprintf(w, "%s: %s\n", head, recorded(s))
-		tables = tables[:1]
-	} else if s.Runs {
-		fmt.Fprintf(w, "%s: %d of %d %s come from the current revision\n", head, s.Updated, s.Total, s.Children)
+		tables = []*metav1.Table{conditions(s), reported(s), waits(s)}
+	} else if s.Complete() && s.Runs {
 		tables = nil
-	} else {
-		fmt.Fprintf(w, "%s: %d of %d %s are updated, %d of %d pass their checks\n", head, s.Updated, s.Rolled, s.Children, s.Passing, s.Total)
 	}
 	for _, t := range tables {
 		if len(t.Rows) == 0 {
@@ -95,14 +108,6 @@ func show(w io.Writer, s *inspect.Status, format string) error {
 		fmt.Fprintln(w, sentence)
 	}
 	return nil
-}
-
-// recorded is all there is to say where revisions do not say what is made from them.
-func recorded(s *inspect.Status) string {
-	if s.Update == nil {
-		return "it is recorded in no revision as it is now"
-	}
-	return fmt.Sprintf("it is recorded as %s, which does not say what is made from it", s.Update)
 }
 
 func columns(names ...string) *metav1.Table {
@@ -138,6 +143,15 @@ func shares(s *inspect.Status) *metav1.Table {
 	return t
 }
 
+// reported are the numbers of objects whose children are not known.
+func reported(s *inspect.Status) *metav1.Table {
+	t := columns("Counter", "Reported")
+	for _, c := range s.Counters {
+		add(t, c.Name, c.Value)
+	}
+	return t
+}
+
 func waits(s *inspect.Status) *metav1.Table {
 	t := columns("Waits for", "Revision", "Because")
 	for _, wait := range s.Waits {
@@ -153,12 +167,16 @@ func waits(s *inspect.Status) *metav1.Table {
 func encoded(s *inspect.Status) report {
 	out := report{
 		Header: env.HeaderOf("Status"),
-		Parent: env.ParentOf(s.Parent), Controller: s.Controller, Complete: s.Complete(), Update: env.RefTo(s.Update),
+		Parent: env.ParentOf(s.Parent), Controller: s.Controller, Update: env.RefTo(s.Update),
+		State: string(s.State), Reason: s.Reason, Complete: s.Complete(),
 		Children:   counts{Total: s.Total, Passing: s.Passing, Rolled: s.Rolled, Updated: s.Updated},
-		Conditions: []condition{}, Revisions: []share{}, Waits: []wait{}, Held: s.Held, Warnings: s.Warnings,
+		Conditions: []condition{}, Revisions: []share{}, Waits: []wait{}, Held: s.Held, Warnings: s.Warnings, Counters: map[string]int64{},
 	}
 	for _, c := range s.Conditions {
 		out.Conditions = append(out.Conditions, condition(c))
+	}
+	for _, c := range s.Counters {
+		out.Counters[c.Name] = c.Value
 	}
 	for _, sh := range s.Shares {
 		out.Revisions = append(out.Revisions, share{

@@ -3,39 +3,63 @@ package status
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cairn-dev/cairn/internal/cli/env"
+	"github.com/cairn-dev/cairn/internal/cli/follow"
 )
 
 // New returns the verb.
 func New(e *env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status TYPE/NAME",
-		Short: "Show how far a rollout is, and what it waits for",
-		Long: `Show how far the rollout of an object with a history is: what its controller says in
-the conditions Updated and HistoryHealthy, how many children belong to which revision and how many of these are available, and
-which child is not, with the check that it fails.
+		Short: "Show whether an object is done, and what it waits for",
+		Long: `Show whether an object of any kind is what its spec asks for and, if it has a history, how far its rollout is: what its
+controller says in the conditions Updated and HistoryHealthy, how many children belong to which revision and how many of these
+are available, and which child is not, with the check that it fails.
 
 CURRENT marks the revision that the object asks for. PASSING counts the children that exist, are not terminating and have passed
 the checks of their kind for minReadySeconds: Ready for pods of a workload, the controller's statusChecks for the children
-of a composite parent. Children of a kind that is not rolled out belong to no revision. It is one look, not a watch; the
-exit code does not say whether the rollout is complete, -o json does.`,
+of a composite parent. Children of a kind that is not rolled out belong to no revision.
+
+An object of a kind that has no history is done, in progress or failed by what its own controller reports: conditions, counters,
+phases. A pod that is not available is explained by whoever knows why: the scheduler, the kubelet; a child that cannot be
+created by the quota, policy or webhook that refused it.
+
+The exit code is 0 if it is done, 2 if it is in progress and 3 if it has failed. With --watch the command ends when it is done
+or has failed, or after --timeout with 124: a terminal shows a view that changes, a pipe gets a line for each change.`,
 		Example: `  # Is it done, and if not, why?
   cairn status ds/web
 
-  # A parent of a CompositeController, for a script
+  # Wait until it is done, for a script
+  cairn status deploy/api --watch --timeout 5m
+
+  # A parent of a CompositeController
   cairn status catset/nap -o json`,
 		Args: func(_ *cobra.Command, args []string) error { return env.OneObject(args) },
 	}
+	var watch bool
+	var timeout time.Duration
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on until it is done or has failed")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "with --watch: how long to wait at most, as in 5m (default: for ever)")
 	output := env.AddOutput(cmd.Flags(), "json", "yaml", "name")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.Format()
 		if err != nil {
 			return err
 		}
-		return run(cmd.Context(), e, args, format)
+		if !watch && timeout != 0 {
+			return env.Usagef("--timeout is for --watch")
+		}
+		if !watch {
+			return run(cmd.Context(), e, args, format)
+		}
+		if format != "" {
+			return env.Usagef("--watch prints no %s; leave out one of the two", format)
+		}
+		return follow.Object(cmd.Context(), e, args, follow.Options{Timeout: timeout, View: view})
 	}
 	return cmd
 }
@@ -50,5 +74,8 @@ func run(ctx context.Context, e *env.Env, args []string, format string) error {
 		return err
 	}
 	e.Warn(s.Warnings...)
-	return show(e.Out, s, format)
+	if err := show(e, s, format); err != nil {
+		return err
+	}
+	return follow.Answer(s.State)
 }

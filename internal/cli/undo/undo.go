@@ -12,6 +12,7 @@ import (
 
 	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/internal/cli/env"
+	"github.com/cairn-dev/cairn/internal/cli/follow"
 )
 
 // options are what the command line says.
@@ -64,6 +65,9 @@ apply) is a warning. A revision whose name does not go with its content may not 
   # Back to the newest revision to which a rollout was once complete
   cairn undo fleet/north --to last-good
 
+  # Back, and wait until the rollout is over
+  cairn undo ds/web --wait --timeout 5m
+
   # In a script
   cairn undo catset/nap --yes`,
 		Args: func(_ *cobra.Command, args []string) error { return env.OneObject(args) },
@@ -76,6 +80,7 @@ apply) is a warning. A revision whose name does not go with its content may not 
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&o.force, "force", false, "go back also to a revision that may not come from a controller")
 	cmd.Flags().BoolVar(&o.reveal, "show-secrets", false, "do not mask secrets in what is shown")
+	wait := follow.AddWait(cmd.Flags())
 	output := env.AddOutput(cmd.Flags(), "json", "yaml", "name")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var err error
@@ -85,7 +90,13 @@ apply) is a warning. A revision whose name does not go with its content may not 
 		if err := o.parse(revision, to); err != nil {
 			return err
 		}
-		return run(cmd.Context(), e, args, o)
+		if err := wait.Check(o.dryRun != noDryRun); err != nil {
+			return err
+		}
+		if err := run(cmd.Context(), e, args, o); err != nil || !wait.Asked {
+			return err
+		}
+		return wait.Object(cmd.Context(), e, args, o.format)
 	}
 	return cmd
 }

@@ -1,0 +1,119 @@
+package follow
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"golang.org/x/text/width"
+
+	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/internal/cli/env"
+	"github.com/cairn-dev/cairn/internal/printable"
+)
+
+// This file is what is seen: on a terminal one view that is drawn anew, elsewhere a line for each change.
+
+type printer struct {
+	lines    io.Writer
+	view     func(io.Writer, *inspect.Status) error
+	terminal *env.Terminal // nil: lines
+	warn     func(...string)
+
+	last   *inspect.Status
+	line   string          // the last one, without times
+	warned map[string]bool // what was warned of
+	drawn  int             // how many lines the view has
+}
+
+func newPrinter(e *env.Env, o Options) *printer {
+	p := &printer{lines: o.Lines, view: o.View, warn: e.Warn, warned: map[string]bool{}}
+	if p.lines == nil {
+		p.lines = e.Out
+	}
+	if o.View != nil {
+		p.terminal = e.Terminal()
+	}
+	return p
+}
+
+// times are what changes although nothing happens.
+var times = regexp.MustCompile(`\b(\d+h)?(\d+m)?\d+s\b`)
+
+// show prints a status if it says anything new.
+func (p *printer) show(s *inspect.Status) (changed bool, err error) {
+	line := times.ReplaceAllString(s.Line(), "")
+	changed = line != p.line
+	p.last, p.line = s, line
+	if p.terminal != nil {
+		return changed, p.draw(s)
+	}
+	for _, w := range s.Warnings {
+		if !p.warned[w] {
+			p.warned[w] = true
+			p.warn(w)
+		}
+	}
+	if changed {
+		_, err = fmt.Fprintln(p.lines, s.Line())
+	}
+	return changed, err
+}
+
+// draw draws the view over the one before. No line is longer than the terminal is wide and no view higher: the cursor goes up by lines
+// of the terminal, and not beyond its top.
+func (p *printer) draw(s *inspect.Status) error {
+	var view bytes.Buffer
+	if err := p.view(&view, s); err != nil {
+		return err
+	}
+	for _, w := range s.Warnings {
+		fmt.Fprintf(&view, "\nWarning: %s\n", w)
+	}
+	columns, height := p.terminal.Size()
+	lines := strings.Split(strings.TrimRight(string(printable.Escape(view.Bytes())), "\n"), "\n")
+	if len(lines) > height-1 {
+		lines = append(lines[:max(0, height-2)], "…")
+	}
+	for n := range lines {
+		lines[n] = cut(lines[n], columns)
+	}
+	text := []byte(strings.Join(lines, "\n") + "\n")
+	if p.terminal.Colours {
+		text = Paint(text, s.State)
+	}
+	back := ""
+	if p.drawn > 0 {
+		back = fmt.Sprintf("\x1b[%dA\r\x1b[J", p.drawn)
+	}
+	p.drawn = len(lines)
+	_, err := p.terminal.W.Write(append([]byte(back), text...))
+	return err
+}
+
+// Paint returns a view, made safe for a terminal, with its state in the colour that it has.
+func Paint(text []byte, s inspect.State) []byte {
+	colours := map[inspect.State]env.Colour{inspect.Done: env.Green, inspect.InProgress: env.Yellow, inspect.Failed: env.Red}
+	return env.Paint(text, s.Text(), colours[s])
+}
+
+// cut returns a line that fits into so many columns.
+func cut(line string, columns int) string {
+	line = strings.ReplaceAll(line, "\t", " ")
+	used, end := 0, 0 // end is where the line is cut if it does not fit
+	for at, r := range line {
+		w := 1
+		if k := width.LookupRune(r).Kind(); k == width.EastAsianWide || k == width.EastAsianFullwidth {
+			w = 2
+		}
+		if used+w <= columns-1 {
+			end = at + len(string(r))
+		}
+		if used += w; used > columns {
+			return line[:end] + "…"
+		}
+	}
+	return line
+}

@@ -1,0 +1,21 @@
+package fakeserver
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// This file is the one field selector that users of the fake client here ask with: events by the object that they are about. An API
+// server answers it from its own index.
+
+// EventsByObject has the client that b builds answer lists of events by involvedObject.uid.
+func EventsByObject(b *fake.ClientBuilder) *fake.ClientBuilder {
+	return b.WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string {
+		event, ok := o.(*corev1.Event)
+		if !ok {
+			return nil
+		}
+		return []string{string(event.InvolvedObject.UID)}
+	})
+}
