@@ -87,6 +87,10 @@ func (b *builtin) list(ctx context.Context, parent client.Object) ([]kept, error
 	out := make([]kept, 0, len(found))
 	for _, o := range found {
 		r := b.ask.Revision(o)
+		if of := ownedAs(o); r.Err == nil && of.GroupKind() == b.format.Parent.GroupKind() && of.Version != b.format.Parent.Version {
+			r.Snapshot, r.Err = nil, &revision.UndecodableError{Revision: r.Name, Err: fmt.Errorf(
+				"it was recorded in %s, and the others in %s", of.GroupVersion(), b.format.Parent.GroupVersion())}
+		}
 		s := kept{Revision: r, object: o, target: b.format.Target()}
 		if r.Hash != "" && !strings.HasSuffix(r.Name, "-"+r.Hash) && revision.LabelValue(r.Name) != r.Hash {
 			s.doubt = fmt.Sprintf("The name of %s does not go with its hash label %q; it may not come from a controller, so look at the diff.",

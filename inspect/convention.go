@@ -7,8 +7,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apimachineryversion "k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
@@ -30,6 +32,11 @@ func (i *Inspector) conventional(ctx context.Context, parent client.Object) (kin
 	if err != nil {
 		return nil, err
 	}
+	if len(revisions) > 0 {
+		if gvk, err = i.recordedIn(gvk, revisions); err != nil {
+			return nil, err
+		}
+	}
 	for n := range revisions {
 		if format, ok := history.Described(&revisions[n], gvk); ok {
 			return newBuiltin(i.client, format), nil
@@ -46,6 +53,57 @@ func (i *Inspector) conventional(ctx context.Context, parent client.Object) (kin
 		return newReplicaSets(i.client, gvk, key)
 	}
 	return nil, nil //nolint:nilnil // as above
+}
+
+// UnservedVersionError says that revisions were recorded in an API version that the API server does not serve any more. Their fields may
+// mean something else in another version, so they are neither compared nor restored.
+type UnservedVersionError struct {
+	// Recorded is what the revisions say that their parent is.
+	Recorded schema.GroupVersionKind
+	// Err is what the API server's discovery says.
+	Err error
+}
+
+// Error says which version, and what to do.
+func (e *UnservedVersionError) Error() string {
+	return fmt.Sprintf("the revisions were recorded in %s, which the API server does not serve any more, so their fields may mean something else "+
+		"by now; serve that version again to go back (%v)", e.Recorded.GroupVersion(), e.Err)
+}
+
+// Unwrap returns what the API server's discovery says.
+func (e *UnservedVersionError) Unwrap() error { return e.Err }
+
+// recordedIn returns the kind of parent in the version in which its revisions were recorded: their owner references say it. Of several, that of
+// the most revisions counts, then the newer one by Kubernetes' order of versions; the others are shown as unreadable.
+func (i *Inspector) recordedIn(gvk schema.GroupVersionKind, revisions []metav1.PartialObjectMetadata) (schema.GroupVersionKind, error) {
+	opened := gvk
+	votes := map[string]int{}
+	for n := range revisions {
+		if of := ownedAs(&revisions[n]); of.GroupKind() == gvk.GroupKind() {
+			votes[of.Version]++
+		}
+	}
+	for version, n := range votes {
+		if best := votes[gvk.Version]; n > best || n == best && apimachineryversion.CompareKubeAwareVersionStrings(version, gvk.Version) > 0 {
+			gvk.Version = version
+		}
+	}
+	if gvk == opened {
+		return gvk, nil
+	}
+	if _, err := i.client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); meta.IsNoMatchError(err) {
+		return gvk, &UnservedVersionError{Recorded: gvk, Err: err}
+	}
+	return gvk, nil
+}
+
+// ownedAs is the kind that the controller reference of a revision names.
+func ownedAs(o metav1.Object) schema.GroupVersionKind {
+	ref := metav1.GetControllerOfNoCopy(o)
+	if ref == nil {
+		return schema.GroupVersionKind{}
+	}
+	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 }
 
 // inferred reads the revisions whole: only their content says what they hold.

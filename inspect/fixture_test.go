@@ -129,3 +129,12 @@ func document(t *testing.T, spec corev1.PodSpec) []byte {
 }
 
 var yes = new(true)
+
+func mustJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	out, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 
+	"github.com/cairn-dev/cairn/internal/cli/annotate"
 	"github.com/cairn-dev/cairn/internal/cli/complete"
 	"github.com/cairn-dev/cairn/internal/cli/diff"
 	"github.com/cairn-dev/cairn/internal/cli/env"
@@ -90,7 +91,7 @@ It finds the cluster as kubectl does: --kubeconfig, KUBECONFIG, --context, --nam
 	root.SetErr(e.ErrOut)
 	e.Cluster.AddFlags(root.PersistentFlags())
 	root.AddCommand(
-		history.New(e), diff.New(e), undo.New(e), status.New(e), tree.New(e), verify.New(e), manager.New(e), roles.New(e), sandbox.New(e), version.New(e),
+		history.New(e), diff.New(e), undo.New(e), status.New(e), tree.New(e), verify.New(e), annotate.New(e), manager.New(e), roles.New(e), sandbox.New(e), version.New(e),
 	)
 	root.AddCommand(topic("exit-codes", "What the exit code says", env.ExitCodes), options(root))
 	root.SetVersionTemplate("{{.Version}}")

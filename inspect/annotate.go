@@ -1,0 +1,73 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file writes why a change was made into the revision that records it. The parent is not touched: controllers copy its annotations to
+// each new revision, so that the next one would inherit the cause.
+
+// Annotated is a cause that was written.
+type Annotated struct {
+	Parent Parent
+	// Entry is the revision, as it was before.
+	Entry Entry
+	// Changed is false if the revision had this cause already: then nothing was written.
+	Changed bool
+}
+
+// Annotate sets the change cause of a revision of parent: of the one that find picks or, if that is nil, of the current one. An empty cause
+// removes it.
+//
+// Errors: [*NotFoundError], [*AmbiguousError], those of [Inspector.History]; [*ChangedError] if the revision was written meanwhile (ask again);
+// or what the API server says. After each of them nothing was changed.
+func (i *Inspector) Annotate(ctx context.Context, parent client.Object, find Find, cause string) (*Annotated, error) {
+	r, err := i.read(ctx, parent)
+	if err != nil {
+		return nil, err
+	}
+	h := r.history()
+	if find == nil {
+		find = func(h *History) (Entry, error) {
+			if current := h.Current(); current != nil {
+				return *current, nil
+			}
+			return Entry{}, fmt.Errorf("no revision records the spec of %s as it is now, so there is none to annotate yet; "+
+				"say with --revision which one is meant", h.Parent)
+		}
+	}
+	e, err := find(h)
+	if err != nil {
+		return nil, err
+	}
+	out := &Annotated{Parent: h.Parent, Entry: e}
+	o := e.stored.object
+	if was, has := o.GetAnnotations()[ChangeCauseAnnotation]; was == cause && has == (cause != "") {
+		return out, nil
+	}
+	var value any = cause
+	if cause == "" {
+		value = nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": o.GetUID(), "resourceVersion": o.GetResourceVersion(), "annotations": map[string]any{ChangeCauseAnnotation: value},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	err = i.client.Patch(ctx, named(o, h.object(e)), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return nil, &ChangedError{Parent: h.Parent, Err: err}
+	case err != nil:
+		return nil, fmt.Errorf("annotate %s of %s (nothing was changed): %w", e, h.Parent, err)
+	}
+	out.Changed = true
+	return out, nil
+}
