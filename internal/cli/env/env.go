@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,6 +58,8 @@ type Env struct {
 	Names     func(ctx context.Context, resource string) ([]string, error)
 
 	out *printable.Writer
+	// everything says that objects of all kinds are listed.
+	everything atomic.Bool
 }
 
 // New returns what a process needs that talks to a cluster. What is written to its streams is made safe for terminals.
@@ -105,7 +108,7 @@ func (e *Env) Config() (*rest.Config, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = e.userAgent()
 	cfg.QPS = -1 // the API server's priority and fairness rules
-	cfg.WarningHandler = rest.NewWarningWriter(e.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	cfg.WarningHandler = &warnings{WarningHandler: rest.NewWarningWriter(e.ErrOut, rest.WarningWriterOptions{Deduplicate: true}), env: e}
 	return cfg, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -17,6 +18,7 @@ import (
 // listable returns the kinds whose objects can be listed, in the version that the API server prefers: those in namespaces or, if
 // namespaced is false, all.
 func (e *Env) listable(namespaced bool) ([]schema.GroupVersionKind, error) {
+	e.everything.Store(true)
 	asker, err := e.Cluster.ToDiscoveryClient()
 	if err != nil {
 		return nil, fmt.Errorf("find the cluster: %w", err)
@@ -39,6 +41,21 @@ func (e *Env) listable(namespaced bool) ([]schema.GroupVersionKind, error) {
 		}
 	}
 	return out, nil
+}
+
+// warnings passes the API server's warnings on, but not while objects of all kinds are listed: that some of these kinds are deprecated is
+// nothing that the user has asked for.
+type warnings struct {
+	rest.WarningHandler
+
+	env *Env
+}
+
+// HandleWarningHeader implements [rest.WarningHandler].
+func (w *warnings) HandleWarningHeader(code int, agent, text string) {
+	if !w.env.everything.Load() {
+		w.WarningHandler.HandleWarningHeader(code, agent, text)
+	}
 }
 
 // resources returns what the resources of the cluster are called whose objects can be listed: daemonsets, and with its group if another

@@ -131,8 +131,12 @@ func repair(ctx context.Context, e *env.Env, inspector *inspect.Inspector, probl
 		fmt.Fprintf(e.ErrOut, "  %s\n", p.Fix.Message)
 	}
 	if !yes {
-		if sure, err := e.Confirm("Do it?"); err != nil || !sure {
-			return errors.Join(err, &env.ExitError{Status: env.Failed})
+		sure, err := e.Confirm("Do it?")
+		if err != nil {
+			return err
+		}
+		if !sure {
+			return &env.ExitError{Status: env.Failed}
 		}
 	}
 	var errs []error
