@@ -58,7 +58,7 @@ func (s *Status) Headline() string {
 	}
 	out += " " + s.State.Text() + ": "
 	switch {
-	case s.Children == "" || s.terminating:
+	case s.Children == "" || s.terminating || s.Runs && s.State != Done:
 		return out + s.Reason
 	case s.Runs:
 		return out + fmt.Sprintf("%d of %d %s come from the current revision", s.Updated, s.Total, s.Children)
@@ -70,10 +70,11 @@ func (s *Status) Headline() string {
 
 // Line is the headline with the reason, where there is something to wait for.
 func (s *Status) Line() string {
-	if s.State == Done || s.Children == "" || s.terminating {
-		return s.Headline()
+	head := s.Headline()
+	if s.State == Done || strings.HasSuffix(head, s.Reason) {
+		return head
 	}
-	return s.Headline() + "; " + s.Reason
+	return head + "; " + s.Reason
 }
 
 // settle fills in the state of a parent, and why. blocker is the child that keeps it most, nil if none does.

@@ -99,6 +99,18 @@ func TestStuckAndTerminating(t *testing.T) {
 	}
 }
 
+// TestRuns: a parent whose children are not replaced, as a CronJob, is done when its spec is recorded, whatever came from older ones.
+func TestRuns(t *testing.T) {
+	s := Status{Parent: Parent{Name: "nightly"}, Runs: true, Children: "jobs", Update: &Entry{Number: 2, Name: "n-2"}, Updated: 1, Total: 3}
+	if s.settle(&unstructured.Unstructured{}, nil); s.State != Done || s.Line() != "/nightly is done: 1 of 3 jobs come from the current revision" {
+		t.Errorf("%s: %s", s.State, s.Line())
+	}
+	s.Update = nil
+	if s.settle(&unstructured.Unstructured{}, nil); s.State != InProgress || s.Line() != "/nightly is in progress: it is recorded in no revision as it is now" {
+		t.Errorf("%s: %s", s.State, s.Line())
+	}
+}
+
 // TestWhatNobodyCanCreate: where a quota refuses a pod, the newest event says so, unless a pod was created since.
 func TestWhatNobodyCanCreate(t *testing.T) {
 	now := time.Now().Truncate(time.Second)

@@ -208,7 +208,9 @@ func TestCronJob(t *testing.T) {
 	c.after(4, time.Minute)
 	c.are("3=app:2+ 4=app:1+")
 	t.Log(c.cli("history", "cronjob/nightly"))
-	t.Log(c.cli("status", "cronjob/nightly"))
+	if out := c.cli("status", "cronjob/nightly"); !strings.Contains(out, "cronjob.batch/nightly is done: ") {
+		t.Errorf("cairn status:\n%s", out)
+	}
 }
 
 // pending keeps Jobs running: no node takes their pods.

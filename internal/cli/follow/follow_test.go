@@ -71,7 +71,7 @@ const wide = "\u8a9e"
 // asked again.
 func TestLines(t *testing.T) {
 	busy := func(client.WithWatch) error { return apierrors.NewTooManyRequests("later", 1) }
-	out, errOut, err := watched(t, t.Context(), Options{}, nothing, become(0), busy, become(2), nothing, become(3))
+	out, errOut, err := watched(t, t.Context(), Options{}, nothing, become(0), busy, become(2), become(2), become(3))
 	want := `replicaset.apps/web is in progress: Available: 0/3
 replicaset.apps/web is in progress: Available: 2/3
 replicaset.apps/web is done: ReplicaSet is available. Replicas: 3
@@ -98,7 +98,7 @@ func TestEnds(t *testing.T) {
 		says    string
 	}{
 		"failed":      {t.Context(), 0, failed, env.Broken, "has failed: NoWay: ever"},
-		"timeout":     {t.Context(), 50 * time.Millisecond, nothing, env.TimedOut, "timed out after 50ms: replicaset.apps/web is in progress: Available: 0/3"},
+		"timeout":     {t.Context(), 2 * time.Second, nothing, env.TimedOut, "timed out after 2s: replicaset.apps/web is in progress: Available: 0/3"},
 		"interrupted": {interrupted, time.Hour, func(client.WithWatch) error { interrupt(); return nil }, env.Interrupted, ""},
 		"deleted":     {t.Context(), 0, deleted, env.Failed, ""},
 		"refused":     {t.Context(), 0, func(client.WithWatch) error { return errors.New("no") }, env.Failed, ""},

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -85,7 +87,7 @@ func show(e *env.Env, s *inspect.Status, format string) error {
 
 // view is a status for people.
 func view(w io.Writer, s *inspect.Status) error {
-	fmt.Fprintln(w, s.Headline())
+	fmt.Fprintln(w, head(s))
 	tables := []*metav1.Table{conditions(s), shares(s), waits(s)}
 	if s.Children == "" {
 		tables = []*metav1.Table{conditions(s), reported(s), waits(s)}
@@ -108,6 +110,17 @@ func view(w io.Writer, s *inspect.Status) error {
 		fmt.Fprintln(w, sentence)
 	}
 	return nil
+}
+
+// head is the headline, and the reason where no table below has it.
+func head(s *inspect.Status) string {
+	below := len(s.Waits) > 0 || slices.ContainsFunc(s.Conditions, func(c inspect.Condition) bool {
+		return c.Message != "" && strings.Contains(s.Reason, c.Message)
+	})
+	if below {
+		return s.Headline()
+	}
+	return s.Line()
 }
 
 func columns(names ...string) *metav1.Table {
