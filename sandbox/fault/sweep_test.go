@@ -67,18 +67,12 @@ func builtIn(k check.Kind, s subject) subject {
 func subjects() []subject {
 	return []subject{
 		daemonSets(), replicaSets(), replicationControllers(), statefulSets(), cronJobs(), authors(), surges(), composites(), appliedComposites(),
-		decorators(),
+		decorators(), recorders(),
 	}
 }
 
-// unswept are controllers that are not swept yet. Tests in sandbox/e2e kill the recorder between edits.
-var unswept = []string{"recorder"}
-
 func TestEveryControllerIsSwept(t *testing.T) {
 	for _, name := range manager.Names() {
-		if slices.Contains(unswept, name) {
-			continue
-		}
 		if !slices.ContainsFunc(subjects(), func(s subject) bool { return s.controller == name }) {
 			t.Errorf("nothing sweeps the controller %s: add it to subjects", name)
 		}
