@@ -71,7 +71,8 @@ const wide = "\u8a9e"
 // asked again.
 func TestLines(t *testing.T) {
 	busy := func(client.WithWatch) error { return apierrors.NewTooManyRequests("later", 1) }
-	out, errOut, err := watched(t, t.Context(), Options{}, nothing, become(0), busy, become(2), become(2), become(3))
+	looks := []func(client.WithWatch) error{nothing, nothing, busy, become(2), nothing, become(3)}
+	out, errOut, err := watched(t, t.Context(), Options{}, looks...)
 	want := `replicaset.apps/web is in progress: Available: 0/3
 replicaset.apps/web is in progress: Available: 2/3
 replicaset.apps/web is done: ReplicaSet is available. Replicas: 3
