@@ -22,11 +22,11 @@ type Annotated struct {
 	Changed bool
 }
 
-// Annotate sets the change cause of a revision of parent: of the one that find picks or, if that is nil, of the current one. An empty cause
-// removes it.
+// Annotate sets the change cause of a revision of parent: of the one that find picks or, if that is nil, of the current one. An empty
+// cause removes it.
 //
-// Errors: [*NotFoundError], [*AmbiguousError], those of [Inspector.History]; [*ChangedError] if the revision was written meanwhile (ask again);
-// or what the API server says. After each of them nothing was changed.
+// Errors: [*NotFoundError], [*AmbiguousError], those of [Inspector.History]; [*ChangedError] if the revision was written meanwhile (ask
+// again); or what the API server says. After each of them nothing was changed.
 func (i *Inspector) Annotate(ctx context.Context, parent client.Object, find Find, cause string) (*Annotated, error) {
 	r, err := i.read(ctx, parent)
 	if err != nil {

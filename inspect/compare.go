@@ -43,8 +43,8 @@ type Difference struct {
 	Warnings []string
 }
 
-// Diff compares the state a with the state b. A nil a stands for the newest revision that differs from the object as it is: the one to which an
-// undo would go. Nothing is stored or changed.
+// Diff compares the state a with the state b. A nil a stands for the newest revision that differs from the object as it is: the one to
+// which an undo would go. Nothing is stored or changed.
 //
 // Errors: [ErrNothingToCompare], [*NotFoundError], [*AmbiguousError], [*UnreadableError], those of [Inspector.History].
 func (i *Inspector) Diff(ctx context.Context, parent client.Object, a *Operand, b Operand) (*Difference, error) {
@@ -86,7 +86,8 @@ func (r *reading) diff(ctx context.Context, a *Operand, b Operand) (*Difference,
 	if err != nil {
 		return nil, fmt.Errorf("compare two states of %s: %w", d.Parent, err)
 	}
-	return d, d.draw(r.mask, before, after)
+	err = d.draw(r.mask, before, after)
+	return d, err
 }
 
 // draw writes the two contents, and what differs between them.
@@ -144,8 +145,8 @@ func (r *reading) state(s Operand, e *Entry, target *revision.Target) (title str
 	return parentOf(r.kind, r.parent).String() + " now", content, err
 }
 
-// before returns the revision that is n before the current one. The current one counts as the newest, whatever its number is: its controller
-// renumbers it, if it has not yet.
+// before returns the revision that is n before the current one. The current one counts as the newest, whatever its number is: its
+// controller renumbers it, if it has not yet.
 func (h *History) before(n int) (Entry, error) {
 	others := h.only(func(e Entry) bool { return !e.Current }).Entries
 	if len(others) < n {

@@ -66,15 +66,15 @@ type UnservedVersionError struct {
 
 // Error says which version, and what to do.
 func (e *UnservedVersionError) Error() string {
-	return fmt.Sprintf("the revisions were recorded in %s, which the API server does not serve any more, so their fields may mean something else "+
-		"by now; serve that version again to go back (%v)", e.Recorded.GroupVersion(), e.Err)
+	return fmt.Sprintf("the revisions were recorded in %s, which the API server does not serve any more, so their fields may mean "+
+		"something else by now; serve that version again to go back (%v)", e.Recorded.GroupVersion(), e.Err)
 }
 
 // Unwrap returns what the API server's discovery says.
 func (e *UnservedVersionError) Unwrap() error { return e.Err }
 
-// recordedIn returns the kind of parent in the version in which its revisions were recorded: their owner references say it. Of several, that of
-// the most revisions counts, then the newer one by Kubernetes' order of versions; the others are shown as unreadable.
+// recordedIn returns the kind of parent in the version in which its revisions were recorded: their owner references say it. Of several,
+// that of the most revisions counts, then the newer one by Kubernetes' order of versions; the others are shown as unreadable.
 func (i *Inspector) recordedIn(gvk schema.GroupVersionKind, revisions []metav1.PartialObjectMetadata) (schema.GroupVersionKind, error) {
 	opened := gvk
 	votes := map[string]int{}

@@ -151,7 +151,7 @@ func (r *reading) history() *History {
 			mask:       r.mask,
 		}
 		if stored.object != nil {
-			e.signed(stored.object.GetAnnotations())
+			signed(&e, stored.object.GetAnnotations())
 			e.Created = stored.object.GetCreationTimestamp().Time
 			e.ChangeCause = stored.object.GetAnnotations()[ChangeCauseAnnotation]
 		}
@@ -166,7 +166,7 @@ func (r *reading) history() *History {
 }
 
 // signed takes what the controller noted beside the content.
-func (e *Entry) signed(annotations map[string]string) {
+func signed(e *Entry, annotations map[string]string) {
 	_, e.Completed = annotations[history.CompletedAnnotation]
 	e.By = annotations[history.RecordedByAnnotation]
 	if at, err := time.Parse(time.RFC3339, annotations[history.RecordedAtAnnotation]); err == nil {

@@ -3,14 +3,15 @@ package inspect
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"regexp"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// This file hides values that nobody should read over somebody's shoulder or in a log: those of Secrets, and those of environment variables
-// that are called like passwords, tokens or keys. What is compared and what is restored is never masked.
+// This file hides values that nobody should read over somebody's shoulder or in a log: those of Secrets, and those of environment
+// variables that are called like passwords, tokens or keys. What is compared and what is restored is never masked.
 
 const (
 	hiddenValue = "***"
@@ -75,7 +76,8 @@ func decoded(content []byte) (map[string]any, error) {
 	dec := json.NewDecoder(bytes.NewReader(content))
 	dec.UseNumber()
 	var tree map[string]any
-	return tree, dec.Decode(&tree)
+	err := dec.Decode(&tree)
+	return tree, err
 }
 
 // hide returns tree with secrets replaced: by same where other has the same value, by differs where it has another one or none.
@@ -151,10 +153,7 @@ func (m masker) environment(value, beside any, word func(value, beside any) any)
 		}
 		name, _ := variable["name"].(string)
 		if _, literal := variable["value"].(string); literal && secretive.MatchString(name) {
-			hidden := map[string]any{}
-			for key, field := range variable {
-				hidden[key] = field
-			}
+			hidden := maps.Clone(variable)
 			hidden["value"] = word(variable["value"], others[variable["name"]])
 			out[i] = hidden
 		}

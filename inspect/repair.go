@@ -49,7 +49,8 @@ func (i *Inspector) adopt(ctx context.Context, o client.Object, by metav1.OwnerR
 	if dryRun {
 		opts = append(opts, client.DryRunAll)
 	}
-	return i.client.Patch(ctx, named(o, Parent{GroupVersionKind: o.GetObjectKind().GroupVersionKind()}), client.RawPatch(types.MergePatchType, patch), opts...)
+	into := named(o, Parent{GroupVersionKind: o.GetObjectKind().GroupVersionKind()})
+	return i.client.Patch(ctx, into, client.RawPatch(types.MergePatchType, patch), opts...)
 }
 
 // named returns an object with nothing but the name of o: an answer is decoded into it.

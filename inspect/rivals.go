@@ -23,16 +23,23 @@ type keeper struct {
 
 // keepers are found by the marks that their documentation names. A tool that is not here still shows in managedFields.
 var keepers = []keeper{
-	{annotation: "meta.helm.sh/release-name", sentence: "%s belongs to the Helm release %s: its next upgrade takes this undo back; helm rollback changes the release as well."},
-	{annotation: "argocd.argoproj.io/tracking-id", sentence: "%s is managed by Argo CD (%s): if it heals itself this undo is taken back within minutes, otherwise by the next sync; revert the commit as well."},
-	{label: "argocd.argoproj.io/instance", sentence: "%s is managed by the Argo CD application %s: if it heals itself this undo is taken back within minutes, otherwise by the next sync; revert the commit as well."},
-	{label: "kustomize.toolkit.fluxcd.io/name", sentence: "%s is managed by the Flux Kustomization %s, which takes this undo back at its next reconciliation; suspend it, or revert the commit as well."},
-	{label: "helm.toolkit.fluxcd.io/name", sentence: "%s is managed by the Flux HelmRelease %s, which takes this undo back at its next upgrade; suspend it, or revert the commit as well."},
-	{label: "app.kubernetes.io/managed-by", value: "Helm", sentence: "%s is managed by %s: its next upgrade takes this undo back; helm rollback changes the release as well."},
+	{annotation: "meta.helm.sh/release-name", sentence: "%s belongs to the Helm release %s" + byHelm},
+	{annotation: "argocd.argoproj.io/tracking-id", sentence: "%s is managed by Argo CD (%s)" + byArgo},
+	{label: "argocd.argoproj.io/instance", sentence: "%s is managed by the Argo CD application %s" + byArgo},
+	{label: "kustomize.toolkit.fluxcd.io/name", sentence: "%s is managed by the Flux Kustomization %s" + byFlux},
+	{label: "helm.toolkit.fluxcd.io/name", sentence: "%s is managed by the Flux HelmRelease %s" + byFlux},
+	{label: "app.kubernetes.io/managed-by", value: "Helm", sentence: "%s is managed by %s" + byHelm},
 }
 
-// rivals names other writers that will write the parent again and revert the undo. Of the tools, the first that is found is named: one mark is
-// often beside another one of the same tool.
+// What each tool does with an edit that is not its own, and what to do about it.
+const (
+	byHelm = ": its next upgrade takes this undo back; helm rollback changes the release as well."
+	byArgo = ": if it heals itself this undo is taken back within minutes, otherwise by the next sync; revert the commit as well."
+	byFlux = ", which takes this undo back at its next reconciliation; suspend it, or revert the commit as well."
+)
+
+// rivals names other writers that will write the parent again and revert the undo. Of the tools, the first that is found is named: one
+// mark is often beside another one of the same tool.
 func rivals(p Parent, live metav1.Object) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -71,7 +78,8 @@ func (k keeper) mark(o metav1.Object) string {
 // autoscaling is the kind of what scales others. No other kind of autoscaler is built in.
 var autoscaling = schema.GroupVersionKind{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}
 
-// autoscalers names what will change the scale again that an undo changes. They are asked for only then; whoever may not list them is not told.
+// autoscalers names what will change the scale again that an undo changes. They are asked for only then; whoever may not list them is
+// not told.
 func (i *Inspector) autoscalers(ctx context.Context, u *Undo) []string {
 	was, is, err := u.field("replicas")
 	if err != nil || was == is {
@@ -87,7 +95,8 @@ func (i *Inspector) autoscalers(ctx context.Context, u *Undo) []string {
 		target, _, _ := unstructured.NestedStringMap(list.Items[n].Object, "spec", "scaleTargetRef")
 		of := schema.FromAPIVersionAndKind(target["apiVersion"], target["kind"])
 		if of.GroupKind() == u.Parent.GroupKind() && target["name"] == u.Parent.Name {
-			out = append(out, fmt.Sprintf("HorizontalPodAutoscaler %s scales %s, and will change spec.replicas again.", list.Items[n].GetName(), u.Parent))
+			out = append(out, fmt.Sprintf("HorizontalPodAutoscaler %s scales %s, and will change spec.replicas again.",
+				list.Items[n].GetName(), u.Parent))
 		}
 	}
 	return out

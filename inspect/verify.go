@@ -82,8 +82,8 @@ func (r *reading) check() []Problem {
 	return out
 }
 
-// repeated returns the revisions that repeat another one. Which of two equal ones goes is for the controller to decide, too: the one that is
-// not the update revision. It goes only if no child belongs to it.
+// repeated returns the revisions that repeat another one. Which of two equal ones goes is for the controller to decide, too: the one
+// that is not the update revision. It goes only if no child belongs to it.
 func (r *reading) repeated(h *History) []Problem {
 	if r.verdict == nil {
 		return nil
@@ -103,7 +103,10 @@ func (r *reading) repeated(h *History) []Problem {
 		case r.counts == nil:
 			p.Message += " It is kept: what belongs to it could not be counted."
 		default:
-			p.Fix = &Fix{Message: fmt.Sprintf("delete %s: %s has the same content, and nothing belongs to it", p.Object, d.Of.Name), object: e.stored.object}
+			p.Fix = &Fix{
+				Message: fmt.Sprintf("delete %s: %s has the same content, and nothing belongs to it", p.Object, d.Of.Name),
+				object:  e.stored.object,
+			}
 		}
 		out = append(out, p)
 	}

@@ -41,6 +41,10 @@ type Verified struct {
 	Warnings []string
 }
 
+func (v *Verified) warnf(format string, args ...any) {
+	v.Warnings = append(v.Warnings, fmt.Sprintf(format, args...))
+}
+
 // revisionKinds are the kinds of objects that hold revisions.
 var revisionKinds = []schema.GroupVersionKind{
 	appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), v1alpha1.SchemeGroupVersion.WithKind("ControllerRevision"),
@@ -57,17 +61,17 @@ func (i *Inspector) VerifyParent(ctx context.Context, parent client.Object) (*Ve
 	r.counts, r.strays, r.childrenErr = r.kind.count(ctx, r.parent, r.log)
 	out := &Verified{Revisions: len(r.log), Parents: 1, Problems: r.check()}
 	if r.lost != nil {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("Which revisions of %s have the same content is not known: %v.", parentOf(r.kind, r.parent), r.lost))
+		out.warnf("Which revisions of %s have the same content is not known: %v.", parentOf(r.kind, r.parent), r.lost)
 	}
 	if r.childrenErr != nil {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("The %s of %s could not be counted: %v.", r.children, parentOf(r.kind, r.parent), r.childrenErr))
+		out.warnf("The %s of %s could not be counted: %v.", r.children, parentOf(r.kind, r.parent), r.childrenErr)
 	}
 	return out, ctx.Err()
 }
 
-// Verify returns what is wrong in a namespace, or in all if it is empty: with the revisions of each parent as [Inspector.VerifyParent], with
-// revisions that have no parent, and with objects of kinds that name their creator only in an annotation. now is compared with the ages
-// of revisions: what was made a moment ago is not judged by a parent that is not seen yet.
+// Verify returns what is wrong in a namespace, or in all if it is empty: with the revisions of each parent as [Inspector.VerifyParent],
+// with revisions that have no parent, and with objects of kinds that name their creator only in an annotation. now is compared with the
+// ages of revisions: what was made a moment ago is not judged by a parent that is not seen yet.
 //
 // Errors: what the API server says if revisions cannot be listed at all. What else cannot be looked at is a warning.
 func (i *Inspector) Verify(ctx context.Context, namespace string, kinds []schema.GroupVersionKind, now time.Time) (*Verified, error) {
@@ -99,7 +103,7 @@ func (i *Inspector) Verify(ctx context.Context, namespace string, kinds []schema
 			continue // it controls revisions that are no history of its own
 		}
 		if err != nil {
-			out.Warnings = append(out.Warnings, fmt.Sprintf("The history of %s/%s could not be looked at: %v.", parent.GetNamespace(), parent.GetName(), err))
+			out.warnf("The history of %s/%s could not be looked at: %v.", parent.GetNamespace(), parent.GetName(), err)
 			continue
 		}
 		out.Parents++
@@ -135,7 +139,7 @@ func (i *Inspector) unparented(
 	switch {
 	case err != nil:
 		parents[ref.UID] = nil
-		out.Warnings = append(out.Warnings, fmt.Sprintf("%s %s, which controls %s, could not be read: %v.", ref.Kind, ref.Name, name, err))
+		out.warnf("%s %s, which controls %s, could not be read: %v.", ref.Kind, ref.Name, name, err)
 	case parent != nil:
 		parents[ref.UID] = parent
 	case !young:
@@ -195,7 +199,7 @@ func (i *Inspector) created(ctx context.Context, o *metav1.PartialObjectMetadata
 		Controller: new(true), BlockOwnerDeletion: new(true),
 	}
 	p := &Problem{Reason: NoControllerRef, Object: name}
-	p.Message = fmt.Sprintf("Its annotation %s names %s %s, and it has no controller reference: no garbage collector deletes it with its creator.",
+	p.Message = fmt.Sprintf("Its annotation %s names %s %s, and it has no controller reference: nothing deletes it with its creator.",
 		createdBy, by.Kind, by.Name)
 	creator, other, err := i.referenced(ctx, by, o.Namespace)
 	switch {
@@ -208,7 +212,8 @@ func (i *Inspector) created(ctx context.Context, o *metav1.PartialObjectMetadata
 	case creator.GetDeletionTimestamp() != nil:
 		p.Message += " The creator is terminating, so nothing is added to it."
 	default:
-		p.Fix = &Fix{Message: fmt.Sprintf("set the controller reference of %s to %s %s, which has the UID that the annotation names", name, by.Kind, by.Name), object: o, adopt: by}
+		p.Fix = &Fix{object: o, adopt: by, Message: fmt.Sprintf(
+			"set the controller reference of %s to %s %s, which has the UID that the annotation names", name, by.Kind, by.Name)}
 	}
 	return p
 }

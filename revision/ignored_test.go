@@ -66,7 +66,10 @@ func TestIgnoredPaths(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			raw, _ := json.Marshal(got)
+			raw, err := json.Marshal(got)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if again := tree(t, string(raw)); !reflect.DeepEqual(again, tree(t, tc.want)) {
 				t.Errorf("restored %s, want %s", raw, tc.want)
 			}
@@ -92,8 +95,9 @@ func TestIgnoredPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := empty.Restore(tree(t, `{"spec":{"replicas":7,"image":"b"}}`))
-	if raw, _ := json.Marshal(got); err != nil || string(raw) != `{"data":{},"spec":{"replicas":7}}` {
-		t.Errorf("%s, %v", raw, err)
+	raw, errJSON := json.Marshal(got)
+	if err != nil || errJSON != nil || string(raw) != `{"data":{},"spec":{"replicas":7}}` {
+		t.Errorf("%s, %v, %v", raw, err, errJSON)
 	}
 }
 

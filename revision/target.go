@@ -94,8 +94,8 @@ func FieldPaths(normalize Normalizer, paths ...Path) (*Target, error) {
 	return &Target{paths: paths, normalize: normalize}, nil
 }
 
-// Without returns a target that leaves fields out: they are neither recorded nor compared, and a restore leaves them as they are. Each has to
-// lie inside of a covered subtree; the error says which one does not, and is for the author of the path.
+// Without returns a target that leaves fields out: they are neither recorded nor compared, and a restore leaves them as they are. Each
+// has to lie inside of a covered subtree; the error says which one does not, and is for the author of the path.
 func (t *Target) Without(ignored ...Path) (*Target, error) {
 	for _, p := range ignored {
 		inside := slices.ContainsFunc(t.paths, func(covered Path) bool { return covered.contains(p) && len(p) > len(covered) })

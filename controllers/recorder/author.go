@@ -3,6 +3,7 @@ package recorder
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"sync"
 	"time"
 
@@ -52,9 +53,7 @@ func (a *authors) of(o client.Object) map[string]string {
 	defer a.mu.Unlock()
 	out := map[string]string{}
 	if known := a.known[o.GetUID()]; known.version == o.GetResourceVersion() {
-		for key, value := range known.annotations {
-			out[key] = value
-		}
+		maps.Copy(out, known.annotations)
 	}
 	return out
 }
@@ -71,7 +70,7 @@ func lastWriter(entries []metav1.ManagedFieldsEntry, target *revision.Target) *m
 	var last *metav1.ManagedFieldsEntry
 	for i := range entries {
 		e := &entries[i]
-		if e.Subresource != "" || e.FieldsV1 == nil || !covers(e.FieldsV1.Raw, target) {
+		if e.Subresource != "" || e.FieldsV1 == nil || !covers(e.FieldsV1.GetRawBytes(), target) {
 			continue
 		}
 		if last == nil || last.Time == nil || e.Time != nil && !e.Time.Before(last.Time) {

@@ -19,7 +19,7 @@ func set(m map[string]string) labels.Set { return m }
 func entry(manager string, second int, subresource, fields string) metav1.ManagedFieldsEntry {
 	at := metav1.NewTime(time.Unix(int64(second), 0))
 	return metav1.ManagedFieldsEntry{
-		Manager: manager, Time: &at, Subresource: subresource, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+		Manager: manager, Time: &at, Subresource: subresource, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 	}
 }
 

@@ -99,13 +99,12 @@ func (r *Reconciler) sign(ctx context.Context, p *pass.Pass, entries []revision.
 		return nil //nolint:nilerr // pass.Record meets the same error, and knows what to do about it
 	}
 	fresh := r.newParent()
-	switch err := r.Live.Get(ctx, client.ObjectKeyFromObject(p.Parent), fresh); {
-	case client.IgnoreNotFound(err) != nil:
-		return err
-	case err != nil, fresh.GetResourceVersion() != p.Parent.GetResourceVersion():
-		return nil // it was edited again: who made this edit is not known any more
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(p.Parent), fresh); err != nil {
+		return client.IgnoreNotFound(err)
 	}
-	r.authors.note(fresh, r.target)
+	if fresh.GetResourceVersion() == p.Parent.GetResourceVersion() { // otherwise it was edited again, and who made this edit is not known
+		r.authors.note(fresh, r.target)
+	}
 	return nil
 }
 

@@ -50,11 +50,11 @@ type count struct {
 	skipped string
 }
 
-func newCounts(c client.Client, clock clock.WithTicker, policy *v1alpha1.HistoryPolicy) *counts {
+func newCounts(c client.Client, by clock.WithTicker, policy *v1alpha1.HistoryPolicy) *counts {
 	written := policy.Status
 	written.ObservedGeneration, written.Conditions = 0, nil
 	return &counts{
-		client: c, clock: clock, policy: client.ObjectKeyFromObject(policy), uid: policy.UID, written: written,
+		client: c, clock: by, policy: client.ObjectKeyFromObject(policy), uid: policy.UID, written: written,
 		changed: make(chan struct{}, 1), objects: map[types.NamespacedName]count{},
 	}
 }
@@ -128,7 +128,8 @@ func (c *counts) status() v1alpha1.HistoryPolicyStatus {
 			continue
 		}
 		out.Skipped++
-		out.SkippedExamples = append(out.SkippedExamples, v1alpha1.SkippedObject{Namespace: name.Namespace, Name: name.Name, Message: one.skipped})
+		example := v1alpha1.SkippedObject{Namespace: name.Namespace, Name: name.Name, Message: one.skipped}
+		out.SkippedExamples = append(out.SkippedExamples, example)
 	}
 	slices.SortFunc(out.SkippedExamples, func(a, b v1alpha1.SkippedObject) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

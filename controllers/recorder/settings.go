@@ -3,6 +3,7 @@ package recorder
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -92,7 +93,8 @@ func read(policy *v1alpha1.HistoryPolicy, resource described) (*settings, error)
 		return nil, refused(HasHistory, "the controller of a %s keeps its history itself; cairn history shows it", kind.Kind)
 	}
 	if !resource.Namespaced && policy.Spec.RevisionNamespace == "" {
-		return nil, refused(NamespaceRequired, "%s are in no namespace: say with spec.revisionNamespace where their revisions are to be", resource)
+		return nil, refused(NamespaceRequired, "%s are in no namespace: say with spec.revisionNamespace where their revisions are to be",
+			resource)
 	}
 	s := &settings{policy: policy, resource: resource.Resource, limit: v1alpha1.DefaultRevisionHistoryLimit}
 	if limit := policy.Spec.RevisionHistoryLimit; limit != nil {
@@ -218,9 +220,7 @@ func (s *settings) format(author func(parent client.Object) map[string]string) *
 		if out == nil {
 			out = map[string]string{}
 		}
-		for key, value := range description {
-			out[key] = value
-		}
+		maps.Copy(out, description)
 		if cause := parent.GetAnnotations()[changeCause]; cause != "" {
 			out[changeCause] = cause
 		}
@@ -246,8 +246,8 @@ func (s *settings) selects(o client.Object, namespace map[string]string) bool {
 	return s.namespaces == nil || o.GetNamespace() == "" || s.namespaces.Matches(labels.Set(namespace))
 }
 
-// rival returns the policy that records the resource of this one as well and is to go on, nil if this one is. The older one goes on; of two
-// that were created in one second, the first by name.
+// rival returns the policy that records the resource of this one as well and is to go on, nil if this one is. The older one goes on; of
+// two that were created in one second, the first by name.
 func rival(policy *v1alpha1.HistoryPolicy, all []v1alpha1.HistoryPolicy) *v1alpha1.HistoryPolicy {
 	for i := range all {
 		other := &all[i]

@@ -39,7 +39,8 @@ const Name = "recorder"
 // types of api/cairn/v1alpha1.
 func Setup(ctx context.Context, mgr ctrl.Manager, env *host.Environment) error {
 	// The revisions of all policies are in the manager's cache, beside those of other controllers.
-	if _, err := ownership.Wire(ctx, mgr, map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}, nil); err != nil {
+	revisions := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}
+	if _, err := ownership.Wire(ctx, mgr, revisions, nil); err != nil {
 		return err
 	}
 	asker, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())

@@ -91,7 +91,8 @@ It finds the cluster as kubectl does: --kubeconfig, KUBECONFIG, --context, --nam
 	root.SetErr(e.ErrOut)
 	e.Cluster.AddFlags(root.PersistentFlags())
 	root.AddCommand(
-		history.New(e), diff.New(e), undo.New(e), status.New(e), tree.New(e), verify.New(e), annotate.New(e), manager.New(e), roles.New(e), sandbox.New(e), version.New(e),
+		history.New(e), diff.New(e), undo.New(e), status.New(e), tree.New(e), verify.New(e), annotate.New(e),
+		manager.New(e), roles.New(e), sandbox.New(e), version.New(e),
 	)
 	root.AddCommand(topic("exit-codes", "What the exit code says", env.ExitCodes), options(root))
 	root.SetVersionTemplate("{{.Version}}")

@@ -79,7 +79,8 @@ func run(ctx context.Context, e *env.Env, object []string, cause string, find in
 	switch format {
 	case "json", "yaml":
 		return env.Encode(e.Out, format, report{
-			Header: env.HeaderOf("Annotation"), Parent: env.ParentOf(done.Parent), Revision: env.RefTo(&done.Entry), Cause: cause, Changed: done.Changed,
+			Header: env.HeaderOf("Annotation"), Parent: env.ParentOf(done.Parent), Revision: env.RefTo(&done.Entry),
+			Cause: cause, Changed: done.Changed,
 		})
 	case "name":
 		fmt.Fprintln(e.Out, done.Parent)

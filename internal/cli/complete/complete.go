@@ -7,6 +7,7 @@ package complete
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -131,8 +132,7 @@ func (c *completer) revisions(ctx context.Context, object []string) []cobra.Comp
 		return nil
 	}
 	var out []cobra.Completion
-	for n := len(h.Entries) - 1; n >= 0; n-- {
-		e := h.Entries[n]
+	for _, e := range slices.Backward(h.Entries) {
 		name := e.Name
 		if _, err := h.Find(e.Number); err == nil && e.Number > 0 {
 			name = env.Number(e.Number)

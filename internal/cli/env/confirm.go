@@ -30,7 +30,7 @@ func (e *Env) Confirm(question string) (bool, error) {
 	answer, err := bufio.NewReader(e.In).ReadString('\n')
 	if err != nil && answer == "" {
 		fmt.Fprintln(e.ErrOut)
-		return false, nil //nolint:nilerr // the end of the input is no answer, and no answer is no
+		return false, nil // the end of the input is no answer, and no answer is no
 	}
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes", nil

@@ -25,8 +25,9 @@ func New(e *env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "roles (-f FILE | TYPE/NAME)",
 		Short: "Print the roles that the manager needs for one controller or policy",
-		Long: `Print the roles that the manager needs to run a CompositeController or a DecoratorController, or to carry out a HistoryPolicy, and no
-more: what it may touch is what that object names. Secrets and ConfigMaps that its webhooks refer to are granted by name.
+		Long: `Print the roles that the manager needs to run a CompositeController or a DecoratorController, or to carry out a
+HistoryPolicy, and no more: what it may touch is what that object names. Secrets and ConfigMaps that its webhooks refer to are
+granted by name.
 
 After an edit of the controller print and apply them again. What a customize hook asks for only the hook knows: name it
 with --related. Resources that give more than they seem to, such as secrets, roles and webhook

@@ -90,7 +90,7 @@ func table(root *inspect.Node, now time.Time) *metav1.Table {
 
 // row names the namespace of an object that is in another one than its owner.
 func row(n *inspect.Node, indent, namespace string, now time.Time) []any {
-	name := n.Parent.String()
+	name := n.String()
 	if n.Namespace != namespace {
 		name += " -n " + n.Namespace
 	}
