@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -86,12 +87,15 @@ func (b *builtin) list(ctx context.Context, parent client.Object) ([]kept, error
 	}
 	out := make([]kept, 0, len(found))
 	for _, o := range found {
-		r := b.ask.Revision(o)
+		r, target := b.ask.Revision(o), b.format.Target()
+		if own := b.own(o); own != nil { // what it lacks was not recorded, and is not to be removed by going back to it
+			r, target = own.Read(o), own.Target()
+		}
 		if of := ownedAs(o); r.Err == nil && of.GroupKind() == b.format.Parent.GroupKind() && of.Version != b.format.Parent.Version {
 			r.Snapshot, r.Err = nil, &revision.UndecodableError{Revision: r.Name, Err: fmt.Errorf(
 				"it was recorded in %s, and the others in %s", of.GroupVersion(), b.format.Parent.GroupVersion())}
 		}
-		s := kept{Revision: r, object: o, target: b.format.Target()}
+		s := kept{Revision: r, object: o, target: target}
 		if r.Hash != "" && !strings.HasSuffix(r.Name, "-"+r.Hash) && revision.LabelValue(r.Name) != r.Hash {
 			s.doubt = fmt.Sprintf("The name of %s does not go with its hash label %q; it may not come from a controller, so look at the diff.",
 				entryName(r.Number, r.Name), r.Hash)
@@ -99,6 +103,20 @@ func (b *builtin) list(ctx context.Context, parent client.Object) ([]kept, error
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// own returns the format that a revision describes, if it holds other fields than the rest of the log: somebody changed what is recorded. It
+// is nil for the others.
+func (b *builtin) own(o client.Object) *history.Apps {
+	if _, fixed := history.FormatOf(b.format.Parent.GroupKind()); fixed {
+		return nil // these copy all annotations of their parents
+	}
+	own, ok := history.Described(o, b.format.Parent)
+	if !ok || maps.Equal(own.Description(), b.format.Description()) {
+		return nil
+	}
+	own.HashLabel = b.format.HashLabel
+	return own
 }
 
 // resolve asks the API server as well, because it is the only authority on defaults; if it cannot answer, snapshots that

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -79,5 +80,42 @@ func TestAKindWithoutChildren(t *testing.T) {
 	}
 	if _, err := i.PlanUndo(t.Context(), done.Parent, 1); !errors.Is(err, ErrNothingToUndo) {
 		t.Error(err)
+	}
+}
+
+// Somebody changed what is recorded: a revision from before holds less, and going back to it leaves the rest as it is.
+func TestWhatIsRecordedWasChanged(t *testing.T) {
+	parent := settings(map[string]string{"color": "blue", "size": "1"})
+	parent.ResourceVersion = "7"
+	old := recordedOf(t, settings(map[string]string{"color": "red"}), 1, "a")
+	old.Annotations = map[string]string{history.FieldPathsAnnotation: "data.color"}
+	c := server(interceptor.Funcs{}, parent, old, recordedOf(t, parent, 2, "b"))
+	for _, first := range []string{"old", "new"} { // whichever is listed first
+		if first == "new" {
+			renamed := old.DeepCopy()
+			renamed.Name, renamed.UID, renamed.ResourceVersion = "settings-z", "z", ""
+			if err := c.Delete(t.Context(), old); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Create(t.Context(), renamed); err != nil {
+				t.Fatal(err)
+			}
+		}
+		plan, err := New(c).PlanUndo(t.Context(), parent, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done, err := New(c).Apply(t.Context(), plan, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree, err := New(c).whole(done.Parent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, _, err := unstructured.NestedStringMap(tree.whole.Object, "data")
+		if err != nil || data["color"] != "red" || data["size"] != "1" {
+			t.Errorf("%s first: the undo leads to %v, %v", first, data, err)
+		}
 	}
 }
