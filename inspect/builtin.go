@@ -105,8 +105,8 @@ func (b *builtin) list(ctx context.Context, parent client.Object) ([]kept, error
 	return out, nil
 }
 
-// own returns the format that a revision describes, if it holds other fields than the rest of the log: somebody changed what is recorded. It
-// is nil for the others.
+// own returns the format that a revision describes, if it holds other fields than the rest of the log: somebody changed what is
+// recorded. It is nil for the others.
 func (b *builtin) own(o client.Object) *history.Apps {
 	if _, fixed := history.FormatOf(b.format.Parent.GroupKind()); fixed {
 		return nil // these copy all annotations of their parents

@@ -37,8 +37,10 @@ type Difference struct {
 	// A and B are what the two states are called, and Before and After are their contents as YAML, with secrets masked.
 	A, B          string
 	Before, After string
-	// Diff is a unified diff, as YAML, in what the history records; empty if nothing differs.
-	Diff string
+	// Diff is a unified diff, as YAML, in what the history records; empty if nothing differs. Changes is the same in words, where the
+	// order of what has names is no difference.
+	Diff    string
+	Changes []Change
 	// Warnings are sentences about what is unusual about either.
 	Warnings []string
 }
@@ -92,6 +94,7 @@ func (r *reading) diff(ctx context.Context, a *Operand, b Operand) (*Difference,
 
 // draw writes the two contents, and what differs between them.
 func (d *Difference) draw(mask masker, before, after []byte) error {
+	d.Changes = mask.changes(before, after)
 	before, after, err := mask.two(before, after)
 	if err != nil {
 		return err

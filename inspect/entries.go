@@ -160,9 +160,21 @@ func (r *reading) history() *History {
 		}
 		h.Entries = append(h.Entries, e)
 	}
+	h.compareEach()
 	h.borrowCause(r.parent.GetAnnotations()[ChangeCauseAnnotation])
 	h.Warnings = slices.Concat(r.terminating(), r.warnings, r.oddities(h))
 	return h
+}
+
+// compareEach says of each entry what differs from the one before.
+func (h *History) compareEach() {
+	for n := 1; n < len(h.Entries); n++ {
+		before, errA := h.Entries[n-1].content()
+		after, errB := h.Entries[n].content()
+		if errA == nil && errB == nil {
+			h.Entries[n].Changes = h.Entries[n].mask.changes(before, after)
+		}
+	}
 }
 
 // signed takes what the controller noted beside the content.

@@ -70,6 +70,9 @@ type Entry struct {
 	// ([history.RecordedByAnnotation]).
 	By string
 	At time.Time
+	// Changes are what differs from the revision before, in words and with secrets masked: of the first one, and where one of the two
+	// cannot be read, none.
+	Changes []Change
 
 	stored kept
 	mask   masker

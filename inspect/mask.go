@@ -40,6 +40,20 @@ func (m masker) unified(titleA string, a []byte, titleB string, b []byte) (strin
 	return unified(titleA, a, titleB, b)
 }
 
+// changes are what differs between two contents, in words, with secrets masked.
+func (m masker) changes(a, b []byte) []Change {
+	a, b, err := m.two(a, b)
+	if err != nil {
+		return nil
+	}
+	before, errA := decoded(a)
+	after, errB := decoded(b)
+	if errA != nil || errB != nil {
+		return nil // contents that were shown before are JSON
+	}
+	return changes(before, after)
+}
+
 // one returns a content with secrets masked.
 func (m masker) one(content []byte) ([]byte, error) {
 	if m.off {

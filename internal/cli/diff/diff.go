@@ -25,6 +25,7 @@ type report struct {
 	B        string     `json:"b"`
 	Differs  bool       `json:"differs"`
 	Diff     string     `json:"diff,omitempty"`
+	Changes  []string   `json:"changes,omitempty"` // the same in words
 	Warnings []string   `json:"warnings,omitempty"`
 }
 
@@ -53,7 +54,8 @@ of YAML. A and B are each one of
 Without B it is the object as it is. Without A it is the newest revision that differs from that, the one to which "cairn undo"
 would go. Secrets are masked; *** (before) and *** (after) differ.
 
-KUBECTL_EXTERNAL_DIFF names a program to compare with, as for kubectl diff. With --exit-code the exit code is 0 if nothing
+-o changes says in words what differs, a line for each field; lists whose elements have names are compared by these, in any
+order. KUBECTL_EXTERNAL_DIFF names a program to compare with, as for kubectl diff. With --exit-code the exit code is 0 if nothing
 differs, 1 if something does, and 2 if that could not be found out; without it 0 for both.`,
 		Example: `  # What has changed since the revision before?
   cairn diff ds/web
@@ -77,7 +79,7 @@ differs, 1 if something does, and 2 if that could not be found out; without it 0
 		"number, or object name, of the revision to compare it with (default: the object as it is)")
 	cmd.Flags().BoolVar(&o.exitCode, "exit-code", false, "end with 1 if something differs, with 2 if that could not be found out")
 	cmd.Flags().BoolVar(&o.reveal, "show-secrets", false, "do not mask secrets")
-	output := env.AddOutput(cmd.Flags(), "json", "yaml", "name")
+	output := env.AddOutput(cmd.Flags(), "changes", "json", "yaml", "name")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var err error
 		if o.format, err = output.Format(); err != nil {
@@ -131,7 +133,7 @@ func show(w io.Writer, d *inspect.Difference, format string) error {
 	case "json", "yaml":
 		return env.Encode(w, format, report{
 			Header: env.HeaderOf("Difference"), Parent: env.ParentOf(d.Parent), From: env.RefTo(d.From), To: env.RefTo(d.To), A: d.A, B: d.B,
-			Differs: d.Diff != "", Diff: d.Diff, Warnings: d.Warnings,
+			Differs: d.Diff != "", Diff: d.Diff, Changes: words(d), Warnings: d.Warnings,
 		})
 	case "name":
 		if d.Diff != "" {
@@ -139,10 +141,24 @@ func show(w io.Writer, d *inspect.Difference, format string) error {
 		}
 		return nil
 	}
-	if d.Diff == "" {
+	if format == "changes" && len(d.Changes) > 0 {
+		for _, change := range words(d) {
+			fmt.Fprintln(w, change)
+		}
+		return nil
+	}
+	if d.Diff == "" || format == "changes" {
 		fmt.Fprintf(w, "%s: nothing differs between %s and %s\n", d.Parent, d.A, d.B)
 		return nil
 	}
 	fmt.Fprint(w, d.Diff)
 	return nil
+}
+
+func words(d *inspect.Difference) []string {
+	var out []string
+	for _, change := range d.Changes {
+		out = append(out, change.String())
+	}
+	return out
 }

@@ -27,7 +27,8 @@ Metacontroller wrote have no number and come first. With --revision the recorded
 Secrets, and of environment variables that are called like passwords, are masked.
 
 -o wide adds: INTACT, no if the name of a revision does not go with its content; COMPLETED, yes if a rollout to it is known
-to have been complete; BY, the field manager that made the edit, where the controller notes it.`,
+to have been complete; BY, the field manager that made the edit, where the controller notes it; CHANGED, what differs from the
+revision before.`,
 		Example: `  # All revisions of a DaemonSet
   cairn history ds/web
 

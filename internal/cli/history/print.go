@@ -45,6 +45,7 @@ type entry struct {
 	Doubt       string    `json:"doubt,omitempty"` // why it is not intact
 	Completed   bool      `json:"completed,omitempty"`
 	By          string    `json:"by,omitempty"`
+	Changes     []string  `json:"changes,omitempty"` // from the revision before
 }
 
 func printAll(w io.Writer, h *inspect.History, format string, now time.Time) error {
@@ -79,6 +80,7 @@ func table(h *inspect.History, now time.Time) *metav1.Table {
 		{Name: "Intact", Type: "string", Priority: wide},
 		{Name: "Completed", Type: "string", Priority: wide},
 		{Name: "By", Type: "string", Priority: wide},
+		{Name: "Changed", Type: "string", Priority: wide},
 		{Name: "Change-Cause", Type: "string"},
 	}}
 	for _, e := range h.Entries {
@@ -95,7 +97,7 @@ func table(h *inspect.History, now time.Time) *metav1.Table {
 		}
 		age, created := duration.HumanDuration(now.Sub(e.Created)), e.Created.UTC().Format(time.RFC3339)
 		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{
-			env.Number(e.Number), current, made, age, e.Name, e.Hash, created, yes(e.Doubt == ""), yes(e.Completed), by(e), cause,
+			env.Number(e.Number), current, made, age, e.Name, e.Hash, created, yes(e.Doubt == ""), yes(e.Completed), by(e), changed(e), cause,
 		}})
 	}
 	if h.Children == "" {
@@ -118,6 +120,18 @@ func by(e inspect.Entry) string {
 	return e.By
 }
 
+// changed is the first change, and how many more there are.
+func changed(e inspect.Entry) string {
+	switch n := len(e.Changes); n {
+	case 0:
+		return ""
+	case 1:
+		return e.Changes[0].String()
+	default:
+		return fmt.Sprintf("%s, +%d more", e.Changes[0], n-1)
+	}
+}
+
 // without leaves out a column.
 func without(t *metav1.Table, column int) {
 	t.ColumnDefinitions = slices.Delete(t.ColumnDefinitions, column, column+1)
@@ -134,6 +148,9 @@ func encoded(h *inspect.History) log {
 		line := entry{
 			Revision: e.Number, Name: e.Name, Hash: e.Hash, Created: e.Created.UTC(), Current: e.Current,
 			ChangeCause: e.ChangeCause, Deleting: e.Deleting, Intact: e.Doubt == "", Doubt: e.Doubt, Completed: e.Completed, By: e.By,
+		}
+		for _, change := range e.Changes {
+			line.Changes = append(line.Changes, change.String())
 		}
 		if e.Children != inspect.UnknownCount {
 			line.Children = &e.Children
