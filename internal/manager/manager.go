@@ -126,6 +126,9 @@ func Names() []string { return slices.Sorted(maps.Keys(registry)) }
 // drain is how long a stopping manager waits for running writes. SIGTERM ends it within a second of that.
 const drain = 900 * time.Millisecond
 
+// slack is what a manager may take longer than that.
+const slack = 2 * time.Second
+
 // Run runs the controllers until ctx ends, and returns nil then. It returns an error if a controller is unknown, if the
 // cluster cannot be reached, if a port is taken, or if leadership is lost; the caller exits and is started again.
 func Run(ctx context.Context, o Options) error {
@@ -137,10 +140,28 @@ func Run(ctx context.Context, o Options) error {
 	default:
 		return err
 	}
-	if err := mgr.Start(ctx); err != nil {
+	if err := start(ctx, mgr); err != nil {
 		return fmt.Errorf("run controllers %s: %w", strings.Join(o.Controllers, ","), err)
 	}
 	return nil
+}
+
+// start runs mgr until ctx ends. A manager of controller-runtime 0.24 that is stopped before its caches are filled never returns, and
+// an API server that cannot be reached fills none. No controller has started then, so there is nothing to wait for.
+func start(ctx context.Context, mgr ctrl.Manager) error {
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(drain + slack):
+		return nil
+	}
 }
 
 // New returns a manager with the controllers added, not started yet. Errors are as for [Run]. With leader election the

@@ -239,6 +239,7 @@ func TestRecorderIsKilled(t *testing.T) {
 	r.policy("cm", configMaps)
 	app := r.configMap("app", map[string]string{"color": "0"})
 	for i := range 4 {
+		// Recorded by this process, or by the one before it: then this one is killed while it starts.
 		_, kill := r.records()
 		r.holds(app, map[string]string{"color": fmt.Sprint(i)})
 		if i%2 == 0 {

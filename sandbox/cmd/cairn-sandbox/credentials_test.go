@@ -19,7 +19,7 @@ func TestTwoSandboxesOneKubeconfig(t *testing.T) {
 	first, _ := testCommand(t, "--nodes=0", "--kubeconfig="+kubeconfig)
 	p := start(t, first)
 	second, tmp := testCommand(t, "--nodes=0", "--kubeconfig="+kubeconfig)
-	refused(t, second, kubeconfig+" is that of a sandbox that runs")
+	refused(t, second, 1, kubeconfig+" is that of a sandbox that runs")
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
 		t.Errorf("the second left behind: %v (%v)", left, err)
 	}

@@ -41,8 +41,37 @@ func main() {
 	cancel()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "cairn-sandbox: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
+}
+
+// usageError says that the command line is wrong.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// exitCode is 2 if trying again with the same command line is pointless, as for cairn.
+func exitCode(err error) int {
+	if _, usage := errors.AsType[usageError](err); usage {
+		return 2
+	}
+	return 1
+}
+
+// sensible reports values that no sandbox can have, before anything starts.
+func sensible(o sandbox.Options) error {
+	switch {
+	case o.Nodes < 0:
+		return usageError{fmt.Errorf("--nodes=%d: there cannot be %[1]d nodes", o.Nodes)}
+	case o.ReadyAfter < 0:
+		return usageError{fmt.Errorf("--ready-after=%s: a pod cannot be ready after %[1]s", o.ReadyAfter)}
+	}
+	for _, kind := range o.Upstream {
+		if !slices.Contains(sandbox.Kinds(), kind) {
+			return usageError{fmt.Errorf("--upstream=%s: unknown kind %[1]q; there are: %[2]s", kind, strings.Join(sandbox.Kinds(), ", "))}
+		}
+	}
+	return nil
 }
 
 // heed stops the sandbox at the first signal. A second one ends the process at once, as if nobody had heeded it, but leaves
@@ -67,10 +96,18 @@ func command() *cobra.Command {
 		Short: "Run Kubernetes in one process, with simulated nodes",
 		Long: `Run etcd, kube-apiserver, kube-scheduler, the Kubernetes controllers, simulated nodes and cairn's manager in one
 process, on the loopback address, until Ctrl-C.`,
-		Args:          cobra.NoArgs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := cobra.NoArgs(cmd, args); err != nil {
+				return usageError{err}
+			}
+			return nil
+		},
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := sensible(o); err != nil {
+				return err
+			}
 			if cmd.Flags().Changed("nodes") && o.Nodes == 0 {
 				o.Nodes = sandbox.NoNodes
 			} else if !cmd.Flags().Changed("nodes") {
@@ -80,6 +117,7 @@ process, on the loopback address, until Ctrl-C.`,
 			return run(cmd.Context(), o, cmd.OutOrStdout())
 		},
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := cmd.Flags()
 	flags.IntVar(&o.Nodes, "nodes", sandbox.DefaultNodes, "number of simulated nodes; a data directory keeps its nodes when this is not given")
 	flags.DurationVar(&o.ReadyAfter, "ready-after", 0,

@@ -98,7 +98,7 @@ func TestDataDirSurvivesARestart(t *testing.T) {
 	}
 	// It is in use.
 	second, _ := testCommand(t, "--data-dir="+data)
-	refused(t, second, "data directory is in use")
+	refused(t, second, 1, "data directory is in use")
 	p.stop(t, os.Interrupt)
 
 	cmd, _ = testCommand(t, "--data-dir="+data)
@@ -157,20 +157,21 @@ func TestRefusals(t *testing.T) {
 	for name, test := range map[string]struct {
 		args []string
 		want string
+		exit int
 	}{
-		"busy port":             {[]string{"--port=" + busy}, "port is in use: 127.0.0.1:" + busy},
-		"other version":         {[]string{"--data-dir=" + old}, "v1.30.0"},
-		"unwritable data dir":   {[]string{"--data-dir=" + filepath.Join(file, "data")}, "not a directory"},
-		"unwritable kubeconfig": {[]string{"--kubeconfig=" + filepath.Join(file, "config")}, "kubeconfig cannot be written"},
-		"unknown kind":          {[]string{"--upstream=deployment"}, `unknown kind "deployment"`},
-		"unknown flag":          {[]string{"--node=3"}, "unknown flag"},
-		"negative readiness":    {[]string{"--ready-after=-1s"}, "ready after -1s"},
-		"no duration":           {[]string{"--ready-after=5"}, "invalid argument"},
-		"negative nodes":        {[]string{"--nodes=-3"}, "-3 nodes"},
+		"busy port":             {[]string{"--port=" + busy}, "port is in use: 127.0.0.1:" + busy, 1},
+		"other version":         {[]string{"--data-dir=" + old}, "v1.30.0", 1},
+		"unwritable data dir":   {[]string{"--data-dir=" + filepath.Join(file, "data")}, "not a directory", 1},
+		"unwritable kubeconfig": {[]string{"--kubeconfig=" + filepath.Join(file, "config")}, "kubeconfig cannot be written", 1},
+		"unknown kind":          {[]string{"--upstream=deployment"}, `unknown kind "deployment"`, 2},
+		"unknown flag":          {[]string{"--node=3"}, "unknown flag", 2},
+		"negative readiness":    {[]string{"--ready-after=-1s"}, "ready after -1s", 2},
+		"no duration":           {[]string{"--ready-after=5"}, "invalid argument", 2},
+		"negative nodes":        {[]string{"--nodes=-3"}, "-3 nodes", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd, tmp := testCommand(t, test.args...)
-			refused(t, cmd, test.want)
+			refused(t, cmd, test.exit, test.want)
 			if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v (%v)", left, err)
 			}

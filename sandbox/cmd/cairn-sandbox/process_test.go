@@ -135,14 +135,14 @@ func clientFor(t *testing.T, cfg *rest.Config) kubernetes.Interface {
 	return client
 }
 
-// refused checks that cmd ends with exit code 1 and one line on stderr that has want in it.
-func refused(t *testing.T, cmd *exec.Cmd, want string) {
+// refused checks that cmd ends with that exit code and one line on stderr that has want in it.
+func refused(t *testing.T, cmd *exec.Cmd, exit int, want string) {
 	t.Helper()
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	_ = cmd.Run()
-	if code := cmd.ProcessState.ExitCode(); code != 1 {
-		t.Errorf("exit code %d, want 1", code)
+	if code := cmd.ProcessState.ExitCode(); code != exit {
+		t.Errorf("exit code %d, want %d", code, exit)
 	}
 	if text := stderr.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, want) {
 		t.Errorf("stderr %q; want one line with %q", text, want)
