@@ -35,8 +35,16 @@ func (c Change) String() string {
 
 // names are the fields that tell elements of a list apart, the likeliest first (the merge keys of Kubernetes' own types).
 var names = [][]string{
-	{"name"}, {"key"}, {"id"}, {"containerPort", "protocol"}, {"port", "protocol"}, {"mountPath"}, {"devicePath"}, {"topologyKey"},
-	{"ip"}, {"type"},
+	{"name"},
+	{"key"},
+	{"id"},
+	{"containerPort", "protocol"},
+	{"port", "protocol"},
+	{"mountPath"},
+	{"devicePath"},
+	{"topologyKey"},
+	{"ip"},
+	{"type"},
 }
 
 // step is one step down: a field, or an element of a list.
@@ -189,8 +197,8 @@ func shown(v any) string {
 func shortest(found []difference, i int) string {
 	path := found[i].path
 	from := max(0, len(path)-2) //nolint:mnd // a field, and what it is of
-	for at := len(path) - 1; at >= 0; at-- {
-		if path[at].selector != "" {
+	for at, s := range slices.Backward(path) {
+		if s.selector != "" {
 			from = max(0, at-1)
 			break
 		}

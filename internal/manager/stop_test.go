@@ -29,9 +29,9 @@ func TestStart(t *testing.T) {
 		after time.Duration
 	}{
 		"it ends by itself": {func(context.Context) error { return broken }, broken, 0},
-		"it is stopped":     {func(ctx context.Context) error { <-ctx.Done(); time.Sleep(drain); return nil }, nil, time.Second + drain},
+		"it is stopped":     {func(ctx context.Context) error { <-ctx.Done(); <-time.After(drain); return nil }, nil, time.Second + drain},
 		"it ends badly":     {func(ctx context.Context) error { <-ctx.Done(); return broken }, broken, time.Second},
-		"it never ends":     {func(context.Context) error { time.Sleep(time.Hour); return broken }, nil, time.Second + drain + slack},
+		"it never ends":     {func(context.Context) error { <-time.After(time.Hour); return broken }, nil, time.Second + drain + slack},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestStart(t *testing.T) {
 				if took := time.Since(began); took != c.after {
 					t.Errorf("it took %s, want %s", took, c.after)
 				}
-				time.Sleep(time.Hour) // the bubble waits for all
+				<-time.After(time.Hour) // the bubble waits for all
 			})
 		})
 	}

@@ -238,18 +238,18 @@ func TestRecorderIsKilled(t *testing.T) {
 	r := newRecorded(t)
 	r.policy("cm", configMaps)
 	app := r.configMap("app", map[string]string{"color": "0"})
+	edit := func(color int) {
+		r.must(r.kubectl("patch", "configmap", "app", "--type=merge", "-p", fmt.Sprintf(`{"data":{"color":"%d"}}`, color)))
+	}
 	for i := range 4 {
-		// Recorded by this process, or by the one before it: then this one is killed while it starts.
+		edit(2*i + 1) // nobody sees it
 		_, kill := r.records()
-		r.holds(app, map[string]string{"color": fmt.Sprint(i)})
-		if i%2 == 0 {
-			kill()
-		}
-		r.must(r.kubectl("patch", "configmap", "app", "--type=merge", "-p", fmt.Sprintf(`{"data":{"color":"%d"}}`, i+1)))
+		r.holds(app, map[string]string{"color": fmt.Sprint(2*i + 1)})
 		if i%2 != 0 {
-			r.holds(app, map[string]string{"color": fmt.Sprint(i + 1)})
-			kill()
+			edit(2*i + 2)
+			r.holds(app, map[string]string{"color": fmt.Sprint(2*i + 2)})
 		}
+		kill()
 	}
 	numbers := map[int64]bool{}
 	for _, one := range r.of(app) {

@@ -174,9 +174,7 @@ type cost struct {
 func (s *shelf) measure(p *lab.Process, do func() []time.Duration) cost {
 	before, cpu, start := counted.Read(), p.CPU(), time.Now()
 	latencies := do()
-	for !counted.Quiet(2*time.Second, true) { // counts are written two seconds later
-		time.Sleep(50 * time.Millisecond)
-	}
+	s.until(50*time.Millisecond, "rest", func() bool { return counted.Quiet(2*time.Second, true) }) // counts are written two seconds later
 	slices.Sort(latencies)
 	return cost{Tally: counted.Since(before), wall: time.Since(start), cpu: p.CPU() - cpu, peak: p.Peak(), latencies: latencies}
 }
@@ -204,18 +202,20 @@ func (s *shelf) edit(edits, round int) []time.Duration {
 // recorded waits for one revision more.
 func (s *shelf) recorded(want int, since time.Time) time.Duration {
 	s.Helper()
-	deadline := time.Now().Add(patience)
-	for time.Now().Before(deadline) {
+	s.until(200*time.Microsecond, fmt.Sprintf("revision %d", want), func() bool {
 		s.mu.Lock()
-		n := len(s.seen)
-		s.mu.Unlock()
-		if n >= want {
-			return time.Since(since)
-		}
-		time.Sleep(200 * time.Microsecond)
+		defer s.mu.Unlock()
+		return len(s.seen) >= want
+	})
+	return time.Since(since)
+}
+
+func (s *shelf) until(every time.Duration, what string, done func() bool) {
+	s.Helper()
+	err := wait.PollUntilContextTimeout(s.Context(), every, patience, true, func(context.Context) (bool, error) { return done(), nil })
+	if err != nil {
+		s.Fatalf("wait for %s: %v", what, err)
 	}
-	s.Fatalf("edit %d was not recorded", want)
-	return 0
 }
 
 // TestCostOfAnEdit: an edit costs few requests, and nothing costs none, however many objects there are.
@@ -232,7 +232,7 @@ func TestCostOfAnEdit(t *testing.T) {
 	if len(c.Refused) > 0 {
 		t.Errorf("some requests were refused: %v", c.Refused)
 	}
-	rest := s.measure(p, func() []time.Duration { time.Sleep(restFor); return nil })
+	rest := s.measure(p, func() []time.Duration { <-time.After(restFor); return nil })
 	if n := asked(rest); n > 0 {
 		t.Errorf("%d requests although nothing was edited: %s", n, rest.Tally)
 	}
@@ -253,7 +253,7 @@ func BenchmarkRecorder(b *testing.B) {
 				p := s.start()
 				first := s.measure(p, func() []time.Duration { s.revisions(size); return nil })
 				edit := s.measure(p, func() []time.Duration { return s.edit(edits, 1) })
-				rest := s.measure(p, func() []time.Duration { time.Sleep(restFor); return nil })
+				rest := s.measure(p, func() []time.Duration { <-time.After(restFor); return nil })
 				b.Logf("%d ConfigMaps: first %.1f s, CPU %.2f s, %.2f requests each, %d MiB; edits: %.2f requests, CPU %.2f ms each, "+
 					"recorded after %s (median), %s (99 of 100), %d MiB; at rest %d requests", size, first.wall.Seconds(), first.cpu.Seconds(),
 					float64(asked(first))/float64(size), first.peak>>20, float64(asked(edit))/edits, 1000*edit.cpu.Seconds()/edits,
