@@ -235,9 +235,10 @@ func (c *Controller) stale(err error) bool {
 // wait ends a pass that waits for a cache, and leaves the count of failures as it is. It waits longer each time: an
 // event comes first as a rule.
 func (c *Controller) wait(ctx context.Context, m *memory, message, reason string, first, last time.Duration) reconcile.Result {
-	log.FromContext(ctx).V(1).Info(message, "reason", reason)
 	c.waits(m, m.waits+1)
-	return reconcile.Result{RequeueAfter: min(doubled(first, m.waits), last)}
+	after := min(doubled(first, m.waits), last)
+	log.FromContext(ctx).V(1).Info(message, "reason", reason, "retryAfter", after)
+	return reconcile.Result{RequeueAfter: after}
 }
 
 func (c *Controller) waits(m *memory, n int) {

@@ -21,8 +21,8 @@ import (
 // applier is the name that children are applied under.
 const applier = "metacontroller"
 
-func appliedComposites() subject {
-	s := composites()
+func appliedComposites(h *hooks) subject {
+	s := composites(h)
 	s.name = "composite-applied"
 	s.manager = func(_ context.Context, o *manager.Options) { o.FieldManager = applier }
 	s.scenarios = []fault.Scenario{
@@ -32,11 +32,9 @@ func appliedComposites() subject {
 	return s
 }
 
-// sparsely has every third request fail in the full sweep: what replaces children has every one fail elsewhere.
+// sparsely has every third request fail: what replaces children has every one fail elsewhere.
 func sparsely(s fault.Scenario) fault.Scenario {
-	if full {
-		s.Points = fault.Every(3)
-	}
+	s.Points = fault.Every(3)
 	return s
 }
 

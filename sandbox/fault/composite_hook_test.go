@@ -36,6 +36,8 @@ type hooks struct {
 
 	mu   sync.Mutex
 	runs map[string]*hookRun
+	// users is how many sweeps use them.
+	users int
 }
 
 // hookRun is what one run asks of the hook.
@@ -56,13 +58,22 @@ type hookFault struct {
 	answer func(w http.ResponseWriter, req *http.Request, good map[string]any)
 }
 
+// start makes the hooks answer until the test ends, and any other that has started them.
 func (h *hooks) start(t *testing.T, c kubernetes.Interface) {
 	t.Helper()
-	h.client, h.runs = c, map[string]*hookRun{}
-	h.Server = httptest.NewServer(h)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.users++; h.users == 1 {
+		h.client, h.runs = c, map[string]*hookRun{}
+		h.Server = httptest.NewServer(h)
+	}
 	t.Cleanup(func() {
-		h.CloseClientConnections()
-		h.Close()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.users--; h.users == 0 {
+			h.CloseClientConnections()
+			h.Close()
+		}
 	})
 }
 

@@ -34,8 +34,7 @@ var (
 	catRevisionResource = schema.GroupResource{Group: catset.Revisions.Group, Resource: catset.Revisions.Resource}
 )
 
-func composites() subject {
-	h := &hooks{}
+func composites(h *hooks) subject {
 	return subject{
 		controller: "composite",
 		kinds:      catset.Kinds(),

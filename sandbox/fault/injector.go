@@ -8,8 +8,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
+	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
 
@@ -37,6 +38,10 @@ type Injector struct {
 	blinds  []*blind
 	// under is how many requests are under way by what was done to them: they hang, or are to be sent again later.
 	under int
+	// watched are the resources that any of its processes has watched.
+	watched map[schema.GroupResource]bool
+	// until is the end of the last wait that a process has spoken of.
+	until time.Time
 }
 
 // armed is a fault and how many requests were its business so far.
@@ -61,7 +66,7 @@ func New(ctx context.Context, plan Plan) *Injector {
 	if plan.HoldFor == 0 {
 		plan.HoldFor = defaultHold
 	}
-	in := &Injector{plan: plan, refused: make([]int, len(plan.Refusals))}
+	in := &Injector{plan: plan, refused: make([]int, len(plan.Refusals)), watched: map[schema.GroupResource]bool{}}
 	for _, f := range plan.Faults {
 		in.faults = append(in.faults, armed{Fault: f})
 	}
@@ -74,13 +79,14 @@ type Process struct {
 	in     *Injector
 	ctx    context.Context //nolint:containedctx // a process is a thing that ends: this is its life, not a call's context
 	cancel context.CancelCauseFunc
-	// begun is true once it has opened a watch, or written.
-	begun atomic.Bool
+	// watched are the resources of which it has opened a watch. wrote is true once it has written.
+	watched map[schema.GroupResource]bool
+	wrote   bool
 }
 
 // Start begins a new life, which ends with ctx at the latest. A life that is not over is killed.
 func (in *Injector) Start(ctx context.Context) *Process {
-	p := &Process{in: in}
+	p := &Process{in: in, watched: map[schema.GroupResource]bool{}}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	in.mu.Lock()
 	before := in.process
@@ -121,11 +127,35 @@ func (p *Process) Kill() { p.cancel(ErrDead) }
 // Killed reports whether the process was killed, by a fault or by Kill. A context that ended earlier is no kill.
 func (p *Process) Killed() bool { return errors.Is(context.Cause(p.ctx), ErrDead) }
 
-// Starts reports whether the process of now has neither opened a watch yet nor written: it was killed, or has nothing in its caches.
+// Starts reports whether the process of now was killed, or does not watch yet what the ones before it did, so that it asks for
+// nothing whatever there is to do. A manager that never watches has started when it writes.
 func (in *Injector) Starts() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.process.Killed() || !in.process.begun.Load()
+	return in.process.Killed() || len(in.process.watched) < len(in.watched) || len(in.watched) == 0 && !in.process.wrote
+}
+
+// watches notes that a process has opened a watch.
+func (in *Injector) watches(p *Process, resource schema.GroupResource) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	p.watched[resource], in.watched[resource] = true, true
+}
+
+// writes notes that a process has written.
+func (in *Injector) writes(p *Process) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	p.wrote = true
+}
+
+// waits notes that a process tries again after so long.
+func (in *Injector) waits(after time.Duration) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if until := time.Now().Add(after); until.After(in.until) {
+		in.until = until
+	}
 }
 
 // busy notes a request that is under way until the function that it returns is called.
@@ -140,11 +170,12 @@ func (in *Injector) busy() (done func()) {
 }
 
 // Busy reports whether a request is under way that nothing is to be seen of: it hangs, or was told to come again later; or
-// whether caches are kept from what has happened. What looks like rest until then is none.
+// whether caches are kept from what has happened; or whether a pass waits for its caches ([Process.Logger]). What looks like rest
+// until then is none.
 func (in *Injector) Busy() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.under > 0 || slices.ContainsFunc(in.blinds, (*blind).lasts)
+	return in.under > 0 || time.Now().Before(in.until) || slices.ContainsFunc(in.blinds, (*blind).lasts)
 }
 
 // admit gives a request its number, writes it to the log and says what is to happen to it: a mode, a status code to

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 )
 
 // This file keeps a manager running: whoever is killed is started again, as a kubelet would.
@@ -17,7 +18,8 @@ type Keeper struct {
 	Faults *Injector
 	// Config is what it runs with, without the faults.
 	Config *rest.Config
-	// Run runs the manager until its context ends, and builds everything afresh each time, caches included.
+	// Run runs the manager until its context ends, and builds everything afresh each time, caches included. It logs to the logger of
+	// its context.
 	Run func(context.Context, *rest.Config) error
 	// Failed is told of a manager that ended although nobody killed it. It is not started again.
 	Failed func(error)
@@ -50,7 +52,8 @@ func (k *Keeper) live(ctx context.Context) bool {
 	if process == nil {
 		return false
 	}
-	err := k.Run(process.Context(), process.Config(k.Config)) //nolint:contextcheck // the process ends with ctx, or earlier
+	life := klog.NewContext(process.Context(), process.Logger(klog.FromContext(ctx)))
+	err := k.Run(life, process.Config(k.Config)) //nolint:contextcheck // the process ends with ctx, or earlier
 	if process.Killed() {
 		return ctx.Err() == nil
 	}

@@ -48,19 +48,11 @@ func replicationControllers() subject {
 	})
 }
 
-// sparse picks each n-th request in the full sweep, which else would be too long. The cut picks few as it is.
-func sparse(n int) func(int) []int {
-	if full {
-		return fault.Every(n)
-	}
-	return nil
-}
-
 // scaledUpAndDown asks for three pods, for five and for two.
 func scaledUpAndDown() fault.Scenario {
 	return fault.Scenario{
 		Name:   "replicaset scaled up and down",
-		Points: sparse(3),
+		Points: fault.Every(3),
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			if err := createReplicaSet(ctx, e, 3); err != nil {
 				return err
@@ -83,7 +75,7 @@ func lostAndAdopted() fault.Scenario {
 	const orphan = replicatedName + "-orphan"
 	return fault.Scenario{
 		Name:   "replicaset adopts a pod and loses one",
-		Points: sparse(4),
+		Points: fault.Every(4),
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			template, pods := replicatedTemplate(), e.Client.CoreV1().Pods(e.Namespace)
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: orphan, Labels: template.Labels}, Spec: template.Spec}
@@ -109,7 +101,7 @@ func lostAndAdopted() fault.Scenario {
 // twoManagersOfReplicas is the scaling with two managers that both believe to be the leader.
 func twoManagersOfReplicas() fault.Scenario {
 	s := scaledUpAndDown()
-	s.Name, s.Managers, s.Points = "replicaset scaled up and down by two managers", 2, sparse(9)
+	s.Name, s.Managers, s.Points = "replicaset scaled up and down by two managers", 2, fault.Every(9)
 	if !full {
 		s.Once = true
 	}
@@ -130,7 +122,7 @@ func scaledController() fault.Scenario {
 	}
 	return fault.Scenario{
 		Name:   "replicationcontroller scaled down",
-		Points: sparse(4),
+		Points: fault.Every(4),
 		Drive: func(ctx context.Context, e *fault.Env) error {
 			rcs, template := e.Client.CoreV1().ReplicationControllers(e.Namespace), replicatedTemplate()
 			rc := &corev1.ReplicationController{

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -54,7 +53,8 @@ type Sweep struct {
 	// Config is what the manager runs with: its rights are those that are shipped.
 	Config *rest.Config
 	// Manager runs a manager until its context ends. It is called again, in the same process, after each kill, and has to
-	// build everything afresh, caches included. [NamespaceOf] its context is that of the run.
+	// build everything afresh, caches included. [NamespaceOf] its context is that of the run, and it logs to the logger of its
+	// context.
 	Manager func(context.Context, *rest.Config) error
 	// Namespaced are the resources that the manager watches in all namespaces; in a run it sees those of the run only.
 	Namespaced []string
@@ -73,12 +73,15 @@ type Sweep struct {
 	// Aimed and Refusals make one run each.
 	Aimed    []Fault
 	Refusals []Refusal
-	// Parallel is how many runs there are at once; zero means one. Runs mostly wait.
-	Parallel int
+	// Part, if not nil, picks runs with faults by their names; nil means all.
+	Part func(run string) bool
+	// Slots bounds how many runs there are at once, of all sweeps that have the same channel, by its capacity; nil means one. Runs
+	// mostly wait.
+	Slots chan struct{}
 	// Patience bounds one run. Zero means four minutes.
 	Patience time.Duration
 
-	// Only, if not empty, is the name of the one run to do, as reports give it.
+	// Only, if not empty, is the name of the one run to do, as reports give it. [Sweep.Run] fails if there is none.
 	Only string
 	// Replay, if not nil, says by which command a run is done again.
 	Replay func(run string) string
@@ -108,27 +111,10 @@ func (s *Sweep) Run(ctx context.Context, scenarios ...Scenario) (*Report, error)
 		return nil, fmt.Errorf("record the sweep: %w", err)
 	}
 	defer r.recorder.Stop()
-	var trials []trial
-	for i := range scenarios {
-		if s.Only == "" || strings.HasPrefix(s.Only, scenarios[i].Name+", ") {
-			trials = append(trials, trial{scenario: &scenarios[i]})
-		}
-	}
-	clean, err := r.all(ctx, trials)
+	outcomes, err := r.outcomes(ctx, scenarios)
 	if err != nil {
 		return nil, err
 	}
-	trials = nil
-	for _, o := range clean {
-		if !o.trial.scenario.Once && o.err == nil {
-			trials = append(trials, s.trials(o.trial.scenario, o.count)...)
-		}
-	}
-	faulty, err := r.all(ctx, s.only(trials))
-	if err != nil {
-		return nil, err
-	}
-	outcomes := slices.Concat(clean, faulty)
 	if err := r.judge(ctx, outcomes); err != nil {
 		return nil, err
 	}
@@ -140,12 +126,45 @@ func (s *Sweep) Run(ctx context.Context, scenarios ...Scenario) (*Report, error)
 	return report, nil
 }
 
+// outcomes does the runs: the one that is asked for, or each scenario without faults and then with each of its faults.
+func (r *run) outcomes(ctx context.Context, scenarios []Scenario) ([]*outcome, error) {
+	if r.Only != "" {
+		one, err := r.named(r.Only, scenarios)
+		if err != nil {
+			return nil, err
+		}
+		return r.all(ctx, []trial{one})
+	}
+	var trials []trial
+	for i := range scenarios {
+		trials = append(trials, trial{scenario: &scenarios[i]})
+	}
+	clean, err := r.all(ctx, trials)
+	if err != nil {
+		return nil, err
+	}
+	trials = nil
+	for _, o := range clean {
+		if !o.trial.scenario.Once && o.err == nil {
+			trials = append(trials, r.trials(o.trial.scenario, o.count)...)
+		}
+	}
+	if r.Part != nil {
+		trials = slices.DeleteFunc(trials, func(t trial) bool { return !r.Part(t.String()) })
+	}
+	faulty, err := r.all(ctx, trials)
+	return slices.Concat(clean, faulty), err
+}
+
 // all runs trials, a few at once.
 func (r *run) all(ctx context.Context, trials []trial) ([]*outcome, error) {
 	outcomes := make([]*outcome, len(trials))
 	errs := make([]error, len(trials))
 	var running sync.WaitGroup
-	slots := make(chan struct{}, max(1, r.Parallel))
+	slots := r.Slots
+	if slots == nil {
+		slots = make(chan struct{}, 1)
+	}
 	for i, t := range trials {
 		slots <- struct{}{}
 		running.Go(func() {

@@ -45,7 +45,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case !mutating(req.Method):
 		return t.next.RoundTrip(req)
 	}
-	t.process.begun.Store(true)
+	t.in.writes(t.process)
 	mode, refuse := t.in.admit(&r)
 	if refuse != 0 {
 		return answer(req, statusOf(refuse, r), nil)

@@ -19,6 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/watch"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/cairn-dev/cairn/sandbox/fault"
 )
@@ -113,6 +116,56 @@ func TestBusy(t *testing.T) {
 			<-ended
 			eventually(t, "it rests", func() bool { return !in.Busy() })
 		})
+	}
+}
+
+// TestBusyByItsOwnWords: a manager that says that it waits for its caches is busy for that long, whatever else it logs.
+func TestBusyByItsOwnWords(t *testing.T) {
+	in := fault.New(t.Context(), fault.Plan{})
+	log := in.Start(t.Context()).Logger(klog.Background()).WithName("daemonset").WithValues("name", "web")
+	log.V(1).Info("Something else", "after", time.Hour, "reason", fault.RetryAfter)
+	if in.Busy() {
+		t.Error("it is busy, and does not wait")
+	}
+	log.V(1).Info("Dropped a pass", "reason", "stale", fault.RetryAfter, 500*time.Millisecond)
+	if !in.Busy() {
+		t.Error("it waits, and is not busy")
+	}
+	eventually(t, "it rests", func() bool { return !in.Busy() })
+}
+
+// TestStarts: a process is starting until it watches what the one before it did, whatever it writes meanwhile.
+func TestStarts(t *testing.T) {
+	s := newServer(t)
+	in := fault.New(t.Context(), fault.Plan{})
+	begin := func(open func(context.Context, metav1.ListOptions) (watch.Interface, error)) {
+		w, err := open(t.Context(), watchOption)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.Stop)
+	}
+	var got []bool
+	look := func() { got = append(got, in.Starts()) }
+	client := func() corev1client.CoreV1Interface { return s.client(t, in, runtime.ContentTypeJSON).CoreV1() }
+	look()
+	first := client()
+	begin(first.ConfigMaps("ns").Watch)
+	look()
+	begin(first.Pods("ns").Watch)
+	look()
+	in.Kill()
+	look()
+	in.Start(t.Context())
+	look()
+	second := client()
+	_, _ = second.ConfigMaps("ns").Create(t.Context(), configMap("a"), metav1.CreateOptions{})
+	begin(second.Pods("ns").Watch)
+	look()
+	begin(second.ConfigMaps("ns").Watch)
+	look()
+	if want := []bool{true, false, false, true, true, true, false}; !slices.Equal(got, want) {
+		t.Errorf("it starts: %v, want %v", got, want)
 	}
 }
 

@@ -2,7 +2,11 @@ package fault
 
 import (
 	"cmp"
+	"fmt"
+	"hash/fnv"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // This file lists the runs of a sweep: which faults each of them has.
@@ -44,21 +48,36 @@ func (s *Sweep) trials(scenario *Scenario, k int) []trial {
 	share := max(1, scenario.Share)
 	for i, at := range points(k) {
 		for j, mode := range modes {
-			if (i+j)%share != 0 {
-				continue // it is the turn of another request
+			if (i+j)%share == 0 { // otherwise it is the turn of another request
+				out = append(out, failAt(scenario, at, mode))
 			}
-			f := Fault{At: at, Mode: mode}
-			out = append(out, trial{scenario: scenario, what: f.String(), faults: []Fault{f}})
 		}
 		if len(s.Pairs) > 0 && i%share == 0 {
 			pair := s.Pairs[i/share%len(s.Pairs)]
-			first, then := Fault{At: at, Mode: pair[0]}, Fault{At: at + 1, Mode: pair[1]}
-			out = append(out, trial{scenario: scenario, what: first.String() + ", then " + pair[1].String(), faults: []Fault{first, then}})
+			out = append(out, failAt(scenario, at, pair[:]...))
 		}
 	}
 	if scenario.Unaimed {
 		return out
 	}
+	return append(out, s.aimed(scenario)...)
+}
+
+// failAt is the run in which a request fails, and those after it do if there are more modes.
+func failAt(scenario *Scenario, at int, modes ...Mode) trial {
+	t := trial{scenario: scenario}
+	for i, mode := range modes {
+		t.faults = append(t.faults, Fault{At: at + i, Mode: mode})
+	}
+	t.what = t.faults[0].String()
+	for _, then := range modes[1:] {
+		t.what += ", then " + then.String()
+	}
+	return t
+}
+
+// aimed are the runs of the sweep's aimed faults and refusals.
+func (s *Sweep) aimed(scenario *Scenario) (out []trial) {
 	for _, f := range s.Aimed {
 		out = append(out, trial{scenario: scenario, what: f.String(), faults: []Fault{f}})
 	}
@@ -68,20 +87,59 @@ func (s *Sweep) trials(scenario *Scenario, k int) []trial {
 	return out
 }
 
-// only keeps the trial that is asked for, or all of them.
-func (s *Sweep) only(trials []trial) []trial {
-	return slices.DeleteFunc(trials, func(t trial) bool { return s.Only != "" && s.Only != t.String() })
-}
-
-// Few picks the first, the second, the middle and the last request.
-func Few(k int) []int {
-	var out []int
-	for _, at := range []int{1, 2, k / 2, k} {
-		if at > 0 && at <= k && !slices.Contains(out, at) {
-			out = append(out, at)
+// named is the run of that name: just that one, whichever the sweep picks and however many requests a run takes today. The
+// error says that there is none.
+func (s *Sweep) named(name string, scenarios []Scenario) (trial, error) {
+	for i := range scenarios {
+		scenario := &scenarios[i]
+		what, ok := strings.CutPrefix(name, scenario.Name+", ")
+		if !ok {
+			continue
+		}
+		runs := append(s.aimed(scenario), trial{scenario: scenario})
+		if at, modes := numbered(what); at > 0 {
+			runs = append(runs, failAt(scenario, at, modes...))
+		}
+		for _, t := range runs {
+			if t.String() == name {
+				return t, nil
+			}
 		}
 	}
-	return out
+	return trial{}, fmt.Errorf("no scenario of this sweep has a run %q", name)
+}
+
+// numbered takes the words of [failAt] apart; zero if they are others.
+func numbered(what string) (at int, modes []Mode) {
+	head, tail, _ := strings.Cut(what, ", k=")
+	number, then, more := strings.Cut(tail, ", then ")
+	names := []string{head}
+	if more {
+		names = append(names, strings.Split(then, ", then ")...)
+	}
+	for _, name := range names {
+		i := slices.IndexFunc(Modes(), func(m Mode) bool { return m.String() == name })
+		if i < 0 {
+			return 0, nil
+		}
+		modes = append(modes, Modes()[i])
+	}
+	at, err := strconv.Atoi(number)
+	if err != nil {
+		return 0, nil
+	}
+	return at, modes
+}
+
+// OneOf is for [Sweep.Part]: of n parts of about the same size it picks the first, and one of the others, which is another one
+// with each turn, so that n-1 turns have them all.
+func OneOf(n, turn int) func(run string) bool {
+	return func(run string) bool {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(run))
+		part := int(h.Sum32() % uint32(n))
+		return part == 0 || part == 1+turn%(n-1)
+	}
 }
 
 // All picks every request.

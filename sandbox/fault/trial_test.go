@@ -2,7 +2,10 @@ package fault
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // This file is about which runs a sweep has.
@@ -36,5 +39,56 @@ func TestShare(t *testing.T) {
 		if n != 1 {
 			t.Errorf("a mode comes twice to the same requests: %v", modes)
 		}
+	}
+}
+
+// TestNamed: each run is found again by its name, also if the sweep would not pick it, and a name that is none is an error.
+func TestNamed(t *testing.T) {
+	configMaps := schema.GroupResource{Resource: "configmaps"}
+	s := &Sweep{
+		Pairs: [][2]Mode{{KillAfter, KillBefore}}, Aimed: []Fault{{At: 2, Mode: Hang, Resource: configMaps, Times: 3}},
+		Refusals: []Refusal{{Resource: configMaps, Status: 403, After: 1}},
+	}
+	scenarios := []Scenario{{Name: "edited"}, {Name: "edited, again"}}
+	want := append(s.trials(&scenarios[1], 3), trial{scenario: &scenarios[1]}, failAt(&scenarios[1], 19, KillStale), failAt(&scenarios[1], 4, Unseen, Hang))
+	for _, w := range want {
+		got, err := s.named(w.String(), scenarios)
+		if err != nil {
+			t.Error(err)
+		} else if !reflect.DeepEqual(got, w) {
+			t.Errorf("%s is taken for %+v", w, got)
+		}
+	}
+	for _, none := range []string{"", "edited", "edited, hang", "edited, hang, k=x", "edited, hung, k=1", "deleted, hang, k=1"} {
+		if got, err := s.named(none, scenarios); err == nil {
+			t.Errorf("%q is taken for %s", none, got)
+		}
+	}
+}
+
+// TestOneOf: n-1 turns have all runs, each turn has about two of n, and some are in every turn.
+func TestOneOf(t *testing.T) {
+	const parts, runs = 20, 2000
+	seen := map[string]int{}
+	for turn := 40; turn < 40+parts-1; turn++ {
+		picked := 0
+		for i := range runs {
+			if name := fmt.Sprint("run ", i); OneOf(parts, turn)(name) {
+				picked++
+				seen[name]++
+			}
+		}
+		if want := 2 * runs / parts; picked < want/2 || picked > 2*want {
+			t.Errorf("turn %d has %d runs, want some %d", turn, picked, want)
+		}
+	}
+	always := 0
+	for _, turns := range seen {
+		if turns == parts-1 {
+			always++
+		}
+	}
+	if len(seen) != runs || always == 0 {
+		t.Errorf("of %d runs %d were done, %d of them always", runs, len(seen), always)
 	}
 }

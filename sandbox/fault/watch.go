@@ -162,7 +162,7 @@ func (t *transport) watch(req *http.Request, r Request) (*http.Response, error) 
 	if err != nil || resp.StatusCode != http.StatusOK {
 		return resp, err
 	}
-	t.process.begun.Store(true)
+	t.in.watches(t.process, r.GroupResource)
 	next, info, ok := split(resp.Header.Get("Content-Type"), resp.Body)
 	if !ok {
 		return resp, nil
