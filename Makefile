@@ -17,7 +17,7 @@ LDFLAGS ?= -s -w
 NODES ?= 5
 ARGS  ?=
 
-# make test TESTFLAGS="-run Rollout -count=1", make bench BENCH=CompositeRest
+# make unit TESTFLAGS="-run Rollout -count=1", make test TESTFLAGS=…, make bench BENCH=CompositeRest
 TESTFLAGS ?=
 BENCH     ?= .
 
@@ -40,6 +40,10 @@ build: ## build bin/cairn, bin/cairn-sandbox and bin/kubectl (4 to 5 minutes the
 
 ##@ Check
 
+.PHONY: unit
+unit: ## run the tests of the root module, which need no control plane (1 to 2 minutes; TESTFLAGS="-run Rollout")
+	@go test -vet=off $(TESTFLAGS) ./...
+
 .PHONY: test
 test: build $(TOOLS)/gotestsum ## run all tests of both modules (TESTFLAGS="-run Rollout")
 	@GOTESTSUM=$(CURDIR)/$(TOOLS)/gotestsum LDFLAGS='$(LDFLAGS)' TESTFLAGS='$(TESTFLAGS)' hack/test.sh
@@ -61,8 +65,8 @@ verify: ## generate, tidy, lint; fail when that changes a file
 	@hack/verify.sh '$(MAKE)'
 
 .PHONY: lint
-lint: $(TOOLS)/golangci-lint ## lint both modules
-	@$(TOOLS)/golangci-lint run ./... ./sandbox/...
+lint: $(TOOLS)/golangci-lint ## lint both modules (SINCE=main~1: only what changed since then)
+	@$(TOOLS)/golangci-lint run $(if $(SINCE),--new-from-rev=$(SINCE)) ./... ./sandbox/...
 
 ##@ Change
 

@@ -46,7 +46,7 @@ func TestTheSweepFindsThatTheCurrentRevisionIsDeleted(t *testing.T) {
 			stop()
 			return nil
 		},
-		Modes: []fault.Mode{}, Parallel: 8,
+		Modes: []fault.Mode{}, Slots: make(chan struct{}, 8),
 	}
 	for n := range 4 {
 		sweep.Aimed = append(sweep.Aimed, fault.Fault{

@@ -18,13 +18,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/sandbox"
 	"github.com/cairn-dev/cairn/sandbox/bench/lab"
 	"github.com/cairn-dev/cairn/sandbox/install"
@@ -56,6 +59,7 @@ type shelf struct {
 	testing.TB
 
 	client    kubernetes.Interface
+	policies  dynamic.ResourceInterface
 	namespace string
 	size      int
 
@@ -64,13 +68,14 @@ type shelf struct {
 	seen map[string]time.Time
 }
 
+// policy records the ConfigMaps of one namespace, which are labeled with its name, as the policy is.
 const policy = `
 apiVersion: cairn.dev/v1alpha1
 kind: HistoryPolicy
-metadata: {name: bench}
+metadata: {name: %[1]s}
 spec:
   resource: {apiVersion: v1, resource: configmaps}
-  selector: {matchLabels: {bench: "true"}}
+  selector: {matchLabels: {bench: %[1]s}}
 `
 
 // newShelf creates so many ConfigMaps.
@@ -86,15 +91,23 @@ func newShelf(tb testing.TB, size int) *shelf {
 	if err := install.CRDs(tb.Context(), cfg); err != nil {
 		tb.Fatal(err)
 	}
-	if err := install.Apply(tb.Context(), cfg, policy); err != nil {
+	out := &shelf{
+		TB: tb, client: client, policies: dynamic.NewForConfigOrDie(cfg).Resource(v1alpha1.SchemeGroupVersion.WithResource("historypolicies")),
+		namespace: sandboxtest.Namespace(tb, s), size: size, seen: map[string]time.Time{},
+	}
+	if err := install.Apply(tb.Context(), cfg, fmt.Sprintf(policy, out.namespace)); err != nil {
 		tb.Fatal(err)
 	}
-	out := &shelf{TB: tb, client: client, namespace: sandboxtest.Namespace(tb, s), size: size, seen: map[string]time.Time{}}
+	tb.Cleanup(func() { // a kind has one policy
+		if err := out.policies.Delete(context.WithoutCancel(tb.Context()), out.namespace, metav1.DeleteOptions{}); err != nil {
+			tb.Error(err)
+		}
+	})
 	var group errgroup.Group
 	group.SetLimit(writers)
 	for n := range size {
 		group.Go(func() error {
-			o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name(n), Labels: map[string]string{"bench": "true"}}, Data: map[string]string{"n": "0"}}
+			o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name(n), Labels: map[string]string{"bench": out.namespace}}, Data: map[string]string{"n": "0"}}
 			_, err := client.CoreV1().ConfigMaps(out.namespace).Create(tb.Context(), o, metav1.CreateOptions{})
 			return err
 		})
@@ -174,9 +187,21 @@ type cost struct {
 func (s *shelf) measure(p *lab.Process, do func() []time.Duration) cost {
 	before, cpu, start := counted.Read(), p.CPU(), time.Now()
 	latencies := do()
-	s.until(50*time.Millisecond, "rest", func() bool { return counted.Quiet(2*time.Second, true) }) // counts are written two seconds later
+	s.until(50*time.Millisecond, "the counts, which are written last", s.counted)
 	slices.Sort(latencies)
 	return cost{Tally: counted.Since(before), wall: time.Since(start), cpu: p.CPU() - cpu, peak: p.Peak(), latencies: latencies}
+}
+
+// counted reports whether the status of the policy counts all revisions.
+func (s *shelf) counted() bool {
+	o, err := s.policies.Get(s.Context(), s.namespace, metav1.GetOptions{})
+	if err != nil {
+		return false
+	}
+	n, _, err := unstructured.NestedInt64(o.Object, "status", "revisions")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return err == nil && n == int64(len(s.seen))
 }
 
 // edit edits so many ConfigMaps, one after the other, each once, and waits until each edit is recorded.
