@@ -25,7 +25,7 @@ func TestWorkflowsCallMake(t *testing.T) {
 		t.Fatal(err)
 	}
 	targets := targetsOf(string(makefile))
-	names, err := filepath.Glob(filepath.Join(root, ".github/workflows/*.y*ml"))
+	names, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.y*ml"))
 	if err != nil {
 		t.Fatal(err)
 	}
