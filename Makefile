@@ -24,6 +24,9 @@ BENCH     ?= .
 # make check CHECKFLAGS="-run TestSweep/daemonset"
 CHECKFLAGS ?=
 
+# Licences that a dependency of the root module may have.
+LICENSES := Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT
+
 ##@ Use
 
 .PHONY: sandbox
@@ -68,6 +71,25 @@ verify: ## generate, tidy, lint; fail when that changes a file
 lint: $(TOOLS)/golangci-lint ## lint both modules (SINCE=main~1: only what changed since then)
 	@$(TOOLS)/golangci-lint run $(if $(SINCE),--new-from-rev=$(SINCE)) ./... ./sandbox/...
 
+.PHONY: actionlint
+actionlint: $(TOOLS)/actionlint ## check the workflows of .github
+	@$(TOOLS)/actionlint -shellcheck= -pyflakes= && echo 'actionlint: nothing to say'
+
+.PHONY: apidiff
+apidiff: $(TOOLS)/apidiff ## compare the exported API of the root module with the last tag v*
+	@APIDIFF=$(CURDIR)/$(TOOLS)/apidiff hack/apidiff.sh
+
+# The root module by itself: what is in bin/cairn, and what reaches those who import it. The sandbox is for tests.
+.PHONY: vuln
+vuln: $(TOOLS)/govulncheck ## look for known vulnerabilities that the root module reaches (asks vuln.go.dev)
+	@GOWORK=off $(TOOLS)/govulncheck ./...
+
+.PHONY: licenses
+licenses: $(TOOLS)/go-licenses ## see that all that the root module is built from has a licence of the list in the Makefile
+	@GOWORK=off; export GOWORK; \
+	said=$$($(TOOLS)/go-licenses check ./... --allowed_licenses=$(LICENSES) 2>&1) || { echo "$$said" >&2; exit 1; }; \
+	echo 'licenses: all are among $(LICENSES)'
+
 ##@ Change
 
 .PHONY: generate
@@ -94,6 +116,10 @@ help: ## print this
 tool_golangci-lint  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 tool_gotestsum      := gotest.tools/gotestsum
 tool_controller-gen := sigs.k8s.io/controller-tools/cmd/controller-gen
+tool_actionlint     := github.com/rhysd/actionlint/cmd/actionlint
+tool_apidiff        := golang.org/x/exp/cmd/apidiff
+tool_govulncheck    := golang.org/x/vuln/cmd/govulncheck
+tool_go-licenses    := github.com/google/go-licenses/v2
 
 # A linter that an older Go has built refuses newer sources: the Go release is part of what a tool depends on.
 go_stamp := $(TOOLS)/.$(shell go env GOVERSION)

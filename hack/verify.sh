@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Generates, tidies, formats and lints, and fails when that changes a file. "make verify" calls it.
+# Generates, tidies, formats and lints, and fails when that changes a file. Checks the workflows, and compares the exported
+# API with that of the last tag. "make verify" calls it.
 #
 # It does not ask for a clean working tree: it compares the tree before with the tree after, new files included, so it
 # says the same in a clone and in the middle of an edit. What was generated or tidied stays on the disk, to be committed.
@@ -54,6 +55,8 @@ fi
 
 # The workspace picks the higher version of every library. Those who import the root module do not have it.
 step "building the root module without the workspace" env GOWORK=off go build ./... || failed="$failed root-alone"
+step "checking the workflows" "$make" --no-print-directory actionlint || failed="$failed actionlint"
+step "comparing the exported API with the last tag" "$make" --no-print-directory apidiff || failed="$failed apidiff"
 step "linting" "$make" --no-print-directory lint || failed="$failed lint"
 
 if [[ -n $failed ]]; then
