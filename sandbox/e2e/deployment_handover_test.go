@@ -62,7 +62,7 @@ func (e *env) deployment(name string, replicas int32) *appsv1.Deployment {
 	template.Annotations = map[string]string{"sandbox.cairn.dev/ready-after": "200ms"}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: name},
-		Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Selector: selecting(name, ""), Template: template},
+		Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}, Template: template},
 	}
 }
 

@@ -2,13 +2,14 @@ package e2e
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/client-go/rest"
+
+	"github.com/cairn-dev/cairn/internal/manager"
 )
 
 // This file checks that revisions from other times and hands are recognised for what they are.
@@ -94,6 +95,11 @@ func TestRevisionsOfOlderVersionsStartNoRollout(t *testing.T) {
 	}
 }
 
+func (e *env) cairnWithoutAsking() (stop func()) {
+	e.Helper()
+	return e.cairnWith(func(*rest.Config) {}, manager.Options{AskServer: false})
+}
+
 // It shows that the tests above pass because the server is asked, and what --ask-server=false costs.
 func TestWithoutAskingAMissingDefaultCountsAsAChange(t *testing.T) {
 	e := newEnv(t)
@@ -112,49 +118,4 @@ func TestWithoutAskingAMissingDefaultCountsAsAChange(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-func TestADuplicateOfAnOldRevisionDoesNotHideAChange(t *testing.T) {
-	e := newEnv(t)
-	e.cairn()
-	ds := e.daemonSet("twins", "app:1")
-	e.create(ds)
-	e.rolledOut(ds)
-	first := e.revisions(ds)[0]
-	e.image(ds, "app:2")
-	e.rolledOut(ds)
-
-	copied := first.DeepCopy()
-	copied.ObjectMeta = metav1.ObjectMeta{
-		Namespace: ds.Namespace, Name: first.Name + "-copy", OwnerReferences: first.OwnerReferences,
-		Labels: map[string]string{"app": "twins", "controller-revision-hash": "copy"},
-	}
-	copied.Revision = 7
-	e.create(copied)
-
-	e.image(ds, "app:1")
-	e.rolledOut(ds)
-	e.images(ds, "app:1")
-	e.eventually("wait until the duplicate is gone", func() error {
-		same := 0
-		for _, r := range e.revisions(ds) {
-			if strings.Contains(string(r.Data.Raw), "app:1") {
-				same++
-			}
-		}
-		if same != 1 {
-			return errorf("%d revisions hold app:1, want 1", same)
-		}
-		return nil
-	})
-	for _, pod := range e.pods(ds) {
-		hash := pod.Labels["controller-revision-hash"]
-		var list appsv1.ControllerRevisionList
-		if err := e.List(t.Context(), &list, client.InNamespace(ds.Namespace), client.MatchingLabels{"controller-revision-hash": hash}); err != nil {
-			t.Fatal(err)
-		}
-		if len(list.Items) != 1 || !strings.Contains(string(list.Items[0].Data.Raw), "app:1") {
-			t.Errorf("pod %s carries hash %s, which names %d revisions", pod.Name, hash, len(list.Items))
-		}
-	}
 }

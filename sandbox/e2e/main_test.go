@@ -366,3 +366,5 @@ func serving(pod *corev1.Pod) bool {
 	}
 	return false
 }
+
+func errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }

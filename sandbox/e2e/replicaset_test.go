@@ -207,76 +207,6 @@ func (e *env) parents(name string, replicas int32) map[string]client.Object {
 	}
 }
 
-// TestReplicasScale: scaled like by an autoscaler that cannot decide, it ends where the last edit says. Orphans that match
-// are adopted and fill places, and what matches no longer is released and replaced.
-func TestReplicasScale(t *testing.T) {
-	e := newEnv(t)
-	e.replicaCairn()
-	for kind, o := range e.parents("web", 2) {
-		t.Run(kind, func(t *testing.T) {
-			orphan := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: o.GetName() + "-orphan", Labels: map[string]string{"app": o.GetName()}}}
-			orphan.Spec = appTemplate("", "app:1").Spec
-			e.create(orphan)
-			e.create(o)
-			e.replicasReady(o, 2)
-			if pod, ok := e.appPods(o.GetName())[orphan.Name]; !ok || !metav1.IsControlledBy(&pod, o) {
-				t.Errorf("the orphan was not adopted: %v", pod.OwnerReferences)
-			}
-			for _, replicas := range []int32{12, 3, 8, 0, 5, 1, 6} {
-				e.rescale(o, replicas)
-			}
-			e.replicasReady(o, 6)
-			for name := range e.appPods(o.GetName()) {
-				body := []byte(`{"metadata":{"labels":{"app":"debugged"}}}`)
-				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: name}}
-				if err := e.Patch(t.Context(), pod, client.RawPatch(types.MergePatchType, body)); err != nil {
-					t.Fatal(err)
-				}
-				e.eventually("wait until it is released", func() error {
-					if err := e.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil || len(pod.OwnerReferences) > 0 {
-						return errorf("%v, owners %v", err, pod.OwnerReferences)
-					}
-					return nil
-				})
-				break
-			}
-			e.replicasReady(o, 6)
-		})
-	}
-}
-
-// TestReplicationControllerOrphans: deleted without a word about its pods, it leaves them; the next one takes them on.
-func TestReplicationControllerOrphans(t *testing.T) {
-	e := newEnv(t)
-	e.replicaCairn()
-	rc := e.replicationController("web", 3)
-	e.create(rc)
-	e.replicasReady(rc, 3)
-	before := e.appPods("web")
-	if err := e.Delete(t.Context(), rc); err != nil {
-		t.Fatal(err)
-	}
-	e.eventually("wait until only the pods are left", func() error {
-		if err := e.Get(t.Context(), client.ObjectKeyFromObject(rc), &corev1.ReplicationController{}); !apierrors.IsNotFound(err) {
-			return errorf("it is there: %v", err)
-		}
-		return nil
-	})
-	for name, pod := range e.appPods("web") {
-		if pod.UID != before[name].UID || len(pod.OwnerReferences) > 0 {
-			t.Errorf("%s: UID %s, was %s, owners %v", name, pod.UID, before[name].UID, pod.OwnerReferences)
-		}
-	}
-	again := e.replicationController("web", 3)
-	e.create(again)
-	e.replicasReady(again, 3)
-	for name, pod := range e.appPods("web") {
-		if pod.UID != before[name].UID || !metav1.IsControlledBy(&pod, again) {
-			t.Errorf("%s: UID %s, was %s, owners %v", name, pod.UID, before[name].UID, pod.OwnerReferences)
-		}
-	}
-}
-
 // TestReplicasHandover: neither the way to cairn nor the way back touches a pod, at rest or half-way up, where a quota
 // stopped the first controller and the second goes on.
 func TestReplicasHandover(t *testing.T) {
@@ -388,26 +318,4 @@ func (e *env) failing(o client.Object, reason, words string) error {
 		return errorf("conditions %q", got)
 	}
 	return nil
-}
-
-// TestTwoManagersOfReplicas: two managers at once make no pod too many on the way up, and end with as many as are asked
-// for on any way.
-func TestTwoManagersOfReplicas(t *testing.T) {
-	e := newEnv(t)
-	e.replicaCairn()
-	e.replicaCairn()
-	set := e.replicaSet("web", 0)
-	e.create(set)
-	e.budgetOf(set.Name, set.Namespace, set.Spec.Selector, 0, 0, 40)
-	for _, replicas := range []int32{5, 15, 40} {
-		e.rescale(set, replicas)
-	}
-	e.replicasReady(set, 40)
-	for _, replicas := range []int32{10, 30, 3} {
-		e.rescale(set, replicas)
-		e.replicasReady(set, int(replicas))
-	}
-	if err := e.hasEvent(set, "FailedCreate"); err == nil {
-		t.Error("a name that the other manager was faster with is reported as a failure")
-	}
 }

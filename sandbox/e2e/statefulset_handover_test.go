@@ -6,43 +6,10 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // This file hands StatefulSets over between the upstream controller and cairn, idle and in the middle of a rollout, and
 // from one set to another of its name.
-
-// TestStatefulSetOrphans: what an orphaning delete leaves is adopted by a new set of that name, and not restarted.
-func TestStatefulSetOrphans(t *testing.T) {
-	e := newEnv(t)
-	e.statefulCairn()
-	set := e.statefulSet("db")
-	e.create(set)
-	e.setRolledOut(set)
-	before := e.podsOf(set.Namespace, set.Spec.Selector)
-	if err := e.Delete(t.Context(), set, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
-		t.Fatal(err)
-	}
-	e.eventually("wait until the set is gone", func() error {
-		if err := e.Get(t.Context(), client.ObjectKeyFromObject(set), &appsv1.StatefulSet{}); !apierrors.IsNotFound(err) {
-			return errorf("it is there: %v", err)
-		}
-		return nil
-	})
-	again := e.statefulSet("db")
-	e.create(again)
-	e.setRolledOut(again)
-	for name, pod := range e.podsOf(set.Namespace, set.Spec.Selector) {
-		if ref := metav1.GetControllerOf(&pod); pod.UID != before[name].UID || ref == nil || ref.UID != again.UID {
-			t.Errorf("%s: UID %s, was %s, owner %v", name, pod.UID, before[name].UID, ref)
-		}
-	}
-	if got := e.revisionsOf(set.Namespace, set.Spec.Selector); len(got) != 1 {
-		t.Errorf("%d revisions", len(got))
-	}
-}
 
 // TestStatefulSetHandover: neither the way to cairn nor the way back touches a pod or writes a revision.
 func TestStatefulSetHandover(t *testing.T) {

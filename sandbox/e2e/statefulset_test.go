@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,14 +65,6 @@ func setPartition(n int32) setOption {
 		set.Spec.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
 		set.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: &n}
 	}
-}
-
-func setParallel(set *appsv1.StatefulSet) {
-	set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
-}
-
-func setOnDelete(set *appsv1.StatefulSet) {
-	set.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
 }
 
 func setSlow(set *appsv1.StatefulSet) {
@@ -154,10 +147,16 @@ func (e *env) waitForImages(set *appsv1.StatefulSet, want string) {
 	})
 }
 
-func (e *env) deletePod(set *appsv1.StatefulSet, ordinal int) {
-	e.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: fmt.Sprintf("%s-%d", set.Name, ordinal)}}
-	if err := e.Delete(e.Context(), pod); err != nil {
-		e.Fatal(err)
+// setClaims gives every pod a claim, under retention policies.
+func setClaims(deleted, scaled appsv1.PersistentVolumeClaimRetentionPolicyType) setOption {
+	return func(set *appsv1.StatefulSet) {
+		set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: deleted, WhenScaled: scaled}
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
+			ObjectMeta: metav1.ObjectMeta{Name: "data"},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			},
+		}}
 	}
 }
