@@ -16,6 +16,7 @@ import (
 // programs that it is.
 
 func TestTheSessionInTheExamplesReadmeIsReal(t *testing.T) {
+	beside(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

@@ -321,7 +321,7 @@ func TestExampleConfigMapPropagation(t *testing.T) {
 	x.host("composite")
 	source := x.namespace
 	other := func(labels ...string) string {
-		e := newEnv(t)
+		e := newLonelyEnv(t) // one namespace more
 		for _, label := range labels {
 			x.must(x.kubectl("label", "namespace", e.namespace, label))
 		}

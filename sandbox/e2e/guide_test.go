@@ -24,6 +24,7 @@ type act struct {
 }
 
 func TestTheGuideIsReal(t *testing.T) {
+	beside(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

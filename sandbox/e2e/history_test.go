@@ -11,7 +11,7 @@ import (
 // say.
 
 func TestTwoNamespacesWithOneSelector(t *testing.T) {
-	a, b := newEnv(t), newEnv(t)
+	a, b := newLonelyEnv(t), newLonelyEnv(t)
 	a.cairn()
 	first, second := a.daemonSet("same", "app:1"), b.daemonSet("same", "app:1")
 	a.create(first)

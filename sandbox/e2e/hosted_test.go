@@ -51,7 +51,7 @@ type example struct {
 // newExample installs the manifests of a folder of examples, with a hook that listens somewhere else.
 func newExample(t *testing.T, folder string, hook http.Handler, related ...string) *example {
 	t.Helper()
-	x := &example{env: newEnv(t), calls: &atomic.Int64{}}
+	x := &example{env: newEnv(t, &theHosted), calls: &atomic.Int64{}}
 	if err := install.CRDs(t.Context(), x.sandbox.Config()); err != nil {
 		t.Fatal(err)
 	}

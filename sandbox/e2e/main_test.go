@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -20,23 +21,52 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/internal/manager"
 	"github.com/cairn-dev/cairn/sandbox"
+	"github.com/cairn-dev/cairn/sandbox/fault"
 	"github.com/cairn-dev/cairn/sandbox/install"
 	"github.com/cairn-dev/cairn/sandbox/sandboxtest"
 )
 
-// This file holds what all tests share: the cluster, who runs DaemonSets at the moment, and how to wait.
+// This file holds what all tests share: the cluster, who runs beside whom, who runs DaemonSets at the moment, and how to wait.
 
 const nodes = 5
 
-// The sandbox runs nobody for the kinds that cairn serves: each test starts cairn or upstream itself, one after the other.
+// The sandbox runs nobody for the kinds that cairn serves: each test starts cairn or upstream itself, for its own namespace.
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(klog.Background())
+	kubectlutil.BehaviorOnFatal(func(message string, _ int) { panic(fatal(message)) })
+	// Those that run beside each other mostly wait; slots bounds them.
+	if err := flag.Set("test.parallel", "64"); err != nil { // what the command line says comes later, and counts
+		panic(err)
+	}
 	os.Exit(sandboxtest.Main(m, sandbox.Options{Nodes: nodes, Replaced: sandbox.Kinds(), Requests: note}))
+}
+
+// slots are for tests that run beside each other.
+var slots = make(chan struct{}, 5)
+
+// What is in no namespace belongs to one test at a time: the CompositeControllers and DecoratorControllers, all of which any
+// manager runs; HistoryPolicies.
+var (
+	theHosted   sync.Mutex
+	thePolicies sync.Mutex
+)
+
+// beside makes a test run beside others, except those that hold one of the same locks.
+func beside(t *testing.T, locks ...*sync.Mutex) {
+	t.Helper()
+	t.Parallel()
+	for _, lock := range locks {
+		lock.Lock()
+		t.Cleanup(lock.Unlock)
+	}
+	slots <- struct{}{}
+	t.Cleanup(func() { <-slots })
 }
 
 // env is one test's view of the cluster.
@@ -46,9 +76,22 @@ type env struct {
 
 	sandbox   *sandbox.Sandbox
 	namespace string
+	// seen is the namespace that controllers see; empty if they see all.
+	seen string
 }
 
-func newEnv(t *testing.T) *env {
+// newEnv returns the env of a test that runs beside others, except those that hold one of the same locks. Its controllers believe
+// to see the whole cluster.
+func newEnv(t *testing.T, locks ...*sync.Mutex) *env {
+	t.Helper()
+	beside(t, locks...)
+	e := newLonelyEnv(t)
+	e.seen = e.namespace
+	return e
+}
+
+// newLonelyEnv returns the env of a test that has the cluster for itself.
+func newLonelyEnv(t *testing.T) *env {
 	t.Helper()
 	s := sandboxtest.Get(t)
 	cfg := s.Config()
@@ -78,9 +121,18 @@ func (e *env) cairnWith(change func(*rest.Config), o manager.Options) (stop func
 	}
 	cfg.QPS = -1
 	change(cfg)
+	e.narrow(cfg)
 	o.Config, o.Logger = cfg, klog.Background()
 	o.MetricsBindAddress, o.HealthProbeBindAddress = manager.Off, manager.Off
 	return e.run(func(ctx context.Context) error { return manager.Run(ctx, o) })
+}
+
+// narrow keeps a controller in the namespace of the test.
+func (e *env) narrow(cfg *rest.Config) {
+	if e.seen != "" {
+		cfg.Wrap(fault.Within(e.seen, "daemonsets", "statefulsets", "replicasets", "replicationcontrollers", "cronjobs", "jobs",
+			"pods", "controllerrevisions", "persistentvolumeclaims"))
+	}
 }
 
 // run runs f in the background until the returned function is called or the test ends.
@@ -107,7 +159,12 @@ func (e *env) upstream() (stop func()) {
 // upstreamOf runs the upstream controller of a kind until the returned function is called or the test ends.
 func (e *env) upstreamOf(kind string) (stop func()) {
 	e.Helper()
-	halt, err := e.sandbox.RunUpstream(context.WithoutCancel(e.Context()), kind)
+	cfg, err := e.sandbox.UpstreamConfig(kind)
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.narrow(cfg)
+	halt, err := e.sandbox.RunUpstreamWith(context.WithoutCancel(e.Context()), kind, cfg)
 	if err != nil {
 		e.Fatal(err)
 	}

@@ -25,8 +25,8 @@ import (
 
 // This file has objects of every kind that something is wrong with.
 
-// fault is something that is wrong with an object.
-type fault struct {
+// flaw is something that is wrong with an object.
+type flaw struct {
 	name   string                        // of the object
 	change func(o client.Object)         // done before it is created
 	edit   func(*corev1.PodTemplateSpec) // done once it runs
@@ -44,9 +44,9 @@ var makers = map[string]func(e *env, name string) client.Object{
 }
 
 // faultsOf are what can be wrong with an object of a kind that the API server takes.
-func faultsOf(kind string) map[string]fault {
+func faultsOf(kind string) map[string]flaw {
 	refused := "Updated=False RolloutFailing"
-	history := map[string]fault{
+	history := map[string]flaw{
 		"a revision that cannot be read": {
 			name: "planted", event: "RevisionUnreadable", says: "HistoryHealthy=False RevisionUnreadable", words: "planted-1",
 		},
@@ -57,14 +57,14 @@ func faultsOf(kind string) map[string]fault {
 	}
 	switch kind {
 	case "StatefulSet":
-		history["a negative history limit"] = fault{
+		history["a negative history limit"] = flaw{
 			name: "hoards", event: "NegativeHistoryLimit", says: "HistoryHealthy=False NegativeHistoryLimit", words: "set 0 or more",
 			change: func(o client.Object) { o.(*appsv1.StatefulSet).Spec.RevisionHistoryLimit = new(int32(-1)) },
 		}
 	case "ReplicaSet", "ReplicationController":
-		refused, history = "ReplicaFailure=True FailedCreate", map[string]fault{} // they have none
+		refused, history = "ReplicaFailure=True FailedCreate", map[string]flaw{} // they have none
 	}
-	maps.Copy(history, map[string]fault{
+	maps.Copy(history, map[string]flaw{
 		"pods that a quota refuses": {
 			name: "greedy", event: "FailedCreate", says: refused, words: "exceeded quota: no-gpus",
 			change: func(o client.Object) {
@@ -87,11 +87,10 @@ func faultsOf(kind string) map[string]fault {
 // TestMalformed: what is wrong with an object is said by an event and a condition, and the object of its kind beside it goes
 // on.
 func TestMalformed(t *testing.T) {
-	all := newEnv(t)
-	all.cairnWith(func(*rest.Config) {}, manager.Options{Controllers: sandbox.Kinds(), AskServer: true})
 	for kind, newObject := range makers {
 		t.Run(kind, func(t *testing.T) {
 			e := newEnv(t)
+			e.cairnWith(func(*rest.Config) {}, manager.Options{Controllers: sandbox.Kinds(), AskServer: true})
 			e.refuses()
 			healthy := newObject(e, "healthy")
 			e.create(healthy)
@@ -198,8 +197,8 @@ func (e *env) refuses() {
 	})
 }
 
-// told returns an error unless the fault is said by its condition and by its event.
-func (e *env) told(o client.Object, f fault) error {
+// told returns an error unless the flaw is said by its condition and by its event.
+func (e *env) told(o client.Object, f flaw) error {
 	if err := e.Get(e.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 		return err
 	}

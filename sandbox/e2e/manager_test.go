@@ -133,7 +133,7 @@ func (e *env) installed() (root, kubeconfig string) {
 }
 
 func TestManagersTakeTurns(t *testing.T) {
-	e := newEnv(t)
+	e := newLonelyEnv(t) // its managers are processes
 	root, kubeconfig := e.installed()
 
 	first := e.manager(root, kubeconfig)
@@ -185,7 +185,7 @@ func TestManagersTakeTurns(t *testing.T) {
 
 // TestLeaseThatCannotBeHad: a manager that can never lead says so within seconds, with what to do, and is not ready.
 func TestLeaseThatCannotBeHad(t *testing.T) {
-	e := newEnv(t)
+	e := newLonelyEnv(t) // its managers are processes
 	root, kubeconfig := e.installed()
 	for want, try := range map[string]struct{ kubeconfig, namespace string }{
 		"where lease nowhere/metacontroller should be, does not exist": {e.as("lost-manager"), "nowhere"},

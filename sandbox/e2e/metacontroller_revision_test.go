@@ -23,7 +23,7 @@ import (
 // TestParentPatchCannotBeEdited: whoever may write revisions, such as every editor of a namespace under Metacontroller's
 // roles, still cannot turn one into another.
 func TestParentPatchCannotBeEdited(t *testing.T) {
-	e := metacontrollerEnv(t)
+	e := knowingMetacontroller(newLonelyEnv(t)) // it sets a variable of the environment
 	const why, whyNumber = "children are made from it again when they are lost: it cannot be changed", "so it can only rise"
 	o, err := e.make("ControllerRevision", `
 parentPatch: {spec: {template: {image: "app:1", weight: 1, share: 0.5, list: [1, "two", null], empty: {}}}}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	kubectlcmd "k8s.io/kubectl/pkg/cmd"
-	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -27,21 +26,28 @@ import (
 // metacontrollerEnv is an env whose API server serves the shipped CRDs, and whose client knows them.
 func metacontrollerEnv(t *testing.T) *env {
 	t.Helper()
-	e := newEnv(t)
-	if err := install.CRDs(t.Context(), e.sandbox.Config()); err != nil {
-		t.Fatal(err)
+	return knowingMetacontroller(newEnv(t, &theHosted))
+}
+
+func knowingMetacontroller(e *env) *env {
+	e.Helper()
+	if err := install.CRDs(e.Context(), e.sandbox.Config()); err != nil {
+		e.Fatal(err)
 	}
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
+		e.Fatal(err)
 	}
 	c, err := client.NewWithWatch(e.sandbox.Config(), client.Options{Scheme: scheme})
 	if err != nil {
-		t.Fatal(err)
+		e.Fatal(err)
 	}
 	e.WithWatch = c
 	return e
 }
+
+// fatal is what kubectl ends with, in place of the process.
+type fatal string
 
 // make creates the object of a manifest under a name of its own. A field that the schema does not know is an error.
 func (e *env) make(kind, manifest string) (*unstructured.Unstructured, error) {
@@ -65,12 +71,9 @@ func (e *env) make(kind, manifest string) (*unstructured.Unstructured, error) {
 // kubectl runs the real kubectl in this process and returns what it printed. ok is false if it failed.
 func (e *env) kubectl(args ...string) (out string, ok bool) {
 	e.Helper()
-	type failure string
 	var printed bytes.Buffer
-	kubectlutil.BehaviorOnFatal(func(message string, _ int) { panic(failure(message)) })
-	defer kubectlutil.DefaultBehaviorOnFatal()
 	defer func() {
-		if message, failed := recover().(failure); failed {
+		if message, failed := recover().(fatal); failed {
 			out, ok = printed.String()+string(message), false
 		}
 	}()

@@ -26,6 +26,7 @@ type step struct {
 }
 
 func TestTheSessionInTheReadmeIsReal(t *testing.T) {
+	beside(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

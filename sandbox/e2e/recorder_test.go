@@ -34,7 +34,7 @@ type recorded struct {
 
 func newRecorded(t *testing.T) *recorded {
 	t.Helper()
-	e := newEnv(t)
+	e := newEnv(t, &thePolicies)
 	if err := install.CRDs(t.Context(), e.sandbox.Config()); err != nil {
 		t.Fatal(err)
 	}

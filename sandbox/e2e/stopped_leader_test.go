@@ -95,8 +95,8 @@ func (e *env) as(user string) string {
 // writes nothing beside it, and ends. Pods are deleted meanwhile; the budget holds.
 func TestStoppedLeaderWritesNoMore(t *testing.T) {
 	const first, second = "stopped-manager", "next-manager"
-	const count = 8 // so that there is work in hand at every moment
-	e := newEnv(t)
+	const count = 8      // so that there is work in hand at every moment
+	e := newLonelyEnv(t) // its managers are processes
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

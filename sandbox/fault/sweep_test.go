@@ -82,7 +82,7 @@ func TestEveryControllerIsSwept(t *testing.T) {
 	}
 }
 
-func TestSweep(t *testing.T) {
+func TestSweep(t *testing.T) { //nolint:tparallel // the tests beside it are judged by the clock
 	for _, subject := range subjects() {
 		name := cmp.Or(subject.name, subject.controller)
 		t.Run(name, func(t *testing.T) {
