@@ -30,7 +30,8 @@ stage() {
 # took says how long a part took, and how busy it has kept the processors: where they are idle, a test waits.
 took() {
 	local work
-	work=$(times | awk -F'[ms ]' 'NR == 2 { printf "%d", 60 * ($1 + $3) + $2 + $4 }')
+	times >"$logs/times" # not in a pipe: there it would be that of a subshell
+	work=$(awk -F'[ms ]' 'NR == 2 { printf "%d", 60 * ($1 + $4) + $2 + $5 }' "$logs/times")
 	printf '%-12s %4d s, processors %3d %% busy\n' "$1" $((SECONDS - start)) \
 		$((100 * (work - worked) / (1 + SECONDS - start) / $(getconf _NPROCESSORS_ONLN))) >>"$logs/parts"
 	worked=$work start=$SECONDS
@@ -71,13 +72,13 @@ wait
 took sandbox
 cd ..
 
-# slowest prints the ten of a kind that took longest, by a pattern of what stands before the seconds in go test's JSON.
+# slowest prints the ten packages or tests that took longest: what stands between the package and the seconds in go test's JSON.
 slowest() {
-	sed -nE 's|.*"Action":"pass","Package":"github.com/cairn-dev/cairn/?([^"]*)"'"$1"',"Elapsed":([0-9.]+).*|\'"$2"' \1 \'"$3"'|p' "$logs"/*.json |
-		sort -rn | head -n 10 | awk '{ printf "  %7.1f s  %s %s\n", $1, $2, $3 }'
+	sed -nE 's|.*"Action":"pass","Package":"github.com/cairn-dev/cairn/?([^"]*)"'"$1"',"Elapsed":([0-9.]+).*|\'"$2"' \1 '"$3"'|p' "$logs"/*.json |
+		sort -rn | awk 'NR <= 10 { printf "  %7.1f s  %s %s\n", $1, $2, $3 }' # not head: its end would be a failure of sort
 }
-printf '\n==> the slowest packages\n' && slowest '' 2 0
-printf '==> the slowest tests\n' && slowest ',"Test":"([^"]*)"' 3 2
+printf '\n==> the slowest packages\n' && slowest '' 2 ''
+printf '==> the slowest tests\n' && slowest ',"Test":"([^"]*)"' 3 '\2'
 printf '==> the parts\n' && cat "$logs/parts"
 
 hack/leftovers.sh "$run" || echo leftovers >>"$logs/failed"
