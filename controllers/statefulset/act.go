@@ -134,7 +134,7 @@ func refusesContent(err error) bool {
 func (r *Reconciler) taken(ctx context.Context, set *appsv1.StatefulSet, pod *corev1.Pod) error {
 	found := &corev1.Pod{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(pod), found)
-	if apierrors.IsNotFound(err) { // the deletion of another owner's pod enqueues nothing
+	if apierrors.IsNotFound(err) { // its deletion may have been told before this pass asked for the name
 		return fmt.Errorf("%w: pod %s existed and was deleted meanwhile", ownership.ErrStale, pod.Name)
 	}
 	if err != nil {

@@ -1,7 +1,7 @@
 package statefulset
 
 // Which event wakes which StatefulSet. The routing of child events is tested in ownership; here is what this controller
-// adds: claims, by their names; and what is forgotten of a set that is gone.
+// adds: claims and pods of others, by their names; and what is forgotten of a set that is gone.
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,6 +44,31 @@ func TestClaimEvents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, fakeserver.Woken(t.Context(), w.r.claimEvents(), c.before, c.after)); diff != "" {
+				t.Errorf("woken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNameEvents(t *testing.T) {
+	w := newWorld(t, web(), web(func(set *appsv1.StatefulSet) { set.Namespace = "other" }))
+	foreign := func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{foreignRef} }
+	named := func(name string) podOption { return func(p *corev1.Pod) { foreign(p); p.Name = name } }
+	for name, c := range map[string]struct {
+		before, after client.Object
+		want          []string
+	}{
+		"another's goes":   {pod(0, "a", foreign), nil, []string{"default/web"}},
+		"nobody's goes":    {pod(0, "a", func(p *corev1.Pod) { p.OwnerReferences = nil }), nil, []string{"default/web"}},
+		"its own goes":     {pod(0, "a"), nil, []string{}},
+		"another's comes":  {nil, pod(0, "a", foreign), []string{}},
+		"no ordinal":       {pod(0, "a", named("web-00")), nil, []string{}},
+		"not asked for":    {pod(0, "a", named("web-99")), nil, []string{}},
+		"of no set":        {pod(0, "a", named("db-0")), nil, []string{}},
+		"without a number": {pod(0, "a", named("web")), nil, []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, fakeserver.Woken(t.Context(), w.r.nameEvents(), c.before, c.after)); diff != "" {
 				t.Errorf("woken (-want +got):\n%s", diff)
 			}
 		})

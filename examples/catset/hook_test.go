@@ -2,6 +2,7 @@ package catset
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -108,11 +109,15 @@ func TestPythonAnswersTheSame(t *testing.T) {
 	address := listener.Addr().String()
 	_ = listener.Close()
 	var stderr bytes.Buffer
-	python := exec.CommandContext(t.Context(), "python3", "python/catset.py", address)
+	python := exec.CommandContext(context.WithoutCancel(t.Context()), "python3", "python/catset.py", address)
 	python.Stderr = &stderr
 	if err := python.Start(); err != nil {
 		t.Fatalf("this test needs python3: %v", err)
 	}
+	t.Cleanup(func() { // the context alone kills it too late: by then this process may have ended
+		_ = python.Process.Kill()
+		_ = python.Wait()
+	})
 	deadline := time.Now().Add(20 * time.Second)
 	for {
 		c, err := net.Dial("tcp", address)
