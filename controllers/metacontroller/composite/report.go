@@ -70,6 +70,9 @@ func (r *reporter) report(ctx context.Context, o *gathered, d *decision) (time.D
 	if o.log != nil {
 		r.reportUnreadable(o)
 	}
+	if o.memory.version.own == "" { // the hook is to see its status; the event of our own write enqueues nobody
+		again = soonest(again, time.Millisecond)
+	}
 	return again, nil
 }
 
