@@ -24,6 +24,9 @@ type Options struct {
 	// Lists lists revisions. Nil means that Client does. Indexed says that it is a cache with [ownership.ControllerIndex] on them.
 	Lists   client.Reader
 	Indexed bool
+	// Mine reports whether a revision that a parent controls was made by this log, for a kind that may have a controller with a
+	// history of its own. What is not is never adopted, released, counted or deleted: see [Log.Others]. Nil means that all are.
+	Mine func(o client.Object) bool
 	// AskServer allows rule R3: a server-side dry run on the parent, which needs the right to patch parents. Without
 	// it, a snapshot that only lacks today's defaults counts as different.
 	AskServer bool
@@ -153,11 +156,21 @@ func (l *Log) candidates(ctx context.Context, parent client.Object, selector lab
 	}
 	var out []client.Object
 	found := func(o client.Object) error {
-		out = append(out, o)
+		if l.opts.Mine == nil || l.opts.Mine(o) {
+			out = append(out, o)
+		}
 		return nil
 	}
 	err = ownership.Candidates(ctx, l.opts.Lists, l.EmptyList(), namespace, parent.GetUID(), selector, l.opts.Indexed, found)
 	return out, err
+}
+
+// Others returns the revisions that parent controls and that this log did not make: see [Options.Mine]. They come from a cache and
+// are not to be changed.
+func (l *Log) Others(ctx context.Context, parent client.Object) ([]client.Object, error) {
+	all := *l
+	all.opts.Mine = func(o client.Object) bool { return l.opts.Mine != nil && !l.opts.Mine(o) }
+	return all.candidates(ctx, parent, labels.Nothing())
 }
 
 func (l *Log) read(objects []client.Object) []revision.Revision {

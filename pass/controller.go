@@ -65,6 +65,9 @@ const (
 	// longestUnseen and longestStale bound them: both double as long as the cause lasts.
 	longestUnseen = 5 * time.Second
 	longestStale  = 15 * time.Second
+	// easeEvery is how often the back-off of a parent begins anew at most. Where children come and go under a full quota, each end
+	// would otherwise bring a row of refused requests.
+	easeEvery = 10 * time.Second
 )
 
 // Controller makes passes over the parents of one kind. It is a [reconcile.Reconciler], and the [Controller.Limiter] that goes
@@ -101,8 +104,9 @@ type memory struct {
 	// failures counts the passes in a row that failed, waits those that waited for a cache, and overtaken those with
 	// [Pass.Overtaken].
 	failures, waits, overtaken int
-	// eased is how many failures there were when the back-off began anew.
-	eased int
+	// eased is how many failures there were when the back-off began anew, which was at easedAt.
+	eased   int
+	easedAt time.Time
 	// failed holds, by name, the writes that failed last, with the number of that failure. See [Writes].
 	failed map[string]int
 	// statusAt is when the status was written last.
@@ -267,8 +271,8 @@ func (c *Controller) begin(uid types.UID, req reconcile.Request) (m *memory, fir
 	}
 	m.request = req
 	m.running++
-	if c.eased[req] {
-		m.eased = m.failures
+	if now := c.Clock.Now(); c.eased[req] && now.Sub(m.easedAt) >= easeEvery {
+		m.eased, m.easedAt = m.failures, now
 		delete(c.eased, req)
 	}
 	return m, first

@@ -108,6 +108,11 @@ func TestBackOffBeginsAnewWhenAChildIsGone(t *testing.T) {
 		if got := fail(); got != want {
 			t.Errorf("after the end of a child it is made again in %s, want %s", got, want)
 		}
+		events.Delete(t.Context(), event.DeleteEvent{Object: pod("b")}, &queue{}) // soon after the first one
+	}
+	w.clock.Step(10 * time.Second)
+	if got := fail(); got != 5*time.Millisecond {
+		t.Errorf("after the end of another child, a while later, it is made again in %s", got)
 	}
 }
 

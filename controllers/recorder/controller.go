@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -70,6 +71,17 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	selector, err := r.log.Selector(p.Parent)
 	if err != nil {
 		return err
+	}
+	others, err := r.log.Others(ctx, p.Parent)
+	if err != nil {
+		return err
+	}
+	if len(others) > 0 { // a second history beside it would have numbers of its own
+		why := fmt.Errorf("its controller keeps its history itself: revision %s and others are not the recorder's", others[0].GetName())
+		if r.counts.set(name, 0, why) {
+			p.Warn(nil, HasHistory, "Record", "Not recorded: %v", why)
+		}
+		return nil
 	}
 	entries, err := r.log.Claim(ctx, p.Parent, selector)
 	if err != nil {

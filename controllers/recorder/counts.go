@@ -59,8 +59,8 @@ func newCounts(c client.Client, by clock.WithTicker, policy *v1alpha1.HistoryPol
 	}
 }
 
-// set notes how many revisions an object has, and why it could not be recorded, nil if it was.
-func (c *counts) set(name types.NamespacedName, revisions int, failed error) {
+// set notes how many revisions an object has, and why it could not be recorded, nil if it was. It reports whether that is new.
+func (c *counts) set(name types.NamespacedName, revisions int, failed error) bool {
 	now := count{revisions: revisions}
 	if failed != nil {
 		now.skipped = failed.Error()
@@ -70,9 +70,11 @@ func (c *counts) set(name types.NamespacedName, revisions int, failed error) {
 	c.objects[name] = now
 	c.total += int64(now.revisions - was.revisions)
 	c.mu.Unlock()
-	if !known || was != now {
-		c.wake()
+	if known && was == now {
+		return false
 	}
+	c.wake()
+	return true
 }
 
 // forget counts an object no more.

@@ -10,6 +10,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -82,6 +84,16 @@ func (w *workshop) removing(ctx context.Context, policy *v1alpha1.HistoryPolicy)
 	}
 }
 
+// wrote reports whether a revision was made by this very policy, and no controller but that of what is recorded has it now. A label
+// with the policy's name says neither: an earlier policy may have had that name, and anybody may set it.
+func wrote(policy types.UID, o client.Object) bool {
+	if o.GetAnnotations()[v1alpha1.PolicyUIDAnnotation] != string(policy) {
+		return false
+	}
+	ref := metav1.GetControllerOfNoCopy(o)
+	return ref == nil || o.GetLabels()[kindLabel] == revision.LabelValue(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind().String())
+}
+
 // remove deletes all revisions that the policy has made, and then takes the finalizer away.
 func (w *workshop) remove(ctx context.Context, policy *v1alpha1.HistoryPolicy) error {
 	var found appsv1.ControllerRevisionList // past the cache: one that it does not show would stay
@@ -91,6 +103,9 @@ func (w *workshop) remove(ctx context.Context, policy *v1alpha1.HistoryPolicy) e
 	var errs []error
 	for i := range found.Items {
 		r := &found.Items[i]
+		if !wrote(policy.UID, r) {
+			continue
+		}
 		err := w.client.Delete(ctx, r, client.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion})
 		if err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("delete revision %s/%s: %w", r.Namespace, r.Name, err))

@@ -89,7 +89,7 @@ func sensible(policy *v1alpha1.HistoryPolicy) error {
 // read returns what a policy asks for.
 func read(policy *v1alpha1.HistoryPolicy, resource described) (*settings, error) {
 	kind := resource.Kind.GroupKind()
-	if _, has := history.FormatOf(kind); has {
+	if _, has := history.FormatOf(kind); has || slices.Contains(keeping, kind) {
 		return nil, refused(HasHistory, "the controller of a %s keeps its history itself; cairn history shows it", kind.Kind)
 	}
 	if !resource.Namespaced && policy.Spec.RevisionNamespace == "" {
@@ -117,6 +117,25 @@ func read(policy *v1alpha1.HistoryPolicy, resource described) (*settings, error)
 		return nil, refused(InvalidSpec, "%w", err)
 	}
 	return s, nil
+}
+
+// keeping are kinds of others that are known to keep a history, as ControllerRevisions or as numbered ReplicaSets. What another kind's
+// controller keeps is noticed object by object.
+var keeping = []schema.GroupKind{
+	{Group: "apps", Kind: "Deployment"},
+	{Group: "argoproj.io", Kind: "Rollout"},
+	{Group: "leaderworkerset.x-k8s.io", Kind: "LeaderWorkerSet"},
+	{Group: "apps.kruise.io", Kind: "CloneSet"},
+	{Group: "apps.kruise.io", Kind: "DaemonSet"},
+	{Group: "apps.kruise.io", Kind: "SidecarSet"},
+	{Group: "apps.kruise.io", Kind: "StatefulSet"},
+	{Group: "apps.kruise.io", Kind: "UnitedDeployment"},
+}
+
+// mine reports whether a revision was made by a recorder. Any of its labels says so: what a person has taken one off is still ours.
+func mine(o client.Object) bool {
+	has := o.GetLabels()
+	return has[kindLabel] != "" || has[nameLabel] != "" || has[v1alpha1.PolicyLabel] != ""
 }
 
 func refused(reason, format string, args ...any) error {
@@ -221,6 +240,7 @@ func (s *settings) format(author func(parent client.Object) map[string]string) *
 			out = map[string]string{}
 		}
 		maps.Copy(out, description)
+		out[v1alpha1.PolicyUIDAnnotation] = string(s.policy.UID)
 		if cause := parent.GetAnnotations()[changeCause]; cause != "" {
 			out[changeCause] = cause
 		}

@@ -97,8 +97,11 @@ func TestWhatIsNeverRecorded(t *testing.T) {
 		}
 	}
 	for of, reason := range map[watch.Resource]string{
-		resource("apps", "v1", "StatefulSet", "statefulsets", true): HasHistory,
-		resource("", "v1", "Node", "nodes", false):                  NamespaceRequired,
+		resource("apps", "v1", "StatefulSet", "statefulsets", true):           HasHistory,
+		resource("apps", "v1", "Deployment", "deployments", true):             HasHistory,
+		resource("apps.kruise.io", "v1alpha1", "CloneSet", "clonesets", true): HasHistory,
+		resource("argoproj.io", "v1alpha1", "Rollout", "rollouts", true):      HasHistory,
+		resource("", "v1", "Node", "nodes", false):                            NamespaceRequired,
 	} {
 		_, err := read(policy(t, "p", `resource: {apiVersion: v1, resource: x}`), described{Resource: of, fields: []string{"spec"}})
 		var ours *host.Error

@@ -3,6 +3,7 @@ package recorder
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +14,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/openapi"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +35,11 @@ import (
 // Name is that of the controller in a manager.
 const Name = "recorder"
 
+const (
+	// firstRetry and lastRetry bound the delay after an object could not be recorded. Every edit until then is missed, so it is short.
+	firstRetry, lastRetry = 50 * time.Millisecond, time.Minute
+)
+
 // Setup adds to mgr what runs a controller for each HistoryPolicy. It returns an error if mgr cannot take it. mgr's scheme must have the
 // types of api/cairn/v1alpha1.
 func Setup(ctx context.Context, mgr ctrl.Manager, env *host.Environment) error {
@@ -47,11 +52,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, env *host.Environment) error {
 	if err != nil {
 		return fmt.Errorf("ask the API server for its schemas: %w", err)
 	}
+	// The flags that narrow what is hosted are for CompositeControllers and DecoratorControllers, and so is the name in events.
+	own := *env
+	own.Selector, own.Recorder = nil, mgr.GetEventRecorder("history-recorder")
 	w := &workshop{
-		Environment: env, client: mgr.GetClient(), live: mgr.GetAPIReader(), revisions: mgr.GetCache(), schemas: asker.OpenAPIV3(),
-		recorder: mgr.GetEventRecorder("history-recorder"),
+		Environment: &own, client: mgr.GetClient(), live: mgr.GetAPIReader(), revisions: mgr.GetCache(), schemas: asker.OpenAPIV3(),
 	}
-	return host.Supervise(mgr, env, Name, w.build)
+	return host.Supervise(mgr, &own, Name, w.build)
 }
 
 // workshop makes controllers.
@@ -64,7 +71,6 @@ type workshop struct {
 	// revisions is the cache that they are in.
 	revisions cache.Cache
 	schemas   openapi.Client
-	recorder  events.EventRecorder
 }
 
 // build makes the controller that a policy describes. Errors are for its condition: see [host.Build].
@@ -178,12 +184,13 @@ func newReconciler(w *workshop, s *settings, ledger *ownership.Ledger) *Reconcil
 	r := &Reconciler{settings: s, workshop: w}
 	r.Controller = pass.New(pass.Config{
 		Kind: s.resource.Kind, Resource: s.resource.Resource.GroupResource(), New: s.newParent,
-		Client: w.client, Live: w.live, Cache: w.Cache, Ledger: ledger, Recorder: w.recorder, Clock: w.Clock, Run: r.pass,
+		Client: w.client, Live: w.live, Cache: w.Cache, Ledger: ledger, Recorder: w.Recorder, Clock: w.Clock, Run: r.pass,
+		FirstRetry: firstRetry, LastRetry: lastRetry,
 	})
 	r.counts = newCounts(w.client, w.Clock, s.policy)
 	format := s.format(r.authors.of)
 	r.log = history.New(format, history.Options{
-		Client: w.client, Live: w.live, Lists: w.revisions, Indexed: true,
+		Client: w.client, Live: w.live, Lists: w.revisions, Indexed: true, Mine: mine,
 		Wrote:    func(parent types.UID, o client.Object) { ledger.Wrote(parent, history.AppsResource, o) },
 		Deleted:  func(parent types.UID, o client.Object) { ledger.Deleted(parent, history.AppsResource, o) },
 		Outdated: func(parent types.UID, o client.Object) { ledger.Outdated(parent, history.AppsResource, o) },

@@ -309,10 +309,79 @@ ignorePaths: [data.x]`)
 	}
 }
 
-// TestDeletedPolicy: with whenDeleted: Delete its revisions go with it, with Retain they stay.
+// foreign stores a revision that an object's own controller has made of it. labels may pretend something else.
+func (r *recorded) foreign(name string, of client.Object, labels map[string]string) *appsv1.ControllerRevision {
+	r.Helper()
+	o := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name, Labels: labels},
+		Data:       runtime.RawExtension{Raw: []byte(`{"spec":{}}`)}, Revision: 7,
+	}
+	if of != nil {
+		o.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(of, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
+	}
+	r.create(o)
+	return o
+}
+
+// untouched fails the test if an object is not as it was.
+func (r *recorded) untouched(was *appsv1.ControllerRevision) {
+	r.Helper()
+	now := &appsv1.ControllerRevision{}
+	if err := r.Get(r.Context(), client.ObjectKeyFromObject(was), now); err != nil || now.ResourceVersion != was.ResourceVersion {
+		r.Errorf("revision %s is not as it was: %v, owners %v", was.Name, err, now.OwnerReferences)
+	}
+}
+
+// TestOthersHistory: an object whose controller keeps ControllerRevisions is not recorded, and these stay its own. The others of its kind
+// are recorded.
+func TestOthersHistory(t *testing.T) {
+	r := newRecorded(t)
+	r.records()
+	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "kept"}}
+	r.create(kept)
+	one, two := r.foreign("kept-1", kept, nil), r.foreign("kept-2", kept, map[string]string{"app": "kept"})
+	p := r.policy("all", configMaps)
+	r.ready(p, metav1.ConditionTrue, "Running")
+	o := r.configMap("plain", map[string]string{"a": "b"})
+	r.holds(o, o.Data)
+	r.eventually("the object is counted as skipped", func() error {
+		if err := r.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			return err
+		}
+		for _, s := range p.Status.SkippedExamples {
+			if s.Name == "kept" && strings.Contains(s.Message, "keeps its history itself") {
+				return nil
+			}
+		}
+		return errorf("status %+v", p.Status)
+	})
+	kept.Data = map[string]string{"edited": "yes"}
+	if err := r.Update(t.Context(), kept); err != nil {
+		t.Fatal(err)
+	}
+	o.Data["a"] = "c" // recorded after the edit of the other
+	if err := r.Update(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	r.holds(o, o.Data)
+	r.untouched(one)
+	r.untouched(two)
+	if n := len(r.of(kept)); n != 2 {
+		t.Errorf("%d revisions of an object that has a history of its own", n)
+	}
+}
+
+// TestDeletedPolicy: with whenDeleted: Delete its revisions go with it, with Retain they stay. Of another controller's, and of what an
+// earlier policy of that name was to retain, nothing goes.
 func TestDeletedPolicy(t *testing.T) {
 	r := newRecorded(t)
 	r.records()
+	name := map[string]string{v1alpha1.PolicyLabel: r.namespace + "-delete"}
+	strange := r.foreign("strange-0", nil, name)
+	owner := r.configMap("owner", nil)
+	taken := r.foreign("taken-0", owner, name)
+	defer r.untouched(strange)
+	defer r.untouched(taken)
 	for _, when := range []v1alpha1.DeletionPolicy{v1alpha1.Retain, v1alpha1.Delete} {
 		p := r.policy(strings.ToLower(string(when)), configMaps+"whenDeleted: "+string(when))
 		r.ready(p, metav1.ConditionTrue, "Running")

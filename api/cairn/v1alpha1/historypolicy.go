@@ -114,6 +114,10 @@ const DefaultRevisionHistoryLimit = 10
 // PolicyLabel is on revisions that a policy has made. Its value is the policy's name or, if that is too long for a label, begins with it.
 const PolicyLabel = "cairn.dev/historypolicy"
 
+// PolicyUIDAnnotation is on revisions that a policy has made: its UID. Only these are deleted by whenDeleted: Delete, because a name is
+// used again, and anybody may set a label.
+const PolicyUIDAnnotation = "cairn.dev/historypolicy-uid"
+
 // PolicyFinalizer keeps a policy with whenDeleted: Delete until its revisions are deleted.
 const PolicyFinalizer = "cairn.dev/recorded-revisions"
 
