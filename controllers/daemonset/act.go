@@ -81,7 +81,7 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, f facts, c creati
 // delete deletes the pod that the plan was made from, unless it changed since.
 func (r *Reconciler) delete(ctx context.Context, p *pass.Pass, d deletion) error {
 	if d.failed {
-		r.backoff.Next(backoffKey(p.Parent, d.node), p.Now())
+		r.backoff.Next(backoffKey(p.Parent, d.hash, d.node), p.Now())
 		p.Warn(d.pod, "FailedDaemonPod", "Delete",
 			"Found failed daemon pod %s/%s on node %s, will try to kill it", d.pod.Namespace, d.pod.Name, d.node)
 	}
@@ -92,8 +92,11 @@ func (r *Reconciler) delete(ctx context.Context, p *pass.Pass, d deletion) error
 	return r.pods.Remove(ctx, p, d.pod, d.reason)
 }
 
-// backoffKey names a node of one DaemonSet, by UID: a recreated one starts afresh.
-func backoffKey(ds client.Object, node string) string { return string(ds.GetUID()) + "/" + node }
+// backoffKey names a node of one DaemonSet, by UID, and the revision that its next pod is made from: a recreated DaemonSet starts
+// afresh, and so does an edited one, which may have been edited because its pods fail.
+func backoffKey(ds client.Object, hash, node string) string {
+	return string(ds.GetUID()) + "/" + hash + "/" + node
+}
 
 func asPod(o client.Object) *corev1.Pod {
 	return o.(*corev1.Pod) //nolint:forcetypeassert // every caller asks for pods

@@ -59,7 +59,7 @@ func TestDelete(t *testing.T) {
 func TestBackOff(t *testing.T) {
 	w := newWorld(t)
 	ds := agent()
-	waits := func(ds string, node string) time.Duration {
+	waits := func(ds, hash, node string) time.Duration {
 		a := agent()
 		a.UID = "agent-uid"
 		if ds != "" {
@@ -69,32 +69,33 @@ func TestBackOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := w.r.facts(&observed{ds: a}, &pass.Recorded{Update: &revision.Revision{Snapshot: snapshot, Hash: hashNew}})
+		f, err := w.r.facts(&observed{ds: a}, &pass.Recorded{Update: &revision.Revision{Snapshot: snapshot, Hash: hash}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return f.backoff(node)
 	}
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
-		if got := waits("", "n1"); got != 0 {
+		if got := waits("", hashNew, "n1"); got != 0 {
 			t.Errorf("it has to wait %s", got)
 		}
-		p := &plan{deletes: []deletion{{pod: pod("n1", hashOld), node: "n1", failed: true}}}
+		p := &plan{deletes: []deletion{{pod: pod("n1", hashOld), node: "n1", failed: true, hash: hashNew}}}
 		if err := w.act(given(ds, nil), p); err != nil {
 			t.Fatal(err)
 		}
-		if got := waits("", "n1"); got != want {
+		if got := waits("", hashNew, "n1"); got != want {
 			t.Errorf("the next one has to wait %s, want %s", got, want)
 		}
-		if other, recreated := waits("", "n2"), waits("recreated", "n1"); other != 0 || recreated != 0 {
-			t.Errorf("another node waits %s, another DaemonSet %s", other, recreated)
+		other, recreated, edited := waits("", hashNew, "n2"), waits("recreated", hashNew, "n1"), waits("", "newer", "n1")
+		if other != 0 || recreated != 0 || edited != 0 {
+			t.Errorf("another node waits %s, another DaemonSet %s, another revision %s", other, recreated, edited)
 		}
 		w.clock.Step(want)
 	}
 	// Deletes for other reasons leave the back-off alone.
 	p := &plan{deletes: []deletion{{pod: pod("n3", hashOld), node: "n3"}, {pod: pod("n3", hashNew), node: "n3", succeeded: true}}}
-	if err := w.act(given(ds, nil), p); err != nil || waits("", "n3") != 0 {
-		t.Errorf("it waits %s, %v", waits("", "n3"), err)
+	if err := w.act(given(ds, nil), p); err != nil || waits("", hashNew, "n3") != 0 {
+		t.Errorf("it waits %s, %v", waits("", hashNew, "n3"), err)
 	}
 }
 

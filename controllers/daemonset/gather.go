@@ -78,7 +78,7 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 	}
 	f.predecessors, f.seen = r.predecessors.of(o.ds.UID, f.hash)
 	f.backoff = func(node string) time.Duration {
-		key := backoffKey(o.ds, node)
+		key := backoffKey(o.ds, f.hash, node)
 		if !r.backoff.IsInBackOffSinceUpdate(key, f.now) {
 			return 0
 		}

@@ -38,7 +38,8 @@ type facts struct {
 	seen map[string]types.UID
 	// now is when the facts were gathered.
 	now time.Time
-	// backoff returns how long a failed pod on a node must stay before it is replaced; zero or less means now.
+	// backoff returns how long a failed pod on a node must stay before it is replaced by one of the update revision; zero or less
+	// means now.
 	backoff func(node string) time.Duration
 }
 
@@ -50,6 +51,8 @@ type plan struct {
 	rollout rollout.Plan
 	// counts are the counters of the status.
 	counts counts
+	// paused says which failed pod is not replaced yet, and why; empty if there is none.
+	paused string
 	// again is when to requeue even if no event comes; zero means never.
 	again time.Duration
 }
@@ -66,6 +69,8 @@ type deletion struct {
 	reason string
 	// failed and succeeded mark pods that ended by themselves: these have events of their own, and failed ones a back-off.
 	failed, succeeded bool
+	// hash is that of the revision that the next pod is made from.
+	hash string
 }
 
 // counts are the counters of apps/v1 DaemonSetStatus, each recomputed from what is there.
@@ -187,9 +192,10 @@ func (p *planner) running(node string, pods []*corev1.Pod) []*corev1.Pod {
 			// Kubelets reject pods that the scheduler accepts; without a pause the two would race.
 			if wait := p.backoff(node); wait > 0 {
 				p.lookAgain(wait)
+				p.paused = cmp.Or(p.paused, fmt.Sprintf("%s: pod %s failed and is replaced when its back-off of %s ends", node, pod.Name, wait))
 				continue
 			}
-			p.remove(deletion{pod: pod, node: node, failed: true, reason: fmt.Sprintf("it failed on node %s", node)})
+			p.remove(deletion{pod: pod, node: node, failed: true, hash: p.hash, reason: fmt.Sprintf("it failed on node %s", node)})
 		case corev1.PodSucceeded:
 			p.remove(deletion{pod: pod, node: node, succeeded: true, reason: fmt.Sprintf("it ended on node %s", node)})
 		default:

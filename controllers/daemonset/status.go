@@ -105,6 +105,8 @@ func (rep report) updated(ds *appsv1.DaemonSet, now metav1.Time) metav1.Conditio
 	case len(p.Waiting) > 0:
 		c.Reason = pass.RolloutWaiting
 		c.Message = fmt.Sprintf("%s; %s: %s", progress, p.Waiting[0].Unit, p.Waiting[0].Reason)
+	case rep.plan.paused != "":
+		c.Reason, c.Message = pass.RolloutWaiting, progress+"; "+rep.plan.paused
 	default:
 		c.Reason, c.Message = pass.RolloutProgressing, progress+"; waiting for new pods to start"
 	}
