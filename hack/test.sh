@@ -67,8 +67,7 @@ compile "compiling the sandbox's tests" "" ./...
 took compiling
 mapfile -t others < <(go list ./... | grep -v /scenario)
 stage scenarios -count=1 ./scenario/... &
-# -p 3: two binaries leave the processors idle for 40 % of the time, because they wait.
-KUBE_CACHE_MUTATION_DETECTOR=false stage sandbox -count=1 -p 3 "${others[@]}"
+KUBE_CACHE_MUTATION_DETECTOR=false stage sandbox -count=1 "${others[@]}"
 wait
 took sandbox
 cd ..

@@ -91,7 +91,11 @@ func wrote(policy types.UID, o client.Object) bool {
 		return false
 	}
 	ref := metav1.GetControllerOfNoCopy(o)
-	return ref == nil || o.GetLabels()[kindLabel] == revision.LabelValue(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind().String())
+	if ref == nil {
+		return true
+	}
+	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+	return o.GetLabels()[kindLabel] == revision.LabelValue(kind.String())
 }
 
 // remove deletes all revisions that the policy has made, and then takes the finalizer away.

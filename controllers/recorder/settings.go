@@ -89,7 +89,7 @@ func sensible(policy *v1alpha1.HistoryPolicy) error {
 // read returns what a policy asks for.
 func read(policy *v1alpha1.HistoryPolicy, resource described) (*settings, error) {
 	kind := resource.Kind.GroupKind()
-	if _, has := history.FormatOf(kind); has || slices.Contains(keeping, kind) {
+	if _, has := history.FormatOf(kind); has || slices.Contains(keeping[kind.Group], kind.Kind) {
 		return nil, refused(HasHistory, "the controller of a %s keeps its history itself; cairn history shows it", kind.Kind)
 	}
 	if !resource.Namespaced && policy.Spec.RevisionNamespace == "" {
@@ -119,23 +119,19 @@ func read(policy *v1alpha1.HistoryPolicy, resource described) (*settings, error)
 	return s, nil
 }
 
-// keeping are kinds of others that are known to keep a history, as ControllerRevisions or as numbered ReplicaSets. What another kind's
+// keeping are kinds of others, by group, that are known to keep a history, as ControllerRevisions or as numbered ReplicaSets. What another kind's
 // controller keeps is noticed object by object.
-var keeping = []schema.GroupKind{
-	{Group: "apps", Kind: "Deployment"},
-	{Group: "argoproj.io", Kind: "Rollout"},
-	{Group: "leaderworkerset.x-k8s.io", Kind: "LeaderWorkerSet"},
-	{Group: "apps.kruise.io", Kind: "CloneSet"},
-	{Group: "apps.kruise.io", Kind: "DaemonSet"},
-	{Group: "apps.kruise.io", Kind: "SidecarSet"},
-	{Group: "apps.kruise.io", Kind: "StatefulSet"},
-	{Group: "apps.kruise.io", Kind: "UnitedDeployment"},
+var keeping = map[string][]string{
+	"apps":                     {"Deployment"},
+	"argoproj.io":              {"Rollout"},
+	"leaderworkerset.x-k8s.io": {"LeaderWorkerSet"},
+	"apps.kruise.io":           {"CloneSet", "DaemonSet", "SidecarSet", "StatefulSet", "UnitedDeployment"},
 }
 
-// mine reports whether a revision was made by a recorder. Any of its labels says so: what a person has taken one off is still ours.
+// mine reports whether a revision was made by a recorder. Either label says so: what a person has taken one off is still ours.
 func mine(o client.Object) bool {
 	has := o.GetLabels()
-	return has[kindLabel] != "" || has[nameLabel] != "" || has[v1alpha1.PolicyLabel] != ""
+	return has[kindLabel] != "" || has[nameLabel] != ""
 }
 
 func refused(reason, format string, args ...any) error {

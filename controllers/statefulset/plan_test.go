@@ -52,18 +52,19 @@ func TestPlanScaling(t *testing.T) {
 		"one too many":              {[]setOption{replicas(1)}, []*corev1.Pod{pod(0, "b"), pod(1, "b")}, []string{"delete web-1"}},
 		"two too many, the highest": {[]setOption{replicas(1)}, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b")}, []string{"delete web-2"}},
 		"two too many, one goes":    {[]setOption{replicas(1)}, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b", terminating)}, nil},
-		// Nothing is taken away while another pod is not healthy, one that is not asked for either included.
+		// Upstream's order: what is healthy goes, and of those that are not the lowest.
 		"to nothing, none is ready":            {[]setOption{replicas(0)}, []*corev1.Pod{pod(0, "b", unready), pod(1, "b", unready), pod(2, "b", unready)}, nil},
 		"to nothing, none was ever ready":      {[]setOption{replicas(0)}, []*corev1.Pod{pod(0, "b", stuck), pod(1, "b", crashing)}, nil},
-		"to nothing, the lowest is not ready":  {[]setOption{replicas(0)}, []*corev1.Pod{pod(0, "b", unready), pod(1, "b"), pod(2, "b")}, nil},
+		"to nothing, the lowest is not ready":  {[]setOption{replicas(0)}, []*corev1.Pod{pod(0, "b", unready), pod(1, "b"), pod(2, "b")}, []string{"delete web-2"}},
 		"to nothing, the highest is not ready": {[]setOption{replicas(0)}, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b", unready)}, []string{"delete web-2"}},
 		"to nothing, the last is not ready":    {[]setOption{replicas(0)}, []*corev1.Pod{pod(0, "b", unready)}, []string{"delete web-0"}},
-		"to nothing, one is not available":     {[]setOption{replicas(0), minReadyFor(60)}, []*corev1.Pod{pod(0, "b", young), pod(1, "b")}, nil},
-		"to nothing, a lower one goes":         {[]setOption{replicas(0)}, []*corev1.Pod{pod(0, "b", terminating), pod(1, "b")}, nil},
+		"to nothing, one is not available":     {[]setOption{replicas(0), minReadyFor(60)}, []*corev1.Pod{pod(0, "b", young), pod(1, "b")}, []string{"delete web-1"}},
+		"to nothing, two are not ready":        {[]setOption{replicas(0)}, []*corev1.Pod{pod(0, "b", unready), pod(1, "b"), pod(2, "b", unready)}, nil},
+		"to nothing, a lower one goes":         {[]setOption{replicas(0)}, []*corev1.Pod{pod(0, "b", terminating), pod(1, "b")}, []string{"delete web-1"}},
 		"to nothing, a lower one failed":       {[]setOption{replicas(0)}, []*corev1.Pod{pod(0, "b", phase(corev1.PodFailed)), pod(1, "b")}, []string{"delete web-0"}},
 		"to nothing, two failed":               {[]setOption{replicas(0)}, []*corev1.Pod{pod(0, "b", phase(corev1.PodFailed)), pod(1, "b", phase(corev1.PodFailed))}, []string{"delete web-1"}},
 		"to nothing, none is ready, Parallel":  {[]setOption{replicas(0), parallel}, []*corev1.Pod{pod(0, "b", unready), pod(1, "b", unready)}, []string{"delete web-0", "delete web-1"}},
-		"too many on both sides, not ready":    {[]setOption{startAt(1), replicas(1)}, []*corev1.Pod{pod(0, "b", unready), pod(1, "b"), pod(2, "b")}, nil},
+		"too many on both sides, not ready":    {[]setOption{startAt(1), replicas(1)}, []*corev1.Pod{pod(0, "b", unready), pod(1, "b"), pod(2, "b")}, []string{"delete web-2"}},
 		"the largest ordinals":                 {[]setOption{startAt(2147483647), replicas(2)}, []*corev1.Pod{pod(2147483647, "b")}, []string{"create web-2147483648 b"}},
 		"the largest ordinals are there":       {[]setOption{startAt(2147483647), replicas(2)}, []*corev1.Pod{pod(2147483647, "b"), pod(2147483648, "b")}, nil},
 		"the largest ordinal is not asked for": {[]setOption{startAt(2147483647), replicas(1)}, []*corev1.Pod{pod(2147483647, "b"), pod(2147483648, "b")}, []string{"delete web-2147483648"}},
@@ -129,7 +130,7 @@ func TestPlanWaits(t *testing.T) {
 
 // A halt that nothing but a person may ever end says what to do.
 func TestPlanWaitsForACondemnedPod(t *testing.T) {
-	p := mustPlan(t, settled(given(web(replicas(0)), pod(0, "b"), pod(1, "b", crashing), pod(2, "b"))))
+	p := mustPlan(t, settled(given(web(replicas(0)), pod(0, "b"), pod(1, "b", crashing), pod(2, "b", unready))))
 	want := "web-2: it is not asked for any more; web-1, which is not asked for either, is not available; delete it to go on without it"
 	if diff := cmp.Diff(want, says(p)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -139,10 +139,10 @@ func orderly(t *rapid.T, f facts, p *plan, at map[int64]*corev1.Pod, up int64) {
 	}
 	for _, name := range surplus {
 		ordinal, _ := ordinalOf(f.set, name)
-		gone := ended(at[ordinal]) // nothing is taken away
+		healthy := ended(at[ordinal]) || serves(at[ordinal]) // or nothing is taken away
 		for _, pod := range f.pods {
-			if ordinal, _ := ordinalOf(f.set, pod.Name); pod.Name != name && !inRange(f.set, ordinal) && !serves(pod) && !gone {
-				t.Fatalf("%s is not asked for and goes, although %s does not serve: %v", name, pod.Name, steps(p))
+			if other, _ := ordinalOf(f.set, pod.Name); other < ordinal && !inRange(f.set, other) && !serves(pod) && !healthy {
+				t.Fatalf("%s is not asked for and goes, although neither it nor %s serves: %v", name, pod.Name, steps(p))
 			}
 		}
 	}

@@ -9,9 +9,9 @@ import (
 // scaleDown plans the deletion of the pods that are not asked for.
 //
 // With Parallel they are all deleted at once. Under OrderedReady it is one at a time, the highest ordinal first, and only
-// while every other pod of the set is available, the ones that are not asked for included: apps/v1 promises that scaling
-// halts while a pod is unhealthy, because a member of a quorum is not taken away while another is down. Whether the deleted
-// pod is healthy itself does not matter.
+// while every pod that is asked for is available. Of those that are not, an available one goes, and so does the only one that
+// is not available; with two of them the higher one waits for the lower one. That is the built-in controller's order, and what
+// the conformance test "halt if any stateful pod is unhealthy" asks for, which takes a set from three unready pods to none.
 func (p *planner) scaleDown() {
 	next := p.nextCondemned()
 	for _, pod := range p.condemned {
@@ -35,7 +35,7 @@ func (p *planner) nextCondemned() *corev1.Pod {
 	if next == nil || !p.ordered {
 		return nil
 	}
-	if weakest != nil && weakest != next && !ended(next) {
+	if weakest != nil && weakest != next && !p.available(next) && !ended(next) {
 		p.blockf("%s, which is not asked for either, is not available; delete it to go on without it", weakest.Name)
 	}
 	if p.blocked != "" {
@@ -51,17 +51,24 @@ func (p *planner) nextCondemned() *corev1.Pod {
 func (p *planner) highestCondemned() (next, weakest *corev1.Pod) {
 	for _, pod := range p.condemned {
 		if going(pod) {
-			p.blockf("%s is terminating", pod.Name)
+			if next == nil { // one that is lower is in nobody's way
+				p.blockf("%s is terminating", pod.Name)
+			}
 			continue
 		}
 		if next == nil || ended(pod) && !ended(next) {
 			next = pod
 		}
-		if available, _ := availability(pod, minReady(p.set), p.now); !available {
+		if !p.available(pod) {
 			weakest = pod // they are sorted, the highest first
 		}
 	}
 	return next, weakest
+}
+
+func (p *planner) available(pod *corev1.Pod) bool {
+	available, _ := availability(pod, minReady(p.set), p.now)
+	return available
 }
 
 // claimOwners plans who owns the claims of a pod from now on.

@@ -54,8 +54,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Named("statefulset").
 		WithOptions(r.Options(o.Workers)).
 		Watches(&appsv1.StatefulSet{}, r.ParentEvents()).
-		Watches(&corev1.Pod{}, children).
-		Watches(&corev1.Pod{}, r.nameEvents()).
+		Watches(&corev1.Pod{}, podEvents{children, r.Client}).
 		Watches(&appsv1.ControllerRevision{}, children).
 		Watches(&corev1.PersistentVolumeClaim{}, r.claimEvents()).
 		Complete(r)
@@ -129,20 +128,24 @@ func (r *Reconciler) claimEvents() handler.EventHandler {
 	}
 }
 
-// nameEvents enqueues the StatefulSet that a deleted pod has had a name of, if the pod was not its own: what waits for the
-// name would otherwise be created at the next retry, minutes later after many of them.
-func (r *Reconciler) nameEvents() handler.EventHandler {
-	return handler.Funcs{
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			pod, set := e.Object, &appsv1.StatefulSet{}
-			key := client.ObjectKey{Namespace: pod.GetNamespace(), Name: pod.GetName()[:max(0, strings.LastIndexByte(pod.GetName(), '-'))]}
-			if key.Name == "" || r.Client.Get(ctx, key, set) != nil || metav1.IsControlledBy(pod, set) {
-				return // no set of that name, or the events of its children have told it
-			}
-			if ordinal, ok := ordinalOf(set, pod.GetName()); ok && inRange(set, ordinal) {
-				q.Add(reconcile.Request{NamespacedName: key})
-			}
-		},
+// podEvents are those of children, and of a deleted pod that was not the set's own but had a name of it: what waits for the name
+// would otherwise be created at the next retry, minutes later after many of them.
+type podEvents struct {
+	handler.EventHandler
+
+	reader client.Reader
+}
+
+// Delete implements [handler.EventHandler].
+func (h podEvents) Delete(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	h.EventHandler.Delete(ctx, e, q)
+	pod, set := e.Object, &appsv1.StatefulSet{}
+	key := client.ObjectKey{Namespace: pod.GetNamespace(), Name: pod.GetName()[:max(0, strings.LastIndexByte(pod.GetName(), '-'))]}
+	if key.Name == "" || h.reader.Get(ctx, key, set) != nil || metav1.IsControlledBy(pod, set) {
+		return // no set of that name, or the events of its children have told it
+	}
+	if ordinal, ok := ordinalOf(set, pod.GetName()); ok && inRange(set, ordinal) {
+		q.Add(reconcile.Request{NamespacedName: key})
 	}
 }
 

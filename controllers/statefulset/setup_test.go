@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/internal/fakeserver"
@@ -50,7 +51,7 @@ func TestClaimEvents(t *testing.T) {
 	}
 }
 
-func TestNameEvents(t *testing.T) {
+func TestPodEventsByName(t *testing.T) {
 	w := newWorld(t, web(), web(func(set *appsv1.StatefulSet) { set.Namespace = "other" }))
 	foreign := func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{foreignRef} }
 	named := func(name string) podOption { return func(p *corev1.Pod) { foreign(p); p.Name = name } }
@@ -68,7 +69,7 @@ func TestNameEvents(t *testing.T) {
 		"without a number": {pod(0, "a", named("web")), nil, []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, fakeserver.Woken(t.Context(), w.r.nameEvents(), c.before, c.after)); diff != "" {
+			if diff := cmp.Diff(c.want, fakeserver.Woken(t.Context(), podEvents{handler.Funcs{}, w.r.Client}, c.before, c.after)); diff != "" {
 				t.Errorf("woken (-want +got):\n%s", diff)
 			}
 		})

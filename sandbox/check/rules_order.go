@@ -87,12 +87,20 @@ func (k Kind) starting(child, parent client.Object) bool {
 	return k.Starting != nil && k.Starting(child, parent)
 }
 
-// halts returns a unit other than the one that goes where nothing serves although something should, or something is left:
-// while there is one, nothing is taken away.
+// halts returns a unit for which the one that goes has to wait, "" if there is none: one that is wanted and does not serve or,
+// if the one that goes does not serve either, one before it that is not wanted. Units are in their order.
 func (k Kind) halts(units []Unit, parent client.Object, goes string, at time.Time) string {
+	before := "" // the first one that is left and does not serve
 	for _, u := range units {
-		if u.Name != goes && (u.Wanted || len(u.Children) > 0) && !k.serves(u, parent, nil, at) {
+		serves := k.serves(u, parent, nil, at)
+		switch {
+		case u.Name == goes && !serves && before != "":
+			return before
+		case u.Name == goes || serves:
+		case u.Wanted:
 			return u.Name
+		case len(k.alive(u)) > 0 && before == "":
+			before = u.Name
 		}
 	}
 	return ""

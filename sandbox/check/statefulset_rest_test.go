@@ -72,9 +72,15 @@ func TestStatefulSetAtRest(t *testing.T) {
 			w.unready("db-0")
 			w.report("db-r1", "db-r1")
 		}},
-		{"", "two too many, and the lower one does not serve", func(w stateful) {
+		{"P2", "two too many, and the lower one does not serve", func(w stateful) {
 			w.scale(1)
 			w.unready("db-1")
+			w.report("db-r1", "db-r1")
+		}},
+		{"", "two too many, and neither serves", func(w stateful) {
+			w.scale(1)
+			w.unready("db-1")
+			w.unready("db-2")
 			w.report("db-r1", "db-r1")
 		}},
 		{"S3", "none is left, and nobody says so", func(w stateful) {

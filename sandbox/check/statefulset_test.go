@@ -404,9 +404,10 @@ var statefulPromises = []promise{
 		w.gone(manager, "db-2")
 		w.mark("db-1")
 	}},
-	{"R3", "scaled down while all others serve, those that go too as well", func(w stateful) {
+	{"R3", "scaled down while no other one does not serve before one that does not", func(w stateful) {
 		w.scale(0)
 		w.unready("db-0")
+		w.unready("db-2")
 		w.report("db-r1", "db-r1") // its controller has seen that
 		w.mark("db-2")
 	}, func(w stateful) {
@@ -414,6 +415,17 @@ var statefulPromises = []promise{
 		w.unready("db-2")
 		w.report("db-r1", "db-r1")
 		w.mark("db-2") // it is the one that goes
+	}},
+	{"R3", "scaled down while the lowest that does not serve stays", func(w stateful) {
+		w.scale(1)
+		w.unready("db-0")
+		w.report("db-r1", "db-r1")
+		w.mark("db-2")
+	}, func(w stateful) {
+		w.scale(0)
+		w.unready("db-0")
+		w.report("db-r1", "db-r1")
+		w.mark("db-2") // upstream's order
 	}},
 	{"R3", "scaled down while all that stay serve", func(w stateful) {
 		w.scale(2)

@@ -25,7 +25,7 @@ func TestTheSessionInTheExamplesReadmeIsReal(t *testing.T) {
 	if len(steps) < 10 {
 		t.Fatalf("the README of the examples shows %d commands, want a whole session", len(steps))
 	}
-	binaries(t, root)
+	binaries(t)
 	dir := t.TempDir()
 	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(root, "examples"))); err != nil {
 		t.Fatal(err)

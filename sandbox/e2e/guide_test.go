@@ -34,7 +34,7 @@ func TestTheGuideIsReal(t *testing.T) {
 	if len(acts) < 20 {
 		t.Fatalf("the guide has %d files and commands", len(acts))
 	}
-	binaries(t, root)
+	binaries(t)
 	generator(t, root, page)
 	home := t.TempDir()
 	if err := os.Symlink(root, filepath.Join(home, "cairn")); err != nil { // where the page has it

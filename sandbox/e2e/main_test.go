@@ -21,7 +21,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
-	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,7 +38,6 @@ const nodes = 5
 // The sandbox runs nobody for the kinds that cairn serves: each test starts cairn or upstream itself, for its own namespace.
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(klog.Background())
-	kubectlutil.BehaviorOnFatal(func(message string, _ int) { panic(fatal(message)) })
 	// Those that run beside each other mostly wait; slots bounds them.
 	if err := flag.Set("test.parallel", "64"); err != nil { // what the command line says comes later, and counts
 		panic(err)

@@ -122,7 +122,7 @@ func (e *env) installed() (root, kubeconfig string) {
 	}
 	root, err := filepath.Abs("../..")
 	must(err)
-	binaries(e.T, root)
+	binaries(e.T)
 	_, err = install.Roles(e.Context(), e.sandbox.Config(), []string{"daemonset"}, true)
 	must(err)
 	cfg, err := e.sandbox.ServiceAccountConfig(e.Context(), deploy.Namespace, deploy.ServiceAccount)

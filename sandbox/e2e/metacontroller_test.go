@@ -1,8 +1,9 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,9 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
-	kubectlcmd "k8s.io/kubectl/pkg/cmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -46,9 +44,6 @@ func knowingMetacontroller(e *env) *env {
 	return e
 }
 
-// fatal is what kubectl ends with, in place of the process.
-type fatal string
-
 // make creates the object of a manifest under a name of its own. A field that the schema does not know is an error.
 func (e *env) make(kind, manifest string) (*unstructured.Unstructured, error) {
 	e.Helper()
@@ -68,22 +63,17 @@ func (e *env) make(kind, manifest string) (*unstructured.Unstructured, error) {
 	return o, err
 }
 
-// kubectl runs the real kubectl in this process and returns what it printed. ok is false if it failed.
+// kubectl runs a real one, as a process: in this one, tests beside each other would share its handler of warnings.
 func (e *env) kubectl(args ...string) (out string, ok bool) {
 	e.Helper()
-	var printed bytes.Buffer
-	defer func() {
-		if message, failed := recover().(fatal); failed {
-			out, ok = printed.String()+string(message), false
-		}
-	}()
-	cmd := kubectlcmd.NewKubectlCommand(kubectlcmd.KubectlOptions{
-		ConfigFlags: genericclioptions.NewConfigFlags(true),
-		IOStreams:   genericiooptions.IOStreams{In: strings.NewReader(""), Out: &printed, ErrOut: &printed},
-	})
-	cmd.SetArgs(append([]string{"--kubeconfig", e.sandbox.Kubeconfig(), "--namespace", e.namespace}, args...))
-	err := cmd.ExecuteContext(e.Context())
-	return printed.String(), err == nil
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		e.Fatal(err)
+	}
+	binaries(e.T)
+	args = append([]string{"--kubeconfig", e.sandbox.Kubeconfig(), "--namespace", e.namespace}, args...)
+	printed, err := exec.CommandContext(e.Context(), filepath.Join(root, "bin", "kubectl"), args...).CombinedOutput()
+	return string(printed), err == nil
 }
 
 // everyField sets every field that Metacontroller has.

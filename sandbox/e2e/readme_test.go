@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func TestTheSessionInTheReadmeIsReal(t *testing.T) {
 	if len(steps) < 5 {
 		t.Fatalf("the README shows %d commands, want a whole session", len(steps))
 	}
-	binaries(t, root)
+	binaries(t)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	stop := startBinary(t, root, "--kubeconfig="+kubeconfig)
 	for _, s := range steps {
@@ -125,13 +126,20 @@ func TestAReadmeThatIsNotTrueIsFound(t *testing.T) {
 	}
 }
 
-// binaries builds what a newcomer builds. It does nothing if make did so already.
-func binaries(t *testing.T, root string) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "make", "-s", "build")
-	cmd.Dir = root
+// built builds what a newcomer builds, once. It does nothing if make did so already.
+var built = sync.OnceValue(func() error {
+	cmd := exec.Command("make", "-s", "build")
+	cmd.Dir = filepath.Join("..", "..")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("make build: %v\n%s", err, out)
+		return fmt.Errorf("make build: %w\n%s", err, out)
+	}
+	return nil
+})
+
+func binaries(t *testing.T) {
+	t.Helper()
+	if err := built(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -101,7 +101,7 @@ func TestStoppedLeaderWritesNoMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	binaries(t, root)
+	binaries(t)
 	if err := install.Apply(t.Context(), e.sandbox.Config(), deploy.Identity()); err != nil {
 		t.Fatal(err)
 	}

@@ -75,6 +75,15 @@ func (v *versions) of(parent *unstructured.Unstructured) string {
 	return v.asked
 }
 
+// again is when to make another pass because the hook is to be called with the status that was just written: the event of our own
+// write enqueues nobody.
+func (v *versions) again() time.Duration {
+	if v.own != "" {
+		return 0
+	}
+	return time.Millisecond
+}
+
 // statusMemory is what was done about the status of a parent.
 type statusMemory struct {
 	// at is when it was written last.

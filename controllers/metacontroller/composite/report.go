@@ -70,10 +70,7 @@ func (r *reporter) report(ctx context.Context, o *gathered, d *decision) (time.D
 	if o.log != nil {
 		r.reportUnreadable(o)
 	}
-	if o.memory.version.own == "" { // the hook is to see its status; the event of our own write enqueues nobody
-		again = soonest(again, time.Millisecond)
-	}
-	return again, nil
+	return soonest(again, o.memory.version.again()), nil
 }
 
 // statusFor returns the status that a parent is to have: see statusOf. said is the hook's part of it.
