@@ -119,8 +119,8 @@ func read(policy *v1alpha1.HistoryPolicy, resource described) (*settings, error)
 	return s, nil
 }
 
-// keeping are kinds of others, by group, that are known to keep a history, as ControllerRevisions or as numbered ReplicaSets. What another kind's
-// controller keeps is noticed object by object.
+// keeping are kinds, by group, whose controllers are known to keep a history, as ControllerRevisions or as numbered ReplicaSets. What
+// another kind's controller keeps is noticed object by object.
 var keeping = map[string][]string{
 	"apps":                     {"Deployment"},
 	"argoproj.io":              {"Rollout"},
