@@ -188,7 +188,7 @@ func (f *Apps) Namespace(parent client.Object) (string, error) {
 func (f *Apps) Selector(parent client.Object) (labels.Selector, error) { return f.SelectorOf(parent) }
 
 // Adoptable implements [Format]: it keeps the logs of two kinds apart whose templates have the same labels.
-func (f *Apps) Adoptable(orphan client.Object) error {
+func (f *Apps) Adoptable(_, orphan client.Object, _ []client.Object) error {
 	if _, ours := orphan.GetLabels()[f.HashLabel]; ours {
 		return nil
 	}

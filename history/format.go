@@ -50,9 +50,9 @@ type Format interface { //nolint:interfacebloat // one contract: half of a forma
 	// Namespace is where the revisions of parent are.
 	Namespace(parent client.Object) (string, error)
 	// Selector is the one by which parent claims them. Adoptable says why an orphan that it matches must not be adopted, nil
-	// if it may be.
+	// if it may be. owned are the revisions that parent has already.
 	Selector(parent client.Object) (labels.Selector, error)
-	Adoptable(orphan client.Object) error
+	Adoptable(parent, orphan client.Object, owned []client.Object) error
 
 	// Name returns the name of a new revision. collisions counts the names that others had, nil if there were none.
 	Name(parent client.Object, s *revision.Snapshot, collisions *int32) string

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -98,13 +99,14 @@ func (l *Log) ClaimObjects(ctx context.Context, parent client.Object, selector l
 func (l *Log) claim(
 	ctx context.Context, parent client.Object, selector labels.Selector, found []client.Object,
 ) ([]client.Object, error) {
+	owned := slices.DeleteFunc(slices.Clone(found), func(o client.Object) bool { return !metav1.IsControlledBy(o, parent) })
 	claimer := &ownership.Claimer{
 		Parent:    parent,
 		Kind:      l.OwnerKind(parent),
 		Selector:  selector,
 		Writer:    l.opts.Client,
 		Live:      l.opts.Live,
-		Adoptable: l.Adoptable,
+		Adoptable: func(orphan client.Object) error { return l.Adoptable(parent, orphan, owned) },
 		Wrote:     func(o client.Object) { l.opts.Wrote(parent.GetUID(), o) },
 	}
 	claimed, err := ownership.Claim(ctx, claimer, found)

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
@@ -81,8 +82,46 @@ func (f *Format) OwnerKind(parent client.Object) schema.GroupVersionKind {
 	return parent.GetObjectKind().GroupVersionKind()
 }
 
-// Adoptable implements [history.Format]: the selector names the resource of the parent already.
-func (f *Format) Adoptable(client.Object) error { return nil }
+// maxCollisions is how many names of one content an orphan may have.
+const maxCollisions = 16
+
+// Adoptable implements [history.Format]. A revision says which children came from it, and lost ones come back from there. So an orphan
+// is adopted only if its name follows from its content, for this parent or the one that its stamp names, which was deleted without
+// it; and never as the newest one beside revisions that the parent has.
+func (f *Format) Adoptable(parent, orphan client.Object, owned []client.Object) error {
+	o, ok := orphan.(*v1alpha1.ControllerRevision)
+	if !ok {
+		return fmt.Errorf("%T is no revision", orphan)
+	}
+	read := f.Read(o)
+	if read.Snapshot == nil {
+		return fmt.Errorf("it cannot be read: %w", read.Err)
+	}
+	if !f.Named(o.Name, read, parent.GetUID()) && !f.Named(o.Name, read, read.Stamp.ParentUID) {
+		return errors.New("its name does not follow from its content, so somebody else made it")
+	}
+	for _, mine := range owned {
+		if r, ok := mine.(*v1alpha1.ControllerRevision); ok && r.Revision >= o.Revision {
+			return nil
+		}
+	}
+	if len(owned) > 0 {
+		return errors.New("its number is higher than those of the revisions that the parent has")
+	}
+	return nil
+}
+
+// Named reports whether name follows from the content of r, which has a snapshot, as a revision of the parent with that UID.
+func (f *Format) Named(name string, r revision.Revision, parent types.UID) bool {
+	of := &unstructured.Unstructured{}
+	of.SetUID(parent)
+	for n := range int32(maxCollisions) {
+		if name == f.Name(of, r.Snapshot, &n) {
+			return true
+		}
+	}
+	return false
+}
 
 // HashLabels implements [history.Format]: no label points at a revision, because it lists its children itself.
 func (f *Format) HashLabels(revision.Revision) map[string]string { return nil }

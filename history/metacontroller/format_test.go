@@ -4,7 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file checks the format against Metacontroller's, byte by byte. The sums were computed by another program.
@@ -135,5 +138,52 @@ func TestFreeName(t *testing.T) {
 	another.SetUID("another")
 	if other := f.Name(another, s, nil); taken[other] {
 		t.Errorf("two parents have %s", other)
+	}
+}
+
+func TestAdoptable(t *testing.T) {
+	f := format(t, "spec.image")
+	parent := cat(t, `{spec: {image: a, selector: {matchLabels: {app: nap}}}}`)
+	s, err := f.Snapshot(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphan := func(collisions *int32, change func(*v1alpha1.ControllerRevision)) *v1alpha1.ControllerRevision {
+		o, err := f.Object(parent, s, collisions, 3, revision.Stamp{ParentUID: parentUID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, ok := o.(*v1alpha1.ControllerRevision)
+		if !ok {
+			t.Fatalf("%T", o)
+		}
+		change(r)
+		return r
+	}
+	as := func(*v1alpha1.ControllerRevision) {}
+	again := parent.DeepCopy()
+	again.SetUID("again")
+	numbered := func(n int64) []client.Object { return []client.Object{&v1alpha1.ControllerRevision{Revision: n}} }
+	for name, c := range map[string]struct {
+		parent client.Object
+		orphan client.Object
+		owned  []client.Object
+		says   string
+	}{
+		"as it was made":           {parent, orphan(nil, as), nil, ""},
+		"its name was taken":       {parent, orphan(new(int32(2)), as), nil, ""},
+		"of the parent before":     {again, orphan(nil, as), nil, ""},
+		"Metacontroller's":         {parent, orphan(nil, func(r *v1alpha1.ControllerRevision) { r.Annotations, r.FieldPaths = nil, nil }), nil, ""},
+		"beside newer ones":        {parent, orphan(nil, as), numbered(4), ""},
+		"another content":          {parent, orphan(nil, func(r *v1alpha1.ControllerRevision) { r.ParentPatch.Raw = []byte(`{"spec":{"image":"b"}}`) }), nil, "does not follow"},
+		"another name":             {parent, orphan(nil, func(r *v1alpha1.ControllerRevision) { r.Name = "planted" }), nil, "does not follow"},
+		"of another parent":        {again, orphan(nil, func(r *v1alpha1.ControllerRevision) { r.Annotations = nil }), nil, "does not follow"},
+		"unreadable":               {parent, orphan(nil, func(r *v1alpha1.ControllerRevision) { r.ParentPatch.Raw = []byte(`[]`) }), nil, "cannot be read"},
+		"newer than what it joins": {parent, orphan(nil, as), numbered(2), "its number is higher"},
+	} {
+		err := f.Adoptable(c.parent, c.orphan, c.owned)
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
 	}
 }

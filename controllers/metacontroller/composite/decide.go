@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,9 +19,6 @@ import (
 
 // This file makes the plan of a pass. It has the hook called for the parent as it is, and for an older revision if the plan
 // needs to know what that wants; it asks the API server, by dry runs, where only that can tell a default from a difference.
-
-// tidyAfter is how long a rollout makes no progress before moved children are removed from older revisions.
-const tidyAfter = time.Minute
 
 // decision is what a pass is about to do.
 type decision struct {
@@ -94,24 +90,9 @@ func (r *decider) decide(ctx context.Context, o *gathered, resync bool) (*decisi
 		d.blocked = blocking(d.plan.untold, d.blocked)
 	}
 	if o.log != nil {
-		d.revisions = o.log.writes(d.plan.belongsTo, d.plan.held, r.tidies(o.memory, d.plan))
+		d.revisions = o.log.writes(d.plan.belongsTo, d.plan.held)
 	}
 	return d, nil
-}
-
-// tidies reports whether moved children are to be removed from older revisions: when the rollout is over, and when it has
-// made no progress for long. Until then the newer one counts; a pass that finds a child not ready yet would cause a write
-// for each child.
-func (r *decider) tidies(m *memory, p *plan) bool {
-	if p.writes() {
-		return false
-	}
-	left := m.pause.until.Add(tidyAfter).Sub(r.clock.Now())
-	if p.complete() || left <= 0 {
-		return true
-	}
-	p.again = soonest(p.again, left)
-	return false
 }
 
 // manages reports whether the children of a parent are ours to manage: as long as it is not terminating, and after that

@@ -51,6 +51,8 @@ type revisionLog struct {
 	// held and foreignHeld are the children that are held at older revisions, as the revision says that was the newest:
 	// ours, and those of kinds that the controller does not declare.
 	held, foreignHeld metacontroller.Held
+	// named reports whether a name follows from the content of a revision.
+	named func(name string, r revision.Revision) bool
 }
 
 // duplicate is a revision with the content of another one. Its children belong to of.
@@ -61,7 +63,9 @@ type duplicate struct{ entry, of *entry }
 func newLog(
 	f *metacontroller.Format, v *history.Verdict, parent *unstructured.Unstructured, entries []*entry, ours func(schema.GroupKind) bool,
 ) *revisionLog {
-	l := &revisionLog{Verdict: v, entries: entries}
+	l := &revisionLog{Verdict: v, entries: entries, named: func(name string, r revision.Revision) bool {
+		return r.Snapshot != nil && (f.Named(name, r, parent.GetUID()) || f.Named(name, r, r.Stamp.ParentUID))
+	}}
 	if n := len(l.entries); n > 0 { // only the annotation of the last newest one is up to date
 		all := metacontroller.ReadHeld(l.entries[n-1].object)
 		l.held = all.Only(ours)
@@ -124,8 +128,8 @@ func (l *revisionLog) entry(name string) *entry {
 	return nil
 }
 
-// storedIn says which revision each child is stored in, and what is wrong with revisions that cannot be used. If a
-// revision was deleted, the newest one still knows which children it held.
+// storedIn says which revision each child is stored in, and what is wrong with revisions that cannot be used. The newest one knows
+// which children are held where, also if that revision was deleted, or another one lists them as well.
 func (l *revisionLog) storedIn() (in map[metacontroller.Child]string, lost map[string]string) {
 	in, lost = map[metacontroller.Child]string{}, map[string]string{}
 	for _, e := range l.entries {
@@ -137,16 +141,26 @@ func (l *revisionLog) storedIn() (in map[metacontroller.Child]string, lost map[s
 		}
 	}
 	for name, children := range l.held {
-		if name != "" && l.entry(name) == nil {
+		e := l.entry(name)
+		switch {
+		case e != nil && l.original(e) != nil:
+			name = l.original(e).revision.Name
+		case e == nil && name != "":
 			lost[name] = "which was deleted, or no longer belongs to this parent"
 		}
 		for _, c := range children.Sorted() {
-			if _, known := in[c]; !known {
+			if at, known := in[c]; !known || !l.says(at) && (e != nil || !l.named(name, l.entry(at).revision)) {
 				in[c] = name
 			}
 		}
 	}
 	return in, lost
+}
+
+// says reports whether a revision's word about its children counts beside what is held: that of the newest one, and of the one that
+// says what is held. Any other may have been planted, unless it has the content of the one that was deleted.
+func (l *revisionLog) says(name string) bool {
+	return name == l.newest.revision.Name || name == l.entries[len(l.entries)-1].revision.Name
 }
 
 // unreadable says what is wrong with a revision that has no snapshot, without its name.
@@ -173,9 +187,9 @@ func (w revisionWrite) stored() []v1alpha1.ControllerRevisionChildren {
 }
 
 // writes returns what is to be stored before children are touched, newest first, so that a child is always in some
-// revision. belongsTo and held are those of a plan. Older revisions list moved children until tidy: the newer one counts
-// until then, and a rollout costs one write a pass and not two.
-func (l *revisionLog) writes(belongsTo map[metacontroller.Child]string, held metacontroller.Held, tidy bool) []revisionWrite {
+// revision. belongsTo and held are those of a plan. Moved children are taken off older revisions at once: Metacontroller, which
+// may take over in mid-rollout, would replace every child that two revisions list.
+func (l *revisionLog) writes(belongsTo map[metacontroller.Child]string, held metacontroller.Held) []revisionWrite {
 	of := map[string]*metacontroller.Claims{}
 	for c, name := range belongsTo {
 		if of[name] == nil {
@@ -196,9 +210,6 @@ func (l *revisionLog) writes(belongsTo map[metacontroller.Child]string, held met
 	}
 	if l.newest.object == nil || l.newest.revision.Number != l.Number || w.held != nil || !w.children.Equal(l.newest.stored) {
 		out = append(out, w)
-	}
-	if !tidy {
-		return out
 	}
 	var poorer []revisionWrite // with fewer children, after those that get more: from a duplicate, or by hand
 	for _, e := range slices.Backward(l.entries) {

@@ -4,6 +4,7 @@ package composite
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -298,5 +299,32 @@ func TestWhatIsHeldIsKnownThroughTheNextEdit(t *testing.T) {
 	}
 	if got := p.images(); got != "a b" {
 		t.Errorf("there are %s", got)
+	}
+}
+
+// TestPlantedRevisions: what somebody else plants steers no child, whatever it says, and a lost one that is held comes back as it was.
+func TestPlantedRevisions(t *testing.T) {
+	for _, number := range []int64{0, 1, 2, 100} {
+		for name, fits := range map[string]bool{"its name is made up": false, "its name follows from its content": true} {
+			t.Run(fmt.Sprintf("number %d, %s", number, name), func(t *testing.T) {
+				p := partitioned(t)
+				planted := p.revisionOf("a").DeepCopy()
+				planted.Name, planted.UID, planted.ResourceVersion, planted.OwnerReferences = "planted", "", "", nil
+				planted.ParentPatch.Raw = []byte(strings.ReplaceAll(string(planted.ParentPatch.Raw), `"a"`, `"evil"`))
+				planted.Revision = number
+				planted.Children = []v1alpha1.ControllerRevisionChildren{{Kind: "Pod", Names: []string{"tom-0", "tom-1", "tom-2"}}}
+				if fits {
+					planted.Name = p.r.format.Name(p.tom(), p.r.format.Read(planted).Snapshot, nil)
+				}
+				must(t, p.Raw.Create(t.Context(), planted))
+				p.settle()
+				gone := p.pods()[0]
+				must(t, p.Raw.Delete(t.Context(), &gone))
+				p.settle()
+				if got := p.images(); got != "a a b" {
+					t.Errorf("there are %s, %s", got, p.updated())
+				}
+			})
+		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
@@ -67,35 +66,6 @@ func TestForgetsParents(t *testing.T) {
 	p.r.Forget(p.tom().GetUID())
 	if kept := decoded.Size(); kept != 0 {
 		t.Errorf("%d bytes are kept", kept)
-	}
-}
-
-// TestTidies: older revisions are written when a rollout is over or has stopped, and not with every child.
-func TestTidies(t *testing.T) {
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	d := &decider{clock: clocktesting.NewFakePassiveClock(now)}
-	complete := plan{total: 1, updated: 1, serving: 1}
-	waiting := plan{total: 1, updated: 1}
-	acting := plan{total: 1, creates: []creation{{}}}
-	for name, c := range map[string]struct {
-		plan  plan
-		quiet time.Duration // since when, seen from now
-		want  bool
-		again time.Duration
-	}{
-		"over":                   {complete, 0, true, 0},
-		"acting":                 {acting, -time.Hour, false, 0},
-		"a child gets ready":     {waiting, -10 * time.Second, false, 50 * time.Second},
-		"a child does not":       {waiting, -time.Minute, true, 0},
-		"after a restart":        {waiting, -time.Since(time.Time{}), true, 0},
-		"looked at again before": {plan{total: 1, again: time.Second}, 0, false, time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := c.plan
-			if got := d.tidies(&memory{pause: pause{until: now.Add(c.quiet)}}, &p); got != c.want || p.again != c.again {
-				t.Errorf("got %v, again after %s; want %v, %s", got, p.again, c.want, c.again)
-			}
-		})
 	}
 }
 
