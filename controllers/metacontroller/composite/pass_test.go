@@ -20,6 +20,7 @@ import (
 
 	"github.com/cairn-dev/cairn/internal/fakeserver"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
+	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 )
 
 func TestAPassThatHasNothingToDoCostsNothing(t *testing.T) {
@@ -302,6 +303,27 @@ func TestTheFirstStatusIsNews(t *testing.T) {
 			t.Errorf("%q: again after %s: %v", status, result.RequeueAfter, p.tom().Object["status"])
 		}
 	}
+}
+
+// TestABusyHook that does not say for how long is asked later each time, at last once a minute.
+func TestABusyHook(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.r.asker.sync = busy{}
+	for want := host.FirstRetry; want < 2*host.LastRetry; want *= 2 {
+		_, err := p.pass()
+		if got := p.r.Limiter().When(p.request()); err == nil || got != min(want, host.LastRetry) || len(p.events.Events()) != 0 {
+			t.Fatalf("it is asked again in %s, want %s; %v, %v", got, want, err, p.events.Events())
+		}
+	}
+	if got := p.updated(); !strings.Contains(got, "HookBusy: the hook answers 429 Too Many Requests, and does not say when") {
+		t.Error(got)
+	}
+}
+
+type busy struct{}
+
+func (busy) Ask(context.Context, *hook.Question) (*hook.Answer, error) {
+	return nil, &hook.Error{Hook: hook.Sync, Reason: hook.Busy, Err: &hook.TooManyRequestsError{}}
 }
 
 // TestAHookThatCountsInItsStatus is asked again until its status stays the same, although the event of our own write enqueues

@@ -211,18 +211,25 @@ func unknownOwner(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot find RESTMapping")
 }
 
-// later waits for a hook that answered 429. That is no failure, but if it goes on the parent's status says so.
+// later waits for a hook that answered 429. That is no failure, but if it goes on the parent's status says so. A hook that does not
+// say for how long is asked as after a failure, later each time.
 func (r *reporter) later(
 	ctx context.Context, o *gathered, d *decision, busy *hook.TooManyRequestsError,
 ) (reconcile.Result, error) {
 	log.FromContext(ctx).V(1).Info("The hook wants to be asked later", "after", busy.After)
 	if o.memory.answers.busy++; o.memory.answers.busy > 1 {
-		message := fmt.Sprintf("the hook wants to be asked again in %s, and has said so several times", busy.After)
+		message := "the hook answers 429 Too Many Requests, and does not say when to ask again"
+		if busy.After > 0 {
+			message = fmt.Sprintf("the hook wants to be asked again in %s, and has said so several times", busy.After)
+		}
 		if err := r.writeFailure(ctx, o, d, string(hook.Busy), message); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{RequeueAfter: max(busy.After, pass.UnseenRetry)}, nil
+	if busy.After == 0 {
+		return reconcile.Result{}, busy
+	}
+	return reconcile.Result{RequeueAfter: busy.After}, nil
 }
 
 // writeFailure stores why a pass failed.

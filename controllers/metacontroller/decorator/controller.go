@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,9 +21,6 @@ import (
 )
 
 // This file is one pass, from the request to its end. setup.go wires it to a host.
-
-// busyRetry is how long a hook is not called that answers 429 and does not say for how long.
-const busyRetry = time.Second
 
 // relatedObjects are the objects that a customize hook wants sync and finalize to get.
 type relatedObjects interface {
@@ -140,7 +136,10 @@ func (r *Reconciler) outcome(ctx context.Context, p *pass.Pass, err error) error
 	logger := log.FromContext(ctx).V(1)
 	if busy, ok := errors.AsType[*hook.TooManyRequestsError](err); ok {
 		logger.Info("The hook is busy", "reason", err.Error())
-		p.Again(max(busy.After, busyRetry))
+		if busy.After == 0 {
+			return err // it does not say for how long, so that it is asked as after a failure
+		}
+		p.Again(busy.After)
 		return nil
 	}
 	note := fmt.Sprintf("Sync error: %v", err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
+	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -499,6 +500,13 @@ func TestBusyHook(t *testing.T) {
 	result, err := w.reconcile(webRequest)
 	if err != nil || result.RequeueAfter != 7*time.Second || len(w.events.Events()) != 0 {
 		t.Errorf("%+v, %v, %v", result, err, w.events.Events())
+	}
+	w.r.sync = failing{&hook.Error{Hook: hook.Sync, Reason: hook.Busy, Err: &hook.TooManyRequestsError{}}}
+	for want := host.FirstRetry; want < 2*host.LastRetry; want *= 2 {
+		_, err := w.reconcile(webRequest)
+		if got := w.r.Limiter().When(webRequest); err == nil || got != min(want, host.LastRetry) || len(w.events.Events()) != 0 {
+			t.Errorf("without a time it is asked again in %s, want %s; %v, %v", got, want, err, w.events.Events())
+		}
 	}
 }
 

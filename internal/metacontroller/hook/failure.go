@@ -63,13 +63,17 @@ func (f *Error) Error() string {
 
 func (f *Error) Unwrap() error { return f.Err }
 
-// TooManyRequestsError is the 429 of a hook that wants to be called later. It is no failure: no event, no back-off.
+// TooManyRequestsError is the 429 of a hook that wants to be called later. It is no event; with a time it is no failure
+// either.
 type TooManyRequestsError struct {
 	// After is how long to wait, 0 if the hook did not say, a day at most.
 	After time.Duration
 }
 
 func (e *TooManyRequestsError) Error() string {
+	if e.After == 0 {
+		return "it has too many requests, and does not say when to ask again"
+	}
 	return fmt.Sprintf("it has too many requests and wants to be asked again after %s", e.After)
 }
 
