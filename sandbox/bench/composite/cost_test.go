@@ -16,7 +16,7 @@ func TestCostOfRollout(t *testing.T) {
 		load            load
 		requests, calls float64 // for each child, at most; requests without reports
 	}{
-		{load{parents: 1, children: 100}, 3.2, 2},
+		{load{parents: 1, children: 100}, 4.2, 2},
 		{load{parents: 1, children: 100, maxUnavailable: 10}, 2.5, 0.5},
 	} {
 		t.Run(c.load.String(), func(t *testing.T) {
