@@ -109,6 +109,9 @@ type memory struct {
 	easedAt time.Time
 	// failed holds, by name, the writes that failed last, with the number of that failure. See [Writes].
 	failed map[string]int
+	// altered is what admission was seen to make of children, at triedAt. See [Children.Trial].
+	altered error
+	triedAt time.Time
 	// statusAt is when the status was written last.
 	statusAt time.Time
 	events   budget

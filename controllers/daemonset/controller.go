@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -69,6 +70,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 		p.Warn(nil, "InvalidStrategy", "Plan", "%v", err)
 		return fmt.Errorf("plan DaemonSet %s/%s: %w", ds.Namespace, ds.Name, err)
 	}
+	altered := r.trial(ctx, p, o, &f, &rep)
 	p.Again(rep.plan.again)
 	if err := r.confirm(ctx, p, o, rep); err != nil {
 		return err
@@ -78,12 +80,48 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	if pass.Superseded(rep.failed) {
 		return rep.failed
 	}
+	rep.failed = errors.Join(altered, rep.failed)
 	err = pass.Finished(errors.Join(rep.failed, recorded.Retry()), r.report(ctx, p, ds, rep))
 	if pass.Superseded(err) {
 		return err // the live revisions come from the same stale read
 	}
 	confirm := func(ctx context.Context) error { return r.pods.Confirm(ctx, p, selector, o.pods) }
 	return errors.Join(err, recorded.Truncate(ctx, p, r.log, o.live(f.hash), ds.Spec.RevisionHistoryLimit, confirm))
+}
+
+// trial asks, before pods are created or replaced, whether admission lets new ones be: of a pod whose label names no revision it is
+// not known whether it was made anew a moment ago. If it does not, the plan replaces nothing; the error says why.
+func (r *Reconciler) trial(ctx context.Context, p *pass.Pass, o *observed, f *facts, rep *report) error {
+	if !rep.plan.risky() || f.hash == "" {
+		return nil
+	}
+	known := map[string]bool{f.hash: true}
+	for _, e := range o.entries {
+		known[e.Hash] = true
+	}
+	strange := slices.ContainsFunc(o.pods, func(pod *corev1.Pod) bool {
+		return pod.DeletionTimestamp == nil && !known[pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]]
+	})
+	node := "trial"
+	if len(f.nodes) > 0 {
+		node = f.nodes[0].Name
+	}
+	pod := podFor(f.ds, f.hash, creation{node: node})
+	pod.Name, pod.GenerateName = "", f.ds.Name+"-"
+	err := r.pods.Trial(ctx, p, strange, pod, func(made *corev1.Pod) error { return r.unaltered(p, *f, node, made) })
+	if err == nil {
+		return nil
+	}
+	f.hold = true
+	held, planErr := makePlan(*f)
+	if planErr != nil {
+		return planErr
+	}
+	if pass.Lost(err) {
+		held.creates = nil
+	}
+	rep.plan = held
+	return err
 }
 
 // confirm compares what the plan rests on with the API server: the pods, and the revisions of the pods that it deletes.

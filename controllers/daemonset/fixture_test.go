@@ -166,8 +166,12 @@ func unscheduled(p *corev1.Pod) {
 
 // given makes facts. No failed pod has to wait, unless a test says so.
 func given(ds *appsv1.DaemonSet, nodes []*corev1.Node, pods ...*corev1.Pod) facts {
+	selector, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
+	if err != nil {
+		panic(err)
+	}
 	return facts{
-		ds: ds, hash: hashNew, nodes: nodes, pods: byNode(pods), now: now,
+		ds: ds, selector: selector, hash: hashNew, nodes: nodes, pods: byNode(pods), now: now,
 		backoff: func(string) time.Duration { return 0 },
 	}
 }

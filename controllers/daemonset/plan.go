@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -21,6 +22,8 @@ import (
 type facts struct {
 	// ds is the DaemonSet with its template restored from the update revision (rule R4).
 	ds *appsv1.DaemonSet
+	// selector is that of the pods.
+	selector labels.Selector
 	// hash is the label value of the revision that pods are made from: the update revision.
 	hash string
 	// hold says that the update revision could not be recorded. Then hash and template are those of the newest revision that

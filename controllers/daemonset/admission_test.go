@@ -1,0 +1,85 @@
+package daemonset
+
+// What admission makes of pods: whatever it takes away, no pod that serves is replaced again and again.
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/internal/fakeserver"
+)
+
+func TestAdmissionThatChangesPods(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*corev1.Pod)
+		// pods are there in the end; so many are created and deleted, at most, until somebody mends admission.
+		pods, creates, deletes int
+		says                   string
+	}{
+		"the hash label":           {func(p *corev1.Pod) { delete(p.Labels, appsv1.DefaultDaemonSetUniqueLabelKey) }, 3, 3, 0, "label controller-revision-hash is"},
+		"another hash":             {func(p *corev1.Pod) { p.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] = "x" }, 3, 3, 0, `is "x" and not`},
+		"the selector's label":     {func(p *corev1.Pod) { delete(p.Labels, "app") }, 0, 3, 3, "the selector does not match"},
+		"the node that it goes to": {func(p *corev1.Pod) { p.Spec.Affinity = nil }, 0, 3, 3, "it is not bound to node"},
+		"its owner":                {func(p *corev1.Pod) { p.OwnerReferences = nil }, 0, 3, 3, "it has lost its owner"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, three()...)
+			w.Before = func(call fakeserver.Call) error {
+				if pod, ok := call.Object.(*corev1.Pod); ok && strings.Contains(call.Verb, "create") {
+					c.change(pod)
+				}
+				return nil
+			}
+			passes := func(n int) {
+				for range n {
+					_, _ = w.reconcile()
+					w.settle()
+					w.clock.Step(20 * time.Second)
+				}
+			}
+			passes(20)
+			w = worldOf(w.server, nil, nil) // another process, which remembers nothing
+			passes(20)
+			count := func(verb string) (n int) {
+				for _, call := range w.Calls(verb) {
+					if call.Kind == "Pod" {
+						n++
+					}
+				}
+				return n
+			}
+			creates, deletes, trials := count("create"), count("delete"), count(fakeserver.TryCreate)
+			if creates > c.creates || deletes > c.deletes || len(w.pods()) != c.pods || trials == 0 || trials > 20 {
+				t.Errorf("%d creates, %d deletes and %d dry runs, and %d pods", creates, deletes, trials, len(w.pods()))
+			}
+			if got := findCondition(w.ds().Status.Conditions, ConditionUpdated); got == nil || !strings.Contains(got.Message, c.says) {
+				t.Errorf("the condition is %+v, want %q", got, c.says)
+			}
+			w.Before = nil
+			passes(20)
+			for _, pod := range w.pods() {
+				if pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] != w.current() {
+					t.Errorf("in the end pod %s has labels %v", pod.Name, pod.Labels)
+				}
+			}
+			if len(w.pods()) != 3 {
+				t.Errorf("in the end there are %d pods", len(w.pods()))
+			}
+		})
+	}
+}
+
+// current is the hash of the only revision.
+func (s *server) current() string {
+	s.t.Helper()
+	var list appsv1.ControllerRevisionList
+	if err := s.Raw.List(s.t.Context(), &list, client.InNamespace("default")); err != nil || len(list.Items) != 1 {
+		s.t.Fatalf("%d revisions, %v", len(list.Items), err)
+	}
+	return list.Items[0].Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
+}

@@ -1,0 +1,88 @@
+package pass
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file sees what admission makes of children. Controllers know a child again by its owner and its labels. Where admission takes
+// these away, each replacement would look like one more child to replace, for ever.
+
+// trialEvery is how often a controller asks whether admission lets its children be by now.
+const trialEvery = time.Minute
+
+// AlteredError says what admission has made of a child. No child is replaced until it lets them be and, if what is created is lost to
+// its parent at once, none is created either.
+type AlteredError struct {
+	What string
+	Lost bool
+}
+
+// Error says so.
+func (e *AlteredError) Error() string {
+	return "admission changes what is created: " + e.What + "; until it does not, nothing is replaced"
+}
+
+// Unaltered returns an [AlteredError] if a parent would not know a child again as admission has made it: by its owner, by the
+// selector, and by the wanted labels. It returns nil otherwise.
+func Unaltered(parent, made client.Object, selector labels.Selector, wanted map[string]string) error {
+	has := made.GetLabels()
+	switch {
+	case !selector.Matches(labels.Set(has)):
+		return &AlteredError{What: "the selector does not match its labels", Lost: true}
+	case !metav1.IsControlledBy(made, parent):
+		return &AlteredError{What: "it has lost its owner reference", Lost: true}
+	}
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		if got, found := has[key]; got != wanted[key] || !found {
+			return &AlteredError{What: fmt.Sprintf("label %s is %q and not %q", key, got, wanted[key])}
+		}
+	}
+	return nil
+}
+
+// Lost reports whether what is created would be lost to its parent, for all that is known: see [AlteredError].
+func Lost(err error) bool {
+	altered, ok := errors.AsType[*AlteredError](err)
+	return err != nil && (!ok || altered.Lost)
+}
+
+// Altered remembers what admission made of a child that was created, nil if it was let be: see [Children.Trial]. It may be called by
+// several goroutines at once.
+func (p *Pass) Altered(err error) {
+	p.controller.mu.Lock()
+	defer p.controller.mu.Unlock()
+	p.memory.altered, p.memory.triedAt = err, p.Now()
+}
+
+// Trial finds out, before a pass creates or replaces children, whether admission lets them be. It asks by a dry run only if strange
+// says that a child is there which the parent would not have made like that, or if admission was seen to alter one; and then
+// once a minute at most. child is a new one, without a name if it could be taken; intact says what is wrong with what became of it.
+// An error that the API server has answered with is returned as it is: it is not known then.
+func (ch *Children[C]) Trial(ctx context.Context, p *Pass, strange bool, child C, intact func(made C) error) error {
+	m := p.memory
+	if !strange && m.altered == nil {
+		return nil
+	}
+	if left := m.triedAt.Add(trialEvery).Sub(p.Now()); m.altered != nil && left > 0 {
+		p.Again(left)
+		return m.altered
+	}
+	err := ch.Client.Create(ctx, child, client.DryRunAll)
+	if err == nil {
+		err = intact(child)
+	}
+	p.Altered(err)
+	if err != nil {
+		p.Again(trialEvery)
+	}
+	return err
+}
