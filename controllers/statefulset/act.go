@@ -113,8 +113,25 @@ func (r *Reconciler) createPod(
 	case how == ownership.Existed:
 		return fmt.Errorf("%w: pod %s is there, and the cache does not show it", ownership.ErrStale, pod.Name)
 	}
+	if err := unaltered(set, pod, from); err != nil {
+		p.Altered(err)
+		var removed error
+		if pass.Lost(err) {
+			removed = r.pods.Remove(ctx, p, pod, "admission has changed it")
+		}
+		return errors.Join(err, removed)
+	}
 	p.Normal(pod, "SuccessfulCreate", "Create", "Created pod: %s (%s)", pod.Name, reason)
 	return nil
+}
+
+// unaltered returns an error if admission has made something else of a pod that comes from a revision.
+func unaltered(set *appsv1.StatefulSet, made *corev1.Pod, from source) error {
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return err
+	}
+	return pass.Unaltered(set, made, selector, map[string]string{appsv1.StatefulSetRevisionLabel: from.name})
 }
 
 // refusesContent reports whether the API server refuses a pod because of its content: validation answers 422, policies,
@@ -195,13 +212,16 @@ func (r *Reconciler) setOwners(ctx context.Context, p *pass.Pass, c ownerChange)
 
 // identify puts the labels of its ordinal on a pod.
 func (r *Reconciler) identify(ctx context.Context, p *pass.Pass, c identityChange) error {
-	_, err := r.pods.Patch(ctx, p, c.pod, map[string]any{"labels": c.labels})
+	labelled, err := r.pods.Patch(ctx, p, c.pod, map[string]any{"labels": c.labels})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		p.Overtaken()
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("label pod %s: %w", c.pod.Name, err)
+	}
+	if missing := misses(labelled, c.labels); missing != nil {
+		return fmt.Errorf("label pod %s: admission takes the labels %v off again", c.pod.Name, missing)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file is one pass, from the parent to the report. setup.go wires it to a manager; package pass begins and ends it.
@@ -63,6 +65,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	if rep.plan, err = makePlan(f); err != nil {
 		return fmt.Errorf("plan StatefulSet %s/%s: %w", set.Namespace, set.Name, err)
 	}
+	altered := r.trial(ctx, p, o, f, &rep)
 	rep.current = f.current.name
 	if rep.plan.promote {
 		rep.current, rep.plan.counts.current = f.update.name, rep.plan.counts.updated
@@ -76,6 +79,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	if pass.Superseded(rep.failed) {
 		return rep.failed
 	}
+	rep.failed = errors.Join(altered, rep.failed)
 	written, reported := r.report(ctx, p, set, rep)
 	err = pass.Finished(errors.Join(rep.failed, recorded.Retry()), reported)
 	if pass.Superseded(err) {
@@ -87,6 +91,34 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	}
 	confirm := func(ctx context.Context) error { return r.pods.Confirm(ctx, p, selector, o.pods) }
 	return errors.Join(err, recorded.Truncate(ctx, p, r.log, o.live(named...), set.Spec.RevisionHistoryLimit, confirm))
+}
+
+// trial asks, before pods are created or replaced, whether admission lets new ones be: of a pod whose label names no revision it is
+// not known whether it was made anew a moment ago. If it does not, the plan replaces nothing; the error says why.
+func (r *Reconciler) trial(ctx context.Context, p *pass.Pass, o *observed, f facts, rep *report) error {
+	if !rep.plan.risky() || f.update.template == nil {
+		return nil
+	}
+	strange := slices.ContainsFunc(f.pods, func(pod *corev1.Pod) bool {
+		return alive(pod) && !slices.ContainsFunc(o.entries, func(e revision.Revision) bool { return e.Name == revisionOf(pod) })
+	})
+	start, _ := ordinals(f.set)
+	pod := podFor(f.set, f.update, start)
+	pod.Name, pod.GenerateName = "", pod.Name+"-"
+	err := r.pods.Trial(ctx, p, strange, pod, func(made *corev1.Pod) error { return unaltered(f.set, made, f.update) })
+	if err == nil {
+		return nil
+	}
+	f.hold = true
+	held, planErr := makePlan(f)
+	if planErr != nil {
+		return planErr
+	}
+	if pass.Lost(err) {
+		held.creates = nil
+	}
+	rep.plan = held
+	return err
 }
 
 // confirm compares what the plan rests on with the API server: the pods, and the revisions of the pods that it deletes.

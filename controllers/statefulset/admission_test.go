@@ -1,0 +1,80 @@
+package statefulset
+
+// What admission makes of pods: whatever it takes away, no pod that serves is replaced again and again.
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/cairn-dev/cairn/internal/fakeserver"
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+func TestAdmissionThatChangesPods(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*corev1.Pod)
+		// pods are there in the end; so many are created and deleted, at most, until somebody mends admission.
+		pods, creates, deletes int
+		says                   string
+	}{
+		"the revision label":   {func(p *corev1.Pod) { delete(p.Labels, appsv1.StatefulSetRevisionLabel) }, 3, 3, 0, "label controller-revision-hash is"},
+		"the selector's label": {func(p *corev1.Pod) { delete(p.Labels, "app") }, 0, 1, 1, "the selector does not match"},
+		"its owner":            {func(p *corev1.Pod) { p.OwnerReferences = nil }, 0, 1, 1, "it has lost its owner"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, web())
+			clock := testingclock.NewFakeClock(now)
+			process := func() { // remembers nothing
+				w.r = newReconciler(w.Server, w.Server, ownership.NewLedger(nil), w.events, Options{Clock: clock})
+			}
+			w.Before = func(call fakeserver.Call) error {
+				if pod, ok := call.Object.(*corev1.Pod); ok && strings.Contains(call.Verb, "create") {
+					c.change(pod)
+				}
+				return nil
+			}
+			passes := func(n int) {
+				for range n {
+					_, _ = w.r.Reconcile(context.Background(), request)
+					w.settle()
+					clock.Step(20 * time.Second)
+				}
+			}
+			process()
+			passes(20)
+			process()
+			passes(20)
+			count := func(verb string) (n int) {
+				for _, call := range w.Calls(verb) {
+					if call.Kind == "Pod" {
+						n++
+					}
+				}
+				return n
+			}
+			creates, deletes, trials := count("create"), count("delete"), count(fakeserver.TryCreate)
+			if creates > c.creates+1 || deletes > c.deletes+1 || len(w.pods()) != c.pods || trials == 0 || trials > 20 {
+				t.Errorf("%d creates, %d deletes and %d dry runs, and %d pods", creates, deletes, trials, len(w.pods()))
+			}
+			if got := w.condition(appsv1.StatefulSetConditionType("Updated")); !strings.Contains(got, c.says) {
+				t.Errorf("the condition is %s, want %q", got, c.says)
+			}
+			w.Before = nil
+			passes(40)
+			for _, pod := range w.pods() {
+				if pod.Labels[appsv1.StatefulSetRevisionLabel] != w.set().Status.UpdateRevision {
+					t.Errorf("in the end pod %s has labels %v", pod.Name, pod.Labels)
+				}
+			}
+			if len(w.pods()) != 3 {
+				t.Errorf("in the end there are %d pods", len(w.pods()))
+			}
+		})
+	}
+}
