@@ -99,15 +99,17 @@ func (l *Log) ClaimObjects(ctx context.Context, parent client.Object, selector l
 func (l *Log) claim(
 	ctx context.Context, parent client.Object, selector labels.Selector, found []client.Object,
 ) ([]client.Object, error) {
-	owned := slices.DeleteFunc(slices.Clone(found), func(o client.Object) bool { return !metav1.IsControlledBy(o, parent) })
 	claimer := &ownership.Claimer{
-		Parent:    parent,
-		Kind:      l.OwnerKind(parent),
-		Selector:  selector,
-		Writer:    l.opts.Client,
-		Live:      l.opts.Live,
-		Adoptable: func(orphan client.Object) error { return l.Adoptable(parent, orphan, owned) },
-		Wrote:     func(o client.Object) { l.opts.Wrote(parent.GetUID(), o) },
+		Parent:   parent,
+		Kind:     l.OwnerKind(parent),
+		Selector: selector,
+		Writer:   l.opts.Client,
+		Live:     l.opts.Live,
+		Adoptable: func(orphan client.Object) error { // asked about orphans only, so that nothing is sorted out where there are none
+			owned := slices.DeleteFunc(slices.Clone(found), func(o client.Object) bool { return !metav1.IsControlledBy(o, parent) })
+			return l.Adoptable(parent, orphan, owned)
+		},
+		Wrote: func(o client.Object) { l.opts.Wrote(parent.GetUID(), o) },
 	}
 	claimed, err := ownership.Claim(ctx, claimer, found)
 	if err != nil {

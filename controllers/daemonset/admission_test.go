@@ -45,15 +45,7 @@ func TestAdmissionThatChangesPods(t *testing.T) {
 			passes(20)
 			w = worldOf(w.server, nil, nil) // another process, which remembers nothing
 			passes(20)
-			count := func(verb string) (n int) {
-				for _, call := range w.Calls(verb) {
-					if call.Kind == "Pod" {
-						n++
-					}
-				}
-				return n
-			}
-			creates, deletes, trials := count("create"), count("delete"), count(fakeserver.TryCreate)
+			creates, deletes, trials := w.Count("create", "Pod"), w.Count("delete", "Pod"), w.Count(fakeserver.TryCreate, "Pod")
 			if creates > c.creates || deletes > c.deletes || len(w.pods()) != c.pods || trials == 0 || trials > 20 {
 				t.Errorf("%d creates, %d deletes and %d dry runs, and %d pods", creates, deletes, trials, len(w.pods()))
 			}

@@ -50,15 +50,7 @@ func TestAdmissionThatChangesPods(t *testing.T) {
 			passes(20)
 			process()
 			passes(20)
-			count := func(verb string) (n int) {
-				for _, call := range w.Calls(verb) {
-					if call.Kind == "Pod" {
-						n++
-					}
-				}
-				return n
-			}
-			creates, deletes, trials := count("create"), count("delete"), count(fakeserver.TryCreate)
+			creates, deletes, trials := w.Count("create", "Pod"), w.Count("delete", "Pod"), w.Count(fakeserver.TryCreate, "Pod")
 			if creates > c.creates+1 || deletes > c.deletes+1 || len(w.pods()) != c.pods || trials == 0 || trials > 20 {
 				t.Errorf("%d creates, %d deletes and %d dry runs, and %d pods", creates, deletes, trials, len(w.pods()))
 			}

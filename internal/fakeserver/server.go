@@ -195,6 +195,16 @@ func (s *Server) Calls(verbs ...string) []Call {
 	return slices.DeleteFunc(slices.Clone(s.log), func(c Call) bool { return len(verbs) > 0 && !slices.Contains(verbs, c.Verb) })
 }
 
+// Count is how many requests with a verb there were about objects of a kind.
+func (s *Server) Count(verb, kind string) (n int) {
+	for _, c := range s.Calls(verb) {
+		if c.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
 // Writes returns the requests that change something, in their order.
 func (s *Server) Writes() []Call { return s.Calls("create", "patch", "patch status", "delete") }
 
