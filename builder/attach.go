@@ -3,10 +3,12 @@ package builder
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -31,9 +33,14 @@ type History[P client.Object] struct {
 	// are equal after a backup was restored, say. Its error keeps both, and is that of [History.Record]. Optional: set it before
 	// the manager starts, if objects of yours carry [Recorded.Label]. They would else name a revision that does not exist.
 	Relabel func(ctx context.Context, parent P, from, to revision.Revision) error
+	// Upgrade is as in [Controller]: it reads what an earlier release recorded under other versions. Optional: set it before the manager
+	// starts.
+	Upgrade func(old *unstructured.Unstructured) (P, error)
 
-	log    *history.Log
-	ledger *ownership.Ledger
+	stored  format
+	log     *history.Log
+	ledger  *ownership.Ledger
+	started sync.Once
 }
 
 // Attach prepares the history of the parents of a reconciler: parent is an empty one, typed, or *unstructured.Unstructured with
@@ -87,7 +94,8 @@ func newHistory[P client.Object](v versioned, ledger *ownership.Ledger, o histor
 	o.Wrote = func(parent types.UID, o client.Object) { ledger.Wrote(parent, history.AppsResource, o) }
 	o.Deleted = func(parent types.UID, o client.Object) { ledger.Deleted(parent, history.AppsResource, o) }
 	o.Outdated = func(parent types.UID, o client.Object) { ledger.Outdated(parent, history.AppsResource, o) }
-	h.log = history.New(h.format(h.label, schema.GroupVersionKind{}), o)
+	h.stored = h.format(h.label, schema.GroupVersionKind{})
+	h.log = history.New(h.stored, o)
 	return h
 }
 

@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -15,6 +16,13 @@ type Controller[P client.Object] struct {
 	// Object State"). An edit of them is a rollout; what is not among them is not restored by an undo. One that the Go type does not
 	// have is refused; of unstructured parents, one that the schema does not have which the API server serves.
 	Versions []string
+	// Upgrade returns the parent of which a revision was recorded by an earlier release of this controller, whose Versions or API
+	// version were others: old has that apiVersion, kind, and the fields that the revision holds. Of what it returns the versioned fields
+	// count. Children that are held come back from it, and a parent that asks for the same is not rolled. What is stored stays as it is,
+	// for the release to go back to. Its error, or a panic, makes the revision one that cannot be read: it is kept, and a warning event
+	// says so. Optional: without it a revision is read as far as its fields are among today's, and not at all where one of them seems to
+	// have been renamed, or has fields that the Go type does not have any more.
+	Upgrade func(old *unstructured.Unstructured) (P, error)
 	// Owns are the kinds of its children, each once.
 	Owns []Rule
 	// Children returns what a parent wants, in the order of a rollout. It is called with the parent as it is, and with its

@@ -126,13 +126,15 @@ func (r *reconciler[P]) relabel(p *pass.Pass, o *observed) func(ctx context.Cont
 type refusedError struct {
 	reason string
 	err    error
+	// retry says that the same may succeed later: the author's function failed.
+	retry bool
 }
 
 func (e *refusedError) Error() string { return e.err.Error() }
 func (e *refusedError) Unwrap() error { return e.err }
 
 func refusef(reason, format string, args ...any) error {
-	return &refusedError{reason, fmt.Errorf(format, args...)}
+	return &refusedError{reason: reason, err: fmt.Errorf(format, args...)}
 }
 
 // describe names a child in events and errors.

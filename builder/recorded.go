@@ -55,6 +55,7 @@ type Recorded[P client.Object] struct {
 //   - an API error, or that of Relabel: controller-runtime retries with back-off. Record may be repeated after any of them; a write
 //     whose response was lost is found again.
 func (h *History[P]) Record(ctx context.Context, parent P) (*Recorded[P], error) {
+	h.started.Do(func() { upgrades(h.stored, h.Upgrade) })
 	if err := h.sound(parent); err != nil {
 		return nil, reconcile.TerminalError(fmt.Errorf("record a revision: %w", err))
 	}

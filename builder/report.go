@@ -2,6 +2,7 @@ package builder
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,6 +57,9 @@ func (r *reconciler[P]) report(ctx context.Context, p *pass.Pass, parent P, rep 
 			rep.recorded.SetHealthy(p, conditions, r.limit(parent), p.Now())
 		},
 	}
+	if unreadable := rep.recorded.Undecodable; len(unreadable) > 0 && r.author.Status == nil {
+		p.Warn(nil, "RevisionUnreadable", "Report", "%v; it is kept", unreadable[0].Err) // else a condition and its event say so
+	}
 	if rep.recorded.Update != nil {
 		s.ObservedGeneration, s.UpdateRevision = parent.GetGeneration(), rep.recorded.Update.Name
 		s.Complete = rep.complete()
@@ -92,6 +96,9 @@ func (r *reconciler[P]) refuse(ctx context.Context, p *pass.Pass, parent P, refu
 	}
 	s.Wanted = s.Current // nobody can say
 	_, err := r.writeStatus(ctx, p, parent, s)
+	if refused.retry {
+		return errors.Join(refused, err)
+	}
 	return err
 }
 

@@ -108,7 +108,9 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 		Client: writer, Live: mgr.GetAPIReader(), Cache: uncopied{mgr.GetCache()},
 		Ledger: ledger, Recorder: mgr.GetEventRecorder(name), Clock: clock.RealClock{}, Run: r.pass,
 	})
-	r.log = pass.NewLog(r.Controller, r.format(r.labelsOf, d.kinds[0].gvk), true)
+	stored := r.format(r.labelsOf, d.kinds[0].gvk)
+	upgrades(stored, author.Upgrade)
+	r.log = pass.NewLog(r.Controller, stored, true)
 	for i, k := range d.kinds {
 		ch := pass.NewChildren[client.Object](r.Controller, k.gvk, k.resource, func() client.ObjectList { return r.list(k.gvk) })
 		ch.Adoptable = func(parent, orphan client.Object) error { return r.adoptable(parent, i, orphan) }

@@ -21,15 +21,14 @@ func (r *reconciler[P]) facts(ctx context.Context, o *observed, recorded *pass.R
 	var update, older []want
 	var err error
 	if recorded.Update != nil {
-		f.update = recorded.Update.Hash
-		if update, err = r.updated(o, parent, recorded); err != nil {
-			return f, err
-		}
+		// What the update revision wants is what the parent wants as it is: they are equal, and where a default was added since, the author's
+		// function may rely on it.
+		f.update, update = recorded.Update.Hash, o.wanted
 	}
 	if from := r.olderOf(o, recorded); from != nil {
 		f.older = from.Hash
 		if recorded.Update == nil || r.lacks(o, update) {
-			if older, err = r.restored(parent, from, nil); err != nil {
+			if older, err = r.restored(parent, from); err != nil {
 				return f, err
 			}
 		}
@@ -37,16 +36,6 @@ func (r *reconciler[P]) facts(ctx context.Context, o *observed, recorded *pass.R
 	r.sort(o, parent, &f, update, older)
 	err = r.strangers(ctx, parent.GetNamespace(), &f)
 	return f, err
-}
-
-// updated returns what the update revision wants. That is what the parent wants as it is, unless they are equal by what the API server
-// or the Go type makes of them only: then it is asked for.
-func (r *reconciler[P]) updated(o *observed, parent P, recorded *pass.Recorded) ([]want, error) {
-	stored := recorded.Update.Snapshot
-	if stored != nil && recorded.Snapshot != nil && revision.Compare(stored, recorded.Snapshot) == revision.RuleBytes {
-		return o.wanted, nil
-	}
-	return r.restored(parent, recorded.Update, recorded.Snapshot)
 }
 
 // lacks reports whether a place that is wanted has no child but terminating ones. Nothing is made from an older revision elsewhere.
@@ -111,15 +100,10 @@ func (o *observed) alive() []string {
 	return out
 }
 
-// restored returns what a parent wants with its versioned fields taken from a revision. instead is used for one that cannot be
-// read, but whose stamp proves that the parent has not changed since.
-func (r *reconciler[P]) restored(parent P, from *revision.Revision, instead *revision.Snapshot) ([]want, error) {
-	snapshot := from.Snapshot
-	if snapshot == nil {
-		snapshot = instead
-	}
+// restored returns what a parent wants with its versioned fields taken from a revision, which can be read.
+func (r *reconciler[P]) restored(parent P, from *revision.Revision) ([]want, error) {
 	return r.answers.ask(parent, source{from.UID, from.ResourceVersion}, func() ([]want, error) {
-		out, err := r.restore(parent, snapshot)
+		out, err := r.restore(parent, from.Snapshot)
 		if err != nil {
 			return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
 		}

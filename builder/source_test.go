@@ -1,9 +1,12 @@
 package builder
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -113,5 +116,55 @@ func TestWhenTheAuthorIsAsked(t *testing.T) {
 	}
 	if r.answers.forget(parent.UID); len(r.answers.of) > 0 {
 		t.Error("something is remembered")
+	}
+}
+
+// A default that a release has added is the author's to rely on: children of the update revision, which is equal to the parent and
+// was recorded without it, are made from the parent as it is.
+func TestChildrenOfTheParentAsItIs(t *testing.T) {
+	c := sound()
+	c.Children = func(set *appsv1.ReplicaSet) ([]client.Object, error) {
+		if set.Spec.Template.Spec.DNSPolicy == "" {
+			return nil, errors.New("no DNS policy, which the schema has a default for")
+		}
+		return []client.Object{named("web-0")}, nil
+	}
+	r := reconcilerOf(t, c)
+	r.Controller = &pass.Controller{Config: pass.Config{Cache: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()}}
+	parent := shop()
+	without, err := r.target.Snapshot(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent.Spec.Template.Spec.DNSPolicy = corev1.DNSDefault
+	with, err := r.target.Snapshot(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	update := revision.Revision{UID: "1", Name: "1", Hash: "1", Number: 1, Snapshot: without}
+	recorded := &pass.Recorded{Snapshot: with, Update: &update, Entries: []revision.Revision{update}}
+	o := &observed{parent: parent, completed: map[types.UID]bool{}, children: [][]client.Object{nil, nil}}
+	if o.wanted, err = r.wantedOf(parent); err != nil {
+		t.Fatal(err)
+	}
+	f, err := r.facts(t.Context(), o, recorded)
+	if err != nil || len(f.places) != 1 || f.update != "1" {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// An error of the author's function, and a panic, are told to whoever looks at the parent, and tried again.
+func TestTheAuthorsFunctionFails(t *testing.T) {
+	for name, children := range map[string]func(*appsv1.ReplicaSet) ([]client.Object, error){
+		"an error": func(*appsv1.ReplicaSet) ([]client.Object, error) { return nil, errors.New("not today") },
+		"a panic":  func(*appsv1.ReplicaSet) ([]client.Object, error) { panic("not today") },
+	} {
+		c := sound()
+		c.Children = children
+		_, err := reconcilerOf(t, c).wantedOf(shop())
+		refused, ok := errors.AsType[*refusedError](err)
+		if !ok || refused.reason != "ChildrenFailed" || !refused.retry || !strings.Contains(err.Error(), "not today") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -54,6 +55,11 @@ type Apps struct {
 	Named Naming
 	// Annotations returns the annotations of a new revision, the stamp apart. Nil means none.
 	Annotations func(parent client.Object) map[string]string
+	// Upgrade returns what a parent asked for when an earlier release of its controller recorded a revision, as a snapshot of today's. It
+	// is given an object with the apiVersion and kind of then and what the revision holds, and called for revisions of other field paths
+	// or another API version only. Its error makes the revision one that cannot be read, which is kept. Nil means that what has its
+	// place in today's description is read, and the rest is not: see [revision.Target.As].
+	Upgrade func(old *unstructured.Unstructured) (*revision.Snapshot, error)
 	// Elsewhere is the namespace of the revisions of parents that are in none.
 	Elsewhere string
 }
@@ -257,7 +263,7 @@ func (f *Apps) Read(o client.Object) revision.Revision {
 		Stamp:           ReadStamp(stored),
 		Deleting:        stored.DeletionTimestamp != nil,
 	}
-	s, err := f.Versioned.Decode(stored.Data.Raw)
+	s, err := f.decode(stored)
 	if err != nil {
 		r.Err = Undecodable(stored.Name, err)
 		return r

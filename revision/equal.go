@@ -1,6 +1,10 @@
 package revision
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
 
 // This file compares two snapshots. Rules R1 and R2 are decided here; R0 needs the stamp (resolve.go), R3 needs the API
 // server, and this file says when asking it can make sense at all.
@@ -46,7 +50,12 @@ func Compare(a, b *Snapshot) Rule {
 // rule R3 is worth a request: they differ only in fields that one of them has and the other has not. That is what a new
 // default, a removed field or a mirrored one (serviceAccount and serviceAccountName) looks like. A value that both have
 // and that differs, or a list of another length, was edited; no default explains it.
+//
+// Snapshots of different fields are not: the server would only be asked about what the older one holds.
 func Askable(a, b *Snapshot) bool {
+	if !a.target.Covers(b.target) {
+		return false
+	}
 	na, errA := a.normal()
 	nb, errB := b.normal()
 	if errA != nil || errB != nil {
@@ -55,6 +64,74 @@ func Askable(a, b *Snapshot) bool {
 	ta, errA := decodeObject(na)
 	tb, errB := decodeObject(nb)
 	return errA == nil && errB == nil && agree(ta, tb)
+}
+
+// duplicates reports whether two stored snapshots are one too many. Being equal is not enough: what today's type does not have is
+// dropped from a comparison, and may be all that tells two apart for the release that recorded them.
+func duplicates(a, b *Snapshot) bool {
+	if a.partial || b.partial {
+		return false
+	}
+	rule := Compare(a, b)
+	return rule == RuleBytes || rule == RuleNormal && a.Known() && b.Known()
+}
+
+// Known reports whether today's type has all fields of s. Of one that has others, what is restored from it is a part.
+func (s *Snapshot) Known() bool {
+	plain, errPlain := s.plain()
+	normal, errNormal := s.normal()
+	if errPlain != nil || errNormal != nil {
+		return false
+	}
+	p, errPlain := decodeObject(plain)
+	n, errNormal := decodeObject(normal)
+	return errPlain == nil && errNormal == nil && has(n, p)
+}
+
+// has reports whether tree has a value wherever other has one that says something.
+func has(tree, other any) bool {
+	switch other := other.(type) {
+	case map[string]any:
+		object, ok := tree.(map[string]any)
+		for k, v := range other {
+			if says(v) && (!ok || object[k] == nil || !has(object[k], v)) {
+				return false
+			}
+		}
+	case []any:
+		list, ok := tree.([]any)
+		for i, v := range other {
+			if says(v) && (!ok || i >= len(list) || !has(list[i], v)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// says reports whether a value is there: no null, no zero, and nothing that holds only those.
+func says(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return false
+	case bool:
+		return v
+	case string:
+		return v != ""
+	case json.Number:
+		return v != "0"
+	case map[string]any:
+		for _, e := range v {
+			if says(e) {
+				return true
+			}
+		}
+		return false
+	case []any:
+		return slices.ContainsFunc(v, says)
+	default:
+		return true
+	}
 }
 
 // agree reports whether no value that both canonical trees have is different.

@@ -209,7 +209,7 @@ func dedupe(all []Revision, stamped *Revision, res *Resolution) []Revision {
 next:
 	for _, r := range all {
 		for i, k := range kept {
-			if Compare(r.Snapshot, k.Snapshot) == RuleNone {
+			if !duplicates(r.Snapshot, k.Snapshot) {
 				continue
 			}
 			if stamped != nil && stamped.UID == r.UID {
@@ -223,7 +223,7 @@ next:
 	// A duplicate of a duplicate that lost its place must name the one that was kept.
 	for i, d := range res.Duplicates {
 		for _, k := range kept {
-			if Compare(d.Revision.Snapshot, k.Snapshot) != RuleNone {
+			if duplicates(d.Revision.Snapshot, k.Snapshot) {
 				res.Duplicates[i].Of = k
 			}
 		}

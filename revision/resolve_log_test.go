@@ -34,9 +34,14 @@ func TestResolveDuplicates(t *testing.T) {
 			want: "Rollback a by R1, number 3 (was 1), stamp parent@3, x repeats a",
 		},
 		{
-			name: "in other bytes, and for today's type", parent: parent("B", 2),
+			name: "in other bytes", parent: parent("B", 2),
+			log:  log{stored("a", 1, "A"), stored("x", 2, "A~"), stored("b", 4, "B", at(2))},
+			want: "NoChange b by R0, number 4, a repeats x",
+		},
+		{
+			name: "not for today's type alone, which drops what it does not have", parent: parent("B", 2),
 			log:  log{stored("a", 1, "A"), stored("x", 2, "A~"), stored("y", 3, "A!"), stored("b", 4, "B", at(2))},
-			want: "NoChange b by R0, number 4, x repeats y, a repeats y",
+			want: "NoChange b by R0, number 4, a repeats x",
 		},
 		{
 			name: "what the stamp proves stays, whatever its number", parent: parent("A", 3), log: log{stored("a", 1, "A", at(3)), stored("x", 2, "A")},

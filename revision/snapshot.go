@@ -25,6 +25,9 @@ type Snapshot struct {
 	// tree holds the covered subtrees without directives. Nothing may change it.
 	tree map[string]any
 
+	// partial says that the stored data hold more than tree does.
+	partial bool
+
 	// plain and normal are what rules R1 and R2 compare: the canonical bytes, before and after the normalizer.
 	plain, normal func() ([]byte, error)
 }
@@ -100,8 +103,13 @@ func (t *Target) Decode(data []byte) (*Snapshot, error) {
 		}
 	}
 	// What lies outside the covered paths is no part of the history, whoever wrote it there: it is neither compared nor
-	// restored.
-	s := t.newSnapshot(bytes.Clone(data), t.only(tree))
+	// restored. It may tell two revisions apart for those who did.
+	covered := t.only(tree)
+	if foreign := held(tree, nil); !says(covered) && says(tree) && len(foreign) > 0 {
+		return nil, &UndecodableError{Err: fmt.Errorf("it holds %s, and nothing of %s", foreign[0], t.paths[0])}
+	}
+	s := t.newSnapshot(bytes.Clone(data), covered)
+	s.partial = s.partial || !reflect.DeepEqual(tree, covered)
 	if _, err := s.normal(); err != nil {
 		return nil, &UndecodableError{Err: err}
 	}
@@ -128,7 +136,7 @@ func (e *UndecodableError) Error() string {
 func (e *UndecodableError) Unwrap() error { return e.Err }
 
 func (t *Target) newSnapshot(data []byte, tree map[string]any) *Snapshot {
-	s := &Snapshot{target: t, data: data, tree: tree}
+	s := &Snapshot{target: t, data: data, tree: tree, partial: t.partial}
 	s.plain = sync.OnceValues(func() ([]byte, error) { return canonical(tree) })
 	s.normal = sync.OnceValues(func() ([]byte, error) {
 		if t.normalize == nil {
@@ -176,6 +184,14 @@ func (t *Target) encode(tree map[string]any) ([]byte, error) {
 		}
 	}
 	return json.Marshal(out)
+}
+
+// Carried returns s as what an older revision was made into: it is compared and restored like any other, and is no duplicate of one,
+// because the stored data hold something else.
+func (s *Snapshot) Carried() *Snapshot {
+	out := *s
+	out.partial = true
+	return &out
 }
 
 // Data returns the bytes to store. The caller must not change them.

@@ -64,6 +64,8 @@ type Target struct {
 	normalize Normalizer
 	// ignored lie inside of paths.
 	ignored []Path
+	// partial says that the data hold more than paths: see [Target.As].
+	partial bool
 }
 
 // StrategicMerge describes a kind whose revisions are strategic merge patches that replace one subtree: the format that
@@ -106,6 +108,74 @@ func (t *Target) Without(ignored ...Path) (*Target, error) {
 	out := *t
 	out.ignored = slices.Concat(t.ignored, ignored)
 	return &out, nil
+}
+
+// As returns the target by which to read a revision that was recorded as another one: the paths of a kind change with a release of its
+// controller, or with an edit of a policy. It covers what both cover and ignores what either ignores, so that nothing is restored or
+// removed that the revision does not know of.
+//
+// The error says that a path of the revision is covered no more while another one is new. That is how a path looks which was renamed:
+// what the revision holds is then neither nothing nor what the parent has, and the caller keeps the revision as one that cannot be read.
+func (t *Target) As(recorded *Target) (*Target, error) {
+	if t.Covers(recorded) {
+		return t, nil
+	}
+	out := *t
+	out.paths = nil
+	var gone, added []Path
+	for _, p := range recorded.paths {
+		both := nested(p, t.paths)
+		if len(both) == 0 {
+			gone = append(gone, p)
+		}
+		out.paths = append(out.paths, both...)
+	}
+	for _, p := range t.paths {
+		if len(nested(p, recorded.paths)) == 0 {
+			added = append(added, p)
+		}
+	}
+	if len(gone) > 0 && len(added) > 0 {
+		return nil, fmt.Errorf("it holds %s, which is not versioned any more, and not %s, which is now", gone[0], added[0])
+	}
+	out.ignored = nil
+	for _, p := range slices.Concat(t.ignored, recorded.ignored) {
+		if slices.ContainsFunc(out.paths, func(covered Path) bool { return covered.contains(p) }) {
+			out.ignored = append(out.ignored, p)
+		}
+	}
+	out.partial = len(gone) > 0 || slices.ContainsFunc(recorded.paths, func(p Path) bool {
+		return !slices.ContainsFunc(out.paths, func(q Path) bool { return slices.Equal(p, q) })
+	})
+	return &out, nil
+}
+
+// Covers reports whether two targets are of the same fields.
+func (t *Target) Covers(other *Target) bool {
+	return t == other || samePaths(t.paths, other.paths) && samePaths(t.ignored, other.ignored)
+}
+
+func samePaths(a, b []Path) bool {
+	within := func(a, b []Path) bool {
+		return !slices.ContainsFunc(a, func(p Path) bool {
+			return !slices.ContainsFunc(b, func(q Path) bool { return slices.Equal(p, q) })
+		})
+	}
+	return within(a, b) && within(b, a)
+}
+
+// nested returns, for each of paths that lies inside of p or around it, the inner one of the two.
+func nested(p Path, paths []Path) []Path {
+	var out []Path
+	for _, q := range paths {
+		switch {
+		case p.contains(q):
+			out = append(out, q)
+		case q.contains(p):
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // Ignored returns the fields that are left out, in the order in which they were given. The caller must not change them.

@@ -35,7 +35,11 @@ func (p *planner) nextCondemned() *corev1.Pod {
 	if next == nil || !p.ordered {
 		return nil
 	}
-	if weakest != nil && weakest != next && !p.available(next) && !ended(next) {
+	switch {
+	case weakest == nil || weakest == next || p.available(next) || ended(next):
+	case going(weakest):
+		p.blockf("%s is terminating", weakest.Name)
+	default:
 		p.blockf("%s, which is not asked for either, is not available; delete it to go on without it", weakest.Name)
 	}
 	if p.blocked != "" {
@@ -51,9 +55,10 @@ func (p *planner) nextCondemned() *corev1.Pod {
 func (p *planner) highestCondemned() (next, weakest *corev1.Pod) {
 	for _, pod := range p.condemned {
 		if going(pod) {
-			if next == nil { // one that is lower is in nobody's way
+			if next == nil { // one that is lower is in the way of what is not healthy
 				p.blockf("%s is terminating", pod.Name)
 			}
+			weakest = pod
 			continue
 		}
 		if next == nil || ended(pod) && !ended(next) {
