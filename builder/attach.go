@@ -71,6 +71,9 @@ func Attach[P client.Object](ctx context.Context, mgr ctrl.Manager, parent P, ve
 		return nil, fmt.Errorf("attach a history to %T: a %s has one already, which its own controller keeps in ControllerRevisions as well",
 			parent, v.parent.Kind)
 	}
+	if err := claimKind(mgr, v.parent.GroupKind()); err != nil {
+		return nil, fmt.Errorf("attach a history to %T: %w", parent, err)
+	}
 	stored := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}
 	ledger, err := ownership.Wire(ctx, mgr, stored, nil)
 	if err != nil {

@@ -28,7 +28,8 @@ type Controller[P client.Object] struct {
 	// Children returns what a parent wants, in the order of a rollout. It is called with the parent as it is, and with its
 	// versioned fields restored from a revision. It must depend on nothing else: what it has returned for one version of a parent
 	// is used again, and must not be changed. It need not set namespace, labels by which the parent selects its children, owner
-	// references or revision labels. Its error is an event and a condition, and the pass is retried.
+	// references or revision labels. Its error, or a panic, is an event and a condition, and the pass is retried. It is called twice: where
+	// the answers differ, the reason is NotDeterministic, with the field, and nothing is written before the parent is edited.
 	Children func(parent P) ([]client.Object, error)
 	// Strategy returns how a parent is rolled. It is taken from the parent as it is, whatever it is rolled to. Optional: without
 	// it one child at a time is replaced.

@@ -91,12 +91,9 @@ func (r *reconciler[P]) gather(ctx context.Context, p *pass.Pass, parent P) (*ob
 
 // wantedOf asks the author what a parent wants.
 func (r *reconciler[P]) wantedOf(parent P) ([]want, error) {
-	objects, err := safely(func() ([]client.Object, error) {
-		return r.author.Children(parent.DeepCopyObject().(P)) //nolint:forcetypeassert // the copy of a P
-	})
+	objects, err := r.asked(parent)
 	if err != nil {
-		err = fmt.Errorf("ask the controller %s for the children of %s: %w", r.author.Name, parent.GetName(), err)
-		return nil, &refusedError{reason: "ChildrenFailed", err: err, retry: true}
+		return nil, err
 	}
 	out := make([]want, 0, len(objects))
 	seen := make(map[position]bool, len(objects))

@@ -143,6 +143,9 @@ func (rep report) updated(now metav1.Time) metav1.Condition {
 	case len(p.Waiting) > 0:
 		c.Reason = pass.RolloutWaiting
 		c.Message = fmt.Sprintf("%s; %s: %s", progress, p.Waiting[0].Unit, p.Waiting[0].Reason)
+	case p.Held > 0 && p.Updated+p.Held == p.Total:
+		c.Reason = pass.RolloutWaiting
+		c.Message = fmt.Sprintf("%s; %d are held by the partition", progress, p.Held)
 	default:
 		c.Reason, c.Message = pass.RolloutProgressing, progress+"; waiting for new children to start"
 	}

@@ -42,7 +42,8 @@ func Rolled[C client.Object](kind C, ready func(child C) (since time.Time, why s
 }
 
 // Applied is a kind of children that belong to no revision: they are what the newest one wants, at once, by server-side apply. What
-// others own of them stays. kind is an empty child. A Service is one, or a ConfigMap that nobody rolls.
+// others own of them stays. kind is an empty child. A Service is one, or a ConfigMap that nobody rolls. One that is not wanted any more
+// goes once no child of another kind is left whose revision wants it: what is held may need it.
 func Applied(kind client.Object) Rule { return Rule{kind: kind, applied: true} }
 
 // MinReady returns the rule with a time that children must have been ready for until they count as available

@@ -89,6 +89,9 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	if err := d.inServedSchema(mgr); err != nil {
 		return nil, err
 	}
+	if err := claimKind(mgr, d.parent.GroupKind()); err != nil {
+		return nil, err
+	}
 	name, author := cmp.Or(c.Name, strings.ToLower(d.parent.Kind)), c
 	author.Name, author.Workers = name, cmp.Or(c.Workers, 4)
 	owned := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}

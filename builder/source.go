@@ -34,8 +34,42 @@ func (r *reconciler[P]) facts(ctx context.Context, o *observed, recorded *pass.R
 		}
 	}
 	r.sort(o, parent, &f, update, older)
+	r.keepNeeded(parent, &f, recorded)
 	err = r.strangers(ctx, parent.GetNamespace(), &f)
 	return f, err
+}
+
+// keepNeeded keeps, of the children that are not wanted any more, those that children of an older revision may need which are still at
+// their places: a ConfigMap that is named by its content, and that a pod which is held mounts. They go with the last of these. What is
+// of the same kind is not needed: a pod that is scaled away goes at once. Where it is not known what an older revision wants, it may be
+// anything.
+func (r *reconciler[P]) keepNeeded(parent P, f *facts, recorded *pass.Recorded) {
+	kinds := map[string][]int{} // of the children at their places, by their revision
+	for _, p := range f.places {
+		for _, c := range p.children {
+			if !c.terminating && c.revision != f.update {
+				kinds[c.revision] = append(kinds[c.revision], p.rule)
+			}
+		}
+	}
+	f.surplus = slices.DeleteFunc(f.surplus, func(c owned) bool {
+		for hash, of := range kinds {
+			if !slices.Contains(of, c.rule) && r.mayWant(parent, recorded, hash, position{c.rule, placeOf(c.object)}) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// mayWant reports whether a revision wants a child somewhere, or nobody knows.
+func (r *reconciler[P]) mayWant(parent P, recorded *pass.Recorded, hash string, at position) bool {
+	i := slices.IndexFunc(recorded.Entries, func(e revision.Revision) bool { return e.Hash == hash })
+	if i < 0 || recorded.Entries[i].Snapshot == nil {
+		return true
+	}
+	wants, err := r.restored(parent, &recorded.Entries[i])
+	return err != nil || slices.ContainsFunc(wants, func(w want) bool { return position{w.rule, w.object.GetName()} == at })
 }
 
 // lacks reports whether a place that is wanted has no child but terminating ones. Nothing is made from an older revision elsewhere.

@@ -2,11 +2,14 @@ package builder
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -110,8 +113,8 @@ func TestWhenTheAuthorIsAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		f, err := r.facts(t.Context(), o, recorded)
-		if err != nil || asked != step.want || len(f.places) != 2 || f.older != "1" {
-			t.Errorf("%s: asked %d times, want %d; %d places, older %q: %v", step.what, asked, step.want, len(f.places), f.older, err)
+		if err != nil || asked != 2*step.want || len(f.places) != 2 || f.older != "1" {
+			t.Errorf("%s: asked %d times, want twice %d; %d places, older %q: %v", step.what, asked, step.want, len(f.places), f.older, err)
 		}
 	}
 	if r.answers.forget(parent.UID); len(r.answers.of) > 0 {
@@ -165,6 +168,98 @@ func TestTheAuthorsFunctionFails(t *testing.T) {
 		refused, ok := errors.AsType[*refusedError](err)
 		if !ok || refused.reason != "ChildrenFailed" || !refused.retry || !strings.Contains(err.Error(), "not today") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What an author's function makes of the time or of chance would be written in every pass: it is refused, with the field.
+func TestAFunctionThatIsNone(t *testing.T) {
+	n := 0
+	again := func() string { n++; return fmt.Sprint("x", n) }
+	service := func(port int32, annotations map[string]string) client.Object {
+		return &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: annotations},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: port}}},
+		}
+	}
+	for name, c := range map[string]struct {
+		children func() []client.Object
+		want     string
+	}{
+		"a name":       {func() []client.Object { return []client.Object{service(1, nil), named(again())} }, "metadata.name of child 1"},
+		"a list":       {func() []client.Object { n++; return []client.Object{service(int32(n), nil)} }, "spec.ports of child 0"},
+		"the time":     {func() []client.Object { return []client.Object{service(1, map[string]string{"now": again()})} }, "metadata.annotations.now"},
+		"an addition":  {func() []client.Object { return []client.Object{service(1, map[string]string{again(): ""})} }, "metadata.annotations"},
+		"their number": {func() []client.Object { n++; return make([]client.Object, n) }, "number of children"},
+	} {
+		a := sound()
+		a.Children = func(*appsv1.ReplicaSet) ([]client.Object, error) { return c.children(), nil }
+		_, err := reconcilerOf(t, a).wantedOf(shop())
+		refused, ok := errors.AsType[*refusedError](err)
+		if !ok || refused.reason != "NotDeterministic" || refused.retry || !strings.Contains(err.Error(), "another "+c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What pods of an older revision mount stays as long as one of them is at its place.
+func TestWhatHeldChildrenNeedStays(t *testing.T) {
+	c := sound()
+	c.Children = func(set *appsv1.ReplicaSet) ([]client.Object, error) {
+		if set.Spec.Template.Labels["content"] == "broken" {
+			return nil, errors.New("not for this one")
+		}
+		config := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "config-" + set.Spec.Template.Labels["content"]}}
+		return []client.Object{config, named("web-0"), named("web-1")}, nil
+	}
+	r := reconcilerOf(t, c)
+	r.Controller = &pass.Controller{Config: pass.Config{Cache: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()}}
+	of := func(content string) *appsv1.ReplicaSet {
+		parent := shop()
+		parent.UID = "shop"
+		parent.Spec.Template.Labels = map[string]string{"content": content}
+		return parent
+	}
+	recorded := &pass.Recorded{}
+	for i, content := range []string{"old", "new", "broken"} {
+		snapshot, err := r.target.Snapshot(of(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorded.Entries = append(recorded.Entries, revision.Revision{
+			UID: types.UID(content), Name: content, Hash: content, Number: int64(i + 1), Snapshot: snapshot,
+		})
+	}
+	recorded.Update, recorded.Snapshot = &recorded.Entries[1], recorded.Entries[1].Snapshot
+	for name, c := range map[string]struct {
+		pods []client.Object
+		want []string
+	}{
+		"one is held":              {[]client.Object{at("", "web-0", "old"), at("", "web-1", "new")}, []string{"config-other"}},
+		"all are updated":          {[]client.Object{at("", "web-0", "new"), at("", "web-1", "new")}, []string{"config-old", "config-other"}},
+		"the last is on its way":   {[]client.Object{terminating(at("", "web-0", "old")), at("", "web-1", "new")}, []string{"config-old", "config-other"}},
+		"one is scaled away":       {[]client.Object{at("", "web-0", "old"), at("", "web-1", "new"), at("", "web-2", "old")}, []string{"config-other", "web-2"}},
+		"what is gone wanted what": {[]client.Object{at("", "web-0", "gone"), at("", "web-1", "new")}, nil},
+		"nobody can say":           {[]client.Object{at("", "web-0", "broken"), at("", "web-1", "new")}, nil},
+	} {
+		parent := of("new")
+		var services []client.Object
+		for _, name := range []string{"config-old", "config-new", "config-other"} {
+			services = append(services, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}})
+		}
+		o := &observed{parent: parent, completed: map[types.UID]bool{}, children: [][]client.Object{c.pods, services}}
+		var err error
+		if o.wanted, err = r.wantedOf(parent); err != nil {
+			t.Fatal(err)
+		}
+		f, err := r.facts(t.Context(), o, recorded)
+		var got []string
+		for _, s := range f.surplus {
+			got = append(got, s.object.GetName())
+		}
+		slices.Sort(got)
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v goes, want %v: %v", name, got, c.want, err)
 		}
 	}
 }

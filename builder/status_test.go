@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/revision"
 )
 
 // A status patch says zero where nobody knows whether it is stored: a CRD may require it. ReplicaSets always have replicas in their
@@ -99,5 +102,15 @@ func TestAStatusIsWrittenWhole(t *testing.T) {
 				t.Errorf("%s, want %s", patch, want)
 			}
 		})
+	}
+}
+
+// What the partition holds is not waited for.
+func TestHeldByThePartition(t *testing.T) {
+	f := picture(Strategy{MaxUnavailable: 1, Partition: 2}, "2 1 1")
+	rep := report{facts: f, plan: makePlan(f), recorded: &pass.Recorded{Update: &revision.Revision{Name: "web-2"}}}
+	c := rep.updated(metav1.Now())
+	if c.Reason != pass.RolloutWaiting || c.Message != "1 of 3 children updated; 2 are held by the partition" {
+		t.Errorf("%s: %s", c.Reason, c.Message)
 	}
 }

@@ -1,6 +1,8 @@
 package builder
 
 import (
+	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -228,5 +233,29 @@ func TestReadyIsGivenACopy(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}}}
 	if rule.ready(pod); len(pod.Labels) > 0 {
 		t.Errorf("the child in the cache was changed: %v", pod.Labels)
+	}
+}
+
+// One kind has one history in a manager: each of two would count what the other one records.
+func TestOneHistoryOfAKind(t *testing.T) {
+	m := func() ctrl.Manager {
+		mgr, err := ctrl.NewManager(&rest.Config{}, ctrl.Options{
+			Scheme: clientgoscheme.Scheme, MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper(), nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return mgr
+	}
+	one, two := m(), m()
+	kind := schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
+	if err := errors.Join(claimKind(one, kind), claimKind(two, kind), claimKind(one, schema.GroupKind{Kind: "Pod"})); err != nil {
+		t.Fatal(err)
+	}
+	_, attached := Attach(t.Context(), one, &appsv1.ReplicaSet{}, "spec.template")
+	for _, err := range []error{sound().Setup(t.Context(), one), attached} {
+		if err == nil || !strings.Contains(err.Error(), "ReplicaSet has a history in this manager already") {
+			t.Error(err)
+		}
 	}
 }

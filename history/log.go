@@ -51,8 +51,11 @@ type Log struct {
 // the cache is full.
 func (l *Log) Forget(parent types.UID) { l.opts.Cache.Forget(parent) }
 
-// New returns the log that format describes.
+// New returns the log that format describes. It panics without a format or a client, which every other method needs.
 func New(format Format, opts Options) *Log {
+	if format == nil || opts.Client == nil {
+		panic("history.New needs a Format and Options.Client")
+	}
 	if opts.Live == nil {
 		opts.Live = opts.Client
 	}

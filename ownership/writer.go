@@ -74,9 +74,13 @@ func (w Writer) Create(ctx context.Context, parent, child client.Object, wanted 
 // ready by now. It reports whether it did; a child that is deleted, changed, or replaced is left to the next pass and is no
 // error. Any other error is the API server's (retry). So is a conflict about a child that, past the cache, did not change: an
 // admission webhook can refuse a delete with that code, and then no event would come.
-func (w Writer) Delete(ctx context.Context, parent, child client.Object, opts ...client.DeleteOption) (bool, error) {
+//
+// What the child owns goes after it, in the background: the default of some kinds, of Jobs for one, is to leave that running.
+func (w Writer) Delete(ctx context.Context, parent, child client.Object) (bool, error) {
 	uid, version := child.GetUID(), child.GetResourceVersion()
-	opts = append([]client.DeleteOption{client.Preconditions{UID: &uid, ResourceVersion: &version}}, opts...)
+	opts := []client.DeleteOption{
+		client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground),
+	}
 	err := w.Client.Delete(ctx, anyobject.Blank(child), opts...)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -102,6 +103,9 @@ func TestDelete(t *testing.T) {
 			s.delete = func(o client.DeleteOptions) error {
 				if o.Preconditions == nil || *o.Preconditions.UID != read.UID || *o.Preconditions.ResourceVersion != read.ResourceVersion {
 					t.Errorf("P6: preconditions %v", o.Preconditions)
+				}
+				if o.PropagationPolicy == nil || *o.PropagationPolicy != metav1.DeletePropagationBackground {
+					t.Errorf("what it owns stays, or holds it: %v", o.PropagationPolicy)
 				}
 				if c.there.UID != read.UID || c.there.ResourceVersion != read.ResourceVersion {
 					return apierrors.NewConflict(pods, read.Name, errors.New("precondition"))

@@ -136,18 +136,16 @@ func (ch *Children[C]) Confirm(ctx context.Context, p *Pass, selector labels.Sel
 
 // Remove deletes exactly the child that was read: see [ownership.Writer.Delete]. Events say that it was deleted and why, or
 // what went wrong.
-func (ch *Children[C]) Remove(ctx context.Context, p *Pass, read C, reason string, opts ...client.DeleteOption) error {
-	_, err := ch.Removed(ctx, p, read, reason, opts...)
+func (ch *Children[C]) Remove(ctx context.Context, p *Pass, read C, reason string) error {
+	_, err := ch.Removed(ctx, p, read, reason)
 	return err
 }
 
 // Removed is [Children.Remove] for whoever has to know whether the child was deleted: one that has changed since it was read was not,
 // and that is no error.
-func (ch *Children[C]) Removed(
-	ctx context.Context, p *Pass, read C, reason string, opts ...client.DeleteOption,
-) (deleted bool, err error) {
+func (ch *Children[C]) Removed(ctx context.Context, p *Pass, read C, reason string) (deleted bool, err error) {
 	kind, name := strings.ToLower(ch.Kind.Kind), read.GetName()
-	deleted, err = ch.Delete(ctx, p.Parent, read, opts...)
+	deleted, err = ch.Delete(ctx, p.Parent, read)
 	if err != nil {
 		p.Warn(read, "FailedDelete", "Delete", "Error deleting %s %s: %v", kind, name, err)
 		return false, fmt.Errorf("delete %s %s: %w", kind, name, err)

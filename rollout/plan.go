@@ -1,6 +1,9 @@
 package rollout
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Instance is one object that fills a place: a pod on a node, a child under a key. Instances that are terminating are
 // not given to the planner; a place that has only those has none, and is unavailable.
@@ -19,7 +22,7 @@ func (i *Instance) serves() bool { return i.Ready || i.Available }
 
 // Unit is one place of the set.
 type Unit struct {
-	// Key names the place: a node, an ordinal, a child key. Unique in a set.
+	// Key names the place: a node, an ordinal, a child key. Unique in a set: a place that is given twice is Crowded.
 	Key string
 	// Old is the instance that comes from another revision than the update revision, New the one that conforms. Either
 	// may be nil. At most one of each is planned with; see Crowded.
@@ -92,6 +95,8 @@ type Plan struct {
 	// Unavailable those that are available and those that are not, before the steps. Held units count as the others do;
 	// leaving units are no part of the set.
 	Total, Updated, Available, Unavailable int
+	// Held counts the units that keep an old instance because they are held.
+	Held int
 }
 
 // Complete reports whether every unit of the set holds a conforming instance and no other.
@@ -105,6 +110,7 @@ func (p Plan) Complete() bool { return p.Updated == p.Total }
 // that a broken rollout can be repaired; a conforming instance is never touched.
 func New(units []Unit, s Strategy) Plan {
 	p := planner{Strategy: s}
+	units = crowded(units)
 	for _, u := range units {
 		p.count(u)
 	}
@@ -113,6 +119,22 @@ func New(units []Unit, s Strategy) Plan {
 	}
 	p.Steps = append(p.free, p.Steps...)
 	return p.Plan
+}
+
+// crowded returns units with those marked whose place another one has too: each would be planned as if it were the only one there.
+func crowded(units []Unit) []Unit {
+	times := make(map[string]int, len(units))
+	for _, u := range units {
+		times[u.Key]++
+	}
+	if len(times) == len(units) {
+		return units
+	}
+	out := slices.Clone(units)
+	for i := range out {
+		out[i].Crowded = out[i].Crowded || times[out[i].Key] > 1
+	}
+	return out
 }
 
 // planner is one run of New. What it has spent so far is in unavailable, surging and spare.
@@ -152,8 +174,9 @@ func (p *planner) count(u Unit) {
 // visit decides about one unit.
 func (p *planner) visit(u Unit) {
 	switch {
-	case u.Old == nil && !u.Crowded, u.Held && u.New == nil:
-		return
+	case u.Old == nil && !u.Crowded:
+	case u.Held && u.New == nil:
+		p.Held++
 	case p.Paused:
 		p.wait(u, "the rollout is paused")
 	case u.Crowded:

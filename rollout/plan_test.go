@@ -4,6 +4,7 @@ package rollout_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -167,6 +168,29 @@ func TestReplaceInPlace(t *testing.T) {
 	}
 }
 
+// Nothing goes from a place that is given twice: each would be planned as if it were alone.
+func TestOnePlaceTwice(t *testing.T) {
+	units := []rollout.Unit{{Key: "a", Old: up("a1")}, {Key: "b", Old: up("b1")}, {Key: "a", Old: up("a2")}}
+	plan := rollout.New(units, rollout.Strategy{MaxUnavailable: 3})
+	if len(plan.Steps) != 1 || plan.Steps[0].Unit != "b" || len(plan.Waiting) != 2 || units[0].Crowded {
+		t.Errorf("%+v", plan)
+	}
+}
+
+// Units that are held are counted as that where they keep an old instance, and only there.
+func TestHeld(t *testing.T) {
+	plan := rollout.New([]rollout.Unit{
+		{Key: "a", Old: up("a1"), Held: true},
+		{Key: "b", New: up("b2"), Held: true},
+		{Key: "c", Old: up("c1"), New: up("c2"), Held: true},
+		{Key: "d", Old: up("d1")},
+		{Key: "e", Held: true},
+	}, rollout.Strategy{MaxUnavailable: 1, Paused: true})
+	if plan.Held != 1 || len(plan.Waiting) != 2 {
+		t.Errorf("%+v", plan)
+	}
+}
+
 // A rollout is complete when every unit of the set conforms; that they are available is another question.
 func TestComplete(t *testing.T) {
 	for _, c := range []struct {
@@ -184,6 +208,9 @@ func TestComplete(t *testing.T) {
 		{"an old one is leaving", []rollout.Unit{{New: up("b1")}, {Old: up("a2"), Leaving: true}}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			for i := range c.units {
+				c.units[i].Key = strconv.Itoa(i)
+			}
 			if got := rollout.New(c.units, rollout.Strategy{MaxUnavailable: 1}).Complete(); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}

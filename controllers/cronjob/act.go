@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/ownership"
@@ -14,14 +13,11 @@ import (
 
 // This file holds all writes to Jobs but the relabelling, which is package pass's.
 
-// alongWithPods is how Jobs are deleted. The default of batch/v1 leaves their pods behind.
-const alongWithPods = client.PropagationPolicy(metav1.DeletePropagationBackground)
-
 // act deletes the Jobs that the next one takes the place of, and starts that one. It returns what the status has to say afterwards,
 // with an error as well. One that is [pass.Superseded] says that the plan rests on a stale read.
 func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *plan, revision string) (batchv1.CronJobStatus, error) {
 	for _, j := range plan.replaced {
-		deleted, err := r.jobs.Removed(ctx, p, j.Job, "the next one is due, and concurrency policy is Replace", alongWithPods)
+		deleted, err := r.jobs.Removed(ctx, p, j.Job, "the next one is due, and concurrency policy is Replace")
 		if err == nil && !deleted { // the Job controller was faster, as a rule: it still runs
 			err = fmt.Errorf("%w: job %s has changed since", ownership.ErrStale, j.Name)
 		}
@@ -55,7 +51,7 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *p
 func (r *Reconciler) retire(ctx context.Context, p *pass.Pass, plan *plan) error {
 	err := pass.SlowStart(p, pass.Writes[removal]{
 		Items: plan.surplus,
-		Do:    func(s removal) error { return r.jobs.Remove(ctx, p, s.job.Job, s.reason, alongWithPods) },
+		Do:    func(s removal) error { return r.jobs.Remove(ctx, p, s.job.Job, s.reason) },
 		Name:  func(s removal) string { return s.job.Name },
 	})
 	p.Uncertain(err)

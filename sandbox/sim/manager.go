@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"reflect"
 	"testing/synctest"
 
@@ -47,6 +48,7 @@ func (m *manager) GetCache() cache.Cache                        { return m.cache
 func (m *manager) GetFieldIndexer() client.FieldIndexer         { return m.caches }
 func (m *manager) GetClient() client.Client                     { return m.client }
 func (m *manager) GetAPIReader() client.Reader                  { return m.live }
+func (m *manager) GetHTTPClient() *http.Client                  { return nil }
 func (m *manager) GetLogger() logr.Logger                       { return m.log }
 func (m *manager) GetEventRecorder(string) events.EventRecorder { return m.recorder }
 

@@ -6,10 +6,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/cairn-dev/cairn/internal/metacontroller/refusal"
@@ -86,7 +84,7 @@ func (p *Pass) replace(ctx context.Context, d Deletion) error {
 
 // delete deletes the child that the work was decided on, unless it changed since.
 func (p *Pass) delete(ctx context.Context, d Deletion) error {
-	deleted, err := p.writer(d.Observed).Delete(ctx, p.parent(), d.Observed, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	deleted, err := p.writer(d.Observed).Delete(ctx, p.parent(), d.Observed)
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", p.names.Describe(d.Observed), err)
 	}
