@@ -31,6 +31,8 @@ type Confirmer struct {
 	Resource schema.GroupResource
 
 	done sync.Map // of types.UID
+	// listed are the lists of whole namespaces that this process has asked for: parents without a selector share them.
+	listed listed
 }
 
 // Confirm compares cached, the children that parent controls, with the API server, before the first destructive step for
@@ -48,11 +50,19 @@ func (c *Confirmer) ConfirmIn(
 	if _, done := c.done.Load(parent.GetUID()); done {
 		return "", nil
 	}
+	whole := selector.Empty()
+	if whole && c.listed.agrees(namespace, parent, cached) {
+		c.done.Store(parent.GetUID(), struct{}{})
+		return "", nil
+	}
 	live := &metav1.PartialObjectMetadataList{}
 	live.SetGroupVersionKind(c.Children.GroupVersion().WithKind(c.Children.Kind + "List"))
 	err := c.Live.List(ctx, live, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		return "", fmt.Errorf("list the children of %s past the cache: %w", anyobject.Describe(parent), err)
+	}
+	if whole {
+		c.listed.put(namespace, live)
 	}
 	shown := map[types.UID]client.Object{}
 	for _, child := range cached {
@@ -90,5 +100,65 @@ func older(a, b client.Object) bool {
 	return err == nil && cmp < 0
 }
 
-// Forget drops what is known of a deleted parent.
-func (c *Confirmer) Forget(parent types.UID) { c.done.Delete(parent) }
+// Forget drops what is known of a deleted parent, or of one of which a request had no response: what was listed before that is no
+// proof.
+func (c *Confirmer) Forget(parent types.UID) {
+	c.done.Delete(parent)
+	c.listed.drop()
+}
+
+// listed is which children the API server had of each parent, by namespace.
+type listed struct {
+	mu sync.Mutex
+	in map[string]map[types.UID]map[types.UID]client.Object
+}
+
+// put keeps a list of all children of a namespace.
+func (l *listed) put(namespace string, live *metav1.PartialObjectMetadataList) {
+	owned := map[types.UID]map[types.UID]client.Object{}
+	for i := range live.Items {
+		item := &live.Items[i]
+		owner := metav1.GetControllerOfNoCopy(item)
+		if owner == nil {
+			continue
+		}
+		if owned[owner.UID] == nil {
+			owned[owner.UID] = map[types.UID]client.Object{}
+		}
+		version := &metav1.PartialObjectMetadata{}
+		version.ResourceVersion = item.ResourceVersion
+		owned[owner.UID][item.UID] = version
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.in == nil {
+		l.in = map[string]map[types.UID]map[types.UID]client.Object{}
+	}
+	l.in[namespace] = owned
+}
+
+// agrees reports whether a list proves that cached is not older than this process. If it differs, one of the two is older than the other,
+// and it takes another list to tell.
+func (l *listed) agrees(namespace string, parent client.Object, cached []client.Object) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all, known := l.in[namespace]
+	live := all[parent.GetUID()]
+	if !known || len(live) != len(cached) {
+		return false
+	}
+	for _, child := range cached {
+		if item, there := live[child.GetUID()]; !there || older(child, item) {
+			return false
+		}
+	}
+	delete(all, parent.GetUID()) // it is asked for once
+	return true
+}
+
+// drop forgets all lists.
+func (l *listed) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.in = nil
+}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/ownership"
@@ -123,3 +124,49 @@ func (lister) Get(context.Context, client.ObjectKey, client.Object, ...client.Ge
 }
 
 func (l lister) List(context.Context, client.ObjectList, ...client.ListOption) error { return l() }
+
+// Parents without a selector share a list of their namespace (defect N7): 300 CronJobs are not 300 lists of all Jobs. What differs from it
+// is listed anew, and so is everything after a request without a response.
+func TestConfirmSharesAList(t *testing.T) {
+	one, two, three := parent("one"), parent("two"), parent("three")
+	stored := []client.Object{child("a", ownedBy(one), version("7")), child("b", ownedBy(two), version("7"))}
+	s := serve(t, stored...)
+	lists := func() int { return int(s.lists.Load()) }
+	confirmer := &ownership.Confirmer{Live: s, Children: corev1.SchemeGroupVersion.WithKind("Pod")}
+	for _, step := range []struct {
+		what   string
+		parent client.Object
+		cached []client.Object
+		why    string
+		lists  int
+	}{
+		{"the first", one, stored[:1], "", 1},
+		{"another one", two, []client.Object{child("b", ownedBy(two), version("8"))}, "", 1},
+		{"one without children", three, nil, "", 1},
+		{"the first again", one, stored[:1], "", 1},
+	} {
+		why, err := confirmer.Confirm(t.Context(), step.parent, labels.Everything(), step.cached)
+		if err != nil || why != step.why || lists() != step.lists {
+			t.Errorf("%s: %q, %v after %d lists", step.what, why, err, lists())
+		}
+	}
+	confirmer.Forget(two.UID)
+	for what, cached := range map[string][]client.Object{"after a request without a response": stored[1:], "that is older": {child("b", ownedBy(two), version("6"))}, "with one less": nil} {
+		before := lists()
+		why, err := confirmer.Confirm(t.Context(), two, labels.Everything(), cached)
+		if err != nil || (why == "") != (what == "after a request without a response") || lists() != before+1 {
+			t.Errorf("%s: %q, %v after %d lists", what, why, err, lists()-before)
+		}
+		confirmer.Forget(two.UID)
+	}
+	if _, err := confirmer.Confirm(t.Context(), one, labels.Everything(), stored[:1]); err != nil {
+		t.Fatal(err)
+	}
+	before := lists()
+	for what, cached := range map[string][]client.Object{"one less": nil, "an older one": {child("b", ownedBy(two), version("6"))}} {
+		if why, err := confirmer.Confirm(t.Context(), two, labels.Everything(), cached); err != nil || why == "" || lists() != before+1 {
+			t.Errorf("the list that is shared shows more than the cache, %s: %q, %v after %d lists", what, why, err, lists()-before)
+		}
+		before = lists()
+	}
+}

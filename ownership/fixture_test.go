@@ -91,10 +91,10 @@ func controlledBy(kind schema.GroupVersionKind, name string, uid types.UID) opti
 type server struct {
 	client.WithWatch
 
-	t             *testing.T
-	reads, writes atomic.Int32
-	readErr       error
-	hook          func(o client.Object, body string) error
+	t                    *testing.T
+	reads, lists, writes atomic.Int32
+	readErr              error
+	hook                 func(o client.Object, body string) error
 	// delete, if set, is asked before each delete.
 	delete func(client.DeleteOptions) error
 }
@@ -111,6 +111,10 @@ func serve(t *testing.T, objects ...client.Object) *server {
 				return s.readErr
 			}
 			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			s.lists.Add(1)
+			return c.List(ctx, list, opts...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			err := c.Create(ctx, o, opts...)

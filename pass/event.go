@@ -2,6 +2,7 @@ package pass
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,7 +18,8 @@ import (
 // This file sends events, and counts them: a rollout over a thousand nodes is not a thousand events.
 //
 // The recorder of client-go joins events that are the same but for their text into one with a count, which costs nothing. It
-// takes two for the same if all that they refer to is, resourceVersions included, so that references have none here.
+// takes two for the same if all that they refer to is, resourceVersions included, so that references have none here, but for that of the
+// parent where a warning has another cause than before: it would else go on telling the first one for as long as it is repeated.
 
 const (
 	// MaxNote is how long the text of an event may be, in bytes. The API server refuses more than 1,024.
@@ -28,6 +30,8 @@ const (
 	refill             = 12 * time.Second
 	// known is how long the recorder joins events that are equal.
 	known = 6 * time.Minute
+	// oneCause is how long a warning tells one cause at least.
+	oneCause = 30 * time.Second
 	// calm is how long no event may be left out before one says how many were.
 	calm = 10 * time.Second
 )
@@ -53,15 +57,51 @@ func (p *Pass) event(kind string, related client.Object, reason, action, note st
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if kind == corev1.EventTypeWarning {
+		key.version = b.cause(key, note, p.Parent.GetResourceVersion(), now)
+	}
 	if !b.admit(key, now) {
 		if kind == corev1.EventTypeNormal {
 			b.leaveOut(key, note, now)
 			return
 		}
-		related = nil
-		b.sent[eventKey{kind: kind, reason: reason, action: action}] = now
+		related, key.related = nil, ""
+		key.version = b.cause(eventKey{kind: kind, reason: reason, action: action}, note, p.Parent.GetResourceVersion(), now)
+		b.sent[key] = now
 	}
-	c.Recorder.Eventf(reference(p.Parent, p.kind()), referenceOrNil(related), kind, reason, action, "%s", note)
+	about := reference(p.Parent, p.kind())
+	about.SetResourceVersion(key.version)
+	c.Recorder.Eventf(about, referenceOrNil(related), kind, reason, action, "%s", note)
+}
+
+// cause returns the version of the parent that a warning of a key refers to: a new one if its first line is not the one that was told, and
+// that was a while ago. Where the parent has not changed since, the recorder could not tell the two apart.
+func (b *budget) cause(key eventKey, note, version string, now time.Time) string {
+	line, _, _ := strings.Cut(note, "\n")
+	t, told := b.told[key]
+	switch {
+	case !told || now.Sub(t.last) >= known:
+		t = cause{line: line, since: now}
+	case t.line != line && now.Sub(t.since) >= oneCause && version != t.version:
+		t = cause{line: line, since: now, version: version}
+	}
+	if b.told == nil {
+		b.told = map[eventKey]cause{}
+	}
+	for k, old := range b.told {
+		if now.Sub(old.last) >= known {
+			delete(b.told, k)
+		}
+	}
+	t.last = now
+	b.told[key] = t
+	return t.version
+}
+
+// cause is what warnings of a key tell.
+type cause struct {
+	line, version string
+	since, last   time.Time
 }
 
 // flushEvents sends an event that says how many were left out, once none has been for a while.
@@ -90,12 +130,16 @@ type budget struct {
 	// sent is when events of a key were sent last, omitted what was left out since the last event that said so.
 	sent    map[eventKey]time.Time
 	omitted map[eventKey]*omitted
+	// told are the causes of warnings.
+	told map[eventKey]cause
 }
 
 // eventKey is what makes two events equal to the recorder.
 type eventKey struct {
 	kind, reason, action string
 	related              types.UID
+	// version is the one of the parent that it refers to.
+	version string
 }
 
 // omitted are events of one reason that were left out.

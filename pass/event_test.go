@@ -104,6 +104,55 @@ func TestReferences(t *testing.T) {
 	}
 }
 
+// TestAnotherCause: a warning that is repeated tells what is wrong now, not what was when it began (defect N3). What the recorder joins is
+// what refers to the same.
+func TestAnotherCause(t *testing.T) {
+	w, about := newWorld(t, nil, web()), &regarding{}
+	w.c.Recorder = about
+	told := func() string {
+		first := map[string]string{}
+		for _, e := range about.events {
+			if _, joined := first[e.about+e.related]; !joined {
+				first[e.about+e.related] = e.note
+			}
+		}
+		last := about.events[len(about.events)-1]
+		return fmt.Sprint(first[last.about+last.related], " in ", len(first))
+	}
+	for _, step := range []struct {
+		after   time.Duration
+		version string
+		note    string
+		want    string
+	}{
+		{0, "1", "quota", "quota in 1"},
+		{time.Second, "1", "quota", "quota in 1"},
+		{time.Second, "2", "policy", "quota in 1"}, // a moment later, and not yet
+		{time.Minute, "2", "policy", "policy in 2"},
+		{time.Minute, "3", "policy\nat length", "policy in 2"},
+		{time.Minute, "3", "registry", "registry in 3"},
+		{time.Minute, "3", "quota", "registry in 3"}, // the parent has not changed since: the recorder would join it
+		{time.Minute, "4", "quota", "quota in 4"},
+		{10 * time.Minute, "4", "webhook", ""}, // the recorder has forgotten, and makes a new one of it
+	} {
+		w.clock.Step(step.after)
+		w.run = func(_ context.Context, p *pass.Pass) error {
+			p.Parent.SetResourceVersion(step.version)
+			p.Warn(nil, "FailedCreate", "Create", "%s", step.note)
+			return nil
+		}
+		if _, err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+		if got := told(); step.want != "" && got != step.want {
+			t.Errorf("%s at version %s: told %s, want %s", step.note, step.version, got, step.want)
+		}
+	}
+	if last := about.events[len(about.events)-1]; !strings.HasSuffix(last.about, "web-uid ") {
+		t.Errorf("the first of new ones is about %q", last.about)
+	}
+}
+
 // TestEventsComeBack: after a while there is room again.
 func TestEventsComeBack(t *testing.T) {
 	w := newWorld(t, nil, web())

@@ -95,6 +95,8 @@ type Plan struct {
 	// Unavailable those that are available and those that are not, before the steps. Held units count as the others do;
 	// leaving units are no part of the set.
 	Total, Updated, Available, Unavailable int
+	// Down are the keys of the unavailable ones: they use the budget up.
+	Down []string
 	// Held counts the units that keep an old instance because they are held.
 	Held int
 }
@@ -167,6 +169,7 @@ func (p *planner) count(u Unit) {
 	} else {
 		p.Unavailable++
 		p.unavailable++
+		p.Down = append(p.Down, u.Key)
 		p.spare--
 	}
 }

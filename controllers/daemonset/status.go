@@ -3,11 +3,13 @@ package daemonset
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/rollout"
 )
 
 // This file reports: counters from what was seen, conditions that say why, and one write if anything differs.
@@ -104,11 +106,30 @@ func (rep report) updated(ds *appsv1.DaemonSet, now metav1.Time) metav1.Conditio
 		c.Reason, c.Message = pass.RolloutWaiting, progress+"; the strategy is OnDelete, so the others are updated when somebody deletes them"
 	case len(p.Waiting) > 0:
 		c.Reason = pass.RolloutWaiting
-		c.Message = fmt.Sprintf("%s; %s: %s", progress, p.Waiting[0].Unit, p.Waiting[0].Reason)
+		c.Message = fmt.Sprintf("%s; %s: %s%s", progress, p.Waiting[0].Unit, p.Waiting[0].Reason, downBeside(p))
 	case rep.plan.paused != "":
 		c.Reason, c.Message = pass.RolloutWaiting, progress+"; "+rep.plan.paused
 	default:
 		c.Reason, c.Message = pass.RolloutProgressing, progress+"; waiting for new pods to start"
 	}
 	return c
+}
+
+// downBeside names the first nodes without an available pod, but for the one that waits: one of them may be what is waited for.
+func downBeside(p rollout.Plan) string {
+	const most = 3
+	var names []string
+	for _, name := range p.Down {
+		if name != p.Waiting[0].Unit {
+			names = append(names, name)
+		}
+	}
+	switch n := len(names); {
+	case n == 0:
+		return ""
+	case n > most:
+		return fmt.Sprintf("; unavailable: %s, and %d more", strings.Join(names[:most], ", "), n-most)
+	default:
+		return "; unavailable: " + strings.Join(names, ", ")
+	}
 }

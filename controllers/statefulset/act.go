@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -65,7 +66,7 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, set *appsv1.Stateful
 }
 
 // create makes the claims of one ordinal, and then its pod: from the planned revision, or from the one that the plan names
-// as the alternative if the API server refuses the first for good.
+// as the alternative if the API server has refused the first for a minute.
 func (r *Reconciler) create(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, c creation) error {
 	for _, claim := range c.claims {
 		if err := r.createClaim(ctx, p, claim); err != nil {
@@ -74,10 +75,18 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, set *appsv1.State
 	}
 	err := r.createPod(ctx, p, set, c.ordinal, c.from, c.reason)
 	switch {
+	case err == nil:
+		r.refusals.end(set.UID, c.ordinal)
+		return nil
 	case pass.Superseded(err):
 		return err
 	case !refusesContent(err):
 	case c.instead.template != nil:
+		if left := r.refusals.last(set.UID, refused{c.ordinal, c.from.name}, p.Now()); left > 0 {
+			p.Again(left)
+			err = fmt.Errorf("%w; if that lasts for %s more, the pod comes from revision %s", err, left.Round(time.Second), c.instead.name)
+			break
+		}
 		reason := fmt.Sprintf("revision %s, because a pod of revision %s is refused: %v", c.instead.name, c.from.name, err)
 		if instead := r.createPod(ctx, p, set, c.ordinal, c.instead, reason); instead != nil {
 			err = fmt.Errorf("%w; and from revision %s: %w", err, c.instead.name, instead)
@@ -89,7 +98,7 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, set *appsv1.State
 		err = fmt.Errorf("%w; a pod below the partition comes from the current revision, %s, and from no other: "+
 			"allow that one, or lower the partition to %d", err, c.from.name, c.ordinal-start)
 	}
-	if err == nil || pass.Superseded(err) {
+	if pass.Superseded(err) {
 		return err
 	}
 	name := podName(set, c.ordinal)

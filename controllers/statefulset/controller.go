@@ -35,6 +35,8 @@ type Reconciler struct {
 	log    *history.Log
 	pods   *pass.Children[*corev1.Pod]
 	claims *pass.Children[*corev1.PersistentVolumeClaim]
+
+	refusals refusals
 }
 
 // pass is one pass over a StatefulSet that exists: gather, record, plan, act, report, truncate.

@@ -66,7 +66,7 @@ type plan struct {
 type creation struct {
 	ordinal int64
 	from    source
-	// instead, if it has a template, is what the pod is created from if the API server refuses the planned revision for good.
+	// instead, if it has a template, is what the pod is created from if the API server refuses the planned revision and goes on to.
 	instead source
 	// held says that the pod is below the partition, where no other revision may replace the current one.
 	held bool
@@ -233,11 +233,23 @@ func (p *planner) fill(i int) {
 	}
 	c := creation{ordinal: s.ordinal, from: from, claims: p.missingClaims(s.ordinal), reason: "revision " + from.name}
 	if from.name != p.update.name {
-		if c.held = i < p.partition; !c.held {
+		if c.held = i < p.partition; !c.held && !p.failing() {
 			c.instead = p.update
 		}
 	}
 	p.creates = append(p.creates, c)
+}
+
+// failing reports whether there are pods of the update revision, and none of them is available: it does not work, as far as is known.
+func (p *planner) failing() bool {
+	there := false
+	for _, s := range p.slots {
+		if s.conforms && s.available {
+			return false
+		}
+		there = there || s.conforms
+	}
+	return there
 }
 
 // keep plans for a pod that holds its place: whether others may follow, and what it lacks.

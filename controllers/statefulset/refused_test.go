@@ -4,6 +4,7 @@ package statefulset
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/internal/fakeserver"
 )
@@ -48,7 +50,8 @@ func refusing(image string, err error) func(*corev1.Pod) error {
 }
 
 // TestRefusedCurrentRevision: a pod is lost in the middle of a rollout, and the API server will not have it back as it was.
-// Where the rollout goes it comes from the update revision; below the partition nothing takes the place of the current one.
+// Where the rollout goes it comes from the update revision once that has lasted; below the partition nothing takes the place of the
+// current one.
 func TestRefusedCurrentRevision(t *testing.T) {
 	for name, c := range map[string]struct {
 		options []setOption
@@ -66,7 +69,7 @@ func TestRefusedCurrentRevision(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, between(t, c.options, pod(1, "a"), pod(2, "b"))...).reviewed(refusing("web:a", c.err))
-			_, err := w.r.Reconcile(t.Context(), request)
+			_, err := w.refusedForAMinute()
 			if (err == nil) != (c.says == "") {
 				t.Errorf("error %v", err)
 			}
@@ -92,10 +95,53 @@ func TestRefusedCurrentRevision(t *testing.T) {
 	}
 }
 
+// refusedForAMinute is one pass, and another one a minute later.
+func (w *world) refusedForAMinute() (reconcile.Result, error) {
+	w.t.Helper()
+	if _, err := w.r.Reconcile(w.t.Context(), request); err == nil {
+		w.t.Error("the first refusal is no error")
+	}
+	w.clock.Step(lasting)
+	*w.events = fakeserver.Recorder{}
+	return w.r.Reconcile(w.t.Context(), request)
+}
+
+// TestRefusedOnce: a refusal that passes is no reason to take another revision, and one that lasts is none while that one does not work.
+func TestRefusedOnce(t *testing.T) {
+	refuse := true
+	review := func(p *corev1.Pod) error {
+		if refuse && p.Spec.Containers[0].Image == "web:a" {
+			return banned
+		}
+		return nil
+	}
+	w := newWorld(t, between(t, nil, pod(1, "a"), pod(2, "b"))...).reviewed(review)
+	_, err := w.r.Reconcile(t.Context(), request)
+	if got := w.images(); got != "web:a web:b" || !strings.Contains(fmt.Sprint(err), "if that lasts for 1m0s more, the pod comes from revision web-b") {
+		t.Errorf("%s, %v", got, err)
+	}
+	refuse = false
+	w.clock.Step(2 * lasting)
+	w.mustReconcile()
+	if got := w.images(); got != "web:a web:a web:b" {
+		t.Errorf("it is allowed by now: %s", got)
+	}
+	w.must(w.Raw.Delete(t.Context(), w.pod(0)))
+	refuse = true
+	if _, err := w.r.Reconcile(t.Context(), request); err == nil || w.images() != "web:a web:b" {
+		t.Errorf("the next refusal counts from the first one: %s", w.images())
+	}
+
+	w = newWorld(t, between(t, nil, pod(1, "a"), pod(2, "b", unready))...).reviewed(review)
+	if _, err := w.refusedForAMinute(); err == nil || w.images() != "web:a web:b" {
+		t.Errorf("revision b does not work, and db-0 comes from it: %s, %v", w.images(), err)
+	}
+}
+
 // Where both revisions are refused, both refusals are said, and nothing is made.
 func TestRefusedBothRevisions(t *testing.T) {
 	w := newWorld(t, between(t, nil, pod(1, "a"), pod(2, "b"))...).reviewed(func(*corev1.Pod) error { return banned })
-	if _, err := w.r.Reconcile(t.Context(), request); err == nil {
+	if _, err := w.refusedForAMinute(); err == nil {
 		t.Error("no error")
 	}
 	if got := w.condition(ConditionUpdated); strings.Count(got, "the image is banned") != 2 || !strings.Contains(got, "and from revision web-b: ") {

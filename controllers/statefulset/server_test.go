@@ -33,6 +33,7 @@ type world struct {
 	t      testing.TB
 	r      *Reconciler
 	events *fakeserver.Recorder
+	clock  *testingclock.FakeClock
 }
 
 // newWorld makes a world where everything is read from the server.
@@ -45,12 +46,12 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 // for.
 func worldOf(t testing.TB, s *fakeserver.Server, cache client.Reader, stores map[schema.GroupResource]ownership.Store) *world {
 	t.Helper()
-	w := &world{Server: s, t: t, events: &fakeserver.Recorder{}}
+	w := &world{Server: s, t: t, events: &fakeserver.Recorder{}, clock: testingclock.NewFakeClock(now)}
 	var c client.Client = s
 	if cache != nil {
 		c = fakeserver.Cached(s, cache)
 	}
-	w.r = newReconciler(c, s, ownership.NewLedger(stores), w.events, Options{Clock: testingclock.NewFakeClock(now)})
+	w.r = newReconciler(c, s, ownership.NewLedger(stores), w.events, Options{Clock: w.clock})
 	return w
 }
 

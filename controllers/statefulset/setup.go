@@ -72,6 +72,7 @@ func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger
 	r.pods.Adoptable = func(set client.Object, pod *corev1.Pod) error { return adoptable(asStatefulSet(set), pod.Name) }
 	r.claims = pass.NewChildren[*corev1.PersistentVolumeClaim](r.Controller, claimKind, claimResource,
 		func() client.ObjectList { return &corev1.PersistentVolumeClaimList{} })
+	r.OnForget(r.refusals.forget)
 	return r
 }
 
