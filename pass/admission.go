@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // This file sees what admission makes of children. Controllers know a child again by its owner and its labels. Where admission takes
@@ -66,23 +67,30 @@ func (p *Pass) Altered(err error) {
 // Trial finds out, before a pass creates or replaces children, whether admission lets them be. It asks by a dry run only if strange
 // says that a child is there which the parent would not have made like that, or if admission was seen to alter one; and then
 // once a minute at most. child is a new one, without a name if it could be taken; intact says what is wrong with what became of it.
-// An error that the API server has answered with is returned as it is: it is not known then.
+//
+// Where the API server refuses the dry run, by a quota for one, or does not answer, nothing new is known: what was not seen to be altered
+// is let go on, and the answer to the first real create tells.
 func (ch *Children[C]) Trial(ctx context.Context, p *Pass, strange bool, child C, intact func(made C) error) error {
 	m := p.memory
 	if !strange && m.altered == nil {
 		return nil
 	}
-	if left := m.triedAt.Add(trialEvery).Sub(p.Now()); m.altered != nil && left > 0 {
-		p.Again(left)
+	if left := m.triedAt.Add(trialEvery).Sub(p.Now()); left > 0 {
+		if m.altered != nil {
+			p.Again(left)
+		}
 		return m.altered
 	}
-	err := ch.Client.Create(ctx, child, client.DryRunAll)
-	if err == nil {
-		err = intact(child)
+	known := m.altered
+	switch err := ch.Client.Create(ctx, child, client.DryRunAll); {
+	case err == nil:
+		known = intact(child)
+	case known != nil:
+		log.FromContext(ctx).V(1).Info("Admission cannot be tried", "refused", err.Error())
 	}
-	p.Altered(err)
-	if err != nil {
+	p.Altered(known)
+	if known != nil {
 		p.Again(trialEvery)
 	}
-	return err
+	return known
 }

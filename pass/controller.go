@@ -68,6 +68,8 @@ const (
 	// easeEvery is how often the back-off of a parent begins anew at most. Where children come and go under a full quota, each end
 	// would otherwise bring a row of refused requests.
 	easeEvery = 10 * time.Second
+	// easedTo is after how many failures it begins anew: the deletion has brought a pass at once, and there are eight in the next minute.
+	easedTo = 6
 )
 
 // Controller makes passes over the parents of one kind. It is a [reconcile.Reconciler], and the [Controller.Limiter] that goes
@@ -275,7 +277,7 @@ func (c *Controller) begin(uid types.UID, req reconcile.Request) (m *memory, fir
 	m.request = req
 	m.running++
 	if now := c.Clock.Now(); c.eased[req] && now.Sub(m.easedAt) >= easeEvery {
-		m.eased, m.easedAt = m.failures, now
+		m.eased, m.easedAt = max(m.eased, m.failures-easedTo), now
 		delete(c.eased, req)
 	}
 	return m, first

@@ -104,14 +104,14 @@ func TestBackOffBeginsAnewWhenAChildIsGone(t *testing.T) {
 		t.Errorf("after the event of a child that is there it is made again in %s", got)
 	}
 	events.Delete(t.Context(), event.DeleteEvent{Object: pod("a")}, &queue{})
-	for _, want := range []time.Duration{5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond} {
+	for _, want := range []time.Duration{320 * time.Millisecond, 640 * time.Millisecond, 1280 * time.Millisecond} {
 		if got := fail(); got != want {
 			t.Errorf("after the end of a child it is made again in %s, want %s", got, want)
 		}
 		events.Delete(t.Context(), event.DeleteEvent{Object: pod("b")}, &queue{}) // soon after the first one
 	}
 	w.clock.Step(10 * time.Second)
-	if got := fail(); got != 5*time.Millisecond {
+	if got := fail(); got != 320*time.Millisecond {
 		t.Errorf("after the end of another child, a while later, it is made again in %s", got)
 	}
 }

@@ -3,12 +3,15 @@ package daemonset
 // What admission makes of pods: whatever it takes away, no pod that serves is replaced again and again.
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/internal/fakeserver"
@@ -61,6 +64,51 @@ func TestAdmissionThatChangesPods(t *testing.T) {
 			}
 			if len(w.pods()) != 3 {
 				t.Errorf("in the end there are %d pods", len(w.pods()))
+			}
+		})
+	}
+}
+
+// A dry run that is refused, by a quota that is full for one, says nothing about what admission makes of pods: what nobody has seen to be
+// altered is rolled, and what was seen stays.
+func TestAdmissionThatCannotBeTried(t *testing.T) {
+	for name, strip := range map[string]bool{"pods are let be": false, "pods are changed": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, three()...)
+			passes := func(n int) {
+				for range n {
+					_, _ = w.reconcile()
+					w.settle()
+					w.clock.Step(20 * time.Second)
+				}
+			}
+			passes(4)
+			for _, pod := range w.pods() { // by whom, nobody knows
+				pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] = "strange"
+				if err := w.Raw.Update(t.Context(), pod); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.Before = func(call fakeserver.Call) error {
+				pod, ok := call.Object.(*corev1.Pod)
+				switch {
+				case ok && call.Verb == fakeserver.TryCreate:
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("exceeded quota"))
+				case ok && call.Verb == "create" && strip:
+					delete(pod.Labels, appsv1.DefaultDaemonSetUniqueLabelKey)
+				}
+				return nil
+			}
+			before := w.Count("create", "Pod")
+			passes(30)
+			made, current := w.Count("create", "Pod")-before, 0
+			for _, pod := range w.pods() {
+				if pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == w.current() {
+					current++
+				}
+			}
+			if strip && made > 1 || !strip && current != 3 || len(w.pods()) != 3 {
+				t.Errorf("%d pods were made, %d of %d are updated", made, current, len(w.pods()))
 			}
 		})
 	}
