@@ -16,7 +16,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 
-timeout=30m # of one test binary: nothing comes near it unless it hangs
+timeout=60m # of one test binary: the fault sweeps take 25 minutes alone on two processors, and 32 beside other work
 run="CAIRN_TEST_RUN=check-$$-$(date +%s)"
 logs=$root/bin/check/${1:-}
 rm -rf "$logs" && mkdir -p "$logs"

@@ -53,6 +53,8 @@ type Apps struct {
 	Labels func(parent client.Object) map[string]string
 	// Named names a new revision. Nil means <parent>-<hash>, by [revision.Hash] of its data.
 	Named Naming
+	// Foreign says that revisions are made by a controller of which it is not known how it names them.
+	Foreign bool
 	// Annotations returns the annotations of a new revision, the stamp apart. Nil means none.
 	Annotations func(parent client.Object) map[string]string
 	// Upgrade returns what a parent asked for when an earlier release of its controller recorded a revision, as a snapshot of today's. It
@@ -193,8 +195,14 @@ func (f *Apps) Namespace(parent client.Object) (string, error) {
 // Selector implements [Format].
 func (f *Apps) Selector(parent client.Object) (labels.Selector, error) { return f.SelectorOf(parent) }
 
-// Adoptable implements [Format]: it keeps the logs of two kinds apart whose templates have the same labels.
-func (f *Apps) Adoptable(_, orphan client.Object, _ []client.Object) error {
+// Adoptable implements [Format]: it keeps the logs of two kinds apart whose templates have the same labels, and what no controller has made
+// out of them.
+func (f *Apps) Adoptable(parent, orphan client.Object, _ []client.Object) error {
+	if stored, ok := orphan.(*appsv1.ControllerRevision); ok {
+		if genuine, known := f.Genuine(parent, stored); known && !genuine {
+			return errors.New("its name does not follow from its content, so no controller has made it for an object of this name")
+		}
+	}
 	if _, ours := orphan.GetLabels()[f.HashLabel]; ours {
 		return nil
 	}

@@ -38,6 +38,7 @@ func Inferred(
 		Parent:     parent,
 		Versioned:  target,
 		HashLabel:  hashLabel(revisions),
+		Foreign:    true,
 		SelectorOf: func(client.Object) (labels.Selector, error) { return labels.Everything(), nil },
 		NewParent: func() client.Object {
 			out := &unstructured.Unstructured{}

@@ -1,7 +1,9 @@
 package history
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"hash/fnv"
 	"strconv"
 
@@ -61,4 +63,44 @@ func namedAsStatefulSet(parent client.Object, data []byte, collisionCount *int32
 	_, _ = h.Write(strconv.AppendInt(nil, count, 10))
 	hash = rand.SafeEncodeString(strconv.FormatUint(uint64(h.Sum32()), 10))
 	return revision.Name(parent.GetName(), hash), hash
+}
+
+// Genuine reports whether the name of a stored revision of parent follows from its content, as it does for every revision that a
+// controller has made. known is false for what nothing can be said of: the built-in controller hashes a DaemonSet's template as a value of
+// the Go type of its release.
+func (f *Apps) Genuine(parent client.Object, stored *appsv1.ControllerRevision) (genuine, known bool) {
+	if f.Foreign {
+		return false, false
+	}
+	of := parent
+	if ds, ok := parent.(*appsv1.DaemonSet); ok {
+		held := &appsv1.DaemonSet{}
+		s, err := f.Versioned.Decode(stored.Data.Raw)
+		if err != nil || s.Into(held) != nil {
+			return false, false
+		}
+		held.Name, of = ds.Name, held
+	}
+	data := [][]byte{stored.Data.Raw}
+	var compact bytes.Buffer
+	if json.Compact(&compact, stored.Data.Raw) == nil && compact.Len() < len(stored.Data.Raw) {
+		data = append(data, compact.Bytes())
+	}
+	for _, d := range data {
+		for count := int32(-1); count < maxProbes; count++ {
+			collisions := &count
+			if count < 0 {
+				collisions = nil
+			}
+			name, _ := named(of, d, collisions)
+			if f.Named != nil {
+				name, _ = f.Named(of, d, collisions)
+			}
+			if name == stored.Name {
+				return true, true
+			}
+		}
+	}
+	_, daemons := parent.(*appsv1.DaemonSet)
+	return false, !daemons
 }

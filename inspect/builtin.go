@@ -100,6 +100,12 @@ func (b *builtin) list(ctx context.Context, parent client.Object) ([]kept, error
 			s.doubt = fmt.Sprintf("The name of %s does not go with its hash label %q; it may not come from a controller, so look at the diff.",
 				entryName(r.Number, r.Name), r.Hash)
 		}
+		if stored, ok := o.(*appsv1.ControllerRevision); ok && s.doubt == "" {
+			if genuine, known := b.format.Genuine(parent, stored); known && !genuine {
+				s.doubt = fmt.Sprintf("The name of %s does not follow from its content; it may not come from a controller, so look at the diff.",
+					entryName(r.Number, r.Name))
+			}
+		}
 		out = append(out, s)
 	}
 	return out, nil

@@ -28,7 +28,7 @@ func settings(data map[string]string) *corev1.ConfigMap {
 }
 
 // recordedOf returns a revision of a parent.
-func recordedOf(t *testing.T, parent *corev1.ConfigMap, number int64, hash string) *appsv1.ControllerRevision {
+func recordedOf(t *testing.T, parent *corev1.ConfigMap, number int64, uid types.UID) *appsv1.ControllerRevision {
 	t.Helper()
 	target, err := revision.FieldPaths(nil, revision.Path{"data"})
 	if err != nil {
@@ -38,10 +38,11 @@ func recordedOf(t *testing.T, parent *corev1.ConfigMap, number int64, hash strin
 	if err != nil {
 		t.Fatal(err)
 	}
+	named := revision.Hash(s.Data(), nil)
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: "settings-" + hash, UID: types.UID(hash),
-			Labels:          map[string]string{"configmap": "settings", appsv1.ControllerRevisionHashLabelKey: hash},
+			Namespace: "shop", Name: "settings-" + named, UID: uid,
+			Labels:          map[string]string{"configmap": "settings", appsv1.ControllerRevisionHashLabelKey: named},
 			Annotations:     map[string]string{history.FieldPathsAnnotation: "data"},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(parent, corev1.SchemeGroupVersion.WithKind("ConfigMap"))},
 		},

@@ -39,7 +39,7 @@ func kinds() []client.Object {
 		&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "alone"}},
 		&corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "old"}},
 	}
-	for number, hash := range []string{"6fbc8", "77d5c"} {
+	for number, hash := range []string{"5c6b6cf45c", "558649887b"} { // of what they hold
 		// The content of a revision does not say which kind it is of.
 		r := stored(daemonSet(""), int64(number+1), hash, template(fmt.Sprintf("db:%d", number+1)))
 		created := r.CreationTimestamp
@@ -47,7 +47,7 @@ func kinds() []client.Object {
 		r.CreationTimestamp, r.UID, r.Labels["controller.kubernetes.io/hash"] = created, types.UID("db-"+hash), hash
 		out = append(out, r)
 	}
-	for name, revision := range map[string]string{"db-0": "db-6fbc8", "db-1": "db-6fbc8", "db-2": "db-77d5c"} {
+	for name, revision := range map[string]string{"db-0": "db-5c6b6cf45c", "db-1": "db-5c6b6cf45c", "db-2": "db-558649887b"} {
 		pod := &corev1.Pod{ObjectMeta: controlled(name, set, "StatefulSet")}
 		pod.UID, pod.Labels[appsv1.StatefulSetRevisionLabel] = types.UID(name), revision
 		out = append(out, pod)
@@ -88,13 +88,13 @@ func rollout() []client.Object {
 		case *appsv1.StatefulSet:
 			o.Status.ObservedGeneration = 2
 			o.Status.Conditions = []appsv1.StatefulSetCondition{{
-				Type: "Updated", Status: corev1.ConditionTrue, Reason: "OnLatestRevision", Message: "latest ControllerRevision: db-77d5c",
+				Type: "Updated", Status: corev1.ConditionTrue, Reason: "OnLatestRevision", Message: "latest ControllerRevision: db-558649887b",
 			}}
 			out = append(out, o)
 		case *appsv1.ControllerRevision:
 			out = append(out, o)
 		case *corev1.Pod:
-			o.Labels[appsv1.StatefulSetRevisionLabel] = "db-77d5c"
+			o.Labels[appsv1.StatefulSetRevisionLabel] = "db-558649887b"
 			o.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 			out = append(out, o)
 		}
