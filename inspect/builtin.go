@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/internal/readiness"
@@ -88,14 +89,18 @@ func (b *builtin) list(ctx context.Context, parent client.Object) ([]kept, error
 	out := make([]kept, 0, len(found))
 	for _, o := range found {
 		r, target := b.ask.Revision(o), b.format.Target()
+		var left error
 		if own := b.own(o); own != nil { // what it lacks was not recorded, and is not to be removed by going back to it
 			r, target = own.Read(o), own.Target()
+			if o.GetLabels()[v1alpha1.PolicyLabel] == "" { // a policy records what others act on: its paths can be edited
+				_, left = b.format.Target().As(target)
+			}
 		}
 		if of := ownedAs(o); r.Err == nil && of.GroupKind() == b.format.Parent.GroupKind() && of.Version != b.format.Parent.Version {
 			r.Snapshot, r.Err = nil, &revision.UndecodableError{Revision: r.Name, Err: fmt.Errorf(
 				"it was recorded in %s, and the others in %s", of.GroupVersion(), b.format.Parent.GroupVersion())}
 		}
-		s := kept{Revision: r, object: o, target: target}
+		s := kept{Revision: r, object: o, target: target, left: left}
 		if r.Hash != "" && !strings.HasSuffix(r.Name, "-"+r.Hash) && revision.LabelValue(r.Name) != r.Hash {
 			s.doubt = fmt.Sprintf("The name of %s does not go with its hash label %q; it may not come from a controller, so look at the diff.",
 				entryName(r.Number, r.Name), r.Hash)

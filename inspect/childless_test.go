@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -118,5 +119,43 @@ func TestWhatIsRecordedWasChanged(t *testing.T) {
 		if err != nil || data["color"] != "red" || data["size"] != "1" {
 			t.Errorf("%s first: the undo leads to %v, %v", first, data, err)
 		}
+	}
+}
+
+// A release of the controller that versions another field has recorded the newest revision. What is current is read by that one, and going
+// back to what an earlier release recorded is refused: it would write a field that nobody looks at, and say that it rolled back.
+func TestASecondRelease(t *testing.T) {
+	was, parent := settings(map[string]string{"color": "red"}), settings(map[string]string{"color": "red"})
+	parent.BinaryData = map[string][]byte{"color": []byte("green")}
+	newest := recordedOf(t, was, 2, "b")
+	newest.Annotations[history.FieldPathsAnnotation] = "binaryData"
+	target, err := revision.FieldPaths(nil, revision.Path{"binaryData"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := target.Snapshot(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest.Data.Raw = s.Data()
+	newest.Labels[appsv1.ControllerRevisionHashLabelKey] = revision.Hash(s.Data(), nil)
+	newest.Name = "settings-" + revision.Hash(s.Data(), nil)
+	old := recordedOf(t, was, 1, "a")
+	i := New(server(interceptor.Funcs{}, parent, old, newest))
+	h, err := i.History(t.Context(), parent)
+	if err != nil || h.Current() == nil || h.Current().Number != 2 {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	var left *EarlierReleaseError
+	for _, number := range []int64{0, 1} {
+		_, err = i.PlanUndo(t.Context(), parent, number)
+		if !errors.As(err, &left) || left.Entry.Number != 1 || !strings.Contains(err.Error(), "it holds data, which is not versioned any more, and not binaryData") {
+			t.Errorf("%d: %v", number, err)
+		}
+	}
+	old.Labels[v1alpha1.PolicyLabel] = "all" // what a policy records can be edited, and is looked at by somebody
+	i = New(server(interceptor.Funcs{}, parent, old, newest))
+	if _, err := i.PlanUndo(t.Context(), parent, 1); errors.As(err, &left) {
+		t.Error(err)
 	}
 }

@@ -3,6 +3,8 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,10 +39,12 @@ func (i *Inspector) conventional(ctx context.Context, parent client.Object) (kin
 			return nil, err
 		}
 	}
-	for n := range revisions {
-		if format, ok := history.Described(&revisions[n], gvk); ok {
-			return newBuiltin(i.client, format), nil
-		}
+	format, err := i.described(ctx, parent, gvk, revisions)
+	if err != nil {
+		return nil, err
+	}
+	if format != nil {
+		return newBuiltin(i.client, format), nil
 	}
 	if len(revisions) > 0 {
 		return i.inferred(ctx, parent, gvk)
@@ -106,17 +110,47 @@ func ownedAs(o metav1.Object) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 }
 
-// inferred reads the revisions whole: only their content says what they hold.
-func (i *Inspector) inferred(ctx context.Context, parent client.Object, gvk schema.GroupVersionKind) (kind, error) {
+// described returns the format that the newest revision describes, nil if none does. Only where they differ, because the controller was
+// released anew or a policy was edited, are they read whole: metadata have no number.
+func (i *Inspector) described(
+	ctx context.Context, parent client.Object, gvk schema.GroupVersionKind, revisions []metav1.PartialObjectMetadata,
+) (*history.Apps, error) {
+	var out *history.Apps
+	differ := false
+	for n := range revisions {
+		format, ok := history.Described(&revisions[n], gvk)
+		differ = differ || ok && out != nil && !maps.Equal(format.Description(), out.Description())
+		if out == nil && ok {
+			out = format
+		}
+	}
+	if !differ {
+		return out, nil
+	}
+	all, err := i.owned(ctx, parent)
+	newest := int64(-1)
+	for n := range all {
+		if format, ok := history.Described(&all[n], gvk); ok && all[n].Revision > newest {
+			out, newest = format, all[n].Revision
+		}
+	}
+	return out, err
+}
+
+// owned returns the revisions that parent controls.
+func (i *Inspector) owned(ctx context.Context, parent client.Object) ([]appsv1.ControllerRevision, error) {
 	all := &appsv1.ControllerRevisionList{}
 	if err := i.client.List(ctx, all, client.InNamespace(parent.GetNamespace())); err != nil {
 		return nil, err
 	}
-	var revisions []appsv1.ControllerRevision
-	for n := range all.Items {
-		if metav1.IsControlledBy(&all.Items[n], parent) {
-			revisions = append(revisions, all.Items[n])
-		}
+	return slices.DeleteFunc(all.Items, func(r appsv1.ControllerRevision) bool { return !metav1.IsControlledBy(&r, parent) }), nil
+}
+
+// inferred reads the revisions whole: only their content says what they hold.
+func (i *Inspector) inferred(ctx context.Context, parent client.Object, gvk schema.GroupVersionKind) (kind, error) {
+	revisions, err := i.owned(ctx, parent)
+	if err != nil {
+		return nil, err
 	}
 	pod := corev1.SchemeGroupVersion.WithKind("Pod")
 	pods, err := i.controlled(ctx, parent, pod)

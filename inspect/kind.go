@@ -65,6 +65,8 @@ type kept struct {
 	target *revision.Target
 	// doubt is a sentence about why the object may not come from a controller, empty if there is no such reason.
 	doubt string
+	// left says that it holds what its controller does not version any more; nil if it does.
+	left error
 }
 
 // members are the children of one parent.

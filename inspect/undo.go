@@ -58,6 +58,24 @@ func (e *PlantedError) Error() string {
 		"(nothing was changed)", e.Entry, e.Parent, e.Entry.Doubt)
 }
 
+// EarlierReleaseError says that a revision was recorded by an earlier release of its controller, in fields that it does not look at any
+// more: bringing these back would change nothing. Nothing was changed.
+type EarlierReleaseError struct {
+	Parent Parent
+	Entry  Entry
+	// Err says which fields.
+	Err error
+}
+
+// Error says which fields, and what to do.
+func (e *EarlierReleaseError) Error() string {
+	return fmt.Sprintf("%s of %s was recorded by an earlier release of its controller: %v; run that release to go back to it, or edit %s "+
+		"by hand (nothing was changed)", e.Entry, e.Parent, e.Err, e.Parent)
+}
+
+// Unwrap returns which fields.
+func (e *EarlierReleaseError) Unwrap() error { return e.Err }
+
 // NeverCompleteError says that of no revision is known that a rollout to it was complete.
 type NeverCompleteError struct {
 	Parent Parent
@@ -193,6 +211,9 @@ func (r *reading) plan(ctx context.Context, find Find, eligible func(Entry) bool
 	}
 	if err != nil {
 		return nil, err
+	}
+	if to.stored.left != nil {
+		return nil, &EarlierReleaseError{Parent: h.Parent, Entry: *to, Err: to.stored.left}
 	}
 	u := &Undo{Parent: h.Parent, From: h.Current(), To: *to, kind: r.kind, live: r.parent, mask: r.mask}
 	if err := u.aim(r.parent); err != nil {
