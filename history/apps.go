@@ -57,6 +57,9 @@ type Apps struct {
 	Foreign bool
 	// Annotations returns the annotations of a new revision, the stamp apart. Nil means none.
 	Annotations func(parent client.Object) map[string]string
+	// Anew returns those of these annotations that a revision gets again when its parent goes back to it, with nil for what is to go. Nil
+	// means none, as the built-in controllers have it.
+	Anew func(parent client.Object) map[string]any
 	// Upgrade returns what a parent asked for when an earlier release of its controller recorded a revision, as a snapshot of today's. It
 	// is given an object with the apiVersion and kind of then and what the revision holds, and called for revisions of other field paths
 	// or another API version only. Its error makes the revision one that cannot be read, which is kept. Nil means that what has its
@@ -252,6 +255,14 @@ func (f *Apps) Object(
 		Data:     runtime.RawExtension{Raw: s.Data()},
 		Revision: number,
 	}, nil
+}
+
+// again returns the annotations that a revision gets when its parent goes back to it.
+func (f *Apps) again(parent client.Object) map[string]any {
+	if f.Anew == nil {
+		return nil
+	}
+	return f.Anew(parent)
 }
 
 // HashLabels implements [Format]: a revision without the label gets its own name as the value.

@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/internal/fakeserver"
@@ -336,5 +337,27 @@ func (s *server) add(ds *appsv1.DaemonSet) {
 	ds.DeletionTimestamp = (*metav1.Time)(nil)
 	if err := s.Raw.Create(context.Background(), ds); err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+// A revision that its parent goes back to gets those annotations again that are about the edit; in between nothing is written.
+func TestAnnotationsOfAnUndo(t *testing.T) {
+	s := newServer(t, agent("agent:1"))
+	format, edits := history.DaemonSet(), 0
+	format.Anew = func(client.Object) map[string]any {
+		edits++
+		return map[string]any{"by": fmt.Sprint("edit ", edits), "kubernetes.io/change-cause": nil}
+	}
+	l := history.New(format, history.Options{Client: s, Indexed: true})
+	_, first := mustPass(t, l, s.edit(func(ds *appsv1.DaemonSet) { ds.Annotations = map[string]string{"kubernetes.io/change-cause": "first"} }))
+	mustPass(t, l, s.image("agent:2"))
+	mustPass(t, l, s.parent())
+	if edits != 0 {
+		t.Errorf("asked %d times for new revisions", edits)
+	}
+	mustPass(t, l, s.image("agent:1"))
+	got := s.stored()[first.Update.Name].Annotations
+	if _, left := got["kubernetes.io/change-cause"]; got["by"] != "edit 1" || left || edits != 1 {
+		t.Errorf("asked %d times: %v", edits, got)
 	}
 }

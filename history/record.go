@@ -82,7 +82,13 @@ func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, coll
 	case v.Update == nil:
 		out.Update, out.CollisionCount, err = l.create(ctx, parent, v, collisionCount, hidden)
 	case v.Renumber() || v.Restamp():
-		out.Update, err = l.Change(ctx, parent, *v.Update, Change{Number: v.Number, Stamp: v.Stamp})
+		change := Change{Number: v.Number, Stamp: v.Stamp}
+		if f, has := l.Format.(interface {
+			again(parent client.Object) map[string]any
+		}); has && v.Renumber() {
+			change.Annotations = f.again(parent)
+		}
+		out.Update, err = l.Change(ctx, parent, *v.Update, change)
 	default:
 		out.Update = *v.Update
 	}

@@ -107,7 +107,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 // sign finds out who made the edit that is going to be recorded, which costs a request: caches do not keep who wrote what.
 func (r *Reconciler) sign(ctx context.Context, p *pass.Pass, entries []revision.Revision) error {
 	verdict, err := r.log.Resolve(ctx, p.Parent, entries)
-	if err != nil || verdict.Update != nil {
+	if err != nil || verdict.Update != nil && !verdict.Renumber() {
 		return nil //nolint:nilerr // pass.Record meets the same error, and knows what to do about it
 	}
 	fresh := r.newParent()

@@ -3,6 +3,7 @@ package recorder
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -174,6 +175,12 @@ func TestFormat(t *testing.T) {
 		if got := o.GetLabels()[key]; got != want {
 			t.Errorf("label %s is %q, want %q", key, got, want)
 		}
+	}
+	// The edit that goes back to it has an author and a cause of its own.
+	parent.SetAnnotations(nil)
+	want := map[string]any{history.RecordedByAnnotation: "kubectl-edit", history.RecordedAtAnnotation: nil, changeCause: nil}
+	if got := f.Anew(parent); !maps.Equal(got, want) {
+		t.Errorf("going back to it writes %v, want %v", got, want)
 	}
 	selector, err := f.Selector(parent)
 	if err != nil || !selector.Matches(set(o.GetLabels())) {
