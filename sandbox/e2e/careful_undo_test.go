@@ -13,9 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/internal/cli"
+	"github.com/cairn-dev/cairn/revision"
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
@@ -206,13 +208,14 @@ spec:
 		t.Fatal(err)
 	}
 	for n, sail := range []string{"white", "red"} {
+		data := []byte(`{"spec":{"sail":"` + sail + `"}}`)
 		r := &appsv1.ControllerRevision{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: a.namespace, Name: fmt.Sprintf("north-%d", n+1), Labels: map[string]string{"boat": "north"},
+				Namespace: a.namespace, Name: "north-" + revision.Hash(data, nil), Labels: map[string]string{"boat": "north"},
 				Annotations:     map[string]string{"cairn.dev/field-paths": "spec"},
 				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(boat, boat.GroupVersionKind())},
 			},
-			Revision: int64(n + 1), Data: runtime.RawExtension{Raw: []byte(`{"spec":{"sail":"` + sail + `"}}`)},
+			Revision: int64(n + 1), Data: runtime.RawExtension{Raw: data},
 		}
 		a.create(r)
 	}
@@ -241,6 +244,15 @@ spec:
 	a.eventually("v1 is served no more", func() error {
 		if err := a.Get(t.Context(), client.ObjectKeyFromObject(boat), boat.DeepCopy()); err == nil {
 			return errorf("it is")
+		}
+		groups, err := discovery.NewDiscoveryClientForConfigOrDie(a.sandbox.Config()).ServerGroups() // a moment later
+		if err != nil {
+			return err
+		}
+		for _, g := range groups.Groups {
+			if g.Name == group && (len(g.Versions) != 1 || g.Versions[0].Version != "v2") {
+				return errorf("discovery says %v", g.Versions)
+			}
 		}
 		return nil
 	})

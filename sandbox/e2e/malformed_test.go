@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/internal/manager"
 	"github.com/cairn-dev/cairn/sandbox"
 )
@@ -48,7 +49,7 @@ func faultsOf(kind string) map[string]flaw {
 	refused := "Updated=False RolloutFailing"
 	history := map[string]flaw{
 		"a revision that cannot be read": {
-			name: "planted", event: "RevisionUnreadable", says: "HistoryHealthy=False RevisionUnreadable", words: "planted-1",
+			name: "planted", event: "RevisionUnreadable", says: "HistoryHealthy=False RevisionUnreadable", words: "planted-",
 		},
 		"a revision over 1 MiB": {
 			name: "large", event: "RecordFailed", says: "HistoryHealthy=False SnapshotTooLarge", words: "bytes",
@@ -154,17 +155,19 @@ func TestMalformedIsNotTaken(t *testing.T) {
 // quota. A revision that cannot be read waits there for its parent.
 func (e *env) refuses() {
 	e.Helper()
+	data := []byte(`{"spec":{"template":"no"}}`)
+	name, hash := history.StatefulSet().Named(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "planted"}}, data, nil) // or it would not be adopted
 	e.create(&appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "planted-1", Labels: map[string]string{
-			"app": "planted", "controller.kubernetes.io/hash": "1", appsv1.DefaultDaemonSetUniqueLabelKey: "1",
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: name, Labels: map[string]string{
+			"app": "planted", "controller.kubernetes.io/hash": hash, appsv1.DefaultDaemonSetUniqueLabelKey: hash,
 		}},
-		Data: runtime.RawExtension{Raw: []byte(`{"spec":{"template":"no"}}`)},
+		Data: runtime.RawExtension{Raw: data},
 	})
 	e.create(&corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "no-gpus"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"requests.example.com/gpu": resource.MustParse("0")}},
 	})
-	name := "registry-" + e.namespace
+	name = "registry-" + e.namespace
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
