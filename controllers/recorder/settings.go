@@ -243,14 +243,11 @@ func (s *settings) format(author func(parent client.Object) map[string]string) *
 		return out
 	}
 	f.Anew = func(parent client.Object) map[string]any { // or an undo would be told to be the edit that it goes back to
-		out := map[string]any{history.RecordedByAnnotation: nil, history.RecordedAtAnnotation: nil, changeCause: nil}
+		out := map[string]any{history.RecordedByAnnotation: nil, history.RecordedAtAnnotation: nil}
 		for key, value := range author(parent) {
 			out[key] = value
 		}
-		if cause := parent.GetAnnotations()[changeCause]; cause != "" {
-			out[changeCause] = cause
-		}
-		return out
+		return out // the cause stays: an undo does not change that of the object, which is about the edit that was undone
 	}
 	return f
 }
