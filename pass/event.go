@@ -74,30 +74,6 @@ func (p *Pass) event(kind string, related client.Object, reason, action, note st
 	c.Recorder.Eventf(about, referenceOrNil(related), kind, reason, action, "%s", note)
 }
 
-// cause returns the version of the parent that a warning of a key refers to: a new one if its first line is not the one that was told, and
-// that was a while ago. Where the parent has not changed since, the recorder could not tell the two apart.
-func (b *budget) cause(key eventKey, note, version string, now time.Time) string {
-	line, _, _ := strings.Cut(note, "\n")
-	t, told := b.told[key]
-	switch {
-	case !told || now.Sub(t.last) >= known:
-		t = cause{line: line, since: now}
-	case t.line != line && now.Sub(t.since) >= oneCause && version != t.version:
-		t = cause{line: line, since: now, version: version}
-	}
-	if b.told == nil {
-		b.told = map[eventKey]cause{}
-	}
-	for k, old := range b.told {
-		if now.Sub(old.last) >= known {
-			delete(b.told, k)
-		}
-	}
-	t.last = now
-	b.told[key] = t
-	return t.version
-}
-
 // cause is what warnings of a key tell.
 type cause struct {
 	line, version string
@@ -147,6 +123,30 @@ type omitted struct {
 	count int
 	last  string
 	at    time.Time
+}
+
+// cause returns the version of the parent that a warning of a key refers to: a new one if its first line is not the one that was told, and
+// that was a while ago. Where the parent has not changed since, the recorder could not tell the two apart.
+func (b *budget) cause(key eventKey, note, version string, now time.Time) string {
+	line, _, _ := strings.Cut(note, "\n")
+	t, told := b.told[key]
+	switch {
+	case !told || now.Sub(t.last) >= known:
+		t = cause{line: line, since: now}
+	case t.line != line && now.Sub(t.since) >= oneCause && version != t.version:
+		t = cause{line: line, since: now, version: version}
+	}
+	if b.told == nil {
+		b.told = map[eventKey]cause{}
+	}
+	for k, old := range b.told {
+		if now.Sub(old.last) >= known {
+			delete(b.told, k)
+		}
+	}
+	t.last = now
+	b.told[key] = t
+	return t.version
 }
 
 // admit reports whether an event may be sent. One that the recorder joins with an earlier one costs nothing.

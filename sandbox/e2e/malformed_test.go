@@ -47,7 +47,7 @@ var makers = map[string]func(e *env, name string) client.Object{
 // faultsOf are what can be wrong with an object of a kind that the API server takes.
 func faultsOf(kind string) map[string]flaw {
 	refused := "Updated=False RolloutFailing"
-	history := map[string]flaw{
+	flaws := map[string]flaw{
 		"a revision that cannot be read": {
 			name: "planted", event: "RevisionUnreadable", says: "HistoryHealthy=False RevisionUnreadable", words: "planted-",
 		},
@@ -58,14 +58,14 @@ func faultsOf(kind string) map[string]flaw {
 	}
 	switch kind {
 	case "StatefulSet":
-		history["a negative history limit"] = flaw{
+		flaws["a negative history limit"] = flaw{
 			name: "hoards", event: "NegativeHistoryLimit", says: "HistoryHealthy=False NegativeHistoryLimit", words: "set 0 or more",
 			change: func(o client.Object) { o.(*appsv1.StatefulSet).Spec.RevisionHistoryLimit = new(int32(-1)) },
 		}
 	case "ReplicaSet", "ReplicationController":
-		refused, history = "ReplicaFailure=True FailedCreate", map[string]flaw{} // they have none
+		refused, flaws = "ReplicaFailure=True FailedCreate", map[string]flaw{} // they have none
 	}
-	maps.Copy(history, map[string]flaw{
+	maps.Copy(flaws, map[string]flaw{
 		"pods that a quota refuses": {
 			name: "greedy", event: "FailedCreate", says: refused, words: "exceeded quota: no-gpus",
 			change: func(o client.Object) {
@@ -82,7 +82,7 @@ func faultsOf(kind string) map[string]flaw {
 			change: func(o client.Object) { templateOf(o).Spec.ServiceAccountName = "nobody" },
 		},
 	})
-	return history
+	return flaws
 }
 
 // TestMalformed: what is wrong with an object is said by an event and a condition, and the object of its kind beside it goes
