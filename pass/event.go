@@ -2,6 +2,7 @@ package pass
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -132,17 +133,13 @@ func (b *budget) cause(key eventKey, note, version string, now time.Time) string
 	t, told := b.told[key]
 	switch {
 	case !told || now.Sub(t.last) >= known:
+		maps.DeleteFunc(b.told, func(_ eventKey, old cause) bool { return now.Sub(old.last) >= known })
 		t = cause{line: line, since: now}
 	case t.line != line && now.Sub(t.since) >= oneCause && version != t.version:
 		t = cause{line: line, since: now, version: version}
 	}
 	if b.told == nil {
 		b.told = map[eventKey]cause{}
-	}
-	for k, old := range b.told {
-		if now.Sub(old.last) >= known {
-			delete(b.told, k)
-		}
 	}
 	t.last = now
 	b.told[key] = t

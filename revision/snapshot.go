@@ -105,8 +105,10 @@ func (t *Target) Decode(data []byte) (*Snapshot, error) {
 	// What lies outside the covered paths is no part of the history, whoever wrote it there: it is neither compared nor
 	// restored. It may tell two revisions apart for those who did.
 	covered := t.only(tree)
-	if foreign := held(tree, nil); !says(covered) && says(tree) && len(foreign) > 0 {
-		return nil, &UndecodableError{Err: fmt.Errorf("it holds %s, and nothing of %s", foreign[0], t.paths[0])}
+	if !says(covered) && says(tree) {
+		if foreign := held(tree, nil); len(foreign) > 0 {
+			return nil, &UndecodableError{Err: fmt.Errorf("it holds %s, and nothing of %s", foreign[0], t.paths[0])}
+		}
 	}
 	s := t.newSnapshot(bytes.Clone(data), covered)
 	s.partial = s.partial || !reflect.DeepEqual(tree, covered)
