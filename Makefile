@@ -69,7 +69,11 @@ verify: ## generate, tidy, lint; fail when that changes a file
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## lint both modules (SINCE=main~1: only what changed since then)
-	@$(TOOLS)/golangci-lint run $(if $(SINCE),--new-from-rev=$(SINCE)) ./... ./sandbox/...
+	@$(TOOLS)/golangci-lint run $(if $(SINCE),--new-from-rev=$(SINCE) $(CHANGED),./... ./sandbox/...)
+
+# The packages with a Go file that differs from $(SINCE) or that git does not know yet.
+CHANGED = $(sort $(foreach file,$(wildcard $(shell git diff --name-only $(SINCE) -- '*.go'; \
+	git ls-files --others --exclude-standard -- '*.go')),./$(dir $(file))))
 
 .PHONY: actionlint
 actionlint: $(TOOLS)/actionlint ## check the workflows of .github
