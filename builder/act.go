@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,6 +63,74 @@ func (r *reconciler[P]) completed(p *pass.Pass, c creation) client.Object {
 	return r.made(p.Parent.(P), want{c.rule, c.object}, c.revision) //nolint:forcetypeassert // New returns parents
 }
 
+// trial asks, before children are created or replaced, whether admission lets new ones be: of a child whose label names no revision
+// it is not known whether it was made anew a moment ago. If it does not, the plan replaces nothing; the error says why.
+func (r *reconciler[P]) trial(ctx context.Context, p *pass.Pass, o *observed, rep *report) error {
+	c, found := rep.sample()
+	if !found || !rep.plan.risky() {
+		return nil
+	}
+	child := r.completed(p, c)
+	child.SetName("")
+	child.SetGenerateName(c.object.GetName() + "-")
+	err := r.children[c.rule].Trial(ctx, p, r.strange(o), child, func(made client.Object) error { return r.unaltered(p, c, made) })
+	if err == nil {
+		return nil
+	}
+	held := rep.facts
+	held.strategy.Paused = true
+	rep.plan = makePlan(held)
+	if pass.Lost(err) {
+		rep.plan.creates = nil
+	}
+	return err
+}
+
+// sample is a child that the plan creates, or may create in the course of the rollout.
+func (rep *report) sample() (creation, bool) {
+	if len(rep.plan.creates) > 0 {
+		return rep.plan.creates[0], true
+	}
+	for _, at := range rep.facts.places {
+		if at.update != nil && rep.facts.update != "" {
+			return creation{at.update, at.rule, rep.facts.update, ""}, true
+		}
+	}
+	return creation{}, false
+}
+
+// strange reports whether a child that is rolled names no revision that is there.
+func (r *reconciler[P]) strange(o *observed) bool {
+	known := map[string]bool{}
+	for _, e := range o.entries {
+		known[e.Hash] = true
+	}
+	for rule, children := range o.children {
+		if !r.kinds[rule].applied && slices.ContainsFunc(children, func(child client.Object) bool {
+			return child.GetDeletionTimestamp() == nil && !known[child.GetLabels()[HashLabel]]
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// unaltered returns an error if admission has made something else of a child, by which it would not be known again.
+func (r *reconciler[P]) unaltered(p *pass.Pass, c creation, made client.Object) error {
+	selector, err := r.selector(p.Parent)
+	if err != nil {
+		return err
+	}
+	wanted := map[string]string{}
+	if c.revision != "" {
+		wanted[HashLabel] = c.revision
+	}
+	if r.kinds[c.rule].named && made.GetAnnotations()[PlaceAnnotation] == "" {
+		return &pass.AlteredError{What: "annotation " + PlaceAnnotation + " is missing", Lost: true}
+	}
+	return pass.Unaltered(p.Parent, made, selector, wanted)
+}
+
 // create makes one child.
 func (r *reconciler[P]) create(ctx context.Context, p *pass.Pass, c creation) error {
 	object := r.completed(p, c)
@@ -80,6 +149,10 @@ func (r *reconciler[P]) create(ctx context.Context, p *pass.Pass, c creation) er
 		p.Warn(nil, "ChildExists", "Create", "%s exists and does not belong to this %s; it is created once that one is deleted",
 			name, r.parent.Kind)
 	case how == ownership.Created:
+		if err := r.children[c.rule].Kept(ctx, p, object, r.unaltered(p, c, object)); err != nil {
+			p.Warn(nil, "FailedCreate", "Create", "Error creating %s: %v", name, err)
+			return fmt.Errorf("create %s: %w", name, err)
+		}
 		kind := strings.ToLower(r.kinds[c.rule].gvk.Kind)
 		p.Normal(object, "SuccessfulCreate", "Create", "Created %s: %s (%s)", kind, object.GetName(), c.reason)
 	}

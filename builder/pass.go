@@ -39,6 +39,7 @@ func (r *reconciler[P]) pass(ctx context.Context, p *pass.Pass) error {
 		return err
 	}
 	rep.plan = makePlan(rep.facts)
+	altered := r.trial(ctx, p, o, &rep)
 	p.Again(rep.plan.again)
 	if err := r.confirm(ctx, p, o, rep); err != nil {
 		return err
@@ -48,6 +49,7 @@ func (r *reconciler[P]) pass(ctx context.Context, p *pass.Pass) error {
 	if pass.Superseded(rep.failed) {
 		return rep.failed
 	}
+	rep.failed = errors.Join(altered, rep.failed)
 	marked := r.complete(ctx, p, o, rep)
 	if pass.Superseded(marked) {
 		return marked // the status says so afterwards

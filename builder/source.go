@@ -91,7 +91,8 @@ func (r *reconciler[P]) lacks(o *observed, wanted []want) bool {
 // updated the newest that was ever complete, or else the newest. While the update revision was never complete, and no such child is
 // left, it is the newest that was. Nil if there is none.
 //
-// While the update revision could not be recorded, the newest that was stands for it: a rollout to that one may have begun.
+// While the update revision could not be recorded, the newest that was stands for it: a rollout to that one may have begun. One that
+// holds what the parent asks for is no older one either: it was only not made the newest.
 func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.Revision {
 	var update types.UID
 	switch n := len(recorded.Entries); {
@@ -101,6 +102,10 @@ func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.
 		update = recorded.Entries[n-1].UID
 	}
 	live := revision.NewLive(o.alive()...)
+	asked := func(e *revision.Revision) bool {
+		return recorded.Update == nil && recorded.Snapshot != nil && e.Snapshot != nil &&
+			revision.Compare(recorded.Snapshot, e.Snapshot) != revision.RuleNone
+	}
 	completed := func(e *revision.Revision) bool { return o.completed[e.UID] }
 	used := func(e *revision.Revision) bool { return live.Has(*e) }
 	for _, good := range []func(*revision.Revision) bool{
@@ -110,7 +115,7 @@ func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.
 	} {
 		for i := len(recorded.Entries) - 1; i >= 0; i-- {
 			e := &recorded.Entries[i]
-			if e.UID != update && e.Snapshot != nil && !e.Deleting && e.Hash != "" && good(e) {
+			if e.UID != update && e.Snapshot != nil && !e.Deleting && e.Hash != "" && !asked(e) && good(e) {
 				return e
 			}
 		}

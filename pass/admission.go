@@ -64,6 +64,21 @@ func (p *Pass) Altered(err error) {
 	p.memory.altered, p.memory.triedAt = err, p.Now()
 }
 
+// Kept deals with what admission has made of a child that was created: altered says what is wrong with it, nil if nothing is. It is
+// remembered for [Children.Trial], and a child that is lost to its parent is deleted at once. The error is altered, joined with what
+// went wrong.
+func (ch *Children[C]) Kept(ctx context.Context, p *Pass, made C, altered error) error {
+	if altered == nil {
+		return nil
+	}
+	p.Altered(altered)
+	var removed error
+	if Lost(altered) {
+		removed = ch.Remove(ctx, p, made, "admission has changed it")
+	}
+	return errors.Join(altered, removed)
+}
+
 // Trial finds out, before a pass creates or replaces children, whether admission lets them be. It asks by a dry run only if strange
 // says that a child is there which the parent would not have made like that, or if admission was seen to alter one; and then
 // once a minute at most. child is a new one, without a name if it could be taken; intact says what is wrong with what became of it.

@@ -62,8 +62,9 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, f facts, c creati
 			p.Warn(nil, "FailedCreate", "Create", "Error creating a pod for node %s: %v", c.node, err)
 			return fmt.Errorf("create a pod for node %s: %w", c.node, err)
 		case how == ownership.Created:
-			if err := r.unaltered(p, f, c.node, pod); err != nil {
-				return r.altered(ctx, p, c, pod, err)
+			if err := r.pods.Kept(ctx, p, pod, r.unaltered(p, f, c.node, pod)); err != nil {
+				p.Warn(nil, "FailedCreate", "Create", "Error creating a pod for node %s: %v", c.node, err)
+				return fmt.Errorf("create a pod for node %s: %w", c.node, err)
 			}
 			p.Normal(pod, "SuccessfulCreate", "Create", "Created pod: %s (%s)", pod.Name, c.reason)
 			return nil
@@ -79,17 +80,6 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, f facts, c creati
 		}
 	}
 	return fmt.Errorf("create a pod for node %s: %d names in a row are taken", c.node, maxNameProbes)
-}
-
-// altered is what follows from a pod that admission has changed: one that will be ours no more, or is bound to no node, goes at once.
-func (r *Reconciler) altered(ctx context.Context, p *pass.Pass, c creation, pod *corev1.Pod, why error) error {
-	p.Altered(why)
-	p.Warn(nil, "FailedCreate", "Create", "Error creating a pod for node %s: %v", c.node, why)
-	var removed error
-	if pass.Lost(why) {
-		removed = r.pods.Remove(ctx, p, pod, "admission has changed it")
-	}
-	return errors.Join(fmt.Errorf("create a pod for node %s: %w", c.node, why), removed)
 }
 
 // unaltered returns an error if admission has made something else of a pod for a node.

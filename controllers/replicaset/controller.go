@@ -2,6 +2,7 @@ package replicaset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -57,6 +58,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 		return fmt.Errorf("%w: it did not show pod %s when the pods were listed", ownership.ErrStale, o.late)
 	}
 	p.Again(plan.again)
+	altered := r.trial(ctx, p, o, plan)
 	if plan.writes() {
 		if err := r.confirm(ctx, p, o); err != nil {
 			return err
@@ -70,6 +72,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	if pass.Superseded(failed) {
 		return failed
 	}
+	failed = errors.Join(altered, failed)
 	return pass.Finished(failed, r.report(ctx, p, o, plan, failed))
 }
 

@@ -122,13 +122,8 @@ func (r *Reconciler) createPod(
 	case how == ownership.Existed:
 		return fmt.Errorf("%w: pod %s is there, and the cache does not show it", ownership.ErrStale, pod.Name)
 	}
-	if err := unaltered(set, pod, from); err != nil {
-		p.Altered(err)
-		var removed error
-		if pass.Lost(err) {
-			removed = r.pods.Remove(ctx, p, pod, "admission has changed it")
-		}
-		return errors.Join(err, removed)
+	if err := r.pods.Kept(ctx, p, pod, unaltered(set, pod, from)); err != nil {
+		return err
 	}
 	p.Normal(pod, "SuccessfulCreate", "Create", "Created pod: %s (%s)", pod.Name, reason)
 	return nil

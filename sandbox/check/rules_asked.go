@@ -81,7 +81,7 @@ func (s *step) madeAsAsked() {
 			if wanted == nil {
 				continue // this is P2
 			}
-			differs := content.StraysFrom(s.e.New, wanted)
+			differs := content.StraysFrom(s.sent(), wanted)
 			if differs == "" {
 				return
 			}

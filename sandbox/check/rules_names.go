@@ -27,10 +27,26 @@ func (s *step) newName() {
 	}
 }
 
-// lastAt returns how the last child of a parent began before another one that some condition holds for, nil if none did.
+// stillborn reports whether admission has taken off a new object one of the labels by which its author would know it as its own.
+func (r *record) stillborn(uid types.UID) bool {
+	born := r.born(uid)
+	if born == nil || born.By == nil || born.By.Sent == nil {
+		return false
+	}
+	for key := range born.By.Sent.GetLabels() {
+		if _, stored := born.New.GetLabels()[key]; !stored {
+			return true
+		}
+	}
+	return false
+}
+
+// lastAt returns how the last child of a parent began before another one that some condition holds for, nil if none did. What admission
+// had made useless was none.
 func (r *record) lastAt(parent types.UID, before Event, holds func(child client.Object) bool) *Event {
 	for e := range r.before(parent, before.RV) {
-		if e.Type == Added && e.Key.Resource == before.Key.Resource && ownerUID(e.New) == parent && holds(e.New) {
+		if e.Type == Added && e.Key.Resource == before.Key.Resource && ownerUID(e.New) == parent && holds(e.New) &&
+			!r.stillborn(e.New.GetUID()) {
 			return &e
 		}
 	}

@@ -158,22 +158,31 @@ func (s *step) content() {
 		s.parent(s.after, s.e.New) == nil {
 		return
 	}
-	from := s.k.named(s.after, s.e.New)
+	made := s.sent()
+	from := s.k.named(s.after, made)
 	if s.e.Old != nil {
 		if from == nil || (s.k.Names(s.e.Old, from) || s.renamed(from)) && content.Same(s.e.Old, s.e.New, "spec") {
 			return
 		}
 	}
 	if from == nil {
-		from = s.lost()
+		from = s.lost(made)
 	}
 	if from == nil {
 		s.violationf("P4", "the revision that it says it comes from does not exist")
 		return
 	}
-	if strays := s.k.Strays(s.e.New, from); strays != "" {
+	if strays := s.k.Strays(made, from); strays != "" {
 		s.violationf("P4", "it says that it comes from %s, but %s", from.GetName(), strays)
 	}
+}
+
+// sent is what was written, as its author sent it: what admission has made of a new object is not its author's.
+func (s *step) sent() client.Object {
+	if s.e.Old == nil && s.e.By != nil && s.e.By.Sent != nil {
+		return s.e.By.Sent
+	}
+	return s.e.New
 }
 
 // renamed reports whether the child said that it came from another revision that holds the same, as far as the author may
@@ -188,11 +197,11 @@ func (s *step) renamed(from client.Object) bool {
 	})
 }
 
-// lost returns the revision that the child which was written names, if it is gone, or was let go, only since the author
+// lost returns the revision that a child which was written names, if it is gone, or was let go, only since the author
 // may have read it.
-func (s *step) lost() client.Object {
+func (s *step) lost(made client.Object) client.Object {
 	for _, r := range s.left(ownerUID(s.e.New)) {
-		if s.k.Names(s.e.New, r) {
+		if s.k.Names(made, r) {
 			return r
 		}
 	}

@@ -44,7 +44,8 @@ func (s *step) made() client.Object {
 // dismissed returns the parent of a child that the controllers deleted with this write and that had not ended by itself,
 // nil if they deleted none, or all goes.
 func (s *step) dismissed() client.Object {
-	if !s.of(s.k.Children) || !recording.StartsToGo(s.e) || !s.byManager() || s.k.Ended(s.e.Old) {
+	if !s.of(s.k.Children) || !recording.StartsToGo(s.e) || !s.byManager() || s.k.Ended(s.e.Old) ||
+		s.record.stillborn(s.e.Old.GetUID()) {
 		return nil
 	}
 	parent := s.parent(s.before, s.e.Old)
@@ -235,7 +236,7 @@ func (s *step) asAsked() {
 	}
 	differs := ""
 	for _, version := range s.possible(parent) {
-		if differs = s.k.StraysNow(s.e.New, version); differs == "" {
+		if differs = s.k.StraysNow(s.sent(), version); differs == "" {
 			return
 		}
 	}

@@ -41,7 +41,11 @@ func CatSet() Kind {
 		Also:      rules[1:],
 		Scheduled: true,
 		New: func(chance *rand.Rand, _ Kind, name string) scenario.Step {
-			return manifest(catset.New(namespace, name, anyLimits(chance), int64(chance.IntN(4)), anyImage(chance)))
+			set := catset.New(namespace, name, anyLimits(chance), int64(chance.IntN(4)), anyImage(chance))
+			if chance.IntN(3) == 0 {
+				set = catset.Stepped(set)
+			}
+			return manifest(set)
 		},
 		Edits: []Edit{
 			edit("the image", 10, func(chance *rand.Rand) fields {

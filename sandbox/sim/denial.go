@@ -33,8 +33,11 @@ type denial struct {
 	// changing makes every answer another one, as a webhook does that names the request, or a broken one its port. long is as
 	// much text as some webhooks return.
 	changing, long bool
+	// times is how often it refuses until it lets everything be, each time that it begins; zero is always.
+	times int
 
-	answers int
+	// answers are all refusals there were, refused those since it began.
+	answers, refused int
 }
 
 func (t *trouble) makeDenial(w *world) bool {
@@ -64,6 +67,9 @@ func (t *trouble) makeDenial(w *world) bool {
 		d.one = strconv.Itoa(t.chance.IntN(3))
 	default:
 	}
+	if t.chance.IntN(5) == 0 {
+		d.times = 1 + t.chance.IntN(3)
+	}
 	t.denial = d
 	t.aboutf("%s", d)
 	return true
@@ -87,6 +93,9 @@ func (d *denial) String() string {
 	if d.quota > 0 {
 		fmt.Fprintf(&b, " over %d", d.quota)
 	}
+	if d.times > 0 {
+		fmt.Fprintf(&b, ", %d times", d.times)
+	}
 	if d.dry {
 		b.WriteString(", dry runs only")
 	}
@@ -109,10 +118,11 @@ func nonEmpty(s, otherwise string) string {
 // denies returns the answer to a request that is refused, nil if it is served.
 func (w *world) denies(c *call) error {
 	d := w.troubled().denial
-	if d == nil || !c.writes() || !d.hits(w, c.request) {
+	if d == nil || !c.writes() || !d.hits(w, c.request) || d.times > 0 && d.refused >= d.times {
 		return nil
 	}
 	d.answers++
+	d.refused++
 	text := fmt.Sprintf("admission webhook \"policy.sim\" denied the request: %s is not allowed here", c.request.Resource.Resource)
 	if d.quota > 0 {
 		text = fmt.Sprintf("exceeded quota: few, used: pods=%d, limited: pods=%d", len(w.all(d.resource)), d.quota)

@@ -169,6 +169,9 @@ func (w *world) disturbances(from int) int {
 // prompt sees that what needs none of the failing writes has come to its end.
 func (w *world) prompt() {
 	t := w.trouble
+	if t.inject != nil && t.inject.takes {
+		return // nothing is made that would be lost at once
+	}
 	if t.hook != nil || t.slow != nil || t.skew != nil || t.denial != nil && (t.denial.stopsStatus(w) || t.denial.stopsClaims(w)) {
 		return
 	}

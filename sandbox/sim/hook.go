@@ -72,6 +72,9 @@ var badAnswers = []badAnswer{
 		r.Header.Set("Retry-After", "3")
 		return r, nil
 	}},
+	{"asked to come later, without when", func(map[string]any) (*http.Response, error) {
+		return responseWith(http.StatusTooManyRequests, nil), nil
+	}},
 	{"breaks off", func(good map[string]any) (*http.Response, error) {
 		body := encode(good)
 		r := responseWith(http.StatusOK, nil)

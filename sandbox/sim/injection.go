@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,13 +15,15 @@ import (
 	"github.com/cairn-dev/cairn/sandbox/sim/model"
 )
 
-// This file is admission that changes what the managers write: webhooks and policies that add to pods, and to the other
-// children of parents that a hook describes.
+// This file is admission that changes what the managers write: webhooks and policies that add to pods, take from them or put
+// something else there, and the same for the other children of parents that a hook describes.
 
 // injection is what is put into children.
 type injection struct {
 	name string
-	pod  func(*corev1.Pod)
+	// takes is true for what takes something away by which a controller knows a child again: it may stop, but not go on for ever.
+	takes bool
+	pod   func(*corev1.Pod)
 	// config is for ConfigMaps, nil if they stay as they are.
 	config func(data map[string]any)
 }
@@ -53,6 +56,17 @@ var injections = []injection{
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: "injected", Operator: corev1.TolerationOpExists})
 	}},
 	{name: "a node selector", pod: func(pod *corev1.Pod) { pod.Spec.NodeSelector = with(pod.Spec.NodeSelector, "injected", "yes") }},
+	{name: "no hash", takes: true, pod: func(pod *corev1.Pod) { delete(pod.Labels, appsv1.ControllerRevisionHashLabelKey) }},
+	{name: "another hash", takes: true, pod: func(pod *corev1.Pod) {
+		if _, ok := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; ok {
+			pod.Labels[appsv1.ControllerRevisionHashLabelKey] = "theirs"
+		}
+	}},
+	{name: "no label of the selector", takes: true, pod: func(pod *corev1.Pod) { delete(pod.Labels, "app") }},
+	{name: "no affinity", takes: true, pod: func(pod *corev1.Pod) { pod.Spec.Affinity = nil }},
+	{name: "no claims", takes: true, pod: func(pod *corev1.Pod) {
+		pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
+	}},
 	{name: "more data", config: func(data map[string]any) { data["injected"] = "yes" }},
 }
 
@@ -64,8 +78,11 @@ func with(in map[string]string, key, value string) map[string]string {
 
 func (t *trouble) makeInjection(w *world) bool {
 	t.inject = &injections[t.chance.IntN(len(injections))]
-	t.aboutf("admission puts %s into children", t.inject.name)
-	return t.inject.pod != nil || w.hosts()
+	t.aboutf("admission gives children %s", t.inject.name)
+	if w.hosts() {
+		return !t.inject.takes // such children are known by their owner alone, and what admission makes of one is how it is to be
+	}
+	return t.inject.pod != nil
 }
 
 // injects changes a request as admission does.
@@ -75,6 +92,7 @@ func (w *world) injects(c *call) {
 	if i == nil || !c.writes() || r.Object == nil || r.Subresource != "" {
 		return
 	}
+	c.sent = deepCopy(r.Object)
 	switch o := r.Object.(type) {
 	case *corev1.Pod:
 		if i.pod != nil && r.Verb == model.VerbCreate {

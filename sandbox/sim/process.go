@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/cairn-dev/cairn/internal/queue"
 	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/internal/catset"
@@ -58,6 +60,8 @@ type call struct {
 	due time.Time
 	// pass is the one that it belongs to, nil if it belongs to none.
 	pass *check.Pass
+	// sent is the object as it was sent, if admission may have changed it.
+	sent client.Object
 	// question is what a hook is asked, nil if the server is asked something.
 	question *catset.Question
 }

@@ -20,7 +20,7 @@ func (w *world) do(r model.Request, c *call) model.Response {
 	entry := entryOf(r, response)
 	entry.At = w.clock.Now()
 	if c != nil {
-		entry.Pass, entry.Late = c.pass, c.late
+		entry.Pass, entry.Late, entry.Sent = c.pass, c.late, c.sent
 		if c.from.clock != nil {
 			entry.Clock = c.from.clock.shown()
 		}

@@ -122,6 +122,9 @@ func (w *world) setTrouble(on bool) {
 		return
 	}
 	w.trouble.on = on
+	if d := w.trouble.denial; d != nil {
+		d.refused = 0
+	}
 	if on {
 		w.stats.count("trouble " + w.trouble.name)
 		w.tracef("trouble: %s", w.trouble.about)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/sandbox/check/content"
 )
@@ -50,6 +51,8 @@ type Entry struct {
 	// Late is true if its author had given it up before the server acted on it: what it read meanwhile it did not know when it
 	// asked.
 	Late bool
+	// Sent is what was sent, if admission changed that before it was stored; nil if it did not, or if nobody knows.
+	Sent client.Object
 	// Negative says which counters of a status that was sent are below zero: "currentReplicas is -1".
 	Negative string
 }

@@ -131,6 +131,28 @@ func Status(pods []client.Object) map[string]any {
 	return map[string]any{"replicas": int64(len(pods)), "readyReplicas": ready}
 }
 
+// stepsLabel makes the hook go by what it has said: its status has a step that is one more than the stored one, up to the last.
+const (
+	stepsLabel       = "check.cairn.dev/steps"
+	lastStep   int64 = 3
+)
+
+// Stepped returns a CatSet whose hook goes by the status that it gave before.
+func Stepped(parent *unstructured.Unstructured) *unstructured.Unstructured {
+	labels := parent.GetLabels()
+	labels[stepsLabel] = "yes"
+	parent.SetLabels(labels)
+	return parent
+}
+
+func stepped(parent client.Object) bool { return parent.GetLabels()[stepsLabel] != "" }
+
+// nextStep is the step after the one that is stored.
+func nextStep(parent *unstructured.Unstructured) int64 {
+	at, _, _ := unstructured.NestedInt64(parent.Object, "status", "step")
+	return min(at+1, lastStep)
+}
+
 // Ready reports whether a pod is, typed or not.
 func Ready(child client.Object) bool {
 	if pod, ok := child.(*corev1.Pod); ok {
@@ -192,7 +214,13 @@ func composites(parent schema.GroupVersionKind, resource schema.GroupVersionReso
 	rolled := told
 	rolled.Child, rolled.Children = corev1.SchemeGroupVersion.WithKind("Pod"), pods
 	rolled.Rolled, rolled.FieldPaths, rolled.Limit, rolled.Serves = true, []string{"spec.template"}, Limit, serves
-	rolled.Status = func(_ *unstructured.Unstructured, pods []client.Object) map[string]any { return Status(pods) }
+	rolled.Status = func(parent *unstructured.Unstructured, pods []client.Object) map[string]any {
+		out := Status(pods)
+		if stepped(parent) {
+			out["step"] = lastStep
+		}
+		return out
+	}
 	rolled.Budget = func(parent client.Object, _ int) int { return limitsOf(parent).maxUnavailable }
 	rolled.Partition = func(parent client.Object) int { return limitsOf(parent).partition }
 	return []parents.Composite{rolled, told}

@@ -71,7 +71,11 @@ func (q *Question) Answer() map[string]any {
 	if q.Attached {
 		return map[string]any{"annotations": Annotations(q.Parent), "attachments": children}
 	}
-	return map[string]any{"status": Status(pods), "children": children}
+	status := Status(pods)
+	if stepped(q.Parent) {
+		status["step"] = nextStep(q.Parent)
+	}
+	return map[string]any{"status": status, "children": children}
 }
 
 // Note is what the rules are to know of the question, which was asked after the write of that version.
