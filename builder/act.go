@@ -20,7 +20,7 @@ const burst = 250
 
 // act carries a plan out: creates, then deletes, both slowly at first. It returns all errors, joined. One that is
 // [pass.Superseded] says that another plan is to be made.
-func (r *reconciler[P]) act(ctx context.Context, p *pass.Pass, plan *plan) error {
+func (r *reconciler[P]) act(ctx context.Context, p *pass.Pass, update string, plan *plan) error {
 	created := pass.SlowStart(p, pass.Writes[creation]{
 		Items: plan.creates,
 		Do:    func(c creation) error { return r.create(ctx, p, c) },
@@ -41,16 +41,16 @@ func (r *reconciler[P]) act(ctx context.Context, p *pass.Pass, plan *plan) error
 	}
 	return errors.Join(created, applied, pass.SlowStart(p, pass.Writes[deletion]{
 		Items: plan.deletes,
-		Do:    func(d deletion) error { return r.remove(ctx, p, d) },
+		Do:    func(d deletion) error { return r.remove(ctx, p, update, d) },
 		Name:  func(d deletion) string { return describe(r.kinds[d.child.rule], d.child.object) },
 		Most:  burst,
 	}))
 }
 
-// remove deletes one child.
-func (r *reconciler[P]) remove(ctx context.Context, p *pass.Pass, d deletion) error {
+// remove deletes one child of a parent that asks for a revision.
+func (r *reconciler[P]) remove(ctx context.Context, p *pass.Pass, update string, d deletion) error {
 	if d.failed {
-		r.backoff.Next(backoffKey(p.Parent, d.child.object), p.Now())
+		p.Replaced(update, placeOf(d.child.object))
 	}
 	return r.children[d.child.rule].Remove(ctx, p, d.child.object, d.reason)
 }

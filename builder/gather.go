@@ -45,6 +45,8 @@ type observed struct {
 	// completed are the revisions to which a rollout was once complete.
 	completed map[types.UID]bool
 	now       time.Time
+	// pause is that of children which have failed: see [pass.Pass.Pause].
+	pause func(revision, place string) time.Duration
 }
 
 // want is one child that is wanted.
@@ -61,7 +63,7 @@ type position struct {
 
 // gather reads the children and revisions of a parent, and claims what is its own.
 func (r *reconciler[P]) gather(ctx context.Context, p *pass.Pass, parent P) (*observed, error) {
-	o := &observed{parent: parent, completed: map[types.UID]bool{}, now: p.Now()}
+	o := &observed{parent: parent, completed: map[types.UID]bool{}, now: p.Now(), pause: p.Pause}
 	var err error
 	if o.selector, err = r.selector(parent); err != nil || o.selector.Empty() {
 		return nil, refusef("InvalidLabels", "Labels of the controller %s returned %v, which select nothing: %w",
@@ -159,9 +161,7 @@ func (r *reconciler[P]) judge(rule int, child, parent client.Object, now time.Ti
 	if k.applied {
 		return out
 	}
-	if out.failed = failed(child); out.failed {
-		out.pause = r.pause(parent, child, now)
-	}
+	out.failed = failed(child)
 	since, why := k.ready(child)
 	if out.why = why; why != "" {
 		return out
@@ -181,20 +181,6 @@ func (r *reconciler[P]) judge(rule int, child, parent client.Object, now time.Ti
 func failed(child client.Object) bool {
 	pod, ok := child.(*corev1.Pod)
 	return ok && pod.Status.Phase == corev1.PodFailed
-}
-
-// pause is how long a failed child stays before it is replaced.
-func (r *reconciler[P]) pause(parent, child client.Object, now time.Time) time.Duration {
-	key := backoffKey(parent, child)
-	if !r.backoff.IsInBackOffSinceUpdate(key, now) {
-		return 0
-	}
-	return r.backoff.Get(key)
-}
-
-// backoffKey names a place of one parent, by UID: a recreated one starts afresh.
-func backoffKey(parent, child client.Object) string {
-	return string(parent.GetUID()) + "/" + placeOf(child)
 }
 
 // made completes what the author wants: namespace, labels, owner.

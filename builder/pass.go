@@ -44,7 +44,7 @@ func (r *reconciler[P]) pass(ctx context.Context, p *pass.Pass) error {
 	if err := r.confirm(ctx, p, o, rep); err != nil {
 		return err
 	}
-	rep.failed = r.act(ctx, p, rep.plan)
+	rep.failed = r.act(ctx, p, rep.facts.update, rep.plan)
 	p.Uncertain(rep.failed)
 	if pass.Superseded(rep.failed) {
 		return rep.failed

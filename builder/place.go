@@ -66,6 +66,9 @@ func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []wa
 	for rule, children := range o.children {
 		for _, child := range children {
 			c := r.judge(rule, child, parent, o.now)
+			if c.failed {
+				c.pause = o.pause(f.update, placeOf(child))
+			}
 			i, apply := applied[position{rule, child.GetName()}]
 			switch p := wanted[position{rule, placeOf(child)}]; {
 			case p != nil:

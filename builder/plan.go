@@ -63,7 +63,7 @@ type owned struct {
 	// left is how long it still has to be ready until it is available, zero if no time would help; why says what it waits for.
 	left time.Duration
 	why  string
-	// failed says that it ended and is of no more use, and pause how long it stays all the same: the back-off of its place.
+	// failed says that it ended and is of no more use, and pause how long it stays all the same: see [pass.Pass.Pause].
 	failed bool
 	pause  time.Duration
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlbuilder "sigs.k8s.io/controller-runtime/pkg/builder"
@@ -71,15 +69,7 @@ type reconciler[P client.Object] struct {
 	answers  answers
 	// shown lists parents, which functions of the author are given.
 	shown client.Reader
-	// backoff is that of places whose child failed.
-	backoff *flowcontrol.Backoff
 }
-
-const (
-	// The pause before a failed child is replaced grows between these two, as users of DaemonSets know it.
-	shortestBackoff = time.Second
-	longestBackoff  = 15 * time.Minute
-)
 
 func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*reconciler[P], error) {
 	d, err := c.describe(mgr.GetScheme(), mgr.GetRESTMapper())
@@ -103,7 +93,6 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 		return nil, err
 	}
 	r := &reconciler[P]{described: d, author: author, scheme: mgr.GetScheme(), shown: mgr.GetCache()}
-	r.backoff = flowcontrol.NewBackOff(shortestBackoff, longestBackoff)
 	writer := client.WithFieldOwner(mgr.GetClient(), name)
 	r.applied = &applier{client: writer, name: name, last: map[types.UID]applied{}}
 	r.Controller = pass.New(pass.Config{

@@ -114,6 +114,8 @@ type memory struct {
 	// altered is what admission was seen to make of children, at triedAt. See [Children.Trial].
 	altered error
 	triedAt time.Time
+	// pauses are those of places whose children end by themselves: see [Pass.Pause]. Guarded.
+	pauses map[spot]pause
 	// statusAt is when the status was written last.
 	statusAt time.Time
 	events   budget

@@ -93,7 +93,7 @@ func (r *Reconciler) unaltered(p *pass.Pass, f facts, node string, made *corev1.
 // delete deletes the pod that the plan was made from, unless it changed since.
 func (r *Reconciler) delete(ctx context.Context, p *pass.Pass, d deletion) error {
 	if d.failed {
-		r.backoff.Next(backoffKey(p.Parent, d.hash, d.node), p.Now())
+		p.Replaced(d.hash, d.node)
 		p.Warn(d.pod, "FailedDaemonPod", "Delete",
 			"Found failed daemon pod %s/%s on node %s, will try to kill it", d.pod.Namespace, d.pod.Name, d.node)
 	}
@@ -102,12 +102,6 @@ func (r *Reconciler) delete(ctx context.Context, p *pass.Pass, d deletion) error
 			"Found succeeded daemon pod %s/%s on node %s, will try to delete it", d.pod.Namespace, d.pod.Name, d.node)
 	}
 	return r.pods.Remove(ctx, p, d.pod, d.reason)
-}
-
-// backoffKey names a node of one DaemonSet, by UID, and the revision that its next pod is made from: a recreated DaemonSet starts
-// afresh, and so does an edited one, which may have been edited because its pods fail.
-func backoffKey(ds client.Object, hash, node string) string {
-	return string(ds.GetUID()) + "/" + hash + "/" + node
 }
 
 func asPod(o client.Object) *corev1.Pod {

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cairn-dev/cairn/internal/fakeserver"
-	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -55,47 +54,28 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestBackOff deletes failed pods of one node again and again: each time it has to wait twice as long.
+// TestBackOff: a failed pod that is replaced begins a pause of its node, for the revision that is asked for. Deletes for other reasons begin
+// none.
 func TestBackOff(t *testing.T) {
 	w := newWorld(t)
 	ds := agent()
-	waits := func(ds, hash, node string) time.Duration {
-		a := agent()
-		a.UID = "agent-uid"
-		if ds != "" {
-			a.UID = "recreated"
-		}
-		snapshot, err := w.r.log.Snapshot(a)
-		if err != nil {
+	p := w.r.NewPass(ds)
+	for _, d := range []deletion{
+		{pod: pod("n1", hashOld), node: "n1", failed: true, hash: hashNew},
+		{pod: pod("n3", hashOld), node: "n3"},
+		{pod: pod("n3", hashNew), node: "n3", succeeded: true},
+	} {
+		if err := w.r.act(t.Context(), p, given(ds, nil), &plan{deletes: []deletion{d}}); err != nil {
 			t.Fatal(err)
 		}
-		f, err := w.r.facts(&observed{ds: a}, &pass.Recorded{Update: &revision.Revision{Snapshot: snapshot, Hash: hash}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f.backoff(node)
 	}
-	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
-		if got := waits("", hashNew, "n1"); got != 0 {
-			t.Errorf("it has to wait %s", got)
+	for node, want := range map[string]time.Duration{"n1": time.Second, "n2": 0, "n3": 0} {
+		if got := p.Pause(hashNew, node); got != want {
+			t.Errorf("the next one of %s has to wait %s, want %s", node, got, want)
 		}
-		p := &plan{deletes: []deletion{{pod: pod("n1", hashOld), node: "n1", failed: true, hash: hashNew}}}
-		if err := w.act(given(ds, nil), p); err != nil {
-			t.Fatal(err)
-		}
-		if got := waits("", hashNew, "n1"); got != want {
-			t.Errorf("the next one has to wait %s, want %s", got, want)
-		}
-		other, recreated, edited := waits("", hashNew, "n2"), waits("recreated", hashNew, "n1"), waits("", "newer", "n1")
-		if other != 0 || recreated != 0 || edited != 0 {
-			t.Errorf("another node waits %s, another DaemonSet %s, another revision %s", other, recreated, edited)
-		}
-		w.clock.Step(want)
 	}
-	// Deletes for other reasons leave the back-off alone.
-	p := &plan{deletes: []deletion{{pod: pod("n3", hashOld), node: "n3"}, {pod: pod("n3", hashNew), node: "n3", succeeded: true}}}
-	if err := w.act(given(ds, nil), p); err != nil || waits("", hashNew, "n3") != 0 {
-		t.Errorf("it waits %s, %v", waits("", hashNew, "n3"), err)
+	if got := p.Pause("newer", "n1"); got != 0 {
+		t.Errorf("one of another revision has to wait %s", got)
 	}
 }
 

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/pass"
@@ -27,19 +25,12 @@ var (
 	daemonSetResource = schema.GroupResource{Group: appsv1.GroupName, Resource: "daemonsets"}
 )
 
-const (
-	// The pause before a failed pod is replaced grows between these two, as DaemonSet users know it.
-	shortestBackoff = time.Second
-	longestBackoff  = 15 * time.Minute
-)
-
 // Reconciler runs passes over DaemonSets. [Setup] makes one.
 type Reconciler struct {
 	*pass.Controller
 
-	log     *history.Log
-	pods    *pass.Children[*corev1.Pod]
-	backoff *flowcontrol.Backoff
+	log  *history.Log
+	pods *pass.Children[*corev1.Pod]
 	// predecessors are the pods whose names new pods must not have.
 	predecessors predecessors
 }

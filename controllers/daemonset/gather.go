@@ -23,11 +23,13 @@ type observed struct {
 	nodes    []*corev1.Node
 	pods     []*corev1.Pod
 	entries  []revision.Revision
+	// pause is that of pods which have ended: see [pass.Pass.Pause].
+	pause func(revision, place string) time.Duration
 }
 
 // gather reads the DaemonSet's nodes, pods and revisions, and claims the pods and revisions.
 func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.DaemonSet, selector labels.Selector) (*observed, error) {
-	o := &observed{ds: ds, selector: selector}
+	o := &observed{ds: ds, selector: selector, pause: p.Pause}
 	var nodes corev1.NodeList
 	if err := r.Client.List(ctx, &nodes); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
@@ -77,12 +79,9 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 		ds.Spec.Template, f.hash = restored.Spec.Template, from.Hash
 	}
 	f.predecessors, f.seen = r.predecessors.of(o.ds.UID, f.hash)
-	f.backoff = func(node string) time.Duration {
-		key := backoffKey(o.ds, f.hash, node)
-		if !r.backoff.IsInBackOffSinceUpdate(key, f.now) {
-			return 0
-		}
-		return r.backoff.Get(key)
+	for _, pod := range o.pods {
+		f.seen[pod.Name] = pod.UID
 	}
+	f.backoff = func(node string) time.Duration { return o.pause(f.hash, node) }
 	return f, nil
 }

@@ -37,7 +37,7 @@ type facts struct {
 	// predecessors are the UIDs of the last pods of the update revision, by node: a new pod never has the name of one that
 	// it replaces.
 	predecessors map[string]types.UID
-	// seen are the UIDs of all remembered pods, by their names: no new pod gets one of these names.
+	// seen are the UIDs of all pods that are there or remembered, by their names: no new pod gets one of these names.
 	seen map[string]types.UID
 	// now is when the facts were gathered.
 	now time.Time
@@ -180,22 +180,27 @@ func (p *planner) visit(node *corev1.Node) (unit rollout.Unit, ok bool) {
 	case start && p.surge && len(alive(pods)) == 0:
 		p.create(node.Name, fmt.Sprintf("all pods on node %s are terminating", node.Name))
 	}
-	unit = p.unit(node.Name, p.running(node.Name, pods))
+	running, paused := p.running(node.Name, pods)
+	unit = p.unit(node.Name, running)
 	unit.Leaving = !start
+	if p.surge {
+		unit.Stays = paused // what takes its place failed a moment ago
+	}
 	unit.Held = p.hold || p.ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
 	return unit, start || unit.Old != nil || unit.New != nil || unit.Crowded
 }
 
-// running plans the deletion of pods that ended by themselves, and returns the others that are not terminating.
-func (p *planner) running(node string, pods []*corev1.Pod) []*corev1.Pod {
-	var out []*corev1.Pod
+// running plans the deletion of pods that ended by themselves, and returns the others that are not terminating; and of those that failed
+// which of them stays for a while and why, empty if none does.
+func (p *planner) running(node string, pods []*corev1.Pod) (out []*corev1.Pod, paused string) {
 	for _, pod := range alive(pods) {
 		switch pod.Status.Phase {
 		case corev1.PodFailed:
 			// Kubelets reject pods that the scheduler accepts; without a pause the two would race.
 			if wait := p.backoff(node); wait > 0 {
 				p.lookAgain(wait)
-				p.paused = cmp.Or(p.paused, fmt.Sprintf("%s: pod %s failed and is replaced when its back-off of %s ends", node, pod.Name, wait))
+				paused = fmt.Sprintf("pod %s failed and is replaced when its back-off of %s ends", pod.Name, wait)
+				p.paused = cmp.Or(p.paused, node+": "+paused)
 				continue
 			}
 			p.remove(deletion{pod: pod, node: node, failed: true, hash: p.hash, reason: fmt.Sprintf("it failed on node %s", node)})
@@ -205,7 +210,7 @@ func (p *planner) running(node string, pods []*corev1.Pod) []*corev1.Pod {
 			out = append(out, pod)
 		}
 	}
-	return out
+	return out, paused
 }
 
 // unit describes one node to the rollout, and plans the deletion of pods beyond one of each revision state.

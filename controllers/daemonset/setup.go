@@ -2,7 +2,6 @@ package daemonset
 
 import (
 	"context"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,16 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/history"
@@ -52,13 +48,6 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), ledger, mgr.GetEventRecorder("daemonset-controller"), o)
-	// Forget the back-off of nodes and DaemonSets that were deleted long ago.
-	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		wait.UntilWithContext(ctx, func(context.Context) { r.backoff.GC() }, time.Minute)
-		return nil
-	})); err != nil {
-		return err
-	}
 	children := r.ChildEvents(r.parents().Router())
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("daemonset").
@@ -72,8 +61,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 
 // newReconciler returns a Reconciler that reads from c and, past its cache, from live.
 func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder, o Options) *Reconciler {
-	r := &Reconciler{backoff: flowcontrol.NewBackOff(shortestBackoff, longestBackoff)}
-	r.backoff.Clock = o.Clock
+	r := &Reconciler{}
 	r.Controller = pass.New(pass.Config{
 		Kind: kind, Resource: daemonSetResource, New: func() client.Object { return &appsv1.DaemonSet{} },
 		Client: c, Live: live, Ledger: ledger, Recorder: recorder, Clock: o.Clock, Run: r.pass,
@@ -81,7 +69,7 @@ func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger
 	r.OnForget(r.predecessors.forget)
 	r.log = pass.NewLog(r.Controller, history.DaemonSet(), o.AskServer)
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
-	r.pods.Seen = func(ds client.Object, pods []*corev1.Pod) { r.predecessors.note(ds.GetUID(), pods) }
+	r.pods.Seen = func(ds client.Object, pods []*corev1.Pod) { r.predecessors.note(ds, pods) }
 	return r
 }
 

@@ -1,6 +1,7 @@
 package daemonset
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // This file remembers which pod was the last one on a node, because the name of its replacement follows from its UID:
@@ -43,25 +45,37 @@ func predecessorOf(pod *corev1.Pod) predecessor {
 	return predecessor{uid: pod.UID, name: pod.Name, created: pod.CreationTimestamp}
 }
 
-// later reports whether p was created after other; of two that were created in one second, the one with the greater name.
-func (p predecessor) later(other predecessor) bool {
-	if !p.created.Equal(&other.created) {
+// successor returns the name of the pod that replaces one of that UID.
+type successor func(uid types.UID) string
+
+// later reports whether p was created after other. Of two that were created in one second it is the one whose name follows from the
+// other, as those of two that fail one after the other do, or else the one with the greater name.
+func (p predecessor) later(other predecessor, after successor) bool {
+	switch {
+	case !p.created.Equal(&other.created):
 		return other.created.Before(&p.created)
+	case p.name == after(other.uid):
+		return true
+	case other.name == after(p.uid):
+		return false
 	}
 	return p.name > other.name
 }
 
 // note remembers the pods of a DaemonSet, including those that ended, those that are terminating, and those that it is about
 // to release or to adopt. It also remembers pods of deleted nodes: a node may be recreated under its name.
-func (p *predecessors) note(ds types.UID, pods []*corev1.Pod) {
-	shown := newest(pods)
+func (p *predecessors) note(of client.Object, pods []*corev1.Pod) {
+	names := func(node, hash string) successor {
+		return func(uid types.UID) string { return podName(of, hash, creation{node: node, after: uid}) }
+	}
+	shown, ds := newest(names, pods), of.GetUID()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.all[ds]
 	now := make(map[string]lastPods, max(len(before), len(shown)))
 	maps.Copy(now, before)
 	for node, byHash := range shown {
-		now[node] = before[node].with(byHash)
+		now[node] = before[node].with(byHash, func(hash string) successor { return names(node, hash) })
 	}
 	if p.all == nil {
 		p.all = map[types.UID]map[string]lastPods{}
@@ -107,22 +121,19 @@ func (p *predecessors) of(ds types.UID, hash string) (last, seen map[string]type
 
 // with returns the pods that are shown on a node now and, of those that were remembered, the newest few. A pod that was
 // created after the one that is shown, and deleted already, has a name that must not be used again either.
-func (was lastPods) with(shown lastPods) lastPods {
+func (was lastPods) with(shown lastPods, names func(hash string) successor) lastPods {
 	out := maps.Clone(shown)
 	var others []string
 	for hash, before := range was {
 		switch last, ok := shown[hash]; {
 		case !ok:
 			others = append(others, hash)
-		case last.created.Before(&before.created):
+		case last.uid != before.uid && before.later(last, names(hash)):
 			out[hash] = before
 		}
 	}
 	slices.SortFunc(others, func(a, b string) int {
-		if was[a].later(was[b]) {
-			return -1
-		}
-		return 1
+		return cmp.Or(was[b].created.Compare(was[a].created.Time), cmp.Compare(a, b))
 	})
 	for _, hash := range others[:min(len(others), mostRevisions)] {
 		out[hash] = was[hash]
@@ -131,7 +142,7 @@ func (was lastPods) with(shown lastPods) lastPods {
 }
 
 // newest returns the newest pod of each revision on each node.
-func newest(pods []*corev1.Pod) map[string]lastPods {
+func newest(names func(node, hash string) successor, pods []*corev1.Pod) map[string]lastPods {
 	out := map[string]lastPods{}
 	for _, pod := range pods {
 		node, err := nodeOf(pod)
@@ -142,7 +153,7 @@ func newest(pods []*corev1.Pod) map[string]lastPods {
 			out[node] = lastPods{}
 		}
 		hash, shown := pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey], predecessorOf(pod)
-		if other, ok := out[node][hash]; !ok || shown.later(other) {
+		if other, ok := out[node][hash]; !ok || shown.later(other, names(node, hash)) {
 			out[node][hash] = shown
 		}
 	}

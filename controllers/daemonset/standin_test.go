@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,7 +47,7 @@ func TestAReplacementHasAnotherName(t *testing.T) {
 		"failed": func(w *world, p *corev1.Pod) {
 			w.fails(p)
 			w.mustReconcile() // deletes it
-			w.clock.Step(longestBackoff)
+			w.clock.Step(15 * time.Minute)
 		},
 		"deleted": func(w *world, p *corev1.Pod) {
 			if err := w.Raw.Delete(t.Context(), p); err != nil {
@@ -198,9 +200,10 @@ func TestStandInsOfTwoManagers(t *testing.T) {
 
 func TestPredecessors(t *testing.T) {
 	var p predecessors
+	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{UID: "ds"}}
 	of := func(ds types.UID, hash string, nodes []*corev1.Node, pods []*corev1.Pod) map[string]types.UID {
 		p.trim(ds, nodes)
-		p.note(ds, pods)
+		p.note(set, pods)
 		last, _ := p.of(ds, hash)
 		return last
 	}
@@ -226,7 +229,7 @@ func TestPredecessors(t *testing.T) {
 	want(of("ds", hashOld, two, []*corev1.Pod{pod("n1", hashOld)}), map[string]types.UID{"n1": "uid-of-n1-old", "n2": "uid-of-n2-old"})
 	want(of("ds", hashNew, two, nil), map[string]types.UID{"n1": c.UID})
 	for i := range mostRevisions + 1 {
-		p.note("ds", []*corev1.Pod{pod("n1", fmt.Sprint(i), age(30*time.Second))})
+		p.note(set, []*corev1.Pod{pod("n1", fmt.Sprint(i), age(30*time.Second))})
 	}
 	want(of("ds", hashNew, two, nil), map[string]types.UID{}) // that was too far back
 	want(of("ds", hashNew, two, []*corev1.Pod{pod("n2", hashNew)}), map[string]types.UID{"n2": "uid-of-n2-new"})
@@ -234,16 +237,35 @@ func TestPredecessors(t *testing.T) {
 	want(of("ds", hashNew, one, nil), map[string]types.UID{"n2": "uid-of-n2-new"})
 	want(of("ds", hashNew, one, []*corev1.Pod{first}), map[string]types.UID{"n1": first.UID, "n2": "uid-of-n2-new"})
 	for i := range mostGone {
-		p.note("ds", []*corev1.Pod{pod(fmt.Sprint("gone-", i), hashNew)})
+		p.note(set, []*corev1.Pod{pod(fmt.Sprint("gone-", i), hashNew)})
 	}
 	want(of("ds", hashNew, one, nil), map[string]types.UID{"n1": first.UID})
-	p.note("ds", []*corev1.Pod{first})
+	p.note(set, []*corev1.Pod{first})
 	p.forget("ds")
 	want(of("ds", hashNew, two, nil), map[string]types.UID{})
 	p.forget("ds")
 	p.forget("other")
 	if len(p.all) != 0 {
 		t.Errorf("left over: %v", p.all)
+	}
+}
+
+// Of two pods that were created in one second, the one that stands in for the other is the last one, whatever their names.
+func TestPredecessorsOfOneSecond(t *testing.T) {
+	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent", UID: "ds"}}
+	failed := pod("n1", hashNew)
+	next := failed.DeepCopy()
+	next.UID = "next"
+	for _, name := range []string{"a", "z"} {
+		failed.Name, next.Name = name, podName(set, hashNew, creation{node: "n1", after: failed.UID})
+		for _, pods := range [][]*corev1.Pod{{failed, next}, {next, failed}} {
+			var p predecessors
+			p.note(set, pods)
+			p.note(set, []*corev1.Pod{failed}) // the other one went first
+			if last, _ := p.of("ds", hashNew); last["n1"] != next.UID {
+				t.Errorf("after %s the last one is %s", name, last["n1"])
+			}
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // This file builds the pod of a revision for a node.
@@ -90,13 +91,13 @@ func bind(spec *corev1.PodSpec, node string) {
 // podName is deterministic, so that a pod that is created twice, by a lost response or by two managers, exists once. It
 // differs from node to node, from revision to revision, because a surge holds two on a node, and from that of the pod that
 // it replaces: clients that wait until that one is not found, as kubectl and the conformance tests do, would wait for ever.
-func podName(ds *appsv1.DaemonSet, hash string, c creation) string {
+func podName(ds client.Object, hash string, c creation) string {
 	const (
 		maxHostname = 63             // longer pod names give truncated host names
 		tenDigits   = 10_000_000_000 // as long as a revision's hash; a clash costs one more probe
 	)
 	// The 0 was once a count of taken names. It stays, so that an upgrade does not change the names of pods.
-	parts := []string{string(ds.UID), c.node, hash, "0"}
+	parts := []string{string(ds.GetUID()), c.node, hash, "0"}
 	if c.after != "" {
 		parts = append(parts, string(c.after))
 	}
@@ -106,7 +107,7 @@ func podName(ds *appsv1.DaemonSet, hash string, c creation) string {
 		_, _ = h.Write([]byte{0})
 	}
 	suffix := rand.SafeEncodeString(strconv.FormatUint(h.Sum64()%tenDigits, 10))
-	prefix := ds.Name
+	prefix := ds.GetName()
 	if limit := maxHostname - len(suffix) - 1; len(prefix) > limit {
 		prefix = strings.TrimRight(prefix[:limit], ".-")
 	}

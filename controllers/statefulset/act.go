@@ -198,6 +198,9 @@ func (r *Reconciler) delete(ctx context.Context, p *pass.Pass, d deletion) error
 	if err := pass.Each(d.owners, func(c ownerChange) error { return r.setOwners(ctx, p, c) }); err != nil {
 		return err
 	}
+	if d.next != "" {
+		p.Replaced(d.next, d.pod.Name)
+	}
 	return r.pods.Remove(ctx, p, d.pod, d.reason)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,11 +28,13 @@ type observed struct {
 	entries  []revision.Revision
 	// strangers are pods of other owners under names that the set asks for.
 	strangers map[string]*corev1.Pod
+	// pause is that of pods which have ended: see [pass.Pass.Pause].
+	pause func(revision, place string) time.Duration
 }
 
 // gather reads the StatefulSet's pods, claims and revisions, and adopts and releases pods and revisions.
 func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, selector labels.Selector) (*observed, error) {
-	o := &observed{set: set, selector: selector}
+	o := &observed{set: set, selector: selector, pause: p.Pause}
 	var err error
 	if o.pods, err = r.pods.Claim(ctx, p, selector); err != nil {
 		return nil, err
@@ -152,6 +155,7 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 			o.set.Namespace, o.set.Name, recorded.Update.Name, err)
 	}
 	f.update = source{name: recorded.Update.Name, template: template}
+	f.pause = func(pod string) time.Duration { return o.pause(f.update.name, pod) }
 	f.current = currentOf(o.set, o.entries, f.update)
 	return f, nil
 }

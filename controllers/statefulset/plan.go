@@ -32,6 +32,8 @@ type facts struct {
 	now time.Time
 	// hold says that the update revision could not be recorded: no pod is replaced.
 	hold bool
+	// pause returns how long a pod that ended stays before it is replaced. Nil means that none does.
+	pause func(pod string) time.Duration
 	// lost are the names of revisions that pods come from and that were deleted or cannot be read.
 	lost map[string]bool
 }
@@ -78,6 +80,8 @@ type creation struct {
 type deletion struct {
 	pod    *corev1.Pod
 	reason string
+	// next is the revision that is asked for, if the pod ended by itself; else it is empty.
+	next string
 	// owners are to be set first, or the claims of a condemned pod would not be deleted with it.
 	owners []ownerChange
 }
@@ -196,13 +200,27 @@ func (p *planner) visit(i int) {
 	case going(s.pod):
 		p.blockf("%s is terminating", s.name)
 	case ended(s.pod):
-		if !p.ordered || p.blocked == "" {
-			p.remove(deletion{pod: s.pod, reason: fmt.Sprintf("it ended (%s), and a pod that runs takes its place", s.pod.Status.Phase)})
-		}
+		p.replace(s)
 		p.blockf("%s ended and is replaced", s.name)
 	default:
 		p.keep(s)
 	}
+}
+
+// replace plans the deletion of a pod that has ended by itself.
+func (p *planner) replace(s slot) {
+	if p.ordered && p.blocked != "" {
+		return
+	}
+	if p.pause != nil {
+		if left := p.pause(s.name); left > 0 {
+			p.waitf(s.name, "it ended (%s), and is replaced when its back-off of %s ends", s.pod.Status.Phase, left)
+			p.lookAgain(left)
+			return
+		}
+	}
+	reason := fmt.Sprintf("it ended (%s), and a pod that runs takes its place", s.pod.Status.Phase)
+	p.remove(deletion{pod: s.pod, reason: reason, next: p.update.name})
 }
 
 // fill plans a pod for an ordinal that has none.

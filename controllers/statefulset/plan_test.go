@@ -93,6 +93,24 @@ func TestPlanScaling(t *testing.T) {
 	}
 }
 
+// A pod that ended stays until its back-off ends, and what comes after it waits as long.
+func TestPlanPauses(t *testing.T) {
+	f := settled(given(web(replicas(2)), pod(0, "b", phase(corev1.PodFailed))))
+	f.pause = func(name string) time.Duration {
+		return map[string]time.Duration{"web-0": 8 * time.Second}[name]
+	}
+	p := mustPlan(t, f)
+	wantSteps(t, p)
+	want := "it ended (Failed), and is replaced when its back-off of 8s ends"
+	if len(p.waits) != 1 || p.waits[0].Reason != want || p.again != 8*time.Second {
+		t.Errorf("waits %v, again in %s", p.waits, p.again)
+	}
+	f.pause = func(string) time.Duration { return 0 }
+	if p = mustPlan(t, f); len(p.deletes) != 1 || p.deletes[0].next != f.update.name {
+		t.Errorf("deletes %v", p.deletes)
+	}
+}
+
 func called(p *corev1.Pod, name string) *corev1.Pod {
 	p.Name = name
 	return p

@@ -80,3 +80,39 @@ func (r *rest) goesOn(parent client.Object, failing Failing, violationf func(str
 		}
 	}
 }
+
+// Mended evaluates what must be so soon after an edit that asks for something which works, when all that was asked for before has failed:
+// a child that has failed is still there only while one that replaces another is on its way. The caller says that every write can be
+// made, what time it is, and how long ago the edit was. Where children wait for each other, what comes before may fail on.
+func Mended(h *History, rv uint64, at time.Time, after time.Duration, kinds ...Kind) []Violation {
+	s := worldAt(h, rv)
+	var found []Violation
+	for _, k := range eachRemembering(kinds) {
+		r := &rest{h: h, s: s, k: k}
+		for _, parent := range s.List(k.Parents, "") {
+			if parent.GetDeletionTimestamp() == nil && (k.Ordered == nil || !k.Ordered(parent)) {
+				r.mended(parent, at, after)
+			}
+		}
+		found = append(found, r.found...)
+	}
+	return once(found)
+}
+
+func (r *rest) mended(parent client.Object, at time.Time, after time.Duration) {
+	failed, way := "", false
+	for _, u := range r.k.Units(r.s, parent) {
+		for _, child := range u.Children {
+			switch {
+			case child.GetDeletionTimestamp() != nil || !u.Wanted || u.Guarded || u.Taken:
+			case r.k.StraysNow(child, parent) == "":
+				way = way || !r.k.Available(child, parent, at)
+			case r.k.Ended(child):
+				failed = child.GetName()
+			}
+		}
+	}
+	if failed != "" && !way {
+		r.violationf("A1", r.k.Parents, parent, "%s has failed, and waits for a back-off %s after it is not asked for any more", failed, after)
+	}
+}

@@ -92,6 +92,9 @@ func (w *world) due(pod *corev1.Pod) func() {
 // tend returns what a kubelet has left to do for a pod on its node, nil if nothing. If the pod was changed, its containers are
 // started again.
 func (w *world) tend(pod *corev1.Pod) func() {
+	if w.rejected(pod) {
+		return func() { w.setPhase(pod, corev1.PodFailed, false) }
+	}
 	running := pod.Status.Phase == corev1.PodRunning
 	again := running && pod.Status.ObservedGeneration < pod.Generation
 	healthy := w.healthy(pod) && !again

@@ -49,6 +49,9 @@ func (w *world) endure() {
 	}
 	w.setTrouble(true)
 	w.stir()
+	if w.trouble.rejects {
+		w.demand(rejectedImage)
+	}
 	if w.trouble.guards {
 		for range w.trouble.chance.IntN(40) {
 			w.step++
@@ -59,6 +62,9 @@ func (w *world) endure() {
 	if w.last() {
 		w.loseSome()
 		w.last()
+	}
+	if w.trouble.rejects {
+		w.mend()
 	}
 }
 
@@ -169,8 +175,8 @@ func (w *world) disturbances(from int) int {
 // prompt sees that what needs none of the failing writes has come to its end.
 func (w *world) prompt() {
 	t := w.trouble
-	if t.inject != nil && t.inject.takes {
-		return // nothing is made that would be lost at once
+	if t.inject != nil && t.inject.takes || t.rejects {
+		return // nothing is made that would be lost at once; or what fails is waited for
 	}
 	if t.hook != nil || t.slow != nil || t.skew != nil || t.denial != nil && (t.denial.stopsStatus(w) || t.denial.stopsClaims(w)) {
 		return

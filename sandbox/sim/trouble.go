@@ -42,6 +42,8 @@ type trouble struct {
 	guards bool
 	// planted are the names under which the user has made revisions.
 	planted map[string]bool
+	// rejects says that kubelets reject the pods of an image.
+	rejects bool
 	// skew is how far the clocks of the kubelets are off.
 	skew map[string]time.Duration
 }
@@ -59,6 +61,7 @@ var troubles = []struct {
 	{"guards", 3, (*trouble).makeGuards},
 	{"hook", 2, (*trouble).makeHook},
 	{"clocks", 1, (*trouble).makeClocks},
+	{"reject", 2, (*trouble).makeRejection},
 }
 
 // Troubles are the names of all troubles.
