@@ -47,6 +47,8 @@ type observed struct {
 	now       time.Time
 	// pause is that of children which have failed: see [pass.Pass.Pause].
 	pause func(revision, place string) time.Duration
+	// genuine says of a revision that somebody may have planted that nobody has.
+	genuine func(revision.Revision) bool
 }
 
 // want is one child that is wanted.
@@ -64,6 +66,7 @@ type position struct {
 // gather reads the children and revisions of a parent, and claims what is its own.
 func (r *reconciler[P]) gather(ctx context.Context, p *pass.Pass, parent P) (*observed, error) {
 	o := &observed{parent: parent, completed: map[types.UID]bool{}, now: p.Now(), pause: p.Pause}
+	o.genuine = func(e revision.Revision) bool { return r.log.Genuine(ctx, parent, e) }
 	var err error
 	if o.selector, err = r.selector(parent); err != nil || o.selector.Empty() {
 		return nil, refusef("InvalidLabels", "Labels of the controller %s returned %v, which select nothing: %w",

@@ -121,7 +121,7 @@ func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.
 		}
 	}
 	if recorded.Update == nil {
-		return recorded.Newest(o.live())
+		return recorded.Newest(o.live(), o.genuine)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/revision"
@@ -91,6 +92,17 @@ func (l *Log) readBack(ctx context.Context, parent client.Object, v *Verdict, na
 	}
 	if !v.heldBy(l.Revision(o)) {
 		return nil, nil
+	}
+	selector, err := l.Selector(parent)
+	if err != nil {
+		return nil, err
+	}
+	if !selector.Matches(labels.Set(o.GetLabels())) { // somebody took its labels away: no list shows it any more
+		if !metav1.IsControlledBy(o, parent) {
+			return nil, nil
+		}
+		l.opts.Wrote(parent.GetUID(), o) // the next pass lets it go
+		return nil, fmt.Errorf("%w: revision %s does not match the selector any more", ErrStale, name)
 	}
 	if ref := metav1.GetControllerOfNoCopy(o); ref == nil {
 		if o, err = l.adopt(ctx, parent, o); o == nil || err != nil {

@@ -93,6 +93,21 @@ func TestTakenName(t *testing.T) {
 	}
 }
 
+// One of ours without the labels by which revisions are listed is let go by a pass that sees it, and used by none: no list would show it.
+func TestTakenNameWithoutLabels(t *testing.T) {
+	ds := agent("agent:1")
+	taken := revisionOf(t, ds, "agent:1", 1)
+	taken.Labels = nil
+	s := newServer(t, ds, taken)
+	if _, _, err := pass(t.Context(), lagging(s), s.parent()); !errors.Is(err, history.ErrStale) {
+		t.Errorf("error %v", err)
+	}
+	_, recorded := mustPass(t, newLog(s), s.parent())
+	if recorded.Update.Name == taken.Name || len(s.stored()) != 2 || len(s.stored()[taken.Name].OwnerReferences) != 0 {
+		t.Errorf("used %s; stored are %v", recorded.Update.Name, s.stored())
+	}
+}
+
 // with133 puts creationTimestamp: null into a template, as Kubernetes before 1.34 did (kubernetes#134773).
 func with133(data []byte) []byte {
 	return []byte(strings.Replace(string(data), `"metadata":{`, `"metadata":{"creationTimestamp":null,`, 1))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,6 +46,21 @@ type Options struct {
 type Log struct {
 	Format
 	opts Options
+}
+
+// Genuine reports whether the name of a stored revision follows from what it holds, as that of each that a controller has made does: see
+// [Apps.Genuine]. It is false where that cannot be said or read, and true for formats whose names say nothing.
+func (l *Log) Genuine(ctx context.Context, parent client.Object, r revision.Revision) bool {
+	apps, ok := l.Format.(*Apps)
+	if !ok {
+		return true
+	}
+	stored := &appsv1.ControllerRevision{}
+	if err := l.opts.Lists.Get(ctx, client.ObjectKey{Namespace: parent.GetNamespace(), Name: r.Name}, stored); err != nil {
+		return false
+	}
+	genuine, _ := apps.Genuine(parent, stored)
+	return genuine
 }
 
 // Forget drops what is kept in memory for a deleted parent, once no pass over it is under way. Without it, that is kept until

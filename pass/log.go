@@ -229,8 +229,9 @@ func (r *Recorded) Complete(ctx context.Context, p *Pass, l *history.Log, live r
 }
 
 // Newest returns the newest readable revision that children come from, or else the newest one, nil if there is none: lost
-// children are recreated from it if the update revision cannot be stored. live are those that children come from.
-func (r *Recorded) Newest(live revision.Live) *revision.Revision {
+// children are recreated from it if the update revision cannot be stored. live are those that children come from. What no child comes
+// from has to be genuine, for instance by [history.Log.Genuine]: somebody may have planted it. Nil means that all are.
+func (r *Recorded) Newest(live revision.Live, genuine func(revision.Revision) bool) *revision.Revision {
 	var newest *revision.Revision
 	for i := len(r.Entries) - 1; i >= 0; i-- {
 		e := &r.Entries[i]
@@ -238,7 +239,7 @@ func (r *Recorded) Newest(live revision.Live) *revision.Revision {
 		case e.Snapshot == nil || e.Deleting || e.Hash == "":
 		case live.Has(*e):
 			return e
-		case newest == nil:
+		case newest == nil && (genuine == nil || genuine(*e)):
 			newest = e
 		}
 	}

@@ -89,7 +89,7 @@ func TestNewest(t *testing.T) {
 		entry("deleted", func(r *revision.Revision) { r.Deleting = true }),
 	}}
 	for _, c := range []struct{ live, want string }{{"one", "one"}, {"two", "two"}, {"gone", "planted"}, {"unreadable", "planted"}} {
-		if got := r.Newest(revision.NewLive(c.live)); got == nil || got.Name != c.want {
+		if got := r.Newest(revision.NewLive(c.live), nil); got == nil || got.Name != c.want {
 			t.Errorf("with children of %s: %+v, want %s", c.live, got, c.want)
 		}
 	}

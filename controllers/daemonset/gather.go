@@ -25,11 +25,14 @@ type observed struct {
 	entries  []revision.Revision
 	// pause is that of pods which have ended: see [pass.Pass.Pause].
 	pause func(revision, place string) time.Duration
+	// genuine says of a revision that somebody may have planted that nobody has.
+	genuine func(revision.Revision) bool
 }
 
 // gather reads the DaemonSet's nodes, pods and revisions, and claims the pods and revisions.
 func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.DaemonSet, selector labels.Selector) (*observed, error) {
 	o := &observed{ds: ds, selector: selector, pause: p.Pause}
+	o.genuine = func(e revision.Revision) bool { return r.log.Genuine(ctx, ds, e) }
 	var nodes corev1.NodeList
 	if err := r.Client.List(ctx, &nodes); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
@@ -65,7 +68,7 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 	f := facts{ds: &ds, selector: o.selector, nodes: o.nodes, pods: byNode(o.pods), now: r.Clock.Now(), hold: recorded.Update == nil}
 	from := recorded.Update
 	if f.hold {
-		from, f.asked = recorded.Newest(o.live()), o.ds
+		from, f.asked = recorded.Newest(o.live(), o.genuine), o.ds
 	}
 	if from != nil {
 		snapshot := from.Snapshot

@@ -30,11 +30,14 @@ type observed struct {
 	strangers map[string]*corev1.Pod
 	// pause is that of pods which have ended: see [pass.Pass.Pause].
 	pause func(revision, place string) time.Duration
+	// genuine says of a revision that somebody may have planted that nobody has.
+	genuine func(revision.Revision) bool
 }
 
 // gather reads the StatefulSet's pods, claims and revisions, and adopts and releases pods and revisions.
 func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, selector labels.Selector) (*observed, error) {
 	o := &observed{set: set, selector: selector, pause: p.Pause}
+	o.genuine = func(e revision.Revision) bool { return r.log.Genuine(ctx, set, e) }
 	var err error
 	if o.pods, err = r.pods.Claim(ctx, p, selector); err != nil {
 		return nil, err
@@ -141,7 +144,7 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 	f := facts{set: o.set, pods: o.pods, strangers: o.strangers, claims: o.claims, now: r.Clock.Now(), lost: o.lost(recorded)}
 	if recorded.Update == nil {
 		f.hold = true
-		f.update = sourceIn(o.entries, cmp.Or(o.set.Status.UpdateRevision, nameOf(recorded.Newest(o.live()))))
+		f.update = sourceIn(o.entries, cmp.Or(o.set.Status.UpdateRevision, nameOf(recorded.Newest(o.live(), o.genuine))))
 		f.current = currentOf(o.set, o.entries, f.update)
 		return f, nil
 	}

@@ -43,7 +43,8 @@ var rules = []func(*step){
 	(*step).afterAFailure, (*step).hooked,
 	(*step).most, (*step).guarded, (*step).guardedStays, (*step).filled, (*step).emptied, (*step).promoted,
 	(*step).claim, (*step).asAsked, (*step).worstFirst,
-	(*step).heldStays, (*step).madeAsAsked, (*step).askedStays, (*step).lostReturns, (*step).comesBack, (*step).claimKept, (*step).firstName,
+	(*step).heldStays, (*step).madeAsAsked, (*step).askedStays, (*step).lostReturns, (*step).comesBack, (*step).everAsked, (*step).claimKept,
+	(*step).firstName,
 	(*step).started, (*step).replacedRun, (*step).surplusRun, (*step).servedRises,
 }
 

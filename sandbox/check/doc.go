@@ -81,6 +81,7 @@
 //	                                       current revision
 //	P6  every write  (*step).precondition  UID and version, of children and revisions. Needs to know who wrote
 //	P7  every write  (*step).newName       a name of its own for what replaces a child, where the controllers give names
+//	P8  every write  (*step).everAsked     no child from content that nobody has asked for, where all that was is known
 //	R1  every write  (*step).unavailable   of the whole set; R2 (*step).surge
 //	R3  every write  (*step).filled, (*step).emptied
 //	R4  every write  (*step).completeMeans when it is first said, (*step).updateMeans; of composite parents it says as well

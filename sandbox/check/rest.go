@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -129,6 +130,14 @@ func refers(names map[string]bool, revision client.Object) bool {
 	return names[revision.GetName()] || ok && names[hash]
 }
 
+// namesake reports whether a revision has the hash label of another one that holds what its parent asks for: somebody gave it that.
+func (r *rest) namesake(parent, revision client.Object) bool {
+	hash := revision.GetLabels()[appsv1.ControllerRevisionHashLabelKey]
+	return hash != "" && slices.ContainsFunc(r.s.Owned(r.k.Revisions, parent.GetUID()), func(other client.Object) bool {
+		return other.GetUID() != revision.GetUID() && other.GetLabels()[appsv1.ControllerRevisionHashLabelKey] == hash && r.k.asked(parent, other)
+	})
+}
+
 // limit is H9: of revisions that nothing came from, not more than the limit are kept. One that says that a child which is
 // wanted is its own, and to come back, is not among them.
 func (r *rest) limit(parent client.Object) {
@@ -143,6 +152,9 @@ func (r *rest) limit(parent client.Object) {
 		}
 		if r.k.NamesOthers != nil && r.k.NamesOthers(revision) {
 			continue
+		}
+		if r.namesake(parent, revision) {
+			continue // children of the update revision may be taken for its own
 		}
 		if !refers(named, revision) && !r.k.asked(parent, revision) && r.k.user(r.s, revision) == nil && !r.k.claimsWanted(parent, revision) {
 			idle++

@@ -217,7 +217,7 @@ func (s *step) copied(child client.Object) bool {
 
 // twin reports whether another revision holds what the parent asks for.
 func (s *step) twin(parent client.Object) bool {
-	return s.other(parent.GetUID(), func(other client.Object) bool { return s.k.asked(parent, other) })
+	return s.other(parent.GetUID(), func(other client.Object) bool { return s.k.asked(parent, other) || s.k.stamped(parent, other) })
 }
 
 // other reports whether something holds for another revision of the parent than the one that went, as it is or as a read

@@ -172,9 +172,22 @@ func (s *step) content() {
 		s.violationf("P4", "the revision that it says it comes from does not exist")
 		return
 	}
-	if strays := s.k.Strays(made, from); strays != "" {
+	strays := ""
+	for _, from = range append(s.namesakes(made), from) {
+		if strays = s.k.Strays(made, from); strays == "" {
+			return
+		}
+	}
+	if strays != "" {
 		s.violationf("P4", "it says that it comes from %s, but %s", from.GetName(), strays)
 	}
+}
+
+// namesakes are all revisions that a child may mean by what it says of its own, as far as its author may have read them: somebody may have
+// given one the label of another.
+func (s *step) namesakes(child client.Object) []client.Object {
+	all := slices.Concat(s.after.Owned(s.k.Revisions, ownerUID(child)), s.left(ownerUID(child)))
+	return slices.DeleteFunc(all, func(r client.Object) bool { return !s.k.Names(child, r) })
 }
 
 // sent is what was written, as its author sent it: what admission has made of a new object is not its author's.

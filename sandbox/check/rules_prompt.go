@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,8 +68,9 @@ func (r *rest) prompt(parent client.Object, failing Failing) {
 func (r *rest) goesOn(parent client.Object, failing Failing, violationf func(string, ...any)) {
 	units := r.k.Units(r.s, parent)
 	wanted, unavailable := r.k.wanted(units, parent, time.Time{})
+	creates := failing.Creates != nil && (failing.Observes || r.some(parent))
 	for _, u := range units {
-		if u.Wanted && !u.Taken && len(u.Children) == 0 && failing.Creates != nil && failing.Creates(u.Name) {
+		if u.Wanted && !u.Taken && len(u.Children) == 0 && creates && failing.Creates(u.Name) {
 			violationf("nothing is at %s, and it could be made", u.Name)
 		}
 	}
@@ -79,6 +81,14 @@ func (r *rest) goesOn(parent client.Object, failing Failing, violationf func(str
 			return
 		}
 	}
+}
+
+// some reports whether a child comes from a revision that can be read: a lost one can be made from that where no other can be recorded.
+func (r *rest) some(parent client.Object) bool {
+	return !r.k.HasRevisions() || slices.ContainsFunc(r.s.Owned(r.k.Revisions, parent.GetUID()), func(revision client.Object) bool {
+		_, err := r.k.Snapshot(revision)
+		return err == nil && r.k.user(r.s, revision) != nil
+	})
 }
 
 // Mended evaluates what must be so soon after an edit that asks for something which works, when all that was asked for before has failed:

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,10 +20,12 @@ type memory struct {
 	// current is the revision that the children of a parent come from until they are updated. It changes when the
 	// controllers may change it, not when they do.
 	current map[types.UID]string
+	// asked is what parents of a resource have asked for, ever.
+	asked map[schema.GroupVersionResource]map[string]bool
 }
 
 func newMemory() *memory {
-	return &memory{current: map[types.UID]string{}}
+	return &memory{current: map[types.UID]string{}, asked: map[schema.GroupVersionResource]map[string]bool{}}
 }
 
 // currentOf is the revision that a parent's children come from until they are updated, "" if that is not known.

@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"regexp"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -45,7 +48,7 @@ func (w *world) spoil(k Kind, parent, revision client.Object) {
 	out := deepCopy(revision)
 	out.GetObjectKind().SetGroupVersionKind(w.served[resource].Kind)
 	fresh(out)
-	switch chance.IntN(8) {
+	switch chance.IntN(10) {
 	case 0, 1:
 		w.deleteOne("delete a revision", resource, revision)
 	case 2:
@@ -58,7 +61,13 @@ func (w *world) spoil(k Kind, parent, revision client.Object) {
 		w.play("give a revision the largest number", "patch", resource, name, nil, numbered(math.MaxInt64))
 	case 5:
 		w.play("give a revision a number below all", "patch", resource, name, nil, numbered(pick[int64](chance, -1, 0, math.MinInt64)))
-	case 6:
+	case 6, 7:
+		foreign(chance, out)
+		out.SetName(w.neverNamed(k, fmt.Sprintf("%s-foreign-%d", parent.GetName(), chance.IntN(3))))
+		out.SetOwnerReferences(nil)
+		number(out, k.Check.Number(revision)+pick[int64](chance, -1, 0, 1, 10))
+		w.person("plant other content", manifest(out))
+	case 8:
 		out.SetName(w.neverNamed(k, fmt.Sprintf("%s-double-%d", parent.GetName(), chance.IntN(3))))
 		w.person("double a revision", manifest(out))
 	default:
@@ -68,6 +77,36 @@ func (w *world) spoil(k Kind, parent, revision client.Object) {
 		w.person("plant a revision", manifest(out))
 	}
 }
+
+// foreign puts into a copy of a revision what nobody has asked for: another image. The hash is another one, or is missing; where a revision
+// says which children are its own, so does the copy.
+func foreign(chance *rand.Rand, revision client.Object) {
+	const image = `"image":"planted:1"`
+	switch r := revision.(type) {
+	case *appsv1.ControllerRevision:
+		r.Data.Raw = anImage.ReplaceAll(r.Data.Raw, []byte(image))
+	case *unstructured.Unstructured:
+		patch, err := json.Marshal(r.Object["parentPatch"])
+		if err == nil {
+			var out map[string]any
+			err = json.Unmarshal(anImage.ReplaceAll(patch, []byte(image)), &out)
+			r.Object["parentPatch"] = out
+		}
+		if err != nil {
+			panic(fmt.Sprintf("sim: %s: %v", revision.GetName(), err)) // it came as JSON
+		}
+	default:
+	}
+	if key, hash := hashOf(revision); key != "" && hash != "" {
+		labels := revision.GetLabels()
+		if delete(labels, key); chance.IntN(2) == 0 { // with that of another one, nobody could tell their children apart
+			labels[key] = "f0re19n"
+		}
+		revision.SetLabels(labels)
+	}
+}
+
+var anImage = regexp.MustCompile(`"image":"[^"]*"`)
 
 func numbered(n int64) string { return fmt.Sprintf(`{"revision":%d}`, n) }
 
