@@ -37,6 +37,8 @@ type Kind struct {
 	// Units are the places that a child can be at, nodes, ordinals, keys, in their order. None if children have no places,
 	// only a number.
 	Units func(s *State, parent client.Object) []Unit
+	// Apart says that releases of the controller record other fields: what one has recorded is no duplicate for the other.
+	Apart bool
 	// Ended reports whether a child has ended by itself, and so serves nobody and never will.
 	Ended func(child client.Object) bool
 	// Available reports whether a child serves at that time; the zero time means that it has served for long enough.

@@ -65,7 +65,7 @@ func (r *rest) log(parent client.Object) {
 	for _, revision := range r.s.Owned(r.k.Revisions, parent.GetUID()) {
 		number := r.k.Number(revision)
 		for _, twin := range numbers[number] {
-			if !r.excused(parent, revision, twin) {
+			if !r.k.Apart && !r.excused(parent, revision, twin) {
 				r.violationf("H2", r.k.Revisions, revision, "its number %d is that of %s as well", number, twin.GetName())
 			}
 		}
@@ -74,7 +74,7 @@ func (r *rest) log(parent client.Object) {
 		if err != nil {
 			continue // what cannot be read is kept
 		}
-		if twin, taken := snapshots[snapshot]; taken {
+		if twin, taken := snapshots[snapshot]; taken && !r.k.Apart {
 			r.violationf("H1", r.k.Revisions, revision, "it holds the same as %s", twin)
 		}
 		snapshots[snapshot] = revision.GetName()

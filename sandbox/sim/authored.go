@@ -23,6 +23,32 @@ func Authored() Kind {
 	return authoredKind(parents.Authored(), authored.Setup)
 }
 
+// Released is StatefulSets under one that is released anew: in mid-rollout as a rule, and back again.
+func Released() Kind {
+	k := Authored()
+	k.Add, k.Releases = nil, authored.Releases()
+	k.Copy, k.Check.Apart = copiedWhole, true
+	return k
+}
+
+// copiedWhole is a copy of a revision with all that it says of itself, as kubectl makes one.
+func copiedWhole(chance *rand.Rand, _ Kind, parent, revision client.Object) (what string, step scenario.Step) {
+	out := deepCopy(revision)
+	out.GetObjectKind().SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
+	out.SetName(fmt.Sprintf("%s-copy-%d", parent.GetName(), chance.IntN(3)))
+	fresh(out)
+	what = "copy a revision"
+	if chance.IntN(2) == 0 {
+		out.SetOwnerReferences(nil)
+	} else {
+		what += " with its owner"
+	}
+	if chance.IntN(3) == 0 {
+		number(out, out.(*appsv1.ControllerRevision).Revision+10) //nolint:forcetypeassert // those of StatefulSets
+	}
+	return what, manifest(out)
+}
+
 // Surging is StatefulSets under one whose pods are named by revision.
 func Surging() Kind {
 	k := authoredKind(parents.Surging(), authored.SetupSurging)

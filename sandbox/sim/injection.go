@@ -77,12 +77,14 @@ func with(in map[string]string, key, value string) map[string]string {
 }
 
 func (t *trouble) makeInjection(w *world) bool {
-	t.inject = &injections[t.chance.IntN(len(injections))]
-	t.aboutf("admission gives children %s", t.inject.name)
-	if w.hosts() {
-		return !t.inject.takes // such children are known by their owner alone, and what admission makes of one is how it is to be
+	i := &injections[t.chance.IntN(len(injections))]
+	// Children of hosted controllers are known by their owner alone, and what admission makes of one is how it is to be.
+	if w.hosts() && i.takes || !w.hosts() && i.pod == nil {
+		return false
 	}
-	return t.inject.pod != nil
+	t.inject = i
+	t.aboutf("admission gives children %s", i.name)
+	return true
 }
 
 // injects changes a request as admission does.

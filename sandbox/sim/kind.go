@@ -23,6 +23,8 @@ type Kind struct {
 	Hosted []Hosted
 	// Add, if it is set, adds the controller of a kind that has no name in the registry either, because it is an author's.
 	Add func(ctx context.Context, mgr ctrl.Manager) error
+	// Releases, if there are any, are as many releases of it: each start of a manager is of the next one, and the first follows the last.
+	Releases []func(ctx context.Context, mgr ctrl.Manager) error
 	// Later is how many of them, the last ones, are there only from the second start of a manager on.
 	Later int
 	// Check tells the rules about the kind, Also about more children of the same parents.

@@ -70,5 +70,16 @@ func (w World) reached(seeds uint64) []string {
 	if seeds >= many && history {
 		out = append(out, seldomRevised...)
 	}
+	if seeds >= many && w.rejectable() {
+		out = append(out, "trouble reject", "looked whether a mend is prompt")
+	}
+	if slices.ContainsFunc(w.Kinds, func(k Kind) bool { return len(k.Releases) > 0 }) {
+		out = slices.DeleteFunc(out, func(what string) bool { return what == "two managers" })
+	}
 	return out
+}
+
+// rejectable reports whether kubelets may reject the children of a world.
+func (w World) rejectable() bool {
+	return (&trouble{}).makeRejection(&world{kinds: w.Kinds})
 }

@@ -55,7 +55,7 @@ func newTemper(chance *rand.Rand, o Options) temper {
 	t.faults = []int{0, 20, 60, 150, 400}[chance.IntN(5)]
 	t.late = chance.IntN(4) == 0
 	t.stale = chance.IntN(2) == 0
-	t.two = chance.IntN(5) == 0
+	t.two = chance.IntN(5) == 0 && !slices.ContainsFunc(o.kinds(), func(k Kind) bool { return len(k.Releases) > 0 }) // they take turns
 	t.weights.kill = []int{0, 0, 1, 3}[chance.IntN(4)]
 	if chance.IntN(4) == 0 {
 		t.weights.outage, t.weights.mend = 1, 4

@@ -171,6 +171,9 @@ func (w *world) start(name string, at func(schema.GroupVersionResource) uint64) 
 
 // add adds the controllers of a kind to a manager.
 func (w *world) add(ctx context.Context, p *process, k Kind) error {
+	if n := len(k.Releases); n > 0 {
+		return k.Releases[(p.run-1)%n](ctx, p.manager)
+	}
 	if k.Add != nil {
 		return k.Add(ctx, p.manager)
 	}

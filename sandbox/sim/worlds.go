@@ -20,11 +20,12 @@ type World struct {
 // Worlds are all there are. Their shares are a hundred.
 func Worlds() []World {
 	return []World{
-		{Name: "daemonset", Kinds: []Kind{DaemonSet()}, Share: 17},
+		{Name: "daemonset", Kinds: []Kind{DaemonSet()}, Share: 16},
 		{Name: "statefulset", Kinds: []Kind{StatefulSet()}, Share: 12},
 		{Name: "replicaset", Kinds: []Kind{ReplicaSet(), ReplicationController()}, Share: 17},
-		{Name: "authored", Kinds: []Kind{Authored()}, Share: 4},
-		{Name: "surging", Kinds: []Kind{Surging()}, Share: 4},
+		{Name: "authored", Kinds: []Kind{Authored()}, Share: 3},
+		{Name: "released", Kinds: []Kind{Released()}, Share: 3},
+		{Name: "surging", Kinds: []Kind{Surging()}, Share: 3},
 		{Name: "cronjob", Kinds: []Kind{CronJob()}, Share: 6},
 		{Name: "composite", Kinds: []Kind{CatSet()}, Share: 12},
 		{Name: "in-place", Kinds: []Kind{InPlace()}, Share: 5},

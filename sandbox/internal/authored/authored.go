@@ -5,12 +5,16 @@
 package authored
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +33,33 @@ func SetupSurging(ctx context.Context, mgr ctrl.Manager) error {
 	c := controller(pods().NamedByRevision())
 	c.Strategy = strategy
 	return c.Setup(ctx, mgr)
+}
+
+// Releases are what adds two releases of the first controller: the second one has more in its revisions, a field that nobody edits, and
+// something that its function relies on.
+func Releases() []func(ctx context.Context, mgr ctrl.Manager) error {
+	return []func(ctx context.Context, mgr ctrl.Manager) error{Setup, func(ctx context.Context, mgr ctrl.Manager) error {
+		c := controller(pods())
+		c.Versions = append(c.Versions, "spec.podManagementPolicy")
+		c.Upgrade = upgrade
+		c.Children = func(set *appsv1.StatefulSet) ([]client.Object, error) {
+			if set.Spec.PodManagementPolicy == "" {
+				return nil, errors.New("spec.podManagementPolicy is not set") // the API server defaults it
+			}
+			return children(set)
+		}
+		return c.Setup(ctx, mgr)
+	}}
+}
+
+// upgrade fills in what the first release did not record.
+func upgrade(old *unstructured.Unstructured) (*appsv1.StatefulSet, error) {
+	set := &appsv1.StatefulSet{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(old.Object, set); err != nil {
+		return nil, err
+	}
+	set.Spec.PodManagementPolicy = cmp.Or(set.Spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
+	return set, nil
 }
 
 func pods() builder.Rule {
