@@ -3,6 +3,7 @@ package pass
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -126,10 +127,10 @@ type omitted struct {
 	at    time.Time
 }
 
-// cause returns the version of the parent that a warning of a key refers to: a new one if its first line is not the one that was told, and
-// that was a while ago. Where the parent has not changed since, the recorder could not tell the two apart.
+// cause returns the version of the parent that a warning of a key refers to: a new one if its first line says something else than was told,
+// and that was a while ago. Where the parent has not changed since, the recorder could not tell the two apart.
 func (b *budget) cause(key eventKey, note, version string, now time.Time) string {
-	line, _, _ := strings.Cut(note, "\n")
+	line := gist(note)
 	t, told := b.told[key]
 	switch {
 	case !told || now.Sub(t.last) >= known:
@@ -144,6 +145,14 @@ func (b *budget) cause(key eventKey, note, version string, now time.Time) string
 	t.last = now
 	b.told[key] = t
 	return t.version
+}
+
+// gist is the first line of a note without the words that have digits in them: what names the request, the time or a count is another one
+// each time, and no other cause.
+func gist(note string) string {
+	line, _, _ := strings.Cut(note, "\n")
+	varies := func(word string) bool { return strings.ContainsAny(word, "0123456789") }
+	return strings.Join(slices.DeleteFunc(strings.Fields(line), varies), " ")
 }
 
 // admit reports whether an event may be sent. One that the recorder joins with an earlier one costs nothing.

@@ -36,6 +36,8 @@ type denial struct {
 	// times is how often it refuses until it lets everything be, each time that it begins; zero is always.
 	times int
 
+	// other is set when somebody else refuses: the same requests, for another reason.
+	other bool
 	// answers are all refusals there were, refused those since it began.
 	answers, refused int
 }
@@ -123,9 +125,14 @@ func (w *world) denies(c *call) error {
 	}
 	d.answers++
 	d.refused++
-	text := fmt.Sprintf("admission webhook \"policy.sim\" denied the request: %s is not allowed here", c.request.Resource.Resource)
+	policy, quota := "policy.sim", "few"
+	if d.other {
+		policy, quota = otherCause+".sim", otherCause
+		w.unheard(c)
+	}
+	text := fmt.Sprintf("admission webhook %q denied the request: %s is not allowed here", policy, c.request.Resource.Resource)
 	if d.quota > 0 {
-		text = fmt.Sprintf("exceeded quota: few, used: pods=%d, limited: pods=%d", len(w.all(d.resource)), d.quota)
+		text = fmt.Sprintf("exceeded quota: %s, used: pods=%d, limited: pods=%d", quota, len(w.all(d.resource)), d.quota)
 	}
 	if d.changing {
 		text += fmt.Sprintf(" (request %08x)", uint32(mix(uint64(d.answers))))

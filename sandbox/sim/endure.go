@@ -132,6 +132,9 @@ func (w *world) last() bool {
 		if len(w.processes) == 0 {
 			w.startNext()
 		}
+		if d := w.trouble.denial; d != nil && w.clock.Since(span.From) > endurance/2 {
+			d.other = true
+		}
 		busy := w.fair()
 		if n := w.disturbances(seen); n > 0 {
 			changed, looked = w.clock.Now(), false
@@ -149,6 +152,10 @@ func (w *world) last() bool {
 			wait = min(wait, promptly-w.clock.Since(changed))
 		}
 		w.sleep(w.nextDue(wait))
+	}
+	w.unheardOf()
+	if d := w.trouble.denial; d != nil {
+		d.other = false
 	}
 	span.To = w.clock.Now()
 	w.history.Lasting = append(w.history.Lasting, span)

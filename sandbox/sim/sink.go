@@ -129,6 +129,9 @@ func (w *world) event(p *process, s saying) {
 		was.count = 0
 	}
 	p.series[key] = series{was.count + 1, now}
+	if was.count == 0 {
+		w.hears(key.regarding.Namespace+"/"+key.regarding.Name, s.text)
+	}
 	if was.count >= 2 {
 		return // it is counted, and written when the series ends
 	}

@@ -126,7 +126,7 @@ func (w *world) setTrouble(on bool) {
 	}
 	w.trouble.on = on
 	if d := w.trouble.denial; d != nil {
-		d.refused = 0
+		d.refused, d.other = 0, false
 	}
 	if on {
 		w.stats.count("trouble " + w.trouble.name)

@@ -67,6 +67,10 @@ type world struct {
 	outage  *outage
 	// trouble is what goes wrong for longer, nil if nothing does.
 	trouble *trouble
+	// causes are the parents for which requests are refused for another reason than before, since when, while no Event tells it;
+	// heardOf are those of which one does.
+	causes  map[string]time.Time
+	heardOf map[string]bool
 	// staged is who directs the world, nil for a random one; player plays the steps of the random user.
 	staged *Stage
 	player *scenario.Player
