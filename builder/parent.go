@@ -77,6 +77,9 @@ func readPaths[P client.Object](v *versioned, texts []string) error {
 	var paths []revision.Path
 	for _, text := range texts {
 		path, err := revision.ParsePath(text)
+		if err == nil {
+			err = askedFor(path)
+		}
 		if err == nil && !untyped {
 			err = inType(reflect.TypeFor[P](), path)
 		}
@@ -106,6 +109,19 @@ func served(scheme *runtime.Scheme, mapper meta.RESTMapper, o client.Object) (sc
 		return gvk, schema.GroupResource{}, fmt.Errorf("%s is in no namespace, which is not supported yet", gvk.Kind)
 	}
 	return gvk, mapping.Resource.GroupResource(), nil
+}
+
+// askedFor refuses what nobody asks for: what controllers say, and what the API server keeps of an object. An undo could not restore it.
+func askedFor(path revision.Path) error {
+	switch path[0] {
+	case "status", "apiVersion", "kind":
+		return fmt.Errorf("nobody asks for %s, so that no revision can restore it; take what users write, as a rule below spec", path[0])
+	case "metadata":
+		if len(path) == 1 || path[1] != "labels" && path[1] != "annotations" {
+			return errors.New("of metadata nobody asks for more than labels and annotations; take what users write, as a rule below spec")
+		}
+	}
+	return nil
 }
 
 // inType reports that objects of a Go type have no field of that path.

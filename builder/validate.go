@@ -38,6 +38,9 @@ func (c Controller[P]) describe(scheme *runtime.Scheme, mapper meta.RESTMapper) 
 	if len(c.Owns) == 0 {
 		errs = append(errs, errors.New("field Owns is empty: it has to name the kinds of children"))
 	}
+	if c.Workers < 0 {
+		errs = append(errs, fmt.Errorf("field Workers is %d: it has to be positive, or zero for the usual number", c.Workers))
+	}
 	seen := map[schema.GroupVersionKind]bool{}
 	for i, rule := range c.Owns {
 		if isNil(rule.kind) {

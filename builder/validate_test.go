@@ -55,6 +55,13 @@ func TestWhatIsRefusedBeforeItStarts(t *testing.T) {
 		"L3: a path with an index": {
 			func(c *Controller[*appsv1.ReplicaSet]) { c.Versions = []string{"spec.template.spec.containers.0"} }, "is a slice, which has no fields",
 		},
+		"a path of the status": {
+			func(c *Controller[*appsv1.ReplicaSet]) { c.Versions = []string{"spec.template", "status.replicas"} }, "nobody asks for status",
+		},
+		"a path of what the API server keeps": {
+			func(c *Controller[*appsv1.ReplicaSet]) { c.Versions = []string{"metadata.name"} }, "nobody asks for more than labels",
+		},
+		"fewer workers than none": {func(c *Controller[*appsv1.ReplicaSet]) { c.Workers = -1 }, "Workers is -1"},
 		"L3: an empty path": {
 			func(c *Controller[*appsv1.ReplicaSet]) { c.Versions = []string{""} }, "must name at least one field",
 		},
