@@ -87,7 +87,7 @@ func (r *reconciler[P]) trial(ctx context.Context, p *pass.Pass, o *observed, re
 }
 
 // sample is a child that the plan creates, or may create in the course of the rollout.
-func (rep *report) sample() (creation, bool) {
+func (rep report) sample() (creation, bool) {
 	if len(rep.plan.creates) > 0 {
 		return rep.plan.creates[0], true
 	}

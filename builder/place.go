@@ -65,10 +65,7 @@ func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []wa
 	add(older, func(p *place, o client.Object) { p.older = o }, f.older, f.update == "")
 	for rule, children := range o.children {
 		for _, child := range children {
-			c := r.judge(rule, child, parent, o.now)
-			if c.failed {
-				c.pause = o.pause(f.update, placeOf(child))
-			}
+			c := r.paused(o, f.update, r.judge(rule, child, parent, o.now))
 			i, apply := applied[position{rule, child.GetName()}]
 			switch p := wanted[position{rule, placeOf(child)}]; {
 			case p != nil:
@@ -85,6 +82,14 @@ func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []wa
 	for _, p := range order {
 		f.places = append(f.places, *p)
 	}
+}
+
+// paused adds for how long a child that has failed stays: the next one there comes from update.
+func (*reconciler[P]) paused(o *observed, update string, c owned) owned {
+	if c.failed {
+		c.pause = o.pause(update, placeOf(c.object))
+	}
+	return c
 }
 
 // named returns what is wanted as a plan needs it. Where a name is decided on, that is the whole child; others are completed when they are

@@ -102,10 +102,6 @@ func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.
 		update = recorded.Entries[n-1].UID
 	}
 	live := revision.NewLive(o.alive()...)
-	asked := func(e *revision.Revision) bool {
-		return recorded.Update == nil && recorded.Snapshot != nil && e.Snapshot != nil &&
-			revision.Compare(recorded.Snapshot, e.Snapshot) != revision.RuleNone
-	}
 	completed := func(e *revision.Revision) bool { return o.completed[e.UID] }
 	used := func(e *revision.Revision) bool { return live.Has(*e) }
 	for _, good := range []func(*revision.Revision) bool{
@@ -115,7 +111,7 @@ func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.
 	} {
 		for i := len(recorded.Entries) - 1; i >= 0; i-- {
 			e := &recorded.Entries[i]
-			if e.UID != update && e.Snapshot != nil && !e.Deleting && e.Hash != "" && !asked(e) && good(e) {
+			if e.UID != update && e.Snapshot != nil && !e.Deleting && e.Hash != "" && !askedAgain(recorded, e) && good(e) {
 				return e
 			}
 		}
@@ -124,6 +120,11 @@ func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.
 		return recorded.Newest(o.live(), o.genuine)
 	}
 	return nil
+}
+
+// askedAgain reports whether a revision holds what the parent asks for, which could not be recorded.
+func askedAgain(recorded *pass.Recorded, e *revision.Revision) bool {
+	return recorded.Update == nil && recorded.Snapshot != nil && revision.Compare(recorded.Snapshot, e.Snapshot) != revision.RuleNone
 }
 
 // alive are the revisions that children name which are not terminating.

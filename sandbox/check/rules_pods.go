@@ -172,15 +172,17 @@ func (s *step) content() {
 		s.violationf("P4", "the revision that it says it comes from does not exist")
 		return
 	}
-	strays := ""
-	for _, from = range append(s.namesakes(made), from) {
-		if strays = s.k.Strays(made, from); strays == "" {
-			return
-		}
-	}
-	if strays != "" {
+	if strays := s.astray(made, from); strays != "" {
 		s.violationf("P4", "it says that it comes from %s, but %s", from.GetName(), strays)
 	}
+}
+
+// astray says how a child differs from a revision, empty if it is what one of the revisions asks for that it may mean.
+func (s *step) astray(made, from client.Object) string {
+	if slices.ContainsFunc(s.namesakes(made), func(r client.Object) bool { return s.k.Strays(made, r) == "" }) {
+		return ""
+	}
+	return s.k.Strays(made, from)
 }
 
 // namesakes are all revisions that a child may mean by what it says of its own, as far as its author may have read them: somebody may have
