@@ -65,7 +65,7 @@ func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []wa
 	add(older, func(p *place, o client.Object) { p.older = o }, f.older, f.update == "")
 	for rule, children := range o.children {
 		for _, child := range children {
-			c := r.paused(o, f.update, r.judge(rule, child, parent, o.now))
+			c := o.paused(f.update, r.judge(rule, child, parent, o.now))
 			i, apply := applied[position{rule, child.GetName()}]
 			switch p := wanted[position{rule, placeOf(child)}]; {
 			case p != nil:
@@ -85,7 +85,7 @@ func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []wa
 }
 
 // paused adds for how long a child that has failed stays: the next one there comes from update.
-func (*reconciler[P]) paused(o *observed, update string, c owned) owned {
+func (o *observed) paused(update string, c owned) owned {
 	if c.failed {
 		c.pause = o.pause(update, placeOf(c.object))
 	}

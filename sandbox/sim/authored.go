@@ -32,20 +32,9 @@ func Released() Kind {
 }
 
 // copiedWhole is a copy of a revision with all that it says of itself, as kubectl makes one.
-func copiedWhole(chance *rand.Rand, _ Kind, parent, revision client.Object) (what string, step scenario.Step) {
-	out := deepCopy(revision)
-	out.GetObjectKind().SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
-	out.SetName(fmt.Sprintf("%s-copy-%d", parent.GetName(), chance.IntN(3)))
-	fresh(out)
-	what = "copy a revision"
-	if chance.IntN(2) == 0 {
-		out.SetOwnerReferences(nil)
-	} else {
-		what += " with its owner"
-	}
-	if chance.IntN(3) == 0 {
-		number(out, out.(*appsv1.ControllerRevision).Revision+10) //nolint:forcetypeassert // those of StatefulSets
-	}
+func copiedWhole(chance *rand.Rand, k Kind, parent, revision client.Object) (what string, step scenario.Step) {
+	name := fmt.Sprintf("%s-copy-%d", parent.GetName(), chance.IntN(3))
+	what, out := copyOf(chance, k, revision, appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), name)
 	return what, manifest(out)
 }
 

@@ -165,23 +165,10 @@ func plantedCat(chance *rand.Rand, _ Kind, parent client.Object, _ []string) sce
 
 // copiedCatRevision is a copy of a revision that somebody made by hand: of the same number or of one that is far ahead, with
 // the children that it says are its own or with none.
-func copiedCatRevision(chance *rand.Rand, _ Kind, _, revision client.Object) (what string, step scenario.Step) {
-	out := revision.DeepCopyObject().(*unstructured.Unstructured) //nolint:forcetypeassert // as the model stores them
-	out.SetName(fmt.Sprintf("copy-%d", chance.IntN(3)))
-	out.SetGroupVersionKind(revisionKind)
-	fresh(out)
-	what = "copy a revision"
-	if chance.IntN(2) == 0 {
-		out.SetOwnerReferences(nil)
-	} else {
-		what += " with its owner"
-	}
-	if chance.IntN(3) == 0 {
-		number, _, _ := unstructured.NestedInt64(out.Object, "revision")
-		setField(out, number+10, "revision")
-	}
-	if chance.IntN(2) == 0 {
-		unstructured.RemoveNestedField(out.Object, "children")
+func copiedCatRevision(chance *rand.Rand, k Kind, _, revision client.Object) (what string, step scenario.Step) {
+	what, out := copyOf(chance, k, revision, revisionKind, fmt.Sprintf("copy-%d", chance.IntN(3)))
+	if u, ok := out.(*unstructured.Unstructured); ok && chance.IntN(2) == 0 {
+		unstructured.RemoveNestedField(u.Object, "children")
 	}
 	return what, manifest(out)
 }

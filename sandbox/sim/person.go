@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -236,6 +237,27 @@ func (w *world) copyRevision(k Kind, parent client.Object) bool {
 		return false
 	}
 	return w.person(k.Copy(w.chance, k, parent, revision))
+}
+
+// copyOf is a copy of a revision under another name, which somebody may create: owned by the same parent or by nobody, with the same
+// number or with one that is far ahead. what says so.
+func copyOf(
+	chance *rand.Rand, k Kind, revision client.Object, kind schema.GroupVersionKind, name string,
+) (what string, out client.Object) {
+	out = deepCopy(revision)
+	out.GetObjectKind().SetGroupVersionKind(kind)
+	out.SetName(name)
+	fresh(out)
+	what = "copy a revision"
+	if chance.IntN(2) == 0 {
+		out.SetOwnerReferences(nil)
+	} else {
+		what += " with its owner"
+	}
+	if chance.IntN(3) == 0 {
+		number(out, k.Check.Number(revision)+10)
+	}
+	return what, out
 }
 
 func deepCopy(o client.Object) client.Object {
