@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,6 +44,9 @@ type Recorded struct {
 	Update revision.Revision
 	// Deleted are the duplicates that were deleted.
 	Deleted []revision.Revision
+	// Kept says why a duplicate could not be deleted, nil if all were: report it, and try again. No child has its label any more, and
+	// nothing else waits for it.
+	Kept error
 	// CollisionCount is the count under which the revision got its name. It differs from the one given only if names
 	// had to be skipped; the caller then writes it to the parent's status.
 	CollisionCount *int32
@@ -75,7 +79,7 @@ func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, coll
 		return nil, err
 	}
 	var err error
-	if out.Deleted, err = l.merge(ctx, parent, v, relabel); err != nil {
+	if out.Deleted, out.Kept, err = l.merge(ctx, parent, v, relabel); err != nil {
 		return nil, err
 	}
 	switch {
@@ -113,22 +117,28 @@ func (l *Log) create(
 	return update, created.CollisionCount, err
 }
 
-// merge relabels the children of duplicates to the revisions that they equal, deletes the duplicates and returns them.
-func (l *Log) merge(ctx context.Context, parent client.Object, v *Verdict, relabel Relabel) ([]revision.Revision, error) {
-	var deleted []revision.Revision
+// merge relabels the children of duplicates to the revisions that they equal, deletes the duplicates and returns them. kept says why one
+// could not be deleted: a policy against it must not stop the recording of edits.
+func (l *Log) merge(
+	ctx context.Context, parent client.Object, v *Verdict, relabel Relabel,
+) (deleted []revision.Revision, kept, err error) {
 	for _, d := range v.Duplicates {
 		if err := l.Stays(ctx, parent, d.Of); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if err := relabel(ctx, d.Revision, d.Of); err != nil {
-			return nil, fmt.Errorf("point the children of revision %s at its equal %s: %w", d.Revision.Name, d.Of.Name, err)
+			return nil, nil, fmt.Errorf("point the children of revision %s at its equal %s: %w", d.Revision.Name, d.Of.Name, err)
 		}
-		if _, err := l.Delete(ctx, parent, d.Revision); err != nil {
-			return nil, err
+		switch _, err := l.Delete(ctx, parent, d.Revision); {
+		case errors.Is(err, ErrStale):
+			return nil, nil, err
+		case err != nil:
+			kept = err
+		default:
+			deleted = append(deleted, d.Revision)
 		}
-		deleted = append(deleted, d.Revision)
 	}
-	return deleted, nil
+	return deleted, kept, nil
 }
 
 // label gives a hash label to revisions that have none, and ends the pass if there were any: these writes outdate the

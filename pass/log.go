@@ -34,6 +34,9 @@ func NewLog(c *Controller, f history.Format, askServer bool) *history.Log {
 	return out
 }
 
+// duplicateKept is the reason of events and conditions about a duplicate that could not be deleted.
+const duplicateKept = "DuplicateKept"
+
 // defaultLimit is how many revisions are kept where the spec does not say (apps/v1; the API server fills it in).
 const defaultLimit = 10
 
@@ -52,6 +55,8 @@ type Recorded struct {
 	Undecodable []revision.Revision
 	// Failed says why there is no Update.
 	Failed error
+	// Kept says why a duplicate could not be deleted. Nothing waits for it.
+	Kept error
 
 	// keep is the revision that is never truncated; unsure says that there are duplicates that were not looked at.
 	keep   revision.Revision
@@ -95,8 +100,11 @@ func Record(
 	if verdict.Kind == revision.Rollback {
 		p.Normal(nil, "RolledBack", "Record", "%s", verdict.Reason)
 	}
-	out.Update, out.Collisions, out.keep, out.unsure = &recorded.Update, recorded.CollisionCount, recorded.Update, false
+	out.Update, out.Collisions, out.keep, out.unsure = &recorded.Update, recorded.CollisionCount, recorded.Update, recorded.Kept != nil
 	out.Entries = history.Without(entries, recorded.Deleted)
+	if out.Kept = recorded.Kept; out.Kept != nil {
+		p.Warn(nil, duplicateKept, "Record", "%v", out.Kept)
+	}
 	return out, nil
 }
 
@@ -126,13 +134,13 @@ func (r *Recorded) reason() string {
 	}
 }
 
-// Retry returns the error with which a pass ends that could not record, nil if a retry cannot help: a snapshot that is too
-// large needs an edit of the parent, and a log that is out of numbers needs an edit of a revision.
+// Retry returns the error with which a pass ends that could not record, or not delete a duplicate. It is nil if there is none, or if a
+// retry cannot help: a snapshot that is too large needs an edit of the parent, and a log that is out of numbers needs one of a revision.
 func (r *Recorded) Retry() error {
 	if r.Failed != nil && r.reason() == "RecordFailed" {
 		return r.Failed
 	}
-	return nil
+	return r.Kept
 }
 
 // Healthy returns the condition [HistoryHealthy] for the status. It should be left out while it is True and was never
@@ -142,6 +150,8 @@ func (r *Recorded) Healthy(limit *int32) metav1.Condition {
 	switch {
 	case r.Failed != nil:
 		c.Reason, c.Message = r.reason(), r.Failed.Error()
+	case r.Kept != nil:
+		c.Reason, c.Message = duplicateKept, fmt.Sprintf("%v; a revision that holds the same is used", r.Kept)
 	case r.full != nil:
 		c.Reason, c.Message = "HistoryFull", r.full.Error()
 	case len(r.Undecodable) > 0:
@@ -165,7 +175,7 @@ func (r *Recorded) SetHealthy(p *Pass, conditions *[]metav1.Condition, limit *in
 	if was == nil && c.Status == metav1.ConditionTrue {
 		return
 	}
-	if c.Status == metav1.ConditionFalse && r.Failed == nil && (was == nil || was.Reason != c.Reason) {
+	if c.Status == metav1.ConditionFalse && r.Failed == nil && r.Kept == nil && (was == nil || was.Reason != c.Reason) {
 		p.Warn(nil, c.Reason, "Report", "%s", c.Message)
 	}
 	SetCondition(conditions, c)

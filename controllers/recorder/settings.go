@@ -128,10 +128,10 @@ var keeping = map[string][]string{
 	"apps.kruise.io":           {"CloneSet", "DaemonSet", "SidecarSet", "StatefulSet", "UnitedDeployment"},
 }
 
-// mine reports whether a revision was made by a recorder. Either label says so: what a person has taken one off is still ours.
+// mine reports whether a revision was made by a recorder. Any of its marks says so: what a person has taken the others off is still ours.
 func mine(o client.Object) bool {
 	has := o.GetLabels()
-	return has[kindLabel] != "" || has[nameLabel] != ""
+	return has[kindLabel] != "" || has[nameLabel] != "" || o.GetAnnotations()[v1alpha1.PolicyUIDAnnotation] != ""
 }
 
 func refused(reason, format string, args ...any) error {

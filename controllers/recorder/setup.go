@@ -92,15 +92,7 @@ func (w *workshop) build(ctx context.Context, policy *v1alpha1.HistoryPolicy) (*
 		return nil, refused(Overlaps, "HistoryPolicy %s, which is older, records %s; narrow or delete one of the two",
 			other.Name, policy.Spec.Resource.Resource)
 	}
-	resource, err := w.describe(policy.Spec.Resource)
-	if err != nil {
-		return nil, err
-	}
-	s, err := read(policy, resource)
-	if err != nil {
-		return nil, err
-	}
-	return w.controller(ctx, s)
+	return w.recording(ctx, policy)
 }
 
 // describe asks the API server about a resource.
@@ -110,13 +102,8 @@ func (w *workshop) describe(r v1alpha1.RecordedResource) (described, error) {
 		return described{}, err
 	}
 	out := described{Resource: found}
-	d, err := schemas.Fetch(w.schemas, found.Kind.GroupVersion())
-	switch {
-	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || d == nil && err == nil:
-	case err != nil:
-		return described{}, fmt.Errorf("read the API server's schema of %s: %w", found.Kind.GroupVersion(), err)
-	default:
-		out.fields, _ = d.Fields(found.Kind)
+	if err := w.fields(found, &out); err != nil {
+		return described{}, err
 	}
 	if w.Authority == nil {
 		return out, nil
@@ -129,6 +116,42 @@ func (w *workshop) describe(r v1alpha1.RecordedResource) (described, error) {
 		out.scaled = out.scaled || one.Name == found.Resource.Resource+"/scale"
 	}
 	return out, nil
+}
+
+// fields asks which there are, if there is anybody to ask.
+func (w *workshop) fields(of watch.Resource, out *described) error {
+	if w.schemas == nil {
+		return nil
+	}
+	d, err := schemas.Fetch(w.schemas, of.Kind.GroupVersion())
+	switch {
+	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || d == nil && err == nil:
+	case err != nil:
+		return fmt.Errorf("read the API server's schema of %s: %w", of.Kind.GroupVersion(), err)
+	default:
+		out.fields, _ = d.Fields(of.Kind)
+	}
+	return nil
+}
+
+// Build returns the controller of one policy for a host that runs no others, and whose cache has the revisions, wired by [ownership.Wire].
+// It leaves the policy's finalizer and its conditions alone: they are the supervisor's. Errors are those of [host.Build].
+func Build(ctx context.Context, env *host.Environment, policy *v1alpha1.HistoryPolicy) (*host.Controller, error) {
+	w := &workshop{Environment: env, client: env.Client, live: env.Live, revisions: env.Cache}
+	return w.recording(ctx, policy)
+}
+
+// recording is the controller of a policy that is not terminating and has no rival.
+func (w *workshop) recording(ctx context.Context, policy *v1alpha1.HistoryPolicy) (*host.Controller, error) {
+	resource, err := w.describe(policy.Spec.Resource)
+	if err != nil {
+		return nil, err
+	}
+	s, err := read(policy, resource)
+	if err != nil {
+		return nil, err
+	}
+	return w.controller(ctx, s)
 }
 
 // controller wires the controller of one policy: its ledger, its log, and which event enqueues which object.

@@ -60,6 +60,9 @@ type Kind struct {
 	Served func(s *State, parent client.Object) (said, counted int32, ok bool)
 	// StatusRevisions are the names of the revisions that the status names.
 	StatusRevisions func(parent client.Object) []string
+	// Mine reports whether a revision was made by the controllers of the kind; nil means that there are no others. While a parent
+	// has another one, its own controller keeps its history, and ours none.
+	Mine func(revision client.Object) bool
 	// Limit is how many revisions that nobody came from may be kept.
 	Limit func(parent client.Object) int
 
@@ -132,6 +135,9 @@ func (k Kind) Scopes() []Scope {
 	}
 	return out
 }
+
+// mine reports whether a revision was made by the controllers of the kind.
+func (k Kind) mine(revision client.Object) bool { return k.Mine == nil || k.Mine(revision) }
 
 // alive returns the children of a unit that neither are going nor have ended.
 func (k Kind) alive(u Unit) []client.Object {

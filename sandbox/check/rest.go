@@ -35,8 +35,11 @@ func Rest(h *History, rv uint64, kinds ...Kind) []Violation {
 			if parent.GetDeletionTimestamp() != nil {
 				continue
 			}
-			r.log(parent)
-			r.limit(parent)
+			if !slices.ContainsFunc(s.Owned(k.Revisions, parent.GetUID()), func(o client.Object) bool { return !k.mine(o) }) {
+				r.log(parent)
+				r.limit(parent)
+				r.recorded(parent)
+			}
 			r.status(parent)
 			r.units(parent)
 			r.reached(parent)
@@ -78,6 +81,22 @@ func (r *rest) log(parent client.Object) {
 			r.violationf("H1", r.k.Revisions, revision, "it holds the same as %s", twin)
 		}
 		snapshots[snapshot] = revision.GetName()
+	}
+}
+
+// recorded is C1 for kinds of which nothing but the history is ours: what a parent asks for is in the newest revision.
+func (r *rest) recorded(parent client.Object) {
+	if !r.k.Children.Empty() || !r.k.HasRevisions() {
+		return
+	}
+	var newest client.Object
+	for _, revision := range r.s.Owned(r.k.Revisions, parent.GetUID()) {
+		if newest == nil || r.k.Number(revision) > r.k.Number(newest) {
+			newest = revision
+		}
+	}
+	if newest == nil || !r.k.asked(parent, newest) {
+		r.violationf("C1", r.k.Parents, parent, "what it asks for is not in its newest revision")
 	}
 }
 

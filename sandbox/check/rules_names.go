@@ -18,6 +18,9 @@ func (s *step) newName() {
 		return
 	}
 	place, parent := s.k.Place(s.e.New), ownerUID(s.e.New)
+	if place == "" { // admission has taken off where it is to be, so that it is in nobody's place
+		return
+	}
 	last := s.record.lastAt(parent, s.e, func(child client.Object) bool { return s.k.Place(child) == place })
 	if last == nil || last.Key != s.e.Key || ownerUID(s.record.last(last.New.GetUID(), s.e.RV)) != parent {
 		return

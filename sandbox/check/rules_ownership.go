@@ -120,10 +120,16 @@ func (s *step) saw(uid types.UID, end uint64) bool {
 	})
 }
 
-// foreign is O4: the controllers write nothing that is not a parent's, before or after the write. Only an audited
-// history tells.
+// foreign is O4: the controllers write nothing that is not a parent's, before or after the write, and no history that its own
+// controller keeps. Only an audited history tells.
 func (s *step) foreign() {
-	if !s.dependent() || !s.h.Audited || !s.byManager() || s.ours(s.e.Old) || s.ours(s.e.New) || s.takes() != "" || !s.first() {
+	if !s.dependent() || !s.h.Audited || !s.byManager() {
+		return
+	}
+	if s.of(s.k.Revisions) && s.e.Old != nil && s.parent(s.before, s.e.Old) != nil && !s.k.mine(s.e.Old) {
+		s.violationf("O4", "it is written, and is part of a history that its controller keeps itself")
+	}
+	if s.ours(s.e.Old) || s.ours(s.e.New) || s.takes() != "" || !s.first() {
 		return
 	}
 	s.violationf("O4", "it is written, and belongs to no parent")

@@ -249,6 +249,9 @@ func (d *denial) lets(w *world) bool {
 // loseSome takes a child from each parent, and lets the others start again.
 func (w *world) loseSome() {
 	for _, k := range w.kinds {
+		if !k.hasChildren() {
+			continue
+		}
 		for _, parent := range w.all(k.Check.Parents) {
 			children := w.owned(k.Check.Children, parent)
 			if len(children) == 0 {

@@ -20,31 +20,43 @@ import (
 // remembered is how much is remembered of hooks' answers and of objects as JSON, in bytes: enough for everything.
 const remembered = 1 << 20
 
-// host adds the controllers that people describe to a process.
-func (p *process) host(ctx context.Context, described []Hosted) error {
+// environment is what hosted controllers of a process share.
+func (p *process) environment() *host.Environment {
 	m := p.manager
-	env := &host.Environment{
+	return &host.Environment{
 		Server: &watch.Server{
 			Cache: m.caches, Client: m.client, Live: m.live, Mapper: m.mapper, Authority: p.world, Clock: p.world.clock,
 		},
 		Recorder: m.recorder, Encoder: hook.NewEncoder(remembered), Memory: hook.NewMemory(remembered), Transport: hookWay{p},
 		Workers: p.world.options.Workers,
 	}
+}
+
+// host adds the controllers that people describe to a process.
+func (p *process) host(ctx context.Context, described []Hosted) error {
+	env := p.environment()
 	for _, d := range described {
 		built, err := d.Build(ctx, env)
 		if err != nil {
 			return err
 		}
-		context.AfterFunc(ctx, built.Close)
-		c, err := env.Running(d.Name, built, m.log)
-		if err != nil {
-			return err
-		}
-		if err := m.Add(c); err != nil {
+		if err := p.runs(ctx, env, d.Name, built); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// runs has a process run a hosted controller, until ctx ends.
+func (p *process) runs(ctx context.Context, env *host.Environment, name string, built *host.Controller) error {
+	if built.Close != nil {
+		context.AfterFunc(ctx, built.Close)
+	}
+	c, err := env.Running(name, built, p.manager.log)
+	if err != nil {
+		return err
+	}
+	return p.manager.Add(c)
 }
 
 // beside are the controllers that CompositeControllers describe that know of each other.

@@ -94,7 +94,9 @@ func (w *world) injects(c *call) {
 	if i == nil || !c.writes() || r.Object == nil || r.Subresource != "" {
 		return
 	}
-	c.sent = deepCopy(r.Object)
+	if c.sent == nil { // a late one was changed before
+		c.sent = deepCopy(r.Object)
+	}
 	switch o := r.Object.(type) {
 	case *corev1.Pod:
 		if i.pod != nil && r.Verb == model.VerbCreate {

@@ -25,6 +25,10 @@ type Kind struct {
 	Add func(ctx context.Context, mgr ctrl.Manager) error
 	// Releases, if there are any, are as many releases of it: each start of a manager is of the next one, and the first follows the last.
 	Releases []func(ctx context.Context, mgr ctrl.Manager) error
+	// Loose says that such a controller knows its parents without Go types.
+	Loose bool
+	// Before are objects that are there before the first manager starts.
+	Before []client.Object
 	// Later is how many of them, the last ones, are there only from the second start of a manager on.
 	Later int
 	// Check tells the rules about the kind, Also about more children of the same parents.
@@ -40,7 +44,7 @@ type Kind struct {
 	Edits []Edit
 	// Undo goes back to a revision, and is false if it holds nothing that a parent can be given. Nil if there are no revisions.
 	Undo func(k Kind, parent, revision client.Object) (scenario.Step, bool)
-	// Child makes a child by hand, as somebody does who has copied one: matching, and owned by nobody.
+	// Child makes a child by hand, as somebody does who has copied one: matching, and owned by nobody. Nil if there are no children.
 	Child func(chance *rand.Rand, k Kind, parent client.Object, nodes []string) scenario.Step
 	// Copy makes a copy of a revision by hand, and says what that is called.
 	Copy func(chance *rand.Rand, k Kind, parent, revision client.Object) (what string, step scenario.Step)
@@ -85,3 +89,5 @@ func (k Kind) resources() []schema.GroupVersionResource {
 func (k Kind) rules() []check.Kind { return append([]check.Kind{k.Check}, k.Also...) }
 
 func (k Kind) hasRevisions() bool { return k.Check.HasRevisions() }
+
+func (k Kind) hasChildren() bool { return !k.Check.Children.Empty() }

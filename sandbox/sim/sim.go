@@ -94,6 +94,11 @@ func (w *world) run() {
 	for n := range 1 + w.chance.IntN(maxMachines) {
 		w.addMachine(n)
 	}
+	for _, k := range w.kinds {
+		for _, o := range k.Before {
+			w.make(o)
+		}
+	}
 	w.startNext()
 	edits := w.options.Edits
 	if edits == 0 {

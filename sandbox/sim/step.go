@@ -238,6 +238,9 @@ func (w *world) startOutage() {
 	if k.Revisions.Empty() {
 		resources = []schema.GroupVersionResource{k.Children, k.Children, k.Parents}
 	}
+	if k.Children.Empty() {
+		resources = []schema.GroupVersionResource{k.Revisions, k.Revisions, k.Parents}
+	}
 	codes := []int{http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusTooManyRequests}
 	verbs := []string{"", model.VerbCreate, model.VerbPatch, model.VerbDelete}
 	w.outage = &outage{

@@ -156,7 +156,7 @@ func (w *world) childResources() []schema.GroupVersionResource {
 	var out []schema.GroupVersionResource
 	for _, k := range w.kinds {
 		for _, r := range k.rules() {
-			if !slices.Contains(out, r.Children) {
+			if !r.Children.Empty() && !slices.Contains(out, r.Children) {
 				out = append(out, r.Children)
 			}
 		}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,9 +33,15 @@ type viewed struct {
 // hosts reports whether the managers of a world host controllers. Nothing else runs in them then.
 func (w *world) hosts() bool { return len(w.kinds) > 0 && len(w.kinds[0].Hosted) > 0 }
 
+// loose reports whether managers hold a resource without Go types: all that hosted controllers have to do with, and the parents of a kind
+// that says so.
+func (w *world) loose(resource schema.GroupVersionResource) bool {
+	return w.hosts() || slices.ContainsFunc(w.kinds, func(k Kind) bool { return k.Loose && k.Check.Parents == resource })
+}
+
 // view returns an object as caches hold it: always the same one for a version of an object, so that all of them share it.
 func (w *world) view(resource schema.GroupVersionResource, o client.Object) client.Object {
-	if !w.hosts() {
+	if !w.loose(resource) {
 		return o
 	}
 	key := viewKey{resource, o.GetUID(), o.GetResourceVersion()}

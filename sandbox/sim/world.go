@@ -18,7 +18,9 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	cairnv1alpha1 "github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	cairn "github.com/cairn-dev/cairn/internal/manager"
 	"github.com/cairn-dev/cairn/sandbox/check"
@@ -33,7 +35,7 @@ import (
 // scheme has the Go types that controllers use.
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
-	utilruntime.Must(errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s)))
+	utilruntime.Must(errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s), cairnv1alpha1.AddToScheme(s)))
 	return s
 }()
 
@@ -115,7 +117,7 @@ func newWorld(seed uint64, o Options) *world {
 	}
 	// ConfigMaps are strangers in most worlds: something that is neither parent nor child.
 	w.modelled = append(model.BuiltIn(), model.Custom(kinds.ConfigMap.GVK, configMaps.Resource, true, false, model.Schema{}))
-	w.modelled = append(append(w.modelled, catKinds()...), model.Batch()...)
+	w.modelled = append(append(append(w.modelled, catKinds()...), policyKind(), model.NetworkPolicy()), model.Batch()...)
 	for _, k := range w.modelled {
 		w.served[k.Resource] = k
 		w.shelves[k.Resource] = &shelf{objects: map[string]client.Object{}}
@@ -301,6 +303,19 @@ func (w *world) ask(r model.Request) model.Response {
 		w.tracef("%s %s %s %s: %d", r.User, r.Verb, r.Resource.Resource, objectName(r, response), response.ResourceVersion)
 	}
 	return response
+}
+
+// make creates an object that is in no namespace, as it stands there.
+func (w *world) make(o client.Object) {
+	kind, err := apiutil.GVKForObject(o, w.scheme)
+	if err != nil {
+		panic(fmt.Sprintf("sim: %s: %v", o.GetName(), err))
+	}
+	for resource, served := range w.served {
+		if served.Kind == kind {
+			w.ask(model.Request{Verb: model.VerbCreate, Resource: resource, Object: deepCopy(o), User: userPerson})
+		}
+	}
 }
 
 // violationf reports what no rule of package check can see: a world that does not come to its end as it should (C1).

@@ -20,9 +20,9 @@ type World struct {
 // Worlds are all there are. Their shares are a hundred.
 func Worlds() []World {
 	return []World{
-		{Name: "daemonset", Kinds: []Kind{DaemonSet()}, Share: 16},
+		{Name: "daemonset", Kinds: []Kind{DaemonSet()}, Share: 14},
 		{Name: "statefulset", Kinds: []Kind{StatefulSet()}, Share: 12},
-		{Name: "replicaset", Kinds: []Kind{ReplicaSet(), ReplicationController()}, Share: 17},
+		{Name: "replicaset", Kinds: []Kind{ReplicaSet(), ReplicationController()}, Share: 14},
 		{Name: "authored", Kinds: []Kind{Authored()}, Share: 3},
 		{Name: "released", Kinds: []Kind{Released()}, Share: 3},
 		{Name: "surging", Kinds: []Kind{Surging()}, Share: 3},
@@ -32,6 +32,7 @@ func Worlds() []World {
 		{Name: "cluster", Kinds: []Kind{ClusterCatSet()}, Share: 5},
 		{Name: "decorator", Kinds: []Kind{Attached()}, Share: 5},
 		{Name: "divided", Kinds: []Kind{Divided()}, Share: 5},
+		{Name: "recorded", Kinds: []Kind{Recorded(), DaemonSet()}, Share: 5},
 		{Name: "mixed", Kinds: []Kind{Shared(DaemonSet()), Shared(ReplicaSet()), Shared(StatefulSet())}, Share: 8},
 	}
 }

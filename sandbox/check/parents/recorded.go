@@ -54,7 +54,11 @@ func Recorded() check.Kind {
 		Implausible:        func(client.Object) []string { return nil },
 		Miscounted:         func(*check.State, client.Object) []string { return nil },
 		StatusRevisions:    func(client.Object) []string { return nil },
-		Limit:              func(client.Object) int { return RecordedLimit },
+		Mine: func(revision client.Object) bool {
+			return revision.GetLabels()["cairn.dev/recorded-kind"] != "" || revision.GetLabels()["cairn.dev/recorded-name"] != "" ||
+				revision.GetAnnotations()["cairn.dev/historypolicy-uid"] != ""
+		},
+		Limit: func(client.Object) int { return RecordedLimit },
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -13,6 +14,8 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/batch/install" // defaults and conversions
 	"k8s.io/kubernetes/pkg/apis/core"
 	_ "k8s.io/kubernetes/pkg/apis/core/install" // defaults and conversions
+	"k8s.io/kubernetes/pkg/apis/networking"
+	_ "k8s.io/kubernetes/pkg/apis/networking/install" // defaults and conversions
 	"k8s.io/kubernetes/pkg/registry/apps/controllerrevision"
 	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
 	"k8s.io/kubernetes/pkg/registry/apps/replicaset"
@@ -23,6 +26,7 @@ import (
 	"k8s.io/kubernetes/pkg/registry/core/persistentvolumeclaim"
 	"k8s.io/kubernetes/pkg/registry/core/pod"
 	"k8s.io/kubernetes/pkg/registry/core/replicationcontroller"
+	"k8s.io/kubernetes/pkg/registry/networking/networkpolicy"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/sandbox/kinds"
@@ -56,6 +60,13 @@ func Batch() []Kind {
 		upstream[batchv1.CronJob, batch.CronJob](kinds.CronJob.Object(), cronjob.Strategy, cronjob.StatusStrategy),
 		upstream[batchv1.Job, batch.Job](kinds.Job, job.Strategy, job.StatusStrategy),
 	}
+}
+
+// NetworkPolicy returns the kind of that name. It stands for all whose objects no controller of ours knows.
+func NetworkPolicy() Kind {
+	group := networkingv1.SchemeGroupVersion
+	return upstream[networkingv1.NetworkPolicy, networking.NetworkPolicy](
+		kinds.Object{GVK: group.WithKind("NetworkPolicy"), GVR: group.WithResource("networkpolicies")}, networkpolicy.Strategy, nil)
 }
 
 // podKind is the entry of pods.
