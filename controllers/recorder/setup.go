@@ -105,17 +105,8 @@ func (w *workshop) describe(r v1alpha1.RecordedResource) (described, error) {
 	if err := w.fields(found, &out); err != nil {
 		return described{}, err
 	}
-	if w.Authority == nil {
-		return out, nil
-	}
-	list, err := w.Authority.ServerResourcesForGroupVersion(found.Resource.GroupVersion().String())
-	if err != nil {
-		return described{}, fmt.Errorf("find out whether %s have a scale: %w", found, err)
-	}
-	for _, one := range list.APIResources {
-		out.scaled = out.scaled || one.Name == found.Resource.Resource+"/scale"
-	}
-	return out, nil
+	out.scaled, err = w.HasScale(found)
+	return out, err
 }
 
 // fields asks which there are, if there is anybody to ask.

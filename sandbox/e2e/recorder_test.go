@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -292,6 +293,20 @@ ignorePaths: [data.x]`)
 		t.Fatal(err)
 	}
 	r.within(2*overlapRetry, "the kind is recorded", func() error { return r.reason(missing, "Running") })
+
+	// One that goes, and comes back in no namespace before anybody can look: only the end of its watch tells.
+	gone := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "boats." + r.namespace + ".example.com"}}
+	gone.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	if err := r.Delete(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	anew := strings.Replace(crd(r.namespace+".example.com", "boats", "Boat"), "scope: Namespaced", "scope: Cluster", 1)
+	r.eventually("its CRD is made again", func() error { return install.Apply(t.Context(), r.sandbox.Config(), anew) })
+	r.within(2*overlapRetry, "the kind is in no namespace now", func() error { return r.reason(missing, "NamespaceRequired") })
+	if err := r.Delete(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	r.within(2*overlapRetry, "the kind is gone", func() error { return r.reason(missing, "ResourceNotServed") })
 
 	// What the API server refuses by itself names the field.
 	for name, c := range map[string]struct{ spec, says string }{

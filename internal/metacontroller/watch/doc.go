@@ -2,7 +2,7 @@
 // enqueue which parents.
 //
 // server.go is one API server as one manager sees it. It finds resources by their names (resource.go), holds informers of
-// any kind that can be removed (informers.go, source.go), notices when a kind cannot be watched any more (probe.go), and
+// any kind that can be removed (informers.go, source.go), notices when a kind cannot be watched any more (ended.go, probe.go), and
 // has a client that forgets what was served (renewed.go). On top of that are related objects, which a customize hook
 // chooses (related.go, kinds.go, interests.go, rules.go), requeues without an event (resync.go), and the Secrets that hooks
 // refer to (secrets.go, single.go).

@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -53,6 +54,8 @@ type informers struct {
 	// resources are the kinds in use as they were when their watches began, problems why some cannot be watched any more.
 	resources map[informerKey]Resource
 	problems  map[informerKey]problem
+	// suspected is until when a kind is asked about, because a watch of it has ended.
+	suspected map[schema.GroupVersionResource]time.Time
 	// failures are the last errors of lists and watches, by what a reflector calls the kind.
 	failures map[string]error
 }
@@ -78,6 +81,7 @@ func newInformers(mgr ctrl.Manager, o Options, mapper meta.RESTMapper) (*informe
 		idle:      map[informerKey]time.Time{},
 		resources: map[informerKey]Resource{},
 		problems:  map[informerKey]problem{},
+		suspected: map[schema.GroupVersionResource]time.Time{},
 		failures:  map[string]error{},
 	}
 	if i.Cache != nil {
@@ -92,7 +96,7 @@ func newInformers(mgr ctrl.Manager, o Options, mapper meta.RESTMapper) (*informe
 	}
 	var err error
 	i.Cache, err = cache.New(o.Config, cache.Options{
-		HTTPClient: mgr.GetHTTPClient(),
+		HTTPClient: i.seen(mgr.GetHTTPClient()),
 		Scheme:     mgr.GetScheme(),
 		Mapper:     mapper,
 		// As in the manager's cache: no code changes cached objects or reads managed fields.
@@ -105,6 +109,20 @@ func newInformers(mgr ctrl.Manager, o Options, mapper meta.RESTMapper) (*informe
 		},
 	})
 	return i, err
+}
+
+// seen is a client whose watches this cache sees end.
+func (i *informers) seen(by *http.Client) *http.Client {
+	if by == nil {
+		by = &http.Client{}
+	}
+	out := *by
+	inner := by.Transport
+	if inner == nil {
+		inner = http.DefaultTransport
+	}
+	out.Transport = tattling{inner, i.ended}
+	return &out
 }
 
 // GetCache makes the manager start this before the controllers, and end it after them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -15,13 +16,16 @@ import (
 )
 
 // This file finds out that a kind cannot be watched any more: its CRD was deleted, or recreated with another scope, or a role
-// was revoked. A watch does not tell. The API server keeps a running watch open for minutes, even without the right to it, and
-// the end of one says nothing about the scope that the kind has now. So this file asks the API server.
+// was revoked. While a watch runs, all is well: the API server ends it when the CRD goes, and goes on with it for minutes when the right to
+// it does. But its end does not say why, and the next watch may begin although the kind has another scope now. So the API server is asked
+// when a watch has ended (ended.go), for a while, and then for as long as something is wrong. At rest that is no request.
 
 const (
-	// probing is how often the API server is asked about each kind. A condition has to report the loss within 10 seconds; one
-	// of the two verbs is checked at a time.
+	// probing is how often the API server is asked about a kind of which a watch has ended. A condition has to report the loss within 10
+	// seconds; one of the two verbs is checked at a time.
 	probing = 4 * time.Second
+	// suspicion is how long it is asked after that: each verb once or more. Discovery may know of a CRD's end later than the watch.
+	suspicion = 10 * time.Second
 	// answering is how long all answers of one round may take. A kind without an answer by then keeps its state.
 	answering = 3 * time.Second
 )
@@ -73,7 +77,14 @@ func (e *LostError) Unwrap() error { return e.Err }
 // errServedAnew says that a CRD was recreated with another scope. Users of the kind have to start again.
 var errServedAnew = errors.New("its CRD was created again with another scope; the controller is restarted")
 
-// probe asks about all kinds that are in use until ctx ends.
+// ended notes that a watch of a resource has ended, or could not begin.
+func (i *informers) ended(of schema.GroupVersionResource) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.suspected[of] = i.clock.Now().Add(suspicion)
+}
+
+// probe asks about the kinds that may be lost until ctx ends.
 func (i *informers) probe(ctx context.Context) {
 	tick := i.clock.NewTicker(probing)
 	defer tick.Stop()
@@ -90,7 +101,7 @@ func (i *informers) probe(ctx context.Context) {
 	}
 }
 
-// probeOnce asks about all kinds once.
+// probeOnce asks about each of them once.
 func (i *informers) probeOnce(ctx context.Context, verb string) {
 	lists := map[schema.GroupVersion]*version{}
 	for _, of := range i.needed() {
@@ -166,20 +177,18 @@ type need struct {
 	resource Resource
 }
 
-// needed returns the kinds that are in use, and those that were until just now and cannot be watched.
+// needed returns the kinds in use, or in use until just now, of which a watch has ended or that cannot be watched: all, if the cache is the
+// caller's, whose watches nobody sees.
 func (i *informers) needed() []need {
 	i.mu.Lock()
-	var keys []informerKey
+	defer i.mu.Unlock()
+	now := i.clock.Now()
+	maps.DeleteFunc(i.suspected, func(_ schema.GroupVersionResource, until time.Time) bool { return now.After(until) })
+	var out []need
 	for key := range i.users {
-		keys = append(keys, key)
-	}
-	i.mu.Unlock()
-	out := make([]need, 0, len(keys))
-	for _, key := range keys {
-		i.mu.Lock()
 		r, known := i.resources[key]
-		i.mu.Unlock()
-		if known {
+		_, suspected := i.suspected[r.Resource]
+		if known && (suspected || i.foreign || i.problems[key].err != nil) {
 			out = append(out, need{key, r})
 		}
 	}

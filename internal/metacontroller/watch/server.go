@@ -71,19 +71,26 @@ func New(mgr ctrl.Manager, o Options) (*Server, error) {
 }
 
 // HasStatus reports whether a resource has the status subresource; true if that cannot be found out.
-func (s *Server) HasStatus(r Resource) (bool, error) {
+func (s *Server) HasStatus(r Resource) (bool, error) { return s.hasSubresource(r, "status", true) }
+
+// HasScale reports whether a resource has the scale subresource; false if that cannot be found out.
+func (s *Server) HasScale(r Resource) (bool, error) { return s.hasSubresource(r, "scale", false) }
+
+// hasSubresource reports whether a resource has one of that name; unknown is the answer if nobody can be asked. The error is a
+// [meta.NoResourceMatchError] if the resource is not served.
+func (s *Server) hasSubresource(r Resource, name string, unknown bool) (bool, error) {
 	if s.Authority == nil {
-		return true, nil
+		return unknown, nil
 	}
 	list, err := s.Authority.ServerResourcesForGroupVersion(r.Resource.GroupVersion().String())
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, fmt.Errorf("find %s: %w", r, &meta.NoResourceMatchError{PartialResource: r.Resource})
 	case err != nil:
-		return false, fmt.Errorf("find out whether %s has a status: %w", r, err)
+		return false, fmt.Errorf("find out whether %s have a %s: %w", r, name, err)
 	}
 	for _, one := range list.APIResources {
-		if one.Name == r.Resource.Resource+"/status" {
+		if one.Name == r.Resource.Resource+"/"+name {
 			return true, nil
 		}
 	}

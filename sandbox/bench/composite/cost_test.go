@@ -5,8 +5,6 @@ package composite
 import (
 	"testing"
 	"time"
-
-	"github.com/cairn-dev/cairn/sandbox/bench/lab"
 )
 
 // TestCostOfRollout: a child costs little more than its delete and its create, and several cost less when they move
@@ -26,7 +24,6 @@ func TestCostOfRollout(t *testing.T) {
 			cluster.Settled()
 			cost := cluster.Measure(p, cluster.Edit)
 			t.Logf("%.1f s, %d calls with %d bytes; %s", cost.Wall.Seconds(), cost.Calls, cost.Bytes, cost.Tally)
-			leaveOutProbes(t, cost)
 			children, statuses, events := float64(c.load.pods()), cost.Requests["patch parents/status"], cost.Requests["create events"]
 			if got := float64(cost.Total()-statuses-events) / children; got > c.requests || got < 2 {
 				t.Errorf("%.2f requests for each child, want 2 to %.2f", got, c.requests)
@@ -64,22 +61,9 @@ func TestCostOfRest(t *testing.T) {
 			cluster.Served()
 			cluster.Settled()
 			cost := cluster.Idle(p, 3*time.Second)
-			leaveOutProbes(t, cost)
 			if cost.Total() > 0 || cost.Calls < c.from || cost.Calls > c.to {
 				t.Errorf("%d calls of the hook, want %d to %d; requests: %s, want none", cost.Calls, c.from, c.to, cost.Tally)
 			}
 		})
-	}
-}
-
-// leaveOutProbes drops the questions whether the kinds can still be watched, which are asked every few seconds for all parents
-// together (package host, probe.go), after it has seen that there are no more of them than that.
-func leaveOutProbes(t *testing.T, c lab.Cost) {
-	t.Helper()
-	for _, probe := range []string{"create selfsubjectaccessreviews", "get (discovery)"} {
-		if got, most := c.Requests[probe], 4*(int(c.Wall.Seconds()/4)+2); got > most {
-			t.Errorf("%d times %s in %s, want at most %d", got, probe, c.Wall, most)
-		}
-		delete(c.Requests, probe)
 	}
 }
