@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -97,11 +98,10 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 		return err
 	}
 	r.counts.set(name, len(entries), recorded.Failed)
-	if err := recorded.Retry(); err != nil {
-		return err
-	}
+	limit := r.keeps(recorded.Entries, recorded.Update)
 	nothing := func(context.Context) error { return nil }
-	return recorded.Truncate(ctx, p, r.log, revision.NewLive(), &r.limit, nothing)
+	truncated := recorded.Truncate(ctx, p, r.log, revision.NewLive(), &limit, nothing) // a full quota may be why nothing was recorded
+	return errors.Join(recorded.Retry(), truncated)
 }
 
 // sign finds out who made the edit that is going to be recorded, which costs a request: caches do not keep who wrote what.

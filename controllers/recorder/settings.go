@@ -63,7 +63,24 @@ type settings struct {
 	target   *revision.Target
 	// objects and namespaces select what is recorded; namespaces is nil if all are.
 	objects, namespaces labels.Selector
-	limit               int32
+	// limit is how many old revisions of an object are kept, size how many bytes they may hold together.
+	limit int32
+	size  int64
+}
+
+// keeps is how many of the old entries of an object are kept: the newest that fit, and one in any case. update is the one that it is now.
+func (s *settings) keeps(entries []revision.Revision, update *revision.Revision) int32 {
+	left, kept := s.size, int32(0)
+	for _, e := range slices.Backward(revision.Sorted(entries)) {
+		if e.Snapshot == nil || update != nil && e.UID == update.UID {
+			continue
+		}
+		if left -= int64(len(e.Snapshot.Data())); left < 0 && kept > 0 || kept == s.limit {
+			break
+		}
+		kept++
+	}
+	return kept
 }
 
 // sensible refuses what is never recorded, before anybody asks what the API server serves.
@@ -96,9 +113,15 @@ func read(policy *v1alpha1.HistoryPolicy, resource described) (*settings, error)
 		return nil, refused(NamespaceRequired, "%s are in no namespace: say with spec.revisionNamespace where their revisions are to be",
 			resource)
 	}
-	s := &settings{policy: policy, resource: resource.Resource, limit: v1alpha1.DefaultRevisionHistoryLimit}
+	s := &settings{
+		policy: policy, resource: resource.Resource,
+		limit: v1alpha1.DefaultRevisionHistoryLimit, size: v1alpha1.DefaultRevisionHistorySizeLimit,
+	}
 	if limit := policy.Spec.RevisionHistoryLimit; limit != nil {
 		s.limit = *limit
+	}
+	if size := policy.Spec.RevisionHistorySizeLimit; size != nil {
+		s.size = size.Value()
 	}
 	var errs []error
 	var err error

@@ -19,6 +19,7 @@ import (
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/revision"
 )
 
 func policy(t *testing.T, name, text string) *v1alpha1.HistoryPolicy {
@@ -188,5 +189,32 @@ func TestFormat(t *testing.T) {
 	again, ok := history.Described(o, scaled.Kind)
 	if !ok || fmt.Sprint(again.Target().Ignored()) != "[spec.replicas]" {
 		t.Errorf("%+v", again)
+	}
+}
+
+// The newest fit first, one stays whatever its size, and what the object is now is not counted.
+func TestKeeps(t *testing.T) {
+	target, err := revision.FieldPaths(nil, revision.Path{"spec"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := func(n int64, size int) revision.Revision {
+		o := &unstructured.Unstructured{Object: map[string]any{"spec": strings.Repeat("x", size-len(`{"spec":""}`))}}
+		snapshot, err := target.Snapshot(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return revision.Revision{UID: types.UID(fmt.Sprint(n)), Number: n, Snapshot: snapshot}
+	}
+	log := []revision.Revision{entry(1, 30), entry(2, 50), entry(3, 100), entry(4, 40), entry(5, 1000)}
+	for _, c := range []struct {
+		limit int32
+		size  int64
+		want  int32
+	}{{10, 1000, 4}, {3, 1000, 3}, {0, 1000, 0}, {10, 190, 3}, {10, 189, 2}, {10, 140, 2}, {10, 139, 1}, {10, 1, 1}} {
+		s := &settings{limit: c.limit, size: c.size}
+		if got := s.keeps(log, &log[4]); got != c.want {
+			t.Errorf("of 40, 100, 50 and 30 bytes, at most %d and %d bytes: %d are kept, want %d", c.limit, c.size, got, c.want)
+		}
 	}
 }

@@ -66,6 +66,9 @@ type Kind struct {
 	// Limit is how many revisions that nobody came from may be kept.
 	Limit func(parent client.Object) int
 
+	// Bytes is how much of them may be kept, in bytes: one stays whatever its size. Zero is no bound.
+	Bytes int
+
 	// The rest may be nil: then there is no such promise.
 
 	// Most is how many children a parent asks for: of those that have places, one at each wanted unit.

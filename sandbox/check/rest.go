@@ -164,9 +164,10 @@ func (r *rest) limit(parent client.Object) {
 	for _, name := range r.k.StatusRevisions(parent) {
 		named[name] = true
 	}
-	idle := 0
+	idle, bytes := 0, 0
 	for _, revision := range r.s.Owned(r.k.Revisions, parent.GetUID()) {
-		if _, err := r.k.Snapshot(revision); err != nil {
+		snapshot, err := r.k.Snapshot(revision)
+		if err != nil {
 			continue // what cannot be read is kept
 		}
 		if r.k.NamesOthers != nil && r.k.NamesOthers(revision) {
@@ -177,7 +178,11 @@ func (r *rest) limit(parent client.Object) {
 		}
 		if !refers(named, revision) && !r.k.asked(parent, revision) && r.k.user(r.s, revision) == nil && !r.k.claimsWanted(parent, revision) {
 			idle++
+			bytes += len(snapshot)
 		}
+	}
+	if r.k.Bytes > 0 && idle > 1 && bytes > r.k.Bytes {
+		r.violationf("H9", r.k.Parents, parent, "it keeps %d bytes in revisions that nothing came from, and the limit is %d", bytes, r.k.Bytes)
 	}
 	if limit := r.k.Limit(parent); idle > limit {
 		r.violationf("H9", r.k.Parents, parent, "it keeps %d revisions that nothing came from, and the limit is %d", idle, limit)

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,10 +26,15 @@ import (
 
 // This file is what users do to objects that a HistoryPolicy is about: NetworkPolicies, of which no controller knows here.
 
+// fewBytes is how many bytes the policy lets old revisions hold: two without a rule, and not one with it besides.
+const fewBytes = 200
+
 // Recorded is NetworkPolicies, and the policy.
 func Recorded() Kind {
+	rules := parents.Recorded()
+	rules.Bytes = fewBytes
 	return Kind{
-		Check:  parents.Recorded(),
+		Check:  rules,
 		Add:    addRecorder,
 		Loose:  true,
 		Before: []client.Object{historyPolicy()},
@@ -65,6 +71,7 @@ func historyPolicy() *cairnv1alpha1.HistoryPolicy {
 	p.Spec.Resource = cairnv1alpha1.RecordedResource{APIVersion: group.String(), Resource: "networkpolicies"}
 	p.Spec.FieldPaths = []string{"spec"} // there is no schema to ask for it
 	p.Spec.RevisionHistoryLimit = new(int32(parents.RecordedLimit))
+	p.Spec.RevisionHistorySizeLimit = resource.NewQuantity(fewBytes, resource.DecimalSI)
 	return p
 }
 

@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // This file holds the HistoryPolicy: which objects are recorded, and what of them.
 
@@ -71,6 +74,11 @@ type HistoryPolicySpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+	// RevisionHistorySizeLimit bounds what the old revisions of an object hold together, in bytes: the oldest go, and one stays whatever
+	// its size. What it allows for all objects is what etcd stores and the recorder keeps in memory.
+	// +optional
+	// +kubebuilder:default="4Mi"
+	RevisionHistorySizeLimit *resource.Quantity `json:"revisionHistorySizeLimit,omitempty"`
 	// RevisionNamespace is where the revisions of objects are that are in no namespace. Those of others are beside them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -110,6 +118,9 @@ const (
 
 // DefaultRevisionHistoryLimit is the limit of a policy that says none.
 const DefaultRevisionHistoryLimit = 10
+
+// DefaultRevisionHistorySizeLimit is the size limit of a policy that says none, in bytes.
+const DefaultRevisionHistorySizeLimit = 4 << 20
 
 // PolicyLabel is on revisions that a policy has made. Its value is the policy's name or, if that is too long for a label, begins with it.
 const PolicyLabel = "cairn.dev/historypolicy"
