@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,9 +21,9 @@ func (f *Apps) decode(stored *appsv1.ControllerRevision) (*revision.Snapshot, er
 	if err != nil {
 		return nil, err
 	}
-	version := f.Parent.GroupVersion().String()
-	if owner := metav1.GetControllerOfNoCopy(stored); owner != nil && owner.Kind == f.Parent.Kind {
-		version = owner.APIVersion
+	version := cmp.Or(RecordedIn(stored), f.Parent.GroupVersion().String())
+	if owner := metav1.GetControllerOfNoCopy(stored); owner != nil && owner.Kind != f.Parent.Kind {
+		version = f.Parent.GroupVersion().String()
 	}
 	today := version == f.Parent.GroupVersion().String()
 	if f.Upgrade != nil && (!today || target != f.Versioned) {

@@ -112,7 +112,14 @@ func (l *Log) ClaimObjects(ctx context.Context, parent client.Object, selector l
 	if err != nil {
 		return nil, err
 	}
-	return l.claim(ctx, parent, selector, found)
+	claimed, err := l.claim(ctx, parent, selector, found)
+	if err == nil {
+		err = l.follow(ctx, parent, claimed)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return claimed, nil
 }
 
 func (l *Log) claim(

@@ -101,13 +101,13 @@ func (i *Inspector) recordedIn(gvk schema.GroupVersionKind, revisions []metav1.P
 	return gvk, nil
 }
 
-// ownedAs is the kind that the controller reference of a revision names.
+// ownedAs is the kind that the controller reference of a revision names, in the version in which it was recorded.
 func ownedAs(o metav1.Object) schema.GroupVersionKind {
 	ref := metav1.GetControllerOfNoCopy(o)
 	if ref == nil {
 		return schema.GroupVersionKind{}
 	}
-	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	return schema.FromAPIVersionAndKind(history.RecordedIn(o), ref.Kind)
 }
 
 // described returns the format that the newest revision describes, nil if none does. Only where they differ, because the controller was

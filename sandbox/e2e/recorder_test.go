@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -414,6 +415,44 @@ func TestDeletedPolicy(t *testing.T) {
 		if n, want := len(r.of(o)), map[v1alpha1.DeletionPolicy]int{v1alpha1.Retain: 1}[when]; n != want {
 			t.Errorf("%s: %d revisions are left, want %d", when, n, want)
 		}
+	}
+}
+
+// TestRecordedVersionThatGoes: revisions that were recorded in v1 name their owner in v2, once that is recorded, so that the garbage
+// collector finds it when v1 is served no more; and are read as what they are.
+func TestRecordedVersionThatGoes(t *testing.T) {
+	r := newRecorded(t)
+	group := r.namespace + ".example.com"
+	v1 := crd(group, "boats", "Boat")
+	_, v2, _ := strings.Cut(v1, "  - name: v1")
+	if err := install.Apply(t.Context(), r.sandbox.Config(), strings.Replace(v1, "storage: true", "storage: false", 1)+"  - name: v2"+v2); err != nil {
+		t.Fatal(err)
+	}
+	r.records()
+	p := r.policy("v1", `resource: {apiVersion: `+group+`/v1, resource: boats}`)
+	r.within(2*overlapRetry, "v1 is recorded", func() error { return r.reason(p, "Running") })
+	boat := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"sail": "red"}}}
+	boat.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v2", Kind: "Boat"})
+	boat.SetNamespace(r.namespace)
+	boat.SetName("north")
+	r.create(boat)
+	owners := func(want string) {
+		r.eventually("a revision that names its owner in "+want, func() error {
+			all := r.of(boat)
+			if len(all) != 1 || all[0].OwnerReferences[0].APIVersion != group+"/"+want {
+				return fmt.Errorf("there are %+v", all)
+			}
+			return nil
+		})
+	}
+	owners("v1")
+	if err := r.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	r.policy("v2", `resource: {apiVersion: `+group+`/v2, resource: boats}`)
+	owners("v2")
+	if was := r.of(boat)[0].Annotations["cairn.dev/recorded-version"]; was != group+"/v1" {
+		t.Errorf("it was recorded in %q", was)
 	}
 }
 
