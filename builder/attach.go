@@ -97,7 +97,7 @@ func newHistory[P client.Object](v versioned, ledger *ownership.Ledger, o histor
 	o.Wrote = func(parent types.UID, o client.Object) { ledger.Wrote(parent, history.AppsResource, o) }
 	o.Deleted = func(parent types.UID, o client.Object) { ledger.Deleted(parent, history.AppsResource, o) }
 	o.Outdated = func(parent types.UID, o client.Object) { ledger.Outdated(parent, history.AppsResource, o) }
-	h.stored = h.format(h.label, schema.GroupVersionKind{})
+	h.stored = h.format(h.label)
 	h.log = history.New(h.stored, o)
 	return h
 }

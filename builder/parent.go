@@ -173,9 +173,9 @@ func isNil(o client.Object) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// format is how the revisions are stored: with the labels that labelsOf returns, by which the parent selects them. children is the
-// kind of what is made from them, empty if nobody needs to know.
-func (v *versioned) format(labelsOf func(parent client.Object) map[string]string, children schema.GroupVersionKind) format {
+// format is how the revisions are stored: with the labels that labelsOf returns, by which the parent selects them. children are
+// the kinds of what is made from them, none if nobody needs to know.
+func (v *versioned) format(labelsOf func(parent client.Object) map[string]string, children ...schema.GroupVersionKind) format {
 	f := &history.Apps{
 		Parent:       v.parent,
 		Versioned:    v.target,

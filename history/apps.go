@@ -39,9 +39,9 @@ type Apps struct {
 	HashLabel string
 	// SelectorOf returns the selector by which a parent claims its children and its revisions.
 	SelectorOf func(parent client.Object) (labels.Selector, error)
-	// Children is the kind of the objects made from a revision, and ChildLabel the label under which they point at it: by
+	// Children are the kinds of the objects made from a revision, and ChildLabel the label under which they point at it: by
 	// its hash, or by its name. Children is empty where nobody but the author knows what is made from one.
-	Children   schema.GroupVersionKind
+	Children   []schema.GroupVersionKind
 	ChildLabel string
 	// Runs is true if children are runs, which are found by their ControllerRef alone, and are not replaced when the parent goes to
 	// another revision: the Jobs of a CronJob.
@@ -95,7 +95,7 @@ func DaemonSet() *Apps {
 			}
 			return metav1.LabelSelectorAsSelector(ds.Spec.Selector)
 		},
-		Children:   corev1.SchemeGroupVersion.WithKind("Pod"),
+		Children:   []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("Pod")},
 		ChildLabel: appsv1.DefaultDaemonSetUniqueLabelKey,
 		NewParent:  func() client.Object { return &appsv1.DaemonSet{} },
 	}
@@ -126,7 +126,7 @@ func StatefulSet() *Apps {
 			}
 			return metav1.LabelSelectorAsSelector(set.Spec.Selector)
 		},
-		Children:   corev1.SchemeGroupVersion.WithKind("Pod"),
+		Children:   []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("Pod")},
 		ChildLabel: appsv1.StatefulSetRevisionLabel,
 		NewParent:  func() client.Object { return &appsv1.StatefulSet{} },
 	}
@@ -160,7 +160,7 @@ func CronJob() *Apps {
 			}
 			return map[string]string{changeCauseAnnotation: cause}
 		},
-		Children:   batchv1.SchemeGroupVersion.WithKind("Job"),
+		Children:   []schema.GroupVersionKind{batchv1.SchemeGroupVersion.WithKind("Job")},
 		ChildLabel: appsv1.ControllerRevisionHashLabelKey,
 		Runs:       true,
 		NewParent:  func() client.Object { return &batchv1.CronJob{} },

@@ -22,8 +22,8 @@ const (
 	FieldPathsAnnotation = "cairn.dev/field-paths"
 	// IgnoredPathsAnnotation lists fields inside of these that the revision does not hold, separated by commas: "spec.replicas".
 	IgnoredPathsAnnotation = "cairn.dev/ignored-paths"
-	// ChildrenAnnotation is the kind of the objects that are made from it: "v1/Pod", "apps/v1/Deployment". It is absent if they are
-	// not known.
+	// ChildrenAnnotation lists the kinds of the objects that are made from it, separated by commas: "v1/Pod", "apps/v1/Deployment". It is
+	// absent if they are not known.
 	ChildrenAnnotation = "cairn.dev/children"
 )
 
@@ -39,9 +39,13 @@ func (f *Apps) Description() map[string]string {
 	if ignored := f.Versioned.Ignored(); len(ignored) > 0 {
 		out[IgnoredPathsAnnotation] = joined(ignored)
 	}
-	if !f.Children.Empty() {
-		version, kind := f.Children.ToAPIVersionAndKind()
-		out[ChildrenAnnotation] = version + "/" + kind
+	kinds := make([]string, 0, len(f.Children))
+	for _, of := range f.Children {
+		version, kind := of.ToAPIVersionAndKind()
+		kinds = append(kinds, version+"/"+kind)
+	}
+	if len(kinds) > 0 {
+		out[ChildrenAnnotation] = strings.Join(kinds, ",")
 	}
 	return out
 }
@@ -90,16 +94,18 @@ func describedTarget(annotations map[string]string) (*revision.Target, error) {
 // found by the labels of the revision.
 func Described(o metav1.Object, parent schema.GroupVersionKind) (f *Apps, ok bool) {
 	target, err := describedTarget(o.GetAnnotations())
-	var children schema.GroupVersionKind
-	if text, known := o.GetAnnotations()[ChildrenAnnotation]; known {
-		end := strings.LastIndex(text, "/")
-		if end < 0 {
-			return nil, false
-		}
-		children = schema.FromAPIVersionAndKind(text[:end], text[end+1:])
-	}
 	if err != nil {
 		return nil, false
+	}
+	var children []schema.GroupVersionKind
+	if text, known := o.GetAnnotations()[ChildrenAnnotation]; known {
+		for one := range strings.SplitSeq(text, ",") {
+			end := strings.LastIndex(one, "/")
+			if end < 0 {
+				return nil, false
+			}
+			children = append(children, schema.FromAPIVersionAndKind(one[:end], one[end+1:]))
+		}
 	}
 	set := labels.Set{}
 	for key, value := range o.GetLabels() {

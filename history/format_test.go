@@ -138,7 +138,7 @@ func TestLongNames(t *testing.T) {
 
 func TestFormatOf(t *testing.T) {
 	f, ok := history.FormatOf(schema.GroupKind{Group: "apps", Kind: "DaemonSet"})
-	if !ok || f.HashLabel != "controller-revision-hash" || f.ChildLabel != "controller-revision-hash" || f.Children.Kind != "Pod" {
+	if !ok || f.HashLabel != "controller-revision-hash" || f.ChildLabel != "controller-revision-hash" || f.Children[0].Kind != "Pod" {
 		t.Errorf("%v, %+v", ok, f)
 	}
 	if _, ok := f.NewParent().(*appsv1.DaemonSet); !ok {

@@ -47,7 +47,7 @@ func Inferred(
 		},
 	}
 	if len(children) > 0 {
-		f.Children, f.ChildLabel = childKind, f.childLabel(revisions, children)
+		f.Children, f.ChildLabel = []schema.GroupVersionKind{childKind}, f.childLabel(revisions, children)
 	}
 	return f, nil
 }

@@ -48,10 +48,14 @@ func newBuiltin(c client.Client, format *history.Apps) *builtin {
 
 func (b *builtin) is() identity {
 	paths := b.format.Target().Paths()
-	child := strings.ToLower(b.format.Children.Kind)
-	children := child + "s"
-	if b.childless() {
-		children = ""
+	child, children := "", ""
+	switch kinds := b.format.Children; len(kinds) {
+	case 0:
+	case 1:
+		child = strings.ToLower(kinds[0].Kind)
+		children = child + "s"
+	default:
+		child, children = "child", "children"
 	}
 	return identity{
 		GroupVersionKind: b.format.Parent,
@@ -65,7 +69,7 @@ func (b *builtin) is() identity {
 }
 
 // childless reports whether nobody but the author of the controller knows what is made from a revision.
-func (b *builtin) childless() bool { return b.format.Children.Empty() }
+func (b *builtin) childless() bool { return len(b.format.Children) == 0 }
 
 func (b *builtin) blank() client.Object { return b.format.NewParent() }
 
@@ -157,50 +161,51 @@ func (b *builtin) count(ctx context.Context, parent client.Object, log []kept) (
 	if b.childless() {
 		return nil, 0, nil
 	}
-	var found metav1.PartialObjectMetadataList
-	if err := b.listChildren(ctx, parent, &found); err != nil {
-		return nil, 0, err
-	}
 	counts, strays := make([]int, len(log)), 0
-	for n := range found.Items {
-		switch of := b.belongs(parent, &found.Items[n], log); of {
-		case foreign:
-		case stray:
-			strays++
-		default:
-			counts[of]++
+	for _, kind := range b.format.Children {
+		var found metav1.PartialObjectMetadataList
+		if err := b.listChildren(ctx, parent, kind, &found); err != nil {
+			return nil, 0, err
+		}
+		for n := range found.Items {
+			switch of := b.belongs(parent, &found.Items[n], log); of {
+			case foreign:
+			case stray:
+				strays++
+			default:
+				counts[of]++
+			}
 		}
 	}
 	return counts, strays, nil
 }
 
 func (b *builtin) members(ctx context.Context, parent client.Object, log []kept) (*members, error) {
-	if b.childless() {
-		return &members{}, nil
-	}
-	var found unstructured.UnstructuredList
-	if err := b.listChildren(ctx, parent, &found); err != nil {
-		return nil, err
-	}
 	minReady, err := minReadyOf(parent)
 	if err != nil {
 		return nil, err
 	}
 	out := &members{}
-	ready := podsReady(minReady)
-	if b.format.Runs {
-		ready = readiness.Rule{MinReady: minReady}
-	}
-	for n := range found.Items {
-		child := &found.Items[n]
-		of := b.belongs(parent, child, log)
-		if of == foreign {
-			continue
+	for _, kind := range b.format.Children {
+		var found unstructured.UnstructuredList
+		if err := b.listChildren(ctx, parent, kind, &found); err != nil {
+			return nil, err
 		}
-		out.children = append(out.children, member{
-			Child:  metacontroller.Child{GroupKind: b.format.Children.GroupKind(), Name: child.GetName()},
-			object: child, of: of, rolled: !b.format.Runs, ready: ready,
-		})
+		ready := readiness.Rule{MinReady: minReady} // what is no pod is ready once it exists, as for package builder
+		if kind == corev1.SchemeGroupVersion.WithKind("Pod") {
+			ready = podsReady(minReady)
+		}
+		for n := range found.Items {
+			child := &found.Items[n]
+			of := b.belongs(parent, child, log)
+			if of == foreign {
+				continue
+			}
+			out.children = append(out.children, member{
+				Child:  metacontroller.Child{GroupKind: kind.GroupKind(), Name: child.GetName()},
+				object: child, of: of, rolled: !b.format.Runs, ready: ready,
+			})
+		}
 	}
 	return out, nil
 }
@@ -222,7 +227,7 @@ func minReadyOf(parent client.Object) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, err
 }
 
-func (b *builtin) listChildren(ctx context.Context, parent client.Object, into interface {
+func (b *builtin) listChildren(ctx context.Context, parent client.Object, kind schema.GroupVersionKind, into interface {
 	client.ObjectList
 	SetGroupVersionKind(gvk schema.GroupVersionKind)
 },
@@ -234,9 +239,8 @@ func (b *builtin) listChildren(ctx context.Context, parent client.Object, into i
 	if b.format.Runs {
 		selector = labels.Everything()
 	}
-	gvk := b.format.Children
-	gvk.Kind += "List"
-	into.SetGroupVersionKind(gvk)
+	kind.Kind += "List"
+	into.SetGroupVersionKind(kind)
 	return b.client.List(ctx, into, client.InNamespace(parent.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
 }
 

@@ -159,3 +159,23 @@ func TestASecondRelease(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Children of two kinds are counted together. What is no pod passes once it exists, as for the controller.
+func TestChildrenOfTwoKinds(t *testing.T) {
+	parent := settings(map[string]string{"color": "red"})
+	r := recordedOf(t, parent, 1, "a")
+	r.Annotations[history.ChildrenAnnotation] = "v1/Pod,apps/v1/ReplicaSet"
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), Labels: r.Labels, OwnerReferences: r.OwnerReferences}
+	}
+	pod, set := &corev1.Pod{ObjectMeta: meta("pod")}, &appsv1.ReplicaSet{ObjectMeta: meta("set")}
+	i := New(server(interceptor.Funcs{}, parent, r, pod, set))
+	h, err := i.History(t.Context(), parent)
+	if err != nil || h.Children != "children" || h.Entries[0].Children != 2 {
+		t.Errorf("%+v, %v", h, err)
+	}
+	s, err := i.Status(t.Context(), parent, time.Now())
+	if err != nil || s.Updated != 2 || s.Total != 2 || s.Passing != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
