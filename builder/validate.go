@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +26,11 @@ type childKind struct {
 
 	gvk      schema.GroupVersionKind
 	resource schema.GroupResource
+}
+
+// rolls reports whether the controller of a kind replaces pods by itself.
+func rolls(kind schema.GroupKind) bool {
+	return kind.Group == appsv1.GroupName && (kind.Kind == "Deployment" || kind.Kind == "StatefulSet" || kind.Kind == "DaemonSet")
 }
 
 // describe checks a controller, and asks the API server about its kinds. The error joins all that is wrong.
@@ -53,6 +59,9 @@ func (c Controller[P]) describe(scheme *runtime.Scheme, mapper meta.RESTMapper) 
 			errs = append(errs, fmt.Errorf("field Owns[%d]: %w", i, err))
 		case seen[gvk]:
 			errs = append(errs, fmt.Errorf("field Owns[%d]: %s stands there twice", i, gvk.Kind))
+		case !rule.applied && !rule.named && rolls(gvk.GroupKind()):
+			errs = append(errs, fmt.Errorf("field Owns[%d]: a %s rolls its own pods, and deleting one takes them all down: make the rule with "+
+				"builder.Applied, or NamedByRevision, so that the new one is there before the old one goes", i, gvk.Kind))
 		case rule.applied && rule.named:
 			errs = append(errs, fmt.Errorf("field Owns[%d]: %s is applied, and NamedByRevision is for kinds that are rolled", i, gvk.Kind))
 		}

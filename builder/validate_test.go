@@ -24,6 +24,7 @@ import (
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), meta.RESTScopeNamespace)
+	m.Add(appsv1.SchemeGroupVersion.WithKind("StatefulSet"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Service"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
@@ -89,6 +90,10 @@ func TestWhatIsRefusedBeforeItStarts(t *testing.T) {
 		},
 		"a kind that the scheme does not know": {
 			func(c *Controller[*appsv1.ReplicaSet]) { c.Owns = []Rule{Rolled(&unstructured.Unstructured{}, nil)} }, "set apiVersion and kind",
+		},
+		"a workload that would be taken down with its pods": {
+			func(c *Controller[*appsv1.ReplicaSet]) { c.Owns = []Rule{Rolled(&appsv1.StatefulSet{}, nil)} },
+			"Owns[0]: a StatefulSet rolls its own pods",
 		},
 		"a kind in no namespace": {
 			func(c *Controller[*appsv1.ReplicaSet]) { c.Owns = []Rule{Rolled(&corev1.Node{}, nil)} }, "Node is in no namespace",
