@@ -55,6 +55,7 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, o *observed, c cr
 		r.unanswered.add(o.set.UID, c.name)
 	} else if err == nil {
 		r.unanswered.drop(o.set.UID, c.name)
+		r.gone.made(o.set.UID, c.name)
 	}
 	switch err = pass.Ended(err); {
 	case pass.Superseded(err):

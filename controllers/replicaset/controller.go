@@ -34,6 +34,8 @@ type Reconciler struct {
 	generations sync.Map
 	// unanswered are the names of pods whose create got no response.
 	unanswered unanswered
+	// gone are the names of pods that were there before.
+	gone gone
 	// unserved is set once the API server has dropped status.terminatingReplicas.
 	unserved atomic.Bool
 }

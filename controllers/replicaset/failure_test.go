@@ -25,7 +25,7 @@ import (
 var podsResource = schema.GroupResource{Resource: "pods"}
 
 func firstNames(n int) []string {
-	return names("web", "web-uid", n, nil, func(string) bool { return false })
+	return names("web", "web-uid", n, nil, func(string) bool { return false }, nil)
 }
 
 // TestEditedMeanwhile: pods take their time, fewer are asked for, and no more are made than were on their way. That is no
@@ -167,16 +167,16 @@ func TestLostResponses(t *testing.T) {
 }
 
 // TestLateRequest: a create without an answer may arrive late. What is asked for again has its name, although the name before it
-// has become free meanwhile; once the pod was there, nothing is remembered of that.
+// has become free meanwhile; once the pod was there, that name is given to no other.
 func TestLateRequest(t *testing.T) {
-	first := firstNames(2)
+	first := firstNames(3)
 	w := newWorld(t, replicaSets, web(1), pod(first[0], going))
 	w.Before = fakeserver.Refuse("create", "Pod", apierrors.NewGenericServerResponse(http.StatusBadGateway, "", podsResource, "", "lost", 0, true))
 	if _, err := w.reconcile(); err == nil {
 		t.Fatal("no error")
 	}
 	w.Before = nil
-	for i, want := range []string{first[1], first[0]} {
+	for i, want := range []string{first[1], first[2]} {
 		var p corev1.Pod
 		if err := w.Raw.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: first[i]}, &p); err != nil {
 			t.Fatal(err)

@@ -47,7 +47,7 @@ func adoptable(_ client.Object, pod *corev1.Pod) error {
 
 // facts are what the plan for o is made from.
 func (r *Reconciler) facts(ctx context.Context, o *observed) (facts, error) {
-	f := facts{set: o.set, pods: o.pods, now: r.Clock.Now()}
+	f := facts{set: o.set, pods: o.pods, now: r.Clock.Now(), had: r.gone.see(o.set.UID, o.pods)}
 	listed := sync.OnceValue(o.listed)
 	// A name that cannot be looked up counts as free: the response to the create tells.
 	f.taken = func(name string) bool {

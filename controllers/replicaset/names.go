@@ -20,8 +20,8 @@ const (
 
 // names returns the first n free names of a parent's sequence. The sequence follows from the UID: a parent that is
 // recreated under the same name has another one. It has more names than there can be pods, so that the search ends.
-// Names whose create got no response come first: see [unanswered].
-func names(parent string, uid types.UID, n int, asked []string, taken func(name string) bool) []string {
+// Names whose create got no response come first: see [unanswered]. One that a pod had before is given to no other: see [gone].
+func names(parent string, uid types.UID, n int, asked []string, taken, had func(name string) bool) []string {
 	var out []string
 	chosen := map[string]bool{}
 	for _, name := range asked {
@@ -32,7 +32,7 @@ func names(parent string, uid types.UID, n int, asked []string, taken func(name 
 	}
 	for i := uint64(0); len(out) < n; i++ {
 		name := prefix(parent) + suffix(uid, i)
-		if chosen[name] || taken(name) {
+		if chosen[name] || had != nil && had(name) || taken(name) {
 			continue
 		}
 		chosen[name] = true

@@ -23,6 +23,8 @@ type facts struct {
 	pods []*corev1.Pod
 	// taken says whether a pod of that name is in the namespace, whatever its owner.
 	taken func(name string) bool
+	// had says whether a pod of the parent had that name before. Nil is none.
+	had func(name string) bool
 	// asked are the names of pods whose create got no response.
 	asked []string
 	// neighbours says how many active pods of this parent, and of those with the same controller, a node has.
@@ -70,7 +72,7 @@ func makePlan(f facts) *plan {
 	p.count(f, alive)
 	want, have := replicas(f.set), len(alive)
 	p.missing, p.surplus = max(want-have, 0), max(have-want, 0)
-	for _, name := range names(f.set.Name, f.set.UID, min(p.missing, burst), f.asked, f.taken) {
+	for _, name := range names(f.set.Name, f.set.UID, min(p.missing, burst), f.asked, f.taken, f.had) {
 		p.creates = append(p.creates, creation{name, fmt.Sprintf("%d of %d pods are there", have, want)})
 	}
 	if p.surplus > 0 {

@@ -13,7 +13,7 @@ import (
 
 // TestPlans shows whole plans, with their reasons, as one golden file.
 func TestPlans(t *testing.T) {
-	first := names("web", "web-uid", 3, nil, func(string) bool { return false })
+	first := names("web", "web-uid", 3, nil, func(string) bool { return false }, nil)
 	var b strings.Builder
 	for _, c := range []struct {
 		name string
@@ -56,7 +56,7 @@ func TestBurst(t *testing.T) {
 // TestNames: names have the usual shape, differ, and are the same whoever asks; a parent that is made again has others.
 func TestNames(t *testing.T) {
 	free := func(string) bool { return false }
-	got := names("web", "web-uid", 20_000, nil, free)
+	got := names("web", "web-uid", 20_000, nil, free, nil)
 	seen := map[string]bool{}
 	for _, name := range got {
 		if seen[name] || !strings.HasPrefix(name, "web-") || len(name) != len("web-")+5 || strings.ContainsAny(name[4:], "aeiou013") {
@@ -64,18 +64,18 @@ func TestNames(t *testing.T) {
 		}
 		seen[name] = true
 	}
-	if diff := cmp.Diff(got[:3], names("web", "web-uid", 3, nil, free)); diff != "" {
+	if diff := cmp.Diff(got[:3], names("web", "web-uid", 3, nil, free, nil)); diff != "" {
 		t.Errorf("fewer names are not the first ones (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(got[1:4], names("web", "web-uid", 3, nil, func(name string) bool { return name == got[0] })); diff != "" {
+	if diff := cmp.Diff(got[1:4], names("web", "web-uid", 3, nil, func(name string) bool { return name == got[0] }, nil)); diff != "" {
 		t.Errorf("a taken name is not passed over (-want +got):\n%s", diff)
 	}
-	for _, name := range names("web", "other-uid", 1000, nil, free) {
+	for _, name := range names("web", "other-uid", 1000, nil, free, nil) {
 		if seen[name] && name == got[0] {
 			t.Errorf("another UID has the name %s", name)
 		}
 	}
-	long := names(strings.Repeat("x", 200), "uid", 2, nil, free)
+	long := names(strings.Repeat("x", 200), "uid", 2, nil, free, nil)
 	if len(long[0]) != 63 || long[0] == long[1] {
 		t.Errorf("long names %q", long)
 	}

@@ -17,7 +17,7 @@ import (
 func drawPods(t *rapid.T, atMost int) []*corev1.Pod {
 	ages := []time.Duration{-time.Minute, 0, 3 * time.Second, 5 * time.Second, time.Minute, 70 * time.Second, 3 * time.Hour, 4 * time.Hour}
 	age := func(label string) time.Duration { return rapid.SampledFrom(ages).Draw(t, label) }
-	free := names("web", "web-uid", atMost, nil, func(string) bool { return false })
+	free := names("web", "web-uid", atMost, nil, func(string) bool { return false }, nil)
 	var out []*corev1.Pod
 	for i := range rapid.IntRange(0, atMost).Draw(t, "pods") {
 		name := rapid.SampledFrom([]string{free[i], fmt.Sprintf("web-other%d", i)}).Draw(t, "name")

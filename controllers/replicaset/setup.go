@@ -72,6 +72,7 @@ func newReconciler(
 	r.OnForget(func(uid types.UID) {
 		r.generations.Delete(uid)
 		r.unanswered.forget(uid)
+		r.gone.forget(uid)
 	})
 	return r
 }

@@ -13,15 +13,20 @@ import (
 // process has seen it need not know; nor what came and went between two of its passes. One that its parent had let go of by
 // then, or lost, is replaced by nothing.
 func (s *step) newName() {
-	if s.k.Place == nil || !s.of(s.k.Children) || s.e.Type != Added || s.pass() == nil || !s.byManager() ||
+	numbered := s.k.Most != nil && !s.k.HasRevisions() && s.k.Asked == nil
+	if s.k.Place == nil && !numbered || !s.of(s.k.Children) || s.e.Type != Added || s.pass() == nil || !s.byManager() ||
 		s.parent(s.after, s.e.New) == nil { // in a world of several kinds, it is another one's
 		return
 	}
-	place, parent := s.k.Place(s.e.New), ownerUID(s.e.New)
+	at := s.k.Place
+	if at == nil { // one that is but one of a number replaces any
+		at = client.Object.GetName
+	}
+	place, parent := at(s.e.New), ownerUID(s.e.New)
 	if place == "" { // admission has taken off where it is to be, so that it is in nobody's place
 		return
 	}
-	last := s.record.lastAt(parent, s.e, func(child client.Object) bool { return s.k.Place(child) == place })
+	last := s.record.lastAt(parent, s.e, func(child client.Object) bool { return at(child) == place })
 	if last == nil || last.Key != s.e.Key || ownerUID(s.record.last(last.New.GetUID(), s.e.RV)) != parent {
 		return
 	}

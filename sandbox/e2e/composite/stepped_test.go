@@ -114,7 +114,7 @@ func TestDaemonJob(t *testing.T) {
 	})
 	l.eventually("have no DaemonSet any more", func() error {
 		if err := l.Get(t.Context(), client.ObjectKeyFromObject(ds), ds); client.IgnoreNotFound(err) != nil || err == nil {
-			return fmt.Errorf("it is there: %v", err)
+			return fmt.Errorf("it is there: %w", err)
 		}
 		return nil
 	})
