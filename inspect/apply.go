@@ -64,10 +64,10 @@ func (e *ChangedError) Unwrap() error { return e.Err }
 // on the way.
 func (i *Inspector) Apply(ctx context.Context, plan *Undo, dryRun bool) (*Applied, error) {
 	u := *plan // a plan may be carried out twice: as a dry run, and then for good
-	if u.To.Doubt != "" && !u.Force && !dryRun {
-		return nil, &PlantedError{Parent: u.Parent, Entry: u.To}
+	err := u.Planted()
+	if err != nil && !dryRun {
+		return nil, err
 	}
-	var err error
 	for range maxReads {
 		var out client.Object
 		if out, err = i.patch(ctx, &u, dryRun); err == nil {

@@ -110,8 +110,13 @@ func (b *builtin) list(ctx context.Context, parent client.Object) ([]kept, error
 				entryName(r.Number, r.Name), r.Hash)
 		}
 		if stored, ok := o.(*appsv1.ControllerRevision); ok && s.doubt == "" {
-			if genuine, known := b.format.Genuine(parent, stored); known && !genuine {
+			switch genuine, known := b.format.Genuine(parent, stored); {
+			case genuine, r.Err != nil:
+			case known:
 				s.doubt = fmt.Sprintf("The name of %s does not follow from its content; it may not come from a controller, so look at the diff.",
+					entryName(r.Number, r.Name))
+			default:
+				s.unverified = fmt.Sprintf("Whether %s comes from a controller cannot be told by its name, so look at the diff.",
 					entryName(r.Number, r.Name))
 			}
 		}

@@ -147,8 +147,12 @@ func (r *reading) history() *History {
 			Unreadable: unreadable(stored.Err),
 			Current:    r.verdict != nil && r.verdict.Update != nil && r.verdict.Update.UID == stored.UID,
 			Doubt:      stored.doubt,
+			Unverified: stored.unverified,
 			stored:     stored,
 			mask:       r.mask,
+		}
+		if e.Current {
+			e.Unverified = ""
 		}
 		if stored.object != nil {
 			signed(&e, stored.object.GetAnnotations())

@@ -64,6 +64,9 @@ type Entry struct {
 	Unreadable error
 	// Doubt is a sentence about why the object may not come from a controller, empty if there is no such reason: then it is intact.
 	Doubt string
+	// Unverified is a sentence about why it cannot be found out whether the object comes from a controller, empty if it can, and for the
+	// revision that is current: it holds what the spec has in any case.
+	Unverified string
 	// Completed says that a rollout to this revision is known to have been complete once ([history.CompletedAnnotation]).
 	Completed bool
 	// By is the field manager that made the edit which this revision records, and At when that was, as far as its controller noted it

@@ -230,6 +230,11 @@ func TestApply(t *testing.T) {
 		t.Errorf("after the dry run: %v, %v", after.Spec.Template.Spec.Containers, err)
 	}
 
+	// Its name does not tell whose it is, and its pods would come from elsewhere.
+	if _, err := i.Apply(t.Context(), u, false); !errors.As(err, new(*PlantedError)) || !strings.Contains(err.Error(), "cannot be told by its name") {
+		t.Errorf("unforced: %v", err)
+	}
+	u.Force = true
 	done, err := i.Apply(t.Context(), u, false)
 	if err != nil || done.DryRun || done.Diff == "" {
 		t.Fatalf("undo: %+v, %v", done, err)

@@ -65,6 +65,8 @@ type kept struct {
 	target *revision.Target
 	// doubt is a sentence about why the object may not come from a controller, empty if there is no such reason.
 	doubt string
+	// unverified is a sentence about why that cannot be found out, empty if it can.
+	unverified string
 	// left says that it holds what its controller does not version any more; nil if it does.
 	left error
 }

@@ -45,17 +45,31 @@ type Undo struct {
 	mask masker
 }
 
-// PlantedError says that the revision to go back to may not come from a controller: its name does not go with its content. Nothing was
-// changed. The caller shows it; a user who has looked at the diff sets [Undo.Force].
+// PlantedError says that the revision to go back to may not come from a controller: its name does not go with its content, or cannot tell,
+// and pods would get more privileges. Nothing was changed. The caller shows it; a user who has looked at the diff sets [Undo.Force].
 type PlantedError struct {
 	Parent Parent
 	Entry  Entry
+	// Why is a sentence that says so.
+	Why string
+}
+
+// Planted returns a [*PlantedError] if the plan is not carried out unless it is forced, nil otherwise.
+func (u *Undo) Planted() error {
+	why := u.To.Doubt
+	if why == "" && len(u.Privileges) > 0 {
+		why = u.To.Unverified
+	}
+	if why == "" || u.Force {
+		return nil
+	}
+	return &PlantedError{Parent: u.Parent, Entry: u.To, Why: why}
 }
 
 // Error says why the revision is doubted.
 func (e *PlantedError) Error() string {
 	return fmt.Sprintf("%s of %s is not restored, because somebody else may have made it. %s If the diff is what you want, say --force "+
-		"(nothing was changed)", e.Entry, e.Parent, e.Entry.Doubt)
+		"(nothing was changed)", e.Entry, e.Parent, e.Why)
 }
 
 // EarlierReleaseError says that a revision was recorded by an earlier release of its controller, in fields that it does not look at any

@@ -13,14 +13,10 @@ import (
 // process has seen it need not know; nor what came and went between two of its passes. One that its parent had let go of by
 // then, or lost, is replaced by nothing.
 func (s *step) newName() {
-	numbered := s.k.Most != nil && !s.k.HasRevisions() && s.k.Asked == nil
-	if s.k.Place == nil && !numbered || !s.of(s.k.Children) || s.e.Type != Added || s.pass() == nil || !s.byManager() ||
+	at := s.k.replaces()
+	if at == nil || !s.of(s.k.Children) || s.e.Type != Added || s.pass() == nil || !s.byManager() ||
 		s.parent(s.after, s.e.New) == nil { // in a world of several kinds, it is another one's
 		return
-	}
-	at := s.k.Place
-	if at == nil { // one that is but one of a number replaces any
-		at = client.Object.GetName
 	}
 	place, parent := at(s.e.New), ownerUID(s.e.New)
 	if place == "" { // admission has taken off where it is to be, so that it is in nobody's place
@@ -33,6 +29,15 @@ func (s *step) newName() {
 	if s.hasSeen(parent, *last) {
 		s.violationf("P7", "the child that it replaces at %s had the same name", place)
 	}
+}
+
+// replaces says what a child and the one that it replaces have in common: their place or, of children that are but a number, nothing but
+// the name that must not be the same. It is nil where names say more.
+func (k Kind) replaces() func(child client.Object) string {
+	if k.Place == nil && k.Most != nil && !k.HasRevisions() && k.Asked == nil {
+		return client.Object.GetName
+	}
+	return k.Place
 }
 
 // stillborn reports whether admission has taken off a new object one of the labels by which its author would know it as its own.

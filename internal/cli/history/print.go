@@ -42,7 +42,8 @@ type entry struct {
 	Deleting    bool      `json:"deleting,omitempty"`
 	Unreadable  string    `json:"unreadable,omitempty"`
 	Intact      bool      `json:"intact"`
-	Doubt       string    `json:"doubt,omitempty"` // why it is not intact
+	Doubt       string    `json:"doubt,omitempty"`      // why it is not intact
+	Unverified  string    `json:"unverified,omitempty"` // why that cannot be told; then it counts as intact
 	Completed   bool      `json:"completed,omitempty"`
 	By          string    `json:"by,omitempty"`
 	Changes     []string  `json:"changes,omitempty"` // from the revision before
@@ -97,7 +98,7 @@ func table(h *inspect.History, now time.Time) *metav1.Table {
 		}
 		age, created := duration.HumanDuration(now.Sub(e.Created)), e.Created.UTC().Format(time.RFC3339)
 		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{
-			env.Number(e.Number), current, made, age, e.Name, e.Hash, created, yes(e.Doubt == ""), yes(e.Completed), by(e), changed(e), cause,
+			env.Number(e.Number), current, made, age, e.Name, e.Hash, created, intact(e), yes(e.Completed), by(e), changed(e), cause,
 		}})
 	}
 	if h.Children == "" {
@@ -111,6 +112,13 @@ func yes(is bool) string {
 		return "yes"
 	}
 	return "no"
+}
+
+func intact(e inspect.Entry) string {
+	if e.Unverified != "" {
+		return "unknown"
+	}
+	return yes(e.Doubt == "")
 }
 
 func by(e inspect.Entry) string {
@@ -147,7 +155,7 @@ func encoded(h *inspect.History) log {
 	for _, e := range h.Entries {
 		line := entry{
 			Revision: e.Number, Name: e.Name, Hash: e.Hash, Created: e.Created.UTC(), Current: e.Current,
-			ChangeCause: e.ChangeCause, Deleting: e.Deleting, Intact: e.Doubt == "", Doubt: e.Doubt, Completed: e.Completed, By: e.By,
+			ChangeCause: e.ChangeCause, Deleting: e.Deleting, Intact: e.Doubt == "", Doubt: e.Doubt, Unverified: e.Unverified, Completed: e.Completed, By: e.By,
 		}
 		for _, change := range e.Changes {
 			line.Changes = append(line.Changes, change.String())

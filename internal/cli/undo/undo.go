@@ -177,8 +177,8 @@ func carryOut(ctx context.Context, e *env.Env, i *inspect.Inspector, plan *inspe
 	if o.dryRun == onServer {
 		return result{plan: plan, done: tried}, nil
 	}
-	if plan.To.Doubt != "" && !o.force {
-		return result{}, &inspect.PlantedError{Parent: plan.Parent, Entry: plan.To}
+	if err := plan.Planted(); err != nil {
+		return result{}, err
 	}
 	if !o.yes && e.Interactive() {
 		fmt.Fprint(e.ErrOut, tried.Diff)
