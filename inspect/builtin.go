@@ -105,24 +105,31 @@ func (b *builtin) list(ctx context.Context, parent client.Object) ([]kept, error
 				"it was recorded in %s, and the others in %s", of.GroupVersion(), b.format.Parent.GroupVersion())}
 		}
 		s := kept{Revision: r, object: o, target: target, left: left}
-		if r.Hash != "" && !strings.HasSuffix(r.Name, "-"+r.Hash) && revision.LabelValue(r.Name) != r.Hash {
-			s.doubt = fmt.Sprintf("The name of %s does not go with its hash label %q; it may not come from a controller, so look at the diff.",
-				entryName(r.Number, r.Name), r.Hash)
-		}
-		if stored, ok := o.(*appsv1.ControllerRevision); ok && s.doubt == "" {
-			switch genuine, known := b.format.Genuine(parent, stored); {
-			case genuine, r.Err != nil:
-			case known:
-				s.doubt = fmt.Sprintf("The name of %s does not follow from its content; it may not come from a controller, so look at the diff.",
-					entryName(r.Number, r.Name))
-			default:
-				s.unverified = fmt.Sprintf("Whether %s comes from a controller cannot be told by its name, so look at the diff.",
-					entryName(r.Number, r.Name))
-			}
-		}
+		s.doubt, s.unverified = b.origin(parent, r, o)
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// origin says why a revision may not come from a controller, or why that cannot be told; both are empty for one that does.
+func (b *builtin) origin(parent client.Object, r revision.Revision, o client.Object) (doubt, unverified string) {
+	name := entryName(r.Number, r.Name)
+	if r.Hash != "" && !strings.HasSuffix(r.Name, "-"+r.Hash) && revision.LabelValue(r.Name) != r.Hash {
+		return fmt.Sprintf("The name of %s does not go with its hash label %q; it may not come from a controller, so look at the diff.",
+			name, r.Hash), ""
+	}
+	stored, ok := o.(*appsv1.ControllerRevision)
+	if !ok {
+		return "", ""
+	}
+	switch genuine, known := b.format.Genuine(parent, stored); {
+	case genuine, !known && r.Err != nil:
+		return "", ""
+	case known:
+		return fmt.Sprintf("The name of %s does not follow from its content; it may not come from a controller, so look at the diff.", name), ""
+	default:
+		return "", fmt.Sprintf("Whether %s comes from a controller cannot be told by its name, so look at the diff.", name)
+	}
 }
 
 // own returns the format that a revision describes, if it holds other fields than the rest of the log: somebody changed what is

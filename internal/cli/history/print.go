@@ -155,7 +155,8 @@ func encoded(h *inspect.History) log {
 	for _, e := range h.Entries {
 		line := entry{
 			Revision: e.Number, Name: e.Name, Hash: e.Hash, Created: e.Created.UTC(), Current: e.Current,
-			ChangeCause: e.ChangeCause, Deleting: e.Deleting, Intact: e.Doubt == "", Doubt: e.Doubt, Unverified: e.Unverified, Completed: e.Completed, By: e.By,
+			ChangeCause: e.ChangeCause, Deleting: e.Deleting, Intact: e.Doubt == "", Doubt: e.Doubt, Unverified: e.Unverified,
+			Completed: e.Completed, By: e.By,
 		}
 		for _, change := range e.Changes {
 			line.Changes = append(line.Changes, change.String())
