@@ -46,7 +46,7 @@ type observed struct {
 	completed map[types.UID]bool
 	now       time.Time
 	// pause is that of children which have failed: see [pass.Pass.Pause].
-	pause func(revision, place string) time.Duration
+	pause func(revision, place string) pass.Wait
 	// genuine says of a revision that somebody may have planted that nobody has.
 	genuine func(revision.Revision) bool
 }

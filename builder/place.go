@@ -87,7 +87,7 @@ func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []wa
 // paused adds for how long a child that has failed stays: the next one there comes from update.
 func (o *observed) paused(update string, c owned) owned {
 	if c.failed {
-		c.pause = o.pause(update, placeOf(c.object))
+		c.pause = o.pause(update, placeOf(c.object)).Length
 	}
 	return c
 }

@@ -128,7 +128,7 @@ func (b *builtin) origin(parent client.Object, r revision.Revision, o client.Obj
 	case known:
 		return fmt.Sprintf("The name of %s does not follow from its content; it may not come from a controller, so look at the diff.", name), ""
 	default:
-		return "", fmt.Sprintf("Whether %s comes from a controller cannot be told by its name, so look at the diff.", name)
+		return "", fmt.Sprintf("The name of %s does not show whether it comes from a controller, so look at the diff.", name)
 	}
 }
 

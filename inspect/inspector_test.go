@@ -231,7 +231,7 @@ func TestApply(t *testing.T) {
 	}
 
 	// Its name does not tell whose it is, and its pods would come from elsewhere.
-	if _, err := i.Apply(t.Context(), u, false); !errors.As(err, new(*PlantedError)) || !strings.Contains(err.Error(), "cannot be told by its name") {
+	if _, err := i.Apply(t.Context(), u, false); !errors.As(err, new(*PlantedError)) || !strings.Contains(err.Error(), "does not show whether it comes from a controller") {
 		t.Errorf("unforced: %v", err)
 	}
 	u.Force = true

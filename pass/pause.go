@@ -1,6 +1,9 @@
 package pass
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // This file paces the replacement of children that end by themselves: a pod that a kubelet rejects would be replaced by one that it rejects
 // as well, as fast as both can.
@@ -21,15 +24,26 @@ type pause struct {
 // children fail.
 type spot struct{ revision, place string }
 
-// Pause is how long a child that has ended by itself stays before one of a revision takes its place; zero means now.
-func (p *Pass) Pause(revision, place string) time.Duration {
+// Wait is a back-off that goes on. The zero value is none.
+type Wait struct {
+	Length time.Duration
+	End    time.Time
+}
+
+// String says what a condition says of it, the same for as long as it goes on.
+func (w Wait) String() string {
+	return fmt.Sprintf("its back-off of %s ends at %s", w.Length, w.End.UTC().Format("15:04:05 UTC"))
+}
+
+// Pause is for how long a child that has ended by itself stays before one of a revision takes its place.
+func (p *Pass) Pause(revision, place string) Wait {
 	p.controller.mu.Lock()
 	defer p.controller.mu.Unlock()
 	last := p.memory.pauses[spot{revision, place}]
 	if p.Now().Sub(last.began) >= last.length {
-		return 0
+		return Wait{}
 	}
-	return last.length
+	return Wait{last.length, last.began.Add(last.length)}
 }
 
 // Replaced notes that a child which has ended by itself is replaced: the next one at its place stays for twice as long, unless the last is

@@ -16,21 +16,21 @@ func TestPause(t *testing.T) {
 	p := pass.New(pass.Config{Ledger: ownership.NewLedger(nil), Clock: clock}).NewPass(web())
 	want := time.Second
 	for range 12 {
-		if got := p.Pause("new", "a"); got != 0 {
+		if got := p.Pause("new", "a"); got != (pass.Wait{}) {
 			t.Errorf("it has to wait %s", got)
 		}
 		p.Replaced("new", "a")
-		if got := p.Pause("new", "a"); got != want {
+		if got := p.Pause("new", "a"); got.Length != want || !got.End.Equal(clock.Now().Add(want)) {
 			t.Errorf("the next one has to wait %s, want %s", got, want)
 		}
-		if other, edited := p.Pause("new", "b"), p.Pause("newer", "a"); other != 0 || edited != 0 {
+		if other, edited := p.Pause("new", "b"), p.Pause("newer", "a"); other.Length != 0 || edited.Length != 0 {
 			t.Errorf("another place waits %s, another revision %s", other, edited)
 		}
 		clock.Step(want)
 		want = min(2*want, 15*time.Minute)
 	}
 	clock.Step(time.Hour)
-	if p.Replaced("new", "a"); p.Pause("new", "a") != time.Second {
+	if p.Replaced("new", "a"); p.Pause("new", "a").Length != time.Second {
 		t.Errorf("after a long time it waits %s", p.Pause("new", "a"))
 	}
 }

@@ -70,11 +70,11 @@ func TestBackOff(t *testing.T) {
 		}
 	}
 	for node, want := range map[string]time.Duration{"n1": time.Second, "n2": 0, "n3": 0} {
-		if got := p.Pause(hashNew, node); got != want {
+		if got := p.Pause(hashNew, node).Length; got != want {
 			t.Errorf("the next one of %s has to wait %s, want %s", node, got, want)
 		}
 	}
-	if got := p.Pause("newer", "n1"); got != 0 {
+	if got := p.Pause("newer", "n1").Length; got != 0 {
 		t.Errorf("one of another revision has to wait %s", got)
 	}
 }

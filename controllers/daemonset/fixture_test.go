@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/cairn-dev/cairn/internal/goldenfile"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // golden compares a text with a file of testdata.
@@ -172,7 +173,7 @@ func given(ds *appsv1.DaemonSet, nodes []*corev1.Node, pods ...*corev1.Pod) fact
 	}
 	return facts{
 		ds: ds, selector: selector, hash: hashNew, nodes: nodes, pods: byNode(pods), now: now,
-		backoff: func(string) time.Duration { return 0 },
+		backoff: func(string) pass.Wait { return pass.Wait{} },
 	}
 }
 

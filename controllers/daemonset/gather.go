@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +23,7 @@ type observed struct {
 	pods     []*corev1.Pod
 	entries  []revision.Revision
 	// pause is that of pods which have ended: see [pass.Pass.Pause].
-	pause func(revision, place string) time.Duration
+	pause func(revision, place string) pass.Wait
 	// genuine says of a revision that somebody may have planted that nobody has.
 	genuine func(revision.Revision) bool
 }
@@ -85,6 +84,6 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 	for _, pod := range o.pods {
 		f.seen[pod.Name] = pod.UID
 	}
-	f.backoff = func(node string) time.Duration { return o.pause(f.hash, node) }
+	f.backoff = func(node string) pass.Wait { return o.pause(f.hash, node) }
 	return f, nil
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/cairn-dev/cairn/internal/readiness"
+	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/rollout"
 )
 
@@ -43,7 +44,7 @@ type facts struct {
 	now time.Time
 	// backoff returns how long a failed pod on a node must stay before it is replaced by one of the update revision; zero or less
 	// means now.
-	backoff func(node string) time.Duration
+	backoff func(node string) pass.Wait
 }
 
 // plan is what one pass does, and what it found out.
@@ -197,9 +198,9 @@ func (p *planner) running(node string, pods []*corev1.Pod) (out []*corev1.Pod, p
 		switch pod.Status.Phase {
 		case corev1.PodFailed:
 			// Kubelets reject pods that the scheduler accepts; without a pause the two would race.
-			if wait := p.backoff(node); wait > 0 {
-				p.lookAgain(wait)
-				paused = fmt.Sprintf("pod %s failed and is replaced when its back-off of %s ends", pod.Name, wait)
+			if wait := p.backoff(node); wait.Length > 0 {
+				p.lookAgain(wait.Length)
+				paused = fmt.Sprintf("pod %s failed and is replaced when %s", pod.Name, wait)
 				p.paused = cmp.Or(p.paused, node+": "+paused)
 				continue
 			}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cairn-dev/cairn/pass"
 )
 
 func TestPlanWhoRunsWhere(t *testing.T) {
@@ -120,8 +122,8 @@ func TestPlanBackOff(t *testing.T) {
 	for name, budget := range map[string]dsOption{"rolling": rolling(1, 0), "surge": rolling(0, 1), "OnDelete": onDelete} {
 		t.Run(name, func(t *testing.T) {
 			f := given(agent(budget), nodes("n1", "n2", "n3"), pod("n1", hashNew, failed), pod("n2", hashNew, failed), pod("n3", hashNew, failed))
-			f.backoff = func(node string) time.Duration {
-				return map[string]time.Duration{"n1": 8 * time.Second, "n2": 4 * time.Second}[node]
+			f.backoff = func(node string) pass.Wait {
+				return pass.Wait{Length: map[string]time.Duration{"n1": 8 * time.Second, "n2": 4 * time.Second}[node]}
 			}
 			p := mustPlan(t, f)
 			wantSteps(t, p, "delete failed n3-new")

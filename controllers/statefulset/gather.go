@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +28,7 @@ type observed struct {
 	// strangers are pods of other owners under names that the set asks for.
 	strangers map[string]*corev1.Pod
 	// pause is that of pods which have ended: see [pass.Pass.Pause].
-	pause func(revision, place string) time.Duration
+	pause func(revision, place string) pass.Wait
 	// genuine says of a revision that somebody may have planted that nobody has.
 	genuine func(revision.Revision) bool
 }
@@ -158,7 +157,7 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 			o.set.Namespace, o.set.Name, recorded.Update.Name, err)
 	}
 	f.update = source{name: recorded.Update.Name, template: template}
-	f.pause = func(pod string) time.Duration { return o.pause(f.update.name, pod) }
+	f.pause = func(pod string) pass.Wait { return o.pause(f.update.name, pod) }
 	f.current = currentOf(o.set, o.entries, f.update)
 	return f, nil
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/rollout"
 )
 
@@ -33,7 +34,7 @@ type facts struct {
 	// hold says that the update revision could not be recorded: no pod is replaced.
 	hold bool
 	// pause returns how long a pod that ended stays before it is replaced. Nil means that none does.
-	pause func(pod string) time.Duration
+	pause func(pod string) pass.Wait
 	// lost are the names of revisions that pods come from and that were deleted or cannot be read.
 	lost map[string]bool
 }
@@ -213,9 +214,9 @@ func (p *planner) replace(s slot) {
 		return
 	}
 	if p.pause != nil {
-		if left := p.pause(s.name); left > 0 {
-			p.waitf(s.name, "it ended (%s), and is replaced when its back-off of %s ends", s.pod.Status.Phase, left)
-			p.lookAgain(left)
+		if wait := p.pause(s.name); wait.Length > 0 {
+			p.waitf(s.name, "it ended (%s), and is replaced when %s", s.pod.Status.Phase, wait)
+			p.lookAgain(wait.Length)
 			return
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // settled makes b both the update and the current revision.
@@ -96,16 +98,16 @@ func TestPlanScaling(t *testing.T) {
 // A pod that ended stays until its back-off ends, and what comes after it waits as long.
 func TestPlanPauses(t *testing.T) {
 	f := settled(given(web(replicas(2)), pod(0, "b", phase(corev1.PodFailed))))
-	f.pause = func(name string) time.Duration {
-		return map[string]time.Duration{"web-0": 8 * time.Second}[name]
+	f.pause = func(name string) pass.Wait {
+		return map[string]pass.Wait{"web-0": {Length: 8 * time.Second, End: time.Unix(3600, 0)}}[name]
 	}
 	p := mustPlan(t, f)
 	wantSteps(t, p)
-	want := "it ended (Failed), and is replaced when its back-off of 8s ends"
+	want := "it ended (Failed), and is replaced when its back-off of 8s ends at 01:00:00 UTC"
 	if len(p.waits) != 1 || p.waits[0].Reason != want || p.again != 8*time.Second {
 		t.Errorf("waits %v, again in %s", p.waits, p.again)
 	}
-	f.pause = func(string) time.Duration { return 0 }
+	f.pause = func(string) pass.Wait { return pass.Wait{} }
 	if p = mustPlan(t, f); len(p.deletes) != 1 || p.deletes[0].next != f.update.name {
 		t.Errorf("deletes %v", p.deletes)
 	}
