@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -10,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/builder"
 	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/check/parents"
 	"github.com/cairn-dev/cairn/sandbox/internal/authored"
@@ -20,8 +22,33 @@ import (
 
 // Authored is StatefulSets under such a controller.
 func Authored() Kind {
-	return authoredKind(parents.Authored(), authored.Setup)
+	return authoredKind(parents.Authored(), unsteady(authored.Controller))
 }
+
+// unsteady adds a controller with a function that fails while it is to.
+func unsteady(controller func() builder.Controller[*appsv1.StatefulSet]) func(ctx context.Context, mgr ctrl.Manager) error {
+	return func(ctx context.Context, mgr ctrl.Manager) error {
+		w, c := mgr.(*manager).process.world, controller() //nolint:forcetypeassert // there is no other
+		answer := c.Children
+		c.Children = func(set *appsv1.StatefulSet) ([]client.Object, error) {
+			switch w.troubled().author {
+			case authorPanics:
+				panic(authorPanics)
+			case authorFails:
+				return nil, errors.New(authorFails)
+			default:
+				return answer(set)
+			}
+		}
+		return c.Setup(ctx, mgr)
+	}
+}
+
+// The ways in which an author's function goes wrong.
+const (
+	authorFails  = "the function of the author fails"
+	authorPanics = "the function of the author panics"
+)
 
 // Released is StatefulSets under one that is released anew: in mid-rollout as a rule, and back again.
 func Released() Kind {
@@ -40,7 +67,7 @@ func copiedWhole(chance *rand.Rand, k Kind, parent, revision client.Object) (wha
 
 // Surging is StatefulSets under one whose pods are named by revision.
 func Surging() Kind {
-	k := authoredKind(parents.Surging(), authored.SetupSurging)
+	k := authoredKind(parents.Surging(), unsteady(authored.Surging))
 	plain := k.New
 	k.New = func(chance *rand.Rand, k Kind, name string) scenario.Step {
 		step := plain(chance, k, name)

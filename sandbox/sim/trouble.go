@@ -38,6 +38,8 @@ type trouble struct {
 	inject *injection
 	// hook is the way in which the hook answers, nil if it answers well.
 	hook *badAnswer
+	// author is the way in which the function of an author fails, empty if it does not.
+	author string
 	// guards lets the user go for revisions that hold children back.
 	guards bool
 	// planted are the names under which the user has made revisions.
@@ -213,6 +215,11 @@ func (w *world) nextDue(most time.Duration) time.Duration {
 }
 
 func (t *trouble) makeHook(w *world) bool {
+	if len(w.kinds) > 0 && w.kinds[0].Check.Controller == "" && w.kinds[0].Add != nil && w.kinds[0].hasChildren() {
+		t.author = pick(t.chance, authorFails, authorPanics)
+		t.aboutf("%s", t.author)
+		return true
+	}
 	if !w.hosts() {
 		return false
 	}

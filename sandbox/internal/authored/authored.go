@@ -23,16 +23,20 @@ import (
 )
 
 // Setup adds the controller to a manager. It replaces one pod at a time.
-func Setup(ctx context.Context, mgr ctrl.Manager) error {
-	return controller(pods()).Setup(ctx, mgr)
-}
+func Setup(ctx context.Context, mgr ctrl.Manager) error { return Controller().Setup(ctx, mgr) }
 
-// SetupSurging adds another controller of the same parents: its pods are named by revision, it surges by as many as ordinals.start
-// says, which is a number at hand, and keeps the partition and the budget of the StatefulSet.
-func SetupSurging(ctx context.Context, mgr ctrl.Manager) error {
+// Controller is what [Setup] adds.
+func Controller() builder.Controller[*appsv1.StatefulSet] { return controller(pods()) }
+
+// SetupSurging adds another controller of the same parents.
+func SetupSurging(ctx context.Context, mgr ctrl.Manager) error { return Surging().Setup(ctx, mgr) }
+
+// Surging is what [SetupSurging] adds: its pods are named by revision, it surges by as many as ordinals.start says, which is a number at
+// hand, and keeps the partition and the budget of the StatefulSet.
+func Surging() builder.Controller[*appsv1.StatefulSet] {
 	c := controller(pods().NamedByRevision())
 	c.Strategy = strategy
-	return c.Setup(ctx, mgr)
+	return c
 }
 
 // Releases are what adds two releases of the first controller: the second one has more in its revisions, a field that nobody edits, and
