@@ -185,7 +185,8 @@ func (w *world) prompt() {
 	if t.inject != nil && t.inject.takes || t.rejects {
 		return // nothing is made that would be lost at once; or what fails is waited for
 	}
-	if t.hook != nil || t.author != "" || t.slow != nil || t.skew != nil || t.denial != nil && (t.denial.stopsStatus(w) || t.denial.stopsClaims(w)) {
+	answers := t.hook == nil && t.author == ""
+	if !answers || t.slow != nil || t.skew != nil || t.denial != nil && (t.denial.stopsStatus(w) || t.denial.stopsClaims(w)) {
 		return
 	}
 	w.stats.count("looked whether all is prompt")
