@@ -52,7 +52,7 @@ test: build $(TOOLS)/gotestsum ## run all tests of both modules (TESTFLAGS="-run
 	@GOTESTSUM=$(CURDIR)/$(TOOLS)/gotestsum LDFLAGS='$(LDFLAGS)' TESTFLAGS='$(TESTFLAGS)' hack/test.sh
 
 .PHONY: check
-check: ## look for broken promises: simulation, every fault, scenarios (15 to 20 minutes)
+check: ## look for broken promises: simulation, every fault, scenarios (half an hour)
 	@LDFLAGS='$(LDFLAGS)' CHECKFLAGS='$(CHECKFLAGS)' hack/check.sh controllers
 
 .PHONY: calibrate

@@ -192,8 +192,8 @@ func show(e *env.Env, o *unstructured.Unstructured, grant deploy.Grant) error {
 		return advised(err)
 	}
 	if resource, _, _ := unstructured.NestedString(o.Object, "spec", "resource", "resource"); o.GetKind() == "HistoryPolicy" {
-		e.Warn(fmt.Sprintf("Whoever may read ControllerRevisions, as the ClusterRole view lets, will read the %s that are recorded, earlier versions too.",
-			resource))
+		e.Warn(fmt.Sprintf("Whoever may read ControllerRevisions, as the ClusterRole view lets, will read the %s that are recorded, "+
+			"earlier versions too.", resource))
 	}
 	const header = "---\n# What cairn's manager may do for %s %s, made by \"cairn roles\".\n"
 	_, err = fmt.Fprintf(e.Out, header+"%s", o.GetKind(), o.GetName(), deploy.YAML(roles))

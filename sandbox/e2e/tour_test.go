@@ -17,24 +17,24 @@ import (
 	"time"
 )
 
-// This file replays the session that the README shows, with the binaries that make builds, so that it cannot go stale.
+// This file replays the session of docs/tour.md, with the binaries that make builds, so that it cannot go stale.
 
-// step is one command of the transcript and the output that the README promises.
+// step is one command of the transcript and the output that the tour shows.
 type step struct {
 	line    int
 	command string
 	output  []string
 }
 
-func TestTheSessionInTheReadmeIsReal(t *testing.T) {
+func TestTheTourIsReal(t *testing.T) {
 	beside(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps := transcript(t, filepath.Join(root, "README.md"))
+	steps := transcript(t, filepath.Join(root, "docs", "tour.md"))
 	if len(steps) < 5 {
-		t.Fatalf("the README shows %d commands, want a whole session", len(steps))
+		t.Fatalf("the tour shows %d commands, want a whole session", len(steps))
 	}
 	binaries(t)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
@@ -45,16 +45,16 @@ func TestTheSessionInTheReadmeIsReal(t *testing.T) {
 		cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"), "COLUMNS=120")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Fatalf("README.md:%d: %s: %v\n%s", s.line, s.command, err, out)
+			t.Fatalf("docs/tour.md:%d: %s: %v\n%s", s.line, s.command, err, out)
 		}
 		if why := s.differs(string(out)); why != "" {
-			t.Fatalf("README.md:%d: $ %s\n%s\nThe README says:\n%s\nIt printed:\n%s", s.line, s.command, why, strings.Join(s.output, "\n"), out)
+			t.Fatalf("docs/tour.md:%d: $ %s\n%s\nThe tour says:\n%s\nIt printed:\n%s", s.line, s.command, why, strings.Join(s.output, "\n"), out)
 		}
 	}
 	stop()
 }
 
-// transcript returns the steps of the README's console block: lines that begin with "$ " and what follows them.
+// transcript returns the steps of a page's console blocks: lines that begin with "$ " and what follows them.
 func transcript(t *testing.T, path string) []step {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -78,7 +78,7 @@ func transcript(t *testing.T, path string) []step {
 	return steps
 }
 
-// differs says where the output is not what the README shows. A line "…" stands for any lines, "…" in a line for any
+// differs says where the output is not what the page shows. A line "…" stands for any lines, "…" in a line for any
 // text, and an age for any age; blanks at the end of lines and empty lines do not count.
 func (s step) differs(out string) string {
 	var pattern strings.Builder
@@ -114,7 +114,7 @@ func normal(line string) string {
 	return strings.TrimSpace(blanks.ReplaceAllString(age.ReplaceAllString(line, "AGE"), "  "))
 }
 
-func TestAReadmeThatIsNotTrueIsFound(t *testing.T) {
+func TestATourThatIsNotTrueIsFound(t *testing.T) {
 	s := step{output: []string{"REVISION  AGE", "1         3s", "…", "done …"}}
 	if why := s.differs("REVISION   AGE  \n1          1m12s\nanything\n\ndone with it\n"); why != "" {
 		t.Errorf("a true one: %s", why)
