@@ -32,7 +32,7 @@ func ExampleController_Setup() {
 	fmt.Println(err)
 	// Output:
 	// set up the controller of *v1.ReplicaSet: field Versions: "spec.templates": v1.ReplicaSetSpec has no field templates
-	// field Owns[1]: Pod stands there twice
+	// field Owns[1]: Pod is listed twice
 }
 
 // newManager returns a manager. It would ask the API server what is served; there is none here.

@@ -50,7 +50,7 @@ func (c Controller[P]) describe(scheme *runtime.Scheme, mapper meta.RESTMapper) 
 	seen := map[schema.GroupVersionKind]bool{}
 	for i, rule := range c.Owns {
 		if isNil(rule.kind) {
-			errs = append(errs, fmt.Errorf("field Owns[%d] is no rule: make it with builder.Rolled", i))
+			errs = append(errs, fmt.Errorf("field Owns[%d] is not a valid rule: make it with builder.Rolled", i))
 			continue
 		}
 		gvk, resource, err := served(scheme, mapper, rule.kind)
@@ -58,7 +58,7 @@ func (c Controller[P]) describe(scheme *runtime.Scheme, mapper meta.RESTMapper) 
 		case err != nil:
 			errs = append(errs, fmt.Errorf("field Owns[%d]: %w", i, err))
 		case seen[gvk]:
-			errs = append(errs, fmt.Errorf("field Owns[%d]: %s stands there twice", i, gvk.Kind))
+			errs = append(errs, fmt.Errorf("field Owns[%d]: %s is listed twice", i, gvk.Kind))
 		case !rule.applied && !rule.named && rolls(gvk.GroupKind()):
 			errs = append(errs, fmt.Errorf("field Owns[%d]: a %s rolls its own pods, and deleting one takes them all down: make the rule with "+
 				"builder.Applied, or NamedByRevision, so that the new one is there before the old one goes", i, gvk.Kind))

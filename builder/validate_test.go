@@ -76,10 +76,10 @@ func TestWhatIsRefusedBeforeItStarts(t *testing.T) {
 		"L6: no function": {func(c *Controller[*appsv1.ReplicaSet]) { c.Children = nil }, "Children is not set"},
 		"L6: no kinds":    {func(c *Controller[*appsv1.ReplicaSet]) { c.Owns = nil }, "Owns is empty"},
 		"L6: an empty rule": {
-			func(c *Controller[*appsv1.ReplicaSet]) { c.Owns = []Rule{{}} }, "Owns[0] is no rule: make it with builder.Rolled",
+			func(c *Controller[*appsv1.ReplicaSet]) { c.Owns = []Rule{{}} }, "Owns[0] is not a valid rule: make it with builder.Rolled",
 		},
 		"a kind twice": {
-			func(c *Controller[*appsv1.ReplicaSet]) { c.Owns = append(c.Owns, Applied(&corev1.Pod{})) }, "Owns[2]: Pod stands there twice",
+			func(c *Controller[*appsv1.ReplicaSet]) { c.Owns = append(c.Owns, Applied(&corev1.Pod{})) }, "Owns[2]: Pod is listed twice",
 		},
 		"an applied kind that is named by revision": {
 			func(c *Controller[*appsv1.ReplicaSet]) { c.Owns[1] = c.Owns[1].NamedByRevision() },

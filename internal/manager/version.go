@@ -124,7 +124,7 @@ func fit(ctx context.Context, o *Options) (*versions, error) {
 	})
 	switch {
 	case apierrors.IsForbidden(last):
-		o.Logger.Error(last, "The API server does not say its version to this manager, so that nobody knows whether it is too new; "+
+		o.Logger.Error(last, "The API server's version cannot be read, so it is not known whether it is too new; "+
 			"grant it system:public-info-viewer")
 		return v, nil
 	case err != nil:

@@ -178,7 +178,7 @@ func toStep(words []word) (Step, error) {
 			step.Options = map[string]string{}
 		}
 		if _, twice := step.Options[w.key]; twice {
-			return step, fmt.Errorf("the option %s stands there twice", w.key)
+			return step, fmt.Errorf("the option %s is listed twice", w.key)
 		}
 		step.Options[w.key] = w.text
 	}

@@ -91,7 +91,7 @@ func TestParseErrorsSayWhereAndWhat(t *testing.T) {
 		"plant revision x of daemonset web":      "needs revision=, which it copies, and number=",
 		"plant pod x of daemonset web owner=me":  "owner=me is neither none nor KIND/NAME",
 		`edit daemonset web image="app`:          "a quoted word does not end",
-		"edit daemonset web image=a image=b":     "the option image stands there twice",
+		"edit daemonset web image=a image=b":     "the option image is listed twice",
 		"seed seven":                             "expected seed NUMBER",
 		"only sandbox":                           "expected only STAGE because REASON",
 	} {

@@ -176,7 +176,7 @@ func (p *planner) planAtOnce(key metacontroller.Child, s strategy, child *unstru
 	if p.unknown(key, child, object) != "" {
 		return
 	}
-	const differs = "it is not what is wanted"
+	const differs = "it differs from the desired state"
 	switch {
 	case child.GetDeletionTimestamp() != nil: // it is replaced once it is deleted
 	case s.inPlace():

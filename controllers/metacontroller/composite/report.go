@@ -220,7 +220,7 @@ func (r *reporter) later(
 	if o.memory.answers.busy++; o.memory.answers.busy > 1 {
 		message := "the hook answers 429 Too Many Requests, and does not say when to ask again"
 		if busy.After > 0 {
-			message = fmt.Sprintf("the hook wants to be asked again in %s, and has said so several times", busy.After)
+			message = fmt.Sprintf("the hook returned 429 several times in a row; it is called again in %s", busy.After)
 		}
 		if err := r.writeFailure(ctx, o, d, string(hook.Busy), message); err != nil {
 			return reconcile.Result{}, err

@@ -24,7 +24,7 @@ func isTerminal(stream any) bool {
 // returns a [*UsageError] that names --yes.
 func (e *Env) Confirm(question string) (bool, error) {
 	if !e.Interactive() {
-		return false, Usagef("nobody can be asked, because this is no terminal: say --yes if it is to be done")
+		return false, Usagef("stdin is not a terminal: use --yes to confirm")
 	}
 	fmt.Fprintf(e.ErrOut, "%s [y/N] ", question)
 	answer, err := bufio.NewReader(e.In).ReadString('\n')

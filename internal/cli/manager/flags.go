@@ -43,7 +43,7 @@ type flags struct {
 func (f *flags) add(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringSliceVar(&f.controllers, "controllers", nil, "controllers to run: "+strings.Join(manager.Names(), ", "))
-	fs.IntVar(&f.workers, "workers", 0, "objects that each controller works on at once (0: its own default)")
+	fs.IntVar(&f.workers, "workers", 0, "maximum concurrent reconciles of each controller (0: its own default)")
 	fs.BoolVar(&f.askServer, "ask-server", true,
 		"ask the API server, by a dry run, whether an old snapshot equals its object where only it can tell; "+
 			"needs the right to patch these objects")
@@ -51,7 +51,7 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the lease (default: the pod's, or "+deploy.Namespace+")")
 	fs.StringVar(&f.leaderElectID, "leader-elect-id", deploy.LeaseName, "name of the lease")
 	fs.DurationVar(&f.leaseDuration, "leader-elect-lease-duration", manager.DefaultLeaseDuration,
-		"how long others wait before they take a lease that is not renewed, in whole seconds")
+		"duration that non-leaders wait before they acquire a lease that is not renewed, in whole seconds")
 	fs.DurationVar(&f.renewDeadline, "leader-elect-renew-deadline", manager.DefaultRenewDeadline,
 		"how long a leader that cannot renew its lease goes on writing; less than the lease")
 	fs.DurationVar(&f.retryPeriod, "leader-elect-retry-period", manager.DefaultRetryPeriod,
@@ -59,11 +59,11 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	// Metrics are plain HTTP and need no credentials, so opening them to the network is a decision. Probes say no more
 	// than "ok", and the kubelet asks from outside the pod.
 	fs.StringVar(&f.metrics, "metrics-bind-address", "127.0.0.1:8080",
-		"where to serve /metrics, to anybody who asks, hence only on this machine by default; port 0: a free one, off: nowhere")
+		"where to serve /metrics, unauthenticated, hence 127.0.0.1 by default; port 0: a free one, off: nowhere")
 	fs.StringVar(&f.probes, "health-probe-bind-address", ":8081", "where to serve /healthz and /readyz; port 0: a free one, off: nowhere")
 	// Profiles hold what is in memory.
 	fs.StringVar(&f.profiles, "pprof-bind-address", "off",
-		"where to serve /debug/pprof, to anybody who asks; port 0: a free one, off: nowhere")
+		"where to serve /debug/pprof, unauthenticated; port 0: a free one, off: nowhere")
 	fs.Float32Var(&f.qps, "kube-api-qps", -1, "requests per second to the API server at most (-1: its own priority and fairness rules)")
 	fs.IntVar(&f.burst, "kube-api-burst", 0, "requests that may exceed --kube-api-qps for a moment (0: the client library's default)")
 	fs.StringVar(&f.watchNamespace, "watch-namespace", "",

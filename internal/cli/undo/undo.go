@@ -109,7 +109,7 @@ func (o *options) parse(revision, to string) error {
 	}
 	switch {
 	case to != "" && revision != "":
-		return env.Usagef("--to and --to-revision exclude each other")
+		return env.Usagef("--to and --to-revision are mutually exclusive")
 	case to == "last-good":
 		o.lastGood = true
 		return nil

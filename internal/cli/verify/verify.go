@@ -62,7 +62,7 @@ UID and the version that was looked at as preconditions. The exit code is 1 if s
 			return err
 		}
 		if len(args) > 0 && o.all {
-			return env.Usagef("--all-namespaces and the name of one object exclude each other")
+			return env.Usagef("--all-namespaces and the name of one object are mutually exclusive")
 		}
 		if o.yes && !o.fix {
 			return env.Usagef("--yes answers the question of --fix, which is not given")
@@ -131,7 +131,7 @@ func repair(ctx context.Context, e *env.Env, inspector *inspect.Inspector, probl
 		fmt.Fprintf(e.ErrOut, "  %s\n", p.Fix.Message)
 	}
 	if !yes {
-		sure, err := e.Confirm("Do it?")
+		sure, err := e.Confirm("Apply these fixes?")
 		if err != nil {
 			return err
 		}

@@ -77,7 +77,7 @@ func Of(ctx context.Context, server rest.Interface) (Skew, error) {
 	// Some distributions say "36+".
 	minor, err := strconv.Atoi(strings.TrimRightFunc(is.Minor, func(r rune) bool { return r < '0' || r > '9' }))
 	if err != nil || is.Major != "1" {
-		return Skew{}, fmt.Errorf("the API server calls itself %s (%q.%q), which is no version 1", is.GitVersion, is.Major, is.Minor)
+		return Skew{}, fmt.Errorf("the API server calls itself %s (%q.%q), which is not a supported version", is.GitVersion, is.Major, is.Minor)
 	}
 	return Skew{Server: minor, Types: Types()}, nil
 }

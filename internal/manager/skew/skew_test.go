@@ -59,7 +59,7 @@ func TestOf(t *testing.T) {
 		`{"major":"1","minor":"36","gitVersion":"v1.36.3"}`: "36",
 		`{"major":"1","minor":"38+"}`:                       "38",
 		`{"major":"2","minor":"1","gitVersion":"v2.1.0"}`:   "the API server calls itself v2.1.0",
-		`{"major":"1","minor":"x"}`:                         "which is no version 1",
+		`{"major":"1","minor":"x"}`:                         "which is not a supported version",
 		`[]`:                                                "read the API server's version",
 	} {
 		s, err := Of(t.Context(), server(t, map[string]string{"/version": page}))

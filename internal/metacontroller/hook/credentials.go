@@ -39,7 +39,7 @@ type vault struct {
 
 func (v vault) read(ctx context.Context, e v1alpha1.EndpointConfig) (c credentials, err error) {
 	if e.Authorization != nil && e.BasicAuth != nil {
-		return c, errors.New("authorization and basicAuth exclude each other")
+		return c, errors.New("authorization and basicAuth are mutually exclusive")
 	}
 	if c.ca, err = v.caBundle(ctx, e.CABundle); err != nil {
 		return c, fmt.Errorf("caBundle: %w", err)

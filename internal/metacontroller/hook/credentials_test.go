@@ -220,7 +220,7 @@ func TestAuthorization(t *testing.T) {
 		{"another type", v1alpha1.EndpointConfig{Authorization: &v1alpha1.Authorization{Type: new("Token"), SecretRef: token}}, "Token t0ken", ""},
 		{"a user", v1alpha1.EndpointConfig{BasicAuth: user}, "Basic bWU6cGE6c3M=", ""}, // me:pa:ss
 		{"type Basic", v1alpha1.EndpointConfig{Authorization: &v1alpha1.Authorization{Type: new(" bAsic"), SecretRef: token}}, "", "authorization: type Basic is not supported here: use basicAuth"},
-		{"both", v1alpha1.EndpointConfig{Authorization: &v1alpha1.Authorization{SecretRef: token}, BasicAuth: user}, "", "authorization and basicAuth exclude each other"},
+		{"both", v1alpha1.EndpointConfig{Authorization: &v1alpha1.Authorization{SecretRef: token}, BasicAuth: user}, "", "authorization and basicAuth are mutually exclusive"},
 		{"a colon", v1alpha1.EndpointConfig{BasicAuth: &v1alpha1.BasicAuth{SecretRef: in("s"), UsernameKey: new("bad")}}, "", "basicAuth: a user name cannot hold a colon"},
 		{"no password", v1alpha1.EndpointConfig{BasicAuth: &v1alpha1.BasicAuth{SecretRef: in("s"), PasswordKey: new("x")}}, "", `basicAuth: secret ns/s has no key "x"`},
 		{"no key", v1alpha1.EndpointConfig{Authorization: &v1alpha1.Authorization{SecretRef: secretKey("")}}, "", `authorization: secret ns/s has no key ""`},

@@ -60,9 +60,9 @@ func (r *Rule) check(v v1alpha1.HookVersion, namespace string) error {
 	case err != nil || gv.Empty() || r.Resource == "":
 		return errors.New("needs apiVersion and resource")
 	case len(r.Names) > 0 && (r.LabelSelector != nil || r.NamespaceSelector != nil):
-		return errors.New("names and selectors exclude each other")
+		return errors.New("names and selectors are mutually exclusive")
 	case r.Namespace != "" && r.NamespaceSelector != nil:
-		return errors.New("namespace and namespaceSelector exclude each other")
+		return errors.New("namespace and namespaceSelector are mutually exclusive")
 	case v != v1alpha1.HookVersionV2 && namespace != "" && r.Namespace != "" && r.Namespace != namespace:
 		return fmt.Errorf("asks for namespace %s, and the parent is in %s; version v2 of the hook may do that",
 			short(r.Namespace), namespace)

@@ -24,7 +24,7 @@ type wish struct {
 	parent types.NamespacedName
 }
 
-// place is where objects are looked for. Name and label exclude each other; an empty field does not restrict.
+// place is where objects are looked for. Name and label are mutually exclusive; an empty field does not restrict.
 type place struct {
 	kind                   schema.GroupVersionKind
 	namespace, name, label string

@@ -50,9 +50,9 @@ func contradiction(r hook.Rule, within string) error {
 	case r.APIVersion == "" || r.Resource == "":
 		return errors.New("apiVersion and resource are required")
 	case len(r.Names) > 0 && (r.LabelSelector != nil || r.NamespaceSelector != nil):
-		return errors.New("names and selectors exclude each other")
+		return errors.New("names and selectors are mutually exclusive")
 	case r.Namespace != "" && r.NamespaceSelector != nil:
-		return errors.New("namespace and namespaceSelector exclude each other")
+		return errors.New("namespace and namespaceSelector are mutually exclusive")
 	case within != "" && r.NamespaceSelector != nil:
 		return errors.New("a hook of version v1 sees the parent's namespace only, so namespaceSelector is not for it; version v2 sees all")
 	case r.Namespace != "" && r.Namespace != within:
