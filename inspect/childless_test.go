@@ -175,7 +175,7 @@ func TestChildrenOfTwoKinds(t *testing.T) {
 		t.Errorf("%+v, %v", h, err)
 	}
 	s, err := i.Status(t.Context(), parent, time.Now())
-	if err != nil || s.Updated != 2 || s.Total != 2 || s.Passing != 1 {
+	if err != nil || s.Updated != 2 || s.Total != 2 || s.Available != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }

@@ -63,9 +63,9 @@ func (s *Status) Headline() string {
 	case s.Runs:
 		return out + fmt.Sprintf("%d of %d %s come from the current revision", s.Updated, s.Total, s.Children)
 	case s.Rolled == 0 && len(s.Shares) == 0:
-		return out + fmt.Sprintf("%d of %d %s pass their checks", s.Passing, s.Total, s.Children)
+		return out + fmt.Sprintf("%d of %d %s are available", s.Available, s.Total, s.Children)
 	}
-	return out + fmt.Sprintf("%d of %d %s are updated, %d of %d pass their checks", s.Updated, s.Rolled, s.Children, s.Passing, s.Total)
+	return out + fmt.Sprintf("%d of %d %s are updated, %d of %d are available", s.Updated, s.Rolled, s.Children, s.Available, s.Total)
 }
 
 // Line is the headline with the reason, where there is something to wait for.
@@ -145,14 +145,14 @@ func (s *Status) rolled(updated *Condition) verdict {
 	switch {
 	case s.lags:
 		return inProgress("its controller has not observed the latest spec")
-	case said && s.Updated == s.Rolled && s.Passing == s.Total:
+	case said && s.Updated == s.Rolled && s.Available == s.Total:
 		return verdict{Done, "every child is what the spec asks for, and available"}
 	case updated == nil:
 		return inProgress("its controller has not said yet how far the rollout is")
 	case updated.Status != "True" && slices.Contains(stuck, updated.Reason):
 		return verdict{Failed, updated.Reason + ": " + updated.Message}
-	case s.Passing < s.Total && updated.Status == "True":
-		return inProgress("%d of %d children are not available", s.Total-s.Passing, s.Total)
+	case s.Available < s.Total && updated.Status == "True":
+		return inProgress("%d of %d children are not available", s.Total-s.Available, s.Total)
 	}
 	return inProgress("%s: %s", updated.Reason, updated.Message)
 }

@@ -28,9 +28,9 @@ type Condition struct {
 type Share struct {
 	// Entry is the revision. It is nil for children that belong to none.
 	Entry *Entry
-	// Children is how many there are, including those that are to be created, and Passing is how many of these are
+	// Children is how many there are, including those that are to be created, and Available is how many of these are
 	// available: they exist, are not terminating, and have passed the checks of their kind for long enough.
-	Children, Passing int
+	Children, Available int
 }
 
 // Wait is a child that is not available.
@@ -64,8 +64,8 @@ type Status struct {
 	// Shares are the revisions that children belong to, and that which the parent asks for, oldest first; children that
 	// belong to none come last.
 	Shares []Share
-	// Total is how many children exist or are to be created, and Passing how many of them are available.
-	Total, Passing int
+	// Total is how many children exist or are to be created, and Available how many of these are.
+	Total, Available int
 	// Rolled is how many of the children are of kinds that are rolled out, so that they belong to revisions, and Updated is
 	// how many of these belong to Update.
 	Rolled, Updated int
@@ -175,8 +175,8 @@ func (s *Status) share(h *History, m *members, now time.Time) {
 			s.Waits = append(s.Waits, Wait{Child: child.String(), Entry: share.Entry, For: why})
 			continue
 		}
-		share.Passing++
-		s.Passing++
+		share.Available++
+		s.Available++
 	}
 	for _, share := range shares {
 		current := share.Entry != nil && share.Entry.Current

@@ -102,7 +102,7 @@ func TestComplete(t *testing.T) {
 	done := func() Status {
 		return Status{
 			Conditions: []Condition{{Type: "Updated", Status: "True"}, {Type: "HistoryHealthy", Status: "False"}},
-			Total:      3, Rolled: 2, Updated: 2, Passing: 3,
+			Total:      3, Rolled: 2, Updated: 2, Available: 3,
 		}
 	}
 	for name, c := range map[string]struct {
@@ -116,7 +116,7 @@ func TestComplete(t *testing.T) {
 		"a DaemonSet says so":   {func(s *Status) { s.Conditions, s.Rolled, s.Updated = nil, 0, 0 }, false},
 		"of an older spec":      {func(s *Status) { s.lags = true }, false},
 		"an old child is left":  {func(s *Status) { s.Updated = 1 }, false},
-		"a child fails":         {func(s *Status) { s.Passing = 2 }, false},
+		"a child fails":         {func(s *Status) { s.Available = 2 }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := done()
@@ -225,8 +225,8 @@ func TestChildrenThatCannotBeSeen(t *testing.T) {
 			if d := cmp.Diff(c.waits, s.Waits); d != "" {
 				t.Error(d)
 			}
-			if s.Total != c.total || s.Passing != c.passing || !strings.Contains(strings.Join(s.Warnings, "\n"), c.warning) {
-				t.Errorf("%d of %d pass, %q", s.Passing, s.Total, s.Warnings)
+			if s.Total != c.total || s.Available != c.passing || !strings.Contains(strings.Join(s.Warnings, "\n"), c.warning) {
+				t.Errorf("%d of %d pass, %q", s.Available, s.Total, s.Warnings)
 			}
 		})
 	}

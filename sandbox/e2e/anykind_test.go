@@ -91,7 +91,7 @@ func TestADeployment(t *testing.T) {
 	a.says(exit.OK, "history deploy/web", "deployment.apps/web\n", "1  0", "2  *  2", "upgrade")
 	a.says(exit.OK, "history deploy/web --revision 1", "with revision #1", "image: app:1")
 	a.says(exit.OK, "diff deploy/web", "--- revision 1", "-      - image: app:1", "+      - image: app:2")
-	a.says(exit.OK, "status deploy/web", "2 of 2 pods are updated, 2 of 2 pass their checks")
+	a.says(exit.OK, "status deploy/web", "2 of 2 pods are updated, 2 of 2 are available")
 	a.says(exit.OK, "undo deploy/web --dry-run=server", "(server dry run)", "+      - image: app:1")
 	a.says(exit.OK, "undo deploy/web", "rolled back to revision 1")
 	rolled("app:1")

@@ -54,7 +54,7 @@ func TestStatusOfADeployment(t *testing.T) {
 	a.upstreamOf("replicaset")
 	web := a.deployment("web", "app:1", 2)
 	a.create(web)
-	a.says(exit.OK, "status deploy/web --watch --timeout 1m", "deployment.apps/web is done: 2 of 2 pods are updated, 2 of 2 pass their checks")
+	a.says(exit.OK, "status deploy/web --watch --timeout 1m", "deployment.apps/web is done: 2 of 2 pods are updated, 2 of 2 are available")
 	a.says(exit.OK, "status deploy/web -o json", `"state": "Done"`, `"readyReplicas": 2`)
 
 	image := func(image string) {
@@ -69,7 +69,7 @@ func TestStatusOfADeployment(t *testing.T) {
 		t.Errorf("the last line is not the last state:\n%s", out)
 	}
 	image("broken:3")
-	a.sooner(exit.Unfinished, "status deploy/web", "is in progress: 1 of 3 pods are updated, 2 of 3 pass their checks", "container main is waiting: ErrImagePull")
+	a.sooner(exit.Unfinished, "status deploy/web", "is in progress: 1 of 3 pods are updated, 2 of 3 are available", "container main is waiting: ErrImagePull")
 	a.says(exit.TimedOut, "status deploy/web --watch --timeout 2s", "timed out after 2s: deployment.apps/web is in progress")
 	a.says(exit.OK, "undo deploy/web --wait --timeout 1m", "rolled back to revision 2", "deployment.apps/web is done: 2 of 2")
 
@@ -102,7 +102,7 @@ func TestStatusOfOtherKinds(t *testing.T) {
 	a := &asking{newEnv(t), t.TempDir()}
 	a.upstream()
 	a.create(a.daemonSet("agent", "app:1"))
-	a.says(exit.OK, "status ds/agent --watch --timeout 1m", "daemonset.apps/agent is done: 5 of 5 pods are updated, 5 of 5 pass their checks")
+	a.says(exit.OK, "status ds/agent --watch --timeout 1m", "daemonset.apps/agent is done: 5 of 5 pods are updated, 5 of 5 are available")
 
 	job := func(name string, change func(*corev1.PodSpec)) {
 		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name}}

@@ -100,7 +100,7 @@ func catsCounted(ctx context.Context, e *fault.Env, n int64) error {
 	if err != nil {
 		return err
 	}
-	return updatedSays(set, "False", fmt.Sprintf("%d pass their checks", n+1)) // the ConfigMap as well
+	return updatedSays(set, "False", fmt.Sprintf("%d are available", n+1)) // the ConfigMap as well
 }
 
 // countedReady returns nil if the status counts so many pods, all ready. Counts alone may be written a second late.

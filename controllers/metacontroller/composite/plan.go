@@ -29,7 +29,7 @@ type plan struct {
 	// waits says what the rollout waits for, in the order of the hook's answer.
 	waits []rollout.Wait
 	// total counts the desired children, updated those that are what the newest revision asks for, and serving those that
-	// pass their checks.
+	// are available.
 	total, updated, serving int
 	// untold says which children could not be compared, and why. They stay as they are.
 	untold []error
@@ -120,7 +120,7 @@ func (p *plan) condition(newest string) (status, reason, message string) {
 	case len(p.waits) > 0:
 		return "False", "RolloutWaiting", p.waits[0].Unit + ": " + p.waits[0].Reason
 	}
-	return "False", "RolloutWaiting", fmt.Sprintf("%d of %d children are updated, %d pass their checks", p.updated, p.total, p.serving)
+	return "False", "RolloutWaiting", fmt.Sprintf("%d of %d children are updated, %d are available", p.updated, p.total, p.serving)
 }
 
 // revisionLost is the reason of the condition Updated while children are held at a lost revision.

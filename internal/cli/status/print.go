@@ -45,18 +45,18 @@ type condition struct {
 }
 
 type counts struct {
-	Total   int `json:"total"`
-	Passing int `json:"passing"`
-	Rolled  int `json:"rolled"` // of kinds that are rolled out
-	Updated int `json:"updated"`
+	Total     int `json:"total"`
+	Available int `json:"available"`
+	Rolled    int `json:"rolled"` // of kinds that are rolled out
+	Updated   int `json:"updated"`
 }
 
 type share struct {
 	*env.Ref // absent for children that belong to no revision
 
-	Current  bool `json:"current"`
-	Children int  `json:"children"`
-	Passing  int  `json:"passing"`
+	Current   bool `json:"current"`
+	Children  int  `json:"children"`
+	Available int  `json:"available"`
 }
 
 type wait struct {
@@ -142,7 +142,7 @@ func conditions(s *inspect.Status) *metav1.Table {
 }
 
 func shares(s *inspect.Status) *metav1.Table {
-	t := columns("Revision", "Current", s.Children, "Passing", "Name")
+	t := columns("Revision", "Current", s.Children, "Available", "Name")
 	for _, share := range s.Shares {
 		number, current, name := "<none>", "", "<none>"
 		if e := share.Entry; e != nil {
@@ -151,7 +151,7 @@ func shares(s *inspect.Status) *metav1.Table {
 				current = "*"
 			}
 		}
-		add(t, number, current, share.Children, share.Passing, name)
+		add(t, number, current, share.Children, share.Available, name)
 	}
 	return t
 }
@@ -182,7 +182,7 @@ func encoded(s *inspect.Status) report {
 		Header: env.HeaderOf("Status"),
 		Parent: env.ParentOf(s.Parent), Controller: s.Controller, Update: env.RefTo(s.Update),
 		State: string(s.State), Reason: s.Reason, Complete: s.Complete(),
-		Children:   counts{Total: s.Total, Passing: s.Passing, Rolled: s.Rolled, Updated: s.Updated},
+		Children:   counts{Total: s.Total, Available: s.Available, Rolled: s.Rolled, Updated: s.Updated},
 		Conditions: []condition{}, Revisions: []share{}, Waits: []wait{}, Held: s.Held, Warnings: s.Warnings, Counters: map[string]int64{},
 	}
 	for _, c := range s.Conditions {
@@ -193,7 +193,7 @@ func encoded(s *inspect.Status) report {
 	}
 	for _, sh := range s.Shares {
 		out.Revisions = append(out.Revisions, share{
-			Ref: env.RefTo(sh.Entry), Current: sh.Entry != nil && sh.Entry.Current, Children: sh.Children, Passing: sh.Passing,
+			Ref: env.RefTo(sh.Entry), Current: sh.Entry != nil && sh.Entry.Current, Children: sh.Children, Available: sh.Available,
 		})
 	}
 	for _, w := range s.Waits {

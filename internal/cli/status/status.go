@@ -20,7 +20,7 @@ func New(e *env.Env) *cobra.Command {
 controller says in the conditions Updated and HistoryHealthy, how many children belong to which revision and how many of these
 are available, and which child is not, with the check that it fails.
 
-CURRENT marks the revision that the object asks for. PASSING counts the children that exist, are not terminating and have passed
+CURRENT marks the revision that the object asks for. AVAILABLE counts the children that exist, are not terminating and have passed
 the checks of their kind for minReadySeconds: Ready for pods of a workload, the controller's statusChecks for the children
 of a composite parent. Children of a kind that is not rolled out belong to no revision.
 
