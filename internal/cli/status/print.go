@@ -46,8 +46,8 @@ type condition struct {
 
 type counts struct {
 	Total     int `json:"total"`
-	Available int `json:"available"`
-	Rolled    int `json:"rolled"` // of kinds that are rolled out
+	Available int `json:"passing"` // fields of a version are never renamed
+	Rolled    int `json:"rolled"`  // of kinds that are rolled out
 	Updated   int `json:"updated"`
 }
 
@@ -56,7 +56,7 @@ type share struct {
 
 	Current   bool `json:"current"`
 	Children  int  `json:"children"`
-	Available int  `json:"available"`
+	Available int  `json:"passing"` // fields of a version are never renamed
 }
 
 type wait struct {
