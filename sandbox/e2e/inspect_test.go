@@ -102,7 +102,7 @@ spec: {replicas: 3, selector: {matchLabels: {app: nap}}, template: {text: "1"}}
 	p.pod("nap-1", "linux")
 	p.eventually("wait until one pod is ready and the other one refused", func() error {
 		stdout, stderr, _ := p.cairn("status", "petset/nap")
-		for _, want := range []string{"2 of 3 children are updated, 1 of 3 pass", "Pod nap-0  2  it is not scheduled: Unschedulable: 0/5 nodes"} {
+		for _, want := range []string{"2 of 3 children are updated, 1 of 3 are available", "Pod nap-0  2  it is not scheduled: Unschedulable: 0/5 nodes"} {
 			if !strings.Contains(squeezed(stdout), want) {
 				return errorf("no %q in\n%s%s", want, stderr, stdout)
 			}
