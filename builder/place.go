@@ -103,13 +103,7 @@ func (r *reconciler[P]) named(parent P, w want, hash string) client.Object {
 
 // keyOf names a place in conditions: two kinds may have places of one name.
 func (r *reconciler[P]) keyOf(w want) string {
-	rolled := 0
-	for _, k := range r.kinds {
-		if !k.applied {
-			rolled++
-		}
-	}
-	if rolled > 1 {
+	if len(r.rolled) > 1 {
 		return describe(r.kinds[w.rule], w.object)
 	}
 	return w.object.GetName()

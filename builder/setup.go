@@ -100,13 +100,7 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 		Client: writer, Live: mgr.GetAPIReader(), Cache: uncopied{mgr.GetCache()},
 		Ledger: ledger, Recorder: mgr.GetEventRecorder(name), Clock: clock.RealClock{}, Run: r.pass,
 	})
-	var rolled []schema.GroupVersionKind
-	for _, k := range d.kinds {
-		if !k.applied {
-			rolled = append(rolled, k.gvk)
-		}
-	}
-	stored := r.format(r.labelsOf, rolled...)
+	stored := r.format(r.labelsOf, d.rolled...)
 	upgrades(stored, author.Upgrade)
 	r.log = pass.NewLog(r.Controller, stored, true)
 	for i, k := range d.kinds {

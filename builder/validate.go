@@ -18,6 +18,8 @@ type described struct {
 	versioned
 
 	kinds []childKind
+	// rolled are those of them that belong to revisions.
+	rolled []schema.GroupVersionKind
 }
 
 // childKind is what a rule is about.
@@ -67,6 +69,9 @@ func (c Controller[P]) describe(scheme *runtime.Scheme, mapper meta.RESTMapper) 
 		}
 		seen[gvk] = true
 		d.kinds = append(d.kinds, childKind{rule, gvk, resource})
+		if !rule.applied {
+			d.rolled = append(d.rolled, gvk)
+		}
 	}
 	return d, errors.Join(errs...)
 }

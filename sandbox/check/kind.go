@@ -65,7 +65,6 @@ type Kind struct {
 	Mine func(revision client.Object) bool
 	// Limit is how many revisions that nobody came from may be kept.
 	Limit func(parent client.Object) int
-
 	// Bytes is how much of them may be kept, in bytes: one stays whatever its size. Zero is no bound.
 	Bytes int
 

@@ -34,7 +34,7 @@ func TestResourceOf(t *testing.T) {
 	}
 }
 
-// answering answers every request.
+// answers answers every request alike.
 type answers struct {
 	status int
 	body   io.ReadCloser
