@@ -107,7 +107,7 @@ func TestABusyHookIsAskedLater(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	})
 	l.scale(set, 2)
-	l.reports(set, "HookBusy", "the hook wants to be asked again in 1s")
+	l.reports(set, "HookBusy", "it is called again in 1s")
 	l.answer(l.pods)
 	l.rolledOut(set)
 	l.images(set, 2, "app:1")
