@@ -11,7 +11,7 @@ import (
 )
 
 // This file refuses what cannot work before the controller starts. Without it, such mistakes are found when pods are rolled over
-// and over, or never: docs/design/2026-11-23-a-controller-as-a-value.md.
+// and over, or never: docs/design/log/2026-11-23-a-controller-as-a-value.md.
 
 // described is a controller that was found to be sound.
 type described struct {

@@ -37,7 +37,7 @@ func (m *moving) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return nil
 }
 
-// TestReadOfAParentShowsOwnWrites: see docs/design/2026-11-21-read-after-asking.md.
+// TestReadOfAParentShowsOwnWrites: see docs/design/ownership.md.
 func TestReadOfAParentShowsOwnWrites(t *testing.T) {
 	old, written := parent("one", version("10")), parent("one", version("12"))
 	other := parent("one", version("14"), withUID("other"))

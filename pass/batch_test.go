@@ -111,7 +111,7 @@ func TestEachJoinsErrors(t *testing.T) {
 	}
 }
 
-// TestUnedited (docs/design/2026-11-22-edited-while-acting.md): what the cache shows of a parent while a pass about it goes on.
+// TestUnedited (docs/design/pass.md): what the cache shows of a parent while a pass about it goes on.
 func TestUnedited(t *testing.T) {
 	at := func(generation int64, changes ...func(*appsv1.ReplicaSet)) *appsv1.ReplicaSet {
 		p := web()

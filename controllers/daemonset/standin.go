@@ -15,7 +15,7 @@ import (
 
 // This file remembers which pod was the last one on a node, because the name of its replacement follows from its UID:
 // clients that wait until the old name is not found must not wait for ever. See
-// docs/design/2026-11-22-names-of-replacements.md.
+// docs/design/log/2026-11-22-names-of-replacements.md.
 
 // mostRevisions is how many revisions are remembered of a node beside those that it has pods of: a spec may soon go back
 // to one.

@@ -25,10 +25,10 @@ type Reconciler struct {
 	*settings
 	*pass.Controller
 
-	workshop *workshop
-	log      *history.Log
-	counts   *counts
-	authors  authors
+	factory *factory
+	log     *history.Log
+	counts  *counts
+	authors authors
 }
 
 // Reconcile makes one pass over one object, if the policy selects it.

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
-	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/queue"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -30,7 +30,7 @@ import (
 const removeRetry = 5 * time.Second
 
 // finalizer gives a policy our finalizer, or takes it away. It costs no request if that is as it should be.
-func (w *workshop) finalizer(ctx context.Context, policy *v1alpha1.HistoryPolicy, wanted bool) error {
+func (f *factory) finalizer(ctx context.Context, policy *v1alpha1.HistoryPolicy, wanted bool) error {
 	has := slices.Contains(policy.Finalizers, v1alpha1.PolicyFinalizer)
 	if has == wanted {
 		return nil
@@ -47,7 +47,7 @@ func (w *workshop) finalizer(ctx context.Context, policy *v1alpha1.HistoryPolicy
 	}
 	target := &v1alpha1.HistoryPolicy{}
 	target.Name = policy.Name
-	err = w.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch))
+	err = f.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch))
 	if err := client.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("set the finalizer of HistoryPolicy %s: %w", policy.Name, err)
 	}
@@ -55,13 +55,13 @@ func (w *workshop) finalizer(ctx context.Context, policy *v1alpha1.HistoryPolicy
 }
 
 // remover is the controller of a policy that is terminating: it records nothing, and removes what is to be removed.
-func (w *workshop) remover(policy *v1alpha1.HistoryPolicy) *host.Controller {
-	out := &host.Controller{Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+func (f *factory) remover(policy *v1alpha1.HistoryPolicy) *hosting.Controller {
+	out := &hosting.Controller{Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
 		return reconcile.Result{}, nil
 	})}
 	if slices.Contains(policy.Finalizers, v1alpha1.PolicyFinalizer) {
 		out.Sources = append(out.Sources, source.Func(func(ctx context.Context, _ queue.Queue) error {
-			go w.removing(ctx, policy)
+			go f.removing(ctx, policy)
 			return nil
 		}))
 	}
@@ -69,9 +69,9 @@ func (w *workshop) remover(policy *v1alpha1.HistoryPolicy) *host.Controller {
 }
 
 // removing tries until the revisions are deleted, or ctx ends.
-func (w *workshop) removing(ctx context.Context, policy *v1alpha1.HistoryPolicy) {
+func (f *factory) removing(ctx context.Context, policy *v1alpha1.HistoryPolicy) {
 	for {
-		err := w.remove(ctx, policy)
+		err := f.remove(ctx, policy)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -79,7 +79,7 @@ func (w *workshop) removing(ctx context.Context, policy *v1alpha1.HistoryPolicy)
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.Clock.After(removeRetry):
+		case <-f.Clock.After(removeRetry):
 		}
 	}
 }
@@ -99,9 +99,9 @@ func wrote(policy types.UID, o client.Object) bool {
 }
 
 // remove deletes all revisions that the policy has made, and then takes the finalizer away.
-func (w *workshop) remove(ctx context.Context, policy *v1alpha1.HistoryPolicy) error {
+func (f *factory) remove(ctx context.Context, policy *v1alpha1.HistoryPolicy) error {
 	var found appsv1.ControllerRevisionList // past the cache: one that it does not show would stay
-	if err := w.live.List(ctx, &found, client.MatchingLabels{v1alpha1.PolicyLabel: revision.LabelValue(policy.Name)}); err != nil {
+	if err := f.live.List(ctx, &found, client.MatchingLabels{v1alpha1.PolicyLabel: revision.LabelValue(policy.Name)}); err != nil {
 		return err
 	}
 	var errs []error
@@ -110,7 +110,7 @@ func (w *workshop) remove(ctx context.Context, policy *v1alpha1.HistoryPolicy) e
 		if !wrote(policy.UID, r) {
 			continue
 		}
-		err := w.client.Delete(ctx, r, client.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion})
+		err := f.client.Delete(ctx, r, client.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion})
 		if err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("delete revision %s/%s: %w", r.Namespace, r.Name, err))
 		}
@@ -119,8 +119,8 @@ func (w *workshop) remove(ctx context.Context, policy *v1alpha1.HistoryPolicy) e
 		return err
 	}
 	current := &v1alpha1.HistoryPolicy{}
-	if err := w.live.Get(ctx, client.ObjectKeyFromObject(policy), current); err != nil || current.UID != policy.UID {
+	if err := f.live.Get(ctx, client.ObjectKeyFromObject(policy), current); err != nil || current.UID != policy.UID {
 		return client.IgnoreNotFound(err)
 	}
-	return w.finalizer(ctx, current, false)
+	return f.finalizer(ctx, current, false)
 }

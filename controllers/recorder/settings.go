@@ -16,14 +16,14 @@ import (
 
 	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/internal/metacontroller/host"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/hosting"
+	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file reads a policy: what is recorded, of which objects, and why it cannot be. It is pure: what the API server serves is given.
 
-// Reasons for the condition Ready of a policy that records nothing, beside those of package host.
+// Reasons for the condition Ready of a policy that records nothing, beside those of package hosting.
 const (
 	// SensitiveResource: Secrets are recorded on purpose only.
 	SensitiveResource = "SensitiveResource"
@@ -48,7 +48,7 @@ const spec = "spec"
 
 // described is what the API server serves of a resource.
 type described struct {
-	watch.Resource
+	watching.Resource
 
 	// fields are those of the objects, nil if that is not known.
 	fields []string
@@ -59,7 +59,7 @@ type described struct {
 // settings are what one policy asks for. Nothing changes them: a new spec is a new value.
 type settings struct {
 	policy   *v1alpha1.HistoryPolicy
-	resource watch.Resource
+	resource watching.Resource
 	target   *revision.Target
 	// objects and namespaces select what is recorded; namespaces is nil if all are.
 	objects, namespaces labels.Selector
@@ -95,7 +95,7 @@ func sensible(policy *v1alpha1.HistoryPolicy) error {
 			return refused(SensitiveResource, "secrets would be copied into ControllerRevisions, which more people may read than secrets, "+
 				"and stay there after they were changed; set spec.allowSensitive: true if that is meant")
 		}
-	case history.AppsResource, watch.Revisions.Resource.GroupResource():
+	case history.AppsResource, watching.Revisions.Resource.GroupResource():
 		return refused(HasHistory, "%s are revisions themselves", resource)
 	case schema.GroupResource{Resource: "events"}, schema.GroupResource{Group: "events.k8s.io", Resource: "events"}:
 		return refused(HasHistory, "%s are a log themselves", resource)
@@ -158,7 +158,7 @@ func mine(o client.Object) bool {
 }
 
 func refused(reason, format string, args ...any) error {
-	return &host.Error{Reason: reason, Event: reason, Err: fmt.Errorf(format, args...)}
+	return &hosting.Error{Reason: reason, Event: reason, Err: fmt.Errorf(format, args...)}
 }
 
 func selector(s *metav1.LabelSelector) (labels.Selector, error) {

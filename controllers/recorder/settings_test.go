@@ -17,8 +17,8 @@ import (
 
 	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/internal/metacontroller/host"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/hosting"
+	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -31,9 +31,9 @@ func policy(t *testing.T, name, text string) *v1alpha1.HistoryPolicy {
 	return p
 }
 
-func resource(group, version, kind, plural string, namespaced bool) watch.Resource {
+func resource(group, version, kind, plural string, namespaced bool) watching.Resource {
 	gv := schema.GroupVersion{Group: group, Version: version}
-	return watch.Resource{Kind: gv.WithKind(kind), Resource: gv.WithResource(plural), Namespaced: namespaced}
+	return watching.Resource{Kind: gv.WithKind(kind), Resource: gv.WithResource(plural), Namespaced: namespaced}
 }
 
 var (
@@ -62,7 +62,7 @@ func TestWhatIsRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, err := read(policy(t, "p", "resource: {apiVersion: v1, resource: x}\n"+c.spec), c.of)
 			if c.wrong != "" {
-				var ours *host.Error
+				var ours *hosting.Error
 				if !errors.As(err, &ours) || ours.Reason != InvalidSpec || !strings.Contains(err.Error(), c.wrong) {
 					t.Errorf("error %v, want one about %s", err, c.wrong)
 				}
@@ -93,12 +93,12 @@ func TestWhatIsNeverRecorded(t *testing.T) {
 		`resource: {apiVersion: v1, resource: configmaps}`:                                      "",
 	} {
 		err := sensible(policy(t, "p", spec))
-		var ours *host.Error
+		var ours *hosting.Error
 		if reason == "" && err != nil || reason != "" && (!errors.As(err, &ours) || ours.Reason != reason) {
 			t.Errorf("%s: %v, want %q", spec, err, reason)
 		}
 	}
-	for of, reason := range map[watch.Resource]string{
+	for of, reason := range map[watching.Resource]string{
 		resource("apps", "v1", "StatefulSet", "statefulsets", true):           HasHistory,
 		resource("apps", "v1", "Deployment", "deployments", true):             HasHistory,
 		resource("apps.kruise.io", "v1alpha1", "CloneSet", "clonesets", true): HasHistory,
@@ -106,7 +106,7 @@ func TestWhatIsNeverRecorded(t *testing.T) {
 		resource("", "v1", "Node", "nodes", false):                            NamespaceRequired,
 	} {
 		_, err := read(policy(t, "p", `resource: {apiVersion: v1, resource: x}`), described{Resource: of, fields: []string{"spec"}})
-		var ours *host.Error
+		var ours *hosting.Error
 		if !errors.As(err, &ours) || ours.Reason != reason {
 			t.Errorf("%s: %v, want %s", of, err, reason)
 		}

@@ -23,9 +23,9 @@ import (
 
 	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/internal/metacontroller/host"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/schemas"
+	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
@@ -42,7 +42,7 @@ const (
 
 // Setup adds to mgr what runs a controller for each HistoryPolicy. It returns an error if mgr cannot take it. mgr's scheme must have the
 // types of api/cairn/v1alpha1.
-func Setup(ctx context.Context, mgr ctrl.Manager, env *host.Environment) error {
+func Setup(ctx context.Context, mgr ctrl.Manager, shared *hosting.Host) error {
 	// The revisions of all policies are in the manager's cache, beside those of other controllers.
 	revisions := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}
 	if _, err := ownership.Wire(ctx, mgr, revisions, nil); err != nil {
@@ -52,18 +52,19 @@ func Setup(ctx context.Context, mgr ctrl.Manager, env *host.Environment) error {
 	if err != nil {
 		return fmt.Errorf("ask the API server for its schemas: %w", err)
 	}
-	// The flags that narrow what is hosted are for CompositeControllers and DecoratorControllers, and so is the name in events.
-	own := *env
-	own.Selector, own.Recorder = nil, mgr.GetEventRecorder("history-recorder")
-	w := &workshop{
-		Environment: &own, client: mgr.GetClient(), live: mgr.GetAPIReader(), revisions: mgr.GetCache(), schemas: asker.OpenAPIV3(),
-	}
-	return host.Supervise(mgr, &own, Name, w.build)
+	own := &hosting.Host{Server: shared.Server, Workers: shared.Workers, Recorder: mgr.GetEventRecorder("history-recorder")}
+	f := &factory{Host: own, client: mgr.GetClient(), live: mgr.GetAPIReader(), revisions: mgr.GetCache(), schemas: asker.OpenAPIV3()}
+	return hosting.Supervise(mgr, own, hosting.Kind[*v1alpha1.HistoryPolicy]{
+		Name: Name, Noun: "recorder", Build: f.build,
+		Status: func(p *v1alpha1.HistoryPolicy) hosting.Status {
+			return hosting.Status{ObservedGeneration: p.Status.ObservedGeneration, Conditions: p.Status.Conditions}
+		},
+	})
 }
 
-// workshop makes controllers.
-type workshop struct {
-	*host.Environment
+// factory makes controllers.
+type factory struct {
+	*hosting.Host
 
 	// client writes, and reads policies and revisions from a cache; live reads past it.
 	client client.Client
@@ -73,48 +74,48 @@ type workshop struct {
 	schemas   openapi.Client
 }
 
-// build makes the controller that a policy describes. Errors are for its condition: see [host.Build].
-func (w *workshop) build(ctx context.Context, policy *v1alpha1.HistoryPolicy) (*host.Controller, error) {
+// build makes the controller that a policy describes. Errors are for its condition: see [hosting.Build].
+func (f *factory) build(ctx context.Context, policy *v1alpha1.HistoryPolicy) (*hosting.Controller, error) {
 	if policy.DeletionTimestamp != nil {
-		return w.remover(policy), nil
+		return f.remover(policy), nil
 	}
-	if err := w.finalizer(ctx, policy, policy.Spec.WhenDeleted == v1alpha1.Delete); err != nil {
+	if err := f.finalizer(ctx, policy, policy.Spec.WhenDeleted == v1alpha1.Delete); err != nil {
 		return nil, err
 	}
 	if err := sensible(policy); err != nil {
 		return nil, err
 	}
 	var all v1alpha1.HistoryPolicyList
-	if err := w.client.List(ctx, &all); err != nil {
+	if err := f.client.List(ctx, &all); err != nil {
 		return nil, fmt.Errorf("list policies: %w", err)
 	}
 	if other := rival(policy, all.Items); other != nil {
 		return nil, refused(Overlaps, "HistoryPolicy %s, which is older, records %s; narrow or delete one of the two",
 			other.Name, policy.Spec.Resource.Resource)
 	}
-	return w.recording(ctx, policy)
+	return f.recording(ctx, policy)
 }
 
 // describe asks the API server about a resource.
-func (w *workshop) describe(r v1alpha1.RecordedResource) (described, error) {
-	found, err := w.Resource(r.APIVersion, r.Resource)
+func (f *factory) describe(r v1alpha1.RecordedResource) (described, error) {
+	found, err := f.Resource(r.APIVersion, r.Resource)
 	if err != nil {
 		return described{}, err
 	}
 	out := described{Resource: found}
-	if err := w.fields(found, &out); err != nil {
+	if err := f.fields(found, &out); err != nil {
 		return described{}, err
 	}
-	out.scaled, err = w.HasScale(found)
+	out.scaled, err = f.HasScale(found)
 	return out, err
 }
 
 // fields asks which there are, if there is anybody to ask.
-func (w *workshop) fields(of watch.Resource, out *described) error {
-	if w.schemas == nil {
+func (f *factory) fields(of watching.Resource, out *described) error {
+	if f.schemas == nil {
 		return nil
 	}
-	d, err := schemas.Fetch(w.schemas, of.Kind.GroupVersion())
+	d, err := schemas.Fetch(f.schemas, of.Kind.GroupVersion())
 	switch {
 	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || d == nil && err == nil:
 	case err != nil:
@@ -126,15 +127,15 @@ func (w *workshop) fields(of watch.Resource, out *described) error {
 }
 
 // Build returns the controller of one policy for a host that runs no others, and whose cache has the revisions, wired by [ownership.Wire].
-// It leaves the policy's finalizer and its conditions alone: they are the supervisor's. Errors are those of [host.Build].
-func Build(ctx context.Context, env *host.Environment, policy *v1alpha1.HistoryPolicy) (*host.Controller, error) {
-	w := &workshop{Environment: env, client: env.Client, live: env.Live, revisions: env.Cache}
-	return w.recording(ctx, policy)
+// It leaves the policy's finalizer and its conditions alone: they are the supervisor's. Errors are those of [hosting.Build].
+func Build(ctx context.Context, h *hosting.Host, policy *v1alpha1.HistoryPolicy) (*hosting.Controller, error) {
+	f := &factory{Host: h, client: h.Client, live: h.Live, revisions: h.Cache}
+	return f.recording(ctx, policy)
 }
 
 // recording is the controller of a policy that is not terminating and has no rival.
-func (w *workshop) recording(ctx context.Context, policy *v1alpha1.HistoryPolicy) (*host.Controller, error) {
-	resource, err := w.describe(policy.Spec.Resource)
+func (f *factory) recording(ctx context.Context, policy *v1alpha1.HistoryPolicy) (*hosting.Controller, error) {
+	resource, err := f.describe(policy.Spec.Resource)
 	if err != nil {
 		return nil, err
 	}
@@ -142,35 +143,35 @@ func (w *workshop) recording(ctx context.Context, policy *v1alpha1.HistoryPolicy
 	if err != nil {
 		return nil, err
 	}
-	return w.controller(ctx, s)
+	return f.controller(ctx, s)
 }
 
 // controller wires the controller of one policy: its ledger, its log, and which event enqueues which object.
-func (w *workshop) controller(ctx context.Context, s *settings) (*host.Controller, error) {
-	ledger, err := w.ledger(ctx, s)
+func (f *factory) controller(ctx context.Context, s *settings) (*hosting.Controller, error) {
+	ledger, err := f.ledger(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	r := newReconciler(w, s, ledger)
+	r := newReconciler(f, s, ledger)
 	parents := ownership.Parents{
-		Reader: w.Cache, Kind: s.resource.Kind.GroupKind(), New: s.newParent, NewList: s.resource.NewList,
+		Reader: f.Cache, Kind: s.resource.Kind.GroupKind(), New: s.newParent, NewList: s.resource.NewList,
 		ClusterScoped: !s.resource.Namespaced, Selector: r.log.Selector,
 	}
 	sources := []source.Source{
 		source.Func(r.counts.run),
-		&watch.Events{Cache: w.Cache, Object: s.newParent(), Handler: r.parentEvents()},
-		&watch.Events{Cache: w.revisions, Object: &appsv1.ControllerRevision{}, Handler: r.ChildEvents(parents.Router())},
+		&watching.Events{Cache: f.Cache, Object: s.newParent(), Handler: r.parentEvents()},
+		&watching.Events{Cache: f.revisions, Object: &appsv1.ControllerRevision{}, Handler: r.ChildEvents(parents.Router())},
 	}
 	if s.namespaces != nil && s.resource.Namespaced {
 		namespace := &unstructured.Unstructured{}
 		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-		sources = append(sources, &watch.Events{Cache: w.Cache, Object: namespace, Handler: inNamespace(parents)})
+		sources = append(sources, &watching.Events{Cache: f.Cache, Object: namespace, Handler: inNamespace(parents)})
 	}
-	return &host.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: sources}, nil
+	return &hosting.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: sources}, nil
 }
 
 // ledger is over the store of the objects, and over that of their revisions.
-func (w *workshop) ledger(ctx context.Context, s *settings) (*ownership.Ledger, error) {
+func (f *factory) ledger(ctx context.Context, s *settings) (*ownership.Ledger, error) {
 	stores := map[schema.GroupResource]ownership.Store{}
 	add := func(from cache.Cache, resource schema.GroupResource, o client.Object) error {
 		informer, err := from.GetInformer(ctx, o, cache.BlockUntilSynced(false))
@@ -184,27 +185,27 @@ func (w *workshop) ledger(ctx context.Context, s *settings) (*ownership.Ledger, 
 		stores[resource] = shared.GetStore()
 		return nil
 	}
-	if err := add(w.revisions, history.AppsResource, &appsv1.ControllerRevision{}); err != nil {
+	if err := add(f.revisions, history.AppsResource, &appsv1.ControllerRevision{}); err != nil {
 		return nil, err
 	}
-	if err := add(w.Cache, s.resource.Resource.GroupResource(), s.newParent()); err != nil {
+	if err := add(f.Cache, s.resource.Resource.GroupResource(), s.newParent()); err != nil {
 		return nil, err
 	}
 	return ownership.NewLedger(stores), nil
 }
 
 // newReconciler returns a Reconciler for one policy.
-func newReconciler(w *workshop, s *settings, ledger *ownership.Ledger) *Reconciler {
-	r := &Reconciler{settings: s, workshop: w}
+func newReconciler(f *factory, s *settings, ledger *ownership.Ledger) *Reconciler {
+	r := &Reconciler{settings: s, factory: f}
 	r.Controller = pass.New(pass.Config{
 		Kind: s.resource.Kind, Resource: s.resource.Resource.GroupResource(), New: s.newParent,
-		Client: w.client, Live: w.live, Cache: w.Cache, Ledger: ledger, Recorder: w.Recorder, Clock: w.Clock, Run: r.pass,
+		Client: f.client, Live: f.live, Cache: f.Cache, Ledger: ledger, Recorder: f.Recorder, Clock: f.Clock, Run: r.pass,
 		FirstRetry: firstRetry, LastRetry: lastRetry,
 	})
-	r.counts = newCounts(w.client, w.Clock, s.policy)
+	r.counts = newCounts(f.client, f.Clock, s.policy)
 	format := s.format(r.authors.of)
 	r.log = history.New(format, history.Options{
-		Client: w.client, Live: w.live, Lists: w.revisions, Indexed: true, Mine: mine,
+		Client: f.client, Live: f.live, Lists: f.revisions, Indexed: true, Mine: mine,
 		Wrote:    func(parent types.UID, o client.Object) { ledger.Wrote(parent, history.AppsResource, o) },
 		Deleted:  func(parent types.UID, o client.Object) { ledger.Deleted(parent, history.AppsResource, o) },
 		Outdated: func(parent types.UID, o client.Object) { ledger.Outdated(parent, history.AppsResource, o) },

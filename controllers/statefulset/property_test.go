@@ -221,7 +221,7 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// TestEveryRolloutEnds guards docs/design/2026-11-21-statefulset-differences.md: from wherever it begins, a template that
+// TestEveryRolloutEnds guards docs/differences.md: from wherever it begins, a template that
 // works reaches every pod, and no pod is made from one revision twice. Pods that were ready recover some time; those of
 // another template that never were do not, and neither do new ones of a template that is older than the current one.
 func TestEveryRolloutEnds(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 const modulePath = "github.com/cairn-dev/cairn"
 
 // law says which rooms a room may import. A room is a folder of the root module with all that is below it, except that
-// every controller, in controllers or in controllers/metacontroller, is a room of its own, called controllers/*, and so is
-// every folder of internal. A folder that is not here may not exist: a new room is a decision, to be written down in
+// every controller, in controllers or in controllers/metacontroller, is a room of its own, called controllers/* or
+// controllers/metacontroller/* unless it has a line, and so is every folder of internal. A folder that is not here may not exist: a new room is a decision, to be written down in
 // docs/design and here.
 var law = map[string][]string{
 	// What is promised to others.
@@ -35,20 +35,34 @@ var law = map[string][]string{
 	"deploy":      {"api"},
 	"controllers": {},
 	"controllers/*": {
-		"revision", "rollout", "ownership", "history", "pass", "api",
-		"internal/anyobject", "internal/queue", "internal/readiness", "internal/metacontroller", "internal/schemas",
+		"revision", "rollout", "ownership", "history", "pass", "internal/anyobject", "internal/queue", "internal/readiness", "internal/schemas",
+	},
+	"controllers/recorder": {
+		"revision", "ownership", "history", "pass", "api",
+		"internal/anyobject", "internal/hosting", "internal/queue", "internal/schemas", "internal/watching",
+	},
+	"controllers/metacontroller/*": {
+		"revision", "rollout", "ownership", "history", "pass", "api", "internal/anyobject", "internal/hosting",
+		"internal/metacontroller", "internal/queue", "internal/readiness", "internal/watching",
 	},
 	// What nobody is promised.
-	"internal/anyobject":      {},
-	"internal/bounded":        {},
-	"internal/readiness":      {},
-	"internal/queue":          {},
-	"internal/printable":      {},
-	"internal/schemas":        {"revision"},
-	"internal/metacontroller": {"revision", "ownership", "pass", "api", "internal/anyobject", "internal/bounded", "internal/queue"},
-	"internal/manager":        {"controllers/*", "api", "internal/metacontroller", "internal/queue"},
-	"internal/cli":            {"inspect", "deploy", "api", "internal/manager", "internal/printable"},
-	"cmd":                     {"internal/cli"},
+	"internal/anyobject": {},
+	"internal/bounded":   {},
+	"internal/readiness": {},
+	"internal/queue":     {},
+	"internal/printable": {},
+	"internal/schemas":   {"revision"},
+	"internal/watching":  {"ownership", "api", "internal/queue"},
+	"internal/hosting":   {"ownership", "api", "internal/queue", "internal/watching"},
+	"internal/metacontroller": {
+		"revision", "ownership", "pass", "api",
+		"internal/anyobject", "internal/bounded", "internal/hosting", "internal/queue", "internal/watching",
+	},
+	"internal/manager": {
+		"controllers/*", "controllers/recorder", "controllers/metacontroller/*", "api", "internal/metacontroller", "internal/queue",
+	},
+	"internal/cli": {"inspect", "deploy", "api", "internal/manager", "internal/printable"},
+	"cmd":          {"internal/cli"},
 	// Tests only.
 	"internal/fakeserver": {"ownership", "internal/anyobject"},
 	"internal/goldenfile": {},
@@ -56,8 +70,9 @@ var law = map[string][]string{
 	"examples":            {"builder"}, // for people to copy: hooks know nothing of us, controllers stand on builder
 	// The nested module drives all of it, but starts no main package of ours.
 	"sandbox": {
-		"revision", "rollout", "ownership", "history", "pass", "api", "controllers/*", "builder", "inspect", "deploy", "examples",
-		"internal/anyobject", "internal/cli", "internal/goldenfile", "internal/manager", "internal/metacontroller", "internal/queue",
+		"revision", "rollout", "ownership", "history", "pass", "api", "controllers/*", "controllers/recorder",
+		"controllers/metacontroller/*", "builder", "inspect", "deploy", "examples", "internal/anyobject", "internal/cli",
+		"internal/goldenfile", "internal/hosting", "internal/manager", "internal/metacontroller", "internal/queue", "internal/watching",
 	},
 }
 
@@ -125,10 +140,10 @@ func roomOf(dir string) string {
 
 // kindOf returns the name under which a room stands in the law.
 func kindOf(room string) string {
-	if strings.HasPrefix(room, "controllers/") {
-		return "controllers/*"
+	if _, its := law[room]; its || !strings.HasPrefix(room, "controllers/") {
+		return room
 	}
-	return room
+	return path.Join(path.Dir(room), "*")
 }
 
 // parseFile reads what the rules look at.

@@ -51,7 +51,7 @@ var registry = map[string]func(context.Context, ctrl.Manager, Options, environme
 		if err != nil {
 			return err
 		}
-		return recorder.Setup(ctx, mgr, env)
+		return recorder.Setup(ctx, mgr, env.Host)
 	},
 	"replicaset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
 		return replicaset.Setup(ctx, mgr, replicaset.Options{Workers: o.Workers})

@@ -24,7 +24,7 @@ import (
 )
 
 // TestQueues: every controller has a queue that ends, or the manager may not. Those that run others are looked at in package
-// host, which gives them theirs. See docs/design/2026-11-21-one-queue.md.
+// host, which gives them theirs. See docs/design/pass.md.
 func TestQueues(t *testing.T) {
 	want := made(queue.New)
 	for _, name := range Names() {

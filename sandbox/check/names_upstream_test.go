@@ -21,7 +21,7 @@ import (
 )
 
 // This file compares the names of new revisions with those that the built-in controllers give, for templates at random: a
-// log that was lost is found again by name (docs/design/2026-11-22-names-of-revisions.md).
+// log that was lost is found again by name (docs/design/log/2026-11-22-names-of-revisions.md).
 
 // templates returns one template after another, as an API server would return them.
 func templates(t *testing.T) func() corev1.PodTemplateSpec {

@@ -29,16 +29,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
 // This file hosts controllers that do nothing against the real API server: how they come and go with the objects that
 // describe them, and with the kinds that these name.
 
-// hosting counts what is done to the controllers of one test.
-type hosting struct {
+// hostedTest counts what is done to the controllers of one test.
+type hostedTest struct {
 	*env
 
 	selector labels.Set
@@ -49,15 +50,15 @@ type hosting struct {
 	parents       sync.Map // those that passes were run for
 }
 
-func newHosting(t *testing.T) *hosting {
+func newHosting(t *testing.T) *hostedTest {
 	t.Helper()
-	h := &hosting{env: metacontrollerEnv(t)}
+	h := &hostedTest{env: metacontrollerEnv(t)}
 	h.selector = labels.Set{"host-test": h.namespace}
 	return h
 }
 
 // start runs a manager that hosts the controllers of this test, until the returned function is called.
-func (h *hosting) start() (stop func()) {
+func (h *hostedTest) start() (stop func()) {
 	h.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
@@ -77,31 +78,34 @@ func (h *hosting) start() (stop func()) {
 	if err != nil {
 		h.Fatal(err)
 	}
-	hosted, err := host.NewEnvironment(mgr, host.Options{TargetLabelSelector: h.selector.AsSelector()})
+	hosted, err := host.NewEnvironment(mgr, host.Options{})
 	if err != nil {
 		h.Fatal(err)
 	}
-	build := func(ctx context.Context, c *v1alpha1.CompositeController) (*host.Controller, error) {
+	build := func(ctx context.Context, c *v1alpha1.CompositeController) (*hosting.Controller, error) {
 		return h.build(ctx, hosted, c)
 	}
-	if err := host.Supervise(mgr, hosted, "composite", build); err != nil {
+	if err := hosting.Supervise(mgr, hosted.Host, hosting.Kind[*v1alpha1.CompositeController]{
+		Name: "composite", Noun: "controller", Selector: h.selector.AsSelector(), Build: build,
+		Status: func(c *v1alpha1.CompositeController) hosting.Status { return hosting.Status(c.Status) },
+	}); err != nil {
 		h.Fatal(err)
 	}
 	return h.run(mgr.Start)
 }
 
 // build makes a controller that notes its parents.
-func (h *hosting) build(ctx context.Context, hosted *host.Environment, c *v1alpha1.CompositeController) (*host.Controller, error) {
+func (h *hostedTest) build(ctx context.Context, hosted *host.Environment, c *v1alpha1.CompositeController) (*hosting.Controller, error) {
 	rule := c.Spec.ParentResource.ResourceRule
 	parent, err := hosted.Resource(rule.APIVersion, rule.Resource)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := hosted.LedgerOf(ctx, []watch.Resource{watch.Revisions}, []watch.Resource{parent}); err != nil {
+	if _, err := hosted.LedgerOf(ctx, []watching.Resource{watching.Revisions}, []watching.Resource{parent}); err != nil {
 		return nil, err
 	}
 	h.built.Add(1)
-	return &host.Controller{
+	return &hosting.Controller{
 		Reconciler: reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 			o := parent.New()
 			if err := hosted.Cache.Get(ctx, req.NamespacedName, o); err != nil {
@@ -114,14 +118,14 @@ func (h *hosting) build(ctx context.Context, hosted *host.Environment, c *v1alph
 			return reconcile.Result{}, nil
 		}),
 		Sources: []source.Source{
-			&watch.Events{Cache: hosted.Cache, Object: parent.New(), Handler: &handler.EnqueueRequestForObject{}},
+			&watching.Events{Cache: hosted.Cache, Object: parent.New(), Handler: &handler.EnqueueRequestForObject{}},
 		},
 		Close: func() { h.closed.Add(1) },
 	}, nil
 }
 
 // describe creates a CompositeController for a resource.
-func (h *hosting) describe(apiVersion, resource string) *v1alpha1.CompositeController {
+func (h *hostedTest) describe(apiVersion, resource string) *v1alpha1.CompositeController {
 	h.Helper()
 	c := &v1alpha1.CompositeController{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "host-", Labels: h.selector},
@@ -135,13 +139,13 @@ func (h *hosting) describe(apiVersion, resource string) *v1alpha1.CompositeContr
 }
 
 // ready waits until the condition Ready of c is about its newest spec and has a reason.
-func (h *hosting) ready(c *v1alpha1.CompositeController, reason string) {
+func (h *hostedTest) ready(c *v1alpha1.CompositeController, reason string) {
 	h.Helper()
 	h.eventually("wait for Ready with reason "+reason, func() error {
 		if err := h.Get(h.Context(), client.ObjectKeyFromObject(c), c); err != nil {
 			return err
 		}
-		got := meta.FindStatusCondition(c.Status.Conditions, host.Ready)
+		got := meta.FindStatusCondition(c.Status.Conditions, hosting.Ready)
 		if got == nil || got.Reason != reason || got.ObservedGeneration != c.Generation || c.Status.ObservedGeneration != c.Generation {
 			return fmt.Errorf("generation %d, status %+v", c.Generation, c.Status)
 		}
@@ -150,7 +154,7 @@ func (h *hosting) ready(c *v1alpha1.CompositeController, reason string) {
 }
 
 // sees waits until a pass was run for a parent, by the controller of a generation of its object.
-func (h *hosting) sees(o client.Object, generation int64) {
+func (h *hostedTest) sees(o client.Object, generation int64) {
 	h.Helper()
 	h.eventually("wait for a pass", func() error {
 		if at, _ := h.parents.Load(client.ObjectKeyFromObject(o)); at != generation {
@@ -160,7 +164,7 @@ func (h *hosting) sees(o client.Object, generation int64) {
 	})
 }
 
-func (h *hosting) configMap(name string, set labels.Set) *unstructured.Unstructured {
+func (h *hostedTest) configMap(name string, set labels.Set) *unstructured.Unstructured {
 	h.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
 	o.SetNamespace(h.namespace)
@@ -171,7 +175,7 @@ func (h *hosting) configMap(name string, set labels.Set) *unstructured.Unstructu
 }
 
 // happened waits until events about c have been sent, and returns their reasons in order.
-func (h *hosting) happened(c client.Object, reasons ...string) {
+func (h *hostedTest) happened(c client.Object, reasons ...string) {
 	h.Helper()
 	core, err := client.New(h.sandbox.Config(), client.Options{})
 	if err != nil {
@@ -201,7 +205,7 @@ func TestHostedControllersComeAndGo(t *testing.T) {
 	h.start()
 	old := h.configMap("old", nil)
 	c := h.describe("v1", "configmaps")
-	h.ready(c, host.Running)
+	h.ready(c, hosting.Running)
 	h.sees(old, 1)
 	h.configMap("bad", labels.Set{"panic": "always"})
 	h.sees(h.configMap("new", nil), 1)
@@ -220,7 +224,7 @@ func TestHostedControllersComeAndGo(t *testing.T) {
 	if err := h.Update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	h.ready(c, host.Running)
+	h.ready(c, hosting.Running)
 	h.sees(old, 2)
 	if built, closed := h.built.Load(), h.closed.Load(); built != 2 || closed != 1 {
 		t.Errorf("built %d times and closed %d times for two specs", built, closed)
@@ -235,7 +239,7 @@ func TestHostedControllersComeAndGo(t *testing.T) {
 	}
 	// A controller that is selected no longer ends as well.
 	c = h.describe("v1", "configmaps")
-	h.ready(c, host.Running)
+	h.ready(c, hosting.Running)
 	c.Labels = nil
 	if err := h.Update(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -259,15 +263,15 @@ func TestHostedControllerWaitsForItsKind(t *testing.T) {
 	h := newHosting(t)
 	h.start()
 	c := h.describe("host.cairn.dev/v1", "things")
-	h.ready(c, host.NotServed)
+	h.ready(c, hosting.NotServed)
 	other := h.describe("v1", "configmaps")
-	h.ready(other, host.Running) // nobody waits for the one that cannot be started
+	h.ready(other, hosting.Running) // nobody waits for the one that cannot be started
 
 	if err := install.Apply(t.Context(), h.sandbox.Config(), thing); err != nil {
 		t.Fatal(err)
 	}
 	h.Cleanup(h.forgetThings)
-	h.ready(c, host.Running)
+	h.ready(c, hosting.Running)
 	h.sees(h.thing("first"), 1)
 
 	// Its kind goes and comes again. Passes over other kinds go on, and in the end it is as if nothing had happened.
@@ -277,10 +281,10 @@ func TestHostedControllerWaitsForItsKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.sees(h.thing("second"), 1)
-	h.ready(c, host.Running)
+	h.ready(c, hosting.Running)
 }
 
-func (h *hosting) thing(name string) *unstructured.Unstructured {
+func (h *hostedTest) thing(name string) *unstructured.Unstructured {
 	h.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "host.cairn.dev/v1", "kind": "Thing"}}
 	o.SetNamespace(h.namespace)
@@ -290,7 +294,7 @@ func (h *hosting) thing(name string) *unstructured.Unstructured {
 }
 
 // forgetThings deletes the definition of things, and waits until it is gone.
-func (h *hosting) forgetThings() {
+func (h *hostedTest) forgetThings() {
 	h.Helper()
 	ctx := context.WithoutCancel(h.Context())
 	crd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}}
@@ -332,8 +336,8 @@ func TestHostedControllerWithoutRights(t *testing.T) {
 	h.start()
 	c := h.describe("v1", "configmaps")
 	h.eventually("wait for the reason", func() error {
-		h.ready(c, host.Starting)
-		why := meta.FindStatusCondition(c.Status.Conditions, host.Ready).Message
+		h.ready(c, hosting.Starting)
+		why := meta.FindStatusCondition(c.Status.Conditions, hosting.Ready).Message
 		if !strings.Contains(why, `User "host-test" cannot list resource "configmaps"`) {
 			return errors.New(why)
 		}
@@ -344,14 +348,14 @@ func TestHostedControllerWithoutRights(t *testing.T) {
 	if err := install.Apply(t.Context(), h.sandbox.Config(), allowed); err != nil {
 		t.Fatal(err)
 	}
-	h.ready(c, host.Running)
+	h.ready(c, hosting.Running)
 }
 
 func TestHostingEndsAtOnce(t *testing.T) {
 	h := newHosting(t)
 	stops := []func(){h.start(), h.start()}
 	c := h.describe("v1", "configmaps")
-	h.ready(c, host.Running)
+	h.ready(c, hosting.Running)
 	h.eventually("wait for both managers", func() error {
 		if built := h.built.Load(); built != 2 {
 			return fmt.Errorf("%d of them host", built)

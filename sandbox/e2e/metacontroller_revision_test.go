@@ -18,7 +18,7 @@ import (
 )
 
 // This file asks the real API server what may be done to a revision of a composite parent, and what it keeps of one. The
-// decision behind it is in docs/design/2026-11-21-composite-revisions.md.
+// decision behind it is in docs/design/log/2026-11-21-composite-revisions.md.
 
 // TestParentPatchCannotBeEdited: whoever may write revisions, such as every editor of a namespace under Metacontroller's
 // roles, still cannot turn one into another.

@@ -37,7 +37,8 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	hooks "github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/metacontroller/related"
+	"github.com/cairn-dev/cairn/internal/watching"
 )
 
 // This file holds what hooks are told besides parents and children against the real API server, its watches and its roles:
@@ -74,7 +75,7 @@ func TestSecretsOfHooks(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"token", "later"}, Verbs: read},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"ca"}, Verbs: read},
 	)
-	secrets, err := watch.NewSecrets(t.Context(), cfg, clock.RealClock{})
+	secrets, err := hooks.NewWatchedSecrets(t.Context(), cfg, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,16 +170,16 @@ func newRelating(t *testing.T, cfg *rest.Config, e *env) *relating {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.Close)
-	parent := watch.Resource{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Namespaced: true}
-	related := hosted.NewRelated(h, v1alpha1.HookVersionV2, parent)
+	parent := watching.Resource{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Namespaced: true}
+	objects := related.New(hosted.Server, h, v1alpha1.HookVersionV2, parent)
 	c, err := controller.New("related", mgr, controller.Options{Reconciler: reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-		return r.pass(ctx, hosted, related, parent, req)
+		return r.pass(ctx, hosted, objects, parent, req)
 	})})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []source.Source{
-		&watch.Events{Cache: hosted.Cache, Object: parent.New(), Handler: &handler.EnqueueRequestForObject{}}, related.Source(),
+		&watching.Events{Cache: hosted.Cache, Object: parent.New(), Handler: &handler.EnqueueRequestForObject{}}, objects.Source(),
 	} {
 		if err := c.Watch(s); err != nil {
 			t.Fatal(err)
@@ -189,7 +190,7 @@ func newRelating(t *testing.T, cfg *rest.Config, e *env) *relating {
 }
 
 func (r *relating) pass(
-	ctx context.Context, hosted *host.Environment, related *watch.Related, kind watch.Resource, req reconcile.Request,
+	ctx context.Context, hosted *host.Environment, objects *related.Objects, kind watching.Resource, req reconcile.Request,
 ) (reconcile.Result, error) {
 	o, _ := kind.New().(*unstructured.Unstructured)
 	if err := hosted.Cache.Get(ctx, req.NamespacedName, o); err != nil || req.Namespace != r.namespace {
@@ -198,8 +199,8 @@ func (r *relating) pass(
 	if _, ours, _ := unstructured.NestedString(o.Object, "data", "related"); !ours {
 		return reconcile.Result{}, nil
 	}
-	groups, err := related.Gather(ctx, o)
-	if errors.Is(err, watch.ErrNotSynced) {
+	groups, err := objects.Gather(ctx, o)
+	if errors.Is(err, watching.ErrNotSynced) {
 		return reconcile.Result{RequeueAfter: 20 * time.Millisecond}, nil
 	}
 	var told []string

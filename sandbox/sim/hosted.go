@@ -9,9 +9,10 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/metacontroller/composite"
 	"github.com/cairn-dev/cairn/controllers/metacontroller/decorator"
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 )
 
 // This file runs hosted controllers. Who starts and ends them in a manager, as their descriptions come and go, is not part
@@ -24,11 +25,13 @@ const remembered = 1 << 20
 func (p *process) environment() *host.Environment {
 	m := p.manager
 	return &host.Environment{
-		Server: &watch.Server{
-			Cache: m.caches, Client: m.client, Live: m.live, Mapper: m.mapper, Authority: p.world, Clock: p.world.clock,
+		Host: &hosting.Host{
+			Server: &watching.Server{
+				Cache: m.caches, Client: m.client, Live: m.live, Mapper: m.mapper, Authority: p.world, Clock: p.world.clock,
+			},
+			Recorder: m.recorder, Workers: p.world.options.Workers,
 		},
-		Recorder: m.recorder, Encoder: hook.NewEncoder(remembered), Memory: hook.NewMemory(remembered), Transport: hookWay{p},
-		Workers: p.world.options.Workers,
+		Encoder: hook.NewEncoder(remembered), Memory: hook.NewMemory(remembered), Transport: hookWay{p},
 	}
 }
 
@@ -48,7 +51,7 @@ func (p *process) host(ctx context.Context, described []Hosted) error {
 }
 
 // runs has a process run a hosted controller, until ctx ends.
-func (p *process) runs(ctx context.Context, env *host.Environment, name string, built *host.Controller) error {
+func (p *process) runs(ctx context.Context, env *host.Environment, name string, built *hosting.Controller) error {
 	if built.Close != nil {
 		context.AfterFunc(ctx, built.Close)
 	}
@@ -70,7 +73,7 @@ func beside(described ...*v1alpha1.CompositeController) []Hosted {
 	}
 	out := make([]Hosted, 0, len(described))
 	for _, cc := range described {
-		out = append(out, Hosted{cc.Name, func(ctx context.Context, env *host.Environment) (*host.Controller, error) {
+		out = append(out, Hosted{cc.Name, func(ctx context.Context, env *host.Environment) (*hosting.Controller, error) {
 			return composite.BuildBeside(ctx, env, cc, all)
 		}})
 	}
@@ -81,7 +84,7 @@ func beside(described ...*v1alpha1.CompositeController) []Hosted {
 func composed(described ...*v1alpha1.CompositeController) []Hosted {
 	out := make([]Hosted, 0, len(described))
 	for _, cc := range described {
-		out = append(out, Hosted{cc.Name, func(ctx context.Context, env *host.Environment) (*host.Controller, error) {
+		out = append(out, Hosted{cc.Name, func(ctx context.Context, env *host.Environment) (*hosting.Controller, error) {
 			return composite.Build(ctx, env, cc)
 		}})
 	}
@@ -89,7 +92,7 @@ func composed(described ...*v1alpha1.CompositeController) []Hosted {
 }
 
 func decorated(dc *v1alpha1.DecoratorController) []Hosted {
-	return []Hosted{{dc.Name, func(ctx context.Context, env *host.Environment) (*host.Controller, error) {
+	return []Hosted{{dc.Name, func(ctx context.Context, env *host.Environment) (*hosting.Controller, error) {
 		return decorator.Build(ctx, env, dc)
 	}}}
 }

@@ -8,6 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/sandbox/check"
 	"github.com/cairn-dev/cairn/sandbox/scenario"
@@ -58,7 +59,7 @@ type fields = map[string]string
 // Hosted is one controller that people describe.
 type Hosted struct {
 	Name  string
-	Build func(ctx context.Context, env *host.Environment) (*host.Controller, error)
+	Build func(ctx context.Context, env *host.Environment) (*hosting.Controller, error)
 }
 
 // minReady is the name of the edit that sets how long a child must be ready until it counts.

@@ -85,7 +85,7 @@ func addRecorder(ctx context.Context, mgr ctrl.Manager) error {
 	policy := historyPolicy()
 	policy.UID = m.process.world.get(policyKind().Resource, "", policy.Name).GetUID()
 	env := m.process.environment()
-	built, err := historyrecorder.Build(ctx, env, policy)
+	built, err := historyrecorder.Build(ctx, env.Host, policy)
 	if err != nil {
 		return err
 	}

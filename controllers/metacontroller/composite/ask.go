@@ -12,7 +12,7 @@ import (
 	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 )
 
 // This file calls the hooks, and prepares their answers for plans.
@@ -33,7 +33,7 @@ type asker struct {
 	// sync is always there; finalize is nil if it is not declared.
 	sync, finalize hook.Asker
 	related        relatedObjects
-	resync         watch.Resyncs
+	resync         watching.Resyncs
 }
 
 // prepared is an answer that is ready for plans. It is kept with the answer itself, so that both are dropped when the

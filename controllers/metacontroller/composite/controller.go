@@ -17,7 +17,7 @@ import (
 	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -78,7 +78,7 @@ func (r *reconciler) run(ctx context.Context, p *pass.Pass) error {
 		m.answers.busy = 0
 		return nil
 	}
-	if pass.Superseded(err) || errors.Is(err, watch.ErrNotSynced) {
+	if pass.Superseded(err) || errors.Is(err, watching.ErrNotSynced) {
 		return err
 	}
 	if unpruned, ok := errors.AsType[*pruneError](err); ok {
@@ -147,7 +147,7 @@ func (r *reconciler) gatherAndDecide(ctx context.Context, o *gathered, resync bo
 // writes that fail. The children of the answer are ignored, and a status for a generation that was not acted on is not stored.
 func (r *reconciler) count(ctx context.Context, o *gathered, failed error) {
 	if o.selector == nil || o.ending || o.newGeneration() ||
-		pass.Superseded(failed) || pass.OutcomeUnknown(failed) || errors.Is(failed, watch.ErrNotSynced) {
+		pass.Superseded(failed) || pass.OutcomeUnknown(failed) || errors.Is(failed, watching.ErrNotSynced) {
 		return
 	}
 	groups, err := r.gatherer.shown(ctx, o)

@@ -1,7 +1,7 @@
 // Package composite runs parents of any kind whose children a webhook describes: the CompositeController of Metacontroller,
 // with a history that can go back and a rollout that keeps a budget.
 //
-// [Setup] runs one controller for each CompositeController (setup.go, settings.go; package host starts and stops them). One
+// [Setup] runs one controller for each CompositeController (setup.go, settings.go; package hosting starts and stops them). One
 // pass over one parent (controller.go) has these steps, each a small type. None knows of a later one:
 //
 //   - settle.go leaves a parent alone until children that were just written have settled, finalizer.go writes its finalizer

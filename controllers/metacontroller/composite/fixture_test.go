@@ -24,24 +24,25 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/fakeserver"
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
 
 // The kinds that there are.
 var (
-	cats = watch.Resource{
+	cats = watching.Resource{
 		Kind:     schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Cat"},
 		Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "cats"}, Namespaced: true,
 	}
-	pods    = watch.Resource{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespaced: true}
-	configs = watch.Resource{
+	pods    = watching.Resource{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespaced: true}
+	configs = watching.Resource{
 		Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Namespaced: true,
 	}
-	globals = watch.Resource{
+	globals = watching.Resource{
 		Kind:     schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Global"},
 		Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "globals"},
 	}
@@ -49,13 +50,13 @@ var (
 
 type served struct{}
 
-func (served) Resource(apiVersion, resource string) (watch.Resource, error) {
-	for _, r := range []watch.Resource{cats, pods, configs, globals} {
+func (served) Resource(apiVersion, resource string) (watching.Resource, error) {
+	for _, r := range []watching.Resource{cats, pods, configs, globals} {
 		if r.Resource.GroupVersion().String() == apiVersion && r.Resource.Resource == resource {
 			return r, nil
 		}
 	}
-	return watch.Resource{}, fmt.Errorf("no resource %s in %s", resource, apiVersion)
+	return watching.Resource{}, fmt.Errorf("no resource %s in %s", resource, apiVersion)
 }
 
 const catSpec = `
@@ -128,9 +129,12 @@ func (p *passes) startIn(env *host.Environment, s *settings) {
 
 func (p *passes) environment() *host.Environment {
 	return &host.Environment{
-		// The cache is what is stored, so that only live reads are requests.
-		Server:   &watch.Server{Client: p.Server, Live: p.Server, Clock: p.clock, Cache: cached{Reader: p.Raw}},
-		Recorder: p.events, Encoder: hook.NewEncoder(0),
+		Host: &hosting.Host{
+			// The cache is what is stored, so that only live reads are requests.
+			Server:   &watching.Server{Client: p.Server, Live: p.Server, Clock: p.clock, Cache: cached{Reader: p.Raw}},
+			Recorder: p.events,
+		},
+		Encoder: hook.NewEncoder(0),
 	}
 }
 

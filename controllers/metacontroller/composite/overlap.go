@@ -24,7 +24,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 )
 
 // This file reports to both CompositeControllers of a pair that they cannot share their parents: by a condition, while it is
@@ -46,7 +46,7 @@ const overlapEvery = time.Minute
 // overlaps looks at all CompositeControllers at once, one pass at a time.
 type overlaps struct {
 	env       *host.Environment
-	resources watch.Resources
+	resources watching.Resources
 	all       listControllers
 
 	// told is what was written last, and over which version: Metacontroller's CRDs do not keep it.

@@ -17,8 +17,9 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/fakeserver"
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 )
 
 // overlapping is a fake API server with controllers of cats.
@@ -45,7 +46,8 @@ func newOverlapping(t *testing.T, specs map[string]string) *overlapping {
 }
 
 func (w *overlapping) start() {
-	env := &host.Environment{Server: &watch.Server{Client: w.Server, Live: w.Server, Clock: clocktesting.NewFakeClock(start)}}
+	server := &watching.Server{Client: w.Server, Live: w.Server, Clock: clocktesting.NewFakeClock(start)}
+	env := &host.Environment{Host: &hosting.Host{Server: server}}
 	w.o = &overlaps{env: env, resources: served{}, all: listIn(w.Raw), told: map[types.UID]toldOverlap{}}
 }
 

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/internal/fakeserver"
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 )
 
 func TestAPassThatHasNothingToDoCostsNothing(t *testing.T) {
@@ -309,9 +309,9 @@ func TestTheFirstStatusIsNews(t *testing.T) {
 func TestABusyHook(t *testing.T) {
 	p := newPasses(t, catSpec)
 	p.r.asker.sync = busy{}
-	for want := host.FirstRetry; want < 2*host.LastRetry; want *= 2 {
+	for want := hosting.FirstRetry; want < 2*hosting.LastRetry; want *= 2 {
 		_, err := p.pass()
-		if got := p.r.Limiter().When(p.request()); err == nil || got != min(want, host.LastRetry) || len(p.events.Events()) != 0 {
+		if got := p.r.Limiter().When(p.request()); err == nil || got != min(want, hosting.LastRetry) || len(p.events.Events()) != 0 {
 			t.Fatalf("it is asked again in %s, want %s; %v, %v", got, want, err, p.events.Events())
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 )
 
 // This file reads a CompositeController: what its parents and children are, and how they are run.
@@ -27,12 +27,12 @@ type settings struct {
 	name     string
 	declared *v1alpha1.CompositeController
 	// parent is the resource of the parents, selector narrows them.
-	parent   watch.Resource
+	parent   watching.Resource
 	selector labels.Selector
 	// builtin says that the kind of the parents is built into Kubernetes.
 	builtin bool
 	// children are the resources that children may have, in the order of the spec.
-	children   []watch.Resource
+	children   []watching.Resource
 	strategies map[schema.GroupKind]strategy
 	// generate says that children are selected by the parent's UID.
 	generate bool
@@ -49,7 +49,7 @@ type settings struct {
 }
 
 // readSettings returns what cc asks for. The error is for the author of cc, or says that something is not served yet.
-func readSettings(cc *v1alpha1.CompositeController, resources watch.Resources) (*settings, error) {
+func readSettings(cc *v1alpha1.CompositeController, resources watching.Resources) (*settings, error) {
 	spec := &cc.Spec
 	s := &settings{
 		name:         cc.Name,

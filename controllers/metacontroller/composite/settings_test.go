@@ -7,15 +7,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 )
 
 // withRevisions serves the manager's own revisions beside what other tests have.
 type withRevisions struct{ served }
 
-func (w withRevisions) Resource(apiVersion, resource string) (watch.Resource, error) {
-	if resource == watch.Revisions.Resource.Resource {
-		return watch.Revisions, nil
+func (w withRevisions) Resource(apiVersion, resource string) (watching.Resource, error) {
+	if resource == watching.Revisions.Resource.Resource {
+		return watching.Revisions, nil
 	}
 	return w.served.Resource(apiVersion, resource)
 }

@@ -14,11 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/metacontroller/related"
 	"github.com/cairn-dev/cairn/internal/queue"
+	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
@@ -35,14 +37,18 @@ func Setup(mgr ctrl.Manager, env *host.Environment) error {
 	if err := addOverlaps(mgr, env, Name+"-overlap"); err != nil {
 		return err
 	}
-	return host.Supervise(mgr, env, Name, func(ctx context.Context, cc *v1alpha1.CompositeController) (*host.Controller, error) {
-		return build(ctx, env, cc, listIn(mgr.GetCache()))
+	return hosting.Supervise(mgr, env.Host, hosting.Kind[*v1alpha1.CompositeController]{
+		Name: Name, Noun: "controller", Selector: env.Selector,
+		Status: func(cc *v1alpha1.CompositeController) hosting.Status { return hosting.Status(cc.Status) },
+		Build: func(ctx context.Context, cc *v1alpha1.CompositeController) (*hosting.Controller, error) {
+			return build(ctx, env, cc, listIn(mgr.GetCache()))
+		},
 	})
 }
 
 // Build makes the controller of the parents of cc. [Setup] calls it for each CompositeController; call it to run one without
-// a manager that hosts others. The errors are for the condition of cc: see [host.Build].
-func Build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController) (*host.Controller, error) {
+// a manager that hosts others. The errors are for the condition of cc: see [hosting.Build].
+func Build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController) (*hosting.Controller, error) {
 	return build(ctx, env, cc, nil)
 }
 
@@ -50,13 +56,15 @@ func Build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 func BuildBeside(
 	ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController,
 	all func(context.Context) ([]v1alpha1.CompositeController, error),
-) (*host.Controller, error) {
+) (*hosting.Controller, error) {
 	return build(ctx, env, cc, all)
 }
 
-func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController, others listControllers) (*host.Controller, error) {
+func build(
+	ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController, others listControllers,
+) (*hosting.Controller, error) {
 	if cc.Spec.Hooks == nil || cc.Spec.Hooks.Sync == nil {
-		return nil, &host.Error{Reason: "NoSyncHook", Err: errors.New("spec.hooks.sync is not set, so that nobody says what the children are")}
+		return nil, &hosting.Error{Reason: "NoSyncHook", Err: errors.New("spec.hooks.sync is not set, so that nobody says what the children are")}
 	}
 	s, err := readSettings(cc, env)
 	if err != nil {
@@ -71,9 +79,9 @@ func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 	}
 	indexed := s.children
 	if s.recorded { // without revisions the right to read them is not needed
-		indexed = append([]watch.Resource{watch.Revisions}, indexed...)
+		indexed = append([]watching.Resource{watching.Revisions}, indexed...)
 	}
-	ledger, err := env.LedgerOf(ctx, indexed, []watch.Resource{s.parent})
+	ledger, err := env.LedgerOf(ctx, indexed, []watching.Resource{s.parent})
 	if err != nil {
 		hooks.Close()
 		return nil, err
@@ -84,11 +92,11 @@ func build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeCon
 	if hooks.Finalize != nil {
 		r.asker.finalize = hooks.Finalize
 	}
-	related := env.NewRelated(hooks.Customize, cc.Spec.Hooks.Customize.EffectiveVersion(), s.parent)
-	resync := watch.NewResync(cc.Spec.ResyncPeriodSeconds, func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
-	r.asker.related, r.asker.resync = related, resync
-	sources := append(r.sources(env), related.Source(), resync)
-	return &host.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: sources, Close: hooks.Close}, nil
+	objects := related.New(env.Server, hooks.Customize, cc.Spec.Hooks.Customize.EffectiveVersion(), s.parent)
+	resync := watching.NewResync(cc.Spec.ResyncPeriodSeconds, func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
+	r.asker.related, r.asker.resync = objects, resync
+	sources := append(r.sources(env), objects.Source(), resync)
+	return &hosting.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: sources, Close: hooks.Close}, nil
 }
 
 func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settings) (*host.Hooks, error) {
@@ -106,7 +114,7 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 	c := pass.New(pass.Config{
 		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Recorder: env.Recorder, Clock: env.Clock,
-		Run: r.run, Deleted: true, Stale: []error{watch.ErrNotSynced}, FirstRetry: host.FirstRetry, LastRetry: host.LastRetry,
+		Run: r.run, Deleted: true, Stale: []error{watching.ErrNotSynced}, FirstRetry: hosting.FirstRetry, LastRetry: hosting.LastRetry,
 	})
 	c.OnForget(r.forget)
 	c.OnUncertain(r.memories.forgetConfirmed)
@@ -132,14 +140,14 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 
 // sources enqueue parents for their own events and for those of children and revisions.
 func (r *reconciler) sources(env *host.Environment) []source.Source {
-	out := []source.Source{&watch.Events{Cache: env.Cache, Object: r.parent.New(), Handler: r.parentEvents()}}
+	out := []source.Source{&watching.Events{Cache: env.Cache, Object: r.parent.New(), Handler: r.parentEvents()}}
 	owned := &forgetting{r.ChildEvents(r.lookup(r.format.ChildSelector).Router()), r.forgetChild(env)}
 	for _, kind := range r.children {
-		out = append(out, &watch.Events{Cache: env.Cache, Object: kind.New(), Handler: owned})
+		out = append(out, &watching.Events{Cache: env.Cache, Object: kind.New(), Handler: owned})
 	}
 	if r.recorded {
 		logged := r.ChildEvents(r.lookup(r.format.Selector).Router())
-		out = append(out, &watch.Events{Cache: env.Cache, Object: &v1alpha1.ControllerRevision{}, Handler: logged})
+		out = append(out, &watching.Events{Cache: env.Cache, Object: &v1alpha1.ControllerRevision{}, Handler: logged})
 	}
 	return out
 }

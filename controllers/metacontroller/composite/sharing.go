@@ -18,7 +18,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/metacontroller"
-	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -107,7 +107,7 @@ func (s *settings) alone(ctx context.Context, others listControllers) error {
 			continue
 		}
 		if err := clash(s.declared, other, s.parent.Namespaced); err != nil {
-			return &host.Error{Reason: controllersOverlap, Err: err}
+			return &hosting.Error{Reason: controllersOverlap, Err: err}
 		}
 	}
 	return nil

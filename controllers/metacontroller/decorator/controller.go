@@ -16,7 +16,7 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -37,7 +37,7 @@ type Reconciler struct {
 	sync, finalize hook.Asker
 	// related has an entry for every kind that is decorated.
 	related map[schema.GroupKind]relatedObjects
-	resync  watch.Resyncs
+	resync  watching.Resyncs
 	// forgotten is called with the UIDs of deleted objects.
 	forgotten func(object types.UID)
 	// keeper compares and writes attachments, and kinds reads and confirms the cached ones.
@@ -130,7 +130,7 @@ func (r *Reconciler) outcome(ctx context.Context, p *pass.Pass, err error) error
 	case err == nil:
 		r.waiting.Delete(uid)
 		return nil
-	case pass.Superseded(err), errors.Is(err, watch.ErrNotSynced):
+	case pass.Superseded(err), errors.Is(err, watching.ErrNotSynced):
 		return err
 	}
 	logger := log.FromContext(ctx).V(1)

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/internal/fakeserver"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -126,7 +126,7 @@ func (w *world) guarded(c fakeserver.Call) {
 // dump is all that is stored, without what differs from run to run.
 func (w *world) dump() string {
 	var out []string
-	for _, r := range []watch.Resource{statefulSets, services} {
+	for _, r := range []watching.Resource{statefulSets, services} {
 		for _, name := range w.names(r) {
 			o := w.get(r, name)
 			metadata, _ := o.Object["metadata"].(map[string]any)

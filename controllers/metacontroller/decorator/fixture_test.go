@@ -27,20 +27,21 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/fakeserver"
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
 // The kinds that there are.
 var (
-	statefulSets = watch.Resource{Kind: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), Resource: appsv1.SchemeGroupVersion.WithResource("statefulsets"), Namespaced: true}
-	services     = watch.Resource{Kind: corev1.SchemeGroupVersion.WithKind("Service"), Resource: corev1.SchemeGroupVersion.WithResource("services"), Namespaced: true}
-	configMaps   = watch.Resource{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Namespaced: true}
-	namespaces   = watch.Resource{Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), Resource: corev1.SchemeGroupVersion.WithResource("namespaces")}
+	statefulSets = watching.Resource{Kind: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), Resource: appsv1.SchemeGroupVersion.WithResource("statefulsets"), Namespaced: true}
+	services     = watching.Resource{Kind: corev1.SchemeGroupVersion.WithKind("Service"), Resource: corev1.SchemeGroupVersion.WithResource("services"), Namespaced: true}
+	configMaps   = watching.Resource{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Namespaced: true}
+	namespaces   = watching.Resource{Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), Resource: corev1.SchemeGroupVersion.WithResource("namespaces")}
 	// plants have no status of their own.
-	plants = watch.Resource{
+	plants = watching.Resource{
 		Kind:     schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Plant"},
 		Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "plants"}, Namespaced: true,
 	}
@@ -49,13 +50,13 @@ var (
 // served finds resources among them.
 type served struct{}
 
-func (served) Resource(apiVersion, resource string) (watch.Resource, error) {
-	for _, r := range []watch.Resource{statefulSets, services, configMaps, namespaces, plants} {
+func (served) Resource(apiVersion, resource string) (watching.Resource, error) {
+	for _, r := range []watching.Resource{statefulSets, services, configMaps, namespaces, plants} {
 		if r.Resource.GroupVersion().String() == apiVersion && r.Resource.Resource == resource {
 			return r, nil
 		}
 	}
-	return watch.Resource{}, fmt.Errorf("no resource %s in %s", resource, apiVersion)
+	return watching.Resource{}, fmt.Errorf("no resource %s in %s", resource, apiVersion)
 }
 
 // controller reads a spec, as people write it.
@@ -103,7 +104,7 @@ type world struct {
 func newWorld(t testing.TB, s *settings, h answers, objects ...client.Object) *world {
 	t.Helper()
 	kinds := fakeserver.Kinds{Status: []client.Object{&appsv1.StatefulSet{}, &corev1.Namespace{}}}
-	for _, r := range []watch.Resource{services, configMaps, namespaces} {
+	for _, r := range []watching.Resource{services, configMaps, namespaces} {
 		kinds.Indexed = append(kinds.Indexed, r.New())
 	}
 	return worldOn(t, fakeserver.NewWith(t, kinds, objects...), s, h)
@@ -113,11 +114,11 @@ func newWorld(t testing.TB, s *settings, h answers, objects ...client.Object) *w
 func worldOn(t testing.TB, server *fakeserver.Server, s *settings, h answers) *world {
 	t.Helper()
 	w := &world{Server: server, t: t, events: &fakeserver.Recorder{}, resync: &resyncing{after: map[types.NamespacedName]time.Duration{}}}
-	w.r = newReconciler(&host.Environment{
+	w.r = newReconciler(&host.Environment{Host: &hosting.Host{
 		// The cache is what is stored, so that only live reads are requests.
-		Server:   &watch.Server{Client: w.Server, Live: w.Server, Clock: clock.RealClock{}, Cache: cached{Reader: w.Raw}},
+		Server:   &watching.Server{Client: w.Server, Live: w.Server, Clock: clock.RealClock{}, Cache: cached{Reader: w.Raw}},
 		Recorder: w.events,
-	}, s, ownership.NewLedger(nil))
+	}}, s, ownership.NewLedger(nil))
 	w.r.resync = w.resync
 	w.r.forgotten = func(types.UID) {}
 	for _, d := range s.resources {
@@ -213,7 +214,7 @@ func (w *world) settle(req reconcile.Request) {
 }
 
 // get reads an object as it is stored, nil if it is not there.
-func (w *world) get(r watch.Resource, name string) *unstructured.Unstructured {
+func (w *world) get(r watching.Resource, name string) *unstructured.Unstructured {
 	w.t.Helper()
 	o := fakeserver.Of(r.Kind)
 	key := types.NamespacedName{Name: name}
@@ -228,7 +229,7 @@ func (w *world) get(r watch.Resource, name string) *unstructured.Unstructured {
 }
 
 // edit changes an object as a person would.
-func (w *world) edit(r watch.Resource, name string, change func(o *unstructured.Unstructured)) {
+func (w *world) edit(r watching.Resource, name string, change func(o *unstructured.Unstructured)) {
 	w.t.Helper()
 	o := w.get(r, name)
 	change(o)
@@ -236,7 +237,7 @@ func (w *world) edit(r watch.Resource, name string, change func(o *unstructured.
 }
 
 // names are those of the objects of a kind, sorted.
-func (w *world) names(r watch.Resource) []string {
+func (w *world) names(r watching.Resource) []string {
 	w.t.Helper()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(r.Kind.GroupVersion().WithKind(r.Kind.Kind + "List"))

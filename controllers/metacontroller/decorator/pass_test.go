@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -502,9 +502,9 @@ func TestBusyHook(t *testing.T) {
 		t.Errorf("%+v, %v, %v", result, err, w.events.Events())
 	}
 	w.r.sync = failing{&hook.Error{Hook: hook.Sync, Reason: hook.Busy, Err: &hook.TooManyRequestsError{}}}
-	for want := host.FirstRetry; want < 2*host.LastRetry; want *= 2 {
+	for want := hosting.FirstRetry; want < 2*hosting.LastRetry; want *= 2 {
 		_, err := w.reconcile(webRequest)
-		if got := w.r.Limiter().When(webRequest); err == nil || got != min(want, host.LastRetry) || len(w.events.Events()) != 0 {
+		if got := w.r.Limiter().When(webRequest); err == nil || got != min(want, hosting.LastRetry) || len(w.events.Events()) != 0 {
 			t.Errorf("without a time it is asked again in %s, want %s; %v, %v", got, want, err, w.events.Events())
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 )
 
 // This file reads a DecoratorController: which objects it is about and how their attachments are kept. It is pure.
@@ -25,7 +25,7 @@ const finalizerPrefix = "metacontroller.io/decoratorcontroller-"
 
 // decorated is a resource whose objects are decorated, as far as both selectors match.
 type decorated struct {
-	watch.Resource
+	watching.Resource
 
 	labels      labels.Selector
 	annotations requirements
@@ -42,7 +42,7 @@ type settings struct {
 	// resources are those to decorate, one for each kind.
 	resources []*decorated
 	// attachments are the resources that attachments may have, methods says how they are updated.
-	attachments []watch.Resource
+	attachments []watching.Resource
 	methods     map[schema.GroupKind]v1alpha1.ChildUpdateMethod
 	// finalizer is that of the controller. finalizes says that objects are to have it.
 	finalizer string
@@ -50,7 +50,7 @@ type settings struct {
 }
 
 // read returns what dc asks for. The error is for the author of dc, or says that something is not served yet.
-func read(dc *v1alpha1.DecoratorController, r watch.Resources) (*settings, error) {
+func read(dc *v1alpha1.DecoratorController, r watching.Resources) (*settings, error) {
 	s := &settings{
 		name:      dc.Name,
 		methods:   map[schema.GroupKind]v1alpha1.ChildUpdateMethod{},
@@ -81,7 +81,7 @@ func read(dc *v1alpha1.DecoratorController, r watch.Resources) (*settings, error
 	return s, nil
 }
 
-func readResource(spec *v1alpha1.DecoratorResource, r watch.Resources) (*decorated, error) {
+func readResource(spec *v1alpha1.DecoratorResource, r watching.Resources) (*decorated, error) {
 	resource, err := host.Declared(r, spec.APIVersion, spec.Resource)
 	if err != nil {
 		return nil, err

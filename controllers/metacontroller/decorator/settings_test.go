@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 )
 
 func TestRead(t *testing.T) {
@@ -120,7 +120,7 @@ func TestRevisionsAreNobodys(t *testing.T) {
 
 type revisionsOnly struct{}
 
-func (revisionsOnly) Resource(_, _ string) (watch.Resource, error) { return watch.Revisions, nil }
+func (revisionsOnly) Resource(_, _ string) (watching.Resource, error) { return watching.Revisions, nil }
 
 // TestRequests: a request comes back as the object that it was made for, and names of one kind are none of another.
 func TestRequests(t *testing.T) {

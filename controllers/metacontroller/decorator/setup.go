@@ -12,10 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/metacontroller/related"
+	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
@@ -31,22 +33,26 @@ const Name = "decorator"
 // Setup adds to mgr what runs a controller for each DecoratorController. It returns an error if mgr cannot take it. mgr's
 // scheme must have the types of api/metacontroller/v1alpha1.
 func Setup(mgr ctrl.Manager, env *host.Environment) error {
-	return host.Supervise(mgr, env, Name, func(ctx context.Context, dc *v1alpha1.DecoratorController) (*host.Controller, error) {
-		return Build(ctx, env, dc)
+	return hosting.Supervise(mgr, env.Host, hosting.Kind[*v1alpha1.DecoratorController]{
+		Name: Name, Noun: "controller", Selector: env.Selector,
+		Status: func(dc *v1alpha1.DecoratorController) hosting.Status { return hosting.Status(dc.Status) },
+		Build: func(ctx context.Context, dc *v1alpha1.DecoratorController) (*hosting.Controller, error) {
+			return Build(ctx, env, dc)
+		},
 	})
 }
 
 // Build makes the controller that dc describes. [Setup] calls it for each DecoratorController; call it to run one without
-// a manager that hosts others. The errors are for the condition of dc: see [host.Build].
-func Build(ctx context.Context, env *host.Environment, dc *v1alpha1.DecoratorController) (*host.Controller, error) {
+// a manager that hosts others. The errors are for the condition of dc: see [hosting.Build].
+func Build(ctx context.Context, env *host.Environment, dc *v1alpha1.DecoratorController) (*hosting.Controller, error) {
 	if dc.Spec.Hooks == nil {
-		return nil, &host.Error{Reason: "NoHooks", Err: errors.New("spec.hooks: no hooks defined")}
+		return nil, &hosting.Error{Reason: "NoHooks", Err: errors.New("spec.hooks: no hooks defined")}
 	}
 	s, err := read(dc, env)
 	if err != nil {
 		return nil, err
 	}
-	plain := make([]watch.Resource, 0, len(s.resources))
+	plain := make([]watching.Resource, 0, len(s.resources))
 	for _, d := range s.resources {
 		if d.status, err = env.HasStatus(d.Resource); err != nil {
 			return nil, err
@@ -74,24 +80,24 @@ func Build(ctx context.Context, env *host.Environment, dc *v1alpha1.DecoratorCon
 	if h.Finalize != nil {
 		r.finalize = h.Finalize
 	}
-	return &host.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: r.sources(ctx, env, dc, h), Close: h.Close}, nil
+	return &hosting.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: r.sources(ctx, env, dc, h), Close: h.Close}, nil
 }
 
 // sources enqueue objects: for their own changes, for those of attachments and of related objects, and periodically.
 func (r *Reconciler) sources(ctx context.Context, env *host.Environment, dc *v1alpha1.DecoratorController, h *host.Hooks) []source.Source {
 	everything := func() []types.NamespacedName { return r.everything(ctx) }
-	resync := watch.NewResync(dc.Spec.ResyncPeriodSeconds, everything, env.Clock)
+	resync := watching.NewResync(dc.Spec.ResyncPeriodSeconds, everything, env.Clock)
 	r.resync = resync
 	out := []source.Source{resync}
 	version := dc.Spec.Hooks.Customize.EffectiveVersion()
 	for _, d := range r.resources {
-		related := env.NewRelated(h.Customize, version, d.Resource)
-		r.related[d.Kind.GroupKind()] = related
-		out = append(out, ofKind{related.Source(), d},
-			&watch.Events{Cache: env.Cache, Object: d.New(), Handler: r.objectEvents(d)})
+		objects := related.New(env.Server, h.Customize, version, d.Resource)
+		r.related[d.Kind.GroupKind()] = objects
+		out = append(out, ofKind{objects.Source(), d},
+			&watching.Events{Cache: env.Cache, Object: d.New(), Handler: r.objectEvents(d)})
 	}
 	for _, a := range r.attachments {
-		out = append(out, &watch.Events{Cache: env.Cache, Object: a.New(), Handler: r.attachmentEvents()})
+		out = append(out, &watching.Events{Cache: env.Cache, Object: a.New(), Handler: r.attachmentEvents()})
 	}
 	return out
 }
@@ -105,7 +111,7 @@ func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger)
 	r.Controller = pass.New(pass.Config{
 		New:    func() client.Object { return &unstructured.Unstructured{} }, // requests name objects of several kinds: see Reconcile
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Recorder: env.Recorder, Clock: env.Clock,
-		Run: r.run, Deleted: true, Stale: []error{watch.ErrNotSynced}, FirstRetry: host.FirstRetry, LastRetry: host.LastRetry,
+		Run: r.run, Deleted: true, Stale: []error{watching.ErrNotSynced}, FirstRetry: hosting.FirstRetry, LastRetry: hosting.LastRetry,
 	})
 	r.OnUncertain(func(object types.UID) { r.confirmed.Delete(object) })
 	r.kinds = children.NewKinds(r.Controller, s.attachments, nil)

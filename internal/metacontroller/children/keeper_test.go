@@ -23,7 +23,7 @@ import (
 	"github.com/cairn-dev/cairn/internal/fakeserver"
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
@@ -67,10 +67,10 @@ func newWorld(t *testing.T, names ...string) *world {
 func (w *world) restart() {
 	ledger := ownership.NewLedger(nil)
 	c := pass.New(pass.Config{Client: w.Server, Live: w.Server, Cache: w.Raw, Ledger: ledger, Clock: w.clock})
-	resource := watch.Resource{Kind: configKind, Resource: configs.WithVersion(configKind.Version), Namespaced: true}
+	resource := watching.Resource{Kind: configKind, Resource: configs.WithVersion(configKind.Version), Namespaced: true}
 	w.keeper = children.New(children.Config{
 		Client: w.Server, Live: w.Server, Cache: w.Raw, Ledger: ledger, Clock: w.clock,
-		Kinds: children.NewKinds(c, []watch.Resource{resource}, nil), Size: 100,
+		Kinds: children.NewKinds(c, []watching.Resource{resource}, nil), Size: 100,
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -17,13 +17,13 @@ type Owned = pass.Children[*unstructured.Unstructured]
 
 // Kinds are the kinds of children, in the order of the controller's spec. Make them with [NewKinds].
 type Kinds struct {
-	resources []watch.Resource
+	resources []watching.Resource
 	owned     map[schema.GroupKind]*Owned
 }
 
 // NewKinds returns the kinds of a controller's children. adoptable is as in [pass.Children], and may be nil.
 func NewKinds(
-	c *pass.Controller, resources []watch.Resource, adoptable func(parent client.Object, orphan *unstructured.Unstructured) error,
+	c *pass.Controller, resources []watching.Resource, adoptable func(parent client.Object, orphan *unstructured.Unstructured) error,
 ) *Kinds {
 	k := &Kinds{resources: resources, owned: map[schema.GroupKind]*Owned{}}
 	for _, r := range resources {

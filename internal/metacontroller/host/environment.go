@@ -12,15 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 )
 
 // This file holds what all hosted controllers of a manager share.
@@ -57,16 +57,14 @@ type Options struct {
 	// the API server as the authority; a given cache is run by the caller, and then there is no authority unless one is given.
 	Cache     cache.Cache
 	Config    *rest.Config
-	Authority watch.Authority
+	Authority watching.Authority
 }
 
 // Environment is what all hosted controllers of a manager share. Make one with [NewEnvironment].
 type Environment struct {
-	// Server is the API server, with the clock of all.
-	*watch.Server
+	// Host is what the hosting of controllers needs. Its recorder sends events about parents, too.
+	*hosting.Host
 
-	// Recorder sends events about controllers and parents.
-	Recorder events.EventRecorder
 	// Encoder, Memory, Metrics, Guard and Secrets are those of all hooks.
 	Encoder *hook.Encoder
 	Memory  *hook.Memory
@@ -77,8 +75,6 @@ type Environment struct {
 	Compared *apply.Memo
 	// Transport, unless it is nil, carries the calls of hooks: see [hook.Options].
 	Transport http.RoundTripper
-	// Workers is how many parents each hosted controller reconciles at once.
-	Workers int
 	// Selector narrows the controllers that are run. Nil selects all.
 	Selector labels.Selector
 	// FieldManager, unless it is empty, is the name under which children are applied by server-side apply. Otherwise they are
@@ -96,11 +92,11 @@ func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
 		return nil, err
 	}
 	e := &Environment{
+		Host:         &hosting.Host{Workers: o.Workers},
 		Encoder:      hook.NewEncoder(encoded),
 		Memory:       hook.NewMemory(hook.MostRemembered),
 		Compared:     apply.NewMemo(apply.MemoBytes),
 		Guard:        &hook.Guard{Allow: o.AllowedAddresses, APIServers: servers, AllowAPIServers: o.AllowAPIServers},
-		Workers:      o.Workers,
 		Selector:     o.TargetLabelSelector,
 		FieldManager: o.FieldManager,
 	}
@@ -133,16 +129,16 @@ func (o *Options) setDefaults(mgr ctrl.Manager) {
 // connect has mgr watch the API server, and send events for as long as it does. over is called after that. Secrets are read
 // until ctx ends.
 func (e *Environment) connect(ctx context.Context, mgr ctrl.Manager, o Options, over func()) (err error) {
-	if e.Secrets, err = watch.NewSecrets(ctx, o.Config, o.Clock); err != nil {
+	if e.Secrets, err = hook.NewWatchedSecrets(ctx, o.Config, o.Clock); err != nil {
 		return err
 	}
-	w := watch.Options{
+	w := watching.Options{
 		Config: o.Config, Clock: o.Clock, Authority: o.Authority, Namespace: o.Namespace, Cache: o.Cache,
 		Begun: func() error { return nil }, Over: over,
 	}
 	if o.Cache != nil {
 		e.Recorder = mgr.GetEventRecorder(reporter)
-		e.Server, err = watch.New(mgr, w)
+		e.Server, err = watching.New(mgr, w)
 		return err
 	}
 	asked, err := kubernetes.NewForConfigAndClient(o.Config, mgr.GetHTTPClient())
@@ -151,9 +147,9 @@ func (e *Environment) connect(ctx context.Context, mgr ctrl.Manager, o Options, 
 	}
 	recording := newRecording(asked.CoreV1(), mgr.GetLogger().WithName("events"))
 	e.Recorder = recording.recorder(mgr.GetScheme())
-	w.Authority, w.Begun = watch.AuthorityOf(asked), recording.start
+	w.Authority, w.Begun = watching.AuthorityOf(asked), recording.start
 	w.Over = func() { recording.stop(); over() }
-	e.Server, err = watch.New(mgr, w)
+	e.Server, err = watching.New(mgr, w)
 	return err
 }
 

@@ -6,8 +6,31 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 )
+
+// manager is the manager of an environment, which nothing is run in.
+type manager struct {
+	ctrl.Manager // nil: what is not below is not called
+}
+
+func (manager) GetConfig() *rest.Config                      { return &rest.Config{Host: "https://api.example.com"} }
+func (manager) GetScheme() *runtime.Scheme                   { return runtime.NewScheme() }
+func (manager) GetClient() client.Client                     { return nil }
+func (manager) GetAPIReader() client.Reader                  { return nil }
+func (manager) GetRESTMapper() meta.RESTMapper               { return nil }
+func (manager) GetEventRecorder(string) events.EventRecorder { return nil }
+func (manager) Add(ctrlmanager.Runnable) error               { return nil }
+
+// foreign is a cache that the environment does not run.
+type foreign struct{ cache.Cache }
 
 func TestAPIServers(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -42,35 +65,31 @@ func TestAPIServers(t *testing.T) {
 
 // TestEnvironment: what is given reaches those that share it.
 func TestEnvironment(t *testing.T) {
-	inWorld(t, func(w *world) {
-		allowed := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
-		e, err := NewEnvironment(w, Options{
-			Cache: w.caches, Metrics: prometheus.NewRegistry(), AllowedAddresses: allowed, AllowAPIServers: true,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e.Workers != 5 || !slices.Equal(e.Guard.APIServers, []string{"api.example.com:443"}) || !e.Guard.AllowAPIServers ||
-			!slices.Equal(e.Guard.Allow, allowed) || e.Compared == nil {
-			t.Errorf("%+v", e)
-		}
+	allowed := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	e, err := NewEnvironment(manager{}, Options{
+		Cache: foreign{}, Metrics: prometheus.NewRegistry(), AllowedAddresses: allowed, AllowAPIServers: true,
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Workers != 5 || !slices.Equal(e.Guard.APIServers, []string{"api.example.com:443"}) || !e.Guard.AllowAPIServers ||
+		!slices.Equal(e.Guard.Allow, allowed) || e.Compared == nil {
+		t.Errorf("%+v", e)
+	}
 }
 
 // TestEnvironmentsOfAProcess: a process may run several managers, and their hooks are counted together. A name that is taken
 // by something else is an error.
 func TestEnvironmentsOfAProcess(t *testing.T) {
-	inWorld(t, func(w *world) {
-		registry := prometheus.NewRegistry()
-		for range 2 {
-			if _, err := NewEnvironment(w, Options{Cache: w.caches, Metrics: registry}); err != nil {
-				t.Fatal(err)
-			}
+	registry := prometheus.NewRegistry()
+	for range 2 {
+		if _, err := NewEnvironment(manager{}, Options{Cache: foreign{}, Metrics: registry}); err != nil {
+			t.Fatal(err)
 		}
-		registry = prometheus.NewRegistry()
-		registry.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "metacontroller_sync_requests_total", Help: "Something else."}))
-		if _, err := NewEnvironment(w, Options{Cache: w.caches, Metrics: registry}); err == nil {
-			t.Error("no error")
-		}
-	})
+	}
+	registry = prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "metacontroller_sync_requests_total", Help: "Something else."}))
+	if _, err := NewEnvironment(manager{}, Options{Cache: foreign{}, Metrics: registry}); err == nil {
+		t.Error("no error")
+	}
 }

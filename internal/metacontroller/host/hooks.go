@@ -2,18 +2,20 @@ package host
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 )
 
 // This file makes the hooks that are declared in spec.hooks.
 
-// Hook returns the hook that a controller declares as h, nil if h is nil. The error is a *[hook.Error] with reason
+// Hook returns the hook that a controller declares as h, nil if h is nil. The error is an [*hosting.Error] with reason
 // [hook.Misconfigured] if it has no address: report it on the controller, and build again when its spec changes. The
 // hook is not called yet. Close the hook when the controller ends.
 func (e *Environment) Hook(
@@ -22,10 +24,14 @@ func (e *Environment) Hook(
 	if h == nil {
 		return nil, nil //nolint:nilnil // an undeclared hook is no error
 	}
-	return hook.New(hook.Options{
+	made, err := hook.New(hook.Options{
 		Controller: c, Kind: kind, Declared: h, EndpointConfigs: configs,
 		Secrets: e.Secrets, Guard: e.Guard, Encoder: e.Encoder, Memory: e.Memory, Metrics: e.Metrics, Now: e.Clock.Now, Transport: e.Transport,
 	})
+	if wrong, ok := errors.AsType[*hook.Error](err); ok {
+		return nil, &hosting.Error{Reason: string(wrong.Reason), Err: err}
+	}
+	return made, err
 }
 
 // Hooks are those of one controller, nil where they are not declared.
@@ -68,7 +74,7 @@ func (h *Hooks) Close() {
 // Controller returns what hooks get of the controller o: all of it, as Metacontroller does, and the kinds of its
 // children or attachments. It does not follow o: make a new one when the spec changes; hooks need not see a change of
 // the status.
-func (e *Environment) Controller(t hook.Type, o client.Object, children []watch.Resource) (hook.Controller, error) {
+func (e *Environment) Controller(t hook.Type, o client.Object, children []watching.Resource) (hook.Controller, error) {
 	told, ok := o.DeepCopyObject().(client.Object)
 	if !ok {
 		return hook.Controller{}, fmt.Errorf("%T is no object of the API", o)

@@ -22,21 +22,23 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/watch"
+	"github.com/cairn-dev/cairn/internal/watching"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func TestHooksThatCannotBeMade(t *testing.T) {
-	e := &Environment{Server: &watch.Server{Clock: clocktesting.NewFakeClock(time.Time{})}}
+	e := &Environment{Host: &hosting.Host{Server: &watching.Server{Clock: clocktesting.NewFakeClock(time.Time{})}}}
 	h, err := e.Hook(hook.Controller{}, hook.Sync, nil, nil)
 	if h != nil || err != nil {
 		t.Error("a hook that is not declared:", h, err)
 	}
 	_, err = e.Hook(hook.Controller{}, hook.Finalize, &v1alpha1.Hook{}, nil)
-	failure := (*hook.Error)(nil)
-	if !errors.As(err, &failure) || failure.Reason != hook.Misconfigured || failure.Hook != hook.Finalize {
+	failure, _ := errors.AsType[*hook.Error](err)
+	reason, ok := errors.AsType[*hosting.Error](err)
+	if failure == nil || failure.Hook != hook.Finalize || !ok || reason.Reason != string(hook.Misconfigured) {
 		t.Error("a hook without a webhook:", err)
 	}
 }
@@ -64,7 +66,8 @@ func TestHooksAreOfTheEnvironment(t *testing.T) {
 		SecretRef: v1alpha1.SecretKeyReference{SecretReference: v1alpha1.SecretReference{Name: "a", Namespace: "b"}, Key: "c"},
 	}}}
 	e := &Environment{
-		Server: &watch.Server{Clock: clocktesting.NewFakeClock(noon)}, Memory: hook.NewMemory(1 << 20), Encoder: hook.NewEncoder(1 << 20),
+		Host:   &hosting.Host{Server: &watching.Server{Clock: clocktesting.NewFakeClock(noon)}},
+		Memory: hook.NewMemory(1 << 20), Encoder: hook.NewEncoder(1 << 20),
 		Guard:   &hook.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		Secrets: secrets{{Namespace: "b", Name: "a"}: {"c": []byte("sesame")}},
 	}
@@ -102,9 +105,9 @@ func TestController(t *testing.T) {
 		Spec: v1alpha1.CompositeControllerSpec{GenerateSelector: new(true)},
 	}
 	before := o.DeepCopy()
-	pods := watch.Resource{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespaced: true}
-	nodes := watch.Resource{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}}
-	c, err := (&Environment{}).Controller(hook.Composite, o, []watch.Resource{pods, nodes})
+	pods := watching.Resource{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespaced: true}
+	nodes := watching.Resource{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}}
+	c, err := (&Environment{}).Controller(hook.Composite, o, []watching.Resource{pods, nodes})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,8 +22,7 @@ func TestEventsHaveTheirOldFields(t *testing.T) {
 		if err := r.start(); err != nil {
 			t.Fatal(err)
 		}
-		about := configMap("a")
-		about.UID = "uid-of-a"
+		about := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-of-a"}}
 		begun := time.Now()
 		said := func() *corev1.Event {
 			t.Helper()
@@ -43,16 +42,20 @@ func TestEventsHaveTheirOldFields(t *testing.T) {
 		if !e.FirstTimestamp.Time.Equal(begun) || !e.LastTimestamp.Time.Equal(begun) || !e.EventTime.Time.Equal(begun) {
 			t.Error(e.FirstTimestamp, e.LastTimestamp, e.EventTime)
 		}
-		settle(time.Minute)
+		later := func(d time.Duration) {
+			time.Sleep(d) //nolint:forbidigo // time is that of the bubble
+			synctest.Wait()
+		}
+		later(time.Minute)
 		e = said()
 		if e.Count != 2 || e.Series == nil || e.Series.Count != 2 || e.LastTimestamp.Sub(begun) != time.Minute || !e.FirstTimestamp.Time.Equal(begun) {
 			t.Error(e.Count, e.Series, e.FirstTimestamp, e.LastTimestamp)
 		}
 		for range 5 {
-			settle(time.Minute)
+			later(time.Minute)
 			said()
 		}
-		settle(30 * time.Minute) // when client-go writes what was repeated meanwhile
+		later(30 * time.Minute) // when client-go writes what was repeated meanwhile
 		list, err := client.CoreV1().Events("ns").List(t.Context(), metav1.ListOptions{})
 		if err != nil || list.Items[0].Count != 7 || list.Items[0].LastTimestamp.Sub(begun) != 6*time.Minute {
 			t.Error(list.Items, err)

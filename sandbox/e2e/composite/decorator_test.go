@@ -27,8 +27,8 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/metacontroller/decorator"
 	"github.com/cairn-dev/cairn/deploy"
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/manager"
-	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
@@ -320,7 +320,7 @@ func testServicePerPod(t *testing.T, fieldManager string) {
 	made := d.services("nginx-0:nginx-0->80:8080", "nginx-1:nginx-1->80:8080", "nginx-2:nginx-2->80:8080")
 	d.quiet()
 	t.Logf("to attach 3 Services took %d calls of the hook and %d requests", d.asked.Load()-asked, d.requests.Load()-requests)
-	if ready := meta.FindStatusCondition(d.status(0), host.Ready); ready == nil || ready.Status != metav1.ConditionTrue {
+	if ready := meta.FindStatusCondition(d.status(0), hosting.Ready); ready == nil || ready.Status != metav1.ConditionTrue {
 		t.Errorf("the controller says %+v", ready)
 	}
 
