@@ -48,7 +48,7 @@ unit: ## run the tests of the root module, which need no control plane (1 to 2 m
 	@go test -vet=off $(TESTFLAGS) ./...
 
 .PHONY: test
-test: build $(TOOLS)/gotestsum ## run all tests of both modules (TESTFLAGS="-run Rollout")
+test: build $(TOOLS)/gotestsum ## run all tests of all modules (TESTFLAGS="-run Rollout")
 	@GOTESTSUM=$(CURDIR)/$(TOOLS)/gotestsum LDFLAGS='$(LDFLAGS)' TESTFLAGS='$(TESTFLAGS)' hack/test.sh
 
 .PHONY: check
@@ -61,15 +61,15 @@ calibrate: ## see that the checker finds what it must: upstream's bugs, ours wit
 
 .PHONY: bench
 bench: build ## run the benchmarks, side by side with upstream (BENCH=regexp)
-	@cd sandbox && go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m -ldflags '$(LDFLAGS)' ./bench/...
+	@cd proof && go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m -ldflags '$(LDFLAGS)' ./bench/...
 
 .PHONY: verify
 verify: ## generate, tidy, lint; fail when that changes a file
 	@hack/verify.sh '$(MAKE)'
 
 .PHONY: lint
-lint: $(TOOLS)/golangci-lint ## lint both modules (SINCE=main~1: only what changed since then)
-	@$(TOOLS)/golangci-lint run $(if $(SINCE),--new-from-rev=$(SINCE) $(CHANGED),./... ./sandbox/...)
+lint: $(TOOLS)/golangci-lint ## lint all modules (SINCE=main~1: only what changed since then)
+	@$(TOOLS)/golangci-lint run $(if $(SINCE),--new-from-rev=$(SINCE) $(CHANGED),./... ./sandbox/... ./proof/...)
 
 # The packages with a Go file that differs from $(SINCE) or that git does not know yet.
 CHANGED = $(sort $(foreach file,$(wildcard $(shell git diff --name-only $(SINCE) -- '*.go'; \
@@ -83,7 +83,7 @@ actionlint: $(TOOLS)/actionlint ## check the workflows of .github
 apidiff: $(TOOLS)/apidiff ## compare the exported API of the root module with the last tag v*
 	@APIDIFF=$(CURDIR)/$(TOOLS)/apidiff hack/apidiff.sh
 
-# The root module by itself: what is in bin/cairn, and what reaches those who import it. The sandbox is for tests.
+# The root module by itself: what is in bin/cairn, and what reaches those who import it. The other modules are for tests.
 .PHONY: vuln
 vuln: $(TOOLS)/govulncheck ## look for known vulnerabilities that the root module reaches (asks vuln.go.dev)
 	@GOWORK=off $(TOOLS)/govulncheck ./...
@@ -105,7 +105,7 @@ fmt: $(TOOLS)/golangci-lint ## format all Go files
 	@$(TOOLS)/golangci-lint fmt
 
 .PHONY: tidy
-tidy: ## tidy the module files: root, sandbox, tools
+tidy: ## tidy the module files: root, sandbox, proof, tools
 	@hack/tidy.sh
 
 .PHONY: clean

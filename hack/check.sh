@@ -22,7 +22,7 @@ logs=$root/bin/check/${1:-}
 rm -rf "$logs" && mkdir -p "$logs"
 
 # Two lanes run side by side: the first one computes, the second one mostly waits. A lane is a list of packages of the
-# sandbox module; what does not exist yet is left out.
+# proof module; what does not exist yet is left out.
 case ${1:-} in
 controllers)
 	computing=(./sim)
@@ -69,7 +69,7 @@ lane() {
 	done
 }
 
-cd sandbox
+cd proof
 "$root/hack/progress.sh" "compiling the checks" "-test ./..." go list -v -export -test ./...
 echo "==> checking, in two lanes: $((${#computing[@]} + ${#waiting[@]})) stages"
 # Who computes stands back: a manager that gets no time looks like one that has nothing to do.

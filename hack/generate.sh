@@ -8,6 +8,6 @@ export PATH
 
 controller-gen object crd paths=./api/... output:crd:dir=deploy/crds
 go generate ./...
-(cd sandbox && go generate ./...)
+go generate ./sandbox/... ./proof/...
 # A module of its own, as a user's would be.
 (cd examples/fleet && GOWORK=off controller-gen object crd paths=./api/... output:crd:dir=config)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs all tests of both modules and sees that they leave no process behind. "make test" calls it.
+# Runs all tests of all modules and sees that they leave no process behind. "make test" calls it.
 #
 # Taken from the environment: GOTESTSUM (the binary), LDFLAGS (the linker's flags), TESTFLAGS (more flags for go test),
 # CAIRN_TURN (which part of the fault sweeps is done beside the fixed one; the number of commits if not set).
@@ -47,7 +47,7 @@ compile() {
 }
 
 # The race detector is for packages that start goroutines or guard something from them, in their code or their tests.
-mapfile -t shared < <(git grep -lE '^\s*go [a-z(]|\.Go\(|^\s*"(sync|sync/atomic)"$' -- '*.go' ':!sandbox' | xargs -n1 dirname | sort -u | sed 's|^|./|')
+mapfile -t shared < <(git grep -lE '^\s*go [a-z(]|\.Go\(|^\s*"(sync|sync/atomic)"$' -- '*.go' ':!sandbox' ':!proof' | xargs -n1 dirname | sort -u | sed 's|^|./|')
 mapfile -t plain < <(go list -f '{{.Dir}}' ./... | sed "s|^$root|.|" | grep -vxF "$(printf '%s\n' "${shared[@]}")")
 compile "compiling the root module, with the race detector" -race "${shared[@]}"
 compile "compiling the root module" "" "${plain[@]}"
@@ -62,18 +62,16 @@ took root
 
 # No race detector here: the embedded control plane would have to be compiled a second time. -count=1: these tests run
 # binaries and a control plane, and the test cache knows of neither.
-cd sandbox
-compile "compiling the sandbox's tests" "" ./...
+compile "compiling the sandbox and the proof" "" ./sandbox/... ./proof/...
 took compiling
 # The longest first, or one of them is left for the end, when nothing is beside it.
-module=github.com/cairn-dev/cairn/sandbox
+module=github.com/cairn-dev/cairn/proof
 others=("$module"/{fault,e2e/composite,e2e,mutants,bench/composite})
-mapfile -t -O "${#others[@]}" others < <(go list ./... | grep -v /scenario | grep -vxF "$(printf '%s\n' "${others[@]}")")
-stage scenarios -count=1 ./scenario/... &
-KUBE_CACHE_MUTATION_DETECTOR=false stage sandbox -count=1 "${others[@]}"
+mapfile -t -O "${#others[@]}" others < <(go list ./proof/... ./sandbox/... | grep -v /proof/scenario | grep -vxF "$(printf '%s\n' "${others[@]}")")
+stage scenarios -count=1 ./proof/scenario/... &
+KUBE_CACHE_MUTATION_DETECTOR=false stage proof -count=1 "${others[@]}"
 wait
-took sandbox
-cd ..
+took proof
 
 # slowest prints the ten packages or tests that took longest: what stands between the package and the seconds in go test's JSON.
 slowest() {

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Tidies every module: the root, sandbox/, the examples with one of their own and the tools. "make tidy" calls it.
+# Tidies every module: the root, sandbox/, proof/, the examples with one of their own and the tools. "make tidy" calls it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # Each module by itself, as its users see it.
 GOWORK=off go mod tidy
 (cd sandbox && GOWORK=off go mod tidy)
+(cd proof && GOWORK=off go mod tidy)
 (cd examples/fleet && GOWORK=off go mod tidy)
 (cd examples/journal && GOWORK=off go mod tidy)
 
 # The workspace needs a few more checksums. Any go command adds those that it misses: these two miss all of them.
 go list -m all >/dev/null
-go list -deps -test ./... ./sandbox/... >/dev/null
+go list -deps -test ./... ./sandbox/... ./proof/... >/dev/null
 
 # "go mod tidy -modfile=tools.mod" would take the packages of this directory for those of the tools' module and add
 # everything that they import. So the module file is tidied in an empty directory.

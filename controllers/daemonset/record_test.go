@@ -127,7 +127,7 @@ func TestReturnToADuplicate(t *testing.T) {
 
 // TestALostLogIsFoundByName: all revisions are gone, by a restore without them or by somebody's hand. The one that is
 // recorded anew has the name that kube-controller-manager gives, so that the pods of either controller are still what the
-// spec asks for: none is touched. TestNamesAreUpstreams in sandbox/check is about any template; this hash is upstream's.
+// spec asks for: none is touched. TestNamesAreUpstreams in proof/check is about any template; this hash is upstream's.
 func TestALostLogIsFoundByName(t *testing.T) {
 	const upstreams = "67d94656fb"
 	w := newWorld(t, append(three(), pod("n1", upstreams), pod("n2", upstreams), pod("n3", upstreams))...)

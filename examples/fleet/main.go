@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	v1 "example.com/fleet/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -16,8 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/cairn-dev/cairn/builder"
-
-	v1 "example.com/fleet/api/v1"
 )
 
 func children(fleet *v1.Fleet) ([]client.Object, error) {

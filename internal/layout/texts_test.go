@@ -66,7 +66,7 @@ func goFiles(t *testing.T) []string {
 	var out []string
 	for _, f := range readFiles(t) {
 		first, _, _ := strings.Cut(f.path, "/")
-		if !f.test() && !f.generated && !slices.Contains([]string{"sandbox", "examples"}, first) && !slices.Contains(forTests, f.room()) {
+		if !f.test() && !f.generated && !slices.Contains([]string{"sandbox", "proof", "examples"}, first) && !slices.Contains(forTests, f.room()) {
 			out = append(out, f.path)
 		}
 	}

@@ -1,0 +1,279 @@
+package fault_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/cairn-dev/cairn/builder"
+	"github.com/cairn-dev/cairn/proof/check"
+	"github.com/cairn-dev/cairn/proof/check/parents"
+	"github.com/cairn-dev/cairn/proof/fault"
+	"github.com/cairn-dev/cairn/proof/internal/authored"
+)
+
+// This file is the sweep's subject of a controller that somebody made with package builder. Its parents are StatefulSets, and it
+// runs under the role of their controller.
+
+func authors() subject {
+	return authorsOf("authored", parents.Authored(), authored.Setup, authoredAndBack(), authoredBesideABrokenOne())
+}
+
+// surges is the subject of the one whose pods are named by revision.
+func surges() subject {
+	return authorsOf("surging", parents.Surging(), authored.SetupSurging, surgingAndBack(), surgingBesideABrokenOne())
+}
+
+// adder adds a controller to a manager.
+type adder func(ctx context.Context, mgr ctrl.Manager) error
+
+func authorsOf(name string, k check.Kind, add adder, scenarios ...fault.Scenario) subject {
+	return subject{
+		controller: "statefulset", name: name,
+		kinds: []check.Kind{k}, scopes: k.Scopes(), namespaced: k.Namespaced(),
+		scenarios: scenarios,
+		aimed: []fault.Fault{
+			{Mode: fault.Unseen, At: 1, Resource: revisionResource, Verb: "create", Times: 2},
+			{Mode: fault.Unseen, At: 1, Resource: podResource, Verb: "create", Times: 3},
+			{Mode: fault.KillStale, At: 1, Resource: podResource, Verb: "delete", Times: 3},
+		},
+		refusals: []fault.Refusal{
+			{Resource: revisionResource, Verb: "create", Status: http.StatusForbidden, Times: 3},
+			{Resource: podResource, Verb: "create", Status: http.StatusForbidden, Times: 4},
+			{Resource: podResource, Verb: "delete", Status: http.StatusForbidden, Times: 3},
+			{Resource: statefulSetResource, Subresource: "status", Status: http.StatusInternalServerError, Times: 3},
+		},
+		prepare: func(_ *testing.T, sweep *fault.Sweep) { sweep.Manager = add.run },
+	}
+}
+
+// run is the author's own main.
+func (add adder) run(ctx context.Context, cfg *rest.Config) error {
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Logger:     klog.FromContext(ctx),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		return err
+	}
+	if err := add(ctx, mgr); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// authoredAndBack changes app:1 to app:2, and goes back.
+func authoredAndBack() fault.Scenario {
+	return fault.Scenario{
+		Name: "authored edited and undone",
+		Drive: func(ctx context.Context, e *fault.Env) error {
+			if err := createSet(ctx, e, func(*appsv1.StatefulSetSpec) {}); err != nil {
+				return err
+			}
+			if err := editSet(ctx, e, imagePatch("app:2"), "app:2", "app:2"); err != nil {
+				return err
+			}
+			revisions, err := revisionsOf(ctx, e)
+			if err != nil {
+				return err
+			}
+			return patchSet(ctx, e, revisions[0].Data.Raw)
+		},
+		Ended:  func(ctx context.Context, e *fault.Env) error { return setEnded(ctx, e, "app:1", "app:1") },
+		AtRest: func(ctx context.Context, e *fault.Env) error { return setHistoryIs(ctx, e, "2=app:2 3=app:1") },
+	}
+}
+
+// authoredBesideABrokenOne loses a pod beside one of a revision that does not start. It comes back as it was.
+func authoredBesideABrokenOne() fault.Scenario {
+	return fault.Scenario{
+		Name:  "authored loses a pod beside a broken one",
+		Share: 5,
+		Drive: func(ctx context.Context, e *fault.Env) error {
+			if err := createSet(ctx, e, func(*appsv1.StatefulSetSpec) {}); err != nil {
+				return err
+			}
+			if err := patchSet(ctx, e, imagePatch("broken:2")); err != nil {
+				return err
+			}
+			stopped := func(ctx context.Context) error { return authoredPodsAre(ctx, e, "swept-0=app:1 swept-1=broken:2-") }
+			if err := e.Until(ctx, "the broken pod", stopped); err != nil {
+				return err
+			}
+			if err := losePod(ctx, e, setName+"-0"); err != nil {
+				return err
+			}
+			if err := e.Until(ctx, "the pod that was lost, as it was", stopped); err != nil {
+				return err
+			}
+			return patchSet(ctx, e, imagePatch("app:3"))
+		},
+		Ended: func(ctx context.Context, e *fault.Env) error { return setEnded(ctx, e, "app:3", "app:3") },
+		AtRest: func(ctx context.Context, e *fault.Env) error {
+			return setHistoryIs(ctx, e, "1=app:1 2=broken:2 3=app:3")
+		},
+	}
+}
+
+// surgingAndBack changes app:1 to app:2, to app:3 in the middle of that, and goes back.
+func surgingAndBack() fault.Scenario {
+	return fault.Scenario{
+		Name: "surging edited, edited again and undone",
+		Drive: func(ctx context.Context, e *fault.Env) error {
+			if err := createSurging(ctx, e); err != nil {
+				return err
+			}
+			if err := patchSet(ctx, e, imagePatch("app:2")); err != nil {
+				return err
+			}
+			begun := func(ctx context.Context) error { return recordedAre(ctx, e, 2) }
+			if err := e.Until(ctx, "the second revision", begun); err != nil {
+				return err
+			}
+			if err := patchSet(ctx, e, imagePatch("app:3")); err != nil {
+				return err
+			}
+			ended := func(ctx context.Context) error { return surgingPodsAre(ctx, e, "swept-0=app:3 swept-1=app:3") }
+			if err := e.Until(ctx, "the rollout of app:3", ended); err != nil {
+				return err
+			}
+			revisions, err := revisionsOf(ctx, e)
+			if err != nil {
+				return err
+			}
+			return patchSet(ctx, e, revisions[0].Data.Raw)
+		},
+		Ended:  surgingEnded,
+		AtRest: func(ctx context.Context, e *fault.Env) error { return setHistoryIs(ctx, e, "2=app:2 3=app:3 4=app:1") },
+	}
+}
+
+// surgingBesideABrokenOne loses a pod beside a surge to a revision that does not start. It comes back as it was, and so does what the
+// surge was for, without a restart.
+func surgingBesideABrokenOne() fault.Scenario {
+	return fault.Scenario{
+		Name:  "surging loses a pod beside a broken one",
+		Share: 5,
+		Drive: func(ctx context.Context, e *fault.Env) error {
+			if err := createSurging(ctx, e); err != nil {
+				return err
+			}
+			if err := patchSet(ctx, e, imagePatch("broken:2")); err != nil {
+				return err
+			}
+			stopped := func(ctx context.Context) error {
+				return surgingPodsAre(ctx, e, "swept-0=app:1 swept-1=app:1 swept-1=broken:2-")
+			}
+			if err := e.Until(ctx, "the broken pod beside the old one", stopped); err != nil {
+				return err
+			}
+			pods, err := podsAtPlaces(ctx, e)
+			if err != nil {
+				return err
+			}
+			if err := losePod(ctx, e, pods["swept-0=app:1"]); err != nil {
+				return err
+			}
+			if err := e.Until(ctx, "the pod that was lost, as it was", stopped); err != nil {
+				return err
+			}
+			return patchSet(ctx, e, imagePatch("app:1"))
+		},
+		Ended:  surgingEnded,
+		AtRest: func(ctx context.Context, e *fault.Env) error { return setHistoryIs(ctx, e, "2=broken:2 3=app:1") },
+	}
+}
+
+// createSurging makes a set of two pods that may have one more, and none less.
+func createSurging(ctx context.Context, e *fault.Env) error {
+	set := newSet(func(spec *appsv1.StatefulSetSpec) { spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: 1} })
+	if _, err := e.Client.AppsV1().StatefulSets(e.Namespace).Create(ctx, set, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	return e.Until(ctx, "the first pods", func(ctx context.Context) error {
+		return surgingPodsAre(ctx, e, "swept-0=app:1 swept-1=app:1")
+	})
+}
+
+// recordedAre returns nil if there are so many revisions.
+func recordedAre(ctx context.Context, e *fault.Env, want int) error {
+	revisions, err := revisionsOf(ctx, e)
+	if err == nil && len(revisions) != want {
+		err = fmt.Errorf("there are %d revisions, want %d", len(revisions), want)
+	}
+	return err
+}
+
+// surgingEnded returns nil if both pods are of app:1, and the status says so: it is written once in a second.
+func surgingEnded(ctx context.Context, e *fault.Env) error {
+	return errors.Join(surgingPodsAre(ctx, e, "swept-0=app:1 swept-1=app:1"), setSays(ctx, e, "app:1", "app:1"))
+}
+
+// surgingPodsAre returns nil if the places have these pods, with a minus for one that is not ready.
+func surgingPodsAre(ctx context.Context, e *fault.Env, want string) error {
+	pods, err := podsAtPlaces(ctx, e)
+	if err != nil {
+		return err
+	}
+	if got := strings.Join(slices.Sorted(maps.Keys(pods)), " "); got != want {
+		return fmt.Errorf("the pods are %s, want %s", got, want)
+	}
+	return nil
+}
+
+// podsAtPlaces are the names of the pods, by where they are and what they are.
+func podsAtPlaces(ctx context.Context, e *fault.Env) (map[string]string, error) {
+	pods, err := e.Client.CoreV1().Pods(e.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		text := pod.Annotations[builder.PlaceAnnotation] + "=" + pod.Spec.Containers[0].Image
+		if !podutil.IsPodReady(pod) {
+			text += "-"
+		}
+		if pod.DeletionTimestamp != nil {
+			text += "x"
+		}
+		out[text] = pod.Name
+	}
+	return out, nil
+}
+
+// authoredPodsAre returns nil if the pods are these, with a minus for one that is not ready.
+func authoredPodsAre(ctx context.Context, e *fault.Env, want string) error {
+	pods, err := e.Client.CoreV1().Pods(e.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	var got []string
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		text := pod.Name + "=" + pod.Spec.Containers[0].Image
+		if !podutil.IsPodReady(pod) {
+			text += "-"
+		}
+		got = append(got, text)
+	}
+	if got := strings.Join(got, " "); got != want {
+		return fmt.Errorf("the pods are %s, want %s", got, want)
+	}
+	return nil
+}
