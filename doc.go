@@ -1,9 +1,9 @@
 // Package cairn documents the whole module: it holds no code, only this tour, and imports none of its packages.
 //
-// cairn gives Kubernetes workloads, and the parents of CompositeControllers, a revision history: a bounded list of immutable snapshots of
-// what a controller is to build, owner references, a rollout from one snapshot to the next that keeps its promises, and an undo. It is a
-// library for authors of controllers, a controller manager for operators of clusters, and a command line for anyone who has to look at a
-// workload.
+// cairn gives Kubernetes workloads, and the parents of CompositeControllers, a revision history: a bounded list of
+// immutable snapshots of what a controller is to build, owner references, a rollout from one snapshot to the next that
+// keeps its promises, and an undo. It is a library for authors of controllers, a controller manager for operators of
+// clusters, and a command line for anyone who has to look at a workload.
 //
 // # Two pure packages
 //
@@ -17,18 +17,21 @@
 //
 // They work with any controller-runtime client, so a controller of yours can use them without anything else of cairn.
 //
-//   - ownership: the ControllerRef and its three laws: claim, adopt, release; which parents an event enqueues; a pass that
+//   - ownership: the ControllerRef and its three laws: claim, adopt, release; which parents an event enqueues; a pass
+//     that
 //     waits until the cache shows its own last writes.
 //   - history: the revision log of one parent in the API server: claim, record, renumber, truncate.
 //
 // # One pass
 //
-//   - pass: the part of a pass that all controllers share: what enqueues a parent, what is waited for, when it is requeued,
+//   - pass: the part of a pass that all controllers share: what enqueues a parent, what is waited for, when it is
+//     requeued,
 //     claims, status, conditions, events. All controllers below are built on it; yours can be.
 //
 // # The controllers and those who run them
 //
-//   - controllers: one folder each, none imports another; composite and decorator are in controllers/metacontroller. Inside:
+//   - controllers: one folder each, none imports another; composite and decorator are in controllers/metacontroller.
+//     Inside:
 //     controller.go wires, gather.go reads, plan.go decides and is pure, act.go writes, status.go reports.
 //   - api: the types of Metacontroller's kinds.
 //   - deploy: the manifests of an installation.
@@ -40,7 +43,8 @@
 //
 // # Internal packages
 //
-//   - internal: the command line, the manager that puts controllers into one controller-runtime manager, the work queue, and what
+//   - internal: the command line, the manager that puts controllers into one controller-runtime manager, the work
+//     queue, and what
 //     the controllers of controllers/metacontroller share.
 //
 // # Another module

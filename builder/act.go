@@ -19,7 +19,7 @@ import (
 const burst = 250
 
 // act carries a plan out: creates, then deletes, both slowly at first. It returns all errors, joined. One that is
-// [pass.Superseded] says that another plan is to be made.
+// [pass.IsStale] says that another plan is to be made.
 func (r *reconciler[P]) act(ctx context.Context, p *pass.Pass, update string, plan *plan) error {
 	created := pass.SlowStart(p, pass.Writes[creation]{
 		Items: plan.creates,
@@ -28,7 +28,7 @@ func (r *reconciler[P]) act(ctx context.Context, p *pass.Pass, update string, pl
 		Most:  burst,
 		Still: p.Unedited(ctx),
 	})
-	if pass.Superseded(created) {
+	if pass.IsStale(created) {
 		return created
 	}
 	applied := pass.SlowStart(p, pass.Writes[application]{
@@ -36,7 +36,7 @@ func (r *reconciler[P]) act(ctx context.Context, p *pass.Pass, update string, pl
 		Do:    func(a application) error { return r.apply(ctx, p, a) },
 		Name:  func(a application) string { return describe(r.kinds[a.rule], a.desired) },
 	})
-	if pass.Superseded(applied) {
+	if pass.IsStale(applied) {
 		return applied
 	}
 	return errors.Join(created, applied, pass.SlowStart(p, pass.Writes[deletion]{
@@ -63,8 +63,9 @@ func (r *reconciler[P]) completed(p *pass.Pass, c creation) client.Object {
 	return r.made(p.Parent.(P), want{c.rule, c.object}, c.revision) //nolint:forcetypeassert // New returns parents
 }
 
-// trial asks, before children are created or replaced, whether admission lets new ones be: of a child whose label names no revision
-// it is not known whether it was made anew a moment ago. If it does not, the plan replaces nothing; the error says why.
+// trial asks, before children are created or replaced, whether admission lets new ones be: of a child whose label names
+// no revision it is not known whether it was made anew a moment ago. If it does not, the plan replaces nothing; the
+// error says why.
 func (r *reconciler[P]) trial(ctx context.Context, p *pass.Pass, o *observed, rep *report) error {
 	c, found := rep.sample()
 	if !found || !rep.plan.risky() {
@@ -138,14 +139,14 @@ func (r *reconciler[P]) create(ctx context.Context, p *pass.Pass, c creation) er
 	how, err := r.children[c.rule].Create(ctx, p.Parent, object, func(found client.Object) bool {
 		return found.GetLabels()[HashLabel] == c.revision && placeOf(found) == placeOf(object)
 	})
-	switch err = pass.Ended(err); {
-	case pass.Superseded(err):
+	switch err = pass.AsNamespaceTerminating(err); {
+	case pass.IsStale(err):
 		return err
 	case err != nil:
 		p.Warn(nil, "FailedCreate", "Create", "Error creating %s: %v", name, err)
 		return fmt.Errorf("create %s: %w", name, err)
 	case how == ownership.Taken:
-		p.Again(takenRetry)
+		p.RequeueAfter(takenRetry)
 		p.Warn(nil, "ChildExists", "Create", "%s exists and does not belong to this %s; it is created once that one is deleted",
 			name, r.parent.Kind)
 	case how == ownership.Created:

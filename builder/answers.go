@@ -13,11 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file asks the author's function, and remembers what it has returned for one version of a parent, while that parent has work to
-// do: a rollout makes several passes for each child, and changes the parent once a second at most. Losing it costs a call.
+// This file asks the author's function, and remembers what it has returned for one version of a parent, while that
+// parent has work to do: a rollout makes several passes for each child, and changes the parent once a second at most.
+// Losing it costs a call.
 
-// asked calls the author's function, twice: what depends on more than the parent, on the time or on chance, would be written again in
-// every pass.
+// asked calls the author's function, twice: what depends on more than the parent, on the time or on chance, would be
+// written again in every pass.
 func (r *reconciler[P]) asked(parent P) ([]client.Object, error) {
 	var objects, again []client.Object
 	for _, into := range []*[]client.Object{&objects, &again} {
@@ -37,7 +38,8 @@ func (r *reconciler[P]) asked(parent P) ([]client.Object, error) {
 	return objects, nil
 }
 
-// differs names what is different in two answers for one parent, as far down as both have the same fields. Empty if nothing is.
+// differs names what is different in two answers for one parent, as far down as both have the same fields. Empty if
+// nothing is.
 func differs(a, b []client.Object) string {
 	if apiequality.Semantic.DeepEqual(a, b) {
 		return ""

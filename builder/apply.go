@@ -18,9 +18,9 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file applies children that belong to no revision, by server-side apply. What was applied is remembered with the version that
-// it made, so that a child which nobody has touched costs no request; a process that has just started applies each once, which
-// changes nothing.
+// This file applies children that belong to no revision, by server-side apply. What was applied is remembered with the
+// version that it made, so that a child which nobody has touched costs no request; a process that has just started
+// applies each once, which changes nothing.
 
 // applier applies children under one name. It is safe for concurrent use.
 type applier struct {
@@ -73,7 +73,7 @@ func (r *reconciler[P]) apply(ctx context.Context, p *pass.Pass, a application) 
 		return fmt.Errorf("apply %s: %w", name, err)
 	}
 	if stored.GetResourceVersion() != a.child.object.GetResourceVersion() {
-		r.Ledger.Wrote(p.Parent.GetUID(), r.kinds[a.rule].resource, stored)
+		r.Consistency.WroteAt(p.Parent.GetUID(), r.kinds[a.rule].resource, stored)
 		p.Normal(stored, "SuccessfulApply", "Apply", "Applied %s", name)
 	}
 	r.applied.remember(p.Parent.GetUID(), stored, a.desired)
@@ -110,8 +110,8 @@ func (a *applier) apply(ctx context.Context, child, desired client.Object, k chi
 	return out, err
 }
 
-// migrate hands over what the creation of a child set from our name as one that updates to our name as one that applies. Without
-// it a field that is no longer wanted would stay.
+// migrate hands over what the creation of a child set from our name as one that updates to our name as one that
+// applies. Without it a field that is no longer wanted would stay.
 func (a *applier) migrate(ctx context.Context, child client.Object) error {
 	out := child.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy of a client.Object
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(out, sets.New(a.name), a.name)

@@ -96,7 +96,7 @@ func newAttached(t *testing.T, o client.Object) *attached {
 		t.Fatal(err)
 	}
 	s := fakeserver.New(t, o)
-	h := newHistory[*corev1.ConfigMap](v, ownership.NewLedger(nil), history.Options{
+	h := newHistory[*corev1.ConfigMap](v, ownership.NewConsistencyStore(nil), history.Options{
 		Client: s, Indexed: true, Cache: history.NewCache(history.DefaultCacheBytes),
 	})
 	return &attached{s, h, t}
@@ -272,8 +272,8 @@ func TestNoNumberIsLeft(t *testing.T) {
 	}
 }
 
-// A revision that cannot be read is kept, and said. One that is equal to another is deleted once Relabel has pointed what carries
-// its label at that one.
+// A revision that cannot be read is kept, and said. One that is equal to another is deleted once Relabel has pointed
+// what carries its label at that one.
 func TestOddRevisions(t *testing.T) {
 	a := newAttached(t, settings())
 	first := a.record(a.color("red"))
@@ -327,8 +327,8 @@ func (store) GetByKey(string) (item any, ok bool, err error) { return nil, false
 // A record that does not see the one before it is none: it would count from an old list.
 func TestRecordWaitsForItsOwnWrites(t *testing.T) {
 	a := newAttached(t, settings())
-	a.ledger = ownership.NewLedger(map[schema.GroupResource]ownership.Store{history.AppsResource: store{}})
-	a.History = newHistory[*corev1.ConfigMap](a.versioned, a.ledger, history.Options{Client: a.Server, Indexed: true})
+	a.consistency = ownership.NewConsistencyStore(map[schema.GroupResource]ownership.Store{history.AppsResource: store{}})
+	a.History = newHistory[*corev1.ConfigMap](a.versioned, a.consistency, history.Options{Client: a.Server, Indexed: true})
 	a.record(a.color("red"))
 	if _, err := a.Record(t.Context(), a.color("green")); !errors.Is(err, history.ErrStale) || len(a.stored()) != 1 {
 		t.Errorf("%d revisions, %v", len(a.stored()), err)
@@ -357,7 +357,7 @@ func TestRecordUntyped(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := fakeserver.New(t, o)
-	h := newHistory[*unstructured.Unstructured](v, ownership.NewLedger(nil), history.Options{Client: s, Indexed: true})
+	h := newHistory[*unstructured.Unstructured](v, ownership.NewConsistencyStore(nil), history.Options{Client: s, Indexed: true})
 	if _, err := h.Record(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -389,14 +389,14 @@ func (r *reached) LastStoreSyncResourceVersion() string { return r.version }
 // What is remembered of a deleted parent goes with its revisions, also if nobody asks for the parent any more.
 func TestADeletedParentIsForgotten(t *testing.T) {
 	cache := &reached{version: "1"}
-	ledger := ownership.NewLedger(map[schema.GroupResource]ownership.Store{history.AppsResource: cache})
+	consistency := ownership.NewConsistencyStore(map[schema.GroupResource]ownership.Store{history.AppsResource: cache})
 	o := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "settings-a", ResourceVersion: "7"}}
 	o.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(settings(), corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
-	ledger.Wrote("settings-uid", history.AppsResource, o)
+	consistency.WroteAt("settings-uid", history.AppsResource, o)
 	cache.version = "9"
-	forgetOwner(ledger)(toolscache.DeletedFinalStateUnknown{Obj: o})
+	forgetOwner(consistency)(toolscache.DeletedFinalStateUnknown{Obj: o})
 	cache.version = "1" // what is still remembered would be waited for
-	if unseen := ledger.Unseen("settings-uid"); unseen != "" {
+	if unseen := consistency.Unseen("settings-uid"); unseen != "" {
 		t.Error(unseen)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/cairn-dev/cairn/builder"
 )
 
-// A controller that its author has described wrongly is refused with all that is wrong with it, before anything is watched. What a
-// right one looks like is in examples/fleet.
+// A controller that its author has described wrongly is refused with all that is wrong with it, before anything is
+// watched. What a right one looks like is in examples/fleet.
 func ExampleController_Setup() {
 	mgr, err := newManager()
 	if err != nil {
@@ -68,8 +68,8 @@ func (c *copier) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	return ctrl.Result{}, recorded.Truncate(ctx, 10)
 }
 
-// A reconciler gets a history: its controller needs one line, and its Reconcile the calls of Record and Truncate. A mistake is refused
-// before anything is watched. examples/journal is the whole program.
+// A reconciler gets a history: its controller needs one line, and its Reconcile the calls of Record and Truncate. A
+// mistake is refused before anything is watched. examples/journal is the whole program.
 func ExampleAttach() {
 	ctx := context.Background()
 	mgr, err := newManager()

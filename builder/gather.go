@@ -20,11 +20,11 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file holds all reads of a pass, and makes facts of them. Objects come from a cache without copies: nothing here or later
-// may change them.
+// This file holds all reads of a pass, and makes facts of them. Objects come from a cache without copies: nothing here
+// or later may change them.
 
-// uncopied lists what a cache holds as it is, also where the author's manager has it copied: a pass reads all children of a parent,
-// and changes none.
+// uncopied lists what a cache holds as it is, also where the author's manager has it copied: a pass reads all children
+// of a parent, and changes none.
 type uncopied struct{ client.Reader }
 
 // List implements [client.Reader].
@@ -145,13 +145,13 @@ func (r *reconciler[P]) ruleOf(object client.Object) (int, error) {
 }
 
 // live returns the revisions that something depends on: those that children name, terminating ones included, and more.
-func (o *observed) live(more ...string) revision.Live {
+func (o *observed) live(more ...string) revision.InUse {
 	for _, children := range o.children {
 		for _, child := range children {
 			more = append(more, child.GetLabels()[HashLabel])
 		}
 	}
-	return revision.NewLive(more...)
+	return revision.NewInUse(more...)
 }
 
 // judge says what a child is like now.

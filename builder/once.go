@@ -9,7 +9,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// This file refuses a second history of one kind in one manager: each of the two would count what the other one records as an undo.
+// This file refuses a second history of one kind in one manager: each of the two would count what the other one records
+// as an undo.
 
 // histories are the kinds that have a history, for the managers of this process.
 var histories sync.Map

@@ -23,8 +23,9 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file is what a kind of parents is for its revisions, for [Controller] and for [Attach]: which of its fields are versioned,
-// how a revision is stored, and what a parent looks like that is restored from one. Nothing about children may come in.
+// This file is what a kind of parents is for its revisions, for [Controller] and for [Attach]: which of its fields are
+// versioned, how a revision is stored, and what a parent looks like that is restored from one. Nothing about children
+// may come in.
 
 // versioned is a kind of parents that was found to be sound.
 type versioned struct {
@@ -111,7 +112,8 @@ func served(scheme *runtime.Scheme, mapper meta.RESTMapper, o client.Object) (sc
 	return gvk, mapping.Resource.GroupResource(), nil
 }
 
-// askedFor refuses what nobody asks for: what controllers say, and what the API server keeps of an object. An undo could not restore it.
+// askedFor refuses what nobody asks for: what controllers say, and what the API server keeps of an object. An undo
+// could not restore it.
 func askedFor(path revision.Path) error {
 	switch path[0] {
 	case "status", "apiVersion", "kind":
@@ -173,8 +175,8 @@ func isNil(o client.Object) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// format is how the revisions are stored: with the labels that labelsOf returns, by which the parent selects them. children are
-// the kinds of what is made from them, none if nobody needs to know.
+// format is how the revisions are stored: with the labels that labelsOf returns, by which the parent selects them.
+// children are the kinds of what is made from them, none if nobody needs to know.
 func (v *versioned) format(labelsOf func(parent client.Object) map[string]string, children ...schema.GroupVersionKind) format {
 	f := &history.Apps{
 		Parent:       v.parent,
@@ -203,7 +205,8 @@ func (v *versioned) label(parent client.Object) map[string]string {
 	return map[string]string{key: revision.LabelValue(parent.GetName())}
 }
 
-// inServedSchema checks the versioned fields of parents without a Go type against the schema that the API server serves.
+// inServedSchema checks the versioned fields of parents without a Go type against the schema that the API server
+// serves.
 func (v *versioned) inServedSchema(mgr ctrl.Manager) error {
 	if _, untyped := v.example.(*unstructured.Unstructured); !untyped {
 		return nil

@@ -14,7 +14,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file is one pass, from the parent to the report. setup.go wires it to a manager; package pass begins and ends it.
+// This file is one pass, from the parent to the report. setup.go wires it to a manager; package pass begins and ends
+// it.
 
 // pass is one pass over a parent that is there: gather, record, plan, act, report, truncate.
 func (r *reconciler[P]) pass(ctx context.Context, p *pass.Pass) error {
@@ -40,18 +41,18 @@ func (r *reconciler[P]) pass(ctx context.Context, p *pass.Pass) error {
 	}
 	rep.plan = makePlan(rep.facts)
 	altered := r.trial(ctx, p, o, &rep)
-	p.Again(rep.plan.again)
+	p.RequeueAfter(rep.plan.again)
 	if err := r.confirm(ctx, p, o, rep); err != nil {
 		return err
 	}
 	rep.failed = r.act(ctx, p, rep.facts.update, rep.plan)
-	p.Uncertain(rep.failed)
-	if pass.Superseded(rep.failed) {
+	p.NoteUnknownOutcome(rep.failed)
+	if pass.IsStale(rep.failed) {
 		return rep.failed
 	}
 	rep.failed = errors.Join(altered, rep.failed)
 	marked := r.complete(ctx, p, o, rep)
-	if pass.Superseded(marked) {
+	if pass.IsStale(marked) {
 		return marked // the status says so afterwards
 	}
 	if rep.complete() {
@@ -59,7 +60,7 @@ func (r *reconciler[P]) pass(ctx context.Context, p *pass.Pass) error {
 	}
 	stored, reported := r.report(ctx, p, parent, rep)
 	err = pass.Finished(errors.Join(rep.failed, recorded.Retry(), marked), reported)
-	if pass.Superseded(err) || !stored {
+	if pass.IsStale(err) || !stored {
 		return err // what is live was read too early as well; or the status may name a revision that is not the parent's any more
 	}
 	confirm := func(ctx context.Context) error { return r.confirmChildren(ctx, p, o) }
@@ -88,8 +89,8 @@ func (r *reconciler[P]) limit(parent P) *int32 {
 	return new(r.author.Limit(parent))
 }
 
-// confirm makes sure that what is about to be done does not rest on an old cache: of children, and of the revisions of those
-// that go.
+// confirm makes sure that what is about to be done does not rest on an old cache: of children, and of the revisions of
+// those that go.
 func (r *reconciler[P]) confirm(ctx context.Context, p *pass.Pass, o *observed, rep report) error {
 	if rep.plan.risky() {
 		if err := r.confirmChildren(ctx, p, o); err != nil {

@@ -13,12 +13,13 @@ import (
 
 // This file says at which place a child is, what the child of a place is called, and whether that name is free.
 
-// PlaceAnnotation is the annotation of a child whose kind is [Rule.NamedByRevision]: the name that the author gave to its place.
-// It is never parsed from the child's name, which need not show it.
+// PlaceAnnotation is the annotation of a child whose kind is [Rule.NamedByRevision]: the name that the author gave to
+// its place. It is never parsed from the child's name, which need not show it.
 const PlaceAnnotation = "cairn.dev/place"
 
-// placeOf returns the place of a child. One without the annotation is at the place of its own name: so is every child of a kind
-// that was not named by revision when it was created, and nothing is deleted because its author has changed that.
+// placeOf returns the place of a child. One without the annotation is at the place of its own name: so is every child
+// of a kind that was not named by revision when it was created, and nothing is deleted because its author has changed
+// that.
 func placeOf(child client.Object) string {
 	if place := child.GetAnnotations()[PlaceAnnotation]; place != "" {
 		return place
@@ -26,8 +27,8 @@ func placeOf(child client.Object) string {
 	return child.GetName()
 }
 
-// nameAt returns the name of the child of a revision at a place. A place whose name is too long for that is cut, and its hash keeps
-// it apart from others that begin alike.
+// nameAt returns the name of the child of a revision at a place. A place whose name is too long for that is cut, and
+// its hash keeps it apart from others that begin alike.
 func nameAt(place, hash string) string {
 	const longest = 253
 	if len(place)+1+len(hash) <= longest {
@@ -92,8 +93,8 @@ func (o *observed) paused(update string, c owned) owned {
 	return c
 }
 
-// named returns what is wanted as a plan needs it. Where a name is decided on, that is the whole child; others are completed when they are
-// created, so that a pass which creates nothing copies nothing.
+// named returns what is wanted as a plan needs it. Where a name is decided on, that is the whole child; others are
+// completed when they are created, so that a pass which creates nothing copies nothing.
 func (r *reconciler[P]) named(parent P, w want, hash string) client.Object {
 	if r.kinds[w.rule].named {
 		return r.made(parent, w, hash)
@@ -109,8 +110,8 @@ func (r *reconciler[P]) keyOf(w want) string {
 	return w.object.GetName()
 }
 
-// strangers finds out which names of new children are not free: what belongs to others has them, as the cache shows, or a child of
-// our own that is terminating.
+// strangers finds out which names of new children are not free: what belongs to others has them, as the cache shows, or
+// a child of our own that is terminating.
 func (r *reconciler[P]) strangers(ctx context.Context, namespace string, f *facts) error {
 	for i := range f.places {
 		p := &f.places[i]
@@ -158,8 +159,8 @@ func (p *place) missing(s Strategy, update string) []client.Object {
 	return out
 }
 
-// free notes whether a new child of a place can have its name. If another child there has it, which was created for a revision that
-// is a duplicate and was relabelled since, the new one gets another name, which follows from that child.
+// free notes whether a new child of a place can have its name. If another child there has it, which was created for a
+// revision that is a duplicate and was relabelled since, the new one gets another name, which follows from that child.
 func (r *reconciler[P]) free(ctx context.Context, namespace string, p *place, wanted client.Object) error {
 	for _, c := range p.children {
 		switch {
@@ -211,8 +212,8 @@ func (k childKind) placed(o client.Object, hash string) {
 	}
 }
 
-// adoptable reports why an orphan is not adopted: nothing is but what is at a place that the parent wants. Whatever else has its
-// labels would be deleted as soon as it was adopted.
+// adoptable reports why an orphan is not adopted: nothing is but what is at a place that the parent wants. Whatever
+// else has its labels would be deleted as soon as it was adopted.
 func (r *reconciler[P]) adoptable(parent client.Object, rule int, orphan client.Object) error {
 	wanted, err := r.wantedOf(parent.(P)) //nolint:forcetypeassert // the author's own kind
 	if err != nil {

@@ -120,8 +120,8 @@ func ready(o client.Object) client.Object {
 	return o
 }
 
-// The annotation says where a child is. What it is called does not matter: a duplicate of its revision may have named it, or the
-// rule may not have been named by revision then.
+// The annotation says where a child is. What it is called does not matter: a duplicate of its revision may have named
+// it, or the rule may not have been named by revision then.
 func TestPlacesOfChildren(t *testing.T) {
 	surge, both := Strategy{MaxSurge: 1}, Strategy{MaxSurge: 1, MaxUnavailable: 1}
 	for name, c := range map[string]struct {
@@ -142,7 +142,8 @@ func TestPlacesOfChildren(t *testing.T) {
 			Strategy{MaxSurge: 1, Partition: 1}, []client.Object{terminating(at("web-0", "web-0-1", "1"))}, nil, "",
 		},
 		"the update revision's is": {both, []client.Object{terminating(at("web-0", "web-0-1", "1"))}, nil, "+web-0-2:2"},
-		// Of two revisions with one content the other one was deleted, its children were relabelled, and another content has its hash.
+		// Of two revisions with one content the other one was deleted, its children were relabelled, and another content has
+		// its hash.
 		"a child of another revision has the name": {
 			surge, []client.Object{ready(at("web-0", "web-0-2", "1"))}, nil, "+" + nameAt("web-0-2", revision.Hash([]byte("web-0-21"), nil)) + ":2",
 		},

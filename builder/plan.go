@@ -17,8 +17,9 @@ type facts struct {
 	places []place
 	// surplus are children that it does not want.
 	surplus []owned
-	// update and older are the label values of the revision that the spec asks for, and of the one that most recent children
-	// come from which are not updated. Either may be empty: the first if it could not be recorded, the other if there is none.
+	// update and older are the label values of the revision that the spec asks for, and of the one that most recent
+	// children come from which are not updated. Either may be empty: the first if it could not be recorded, the other if
+	// there is none.
 	update, older string
 	strategy      Strategy
 	// applied are the children that belong to no revision, in the same order.
@@ -43,8 +44,9 @@ type place struct {
 	name, key string
 	// named says that its children are named by revision, so that a new one can be created while another one is there.
 	named bool
-	// update and older are what the two revisions want there; nil if one wants nothing of that name, or if there is a child: then
-	// nothing is made from the older one. They are the author's objects, and complete already if they are named by revision.
+	// update and older are what the two revisions want there; nil if one wants nothing of that name, or if there is a
+	// child: then nothing is made from the older one. They are the author's objects, and complete already if they are
+	// named by revision.
 	update, older client.Object
 	// children are what is there, one at most unless named.
 	children []*owned
@@ -60,7 +62,8 @@ type owned struct {
 	revision string
 	// terminating says that it is being deleted. ready and available are false then.
 	terminating, ready, available bool
-	// left is how long it still has to be ready until it is available, zero if no time would help; why says what it waits for.
+	// left is how long it still has to be ready until it is available, zero if no time would help; why says what it waits
+	// for.
 	left time.Duration
 	why  string
 	// failed says that it ended and is of no more use, and pause how long it stays all the same: see [pass.Pass.Pause].
@@ -114,8 +117,8 @@ type planner struct {
 
 	slots []slot
 	// fresh is how many places have gone to the update revision and have no available child, those included that this plan
-	// gives to it. While it is as large as most, no other place goes there unless its old child stays beside the new one: a revision
-	// that does not start spreads no further, not by children that are lost either.
+	// gives to it. While it is as large as most, no other place goes there unless its old child stays beside the new one:
+	// a revision that does not start spreads no further, not by children that are lost either.
 	fresh, most int
 	units       []rollout.Unit
 	at          map[string]*slot
@@ -170,8 +173,8 @@ func (p *planner) lookAgain(after time.Duration) {
 	}
 }
 
-// turn takes a place in the budget for a child that is unavailable anyway. It returns why there is none, empty if there is. If it
-// were replaced all the same, the empty place could not be told from one whose child was lost.
+// turn takes a place in the budget for a child that is unavailable anyway. It returns why there is none, empty if there
+// is. If it were replaced all the same, the empty place could not be told from one whose child was lost.
 func (p *planner) turn() string {
 	if p.fresh < p.most {
 		p.fresh++
@@ -184,18 +187,18 @@ func (p *planner) enough(most int) string {
 	return fmt.Sprintf("%d updated children are not available yet, and no more than %d may be", p.fresh, most)
 }
 
-// surge is how many places may have two children. Places that have lost their old child beside a new one that does not start count
-// as well: otherwise a revision that does not start would spread by that.
+// surge is how many places may have two children. Places that have lost their old child beside a new one that does not
+// start count as well: otherwise a revision that does not start would spread by that.
 func (p *planner) surge() int {
 	return max(0, p.strategy.MaxSurge-max(0, p.fresh-p.most))
 }
 
-// takenRetry is how often a pass looks whether a name is free again, in the cache: what happens to other people's objects wakes
-// nobody.
+// takenRetry is how often a pass looks whether a name is free again, in the cache: what happens to other people's
+// objects wakes nobody.
 const takenRetry = 10 * time.Second
 
-// fill makes a missing child: from the update revision where the rollout may go there, and from the one that the others still
-// come from where it may not.
+// fill makes a missing child: from the update revision where the rollout may go there, and from the one that the others
+// still come from where it may not.
 func (p *planner) fill(s *slot) {
 	if !s.empty(p.strategy) {
 		return
@@ -252,8 +255,8 @@ func (p *planner) roll() {
 	}
 }
 
-// surges is the surge as the rollout is given it. It is none only if the strategy says so: that changes what an old child that is
-// ready is worth.
+// surges is the surge as the rollout is given it. It is none only if the strategy says so: that changes what an old
+// child that is ready is worth.
 func (p *planner) surges() int {
 	if p.strategy.MaxSurge == 0 {
 		return 0

@@ -17,9 +17,10 @@ func named(name string) client.Object {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// picture reads places: a revision and what it is like, for instance "1" for available, "1~" for ready but not available yet, "2-" for
-// not ready, "1x" for terminating, "1!" for failed, "1?" for failed and held by the back-off, "." for missing. places are in the order
-// of the rollout, to revision 2. Several children of one place have commas between them: then children are named by revision.
+// picture reads places: a revision and what it is like, for instance "1" for available, "1~" for ready but not
+// available yet, "2-" for not ready, "1x" for terminating, "1!" for failed, "1?" for failed and held by the back-off,
+// "." for missing. places are in the order of the rollout, to revision 2. Several children of one place have commas
+// between them: then children are named by revision.
 func picture(s Strategy, text string) facts {
 	f := facts{update: "2", strategy: s}
 	named := s.MaxSurge > 0 || strings.Contains(text, ",")
@@ -141,8 +142,8 @@ func TestPlanWithoutRevision(t *testing.T) {
 	}
 }
 
-// A rollout beside children that are lost, start late, and fail: it keeps its budget, comes to its end if the revision works, and
-// spreads no further than its budget if it does not.
+// A rollout beside children that are lost, start late, and fail: it keeps its budget, comes to its end if the revision
+// works, and spreads no further than its budget if it does not.
 func TestRolloutsInChance(t *testing.T) {
 	for seed := range uint64(2000) {
 		chance := rand.New(rand.NewPCG(seed, 1))

@@ -14,12 +14,12 @@ import (
 
 // Summary is what a pass has seen, for the author's status.
 type Summary struct {
-	// ObservedGeneration is the generation of the spec that all of this is about. It is that of the parent, but for one whose
-	// revision could not be recorded.
+	// ObservedGeneration is the generation of the spec that all of this is about. It is that of the parent, but for one
+	// whose revision could not be recorded.
 	ObservedGeneration int64
-	// Wanted is how many children the parent wants, Current how many of them there are. Of those, Ready are ready, Available
-	// have been for long enough, and Updated come from the revision that the spec asks for. During a surge, the two children of one
-	// place count as one, which is updated once the old one is deleted.
+	// Wanted is how many children the parent wants, Current how many of them there are. Of those, Ready are ready,
+	// Available have been for long enough, and Updated come from the revision that the spec asks for. During a surge, the
+	// two children of one place count as one, which is updated once the old one is deleted.
 	Wanted, Current, Ready, Available, Updated int32
 	// UpdateRevision is the name of the revision that the spec asks for, empty if it could not be recorded.
 	UpdateRevision string
@@ -30,7 +30,8 @@ type Summary struct {
 	healthy func(conditions *[]metav1.Condition)
 }
 
-// SetConditions sets the conditions Updated and, if it ever was False, HistoryHealthy in the status of a parent: see package pass.
+// SetConditions sets the conditions Updated and, if it ever was False, HistoryHealthy in the status of a parent: see
+// package pass.
 func (s *Summary) SetConditions(conditions *[]metav1.Condition) {
 	pass.SetCondition(conditions, s.updated)
 	if s.healthy != nil {

@@ -23,11 +23,12 @@ type Rule struct {
 	ready    func(child client.Object) (since time.Time, why string)
 }
 
-// Rolled is a kind of children that belong to a revision, and are deleted and made again when the parent goes to another one.
-// kind is an empty child.
+// Rolled is a kind of children that belong to a revision, and are deleted and made again when the parent goes to
+// another one. kind is an empty child.
 //
-// ready says since when a child is ready, or why it is not, in one clause that a person can read. It decides what counts against
-// [Strategy.MaxUnavailable]. Nil is the condition Ready of a Pod; children of other kinds are then ready once they exist.
+// ready says since when a child is ready, or why it is not, in one clause that a person can read. It decides what
+// counts against [Strategy.MaxUnavailable]. Nil is the condition Ready of a Pod; children of other kinds are then ready
+// once they exist.
 func Rolled[C client.Object](kind C, ready func(child C) (since time.Time, why string)) Rule {
 	r := Rule{kind: kind, ready: created}
 	if _, pod := client.Object(kind).(*corev1.Pod); pod {
@@ -41,9 +42,10 @@ func Rolled[C client.Object](kind C, ready func(child C) (since time.Time, why s
 	return r
 }
 
-// Applied is a kind of children that belong to no revision: they are what the newest one wants, at once, by server-side apply. What
-// others own of them stays. kind is an empty child. A Service is one, or a ConfigMap that nobody rolls. One that is not wanted any more
-// goes once no child of another kind is left whose revision wants it: what is held may need it.
+// Applied is a kind of children that belong to no revision: they are what the newest one wants, at once, by server-side
+// apply. What others own of them stays. kind is an empty child. A Service is one, or a ConfigMap that nobody rolls. One
+// that is not wanted any more goes once no child of another kind is left whose revision wants it: what is held may need
+// it.
 func Applied(kind client.Object) Rule { return Rule{kind: kind, applied: true} }
 
 // MinReady returns the rule with a time that children must have been ready for until they count as available
@@ -53,13 +55,14 @@ func (r Rule) MinReady(of func(parent client.Object) time.Duration) Rule {
 	return r
 }
 
-// NamedByRevision returns the rule of a kind whose children have the hash of their revision in their names, so that two of them can
-// be at one place: [Strategy.MaxSurge] needs it. The author returns the name of the place, "web-0"; the child is called "web-0-HASH",
-// and its annotation [PlaceAnnotation] says "web-0". A place and hash of more than 253 characters are cut, and told apart by a hash of the
-// place. A Pod's host name is its name, of which kubelets cut what is beyond 63 characters: an author whose pods are known by their
-// places sets spec.hostname.
+// NamedByRevision returns the rule of a kind whose children have the hash of their revision in their names, so that two
+// of them can be at one place: [Strategy.MaxSurge] needs it. The author returns the name of the place, "web-0"; the
+// child is called "web-0-HASH", and its annotation [PlaceAnnotation] says "web-0". A place and hash of more than 253
+// characters are cut, and told apart by a hash of the place. A Pod's host name is its name, of which kubelets cut what
+// is beyond 63 characters: an author whose pods are known by their places sets spec.hostname.
 //
-// Children that were created before a rule was named by revision stay at the place of their name until they are replaced.
+// Children that were created before a rule was named by revision stay at the place of their name until they are
+// replaced.
 func (r Rule) NamedByRevision() Rule {
 	r.named = true
 	return r
@@ -81,8 +84,8 @@ func podReady(child client.Object) (time.Time, string) {
 	}
 }
 
-// unready says why a pod is not ready. A container that waits says more than the condition, of which a kubelet says only which
-// containers it is about.
+// unready says why a pod is not ready. A container that waits says more than the condition, of which a kubelet says
+// only which containers it is about.
 func unready(pod *corev1.Pod, ready *corev1.PodCondition) string {
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if c.State.Waiting != nil && c.State.Waiting.Reason != "" {

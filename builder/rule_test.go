@@ -6,7 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What a pod waits for is what a person would look for: the container that cannot start, before the condition that follows from it.
+// What a pod waits for is what a person would look for: the container that cannot start, before the condition that
+// follows from it.
 func TestWhyAPodIsNotReady(t *testing.T) {
 	waits := func(name, reason string) corev1.ContainerStatus {
 		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}

@@ -17,8 +17,8 @@ import (
 
 // This file checks the versioned paths of parents without a Go type against the schema that the API server serves.
 
-// inServedSchema asks the API server of a manager. The error names the paths that its schema does not know; any other one is the API
-// server's, and a later start may do.
+// inServedSchema asks the API server of a manager. The error names the paths that its schema does not know; any other
+// one is the API server's, and a later start may do.
 func inServedSchema(config *rest.Config, over *http.Client, gvk schema.GroupVersionKind, paths []revision.Path) error {
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, over)
 	if err != nil {

@@ -27,14 +27,15 @@ import (
 // HashLabel is the label of revisions and of children by which a child says which revision it comes from.
 const HashLabel = appsv1.ControllerRevisionHashLabelKey
 
-// Setup checks the controller and adds it to mgr. with changes the controller-runtime builder before it is completed: more
-// watches, predicates, options.
+// Setup checks the controller and adds it to mgr. with changes the controller-runtime builder before it is completed:
+// more watches, predicates, options.
 //
-// The error joins all that is wrong with the controller, or says what the API server does not serve; it is for the author. What
-// the manager's role has to grant: get, list, watch, patch on parents, patch on parents/status, update on parents/finalizers where
-// OwnerReferencesPermissionEnforcement is on; get, list, watch, create, patch, delete on children and on
-// controllerrevisions.apps; create and patch on events.events.k8s.io. The schema of unstructured parents is read from /openapi/v3, which
-// every account may unless somebody has taken that away; then it is not checked.
+// The error joins all that is wrong with the controller, or says what the API server does not serve; it is for the
+// author. What the manager's role has to grant: get, list, watch, patch on parents, patch on parents/status, update on
+// parents/finalizers where OwnerReferencesPermissionEnforcement is on; get, list, watch, create, patch, delete on
+// children and on controllerrevisions.apps; create and patch on events.events.k8s.io. The schema of unstructured
+// parents is read from /openapi/v3, which every account may unless somebody has taken that away; then it is not
+// checked.
 func (c Controller[P]) Setup(ctx context.Context, mgr ctrl.Manager, with ...func(*ctrlbuilder.Builder)) error {
 	r, err := c.reconciler(ctx, mgr)
 	if err != nil {
@@ -88,7 +89,7 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	for _, k := range d.kinds {
 		owned[k.resource] = k.kind
 	}
-	ledger, err := ownership.Wire(ctx, mgr, owned, map[schema.GroupResource]client.Object{d.resource: c.Parent})
+	consistency, err := ownership.NewConsistencyStoreFor(ctx, mgr, owned, map[schema.GroupResource]client.Object{d.resource: c.Parent})
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	r.Controller = pass.New(pass.Config{
 		Kind: d.parent, Resource: d.resource, New: r.empty,
 		Client: writer, Live: mgr.GetAPIReader(), Cache: uncopied{mgr.GetCache()},
-		Ledger: ledger, Recorder: mgr.GetEventRecorder(name), Clock: clock.RealClock{}, Run: r.pass,
+		Consistency: consistency, Recorder: mgr.GetEventRecorder(name), Clock: clock.RealClock{}, Run: r.pass,
 	})
 	stored := r.format(r.labelsOf, d.rolled...)
 	upgrades(stored, author.Upgrade)

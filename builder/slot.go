@@ -8,15 +8,15 @@ import (
 	"github.com/cairn-dev/cairn/rollout"
 )
 
-// This file is what a plan sees of one place: which children it has from which revision, and which of them is one too many. It is
-// pure.
+// This file is what a plan sees of one place: which children it has from which revision, and which of them is one too
+// many. It is pure.
 
 // slot is a place with its children sorted.
 type slot struct {
 	*place
 
-	// old and updated are the children that are not terminating: those of other revisions, and those of the update revision. The
-	// first of each is the one that stays. terminating says that there are others.
+	// old and updated are the children that are not terminating: those of other revisions, and those of the update
+	// revision. The first of each is the one that stays. terminating says that there are others.
 	old, updated []*owned
 	terminating  bool
 	// held says that the place keeps what it has.
@@ -41,8 +41,9 @@ func (p *planner) slotOf(i int) slot {
 	return s
 }
 
-// rank sorts children of one place, the one that stays first: what is available, then what is ready, then what comes from the revision
-// that lost children come back from, so that one of a revision that was only on its way is deleted first; then by name.
+// rank sorts children of one place, the one that stays first: what is available, then what is ready, then what comes
+// from the revision that lost children come back from, so that one of a revision that was only on its way is deleted
+// first; then by name.
 func (p *planner) rank(children []*owned) {
 	slices.SortFunc(children, func(a, b *owned) int {
 		return cmp.Or(
@@ -67,7 +68,8 @@ func first(a, b bool) int {
 // alive are the children that are not terminating.
 func (s *slot) alive() []*owned { return slices.Concat(s.updated, s.old) }
 
-// empty reports whether a child is to be made because there is none. With surge, one that is terminating is nothing to wait for.
+// empty reports whether a child is to be made because there is none. With surge, one that is terminating is nothing to
+// wait for.
 func (s *slot) empty(strategy Strategy) bool {
 	if s.terminating && (!s.named || strategy.MaxSurge == 0) {
 		return false
@@ -116,8 +118,8 @@ func (p *planner) count(s *slot) {
 	}
 }
 
-// visit makes the rollout's picture of one place, and plans what is not the rollout's to decide: children that have failed, and
-// those that are too many.
+// visit makes the rollout's picture of one place, and plans what is not the rollout's to decide: children that have
+// failed, and those that are too many.
 func (p *planner) visit(s *slot) {
 	old, updated := p.running(s.old), p.running(s.updated)
 	u := rollout.Unit{Key: s.key, Old: p.keepOne(s, old), New: p.keepOne(s, updated), Held: s.held || p.strategy.OnDelete}
@@ -127,7 +129,8 @@ func (p *planner) visit(s *slot) {
 	if u.Old != nil && u.New == nil && !u.Held {
 		u.Stays = p.stays(s, old[0])
 		if p.strategy.MaxSurge > 0 && p.most == 0 {
-			// What does not serve is replaced by surge as well: a place that it left could not be told from one whose child was lost.
+			// What does not serve is replaced by surge as well: a place that it left could not be told from one whose child was
+			// lost.
 			u.Old.Ready, u.Old.Available = true, true
 		}
 	}
@@ -150,8 +153,8 @@ func (p *planner) running(children []*owned) []*owned {
 	return out
 }
 
-// keepOne keeps the first of the children of a place that are of the update revision, or of the others that are not, and plans the
-// deletion of the rest. Nobody can say which is wanted before the update revision is recorded.
+// keepOne keeps the first of the children of a place that are of the update revision, or of the others that are not,
+// and plans the deletion of the rest. Nobody can say which is wanted before the update revision is recorded.
 func (p *planner) keepOne(s *slot, children []*owned) *rollout.Instance {
 	if len(children) == 0 {
 		return nil

@@ -12,8 +12,8 @@ import (
 )
 
 // This file takes snapshots of typed parents. encoding/json writes an empty struct where a user has written nothing
-// ("resources": {}), and whoever reads the parent without its Go type, as the command line does, would find it different from
-// its own revision; an undo would write it into the parent.
+// ("resources": {}), and whoever reads the parent without its Go type, as the command line does, would find it
+// different from its own revision; an undo would write it into the parent.
 
 // format is that of apps/v1 ControllerRevisions, with snapshots as a user would write them.
 type format struct{ *history.Apps }
@@ -28,8 +28,8 @@ func (f format) Snapshot(parent client.Object) (*revision.Snapshot, error) {
 	return f.Versioned.Snapshot(tree)
 }
 
-// dropUnset removes from the JSON of a value the structs that are zero and may be left out: nothing tells them from those that
-// were never written. A pointer to an empty struct (emptyDir: {}) is a choice, and stays.
+// dropUnset removes from the JSON of a value the structs that are zero and may be left out: nothing tells them from
+// those that were never written. A pointer to an empty struct (emptyDir: {}) is a choice, and stays.
 func dropUnset(v reflect.Value, tree any) {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()

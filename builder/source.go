@@ -13,16 +13,16 @@ import (
 
 // This file says what children are made from, and makes the facts of a plan of what was gathered.
 
-// facts are what the plan for o is made from: what the update revision wants, and the one that children come from which are not
-// updated. Where the update revision could not be recorded, that is all there is.
+// facts are what the plan for o is made from: what the update revision wants, and the one that children come from which
+// are not updated. Where the update revision could not be recorded, that is all there is.
 func (r *reconciler[P]) facts(ctx context.Context, o *observed, recorded *pass.Recorded) (facts, error) {
 	parent := o.parent.(P) //nolint:forcetypeassert // gather was given it
 	f := facts{strategy: o.strategy}
 	var update, older []want
 	var err error
 	if recorded.Update != nil {
-		// What the update revision wants is what the parent wants as it is: they are equal, and where a default was added since, the author's
-		// function may rely on it.
+		// What the update revision wants is what the parent wants as it is: they are equal, and where a default was added
+		// since, the author's function may rely on it.
 		f.update, update = recorded.Update.Hash, o.wanted
 	}
 	if from := r.olderOf(o, recorded); from != nil {
@@ -39,10 +39,10 @@ func (r *reconciler[P]) facts(ctx context.Context, o *observed, recorded *pass.R
 	return f, err
 }
 
-// keepNeeded keeps, of the children that are not wanted any more, those that children of an older revision may need which are still at
-// their places: a ConfigMap that is named by its content, and that a pod which is held mounts. They go with the last of these. What is
-// of the same kind is not needed: a pod that is scaled away goes at once. Where it is not known what an older revision wants, it may be
-// anything.
+// keepNeeded keeps, of the children that are not wanted any more, those that children of an older revision may need
+// which are still at their places: a ConfigMap that is named by its content, and that a pod which is held mounts. They
+// go with the last of these. What is of the same kind is not needed: a pod that is scaled away goes at once. Where it
+// is not known what an older revision wants, it may be anything.
 func (r *reconciler[P]) keepNeeded(parent P, f *facts, recorded *pass.Recorded) {
 	kinds := map[string][]int{} // of the children at their places, by their revision
 	for _, p := range f.places {
@@ -72,7 +72,8 @@ func (r *reconciler[P]) mayWant(parent P, recorded *pass.Recorded, hash string, 
 	return err != nil || slices.ContainsFunc(wants, func(w want) bool { return position{w.rule, w.object.GetName()} == at })
 }
 
-// lacks reports whether a place that is wanted has no child but terminating ones. Nothing is made from an older revision elsewhere.
+// lacks reports whether a place that is wanted has no child but terminating ones. Nothing is made from an older
+// revision elsewhere.
 func (r *reconciler[P]) lacks(o *observed, wanted []want) bool {
 	there := map[position]bool{}
 	for rule, children := range o.children {
@@ -87,12 +88,12 @@ func (r *reconciler[P]) lacks(o *observed, wanted []want) bool {
 	})
 }
 
-// olderOf returns what children come back from where the rollout may not go: of the revisions that children come from which are not
-// updated the newest that was ever complete, or else the newest. While the update revision was never complete, and no such child is
-// left, it is the newest that was. Nil if there is none.
+// olderOf returns what children come back from where the rollout may not go: of the revisions that children come from
+// which are not updated the newest that was ever complete, or else the newest. While the update revision was never
+// complete, and no such child is left, it is the newest that was. Nil if there is none.
 //
-// While the update revision could not be recorded, the newest that was stands for it: a rollout to that one may have begun. One that
-// holds what the parent asks for is no older one either: it was only not made the newest.
+// While the update revision could not be recorded, the newest that was stands for it: a rollout to that one may have
+// begun. One that holds what the parent asks for is no older one either: it was only not made the newest.
 func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.Revision {
 	var update types.UID
 	switch n := len(recorded.Entries); {
@@ -101,7 +102,7 @@ func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.
 	case n > 0:
 		update = recorded.Entries[n-1].UID
 	}
-	live := revision.NewLive(o.alive()...)
+	live := revision.NewInUse(o.alive()...)
 	completed := func(e *revision.Revision) bool { return o.completed[e.UID] }
 	used := func(e *revision.Revision) bool { return live.Has(*e) }
 	for _, good := range []func(*revision.Revision) bool{

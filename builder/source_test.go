@@ -19,8 +19,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// What lost children come back from: one that was complete, then one that others come from; and while nothing can be recorded, the newest
-// revision stands for the one that the spec asks for.
+// What lost children come back from: one that was complete, then one that others come from; and while nothing can be
+// recorded, the newest revision stands for the one that the spec asks for.
 func TestWhatLostChildrenComeFrom(t *testing.T) {
 	r := reconcilerOf(t, sound())
 	for name, c := range map[string]struct {
@@ -71,8 +71,8 @@ func TestWhatLostChildrenComeFrom(t *testing.T) {
 	}
 }
 
-// An author is asked for an older revision only where a child is missing, and not again for the same version of the parent while there is
-// work to do.
+// An author is asked for an older revision only where a child is missing, and not again for the same version of the
+// parent while there is work to do.
 func TestWhenTheAuthorIsAsked(t *testing.T) {
 	asked := 0
 	c := sound()
@@ -122,8 +122,8 @@ func TestWhenTheAuthorIsAsked(t *testing.T) {
 	}
 }
 
-// A default that a release has added is the author's to rely on: children of the update revision, which is equal to the parent and
-// was recorded without it, are made from the parent as it is.
+// A default that a release has added is the author's to rely on: children of the update revision, which is equal to the
+// parent and was recorded without it, are made from the parent as it is.
 func TestChildrenOfTheParentAsItIs(t *testing.T) {
 	c := sound()
 	c.Children = func(set *appsv1.ReplicaSet) ([]client.Object, error) {
@@ -172,7 +172,8 @@ func TestTheAuthorsFunctionFails(t *testing.T) {
 	}
 }
 
-// What an author's function makes of the time or of chance would be written in every pass: it is refused, with the field.
+// What an author's function makes of the time or of chance would be written in every pass: it is refused, with the
+// field.
 func TestAFunctionThatIsNone(t *testing.T) {
 	n := 0
 	again := func() string { n++; return fmt.Sprint("x", n) }

@@ -19,8 +19,8 @@ import (
 
 // This file writes the status of a parent, as the author has filled it. What it says is report.go's.
 //
-// A Go type writes "readyReplicas": 0 where nothing is stored yet, so that a difference of two of them leaves out what the CRD requires,
-// and the API server refuses the status of each new parent. unsaid is the way out.
+// A Go type writes "readyReplicas": 0 where nothing is stored yet, so that a difference of two of them leaves out what
+// the CRD requires, and the API server refuses the status of each new parent. unsaid is the way out.
 
 // writeStatus lets the author fill the status, and writes it if it differs.
 func (r *reconciler[P]) writeStatus(ctx context.Context, p *pass.Pass, parent P, s Summary) (stored bool, err error) {
@@ -37,9 +37,9 @@ func (r *reconciler[P]) writeStatus(ctx context.Context, p *pass.Pass, parent P,
 	return p.WriteStatus(ctx, beforeStatus(parent, after), after, urgent)
 }
 
-// unsaid is a parent as it is to be compared with after, the same parent with a new status: in JSON it lacks what is zero in the status
-// of both. Nobody can tell from a Go type whether that is stored, so the patch says it. That is found out when a patch is made: most
-// passes of a rollout hold their status back.
+// unsaid is a parent as it is to be compared with after, the same parent with a new status: in JSON it lacks what is
+// zero in the status of both. Nobody can tell from a Go type whether that is stored, so the patch says it. That is
+// found out when a patch is made: most passes of a rollout hold their status back.
 type unsaid struct {
 	client.Object
 

@@ -14,8 +14,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// A status patch says zero where nobody knows whether it is stored: a CRD may require it. ReplicaSets always have replicas in their
-// JSON, and the other counters only if they are not zero.
+// A status patch says zero where nobody knows whether it is stored: a CRD may require it. ReplicaSets always have
+// replicas in their JSON, and the other counters only if they are not zero.
 func TestStatusPatches(t *testing.T) {
 	for name, c := range map[string]struct {
 		was, is appsv1.ReplicaSetStatus
@@ -76,7 +76,8 @@ type ferryCrew struct {
 	Aboard int32 `json:"aboard"`
 }
 
-// A patch of a status sets all that is required, for nobody knows what the API server has, and removes what is to be removed.
+// A patch of a status sets all that is required, for nobody knows what the API server has, and removes what is to be
+// removed.
 func TestAStatusIsWrittenWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after ferryStatus

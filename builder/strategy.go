@@ -4,14 +4,15 @@ import "cmp"
 
 // This file is what an author says about the rollout of one parent, and which of it cannot be meant.
 
-// Strategy is how the children of one parent are replaced. A number below zero, and MaxSurge for a kind whose children are not
-// [Rule.NamedByRevision], are an event and a condition, InvalidStrategy, and nothing is done for the parent until it is changed.
+// Strategy is how the children of one parent are replaced. A number below zero, and MaxSurge for a kind whose children
+// are not [Rule.NamedByRevision], are an event and a condition, InvalidStrategy, and nothing is done for the parent
+// until it is changed.
 type Strategy struct {
-	// MaxUnavailable is how many places of rolled kinds may be without an available child at once. Zero means 1, unless MaxSurge
-	// is more than zero: then it means none, and children are replaced by surge only.
+	// MaxUnavailable is how many places of rolled kinds may be without an available child at once. Zero means 1, unless
+	// MaxSurge is more than zero: then it means none, and children are replaced by surge only.
 	MaxUnavailable int
-	// MaxSurge is how many places may have a new child beside the old one, which is deleted once the new one is available. Zero
-	// means none. Children that are terminating do not count, as in the built-in kinds.
+	// MaxSurge is how many places may have a new child beside the old one, which is deleted once the new one is available.
+	// Zero means none. Children that are terminating do not count, as in the built-in kinds.
 	MaxSurge int
 	// Partition is how many places, the last ones of the rollout's order, keep what they have.
 	Partition int

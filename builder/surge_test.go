@@ -227,8 +227,8 @@ func (w *surging) edit(undo bool) {
 	}
 }
 
-// A rollout with surge, beside children that are lost, start late and fail, and edits in the middle: both budgets are kept in every
-// state, and it comes to its end if the revision works.
+// A rollout with surge, beside children that are lost, start late and fail, and edits in the middle: both budgets are
+// kept in every state, and it comes to its end if the revision works.
 func TestSurgesInChance(t *testing.T) {
 	for seed := range uint64(4000) {
 		chance := rand.New(rand.NewPCG(seed, 2))

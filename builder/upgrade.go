@@ -10,8 +10,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file reads what an earlier release of an author's controller has recorded, by the author's function. What is read without one is
-// package history's.
+// This file reads what an earlier release of an author's controller has recorded, by the author's function. What is
+// read without one is package history's.
 
 // upgrades has revisions of other field paths or another API version read by an author's function, if there is one.
 func upgrades[P client.Object](f format, upgrade func(old *unstructured.Unstructured) (P, error)) {

@@ -24,17 +24,17 @@ func release(t *testing.T, s *fakeserver.Server, versions ...string) *History[*c
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newHistory[*corev1.ConfigMap](v, ownership.NewLedger(nil), history.Options{Client: s, Indexed: true})
+	return newHistory[*corev1.ConfigMap](v, ownership.NewConsistencyStore(nil), history.Options{Client: s, Indexed: true})
 }
 
-// The second release of an operator versions another field, and back again. Nothing that the first one recorded is lost, nothing counts
-// as what it is not, and the first one finds its log as it left it.
+// The second release of an operator versions another field, and back again. Nothing that the first one recorded is
+// lost, nothing counts as what it is not, and the first one finds its log as it left it.
 func TestASecondRelease(t *testing.T) {
 	for name, c := range map[string]struct {
 		versions []string
 		upgrade  func(old *unstructured.Unstructured) (*corev1.ConfigMap, error)
-		// number is that of the revision that the parent asks for, unreadable how many revisions cannot be read, and was the color of the
-		// first one.
+		// number is that of the revision that the parent asks for, unreadable how many revisions cannot be read, and was the
+		// color of the first one.
 		number     int64
 		unreadable int
 		was        string

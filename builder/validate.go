@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// This file refuses what cannot work before the controller starts. Without it, such mistakes are found when pods are rolled over
-// and over, or never: docs/design/log/2026-11-23-a-controller-as-a-value.md.
+// This file refuses what cannot work before the controller starts. Without it, such mistakes are found when pods are
+// rolled over and over, or never: docs/design/log/2026-11-23-a-controller-as-a-value.md.
 
 // described is a controller that was found to be sound.
 type described struct {

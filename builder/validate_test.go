@@ -131,7 +131,8 @@ func TestAllThatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-// L2: the type by which two snapshots are compared is the parent's own, so that two templates that differ are different.
+// L2: the type by which two snapshots are compared is the parent's own, so that two templates that differ are
+// different.
 func TestSnapshotsAreComparedByTheParentsType(t *testing.T) {
 	d, err := sound().describe(clientgoscheme.Scheme, mapper())
 	if err != nil {

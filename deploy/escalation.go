@@ -28,8 +28,8 @@ var (
 	bindingResources = []string{"rolebindings", "clusterrolebindings"}
 )
 
-// EscalationError says that a controller writes roles or bindings which the API server would refuse to the manager. Say in
-// [Grant] what they may hold.
+// EscalationError says that a controller writes roles or bindings which the API server would refuse to the manager. Say
+// in [Grant] what they may hold.
 type EscalationError struct {
 	// Resources are sorted, and of the group rbac.authorization.k8s.io. There is at least one.
 	Resources []string

@@ -19,18 +19,20 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
-// This file makes the roles of one CompositeController, DecoratorController or HistoryPolicy: what the manager may touch is what that
-// object names. The roles that all of a kind share are files, roles/composite.yaml, roles/decorator.yaml and roles/recorder.yaml.
+// This file makes the roles of one CompositeController, DecoratorController or HistoryPolicy: what the manager may
+// touch is what that object names. The roles that all of a kind share are files, roles/composite.yaml,
+// roles/decorator.yaml and roles/recorder.yaml.
 
 // Grant is what the roles of a controller are to hold, or not to hold, beyond what the controller says itself.
 type Grant struct {
-	// Related are the resources that its customize hook may ask for. Only the hook knows them. They are granted to be read.
+	// Related are the resources that its customize hook may ask for. Only the hook knows them. They are granted to be
+	// read.
 	Related []schema.GroupResource
 	// Allow are resources that are granted although to write them is to have other rights as well; see [PowerfulError].
 	Allow []schema.GroupResource
-	// Bind are the roles that bindings among the children may refer to, Escalate those of roles and clusterroles that may hold
-	// rights which the manager does not have, which is to give it all of them. Held are the resources of RBAC for which
-	// neither is needed, because the manager has the rights that they hand out. Without any of these the error is an
+	// Bind are the roles that bindings among the children may refer to, Escalate those of roles and clusterroles that may
+	// hold rights which the manager does not have, which is to give it all of them. Held are the resources of RBAC for
+	// which neither is needed, because the manager has the rights that they hand out. Without any of these the error is an
 	// [*EscalationError].
 	Bind           []RoleRef
 	Escalate, Held []string
@@ -39,7 +41,8 @@ type Grant struct {
 	Namespace string
 }
 
-// NoControllerError says that an object has no roles: it is neither a CompositeController nor a DecoratorController, nor a HistoryPolicy.
+// NoControllerError says that an object has no roles: it is neither a CompositeController nor a DecoratorController,
+// nor a HistoryPolicy.
 type NoControllerError struct {
 	// Kind is what it is.
 	Kind schema.GroupVersionKind
@@ -77,8 +80,9 @@ func rolesOf[T any](o *unstructured.Unstructured, roles func(*T, Grant) ([]runti
 	return out, nil
 }
 
-// CompositeRoles returns the roles that the manager needs to run one CompositeController, bound to the manager's service
-// account. The error is a [*PowerfulError], an [*EscalationError], or says which field of the controller cannot be granted.
+// CompositeRoles returns the roles that the manager needs to run one CompositeController, bound to the manager's
+// service account. The error is a [*PowerfulError], an [*EscalationError], or says which field of the controller cannot
+// be granted.
 func CompositeRoles(c *v1alpha1.CompositeController, g Grant) ([]runtime.Object, error) {
 	r := newRights()
 	parent, err := r.resource(c.Spec.ParentResource.ResourceRule)
@@ -132,8 +136,8 @@ func DecoratorRoles(c *v1alpha1.DecoratorController, g Grant) ([]runtime.Object,
 			return nil, fmt.Errorf("attachments[%d]: %w", i, err)
 		}
 		r.allow(resource, "", "get", "list", "watch", "create")
-		// Nothing is adopted, so an attachment with OnDelete is never changed. Whether one is to be recreated is asked by a dry
-		// run of the change.
+		// Nothing is adopted, so an attachment with OnDelete is never changed. Whether one is to be recreated is asked by a
+		// dry run of the change.
 		if attachment.UpdateStrategy.EffectiveMethod() != v1alpha1.ChildUpdateOnDelete {
 			r.allow(resource, "", "patch")
 		}
@@ -145,8 +149,8 @@ func DecoratorRoles(c *v1alpha1.DecoratorController, g Grant) ([]runtime.Object,
 	return r.roles("cairn-decorator:"+c.Name, c.Name, g)
 }
 
-// PolicyRoles returns the roles that the manager needs to carry out one HistoryPolicy. The error is a [*PowerfulError], or says which field
-// of the policy cannot be granted.
+// PolicyRoles returns the roles that the manager needs to carry out one HistoryPolicy. The error is a [*PowerfulError],
+// or says which field of the policy cannot be granted.
 func PolicyRoles(p *cairn.HistoryPolicy, g Grant) ([]runtime.Object, error) {
 	r := newRights()
 	resource, err := r.resource(v1alpha1.ResourceRule{APIVersion: p.Spec.Resource.APIVersion, Resource: p.Spec.Resource.Resource})

@@ -16,8 +16,9 @@ import (
 
 // This file collects rights and makes rules of them. A name that RBAC would read as a wildcard is an error here.
 
-// The verbs that the manager uses: on what it keeps in a cache, on parents, which it reads past the cache as well, and on
-// what it makes. delete is also what OwnerReferencesPermissionEnforcement asks for when an object is adopted or released.
+// The verbs that the manager uses: on what it keeps in a cache, on parents, which it reads past the cache as well, and
+// on what it makes. delete is also what OwnerReferencesPermissionEnforcement asks for when an object is adopted or
+// released.
 var (
 	toWatch = []string{"list", "watch"}
 	toRead  = []string{"get", "list", "watch"}
@@ -139,8 +140,8 @@ func (r *rights) refer(resource, namespace, name string) {
 	r.named[where].Insert(name)
 }
 
-// credentials returns, by namespace, the rules for what hooks refer to by name. Without a name a rule would grant all, so
-// an empty one is an error.
+// credentials returns, by namespace, the rules for what hooks refer to by name. Without a name a rule would grant all,
+// so an empty one is an error.
 func (r *rights) credentials() (map[string][]rbacv1.PolicyRule, error) {
 	out := map[string][]rbacv1.PolicyRule{}
 	for _, where := range slices.SortedFunc(maps.Keys(r.named), func(a, b referred) int { return -strings.Compare(a.resource, b.resource) }) {

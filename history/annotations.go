@@ -17,8 +17,8 @@ import (
 const maxAnnotations = 256 << 10
 
 // annotations returns copied with the stamp. A parent may have as many annotations as any object may, so that both
-// together can be too many: then copied ones are left out, what kubectl applied last first, and then the largest. The stamp
-// is what rules rest on, and a revision that cannot be stored stops every rollout.
+// together can be too many: then copied ones are left out, what kubectl applied last first, and then the largest. The
+// stamp is what rules rest on, and a revision that cannot be stored stops every rollout.
 func annotations(copied map[string]string, s revision.Stamp) map[string]string {
 	out := maps.Clone(copied)
 	if out == nil {

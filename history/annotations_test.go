@@ -62,8 +62,8 @@ func validating(s *server) {
 	}
 }
 
-// TestAnnotationsFit records a parent whose annotations leave no room for a stamp: what kubectl applied last is left out
-// first, then the largest, and no more than needed.
+// TestAnnotationsFit records a parent whose annotations leave no room for a stamp: what kubectl applied last is left
+// out first, then the largest, and no more than needed.
 func TestAnnotationsFit(t *testing.T) {
 	for name, c := range map[string]struct {
 		parent map[string]string
@@ -92,7 +92,8 @@ func TestAnnotationsFit(t *testing.T) {
 	}
 }
 
-// A revision that somebody else recorded with as many annotations as there may be gets its number and its stamp all the same.
+// A revision that somebody else recorded with as many annotations as there may be gets its number and its stamp all the
+// same.
 func TestStampOfAFullRevision(t *testing.T) {
 	ds := agent("agent:1")
 	old := revisionOf(t, ds, "agent:1", 1)

@@ -39,12 +39,12 @@ type Apps struct {
 	HashLabel string
 	// SelectorOf returns the selector by which a parent claims its children and its revisions.
 	SelectorOf func(parent client.Object) (labels.Selector, error)
-	// Children are the kinds of the objects made from a revision, and ChildLabel the label under which they point at it: by
-	// its hash, or by its name. Children is empty where nobody but the author knows what is made from one.
+	// Children are the kinds of the objects made from a revision, and ChildLabel the label under which they point at it:
+	// by its hash, or by its name. Children is empty where nobody but the author knows what is made from one.
 	Children   []schema.GroupVersionKind
 	ChildLabel string
-	// Runs is true if children are runs, which are found by their ControllerRef alone, and are not replaced when the parent goes to
-	// another revision: the Jobs of a CronJob.
+	// Runs is true if children are runs, which are found by their ControllerRef alone, and are not replaced when the
+	// parent goes to another revision: the Jobs of a CronJob.
 	Runs bool
 	// NewParent returns an empty parent.
 	NewParent func() client.Object
@@ -57,13 +57,14 @@ type Apps struct {
 	Foreign bool
 	// Annotations returns the annotations of a new revision, the stamp apart. Nil means none.
 	Annotations func(parent client.Object) map[string]string
-	// Anew returns those of these annotations that a revision gets again when its parent goes back to it, with nil for what is to go. Nil
-	// means none, as the built-in controllers have it.
+	// Anew returns those of these annotations that a revision gets again when its parent goes back to it, with nil for
+	// what is to go. Nil means none, as the built-in controllers have it.
 	Anew func(parent client.Object) map[string]any
-	// Upgrade returns what a parent asked for when an earlier release of its controller recorded a revision, as a snapshot of today's. It
-	// is given an object with the apiVersion and kind of then and what the revision holds, and called for revisions of other field paths
-	// or another API version only. Its error makes the revision one that cannot be read, which is kept. Nil means that what has its
-	// place in today's description is read, and the rest is not: see [revision.Target.As].
+	// Upgrade returns what a parent asked for when an earlier release of its controller recorded a revision, as a snapshot
+	// of today's. It is given an object with the apiVersion and kind of then and what the revision holds, and called for
+	// revisions of other field paths or another API version only. Its error makes the revision one that cannot be read,
+	// which is kept. Nil means that what has its place in today's description is read, and the rest is not: see
+	// [revision.Target.As].
 	Upgrade func(old *unstructured.Unstructured) (*revision.Snapshot, error)
 	// Elsewhere is the namespace of the revisions of parents that are in none.
 	Elsewhere string
@@ -71,8 +72,9 @@ type Apps struct {
 
 var _ Format = (*Apps)(nil)
 
-// DaemonSet is the format that Kubernetes 1.36 writes for DaemonSets, so that kubectl rollout history and undo work, and
-// so that the built-in controller can take over and hand back. All of the parent's annotations are copied, as there.
+// DaemonSet is the format that Kubernetes 1.36 writes for DaemonSets, so that kubectl rollout history and undo work,
+// and so that the built-in controller can take over and hand back. All of the parent's annotations are copied, as
+// there.
 func DaemonSet() *Apps {
 	return &Apps{
 		Parent:       appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
@@ -101,9 +103,9 @@ func DaemonSet() *Apps {
 	}
 }
 
-// StatefulSet is the format that Kubernetes 1.36 writes for StatefulSets. A revision carries its hash under a label of its
-// own, and pods name it by its object name. volumeClaimTemplates cannot change, so they are no part of it. All of the
-// parent's annotations are copied, as there.
+// StatefulSet is the format that Kubernetes 1.36 writes for StatefulSets. A revision carries its hash under a label of
+// its own, and pods name it by its object name. volumeClaimTemplates cannot change, so they are no part of it. All of
+// the parent's annotations are copied, as there.
 func StatefulSet() *Apps {
 	return &Apps{
 		Parent:       appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
@@ -138,8 +140,9 @@ const changeCauseAnnotation = "kubernetes.io/change-cause"
 // CronJobLabel is on the revisions of a CronJob, which has no selector. Its value is the CronJob's name.
 const CronJobLabel = "cairn.dev/cronjob"
 
-// CronJob is the format of CronJobs: no built-in controller keeps a history of them. What is versioned is the template of their
-// Jobs; the schedule is no part of it. Jobs are found by their ControllerRef (ControllerRef proposal, "CronJob").
+// CronJob is the format of CronJobs: no built-in controller keeps a history of them. What is versioned is the template
+// of their Jobs; the schedule is no part of it. Jobs are found by their ControllerRef (ControllerRef proposal,
+// "CronJob").
 func CronJob() *Apps {
 	owned := func(parent client.Object) map[string]string {
 		return map[string]string{CronJobLabel: revision.LabelValue(parent.GetName())}
@@ -198,8 +201,8 @@ func (f *Apps) Namespace(parent client.Object) (string, error) {
 // Selector implements [Format].
 func (f *Apps) Selector(parent client.Object) (labels.Selector, error) { return f.SelectorOf(parent) }
 
-// Adoptable implements [Format]: it keeps the logs of two kinds apart whose templates have the same labels, and what no controller has made
-// out of them.
+// Adoptable implements [Format]: it keeps the logs of two kinds apart whose templates have the same labels, and what no
+// controller has made out of them.
 func (f *Apps) Adoptable(parent, orphan client.Object, _ []client.Object) error {
 	if stored, ok := orphan.(*appsv1.ControllerRevision); ok {
 		if genuine, known := f.Genuine(parent, stored); known && !genuine {

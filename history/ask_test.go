@@ -37,8 +37,8 @@ func TestAskEqual(t *testing.T) {
 	log := asking(s)
 	before := s.parent()
 	v, recorded := mustPass(t, log, s.parent())
-	if v.Kind != revision.NoChange || v.Rule != revision.RuleServer || recorded.Update.Name != old.Name || recorded.CollisionCount != nil {
-		t.Errorf("%s by rule %s: %+v", v.Kind, v.Rule, recorded)
+	if v.Change != revision.NoChange || v.Rule != revision.RuleServer || recorded.Update.Name != old.Name || recorded.CollisionCount != nil {
+		t.Errorf("%s by rule %s: %+v", v.Change, v.Rule, recorded)
 	}
 	// The question is about this very version of the parent, and replaces the template as a whole.
 	asked := s.Calls("dry-run")
@@ -77,7 +77,7 @@ func TestAskEqual(t *testing.T) {
 func TestAnswersAreCached(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer error
-		kind   revision.Kind
+		kind   revision.Change
 	}{
 		"equal":      {nil, revision.NoChange},
 		"forbidden":  {apierrors.NewForbidden(schema.GroupResource{}, "agent", errors.New("no")), revision.RollForward},
@@ -91,8 +91,8 @@ func TestAnswersAreCached(t *testing.T) {
 			}
 			log := asking(s)
 			for range 3 {
-				if v := resolve(t, log, s.parent()); v.Kind != c.kind {
-					t.Errorf("%s: %s", v.Kind, v.Reason)
+				if v := resolve(t, log, s.parent()); v.Change != c.kind {
+					t.Errorf("%s: %s", v.Change, v.Reason)
 				}
 			}
 			if got := s.Calls("dry-run"); len(got) != 1 {
@@ -122,16 +122,16 @@ func TestAskRefused(t *testing.T) {
 	refusal := apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, "agent", nil)
 	s.Before = fail("dry-run", refusal)
 	v, recorded := mustPass(t, asking(s), s.parent())
-	if v.Kind != revision.RollForward || recorded.Update.Number != 2 {
-		t.Errorf("%s to revision %d", v.Kind, recorded.Update.Number)
+	if v.Change != revision.RollForward || recorded.Update.Number != 2 {
+		t.Errorf("%s to revision %d", v.Change, recorded.Update.Number)
 	}
 	if len(v.Refused) != 1 || !errors.Is(v.Refused[0], refusal) || !strings.Contains(v.Refused[0].Error(), "refuses to restore revision agent-") {
 		t.Errorf("refused: %v", v.Refused)
 	}
 }
 
-// TestAskRefusedAboutAStamp asks about a revision that claims to be of this very generation. A webhook that takes no dry
-// runs must not restart every pod after an upgrade.
+// TestAskRefusedAboutAStamp asks about a revision that claims to be of this very generation. A webhook that takes no
+// dry runs must not restart every pod after an upgrade.
 func TestAskRefusedAboutAStamp(t *testing.T) {
 	parent := agent("agent:1")
 	old := undefaulted(t, "agent:1", 1)
@@ -142,8 +142,8 @@ func TestAskRefusedAboutAStamp(t *testing.T) {
 	s := newServer(t, parent, old)
 	s.Before = fail("dry-run", apierrors.NewForbidden(schema.GroupResource{}, "agent", errors.New("no dry runs")))
 	v, _ := mustPass(t, asking(s), s.parent())
-	if v.Kind != revision.NoChange || len(v.Refused) != 1 || len(s.Writes()) != 0 {
-		t.Errorf("%s (%s), refused %v, wrote %v", v.Kind, v.Reason, v.Refused, s.Writes())
+	if v.Change != revision.NoChange || len(v.Refused) != 1 || len(s.Writes()) != 0 {
+		t.Errorf("%s (%s), refused %v, wrote %v", v.Change, v.Reason, v.Refused, s.Writes())
 	}
 }
 
@@ -169,8 +169,8 @@ func TestAskUnanswered(t *testing.T) {
 				t.Errorf("wrote %v", s.Writes())
 			}
 			s.Before = nil
-			if v := resolve(t, log, s.parent()); v.Kind != revision.NoChange {
-				t.Errorf("later %s: %s", v.Kind, v.Reason)
+			if v := resolve(t, log, s.parent()); v.Change != revision.NoChange {
+				t.Errorf("later %s: %s", v.Change, v.Reason)
 			}
 		})
 	}
@@ -207,15 +207,15 @@ func TestNotAsked(t *testing.T) {
 			}
 			s := newServer(t, c.parent, o)
 			v, recorded := mustPass(t, c.log(s), s.parent())
-			if v.Kind != revision.RollForward || recorded.Update.Number != 2 || len(s.Calls("dry-run")) != 0 {
-				t.Errorf("%s to revision %d with %v", v.Kind, recorded.Update.Number, s.Calls("dry-run"))
+			if v.Change != revision.RollForward || recorded.Update.Number != 2 || len(s.Calls("dry-run")) != 0 {
+				t.Errorf("%s to revision %d with %v", v.Change, recorded.Update.Number, s.Calls("dry-run"))
 			}
 		})
 	}
 }
 
-// TestAskDifferent: the field that the revision lacks is no default of the server. Every revision that could be equal is
-// asked about, the newest first, until one is.
+// TestAskDifferent: the field that the revision lacks is no default of the server. Every revision that could be equal
+// is asked about, the newest first, until one is.
 func TestAskDifferent(t *testing.T) {
 	ds := agent("agent:1")
 	ds.Spec.Template.Spec.HostPID = true
@@ -224,8 +224,8 @@ func TestAskDifferent(t *testing.T) {
 	other.Data.Raw = []byte(strings.Replace(string(other.Data.Raw), `"containers"`, `"hostPID":true,"containers"`, 1))
 	s := newServer(t, ds, undefaulted(t, "agent:1", 9), other)
 	v := resolve(t, asking(s), s.parent())
-	if v.Kind != revision.Rollback || v.Update.Name != "agent-other" {
-		t.Errorf("%s: %s", v.Kind, v.Reason)
+	if v.Change != revision.Rollback || v.Update.Name != "agent-other" {
+		t.Errorf("%s: %s", v.Change, v.Reason)
 	}
 	asked := s.Calls("dry-run")
 	if len(asked) != 2 || strings.Contains(asked[0].Body, "hostPID") || !strings.Contains(asked[1].Body, "hostPID") {

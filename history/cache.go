@@ -8,8 +8,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file keeps what was decoded, so that a pass that finds nothing new decodes nothing. It is bounded in bytes, because a
-// template in memory takes many times the bytes that it has in the store.
+// This file keeps what was decoded, so that a pass that finds nothing new decodes nothing. It is bounded in bytes,
+// because a template in memory takes many times the bytes that it has in the store.
 
 // DefaultCacheBytes is the bound of the cache that all logs of a process share that are given none.
 const DefaultCacheBytes = 64 << 20
@@ -20,8 +20,8 @@ var shared = NewCache(DefaultCacheBytes)
 // SharedCache returns the cache that all logs of a process share that are given none.
 func SharedCache() *Cache { return shared }
 
-// Cache holds what was decoded for parents, up to a number of bytes; the least recently used goes first. Logs of several
-// kinds may share one. It is safe for concurrent use.
+// Cache holds what was decoded for parents, up to a number of bytes; the least recently used goes first. Logs of
+// several kinds may share one. It is safe for concurrent use.
 type Cache struct{ kept *bounded.Map[any, any] }
 
 // NewCache returns a cache for so many bytes, as far as they can be estimated.
@@ -37,15 +37,15 @@ func (c *Cache) Add(parent types.UID, key, value any, bytes int) {
 	c.kept.Put(parent, key, value, bytes+overhead)
 }
 
-// Forget drops all that is kept for a deleted parent. What is added for it later is kept until the cache is full, so call it
-// when no pass over the parent is under way.
+// Forget drops all that is kept for a deleted parent. What is added for it later is kept until the cache is full, so
+// call it when no pass over the parent is under way.
 func (c *Cache) Forget(parent types.UID) { c.kept.Forget(parent) }
 
 // Size returns about how many bytes are kept.
 func (c *Cache) Size() int { return c.kept.Size() }
 
-// Revision returns what read makes of a stored revision, once for each version of the object. It is kept for the controller of
-// the object. target is what revisions are decoded as; it keeps apart those who share a cache.
+// Revision returns what read makes of a stored revision, once for each version of the object. It is kept for the
+// controller of the object. target is what revisions are decoded as; it keeps apart those who share a cache.
 func (c *Cache) Revision(target *revision.Target, o metav1.Object, read func() revision.Revision) revision.Revision {
 	type key struct {
 		target  *revision.Target

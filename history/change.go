@@ -27,8 +27,8 @@ type Change struct {
 	Fields map[string]any
 }
 
-// Change alters exactly the revision that was read, and returns it as stored. The error is the API server's; a conflict or a
-// not-found error means that another writer was first: drop the pass.
+// Change alters exactly the revision that was read, and returns it as stored. The error is the API server's; a conflict
+// or a not-found error means that another writer was first: drop the pass.
 func (l *Log) Change(ctx context.Context, parent client.Object, r revision.Revision, c Change) (revision.Revision, error) {
 	o, err := l.ChangeObject(ctx, parent, r, c)
 	if err != nil {
@@ -46,8 +46,8 @@ func (l *Log) ChangeObject(ctx context.Context, parent client.Object, r revision
 	return o, err
 }
 
-// patchTrimmed repeats a patch that was refused: a revision that another writer recorded may have the largest annotations
-// allowed, so that the stamp is too much.
+// patchTrimmed repeats a patch that was refused: a revision that another writer recorded may have the largest
+// annotations allowed, so that the stamp is too much.
 func (l *Log) patchTrimmed(
 	ctx context.Context, parent client.Object, r revision.Revision, c Change, refused error,
 ) (client.Object, error) {

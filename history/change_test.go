@@ -37,8 +37,8 @@ func TestRenumber(t *testing.T) {
 	before := s.stored()
 	s.Forget()
 	v, recorded := mustPass(t, newLog(s), ds)
-	if v.Kind != revision.Rollback || recorded.Update.Number != 3 || recorded.Update.Hash == "" || recorded.Update.Stamp.Generation != 3 {
-		t.Errorf("%s to %+v", v.Kind, recorded.Update)
+	if v.Change != revision.Rollback || recorded.Update.Number != 3 || recorded.Update.Hash == "" || recorded.Update.Stamp.Generation != 3 {
+		t.Errorf("%s to %+v", v.Change, recorded.Update)
 	}
 	writes := s.Writes()
 	if len(writes) != 1 {
@@ -127,13 +127,13 @@ func TestStaleParent(t *testing.T) {
 			s.drop(ds)
 		},
 	} {
-		for image, kind := range map[string]revision.Kind{"agent:1": revision.Rollback, "agent:3": revision.RollForward} {
+		for image, kind := range map[string]revision.Change{"agent:1": revision.Rollback, "agent:3": revision.RollForward} {
 			t.Run(fmt.Sprintf("%s/%s", name, kind), func(t *testing.T) {
 				s := twoRevisions(t)
 				ds, log := s.image(image), newLog(s)
 				v := resolve(t, log, ds)
-				if v.Kind != kind {
-					t.Fatalf("%s: %s", v.Kind, v.Reason)
+				if v.Change != kind {
+					t.Fatalf("%s: %s", v.Change, v.Reason)
 				}
 				change(s)
 				s.Forget()
@@ -180,8 +180,8 @@ func TestFence(t *testing.T) {
 		}
 	}
 	v, _ := mustPass(t, newLog(s), s.parent())
-	if v.Kind != revision.NoChange || v.Update.Number != 3 {
-		t.Errorf("%s: %s", v.Kind, v.Reason)
+	if v.Change != revision.NoChange || v.Update.Number != 3 {
+		t.Errorf("%s: %s", v.Change, v.Reason)
 	}
 }
 
@@ -208,8 +208,8 @@ func TestMissingLabels(t *testing.T) {
 		}
 	}
 	v, recorded := mustPass(t, log, s.parent())
-	if v.Kind != revision.NoChange || recorded.Update.Name != second.Name || len(v.Relabel) != 0 {
-		t.Errorf("%s: %s", v.Kind, v.Reason)
+	if v.Change != revision.NoChange || recorded.Update.Name != second.Name || len(v.Relabel) != 0 {
+		t.Errorf("%s: %s", v.Change, v.Reason)
 	}
 }
 
@@ -222,8 +222,8 @@ func withDuplicate(t *testing.T) (*server, *history.Log, *revision.Duplicate, *h
 	s := newServer(t, ds, older, newer, revisionOf(t, ds, "agent:2", 3))
 	log := newLog(s)
 	v := resolve(t, log, s.parent())
-	if v.Kind != revision.NoChange || len(v.Duplicates) != 1 {
-		t.Fatalf("%s with %d duplicates", v.Kind, len(v.Duplicates))
+	if v.Change != revision.NoChange || len(v.Duplicates) != 1 {
+		t.Fatalf("%s with %d duplicates", v.Change, len(v.Duplicates))
 	}
 	s.Forget()
 	return s, log, &v.Duplicates[0], v
@@ -340,7 +340,8 @@ func (s *server) add(ds *appsv1.DaemonSet) {
 	}
 }
 
-// A revision that its parent goes back to gets those annotations again that are about the edit; in between nothing is written.
+// A revision that its parent goes back to gets those annotations again that are about the edit; in between nothing is
+// written.
 func TestAnnotationsOfAnUndo(t *testing.T) {
 	s := newServer(t, agent("agent:1"))
 	format, edits := history.DaemonSet(), 0

@@ -108,8 +108,8 @@ func TestAdoptedHistoryIsUsed(t *testing.T) {
 	orphan := one(t, func(o *appsv1.ControllerRevision) { o.OwnerReferences = nil; o.Revision = 5 })
 	s := newServer(t, agent("agent:1"), orphan)
 	v, recorded := mustPass(t, newLog(s), s.parent())
-	if v.Kind != revision.NoChange || recorded.Update.Name != orphan.Name || recorded.Update.Number != 5 || len(s.Calls("create")) != 0 {
-		t.Errorf("%s: %s", v.Kind, v.Reason)
+	if v.Change != revision.NoChange || recorded.Update.Name != orphan.Name || recorded.Update.Number != 5 || len(s.Calls("create")) != 0 {
+		t.Errorf("%s: %s", v.Change, v.Reason)
 	}
 }
 
@@ -164,8 +164,8 @@ func TestOddRevisions(t *testing.T) {
 		}
 	}
 	v, recorded := mustPass(t, log, s.parent())
-	if v.Kind != revision.RollForward || recorded.Update.Number != 8 || len(v.Undecodable) != 1 || len(s.stored()) != 2 {
-		t.Errorf("%s to %d, %d undecodable", v.Kind, recorded.Update.Number, len(v.Undecodable))
+	if v.Change != revision.RollForward || recorded.Update.Number != 8 || len(v.Undecodable) != 1 || len(s.stored()) != 2 {
+		t.Errorf("%s to %d, %d undecodable", v.Change, recorded.Update.Number, len(v.Undecodable))
 	}
 }
 

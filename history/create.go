@@ -28,10 +28,10 @@ type Created struct {
 	Existed bool
 }
 
-// Create stores the parent's snapshot under the first free name, after [Log.Fence]. A name that is taken is read back: if it is this
-// very snapshot of this very parent, then an earlier response was lost, and the collision count stays (H5). hidden is the name that
-// the fence found so; even if another owner has that revision by now, its number counts. fill, if set, completes the object before
-// it is sent.
+// Create stores the parent's snapshot under the first free name, after [Log.Fence]. A name that is taken is read back:
+// if it is this very snapshot of this very parent, then an earlier response was lost, and the collision count stays
+// (H5). hidden is the name that the fence found so; even if another owner has that revision by now, its number counts.
+// fill, if set, completes the object before it is sent.
 //
 // Errors: [ErrStale] (drop the pass), [*TooLargeError] (report it), or the API server's (retry).
 func (l *Log) Create(
@@ -80,8 +80,8 @@ func (l *Log) Create(
 		"that nobody owns", l.describe(parent), maxProbes)
 }
 
-// readBack looks at the object that has the name we want. It returns nil if that belongs to another owner. An orphan that
-// holds the very snapshot is adopted, as if it had been seen before: it is no reason to raise the collision count.
+// readBack looks at the object that has the name we want. It returns nil if that belongs to another owner. An orphan
+// that holds the very snapshot is adopted, as if it had been seen before: it is no reason to raise the collision count.
 func (l *Log) readBack(ctx context.Context, parent client.Object, v *Verdict, name string) (client.Object, error) {
 	o, err := l.get(ctx, parent, name)
 	if apierrors.IsNotFound(err) {

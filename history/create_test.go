@@ -93,7 +93,8 @@ func TestTakenName(t *testing.T) {
 	}
 }
 
-// One of ours without the labels by which revisions are listed is let go by a pass that sees it, and used by none: no list would show it.
+// One of ours without the labels by which revisions are listed is let go by a pass that sees it, and used by none: no
+// list would show it.
 func TestTakenNameWithoutLabels(t *testing.T) {
 	ds := agent("agent:1")
 	taken := revisionOf(t, ds, "agent:1", 1)
@@ -128,8 +129,8 @@ func TestTakenNameWithALowNumber(t *testing.T) {
 	}
 }
 
-// TestLostResponse has the create carried out and answered with a timeout (F2): whoever tries again finds what the first
-// try made (kubernetes#56355, #55159).
+// TestLostResponse has the create carried out and answered with a timeout (F2): whoever tries again finds what the
+// first try made (kubernetes#56355, #55159).
 func TestLostResponse(t *testing.T) {
 	for name, again := range map[string]func(*server) *history.Log{
 		"fresh cache":   func(s *server) *history.Log { return newLog(s) },

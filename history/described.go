@@ -14,26 +14,28 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file lets revisions say what they hold, so that the command line can read the history of a kind that nobody has told it of.
+// This file lets revisions say what they hold, so that the command line can read the history of a kind that nobody has
+// told it of.
 
 // Annotations of a revision that say how it is to be read.
 const (
 	// FieldPathsAnnotation lists the field paths that the revision holds, separated by commas: "spec.template".
 	FieldPathsAnnotation = "cairn.dev/field-paths"
-	// IgnoredPathsAnnotation lists fields inside of these that the revision does not hold, separated by commas: "spec.replicas".
+	// IgnoredPathsAnnotation lists fields inside of these that the revision does not hold, separated by commas:
+	// "spec.replicas".
 	IgnoredPathsAnnotation = "cairn.dev/ignored-paths"
-	// ChildrenAnnotation lists the kinds of the objects that are made from it, separated by commas: "v1/Pod", "apps/v1/Deployment". It is
-	// absent if they are not known.
+	// ChildrenAnnotation lists the kinds of the objects that are made from it, separated by commas: "v1/Pod",
+	// "apps/v1/Deployment". It is absent if they are not known.
 	ChildrenAnnotation = "cairn.dev/children"
 )
 
-// CompletedAnnotation is on a revision to which a rollout was once complete: all children came from it and were available.
-// Package builder sets it, so that a child which is lost while another revision does not start has something to come back from, also
-// when no other child of it is left.
+// CompletedAnnotation is on a revision to which a rollout was once complete: all children came from it and were
+// available. Package builder sets it, so that a child which is lost while another revision does not start has something
+// to come back from, also when no other child of it is left.
 const CompletedAnnotation = "cairn.dev/completed"
 
-// Description returns the annotations by which [Described] finds this format again. Give them to the revisions of a kind that
-// package history does not know, in [Apps.Annotations].
+// Description returns the annotations by which [Described] finds this format again. Give them to the revisions of a
+// kind that package history does not know, in [Apps.Annotations].
 func (f *Apps) Description() map[string]string {
 	out := map[string]string{FieldPathsAnnotation: joined(f.Versioned.Paths())}
 	if ignored := f.Versioned.Ignored(); len(ignored) > 0 {
@@ -89,9 +91,9 @@ func describedTarget(annotations map[string]string) (*revision.Target, error) {
 	return target.Without(ignored...)
 }
 
-// Described returns the format that a revision of a parent kind describes. ok is false if it has no description, or one that
-// cannot be read; of the revision its metadata are enough. The format is for reading a log and for going back: its children are
-// found by the labels of the revision.
+// Described returns the format that a revision of a parent kind describes. ok is false if it has no description, or one
+// that cannot be read; of the revision its metadata are enough. The format is for reading a log and for going back: its
+// children are found by the labels of the revision.
 func Described(o metav1.Object, parent schema.GroupVersionKind) (f *Apps, ok bool) {
 	target, err := describedTarget(o.GetAnnotations())
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file reads what an earlier release of a controller, or an earlier version of a policy, has recorded: each revision by its own
-// description. By today's, a revision of other fields would hold nothing, be equal to all others of them, and be deleted as a duplicate.
+// This file reads what an earlier release of a controller, or an earlier version of a policy, has recorded: each
+// revision by its own description. By today's, a revision of other fields would hold nothing, be equal to all others of
+// them, and be deleted as a duplicate.
 
 // decode reads the data of a revision.
 func (f *Apps) decode(stored *appsv1.ControllerRevision) (*revision.Snapshot, error) {

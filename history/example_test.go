@@ -18,9 +18,9 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// A ConfigMap is edited three times and undone. Each time its log is brought up to date; then the log is read, its oldest revision is
-// restored, and what nobody needs is deleted. A controller gives a manager's client, and its API reader as Live; builder.Attach does
-// all of that.
+// A ConfigMap is edited three times and undone. Each time its log is brought up to date; then the log is read, its
+// oldest revision is restored, and what nobody needs is deleted. A controller gives a manager's client, and its API
+// reader as Live; builder.Attach does all of that.
 func Example() {
 	ctx := context.Background()
 	c, settings := apiServer(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings", UID: "1"}}
@@ -65,7 +65,7 @@ func Example() {
 	}
 	fmt.Println("the oldest one is", before.Data["color"])
 
-	update, live := entries[len(entries)-1], revision.NewLive() // nothing carries a label of one
+	update, live := entries[len(entries)-1], revision.NewInUse() // nothing carries a label of one
 	if err := log.Truncate(ctx, settings, entries, update, live, 1); err != nil {
 		fmt.Println(err)
 		return
@@ -85,7 +85,7 @@ func Example() {
 }
 
 // record is the log's part of a pass over a parent. After it, and not before, children are made from what it returns.
-func record(ctx context.Context, log *history.Log, parent client.Object) (revision.Kind, *history.Recorded, error) {
+func record(ctx context.Context, log *history.Log, parent client.Object) (revision.Change, *history.Recorded, error) {
 	selector, err := log.Selector(parent)
 	if err != nil {
 		return "", nil, err
@@ -100,7 +100,7 @@ func record(ctx context.Context, log *history.Log, parent client.Object) (revisi
 	}
 	relabel := func(context.Context, revision.Revision, revision.Revision) error { return nil } // no child carries a label
 	recorded, err := log.Record(ctx, parent, verdict, nil, relabel)
-	return verdict.Kind, recorded, err
+	return verdict.Change, recorded, err
 }
 
 // settingsFormat says that revisions of ConfigMaps hold their data, in ControllerRevisions beside them.

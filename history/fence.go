@@ -19,10 +19,10 @@ import (
 
 // This file reads through the API reader what a write of the log rests on.
 
-// Fence checks past every cache what a new number rests on: that the parent is still as it was read (H7), and that the verdict
-// is about all its revisions, because a number that was counted from a stale list would be used twice (H2, kubernetes#80698).
-// It costs two requests. The revision that is to be written is left to [Log.Create], and its name returned: it may exist
-// because a response was lost. Errors: [ErrStale] (drop the pass), or the API server's (retry).
+// Fence checks past every cache what a new number rests on: that the parent is still as it was read (H7), and that the
+// verdict is about all its revisions, because a number that was counted from a stale list would be used twice (H2,
+// kubernetes#80698). It costs two requests. The revision that is to be written is left to [Log.Create], and its name
+// returned: it may exist because a response was lost. Errors: [ErrStale] (drop the pass), or the API server's (retry).
 func (l *Log) Fence(ctx context.Context, parent client.Object, v *Verdict, collisionCount *int32) (hidden string, err error) {
 	if err := l.confirmParent(ctx, parent); err != nil {
 		return "", err
@@ -34,15 +34,15 @@ func (l *Log) Fence(ctx context.Context, parent client.Object, v *Verdict, colli
 	return l.compare(ctx, parent, v.Entries, func(r revision.Revision) bool { return r.Name == wanted && v.heldBy(r) })
 }
 
-// Confirm checks, past every cache, that entries are the revisions of parent, and such as they were read. It costs a request.
-// Errors: [ErrStale] (drop the pass), or the API server's (retry).
+// Confirm checks, past every cache, that entries are the revisions of parent, and such as they were read. It costs a
+// request. Errors: [ErrStale] (drop the pass), or the API server's (retry).
 func (l *Log) Confirm(ctx context.Context, parent client.Object, entries []revision.Revision) error {
 	_, err := l.compare(ctx, parent, entries, func(revision.Revision) bool { return false })
 	return err
 }
 
-// compare looks for a difference between entries, the last one of each UID, and what the API server has. It returns the name of a
-// revision that is not among them and is expected.
+// compare looks for a difference between entries, the last one of each UID, and what the API server has. It returns the
+// name of a revision that is not among them and is expected.
 func (l *Log) compare(
 	ctx context.Context, parent client.Object, entries []revision.Revision, expected func(revision.Revision) bool,
 ) (hidden string, err error) {
@@ -72,8 +72,8 @@ func (l *Log) compare(
 	}))
 }
 
-// gone notes the revisions that the cache shows although the API server does not have them, all of them: a pass that waited for
-// one would find the next one then. The error is nil if there are none.
+// gone notes the revisions that the cache shows although the API server does not have them, all of them: a pass that
+// waited for one would find the next one then. The error is nil if there are none.
 func (l *Log) gone(parent client.Object, revisions []revision.Revision) error {
 	for _, r := range revisions {
 		o, err := l.object(parent, r)
@@ -107,9 +107,9 @@ func (v *Verdict) heldBy(r revision.Revision) bool {
 	return !r.Deleting && r.Snapshot != nil && revision.Compare(v.Snapshot, r.Snapshot) != revision.RuleNone
 }
 
-// Stays checks past the cache that a revision is still as it was read, before its duplicate is deleted: without both, what the
-// children came from would be lost. One whose labels were removed will soon be released. Errors: [ErrStale] (drop the pass), or
-// the API server's (retry).
+// Stays checks past the cache that a revision is still as it was read, before its duplicate is deleted: without both,
+// what the children came from would be lost. One whose labels were removed will soon be released. Errors: [ErrStale]
+// (drop the pass), or the API server's (retry).
 func (l *Log) Stays(ctx context.Context, parent client.Object, r revision.Revision) error {
 	o, err := l.get(ctx, parent, r.Name)
 	switch {
@@ -136,7 +136,7 @@ func (l *Log) confirmParent(ctx context.Context, parent client.Object) error {
 	if fresh.GetGeneration() != parent.GetGeneration() {
 		return fmt.Errorf("%w: it is at generation %d, not %d", ErrStale, fresh.GetGeneration(), parent.GetGeneration())
 	}
-	if l.counted(parent) || fresh.GetResourceVersion() == parent.GetResourceVersion() {
+	if l.tracksGeneration(parent) || fresh.GetResourceVersion() == parent.GetResourceVersion() {
 		return nil
 	}
 	was, err := l.snapshot(parent)

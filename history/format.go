@@ -12,8 +12,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file says what a log has to know of the objects that it is stored in. How each kind stores them is in apps.go and in
-// package metacontroller. Formats are contracts with kubectl and with the built-in controllers.
+// This file says what a log has to know of the objects that it is stored in. How each kind stores them is in apps.go
+// and in package metacontroller. Formats are contracts with kubectl and with the built-in controllers.
 
 // Annotations that cairn adds to the revisions it writes. They are evidence for rule R0 and for fencing, and nothing
 // depends on their presence: revisions of the built-in controllers have none.
@@ -23,15 +23,16 @@ const (
 	// ParentGenerationAnnotation holds the parent's metadata.generation, in decimal, when the revision was created or
 	// renumbered.
 	ParentGenerationAnnotation = "cairn.dev/parent-generation"
-	// RecordedByAnnotation holds the field manager that made the edit which the revision records, and RecordedAtAnnotation when that was,
-	// by the API server's clock (RFC 3339). Both are for people, and on recorded kinds only.
+	// RecordedByAnnotation holds the field manager that made the edit which the revision records, and RecordedAtAnnotation
+	// when that was, by the API server's clock (RFC 3339). Both are for people, and on recorded kinds only.
 	RecordedByAnnotation = "cairn.dev/recorded-by"
 	RecordedAtAnnotation = "cairn.dev/recorded-at"
 )
 
-// Format says how the revisions of one kind of parent are stored: as which objects, under which names and labels, and what of
-// the parent they hold. It decides nothing and reads nothing. [Apps] is that of apps/v1 ControllerRevisions; package
-// metacontroller has the one of the parents of a CompositeController. Make it once and share it; nothing changes it.
+// Format says how the revisions of one kind of parent are stored: as which objects, under which names and labels, and
+// what of the parent they hold. It decides nothing and reads nothing. [Apps] is that of apps/v1 ControllerRevisions;
+// package metacontroller has the one of the parents of a CompositeController. Make it once and share it; nothing
+// changes it.
 //
 // Errors of its methods are for the author of the parent: they say what it lacks to be recorded.
 type Format interface { //nolint:interfacebloat // one contract: half of a format is of no use
@@ -49,8 +50,8 @@ type Format interface { //nolint:interfacebloat // one contract: half of a forma
 	EmptyList() client.ObjectList
 	// Namespace is where the revisions of parent are.
 	Namespace(parent client.Object) (string, error)
-	// Selector is the one by which parent claims them. Adoptable says why an orphan that it matches must not be adopted, nil
-	// if it may be. owned are the revisions that parent has already.
+	// Selector is the one by which parent claims them. Adoptable says why an orphan that it matches must not be adopted,
+	// nil if it may be. owned are the revisions that parent has already.
 	Selector(parent client.Object) (labels.Selector, error)
 	Adoptable(parent, orphan client.Object, owned []client.Object) error
 
@@ -64,8 +65,8 @@ type Format interface { //nolint:interfacebloat // one contract: half of a forma
 	Read(o client.Object) revision.Revision
 }
 
-// FormatOf returns the format of a parent kind. ok is false for a kind that keeps no log in apps/v1 ControllerRevisions,
-// or one that cairn does not know yet; the caller reports that to its user.
+// FormatOf returns the format of a parent kind. ok is false for a kind that keeps no log in apps/v1
+// ControllerRevisions, or one that cairn does not know yet; the caller reports that to its user.
 func FormatOf(parent schema.GroupKind) (f *Apps, ok bool) {
 	for _, f := range []*Apps{DaemonSet(), StatefulSet(), CronJob()} {
 		if f.Parent.GroupKind() == parent {

@@ -12,8 +12,9 @@ import (
 	"github.com/cairn-dev/cairn/history"
 )
 
-// The name of a revision follows from its content, for every format whose names are known: whoever writes one by hand, with a name and a
-// hash label that go together, has made no revision of a controller. Of a DaemonSet's it can only be said that it is genuine.
+// The name of a revision follows from its content, for every format whose names are known: whoever writes one by hand,
+// with a name and a hash label that go together, has made no revision of a controller. Of a DaemonSet's it can only be
+// said that it is genuine.
 func TestGenuine(t *testing.T) {
 	set := &appsv1.StatefulSet{ObjectMeta: agent("").ObjectMeta}
 	set.Spec.Template = agent("agent:1").Spec.Template

@@ -16,12 +16,14 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file reads the logs of controllers that nobody has told us of and whose revisions do not describe themselves, by what they have
-// in common: apps/v1 ControllerRevisions that the parent controls, with a part of the parent in data and a hash in a label.
+// This file reads the logs of controllers that nobody has told us of and whose revisions do not describe themselves, by
+// what they have in common: apps/v1 ControllerRevisions that the parent controls, with a part of the parent in data and
+// a hash in a label.
 
-// Inferred returns the format of the log that revisions are, all those that one parent of a kind controls. children are the metadata of
-// the objects of one kind that it controls, of which there may be none: a label says which revision they come from. The format is
-// for reading a log and for going back, never for writing revisions. The error says why that cannot be: see [revision.Inferred].
+// Inferred returns the format of the log that revisions are, all those that one parent of a kind controls. children are
+// the metadata of the objects of one kind that it controls, of which there may be none: a label says which revision
+// they come from. The format is for reading a log and for going back, never for writing revisions. The error says why
+// that cannot be: see [revision.Inferred].
 func Inferred(
 	parent schema.GroupVersionKind, revisions []appsv1.ControllerRevision,
 	childKind schema.GroupVersionKind, children []metav1.PartialObjectMetadata,

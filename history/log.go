@@ -23,11 +23,13 @@ type Options struct {
 	Client client.Client
 	// Live reads past every cache. Nil means that Client does.
 	Live client.Reader
-	// Lists lists revisions. Nil means that Client does. Indexed says that it is a cache with [ownership.ControllerIndex] on them.
+	// Lists lists revisions. Nil means that Client does. Indexed says that it is a cache with [ownership.ControllerIndex]
+	// on them.
 	Lists   client.Reader
 	Indexed bool
-	// Mine reports whether a revision that a parent controls was made by this log, for a kind that may have a controller with a
-	// history of its own. What is not is never adopted, released, counted or deleted: see [Log.Others]. Nil means that all are.
+	// Mine reports whether a revision that a parent controls was made by this log, for a kind that may have a controller
+	// with a history of its own. What is not is never adopted, released, counted or deleted: see [Log.Others]. Nil means
+	// that all are.
 	Mine func(o client.Object) bool
 	// AskServer allows rule R3: a server-side dry run on the parent, which needs the right to patch parents. Without
 	// it, a snapshot that only lacks today's defaults counts as different.
@@ -36,7 +38,7 @@ type Options struct {
 	Cache *Cache
 	// Wrote and Deleted, if set, are called with every revision written or deleted for a parent, and Wrote also with one
 	// that another writer stored and the cache does not show. Outdated, if set, is called with one that is not as it was
-	// read. See [ownership.Ledger].
+	// read. See [ownership.ConsistencyStore].
 	Wrote    func(parent types.UID, o client.Object)
 	Deleted  func(parent types.UID, o client.Object)
 	Outdated func(parent types.UID, o client.Object)
@@ -48,8 +50,9 @@ type Log struct {
 	opts Options
 }
 
-// Genuine reports whether the name of a stored revision follows from what it holds, as that of each that a controller has made does: see
-// [Apps.Genuine]. It is false where that cannot be said or read, and true for formats whose names say nothing.
+// Genuine reports whether the name of a stored revision follows from what it holds, as that of each that a controller
+// has made does: see [Apps.Genuine]. It is false where that cannot be said or read, and true for formats whose names
+// say nothing.
 func (l *Log) Genuine(ctx context.Context, parent client.Object, r revision.Revision) bool {
 	apps, ok := l.Format.(*Apps)
 	if !ok {
@@ -63,8 +66,8 @@ func (l *Log) Genuine(ctx context.Context, parent client.Object, r revision.Revi
 	return genuine
 }
 
-// Forget drops what is kept in memory for a deleted parent, once no pass over it is under way. Without it, that is kept until
-// the cache is full.
+// Forget drops what is kept in memory for a deleted parent, once no pass over it is under way. Without it, that is kept
+// until the cache is full.
 func (l *Log) Forget(parent types.UID) { l.opts.Cache.Forget(parent) }
 
 // New returns the log that format describes. It panics without a format or a client, which every other method needs.
@@ -95,8 +98,8 @@ func New(format Format, opts Options) *Log {
 
 // Claim returns the revisions of parent, oldest first, after adopting orphans that match selector and releasing what no
 // longer matches (ControllerRef proposal). Orphans of another kind's format are not adopted, even if the labels match.
-// The error joins all that went wrong; the caller retries the pass and acts on nothing. It wraps [ErrStale] if a revision
-// changed while it was being adopted or released.
+// The error joins all that went wrong; the caller retries the pass and acts on nothing. It wraps [ErrStale] if a
+// revision changed while it was being adopted or released.
 func (l *Log) Claim(ctx context.Context, parent client.Object, selector labels.Selector) ([]revision.Revision, error) {
 	claimed, err := l.ClaimObjects(ctx, parent, selector)
 	if err != nil {
@@ -105,8 +108,8 @@ func (l *Log) Claim(ctx context.Context, parent client.Object, selector labels.S
 	return l.read(claimed), nil
 }
 
-// ClaimObjects is [Log.Claim] for a caller who needs more of the stored objects than their revisions, which [Log.Revision] says. It
-// returns them in no particular order. They come from a cache and are not to be changed.
+// ClaimObjects is [Log.Claim] for a caller who needs more of the stored objects than their revisions, which
+// [Log.Revision] says. It returns them in no particular order. They come from a cache and are not to be changed.
 func (l *Log) ClaimObjects(ctx context.Context, parent client.Object, selector labels.Selector) ([]client.Object, error) {
 	found, err := l.candidates(ctx, parent, selector)
 	if err != nil {
@@ -142,8 +145,8 @@ func (l *Log) claim(
 		return nil, fmt.Errorf("claim the revisions of %s: %w", l.describe(parent), err)
 	}
 	if claimer.Lost {
-		// An orphan may be ours by now, if the response to an earlier adoption was lost. A revision beside it would be one too
-		// many.
+		// An orphan may be ours by now, if the response to an earlier adoption was lost. A revision beside it would be one
+		// too many.
 		return nil, fmt.Errorf("%w: a revision of %s changed while it was being adopted or released", ErrStale, l.describe(parent))
 	}
 	return claimed, nil
@@ -171,10 +174,11 @@ func (l *Log) List(ctx context.Context, parent client.Object) ([]revision.Revisi
 	return l.read(found), nil
 }
 
-// ListObjects is [Log.List] for a caller who needs more of the stored objects than their revisions, which [Log.Revision] says.
+// ListObjects is [Log.List] for a caller who needs more of the stored objects than their revisions, which
+// [Log.Revision] says.
 func (l *Log) ListObjects(ctx context.Context, parent client.Object) ([]client.Object, error) {
 	found, err := l.candidates(ctx, parent, labels.Nothing())
-	slices.SortFunc(found, func(a, b client.Object) int { return revision.Older(l.Revision(a), l.Revision(b)) })
+	slices.SortFunc(found, func(a, b client.Object) int { return revision.CompareByNumber(l.Revision(a), l.Revision(b)) })
 	return found, err
 }
 
@@ -195,8 +199,8 @@ func (l *Log) candidates(ctx context.Context, parent client.Object, selector lab
 	return out, err
 }
 
-// Others returns the revisions that parent controls and that this log did not make: see [Options.Mine]. They come from a cache and
-// are not to be changed.
+// Others returns the revisions that parent controls and that this log did not make: see [Options.Mine]. They come from
+// a cache and are not to be changed.
 func (l *Log) Others(ctx context.Context, parent client.Object) ([]client.Object, error) {
 	all := *l
 	all.opts.Mine = func(o client.Object) bool { return l.opts.Mine != nil && !l.opts.Mine(o) }
@@ -224,9 +228,9 @@ func (l *Log) describe(parent client.Object) string {
 	return fmt.Sprintf("%s %s/%s", l.OwnerKind(parent).Kind, parent.GetNamespace(), parent.GetName())
 }
 
-// counted reports whether the API server counts the edits of what is versioned of a parent. A format may promise it for a kind that
-// has no generation: ConfigMaps, Secrets and others of the core.
-func (l *Log) counted(parent client.Object) bool {
+// counted reports whether the API server counts the edits of what is versioned of a parent. A format may promise it for
+// a kind that has no generation: ConfigMaps, Secrets and others of the core.
+func (l *Log) tracksGeneration(parent client.Object) bool {
 	return l.Generational() && parent.GetGeneration() > 0
 }
 
@@ -237,7 +241,7 @@ type state struct {
 }
 
 func (l *Log) state(parent client.Object) state {
-	if l.counted(parent) {
+	if l.tracksGeneration(parent) {
 		return state{generation: parent.GetGeneration()}
 	}
 	return state{version: parent.GetResourceVersion()}

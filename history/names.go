@@ -32,9 +32,9 @@ func named(parent client.Object, data []byte, collisionCount *int32) (name, hash
 	return revision.Name(parent.GetName(), hash), hash
 }
 
-// namedAsDaemonSet hashes the template as a Go value: FNV-32a over its dump, and over the collision count in eight bytes,
-// little-endian, if there is one. A field that a new version of the API adds changes every such hash; names of revisions
-// that exist are kept all the same.
+// namedAsDaemonSet hashes the template as a Go value: FNV-32a over its dump, and over the collision count in eight
+// bytes, little-endian, if there is one. A field that a new version of the API adds changes every such hash; names of
+// revisions that exist are kept all the same.
 func namedAsDaemonSet(parent client.Object, data []byte, collisionCount *int32) (name, hash string) {
 	ds, ok := parent.(*appsv1.DaemonSet)
 	if !ok {
@@ -52,7 +52,8 @@ func namedAsDaemonSet(parent client.Object, data []byte, collisionCount *int32) 
 	return name, hash
 }
 
-// namedAsStatefulSet hashes data: FNV-32, not 32a, over it and the collision count in decimal. No count is a count of 0.
+// namedAsStatefulSet hashes data: FNV-32, not 32a, over it and the collision count in decimal. No count is a count of
+// 0.
 func namedAsStatefulSet(parent client.Object, data []byte, collisionCount *int32) (name, hash string) {
 	h := fnv.New32()
 	_, _ = h.Write(data)
@@ -65,9 +66,9 @@ func namedAsStatefulSet(parent client.Object, data []byte, collisionCount *int32
 	return revision.Name(parent.GetName(), hash), hash
 }
 
-// Genuine reports whether the name of a stored revision of parent follows from its content, as it does for every revision that a
-// controller has made. known is false for what nothing can be said of: the built-in controller hashes a DaemonSet's template as a value of
-// the Go type of its release.
+// Genuine reports whether the name of a stored revision of parent follows from its content, as it does for every
+// revision that a controller has made. known is false for what nothing can be said of: the built-in controller hashes a
+// DaemonSet's template as a value of the Go type of its release.
 func (f *Apps) Genuine(parent client.Object, stored *appsv1.ControllerRevision) (genuine, known bool) {
 	if f.Foreign {
 		return false, false

@@ -11,10 +11,11 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// TestFieldsOfANewerServer writes down what happens to a field of a template that the library's types do not know, which a
-// newer API server serves: it is dropped where the parent is read, before anything here can see it. An edit of nothing but
-// that field is no new revision, and a revision of the built-in controller that has it counts as equal to one without.
-// Nothing here can do better with typed parents; a manager has to tell a server that is newer than its library.
+// TestFieldsOfANewerServer writes down what happens to a field of a template that the library's types do not know,
+// which a newer API server serves: it is dropped where the parent is read, before anything here can see it. An edit of
+// nothing but that field is no new revision, and a revision of the built-in controller that has it counts as equal to
+// one without. Nothing here can do better with typed parents; a manager has to tell a server that is newer than its
+// library.
 func TestFieldsOfANewerServer(t *testing.T) {
 	known := agent("agent:1")
 	raw, err := json.Marshal(known)

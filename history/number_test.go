@@ -12,13 +12,13 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// TestTheHighestNumber plants a revision with the highest number there is. What is stored is used without a new number; what
-// is new is told apart from all other errors, with what a caller needs to go on, and nothing is written.
+// TestTheHighestNumber plants a revision with the highest number there is. What is stored is used without a new number;
+// what is new is told apart from all other errors, with what a caller needs to go on, and nothing is written.
 func TestTheHighestNumber(t *testing.T) {
 	ds := agent("agent:1")
 	s := newServer(t, ds, revisionOf(t, ds, "agent:1", 1), revisionOf(t, ds, "agent:0", math.MaxInt64))
 	v, recorded := mustPass(t, newLog(s), s.parent())
-	if v.Kind != revision.NoChange || v.Full == nil || imageOf(t, s.stored()[recorded.Update.Name]) != "agent:1" {
+	if v.Change != revision.NoChange || v.Full == nil || imageOf(t, s.stored()[recorded.Update.Name]) != "agent:1" {
 		t.Errorf("verdict %+v, recorded %+v", v.Resolution, recorded)
 	}
 	if diff := cmp.Diff(map[string]int64{"agent:1": 1, "agent:0": math.MaxInt64}, s.numbers()); diff != "" {

@@ -1,7 +1,7 @@
 package history_test
 
-// The tests that the Controller History proposal lists at its end, under its names. TestDataCannotBeUpdated is among the
-// tests of the sandbox, because only a real API server refuses it.
+// The tests that the Controller History proposal lists at its end, under its names. TestDataCannotBeUpdated is among
+// the tests of the sandbox, because only a real API server refuses it.
 
 import (
 	"encoding/json"
@@ -23,8 +23,8 @@ func TestCreateARevision(t *testing.T) {
 	log := newLog(s)
 
 	v, recorded := mustPass(t, log, s.parent())
-	if v.Kind != revision.RollForward || recorded.Update.Number != 1 || recorded.CollisionCount != nil {
-		t.Errorf("%s to revision %d with collision count %v", v.Kind, recorded.Update.Number, recorded.CollisionCount)
+	if v.Change != revision.RollForward || recorded.Update.Number != 1 || recorded.CollisionCount != nil {
+		t.Errorf("%s to revision %d with collision count %v", v.Change, recorded.Update.Number, recorded.CollisionCount)
 	}
 	o := s.stored()[recorded.Update.Name]
 	if o == nil {
@@ -99,8 +99,8 @@ func TestReconstructTheHistory(t *testing.T) {
 	// Going back finds the first revision again and makes it the newest; its data stays (H4).
 	before := s.stored()
 	v, recorded := mustPass(t, newLog(s), s.image("agent:1"))
-	if v.Kind != revision.Rollback || recorded.Update.Number != 4 {
-		t.Errorf("%s to revision %d", v.Kind, recorded.Update.Number)
+	if v.Change != revision.Rollback || recorded.Update.Number != 4 {
+		t.Errorf("%s to revision %d", v.Change, recorded.Update.Number)
 	}
 	if diff := cmp.Diff(map[string]int64{"agent:1": 4, "agent:2": 2, "agent:3": 3}, s.numbers()); diff != "" {
 		t.Errorf("numbers (-want +got):\n%s", diff)
@@ -141,7 +141,7 @@ func TestDeleteToHonourTheLimit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := log.Truncate(t.Context(), s.parent(), entries, recorded.Update, revision.NewLive(live...), c.limit); err != nil {
+			if err := log.Truncate(t.Context(), s.parent(), entries, recorded.Update, revision.NewInUse(live...), c.limit); err != nil {
 				t.Fatal(err)
 			}
 			var got []string

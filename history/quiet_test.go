@@ -37,8 +37,8 @@ func TestSecondPassIsQuiet(t *testing.T) {
 				s.edit(func(ds *appsv1.DaemonSet) { ds.Spec.MinReadySeconds++ }), // the generation rises
 			} {
 				v, recorded := mustPass(t, newLog(s), ds)
-				if v.Kind != revision.NoChange || recorded.CollisionCount != nil || recorded.Update.Name != v.Update.Name {
-					t.Errorf("%s: %s", v.Kind, v.Reason)
+				if v.Change != revision.NoChange || recorded.CollisionCount != nil || recorded.Update.Name != v.Update.Name {
+					t.Errorf("%s: %s", v.Change, v.Reason)
 				}
 			}
 			if fmt.Sprint(s.versions()) != versions || len(s.Calls("create", "patch", "delete", "dry-run", "get")) != 0 {
@@ -54,8 +54,8 @@ func TestHandover(t *testing.T) {
 	s := newServer(t, ds, revisionOf(t, ds, "agent:1", 1), revisionOf(t, ds, "agent:2", 2), revisionOf(t, ds, "agent:3", 3))
 	v, recorded := mustPass(t, newLog(s), s.parent())
 	writes := s.Writes()
-	if v.Kind != revision.NoChange || recorded.CollisionCount != nil || len(writes) != 1 || strings.Contains(writes[0].Body, `"revision"`) {
-		t.Errorf("%s, wrote %v", v.Kind, writes)
+	if v.Change != revision.NoChange || recorded.CollisionCount != nil || len(writes) != 1 || strings.Contains(writes[0].Body, `"revision"`) {
+		t.Errorf("%s, wrote %v", v.Change, writes)
 	}
 }
 
@@ -108,8 +108,8 @@ func TestDecodedOnce(t *testing.T) {
 	}
 	*calls = 0
 	for range 3 {
-		if v, _ := mustPass(t, log, ds); v.Kind != revision.NoChange {
-			t.Fatalf("%s: %s", v.Kind, v.Reason)
+		if v, _ := mustPass(t, log, ds); v.Change != revision.NoChange {
+			t.Fatalf("%s: %s", v.Change, v.Reason)
 		}
 	}
 	if *calls != 0 {
@@ -163,7 +163,7 @@ func BenchmarkQuietPass(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if v, err := log.Resolve(b.Context(), ds, entries); err != nil || v.Kind != revision.NoChange {
+		if v, err := log.Resolve(b.Context(), ds, entries); err != nil || v.Change != revision.NoChange {
 			b.Fatal(v, err)
 		}
 	}

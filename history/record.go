@@ -44,8 +44,8 @@ type Recorded struct {
 	Update revision.Revision
 	// Deleted are the duplicates that were deleted.
 	Deleted []revision.Revision
-	// Kept says why a duplicate could not be deleted, nil if all were: report it, and try again. No child has its label any more, and
-	// nothing else waits for it.
+	// Kept says why a duplicate could not be deleted, nil if all were: report it, and try again. No child has its label
+	// any more, and nothing else waits for it.
 	Kept error
 	// CollisionCount is the count under which the revision got its name. It differs from the one given only if names
 	// had to be skipped; the caller then writes it to the parent's status.
@@ -60,9 +60,10 @@ type Relabel func(ctx context.Context, from, to revision.Revision) error
 // or stamps the update revision. It makes no request if nothing is to be written. collisionCount is that of the
 // parent's status, nil if it has none.
 //
-// It may be repeated after any error: a write whose response was lost is found again and not repeated. Errors: [ErrStale]
-// (drop the pass), [*TooLargeError] (report it; there is no point in retrying before the parent changes), a
-// [*revision.NumberError] that [Log.Resolve] gave already, or an API error (retry). After an error no child may be written.
+// It may be repeated after any error: a write whose response was lost is found again and not repeated. Errors:
+// [ErrStale] (drop the pass), [*TooLargeError] (report it; there is no point in retrying before the parent changes), a
+// [*revision.NumberError] that [Log.Resolve] gave already, or an API error (retry). After an error no child may be
+// written.
 func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, collisionCount *int32, relabel Relabel) (*Recorded, error) {
 	if v.Update == nil && v.Full != nil {
 		return nil, v.Full // there is no number to record it under
@@ -102,7 +103,8 @@ func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, coll
 	return out, nil
 }
 
-// create stores the revision that a verdict asks for. One that an earlier request stored may have a lower number by now.
+// create stores the revision that a verdict asks for. One that an earlier request stored may have a lower number by
+// now.
 func (l *Log) create(
 	ctx context.Context, parent client.Object, v *Verdict, count *int32, hidden string,
 ) (revision.Revision, *int32, error) {
@@ -117,8 +119,8 @@ func (l *Log) create(
 	return update, created.CollisionCount, err
 }
 
-// merge relabels the children of duplicates to the revisions that they equal, deletes the duplicates and returns them. kept says why one
-// could not be deleted: a policy against it must not stop the recording of edits.
+// merge relabels the children of duplicates to the revisions that they equal, deletes the duplicates and returns them.
+// kept says why one could not be deleted: a policy against it must not stop the recording of edits.
 func (l *Log) merge(
 	ctx context.Context, parent client.Object, v *Verdict, relabel Relabel,
 ) (deleted []revision.Revision, kept, err error) {

@@ -28,15 +28,16 @@ type Verdict struct {
 	Refused []error
 }
 
-// ErrStale says that what was read, the parent or its log, is older than what the API server has. The caller drops the pass
-// and reads again; its cache will catch up. It is [ownership.ErrStale] under another name.
+// ErrStale says that what was read, the parent or its log, is older than what the API server has. The caller drops the
+// pass and reads again; its cache will catch up. It is [ownership.ErrStale] under another name.
 var ErrStale = ownership.ErrStale
 
 // Resolve finds the revision that is equivalent to parent among entries, as returned by [Log.Claim]. It writes nothing.
 //
 // Errors:
 //   - [ErrStale]: parent is an old read.
-//   - [*revision.NumberError]: a new revision is needed, and an existing one was given the highest possible number. It says
+//   - [*revision.NumberError]: a new revision is needed, and an existing one was given the highest possible number. It
+//     says
 //     which, and what to do. The verdict comes with the error: Update is nil, and Snapshot, Undecodable, Refused, Relabel and
 //     Duplicates are valid. The caller does not call [Log.Record], reports it on the parent (an event, and the history is not
 //     healthy), and goes on with what needs no new revision: lost children are recreated from the revision that they had, the
@@ -45,22 +46,24 @@ var ErrStale = ownership.ErrStale
 //   - an API error: the server could not be asked (retry).
 //   - anything else: the parent is broken; the message says how, and somebody has to edit the parent.
 //
-// Only with a NumberError is there a verdict beside an error. A verdict without an error may have Full set: the revision that
-// the parent asks for exists, but cannot get a higher number than the others. It is Update, and the caller goes on as usual;
-// it reports that on the parent as well, because the next edit will find no number.
+// Only with a NumberError is there a verdict beside an error. A verdict without an error may have Full set: the
+// revision that the parent asks for exists, but cannot get a higher number than the others. It is Update, and the
+// caller goes on as usual; it reports that on the parent as well, because the next edit will find no number.
 func (l *Log) Resolve(ctx context.Context, parent client.Object, entries []revision.Revision) (*Verdict, error) {
 	snapshot, err := l.snapshot(parent)
 	if err != nil {
 		return nil, err
 	}
 	v := &Verdict{Snapshot: snapshot, Entries: entries}
-	facts := revision.Parent{UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: snapshot, Generational: l.counted(parent)}
+	facts := revision.ParentState{
+		UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: snapshot, Generational: l.tracksGeneration(parent),
+	}
 	answers := l.answersFor(parent)
 	for {
 		if v.Resolution, err = revision.Resolve(facts, entries, answers.of(entries), l.opts.AskServer); err != nil {
 			return v, fmt.Errorf("the log of %s: %w", l.describe(parent), err)
 		}
-		switch v.Kind {
+		switch v.Change {
 		case revision.Stale:
 			if err := l.confirmParent(ctx, parent); err != nil {
 				return nil, fmt.Errorf("%w (%s)", err, v.Reason)
@@ -72,7 +75,7 @@ func (l *Log) Resolve(ctx context.Context, parent client.Object, entries []revis
 				v.Refused = append(v.Refused, err)
 				// Without an answer a stamp is the best evidence there is: a webhook that refuses dry runs must not restart every
 				// pod after an upgrade. Where edits are not counted, all stamps are the same, and prove nothing.
-				equal = l.counted(parent) && v.Ask[0].Stamp == v.Stamp
+				equal = l.tracksGeneration(parent) && v.Ask[0].Stamp == v.Stamp
 			} else if err != nil {
 				return nil, err
 			}
@@ -96,8 +99,8 @@ func (e *refusedError) Error() string {
 func (e *refusedError) Unwrap() error { return e.err }
 
 // ask is rule R3: would restoring r change the parent? The server fills in its defaults and drops what it no longer
-// knows, on both sides, and raises generation only for a remaining difference. Where edits are not counted, what is versioned of
-// its answer is compared instead. Nothing is stored.
+// knows, on both sides, and raises generation only for a remaining difference. Where edits are not counted, what is
+// versioned of its answer is compared instead. Nothing is stored.
 func (l *Log) ask(ctx context.Context, parent client.Object, snapshot *revision.Snapshot, r revision.Revision) (bool, error) {
 	patch, err := r.Snapshot.RestorePatch(parent)
 	if err != nil {
@@ -113,7 +116,7 @@ func (l *Log) ask(ctx context.Context, parent client.Object, snapshot *revision.
 	case err != nil:
 		return false, fmt.Errorf("ask whether revision %s equals its parent: %w", r.Name, err)
 	}
-	if out.GetUID() != parent.GetUID() || l.counted(parent) {
+	if out.GetUID() != parent.GetUID() || l.tracksGeneration(parent) {
 		return out.GetUID() == parent.GetUID() && out.GetGeneration() == parent.GetGeneration(), nil
 	}
 	restored, err := l.Snapshot(out)

@@ -25,7 +25,7 @@ func TestLaggingLog(t *testing.T) {
 	for name, c := range map[string]struct {
 		image  string
 		shown  int64 // the highest number that the cache shows
-		kind   revision.Kind
+		kind   revision.Change
 		stale  bool
 		number map[string]int64
 	}{
@@ -50,10 +50,10 @@ func TestLaggingLog(t *testing.T) {
 				Wrote: func(_ types.UID, o client.Object) { told = append(told, o) },
 			})
 			v, recorded, err := pass(t.Context(), log, ds)
-			if v == nil || v.Kind != c.kind || errors.Is(err, history.ErrStale) != c.stale || (recorded == nil) != c.stale {
+			if v == nil || v.Change != c.kind || errors.Is(err, history.ErrStale) != c.stale || (recorded == nil) != c.stale {
 				t.Errorf("%+v, %v", recorded, err)
 			}
-			// The ledger waits for what is hidden: nobody lists again before the cache shows it.
+			// The consistency store waits for what is hidden: nobody lists again before the cache shows it.
 			if c.stale && (len(told) != 1 || !newest[told[0].GetName()] || told[0].GetResourceVersion() == "") {
 				t.Errorf("told of %v", told)
 			}
@@ -110,8 +110,8 @@ func TestTakenNameWithTheNumber(t *testing.T) {
 	}
 }
 
-// The revision that a lost response hides is taken from the parent between the list of numbers and the look at it. Its number
-// may come back with it, so that nothing else gets that number.
+// The revision that a lost response hides is taken from the parent between the list of numbers and the look at it. Its
+// number may come back with it, so that nothing else gets that number.
 func TestTakenNameIsLetGo(t *testing.T) {
 	ds := agent("agent:1")
 	hidden := revisionOf(t, ds, "agent:1", 1)
@@ -163,8 +163,8 @@ func TestUncheckedNumber(t *testing.T) {
 	}
 }
 
-// Whoever makes the cache wait for our own writes is told of each of them, and of what is found by a read past the cache,
-// in the version that the cache has to show.
+// Whoever makes the cache wait for our own writes is told of each of them, and of what is found by a read past the
+// cache, in the version that the cache has to show.
 func TestToldOfEveryWrite(t *testing.T) {
 	unlabelled := func(o *appsv1.ControllerRevision) { delete(o.Labels, "controller-revision-hash") }
 	for name, c := range map[string]struct {
@@ -207,8 +207,8 @@ func TestToldOfEveryWrite(t *testing.T) {
 	}
 }
 
-// The cache shows revisions that are deleted. All of them are waited for at once, oldest first, so that the order of a map
-// decides nothing.
+// The cache shows revisions that are deleted. All of them are waited for at once, oldest first, so that the order of a
+// map decides nothing.
 func TestDeletedRevisionsAreWaitedFor(t *testing.T) {
 	s, entries := recordedTo(t, 4)
 	var want []string

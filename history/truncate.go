@@ -16,14 +16,14 @@ import (
 // This file deletes revisions, each with its UID and version as preconditions.
 
 // Truncate deletes the oldest revisions beyond limit that nothing depends on (proposal, "History Maintenance"). entries
-// are all revisions of parent, update is the one that the parent asks for; neither it nor a live one is ever deleted, and
-// nothing is if live is not known. limit is the parent's revisionHistoryLimit; a negative one counts as 0.
+// are all revisions of parent, update is the one that the parent asks for; neither it nor a live one is ever deleted,
+// and nothing is if live is not known. limit is the parent's revisionHistoryLimit; a negative one counts as 0.
 //
-// It runs on error paths too, so it must be given the full live set or none. The error joins all that went wrong; the log stays
-// longer than asked, and the next pass tries again. If the only failure is that another writer was first, the error wraps
-// [ErrStale].
+// It runs on error paths too, so it must be given the full live set or none. The error joins all that went wrong; the
+// log stays longer than asked, and the next pass tries again. If the only failure is that another writer was first, the
+// error wraps [ErrStale].
 func (l *Log) Truncate(
-	ctx context.Context, parent client.Object, entries []revision.Revision, update revision.Revision, live revision.Live, limit int,
+	ctx context.Context, parent client.Object, entries []revision.Revision, update revision.Revision, live revision.InUse, limit int,
 ) error {
 	var failed, stale []error
 	for _, r := range revision.Prune(entries, update, live, limit) {
@@ -46,9 +46,9 @@ func Without(entries, gone []revision.Revision) []revision.Revision {
 	})
 }
 
-// Delete removes exactly the revision that was read, and reports whether it did; one that does not exist is no error. If
-// another writer renumbered it meanwhile, it is in use again, and stays: the error wraps [ErrStale] (drop the pass). Any other
-// error is the API server's (retry).
+// Delete removes exactly the revision that was read, and reports whether it did; one that does not exist is no error.
+// If another writer renumbered it meanwhile, it is in use again, and stays: the error wraps [ErrStale] (drop the pass).
+// Any other error is the API server's (retry).
 func (l *Log) Delete(ctx context.Context, parent client.Object, r revision.Revision) (bool, error) {
 	o, err := l.object(parent, r)
 	if err != nil {
@@ -67,8 +67,8 @@ func (l *Log) Delete(ctx context.Context, parent client.Object, r revision.Revis
 	return true, nil
 }
 
-// overtaken says what a conflict about a revision means: that the pass rests on a stale read, or that admission refused the write
-// with that code.
+// overtaken says what a conflict about a revision means: that the pass rests on a stale read, or that admission refused
+// the write with that code.
 func (l *Log) overtaken(ctx context.Context, parent, read client.Object, conflict error) error {
 	found, changed, err := ownership.Changed(ctx, l.opts.Live, read)
 	switch {

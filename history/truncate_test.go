@@ -48,7 +48,7 @@ func (s *server) images() []string {
 
 func TestTruncatePreconditions(t *testing.T) {
 	s, entries := recordedTo(t, 3)
-	if err := newLog(s).Truncate(t.Context(), s.parent(), entries, entries[2], revision.NewLive(), 0); err != nil {
+	if err := newLog(s).Truncate(t.Context(), s.parent(), entries, entries[2], revision.NewInUse(), 0); err != nil {
 		t.Fatal(err)
 	}
 	want := []fakeserver.Call{
@@ -84,7 +84,7 @@ func TestTruncateAfterAChange(t *testing.T) {
 	}
 	deleted := 0
 	log := history.New(history.DaemonSet(), history.Options{Client: s, Deleted: func(types.UID, client.Object) { deleted++ }})
-	if err := log.Truncate(t.Context(), s.parent(), entries, entries[3], revision.NewLive(), 0); !errors.Is(err, history.ErrStale) {
+	if err := log.Truncate(t.Context(), s.parent(), entries, entries[3], revision.NewInUse(), 0); !errors.Is(err, history.ErrStale) {
 		t.Error(err)
 	}
 	if diff := cmp.Diff([]string{"agent:1", "agent:2", "agent:4"}, s.images()); diff != "" || deleted != 0 {
@@ -96,7 +96,7 @@ func TestTruncateAfterAChange(t *testing.T) {
 func TestTruncateRefusedAsAConflict(t *testing.T) {
 	s, entries := recordedTo(t, 2)
 	s.Before = fakeserver.Refuse("delete", "ControllerRevision", apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("no")))
-	err := newLog(s).Truncate(t.Context(), s.parent(), entries, entries[1], revision.NewLive(), 0)
+	err := newLog(s).Truncate(t.Context(), s.parent(), entries, entries[1], revision.NewInUse(), 0)
 	if !apierrors.IsConflict(err) || errors.Is(err, history.ErrStale) {
 		t.Error(err)
 	}
@@ -105,18 +105,18 @@ func TestTruncateRefusedAsAConflict(t *testing.T) {
 func TestTruncateKeeps(t *testing.T) {
 	all := []string{"agent:1", "agent:2", "agent:3"}
 	for name, c := range map[string]struct {
-		live  func([]revision.Revision) revision.Live
+		live  func([]revision.Revision) revision.InUse
 		keep  bool
 		limit int
 		want  []string
 	}{
-		"everything while live is not known":      {func([]revision.Revision) revision.Live { return revision.Live{} }, true, 0, all},
-		"everything of which not enough is there": {func([]revision.Revision) revision.Live { return revision.NewLive() }, true, 2, all},
-		"the update revision at a negative limit": {func([]revision.Revision) revision.Live { return revision.NewLive() }, true, -5, []string{"agent:3"}},
-		"what a label names":                      {func(e []revision.Revision) revision.Live { return revision.NewLive(e[0].Hash) }, true, 0, []string{"agent:1", "agent:3"}},
-		"what a status names":                     {func(e []revision.Revision) revision.Live { return revision.NewLive(e[1].Name) }, true, 0, []string{"agent:2", "agent:3"}},
+		"everything while live is not known":      {func([]revision.Revision) revision.InUse { return revision.InUse{} }, true, 0, all},
+		"everything of which not enough is there": {func([]revision.Revision) revision.InUse { return revision.NewInUse() }, true, 2, all},
+		"the update revision at a negative limit": {func([]revision.Revision) revision.InUse { return revision.NewInUse() }, true, -5, []string{"agent:3"}},
+		"what a label names":                      {func(e []revision.Revision) revision.InUse { return revision.NewInUse(e[0].Hash) }, true, 0, []string{"agent:1", "agent:3"}},
+		"what a status names":                     {func(e []revision.Revision) revision.InUse { return revision.NewInUse(e[1].Name) }, true, 0, []string{"agent:2", "agent:3"}},
 		// On an error path there may be no update revision. The full live set still holds.
-		"the live ones without an update revision": {func(e []revision.Revision) revision.Live { return revision.NewLive(e[0].Hash, e[2].Hash) }, false, 0, []string{"agent:1", "agent:3"}},
+		"the live ones without an update revision": {func(e []revision.Revision) revision.InUse { return revision.NewInUse(e[0].Hash, e[2].Hash) }, false, 0, []string{"agent:1", "agent:3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, entries := recordedTo(t, 3)
@@ -147,7 +147,7 @@ func TestTruncateErrors(t *testing.T) {
 	log := history.New(history.DaemonSet(), history.Options{Client: s, Deleted: func(parent types.UID, o client.Object) {
 		told = append(told, string(parent)+" "+string(o.GetUID()))
 	}})
-	err := log.Truncate(context.Background(), s.parent(), entries, entries[3], revision.NewLive(), 0)
+	err := log.Truncate(context.Background(), s.parent(), entries, entries[3], revision.NewInUse(), 0)
 	if err == nil || len(err.(interface{ Unwrap() []error }).Unwrap()) != 2 || !apierrors.IsInternalError(errors.Unwrap(err.(interface{ Unwrap() []error }).Unwrap()[0])) {
 		t.Errorf("error %v", err)
 	}

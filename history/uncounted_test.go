@@ -1,6 +1,7 @@
 package history_test
 
-// Parents of kinds whose edits the API server does not count: a ConfigMap has no generation, so that it is 0 before and after.
+// Parents of kinds whose edits the API server does not count: a ConfigMap has no generation, so that it is 0 before and
+// after.
 
 import (
 	"context"
@@ -24,8 +25,8 @@ import (
 
 var settingsLabels = map[string]string{"configmap": "settings"}
 
-// settings is a log of ConfigMaps that asks the API server. byGeneration is what its format promises, as that of a CompositeController
-// does for parents of any kind.
+// settings is a log of ConfigMaps that asks the API server. byGeneration is what its format promises, as that of a
+// CompositeController does for parents of any kind.
 type settings struct {
 	t      *testing.T
 	log    *history.Log
@@ -112,7 +113,8 @@ func (s *settings) record(o *corev1.ConfigMap) (int64, error) {
 	return out.Update.Number, nil
 }
 
-// A key more or less is another revision: neither a generation that is always 0 nor a stamp of it says that nothing changed.
+// A key more or less is another revision: neither a generation that is always 0 nor a stamp of it says that nothing
+// changed.
 func TestEditsThatNobodyCounts(t *testing.T) {
 	few, more := map[string]string{"color": "red"}, map[string]string{"color": "red", "size": "1"}
 	for name, refused := range map[string]error{
@@ -135,7 +137,8 @@ func TestEditsThatNobodyCounts(t *testing.T) {
 	}
 }
 
-// An old read of a parent is no new revision, although its generation is that of the new one. What is not versioned may change.
+// An old read of a parent is no new revision, although its generation is that of the new one. What is not versioned may
+// change.
 func TestAnOldReadThatNobodyCounts(t *testing.T) {
 	s := newSettings(t, false)
 	old := s.edit(map[string]string{"color": "red"}).DeepCopy()

@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file keeps revisions such that they can be collected when an API version of their parent is served no more: the garbage
-// collector finds an owner by the version that the reference names.
+// This file keeps revisions such that they can be collected when an API version of their parent is served no more: the
+// garbage collector finds an owner by the version that the reference names.
 
-// RecordedVersionAnnotation is the API version of the parent in which a revision was recorded, which says how its data are read. It is
-// there where the owner reference names another one by now.
+// RecordedVersionAnnotation is the API version of the parent in which a revision was recorded, which says how its data
+// are read. It is there where the owner reference names another one by now.
 const RecordedVersionAnnotation = "cairn.dev/recorded-version"
 
 // RecordedIn is the API version of the parent in which a revision was recorded, "" if it does not say.
@@ -32,8 +32,9 @@ func RecordedIn(revision metav1.Object) string {
 	return ""
 }
 
-// follow lets the owner references of revisions name the version of the parent that is in use now, if theirs is an older one, and ends the
-// pass if there were any. It goes to newer versions only: two releases of a controller would else write against each other.
+// follow lets the owner references of revisions name the version of the parent that is in use now, if theirs is an
+// older one, and ends the pass if there were any. It goes to newer versions only: two releases of a controller would
+// else write against each other.
 func (l *Log) follow(ctx context.Context, parent client.Object, claimed []client.Object) error {
 	moved := 0
 	for _, o := range claimed {

@@ -14,8 +14,8 @@ import (
 	"github.com/cairn-dev/cairn/history"
 )
 
-// An owner reference in an older version is moved to today's, once, and the revision says in which version it was recorded. One in a newer
-// version stays: another release of the controller wrote it.
+// An owner reference in an older version is moved to today's, once, and the revision says in which version it was
+// recorded. One in a newer version stays: another release of the controller wrote it.
 func TestOwnersFollowTheVersion(t *testing.T) {
 	for version, moves := range map[string]bool{"apps/v1beta2": true, "apps/v1": false, "apps/v2": false, "extensions/v1beta1": false} {
 		t.Run(version, func(t *testing.T) {

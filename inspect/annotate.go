@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file writes why a change was made into the revision that records it. The parent is not touched: controllers copy its annotations to
-// each new revision, so that the next one would inherit the cause.
+// This file writes why a change was made into the revision that records it. The parent is not touched: controllers copy
+// its annotations to each new revision, so that the next one would inherit the cause.
 
 // Annotated is a cause that was written.
 type Annotated struct {
@@ -22,11 +22,11 @@ type Annotated struct {
 	Changed bool
 }
 
-// Annotate sets the change cause of a revision of parent: of the one that find picks or, if that is nil, of the current one. An empty
-// cause removes it.
+// Annotate sets the change cause of a revision of parent: of the one that find picks or, if that is nil, of the current
+// one. An empty cause removes it.
 //
-// Errors: [*NotFoundError], [*AmbiguousError], those of [Inspector.History]; [*ChangedError] if the revision was written meanwhile (ask
-// again); or what the API server says. After each of them nothing was changed.
+// Errors: [*NotFoundError], [*AmbiguousError], those of [Inspector.History]; [*ChangedError] if the revision was
+// written meanwhile (ask again); or what the API server says. After each of them nothing was changed.
 func (i *Inspector) Annotate(ctx context.Context, parent client.Object, find Find, cause string) (*Annotated, error) {
 	r, err := i.read(ctx, parent)
 	if err != nil {

@@ -52,16 +52,17 @@ func (e *ChangedError) Error() string {
 // Unwrap returns what the API server said.
 func (e *ChangedError) Unwrap() error { return e.Err }
 
-// Apply carries plan out, or has the API server say what it would do if dryRun is true. The recorded part of the parent becomes that of
-// the revision, as a whole; the controller does the rest. Admission of the parent applies to an undo like to any edit.
+// Apply carries plan out, or has the API server say what it would do if dryRun is true. The recorded part of the parent
+// becomes that of the revision, as a whole; the controller does the rest. Admission of the parent applies to an undo
+// like to any edit.
 //
-// A status that was written meanwhile, as happens all the time during a rollout, is no obstacle, nor are metadata that the revision
-// does not hold: if UID and everything else are what the plan was made for, the patch is made again for the newer version. Any other
-// change is one.
+// A status that was written meanwhile, as happens all the time during a rollout, is no obstacle, nor are metadata that
+// the revision does not hold: if UID and everything else are what the plan was made for, the patch is made again for
+// the newer version. Any other change is one.
 //
-// Errors: [*PlantedError] (unless it is a dry run), [*ChangedError], [*TerminatingError], [ErrNothingToUndo] if the API server finds
-// nothing to change, or what the API server says; after each of them nothing was changed, unless the request or its response was lost
-// on the way.
+// Errors: [*PlantedError] (unless it is a dry run), [*ChangedError], [*TerminatingError], [ErrNothingToUndo] if the API
+// server finds nothing to change, or what the API server says; after each of them nothing was changed, unless the
+// request or its response was lost on the way.
 func (i *Inspector) Apply(ctx context.Context, plan *Undo, dryRun bool) (*Applied, error) {
 	u := *plan // a plan may be carried out twice: as a dry run, and then for good
 	err := u.Planted()
@@ -100,9 +101,9 @@ func (i *Inspector) Apply(ctx context.Context, plan *Undo, dryRun bool) (*Applie
 	return nil, &ChangedError{Parent: u.Parent, Err: err}
 }
 
-// sameSpec reports whether nothing but status and metadata was written since the plan was made, and nothing that the revision
-// holds. The objects say so, and not their generations: ConfigMaps have none, and a kind that only its revisions describe may
-// count its statuses as well.
+// sameSpec reports whether nothing but status and metadata was written since the plan was made, and nothing that the
+// revision holds. The objects say so, and not their generations: ConfigMaps have none, and a kind that only its
+// revisions describe may count its statuses as well.
 func (u *Undo) sameSpec(fresh client.Object) (bool, error) {
 	was, errWas := bare(u.live)
 	is, errIs := bare(fresh)

@@ -27,8 +27,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file is the kinds whose log is in apps/v1 ControllerRevisions: package history has their formats or finds them out, and their
-// children point at their revision by a label.
+// This file is the kinds whose log is in apps/v1 ControllerRevisions: package history has their formats or finds them
+// out, and their children point at their revision by a label.
 
 // builtin is one of these kinds.
 type builtin struct {
@@ -111,7 +111,8 @@ func (b *builtin) list(ctx context.Context, parent client.Object) ([]kept, error
 	return out, nil
 }
 
-// origin says why a revision may not come from a controller, or why that cannot be told; both are empty for one that does.
+// origin says why a revision may not come from a controller, or why that cannot be told; both are empty for one that
+// does.
 func (b *builtin) origin(parent client.Object, r revision.Revision, o client.Object) (doubt, unverified string) {
 	name := entryName(r.Number, r.Name)
 	if r.Hash != "" && !strings.HasSuffix(r.Name, "-"+r.Hash) && revision.LabelValue(r.Name) != r.Hash {
@@ -132,8 +133,8 @@ func (b *builtin) origin(parent client.Object, r revision.Revision, o client.Obj
 	}
 }
 
-// own returns the format that a revision describes, if it holds other fields than the rest of the log: somebody changed what is
-// recorded. It is nil for the others.
+// own returns the format that a revision describes, if it holds other fields than the rest of the log: somebody changed
+// what is recorded. It is nil for the others.
 func (b *builtin) own(o client.Object) *history.Apps {
 	if _, fixed := history.FormatOf(b.format.Parent.GroupKind()); fixed {
 		return nil // these copy all annotations of their parents
@@ -146,8 +147,8 @@ func (b *builtin) own(o client.Object) *history.Apps {
 	return own
 }
 
-// resolve asks the API server as well, because it is the only authority on defaults; if it cannot answer, snapshots that
-// only it can compare count as different.
+// resolve asks the API server as well, because it is the only authority on defaults; if it cannot answer, snapshots
+// that only it can compare count as different.
 func (b *builtin) resolve(ctx context.Context, parent client.Object, _ *revision.Target, revisions []revision.Revision) (
 	*revision.Resolution, []string, error,
 ) {
@@ -262,12 +263,12 @@ const (
 	foreign = -2
 )
 
-// belongs returns the index of the revision that a child was made from. Children point at it by its hash or, where it has
-// no hash label, by its name.
+// belongs returns the index of the revision that a child was made from. Children point at it by its hash or, where it
+// has no hash label, by its name.
 func (b *builtin) belongs(parent, child client.Object, log []kept) int {
 	if ref := metav1.GetControllerOfNoCopy(child); ref == nil || ref.UID != parent.GetUID() {
 		return foreign
 	}
-	made := revision.NewLive(child.GetLabels()[b.format.ChildLabel])
+	made := revision.NewInUse(child.GetLabels()[b.format.ChildLabel])
 	return slices.IndexFunc(log, func(s kept) bool { return made.Has(s.Revision) })
 }

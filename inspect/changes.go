@@ -11,8 +11,9 @@ import (
 
 // This file says in words what differs between two contents. It is pure.
 //
-// Elements of a list are compared by what they are called, where all have a name of their own, so that a list in another order is no
-// change: as the API server treats the lists of pods. Which field is the name is found from the elements; nothing is known of kinds.
+// Elements of a list are compared by what they are called, where all have a name of their own, so that a list in
+// another order is no change: as the API server treats the lists of pods. Which field is the name is found from the
+// elements; nothing is known of kinds.
 
 // Change is one field that differs.
 type Change struct {
@@ -33,7 +34,8 @@ func (c Change) String() string {
 	return c.Path + ": " + c.Before + " → " + c.After
 }
 
-// names are the fields that tell elements of a list apart, the likeliest first (the merge keys of Kubernetes' own types).
+// names are the fields that tell elements of a list apart, the likeliest first (the merge keys of Kubernetes' own
+// types).
 var names = [][]string{
 	{"name"},
 	{"key"},
@@ -192,8 +194,8 @@ func shown(v any) string {
 	return quoted(v)
 }
 
-// shortest returns the end of the path of found[i] that is no end of another one's: from its last element of a list on, or its last two
-// fields.
+// shortest returns the end of the path of found[i] that is no end of another one's: from its last element of a list on,
+// or its last two fields.
 func shortest(found []difference, i int) string {
 	path := found[i].path
 	from := max(0, len(path)-2) //nolint:mnd // a field, and what it is of

@@ -51,8 +51,8 @@ func recordedOf(t *testing.T, parent *corev1.ConfigMap, number int64, uid types.
 	}
 }
 
-// A kind without children has a history, a status and an undo. Its second revision lacks a key of the first: the reason could be a
-// default, so the API server is asked, and its answer is not taken from a generation that is always 0.
+// A kind without children has a history, a status and an undo. Its second revision lacks a key of the first: the reason
+// could be a default, so the API server is asked, and its answer is not taken from a generation that is always 0.
 func TestAKindWithoutChildren(t *testing.T) {
 	was, parent := settings(map[string]string{"color": "red", "size": "1"}), settings(map[string]string{"color": "red"})
 	c := server(interceptor.Funcs{}, parent, recordedOf(t, was, 1, "a"), recordedOf(t, parent, 2, "b"))
@@ -122,8 +122,9 @@ func TestWhatIsRecordedWasChanged(t *testing.T) {
 	}
 }
 
-// A release of the controller that versions another field has recorded the newest revision. What is current is read by that one, and going
-// back to what an earlier release recorded is refused: it would write a field that nobody looks at, and say that it rolled back.
+// A release of the controller that versions another field has recorded the newest revision. What is current is read by
+// that one, and going back to what an earlier release recorded is refused: it would write a field that nobody looks at,
+// and say that it rolled back.
 func TestASecondRelease(t *testing.T) {
 	was, parent := settings(map[string]string{"color": "red"}), settings(map[string]string{"color": "red"})
 	parent.BinaryData = map[string][]byte{"color": []byte("green")}

@@ -20,7 +20,8 @@ type Find func(*History) (Entry, error)
 
 // Operand is one of the two states that are compared.
 type Operand struct {
-	// Find picks a revision. If it is nil, the other fields say which state is meant, and the zero value stands for the object as it is.
+	// Find picks a revision. If it is nil, the other fields say which state is meant, and the zero value stands for the
+	// object as it is.
 	Find Find
 	// Before is how many revisions before the current one: 1 is the one before.
 	Before int
@@ -37,16 +38,16 @@ type Difference struct {
 	// A and B are what the two states are called, and Before and After are their contents as YAML, with secrets masked.
 	A, B          string
 	Before, After string
-	// Diff is a unified diff, as YAML, in what the history records; empty if nothing differs. Changes is the same in words, where the
-	// order of what has names is no difference.
+	// Diff is a unified diff, as YAML, in what the history records; empty if nothing differs. Changes is the same in
+	// words, where the order of what has names is no difference.
 	Diff    string
 	Changes []Change
 	// Warnings are sentences about what is unusual about either.
 	Warnings []string
 }
 
-// Diff compares the state a with the state b. A nil a stands for the newest revision that differs from the object as it is: the one to
-// which an undo would go. Nothing is stored or changed.
+// Diff compares the state a with the state b. A nil a stands for the newest revision that differs from the object as it
+// is: the one to which an undo would go. Nothing is stored or changed.
 //
 // Errors: [ErrNothingToCompare], [*NotFoundError], [*AmbiguousError], [*UnreadableError], those of [Inspector.History].
 func (i *Inspector) Diff(ctx context.Context, parent client.Object, a *Operand, b Operand) (*Difference, error) {
@@ -148,8 +149,8 @@ func (r *reading) state(s Operand, e *Entry, target *revision.Target) (title str
 	return parentOf(r.kind, r.parent).String() + " now", content, err
 }
 
-// before returns the revision that is n before the current one. The current one counts as the newest, whatever its number is: its
-// controller renumbers it, if it has not yet.
+// before returns the revision that is n before the current one. The current one counts as the newest, whatever its
+// number is: its controller renumbers it, if it has not yet.
 func (h *History) before(n int) (Entry, error) {
 	others := h.only(func(e Entry) bool { return !e.Current }).Entries
 	if len(others) < n {

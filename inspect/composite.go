@@ -20,9 +20,9 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file is the kinds that a CompositeController runs: which objects are its parents is looked up for each question, package
-// metacontroller has the format of their revisions, and the revisions list the children that belong to them. The children are
-// read in members.go.
+// This file is the kinds that a CompositeController runs: which objects are its parents is looked up for each question,
+// package metacontroller has the format of their revisions, and the revisions list the children that belong to them.
+// The children are read in members.go.
 
 // composite is the kind of the parents of one CompositeController.
 type composite struct {
@@ -34,8 +34,8 @@ type composite struct {
 	paths      []string
 }
 
-// composites returns the kinds of the CompositeControllers whose parents are objects of gk, only those that select parent
-// if any does, and the resources of all such controllers. If CompositeControllers are not served there are none.
+// composites returns the kinds of the CompositeControllers whose parents are objects of gk, only those that select
+// parent if any does, and the resources of all such controllers. If CompositeControllers are not served there are none.
 func (i *Inspector) composites(ctx context.Context, gk schema.GroupKind, parent client.Object) ([]kind, []schema.GroupResource, error) {
 	var list v1alpha1.CompositeControllerList
 	switch err := i.client.List(ctx, &list); {
@@ -110,8 +110,8 @@ func (c *composite) is() identity {
 	}
 }
 
-// unrecorded says why a controller keeps no revisions, empty if it does: Metacontroller records the parents whose children
-// are rolled out, and cairn those too whose controller sets revisionHistory.
+// unrecorded says why a controller keeps no revisions, empty if it does: Metacontroller records the parents whose
+// children are rolled out, and cairn those too whose controller sets revisionHistory.
 func (c *composite) unrecorded() string {
 	spec := &c.controller.Spec
 	rolled := func(r v1alpha1.ChildResource) bool { return r.UpdateStrategy.EffectiveMethod().Rolling() }

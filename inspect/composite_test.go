@@ -151,8 +151,8 @@ func TestGetParent(t *testing.T) {
 	}
 }
 
-// TestStampFromTheFuture: a revision that says it was taken from a later parent makes us read again, and blocks nobody if
-// that is a lie.
+// TestStampFromTheFuture: a revision that says it was taken from a later parent makes us read again, and blocks nobody
+// if that is a lie.
 func TestStampFromTheFuture(t *testing.T) {
 	cc, nap := catSets(), catSet("2")
 	stamped := taken(t, cc, nap, 2)

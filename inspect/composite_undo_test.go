@@ -12,7 +12,8 @@ import (
 
 // These tests are about going back with parents of CompositeControllers.
 
-// TestUndoRace: an undo of a composite parent is refused if its spec changed meanwhile, and made again if its status did.
+// TestUndoRace: an undo of a composite parent is refused if its spec changed meanwhile, and made again if its status
+// did.
 func TestUndoRace(t *testing.T) {
 	for name, c := range map[string]struct {
 		generation int64

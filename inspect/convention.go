@@ -18,8 +18,9 @@ import (
 	"github.com/cairn-dev/cairn/history"
 )
 
-// This file finds the log of an object of a kind that nobody has told us of, by what the object controls: ControllerRevisions, which
-// say what they hold or follow the convention, or ReplicaSets with a number. No kind is named here but those of the logs, and pods.
+// This file finds the log of an object of a kind that nobody has told us of, by what the object controls:
+// ControllerRevisions, which say what they hold or follow the convention, or ReplicaSets with a number. No kind is
+// named here but those of the logs, and pods.
 
 // conventional returns the kind of an object's log, nil if it controls nothing that is one.
 func (i *Inspector) conventional(ctx context.Context, parent client.Object) (kind, error) {
@@ -59,8 +60,8 @@ func (i *Inspector) conventional(ctx context.Context, parent client.Object) (kin
 	return nil, nil //nolint:nilnil // as above
 }
 
-// UnservedVersionError says that revisions were recorded in an API version that the API server does not serve any more. Their fields may
-// mean something else in another version, so they are neither compared nor restored.
+// UnservedVersionError says that revisions were recorded in an API version that the API server does not serve any more.
+// Their fields may mean something else in another version, so they are neither compared nor restored.
 type UnservedVersionError struct {
 	// Recorded is what the revisions say that their parent is.
 	Recorded schema.GroupVersionKind
@@ -77,8 +78,9 @@ func (e *UnservedVersionError) Error() string {
 // Unwrap returns what the API server's discovery says.
 func (e *UnservedVersionError) Unwrap() error { return e.Err }
 
-// recordedIn returns the kind of parent in the version in which its revisions were recorded: their owner references say it. Of several,
-// that of the most revisions counts, then the newer one by Kubernetes' order of versions; the others are shown as unreadable.
+// recordedIn returns the kind of parent in the version in which its revisions were recorded: their owner references say
+// it. Of several, that of the most revisions counts, then the newer one by Kubernetes' order of versions; the others
+// are shown as unreadable.
 func (i *Inspector) recordedIn(gvk schema.GroupVersionKind, revisions []metav1.PartialObjectMetadata) (schema.GroupVersionKind, error) {
 	opened := gvk
 	votes := map[string]int{}
@@ -110,8 +112,8 @@ func ownedAs(o metav1.Object) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(history.RecordedIn(o), ref.Kind)
 }
 
-// described returns the format that the newest revision describes, nil if none does. Only where they differ, because the controller was
-// released anew or a policy was edited, are they read whole: metadata have no number.
+// described returns the format that the newest revision describes, nil if none does. Only where they differ, because
+// the controller was released anew or a policy was edited, are they read whole: metadata have no number.
 func (i *Inspector) described(
 	ctx context.Context, parent client.Object, gvk schema.GroupVersionKind, revisions []metav1.PartialObjectMetadata,
 ) (*history.Apps, error) {
@@ -164,8 +166,8 @@ func (i *Inspector) inferred(ctx context.Context, parent client.Object, gvk sche
 	return newBuiltin(i.client, format), nil
 }
 
-// controlled returns the metadata of the objects of a kind that parent controls. Whoever may not list them is shown none: the log may be
-// elsewhere.
+// controlled returns the metadata of the objects of a kind that parent controls. Whoever may not list them is shown
+// none: the log may be elsewhere.
 func (i *Inspector) controlled(ctx context.Context, parent client.Object, gvk schema.GroupVersionKind) (
 	[]metav1.PartialObjectMetadata, error,
 ) {

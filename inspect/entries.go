@@ -43,8 +43,9 @@ func (e *NotFoundError) Error() string {
 // maxNamed is how many revisions an error names.
 const maxNamed = 10
 
-// AmbiguousError says that several revisions have the number that was asked for, or that the previous revision was asked
-// for and several have no number. Numbers can be written by hand; names cannot, so the caller asks again with a name.
+// AmbiguousError says that several revisions have the number that was asked for, or that the previous revision was
+// asked for and several have no number. Numbers can be written by hand; names cannot, so the caller asks again with a
+// name.
 type AmbiguousError struct {
 	Parent Parent
 	// Number is the number asked for, 0 if the previous revision was.
@@ -190,8 +191,8 @@ func signed(e *Entry, annotations map[string]string) {
 	}
 }
 
-// borrowCause gives the current revision the cause that the parent has, if it has none: people annotate after the edit. A cause that
-// another revision has recorded is the cause of that one, and was left behind by an undo.
+// borrowCause gives the current revision the cause that the parent has, if it has none: people annotate after the edit.
+// A cause that another revision has recorded is the cause of that one, and was left behind by an undo.
 func (h *History) borrowCause(cause string) {
 	current := h.Current()
 	if current == nil || current.ChangeCause != "" || slices.ContainsFunc(h.Entries, func(e Entry) bool { return e.ChangeCause == cause }) {

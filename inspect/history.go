@@ -31,8 +31,8 @@ type History struct {
 	Controller string
 	// Stored is the kind of the objects that hold the revisions.
 	Stored schema.GroupKind
-	// Children is what the objects are called that are made from a revision, as in "5 pods". It is empty where the revisions do
-	// not say what is made from them; then children are not counted.
+	// Children is what the objects are called that are made from a revision, as in "5 pods". It is empty where the
+	// revisions do not say what is made from them; then children are not counted.
 	Children string
 	// Entries are the stored revisions, oldest first: by number, ties by name. Those without a number come first.
 	Entries []Entry
@@ -51,8 +51,8 @@ type Entry struct {
 	Hash string
 	// Created is when the object was made. It plays no part in the order.
 	Created time.Time
-	// ChangeCause is the text of [ChangeCauseAnnotation], often empty. For the current revision that of the parent counts if
-	// the revision has none, unless it is that of another revision.
+	// ChangeCause is the text of [ChangeCauseAnnotation], often empty. For the current revision that of the parent counts
+	// if the revision has none, unless it is that of another revision.
 	ChangeCause string
 	// Current is true for the one revision that is equivalent to the parent's spec now, whatever its number is.
 	Current bool
@@ -62,19 +62,20 @@ type Entry struct {
 	Deleting bool
 	// Unreadable says why the content cannot be read, nil if it can.
 	Unreadable error
-	// Doubt is a sentence about why the object may not come from a controller, empty if there is no such reason: then it is intact.
+	// Doubt is a sentence about why the object may not come from a controller, empty if there is no such reason: then it
+	// is intact.
 	Doubt string
-	// Unverified is a sentence about why it cannot be found out whether the object comes from a controller, empty if it can, and for the
-	// revision that is current: it holds what the spec has in any case.
+	// Unverified is a sentence about why it cannot be found out whether the object comes from a controller, empty if it
+	// can, and for the revision that is current: it holds what the spec has in any case.
 	Unverified string
 	// Completed says that a rollout to this revision is known to have been complete once ([history.CompletedAnnotation]).
 	Completed bool
-	// By is the field manager that made the edit which this revision records, and At when that was, as far as its controller noted it
-	// ([history.RecordedByAnnotation]).
+	// By is the field manager that made the edit which this revision records, and At when that was, as far as its
+	// controller noted it ([history.RecordedByAnnotation]).
 	By string
 	At time.Time
-	// Changes are what differs from the revision before, in words and with secrets masked: of the first one, and where one of the two
-	// cannot be read, none.
+	// Changes are what differs from the revision before, in words and with secrets masked: of the first one, and where one
+	// of the two cannot be read, none.
 	Changes []Change
 
 	stored kept
@@ -92,7 +93,8 @@ func entryName(number int64, name string) string {
 }
 
 // Content returns the recorded part of the parent as JSON, for instance {"spec":{"template":{…}}}, without the
-// directives under which it is stored, and with secrets masked: see [Inspector.ShowSecrets]. The error is [Entry.Unreadable].
+// directives under which it is stored, and with secrets masked: see [Inspector.ShowSecrets]. The error is
+// [Entry.Unreadable].
 func (e Entry) Content() ([]byte, error) {
 	out, err := e.content()
 	if err != nil {
@@ -199,8 +201,8 @@ func (i *Inspector) choose(
 	return chosen, nil
 }
 
-// readAs reads parent's log as one of its kinds. It starts again from a newer read of parent when the log says that this
-// one is outdated.
+// readAs reads parent's log as one of its kinds. It starts again from a newer read of parent when the log says that
+// this one is outdated.
 func (i *Inspector) readAs(ctx context.Context, k kind, gvk schema.GroupVersionKind, parent client.Object) (*reading, error) {
 	parent, err := i.as(ctx, k, gvk, parent)
 	if err != nil {
@@ -248,8 +250,8 @@ func (r *reading) read(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// resolve asks which of revisions has what the parent has in the fields of target. What could not be found out becomes a
-// warning.
+// resolve asks which of revisions has what the parent has in the fields of target. What could not be found out becomes
+// a warning.
 func (r *reading) resolve(ctx context.Context, target *revision.Target, revisions []revision.Revision) (*revision.Resolution, error) {
 	found, doubts, err := r.kind.resolve(ctx, r.parent, target, revisions)
 	for _, doubt := range doubts {

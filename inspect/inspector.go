@@ -20,8 +20,8 @@ type Inspector struct {
 	reveal bool
 }
 
-// ShowSecrets returns an inspector that shows values as they are which others mask: those of Secrets, and those of environment variables
-// that are called like passwords, tokens or keys.
+// ShowSecrets returns an inspector that shows values as they are which others mask: those of Secrets, and those of
+// environment variables that are called like passwords, tokens or keys.
 func (i *Inspector) ShowSecrets() *Inspector { return &Inspector{client: i.client, reveal: true} }
 
 // New returns an inspector that asks through c. c must read from the API server, not from a cache: what a user is shown
@@ -57,8 +57,8 @@ func (i *Inspector) Get(ctx context.Context, kind schema.GroupKind, namespace, n
 	return i.get(ctx, kinds[0], client.ObjectKey{Namespace: namespace, Name: name})
 }
 
-// Refresh reads parent anew, and leaves what it was given as it is. Errors: a [*ChangedError] if the object is deleted, or another one has
-// its name now, or what the API server says.
+// Refresh reads parent anew, and leaves what it was given as it is. Errors: a [*ChangedError] if the object is deleted,
+// or another one has its name now, or what the API server says.
 func (i *Inspector) Refresh(ctx context.Context, parent client.Object) (client.Object, error) {
 	gvk, err := i.client.GroupVersionKindFor(parent)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// These tests are about what is asked of the API server, so they need one, or something like it. What a real one says is
-// tested in sandbox/.
+// These tests are about what is asked of the API server, so they need one, or something like it. What a real one says
+// is tested in sandbox/.
 
 var daemonSets = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
 
@@ -253,7 +253,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestApplyRace: between look and undo somebody else writes. A status is no obstacle, a spec is, and nothing is changed.
+// TestApplyRace: between look and undo somebody else writes. A status is no obstacle, a spec is, and nothing is
+// changed.
 func TestApplyRace(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(*appsv1.DaemonSet)

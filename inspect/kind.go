@@ -14,8 +14,9 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file says what a kind with a log is, and finds the one of an object. Kinds differ nowhere else; builtin.go, replicasets.go and
-// composite.go are the three sorts there are, and convention.go finds out which of the first two an unknown kind is of.
+// This file says what a kind with a log is, and finds the one of an object. Kinds differ nowhere else; builtin.go,
+// replicasets.go and composite.go are the three sorts there are, and convention.go finds out which of the first two an
+// unknown kind is of.
 
 // kind is a kind whose parents have a log. One is made for each question, with the client that asks.
 type kind interface {

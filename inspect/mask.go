@@ -10,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// This file hides values that nobody should read over somebody's shoulder or in a log: those of Secrets, and those of environment
-// variables that are called like passwords, tokens or keys. What is compared and what is restored is never masked.
+// This file hides values that nobody should read over somebody's shoulder or in a log: those of Secrets, and those of
+// environment variables that are called like passwords, tokens or keys. What is compared and what is restored is never
+// masked.
 
 const (
 	hiddenValue = "***"
@@ -31,7 +32,8 @@ type masker struct {
 // secret reports whether all values of a kind are secrets.
 func secret(gk schema.GroupKind) bool { return gk == schema.GroupKind{Kind: "Secret"} }
 
-// unified is the diff of two contents with secrets masked, so that it shows which of them differ. It is empty only if nothing differs.
+// unified is the diff of two contents with secrets masked, so that it shows which of them differ. It is empty only if
+// nothing differs.
 func (m masker) unified(titleA string, a []byte, titleB string, b []byte) (string, error) {
 	a, b, err := m.two(a, b)
 	if err != nil {
@@ -94,7 +96,8 @@ func decoded(content []byte) (map[string]any, error) {
 	return tree, err
 }
 
-// hide returns tree with secrets replaced: by same where other has the same value, by differs where it has another one or none.
+// hide returns tree with secrets replaced: by same where other has the same value, by differs where it has another one
+// or none.
 func (m masker) hide(tree, other map[string]any, same, differs string, compared bool) map[string]any {
 	word := func(value, beside any) any {
 		if compared && !reflect.DeepEqual(value, beside) {
@@ -144,7 +147,8 @@ func (m masker) within(value, beside any, same, differs string, compared bool) a
 	return value
 }
 
-// environment hides the values of variables that are called like secrets. They are compared by name, wherever they stand.
+// environment hides the values of variables that are called like secrets. They are compared by name, wherever they
+// stand.
 func (m masker) environment(value, beside any, word func(value, beside any) any) any {
 	list, ok := value.([]any)
 	if !ok {

@@ -15,8 +15,8 @@ import (
 	"github.com/cairn-dev/cairn/history/metacontroller"
 )
 
-// This file finds the children of a composite parent: those that exist, of all the resources that its controller declares,
-// and those that a revision lists and that do not exist.
+// This file finds the children of a composite parent: those that exist, of all the resources that its controller
+// declares, and those that a revision lists and that do not exist.
 
 func (c *composite) members(ctx context.Context, parent client.Object, log []kept) (*members, error) {
 	listed, err := c.listed(ctx, parent, log)

@@ -15,7 +15,8 @@ import (
 	"github.com/cairn-dev/cairn/history/metacontroller"
 )
 
-// This file is the status of objects without a history: what they report, and of those that are not done the pods that they control.
+// This file is the status of objects without a history: what they report, and of those that are not done the pods that
+// they control.
 
 // plain is the status of an object without a history. refused is why that could not be read, nil if there is none.
 func (i *Inspector) plain(ctx context.Context, parent client.Object, now time.Time, refused error) (*Status, error) {

@@ -15,8 +15,9 @@ import (
 	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
-// This file finds out why a child does not exist that should: a quota, a policy or a webhook has refused it, and no object says so but
-// the parent, in a condition, or an event about it. It also chooses the child that keeps the parent most.
+// This file finds out why a child does not exist that should: a quota, a policy or a webhook has refused it, and no
+// object says so but the parent, in a condition, or an event about it. It also chooses the child that keeps the parent
+// most.
 
 // explain fills in the state and, if the parent is not done, what was refused.
 func (i *Inspector) explain(ctx context.Context, s *Status, parent *unstructured.Unstructured, m *members, now time.Time) {
@@ -53,8 +54,9 @@ func (s *Status) blocker(m *members, now time.Time) *Wait {
 	return nil
 }
 
-// refusal says why children cannot be created, and else what other trouble the newest event is about; empty if nobody says so. Our
-// controllers say it in their condition. An event counts if no child was created since: events stay for an hour.
+// refusal says why children cannot be created, and else what other trouble the newest event is about; empty if nobody
+// says so. Our controllers say it in their condition. An event counts if no child was created since: events stay for an
+// hour.
 func (i *Inspector) refusal(ctx context.Context, s *Status, parent *unstructured.Unstructured, m *members) (refused, trouble string) {
 	if c := readiness.FindCondition(parent.Object, "ReplicaFailure"); c != nil && c.Status == string(corev1.ConditionTrue) {
 		return sentence(c.Reason, c.Message), ""

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file carries out what verify.go proposes: one request for each fix, with the UID and the version that was judged as preconditions.
+// This file carries out what verify.go proposes: one request for each fix, with the UID and the version that was judged
+// as preconditions.
 
 // Repair carries the fix of a problem out, or has the API server say whether it would if dryRun is true.
 //

@@ -20,8 +20,9 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file is the kinds whose revisions are ReplicaSets: Deployments, and whoever follows them. A ReplicaSet holds the pod template
-// of its parent and a label with its hash, which its pods have as well, and its number is in an annotation of its parent's kind.
+// This file is the kinds whose revisions are ReplicaSets: Deployments, and whoever follows them. A ReplicaSet holds the
+// pod template of its parent and a label with its hash, which its pods have as well, and its number is in an annotation
+// of its parent's kind.
 
 var replicaSetKind = appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
 
@@ -86,7 +87,7 @@ func (k *replicaSets) list(ctx context.Context, parent client.Object) ([]kept, e
 			out = append(out, k.read(&found.Items[n]))
 		}
 	}
-	slices.SortFunc(out, func(a, b kept) int { return revision.Older(a.Revision, b.Revision) })
+	slices.SortFunc(out, func(a, b kept) int { return revision.CompareByNumber(a.Revision, b.Revision) })
 	return out, nil
 }
 
@@ -133,7 +134,7 @@ func (k *replicaSets) resolve(_ context.Context, parent client.Object, target *r
 	if err != nil {
 		return nil, nil, err
 	}
-	facts := revision.Parent{UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: now, Uncached: true}
+	facts := revision.ParentState{UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: now, Uncached: true}
 	found, err := revision.Resolve(facts, revisions, nil, false)
 	return found, nil, err
 }

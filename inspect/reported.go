@@ -16,9 +16,9 @@ import (
 	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
-// This file reads what the controller of any object reports in its status. kstatus knows the built-in kinds and the conventions
-// (observedGeneration, Ready, Stalled, Reconciling); what it leaves out is conventions as well: phases, counters of replicas, work that
-// ends.
+// This file reads what the controller of any object reports in its status. kstatus knows the built-in kinds and the
+// conventions (observedGeneration, Ready, Stalled, Reconciling); what it leaves out is conventions as well: phases,
+// counters of replicas, work that ends.
 
 // Counter is a number that a controller reports in the status.
 type Counter struct {
@@ -90,7 +90,8 @@ var (
 	movingPhases = []string{"Pending", "Progressing", "Paused", "Creating", "Provisioning", "Installing", "Updating", "Upgrading", "Deleting"}
 )
 
-// convention is the verdict on objects of kinds that kstatus does not know, and in whose conditions it finds no trouble.
+// convention is the verdict on objects of kinds that kstatus does not know, and in whose conditions it finds no
+// trouble.
 func convention(o *unstructured.Unstructured, phase, message string) verdict {
 	if c := readiness.FindCondition(o.Object, "Available"); c != nil && c.Status == string(corev1.ConditionFalse) {
 		return inProgress("%s", sentence("it is not available", c.Reason, c.Message))
@@ -217,8 +218,8 @@ func sentence(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": ")
 }
 
-// orderly returns a copy of an object whose status follows the conventions where it has fields of the same names: some controllers write
-// observedGeneration as a string, or conditions as something else than a list of objects.
+// orderly returns a copy of an object whose status follows the conventions where it has fields of the same names: some
+// controllers write observedGeneration as a string, or conditions as something else than a list of objects.
 func orderly(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	status, ok := o.Object["status"].(map[string]any)

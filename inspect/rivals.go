@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file names who else writes the parent, and would take an undo back: tools that keep objects as files say, and autoscalers.
+// This file names who else writes the parent, and would take an undo back: tools that keep objects as files say, and
+// autoscalers.
 
 // keeper is a tool that keeps objects as a repository or a chart says, and the mark by which its objects are known.
 type keeper struct {
@@ -38,8 +39,8 @@ const (
 	byFlux = ", which takes this undo back at its next reconciliation; suspend it, or revert the commit as well."
 )
 
-// rivals names other writers that will write the parent again and revert the undo. Of the tools, the first that is found is named: one
-// mark is often beside another one of the same tool.
+// rivals names other writers that will write the parent again and revert the undo. Of the tools, the first that is
+// found is named: one mark is often beside another one of the same tool.
 func rivals(p Parent, live metav1.Object) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -78,8 +79,8 @@ func (k keeper) mark(o metav1.Object) string {
 // autoscaling is the kind of what scales others. No other kind of autoscaler is built in.
 var autoscaling = schema.GroupVersionKind{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}
 
-// autoscalers names what will change the scale again that an undo changes. They are asked for only then; whoever may not list them is
-// not told.
+// autoscalers names what will change the scale again that an undo changes. They are asked for only then; whoever may
+// not list them is not told.
 func (i *Inspector) autoscalers(ctx context.Context, u *Undo) []string {
 	was, is, err := u.field("replicas")
 	if err != nil || was == is {

@@ -10,8 +10,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
-// This file says whether a child is available, as the controllers define it: it exists, is not terminating, and has passed the
-// checks of its kind for long enough. The time is an argument.
+// This file says whether a child is available, as the controllers define it: it exists, is not terminating, and has
+// passed the checks of its kind for long enough. The time is an argument.
 
 // String returns a child as conditions and events name it.
 func (m member) String() string {
@@ -41,8 +41,8 @@ func (m member) lacks(now time.Time) string {
 	return ""
 }
 
-// explained says why a child fails a check: of a pod that is not ready, who keeps it from being so; of others, and where it is about
-// another condition, which check it is, in Metacontroller's words, and then what the object says.
+// explained says why a child fails a check: of a pod that is not ready, who keeps it from being so; of others, and
+// where it is about another condition, which check it is, in Metacontroller's words, and then what the object says.
 func (m member) explained(state readiness.State) string {
 	why, found := state.Failed, state.Found
 	if blocker := podBlocker(m.object); blocker != "" && (found == nil || found.Type == string(corev1.PodReady)) {

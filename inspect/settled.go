@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// This file says whether what a parent asks for has come about, and if not, why, in one sentence. Where a controller of ours reports, its
-// conditions and what can be seen of the children count; elsewhere it is what the parent's own controller reports (reported.go).
+// This file says whether what a parent asks for has come about, and if not, why, in one sentence. Where a controller of
+// ours reports, its conditions and what can be seen of the children count; elsewhere it is what the parent's own
+// controller reports (reported.go).
 
 // State is whether what a parent asks for has come about.
 type State string
@@ -50,7 +51,8 @@ func inProgress(format string, args ...any) verdict {
 // Complete reports whether there is nothing to wait for: the state is [Done].
 func (s *Status) Complete() bool { return s.State == Done }
 
-// Headline says in one line which object it is about, its state, and how many of its children are updated and available, or the reason.
+// Headline says in one line which object it is about, its state, and how many of its children are updated and
+// available, or the reason.
 func (s *Status) Headline() string {
 	out := s.Parent.String()
 	if s.Controller != "" {
@@ -138,8 +140,9 @@ func (s *Status) recorded() verdict {
 // stuck are the reasons of the condition Updated that do not pass by themselves (docs/workloads.md).
 var stuck = []string{"InvalidStrategy", "SelectingAll", "CurrentRevisionLost"}
 
-// rolled is the verdict on parents of our controllers: the controller has said of the spec as it is now that the rollout is over, every
-// child of a kind that is rolled out belongs to the revision that the parent asks for, and every child is available.
+// rolled is the verdict on parents of our controllers: the controller has said of the spec as it is now that the
+// rollout is over, every child of a kind that is rolled out belongs to the revision that the parent asks for, and every
+// child is available.
 func (s *Status) rolled(updated *Condition) verdict {
 	said := updated != nil && updated.Status == "True" || updated == nil && s.Rolled == 0
 	switch {

@@ -82,7 +82,8 @@ func fix(fields map[string]any) {
 	}
 }
 
-// TestStuckAndTerminating: what our controllers say does not pass by itself has failed, and what is being deleted is not done.
+// TestStuckAndTerminating: what our controllers say does not pass by itself has failed, and what is being deleted is
+// not done.
 func TestStuckAndTerminating(t *testing.T) {
 	s := Status{Conditions: []Condition{{Type: "Updated", Status: "False", Reason: "InvalidStrategy", Message: "maxUnavailable is no number"}}}
 	if s.settle(&unstructured.Unstructured{}, nil); s.State != Failed || s.Reason != "InvalidStrategy: maxUnavailable is no number" {
@@ -99,7 +100,8 @@ func TestStuckAndTerminating(t *testing.T) {
 	}
 }
 
-// TestRuns: a parent whose children are not replaced, as a CronJob, is done when its spec is recorded, whatever came from older ones.
+// TestRuns: a parent whose children are not replaced, as a CronJob, is done when its spec is recorded, whatever came
+// from older ones.
 func TestRuns(t *testing.T) {
 	s := Status{Parent: Parent{Name: "nightly"}, Runs: true, Children: "jobs", Update: &Entry{Number: 2, Name: "n-2"}, Updated: 1, Total: 3}
 	if s.settle(&unstructured.Unstructured{}, nil); s.State != Done || s.Line() != "/nightly is done: 1 of 3 jobs come from the current revision" {

@@ -16,8 +16,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
-// This file says how far a rollout is, and what it waits for: what the controller wrote into the parent's status, and the
-// present state of the children. What it will do next is for the controller to decide, and its condition says so.
+// This file says how far a rollout is, and what it waits for: what the controller wrote into the parent's status, and
+// the present state of the children. What it will do next is for the controller to decide, and its condition says so.
 
 // Condition is one condition of a parent's status.
 type Condition struct {
@@ -51,11 +51,11 @@ type Status struct {
 	Reason string
 	// Controller is the CompositeController that runs the parent, empty for kinds that have a controller of their own.
 	Controller string
-	// Children is what the children are called, as in "5 pods". It is empty where nothing says what is made from the parent. Then there
-	// are no counts.
+	// Children is what the children are called, as in "5 pods". It is empty where nothing says what is made from the
+	// parent. Then there are no counts.
 	Children string
-	// Conditions are those of the parent's status that are about revisions, in the order of [Reported]; if there are none, all that
-	// the status has.
+	// Conditions are those of the parent's status that are about revisions, in the order of [Reported]; if there are none,
+	// all that the status has.
 	Conditions []Condition
 	// Counters are the numbers that the parent's controller reports at the top of its status, by name.
 	Counters []Counter
@@ -66,12 +66,14 @@ type Status struct {
 	Shares []Share
 	// Total is how many children exist or are to be created, and Available how many of these are.
 	Total, Available int
-	// Rolled is how many of the children are of kinds that are rolled out, so that they belong to revisions, and Updated is
-	// how many of these belong to Update.
+	// Rolled is how many of the children are of kinds that are rolled out, so that they belong to revisions, and Updated
+	// is how many of these belong to Update.
 	Rolled, Updated int
-	// Runs says that the children are runs, as the Jobs of a CronJob: they are not replaced when the parent goes to another revision.
+	// Runs says that the children are runs, as the Jobs of a CronJob: they are not replaced when the parent goes to
+	// another revision.
 	Runs bool
-	// Waits are the children that are not available, by revision, kind and name. Children that cannot be created come first.
+	// Waits are the children that are not available, by revision, kind and name. Children that cannot be created come
+	// first.
 	Waits []Wait
 	// Held are sentences about children that the update strategy keeps as they are.
 	Held []string
@@ -89,9 +91,9 @@ type Status struct {
 // kept.
 var Reported = []string{"Updated", "HistoryHealthy"}
 
-// Status says whether what parent asks for has come about, and how far its rollout is if it has a history; it need not have one. now is
-// compared with the time since when a child has passed its checks, if a strategy asks for some time (minReadySeconds). Nothing is
-// stored or changed.
+// Status says whether what parent asks for has come about, and how far its rollout is if it has a history; it need not
+// have one. now is compared with the time since when a child has passed its checks, if a strategy asks for some time
+// (minReadySeconds). Nothing is stored or changed.
 //
 // Errors: [*ChangedError] if parent keeps changing while it is read (ask again), or what the API server says.
 func (i *Inspector) Status(ctx context.Context, parent client.Object, now time.Time) (*Status, error) {
@@ -209,8 +211,8 @@ func compareMembers(a, b member, none int) int {
 	return 0
 }
 
-// reported returns those conditions of a parent that are about revisions. If there are none, it returns all: they are of a controller
-// that is not ours, and mean what that says.
+// reported returns those conditions of a parent that are about revisions. If there are none, it returns all: they are
+// of a controller that is not ours, and mean what that says.
 func reported(parent map[string]any) []Condition {
 	raw, _, _ := unstructured.NestedFieldNoCopy(parent, "status", "conditions")
 	list, _ := raw.([]any)
@@ -233,8 +235,8 @@ func reported(parent map[string]any) []Condition {
 	return out
 }
 
-// unobserved says that a status is about an older spec than the parent's, or about none. Objects of a few built-in kinds
-// have no generation, and no status; some controllers do not say which generation they have observed.
+// unobserved says that a status is about an older spec than the parent's, or about none. Objects of a few built-in
+// kinds have no generation, and no status; some controllers do not say which generation they have observed.
 func unobserved(parent map[string]any) string {
 	generation, _, _ := unstructured.NestedInt64(parent, "metadata", "generation")
 	observed, found, err := unstructured.NestedInt64(parent, "status", "observedGeneration")

@@ -151,7 +151,8 @@ func TestUnobserved(t *testing.T) {
 	}
 }
 
-// TestAKindThatIsRolledNoLonger: a child that a revision claims counts, although its kind is updated in another way by now.
+// TestAKindThatIsRolledNoLonger: a child that a revision claims counts, although its kind is updated in another way by
+// now.
 func TestAKindThatIsRolledNoLonger(t *testing.T) {
 	cc, nap := catSets(), catSet("2")
 	cc.Spec.ChildResources[0].UpdateStrategy.Method = v1alpha1.ChildUpdateInPlace
@@ -169,8 +170,8 @@ func TestAKindThatIsRolledNoLonger(t *testing.T) {
 	}
 }
 
-// TestChildrenThatCannotBeSeen: a child that nobody could look for is not said to be missing, and an object that matches the
-// selector and is somebody else's is no child.
+// TestChildrenThatCannotBeSeen: a child that nobody could look for is not said to be missing, and an object that
+// matches the selector and is somebody else's is no child.
 func TestChildrenThatCannotBeSeen(t *testing.T) {
 	cc, nap := catSets(), catSet("2")
 	cc.Spec.ChildResources = append(cc.Spec.ChildResources, v1alpha1.ChildResource{

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 )
 
-// This file makes a tree of objects by their ControllerRefs, as the ControllerRef proposal groups objects without knowing their kinds.
-// It needs no client; treeread.go reads.
+// This file makes a tree of objects by their ControllerRefs, as the ControllerRef proposal groups objects without
+// knowing their kinds. It needs no client; treeread.go reads.
 
 // Node is one object of a [Tree].
 type Node struct {
@@ -21,8 +21,8 @@ type Node struct {
 
 	// Created is when the object was made, the zero time if it does not exist.
 	Created time.Time
-	// State is one word of kstatus: Current, InProgress, Failed, Terminating; Unknown if the object could not be read, NotFound if it
-	// does not exist.
+	// State is one word of kstatus: Current, InProgress, Failed, Terminating; Unknown if the object could not be read,
+	// NotFound if it does not exist.
 	State string
 	// Message says why the state is not Current.
 	Message string
@@ -116,8 +116,8 @@ func node(f *found) *Node {
 // isRevision reports whether an object holds a revision: both APIs call it so.
 func isRevision(f *found) bool { return f.meta.Kind == "ControllerRevision" }
 
-// revisionNumber returns the number of a revision, or of that among its siblings from which an object was made, as its labels say.
-// ReplicaSets have their number in an annotation.
+// revisionNumber returns the number of a revision, or of that among its siblings from which an object was made, as its
+// labels say. ReplicaSets have their number in an annotation.
 func revisionNumber(f *found, siblings []*found) int64 {
 	if isRevision(f) {
 		return storedNumber(f)

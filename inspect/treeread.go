@@ -19,17 +19,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file reads what an object controls, and what controls it. Nothing is known of any kind: the caller says which there are.
+// This file reads what an object controls, and what controls it. Nothing is known of any kind: the caller says which
+// there are.
 
 const (
-	// listsAtOnce is how many kinds are listed at the same time: about what kubectl's own limit on the client's side allows.
+	// listsAtOnce is how many kinds are listed at the same time: about what kubectl's own limit on the client's side
+	// allows.
 	listsAtOnce = 10
 	// deepest is how far up owners are followed. Chains of four are long.
 	deepest = 32
 )
 
-// Tree returns what parent controls, directly and indirectly. kinds are those that may be below it, for instance all that discovery
-// says can be listed. They are listed in the namespace of parent or, if it is in none, in all.
+// Tree returns what parent controls, directly and indirectly. kinds are those that may be below it, for instance all
+// that discovery says can be listed. They are listed in the namespace of parent or, if it is in none, in all.
 //
 // Errors: what the API server says of parent itself. A kind that cannot be listed is a warning.
 func (i *Inspector) Tree(ctx context.Context, parent client.Object, kinds []schema.GroupVersionKind) (*Tree, error) {
@@ -51,8 +53,8 @@ func (i *Inspector) Tree(ctx context.Context, parent client.Object, kinds []sche
 
 // Ancestors returns what controls o, up to the object that nothing controls, as a tree with one branch that ends at o.
 //
-// Errors: what the API server says of o's kind. An owner that cannot be read is a node with the state Unknown, one that is gone
-// or has another UID has the state NotFound.
+// Errors: what the API server says of o's kind. An owner that cannot be read is a node with the state Unknown, one that
+// is gone or has another UID has the state NotFound.
 func (i *Inspector) Ancestors(ctx context.Context, o client.Object) (*Tree, error) {
 	at, err := i.whole(o)
 	if err != nil {
@@ -132,7 +134,8 @@ func foundOf(o *unstructured.Unstructured) *found {
 	return &found{meta: m, whole: o}
 }
 
-// everything lists the metadata of all objects of kinds. refused are the kinds that could not be listed, with the reason.
+// everything lists the metadata of all objects of kinds. refused are the kinds that could not be listed, with the
+// reason.
 func (i *Inspector) everything(ctx context.Context, namespace string, kinds []schema.GroupVersionKind) ([]*found, map[string][]string) {
 	var lock sync.Mutex
 	var all []*found

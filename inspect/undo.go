@@ -37,7 +37,8 @@ type Undo struct {
 	Privileges []string
 	// Warnings are sentences about what else a user should know before.
 	Warnings []string
-	// Force carries the plan out although To may not come from a controller: see [Entry.Doubt]. The caller sets it if the user says so.
+	// Force carries the plan out although To may not come from a controller: see [Entry.Doubt]. The caller sets it if the
+	// user says so.
 	Force bool
 
 	kind kind
@@ -45,8 +46,9 @@ type Undo struct {
 	mask masker
 }
 
-// PlantedError says that the revision to go back to may not come from a controller: its name does not go with its content, or cannot tell,
-// and pods would get more privileges. Nothing was changed. The caller shows it; a user who has looked at the diff sets [Undo.Force].
+// PlantedError says that the revision to go back to may not come from a controller: its name does not go with its
+// content, or cannot tell, and pods would get more privileges. Nothing was changed. The caller shows it; a user who has
+// looked at the diff sets [Undo.Force].
 type PlantedError struct {
 	Parent Parent
 	Entry  Entry
@@ -72,8 +74,8 @@ func (e *PlantedError) Error() string {
 		"(nothing was changed)", e.Entry, e.Parent, e.Why)
 }
 
-// EarlierReleaseError says that a revision was recorded by an earlier release of its controller, in fields that it does not look at any
-// more: bringing these back would change nothing. Nothing was changed.
+// EarlierReleaseError says that a revision was recorded by an earlier release of its controller, in fields that it does
+// not look at any more: bringing these back would change nothing. Nothing was changed.
 type EarlierReleaseError struct {
 	Parent Parent
 	Entry  Entry
@@ -122,8 +124,8 @@ func (e *NothingToUndoError) Error() string {
 	return fmt.Sprintf("%s matches %s already", e.Parent, e.To)
 }
 
-// TerminatingError says that the parent is being deleted. Its controller brings nothing back any more, so that nothing was changed;
-// the caller shows it.
+// TerminatingError says that the parent is being deleted. Its controller brings nothing back any more, so that nothing
+// was changed; the caller shows it.
 type TerminatingError struct {
 	Parent Parent
 	// Since is when the deletion was asked for.
@@ -159,8 +161,8 @@ func (e *NothingToUndoError) Is(target error) bool { return target == ErrNothing
 // PlanUndo says what it takes to bring parent back to the revision with number toRevision or, if that is 0, to the
 // newest revision that is not equivalent to the spec. It writes nothing.
 //
-// Errors: [ErrNothingToUndo], [*TerminatingError], [*NotFoundError], [*AmbiguousError], [*UnreadableError], [*UnknownKindError],
-// [*ChangedError] (ask again), or what the API server says.
+// Errors: [ErrNothingToUndo], [*TerminatingError], [*NotFoundError], [*AmbiguousError], [*UnreadableError],
+// [*UnknownKindError], [*ChangedError] (ask again), or what the API server says.
 func (i *Inspector) PlanUndo(ctx context.Context, parent client.Object, toRevision int64) (*Undo, error) {
 	if toRevision == 0 {
 		return i.plan(ctx, parent, nil, nil)
@@ -168,8 +170,9 @@ func (i *Inspector) PlanUndo(ctx context.Context, parent client.Object, toRevisi
 	return i.plan(ctx, parent, func(h *History) (Entry, error) { return h.Find(toRevision) }, nil)
 }
 
-// PlanUndoLastGood is [Inspector.PlanUndo] to the newest revision that is not equivalent to the spec and to which a rollout was once
-// complete, as its controller has noted ([history.CompletedAnnotation]). The error is a [*NeverCompleteError] if there is none.
+// PlanUndoLastGood is [Inspector.PlanUndo] to the newest revision that is not equivalent to the spec and to which a
+// rollout was once complete, as its controller has noted ([history.CompletedAnnotation]). The error is a
+// [*NeverCompleteError] if there is none.
 func (i *Inspector) PlanUndoLastGood(ctx context.Context, parent client.Object) (*Undo, error) {
 	return i.plan(ctx, parent, nil, func(e Entry) bool { return e.Completed })
 }
@@ -179,7 +182,8 @@ func (i *Inspector) PlanUndoTo(ctx context.Context, parent client.Object, name s
 	return i.plan(ctx, parent, func(h *History) (Entry, error) { return h.FindName(name) }, nil)
 }
 
-// plan makes a plan to go back to what find finds; a nil find means the previous revision, of those that are eligible if that is set.
+// plan makes a plan to go back to what find finds; a nil find means the previous revision, of those that are eligible
+// if that is set.
 func (i *Inspector) plan(ctx context.Context, parent client.Object, find Find, eligible func(Entry) bool) (*Undo, error) {
 	stale := &ChangedError{}
 	for range maxReads {
@@ -278,9 +282,9 @@ func (u *Undo) compare(other any, title string) (diff string, privileges []strin
 	return diff, privileges, err
 }
 
-// previous finds the newest revision that is not equivalent to the spec: going back to one that is would change nothing,
-// and the user would believe that it did. same says whether an entry is. Which of several without a number is the newest
-// cannot be known.
+// previous finds the newest revision that is not equivalent to the spec: going back to one that is would change
+// nothing, and the user would believe that it did. same says whether an entry is. Which of several without a number is
+// the newest cannot be known.
 func previous(h *History, same func(Entry) (bool, error)) (*Entry, error) {
 	var unnumbered []Entry
 	for _, e := range slices.Backward(h.Entries) {

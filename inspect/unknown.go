@@ -12,8 +12,8 @@ import (
 
 // This file is the error for an object that has no history: often it is kept by another object.
 
-// UnknownKindError says that an object has no history, and that nothing is known of its kind that would have one. There is no point in
-// asking again; show the message to the user.
+// UnknownKindError says that an object has no history, and that nothing is known of its kind that would have one. There
+// is no point in asking again; show the message to the user.
 type UnknownKindError struct {
 	// Kind is what was asked for.
 	Kind schema.GroupKind

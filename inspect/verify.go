@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file says what is wrong with revisions and with what belongs to them: what somebody planted, restored from a backup or left
-// behind. It decides by what was read; verifyread.go reads, and repair.go carries fixes out.
+// This file says what is wrong with revisions and with what belongs to them: what somebody planted, restored from a
+// backup or left behind. It decides by what was read; verifyread.go reads, and repair.go carries fixes out.
 
 // What can be wrong. Scripts read these words.
 const (
@@ -82,8 +82,8 @@ func (r *reading) check() []Problem {
 	return out
 }
 
-// repeated returns the revisions that repeat another one. Which of two equal ones goes is for the controller to decide, too: the one
-// that is not the update revision. It goes only if no child belongs to it.
+// repeated returns the revisions that repeat another one. Which of two equal ones goes is for the controller to decide,
+// too: the one that is not the update revision. It goes only if no child belongs to it.
 func (r *reading) repeated(h *History) []Problem {
 	if r.verdict == nil {
 		return nil

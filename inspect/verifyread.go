@@ -22,13 +22,15 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
-// This file reads what verify.go judges: the revisions of one parent or of a namespace, their parents, and objects that name their creator
-// in an annotation.
+// This file reads what verify.go judges: the revisions of one parent or of a namespace, their parents, and objects that
+// name their creator in an annotation.
 
-// createdBy is the annotation by which objects named their creator before Kubernetes 1.6, and bare pods of kubectl still may.
+// createdBy is the annotation by which objects named their creator before Kubernetes 1.6, and bare pods of kubectl
+// still may.
 const createdBy = "kubernetes.io/created-by"
 
-// settling is how old a revision must be to be judged by its parent: the parent may have been created, or deleted, a moment ago.
+// settling is how old a revision must be to be judged by its parent: the parent may have been created, or deleted, a
+// moment ago.
 const settling = 10 * time.Second
 
 // Verified is what was found.
@@ -69,9 +71,10 @@ func (i *Inspector) VerifyParent(ctx context.Context, parent client.Object) (*Ve
 	return out, ctx.Err()
 }
 
-// Verify returns what is wrong in a namespace, or in all if it is empty: with the revisions of each parent as [Inspector.VerifyParent],
-// with revisions that have no parent, and with objects of kinds that name their creator only in an annotation. now is compared with the
-// ages of revisions: what was made a moment ago is not judged by a parent that is not seen yet.
+// Verify returns what is wrong in a namespace, or in all if it is empty: with the revisions of each parent as
+// [Inspector.VerifyParent], with revisions that have no parent, and with objects of kinds that name their creator only
+// in an annotation. now is compared with the ages of revisions: what was made a moment ago is not judged by a parent
+// that is not seen yet.
 //
 // Errors: what the API server says if revisions cannot be listed at all. What else cannot be looked at is a warning.
 func (i *Inspector) Verify(ctx context.Context, namespace string, kinds []schema.GroupVersionKind, now time.Time) (*Verified, error) {
@@ -149,7 +152,8 @@ func (i *Inspector) unparented(
 	return nil
 }
 
-// referenced reads what ref names. It returns nothing if that does not exist; other says that an object of the same name does.
+// referenced reads what ref names. It returns nothing if that does not exist; other says that an object of the same
+// name does.
 func (i *Inspector) referenced(ctx context.Context, ref *metav1.OwnerReference, namespace string) (o client.Object, other bool, err error) {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	mapping, err := i.client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)

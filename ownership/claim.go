@@ -35,7 +35,7 @@ type Claimer struct {
 	// Adoptable, if set, is asked before an orphan is adopted. An error means no; its text is the reason. StatefulSets
 	// adopt by name pattern this way.
 	Adoptable func(child client.Object) error
-	// Wrote, if set, is called with every object that was changed, as the server returned it. See [Ledger].
+	// Wrote, if set, is called with every object that was changed, as the server returned it. See [ConsistencyStore].
 	Wrote func(child client.Object)
 
 	// Lost is set by [Claim] if a child changed while it was being adopted or released. If the labels of an orphan did not
@@ -52,8 +52,8 @@ type Claimer struct {
 // Losing a race (the child changed, was deleted, or got another owner meanwhile) is no error: the event of the other
 // write enqueues the parent, except as [Claimer.Lost] says. A child that should have been released and was changed
 // meanwhile is still ours, and is returned as it was read. The returned error joins all others, and comes with the
-// children that could be claimed; the caller should retry the pass, and must not act as if the list were complete. If it
-// wraps [ErrGone], the parent itself is terminating or deleted, and the caller drops the pass.
+// children that could be claimed; the caller should retry the pass, and must not act as if the list were complete. If
+// it wraps [ErrGone], the parent itself is terminating or deleted, and the caller drops the pass.
 func Claim[T client.Object](ctx context.Context, c *Claimer, children []T) ([]T, error) {
 	if c.Selector == nil || c.Selector.Empty() {
 		return nil, fmt.Errorf("%s %s/%s has an empty selector, which would claim every orphan of its namespace",

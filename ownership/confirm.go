@@ -17,27 +17,29 @@ import (
 
 // This file keeps a process that just started from acting on a stale cache.
 
-// Confirmer checks, once for each parent and process, that the cached children are those that the API server has. An API
-// server that lags may have filled the cache of a manager that just started with children that are deleted already
-// (kubernetes#59848, failure mode F12); after that a [Ledger] keeps the cache honest. It is safe for concurrent use.
+// Confirmer checks, once for each parent and process, that the cached children are those that the API server has. An
+// API server that lags may have filled the cache of a manager that just started with children that are deleted already
+// (kubernetes#59848, failure mode F12); after that a [ConsistencyStore] keeps the cache honest. It is safe for
+// concurrent use.
 type Confirmer struct {
 	// Live lists past every cache; it needs list on the child kind.
 	Live client.Reader
 	// Children is the child kind.
 	Children schema.GroupVersionKind
-	// Ledger, if set, learns what the cache does not show, or still shows, under Resource, that of the child kind. The next
-	// pass then waits for that instead of listing again, five times a second, for as long as the watch lags.
-	Ledger   *Ledger
-	Resource schema.GroupResource
+	// Consistency store, if set, learns what the cache does not show, or still shows, under Resource, that of the child
+	// kind. The next pass then waits for that instead of listing again, five times a second, for as long as the watch
+	// lags.
+	Consistency *ConsistencyStore
+	Resource    schema.GroupResource
 
 	done sync.Map // of types.UID
 	// listed are the lists of whole namespaces that this process has asked for: parents without a selector share them.
 	listed listed
 }
 
-// Confirm compares cached, the children that parent controls, with the API server, before the first destructive step for
-// parent. It says in one clause how they differ. It returns an empty string if they do not, and then never asks again for
-// this parent. The caller drops the pass if there is a difference, and retries it after an error.
+// Confirm compares cached, the children that parent controls, with the API server, before the first destructive step
+// for parent. It says in one clause how they differ. It returns an empty string if they do not, and then never asks
+// again for this parent. The caller drops the pass if there is a difference, and retries it after an error.
 func (c *Confirmer) Confirm(ctx context.Context, parent client.Object, selector labels.Selector, cached []client.Object) (string, error) {
 	return c.ConfirmIn(ctx, parent.GetNamespace(), parent, selector, cached)
 }
@@ -76,16 +78,16 @@ func (c *Confirmer) ConfirmIn(
 		child, known := shown[item.UID]
 		delete(shown, item.UID)
 		if !known || older(child, item) {
-			if c.Ledger != nil {
-				c.Ledger.Wrote(parent.GetUID(), c.Resource, item)
+			if c.Consistency != nil {
+				c.Consistency.WroteAt(parent.GetUID(), c.Resource, item)
 			}
 			return fmt.Sprintf("the cache does not show %s %s as it is", c.Children.Kind, item.Name), nil
 		}
 	}
 	if len(shown) > 0 {
 		for _, child := range shown {
-			if c.Ledger != nil {
-				c.Ledger.Outdated(parent.GetUID(), c.Resource, child)
+			if c.Consistency != nil {
+				c.Consistency.Outdated(parent.GetUID(), c.Resource, child)
 			}
 		}
 		return fmt.Sprintf("the cache shows %d children that were deleted", len(shown)), nil
@@ -100,8 +102,8 @@ func older(a, b client.Object) bool {
 	return err == nil && cmp < 0
 }
 
-// Forget drops what is known of a deleted parent, or of one of which a request had no response: what was listed before that is no
-// proof.
+// Forget drops what is known of a deleted parent, or of one of which a request had no response: what was listed before
+// that is no proof.
 func (c *Confirmer) Forget(parent types.UID) {
 	c.done.Delete(parent)
 	c.listed.drop()
@@ -137,8 +139,8 @@ func (l *listed) put(namespace string, live *metav1.PartialObjectMetadataList) {
 	l.in[namespace] = owned
 }
 
-// agrees reports whether a list proves that cached is not older than this process. If it differs, one of the two is older than the other,
-// and it takes another list to tell.
+// agrees reports whether a list proves that cached is not older than this process. If it differs, one of the two is
+// older than the other, and it takes another list to tell.
 func (l *listed) agrees(namespace string, parent client.Object, cached []client.Object) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

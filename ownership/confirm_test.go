@@ -41,8 +41,8 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// One list a parent and process: after a yes the ledger is enough, after a no it asks again, and another parent, or one
-// of the same name later, starts afresh (X1).
+// One list a parent and process: after a yes the consistency store is enough, after a no it asks again, and another
+// parent, or one of the same name later, starts afresh (X1).
 func TestConfirmAsksOnce(t *testing.T) {
 	web := parent("web")
 	lists := 0
@@ -73,9 +73,9 @@ func TestConfirmAsksOnce(t *testing.T) {
 	}
 }
 
-// What the cache does not show, or still shows, the ledger waits for, so that nobody lists again until it is seen. What
-// seems to be gone may only have been let go of since: then the cache will show it at another version.
-func TestConfirmTellsTheLedger(t *testing.T) {
+// What the cache does not show, or still shows, the consistency store waits for, so that nobody lists again until it is
+// seen. What seems to be gone may only have been let go of since: then the cache will show it at another version.
+func TestConfirmTellsTheConsistency(t *testing.T) {
 	web := parent("web")
 	mine := func(name, at string) client.Object { return child(name, ownedBy(web), version(at)) }
 	for name, c := range map[string]struct {
@@ -89,19 +89,19 @@ func TestConfirmTellsTheLedger(t *testing.T) {
 		"one was let go of": {[]client.Object{mine("a", "7"), mine("b", "5")}, []client.Object{mine("a", "7"), child("b", version("6"))}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ledger, store, _ := ledger()
+			consistency, store, _ := consistency()
 			store.show("6", c.cached...)
 			confirmer := &ownership.Confirmer{
-				Live: serve(t, mine("a", "7")), Children: corev1.SchemeGroupVersion.WithKind("Pod"), Ledger: ledger, Resource: pods,
+				Live: serve(t, mine("a", "7")), Children: corev1.SchemeGroupVersion.WithKind("Pod"), Consistency: consistency, Resource: pods,
 			}
 			if _, err := confirmer.Confirm(t.Context(), web, appX, c.cached); err != nil {
 				t.Fatal(err)
 			}
-			if why := ledger.Unseen(web.UID); (why != "") != c.waits {
+			if why := consistency.Unseen(web.UID); (why != "") != c.waits {
 				t.Errorf("it waits: %q", why)
 			}
 			store.show("7", c.then...)
-			if why := ledger.Unseen(web.UID); why != "" {
+			if why := consistency.Unseen(web.UID); why != "" {
 				t.Errorf("it still waits: %q", why)
 			}
 		})
@@ -125,8 +125,8 @@ func (lister) Get(context.Context, client.ObjectKey, client.Object, ...client.Ge
 
 func (l lister) List(context.Context, client.ObjectList, ...client.ListOption) error { return l() }
 
-// Parents without a selector share a list of their namespace (defect N7): 300 CronJobs are not 300 lists of all Jobs. What differs from it
-// is listed anew, and so is everything after a request without a response.
+// Parents without a selector share a list of their namespace (defect N7): 300 CronJobs are not 300 lists of all Jobs.
+// What differs from it is listed anew, and so is everything after a request without a response.
 func TestConfirmSharesAList(t *testing.T) {
 	one, two, three := parent("one"), parent("two"), parent("three")
 	stored := []client.Object{child("a", ownedBy(one), version("7")), child("b", ownedBy(two), version("7"))}

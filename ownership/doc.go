@@ -4,21 +4,23 @@
 //
 // A controller uses it in this order. When it is set up:
 //
-//	ledger, err := ownership.Wire(ctx, mgr, children, others)  // indexes the children by owner, before the manager starts
+//	// indexes the children by owner, before the manager starts
+//	consistency, err := ownership.NewConsistencyStoreFor(ctx, mgr, children, others)
 //	router := ownership.Parents{…}.Router()                    // its Handler turns events of children into requests
 //
 // In each pass:
 //
-//	unseen, err := ledger.Read(ctx, cache, key, parent)        // unless it is empty: requeue, and do nothing
+//	unseen, err := consistency store.Read(ctx, cache, key, parent)        // unless it is empty: requeue, and do nothing
 //	err = ownership.Candidates(ctx, cache, list, namespace, uid, selector, true, found)
 //	owned, err := ownership.Claim(ctx, claimer, candidates)    // with an error: act on nothing
 //	why, err := confirmer.ConfirmIn(…)                         // before the first create or delete of this process
-//	how, err := writer.Create(…)                               // and Delete; both enter what they wrote into the ledger
+//	how, err := writer.Create(…)                               // and Delete; both enter what they wrote into the consistency store
 //
-// [Decide] is the law as a pure function, which [Claim] carries out through any controller-runtime client. [Ledger] makes a controller
-// read its own writes, which replaces counting expected events; [Confirmer] keeps a process that just started from acting on an old
-// list; [Writer] creates and deletes children so that a lost response makes no second one. [ErrStale] and [ErrGone] are the errors by
-// which all packages of this module say that a pass is to be dropped. Package pass makes a whole controller of these.
+// [Decide] is the law as a pure function, which [Claim] carries out through any controller-runtime client.
+// [ConsistencyStore] makes a controller read its own writes, which replaces counting expected events; [Confirmer] keeps
+// a process that just started from acting on an old list; [Writer] creates and deletes children so that a lost response
+// makes no second one. [ErrStale] and [ErrGone] are the errors by which all packages of this module say that a pass is
+// to be dropped. Package pass makes a whole controller of these.
 //
 // # What its caller must not do
 //

@@ -61,9 +61,9 @@ func RouteEvent(before, after client.Object) Route {
 	return route
 }
 
-// RouteLost is the route of an object whose deletion a broken watch has missed. last is its last state in the cache, and it may
-// have been adopted or released after that. A parent that adopted and then deleted it would get an event for neither. So the
-// parents that may have adopted it are enqueued too, whether it was an orphan or not.
+// RouteLost is the route of an object whose deletion a broken watch has missed. last is its last state in the cache,
+// and it may have been adopted or released after that. A parent that adopted and then deleted it would get an event for
+// neither. So the parents that may have adopted it are enqueued too, whether it was an orphan or not.
 func RouteLost(last client.Object) Route {
 	return Route{Owners: refs(metav1.GetControllerOfNoCopy(last)), Lost: true}
 }

@@ -174,8 +174,8 @@ func TestAnUpdateToAnotherUIDIsADeleteAndAnAdd(t *testing.T) {
 	wakes(t, child("c", labelled("z")), child("c", version("8"), withUID("uid-new"), ownedBy(one)), "ns/one")
 }
 
-// What a broken watch has missed the end of may have been adopted in between, by a parent that has deleted it since and waits
-// for it to go.
+// What a broken watch has missed the end of may have been adopted in between, by a parent that has deleted it since and
+// waits for it to go.
 func TestWhatABrokenWatchHasLostWakesThoseThatMayHaveAdoptedIt(t *testing.T) {
 	loses(t, child("c"), "ns/one", "ns/two")
 	loses(t, child("c", labelled("y")), "ns/three")

@@ -1,7 +1,7 @@
 package ownership_test
 
-// The scene of all tests: DaemonSets as parents, pods as children, and an API server that counts what is asked of it and
-// watches over the one promise that no test may see broken, that an object has at most one controller.
+// The scene of all tests: DaemonSets as parents, pods as children, and an API server that counts what is asked of it
+// and watches over the one promise that no test may see broken, that an object has at most one controller.
 
 import (
 	"context"

@@ -17,8 +17,8 @@ import (
 // another one of the same name. The caller drops the pass.
 var ErrGone = errors.New("it was deleted")
 
-// ErrStale says that a decision rests on an old read. The caller drops the pass, and makes it again soon. It is the only
-// sentinel for that: every package of this module wraps it.
+// ErrStale says that a decision rests on an old read. The caller drops the pass, and makes it again soon. It is the
+// only sentinel for that: every package of this module wraps it.
 var ErrStale = errors.New("the cache is stale")
 
 // Reread reads o again through live, which must not be a cache. It returns an error that wraps [ErrGone] if the object

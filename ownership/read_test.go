@@ -59,8 +59,8 @@ func TestReadOfAParentShowsOwnWrites(t *testing.T) {
 			if first := c.states[0]; first != nil {
 				cache.show(first.ResourceVersion, first)
 			}
-			l := ownership.NewLedger(map[schema.GroupResource]ownership.Store{daemonSets: cache})
-			l.Wrote(written.UID, daemonSets, written)
+			l := ownership.NewConsistencyStore(map[schema.GroupResource]ownership.Store{daemonSets: cache})
+			l.WroteAt(written.UID, daemonSets, written)
 			var read appsv1.DaemonSet
 			unseen, err := l.Read(t.Context(), cache, client.ObjectKeyFromObject(old), &read)
 			if apierrors.IsNotFound(err) != c.gone || err != nil && !c.gone {
@@ -77,8 +77,8 @@ func TestReadOfAParentShowsOwnWrites(t *testing.T) {
 func TestReadAsksAboutTheParentThatIsRead(t *testing.T) {
 	old, other := parent("one", version("10")), parent("one", version("14"), withUID("other"))
 	cache := &moving{store: &store{at: "10"}, states: []*appsv1.DaemonSet{old, other}}
-	l := ownership.NewLedger(map[schema.GroupResource]ownership.Store{daemonSets: cache})
-	l.Wrote("other", daemonSets, parent("one", version("15"), withUID("other")))
+	l := ownership.NewConsistencyStore(map[schema.GroupResource]ownership.Store{daemonSets: cache})
+	l.WroteAt("other", daemonSets, parent("one", version("15"), withUID("other")))
 	var read appsv1.DaemonSet
 	unseen, err := l.Read(t.Context(), cache, client.ObjectKeyFromObject(old), &read)
 	if want := "the cache of daemonsets.apps has not reached resource version 15"; err != nil || unseen != want {

@@ -12,19 +12,22 @@ import (
 
 // This file prepares a manager's cache for a controller that claims and reads its own writes.
 
-// Cached is what [Wire] needs of a controller-runtime manager.
+// Cached is what [NewConsistencyStoreFor] needs of a controller-runtime manager.
 type Cached interface {
 	GetFieldIndexer() client.FieldIndexer
 	GetCache() cache.Cache
 }
 
-// Wire indexes the cached children by [ControllerIndex], and returns a ledger over the stores of children and others.
-// Keys are the resources under which writes are entered into the ledger; values are empty objects of their kinds.
-// Several controllers of one manager may wire the same kinds. Call it before the manager starts.
+// NewConsistencyStoreFor indexes the cached children by [ControllerIndex], and returns a consistency store over the
+// stores of children and others. Keys are the resources under which writes are entered into the consistency store;
+// values are empty objects of their kinds. Several controllers of one manager may wire the same kinds. Call it before
+// the manager starts.
 //
 // It returns an error if the cache cannot watch a kind, or has no single store for it (a cache of several namespaces):
 // the controller cannot be set up then.
-func Wire(ctx context.Context, mgr Cached, children, others map[schema.GroupResource]client.Object) (*Ledger, error) {
+func NewConsistencyStoreFor(
+	ctx context.Context, mgr Cached, children, others map[schema.GroupResource]client.Object,
+) (*ConsistencyStore, error) {
 	stores := map[schema.GroupResource]Store{}
 	for resource, o := range children {
 		informer, err := informerOf(ctx, mgr, resource, o)
@@ -46,7 +49,7 @@ func Wire(ctx context.Context, mgr Cached, children, others map[schema.GroupReso
 		}
 		stores[resource] = informer.GetStore()
 	}
-	return NewLedger(stores), nil
+	return NewConsistencyStore(stores), nil
 }
 
 func informerOf(ctx context.Context, mgr Cached, resource schema.GroupResource, o client.Object) (toolscache.SharedIndexInformer, error) {

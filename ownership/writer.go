@@ -15,15 +15,15 @@ import (
 // This file creates and deletes children so that a lost response makes no second child, and so that only the object
 // that was looked at is ever deleted.
 
-// Writer creates and deletes children of one kind on behalf of their parents, and enters both into a ledger. It is safe
-// for concurrent use.
+// Writer creates and deletes children of one kind on behalf of their parents, and enters both into a consistency store.
+// It is safe for concurrent use.
 type Writer struct {
 	// Client writes. Live reads past every cache.
 	Client client.Writer
 	Live   client.Reader
-	// Ledger remembers the writes, under Resource.
-	Ledger   *Ledger
-	Resource schema.GroupResource
+	// Consistency store remembers the writes, under Resource.
+	Consistency *ConsistencyStore
+	Resource    schema.GroupResource
 }
 
 // Creation is how the creation of a child ended.
@@ -50,7 +50,7 @@ func (w Writer) Create(ctx context.Context, parent, child client.Object, wanted 
 	found := anyobject.Blank(child)
 	err := w.Client.Create(ctx, child)
 	if err == nil {
-		w.Ledger.Wrote(parent.GetUID(), w.Resource, child)
+		w.Consistency.WroteAt(parent.GetUID(), w.Resource, child)
 		return Created, nil
 	}
 	if !apierrors.IsAlreadyExists(err) {
@@ -66,16 +66,17 @@ func (w Writer) Create(ctx context.Context, parent, child client.Object, wanted 
 	if !metav1.IsControlledBy(found, parent) || found.GetDeletionTimestamp() != nil || !wanted(found) {
 		return Taken, nil
 	}
-	w.Ledger.Wrote(parent.GetUID(), w.Resource, found) // the cache has not shown it yet
+	w.Consistency.WroteAt(parent.GetUID(), w.Resource, found) // the cache has not shown it yet
 	return Existed, nil
 }
 
-// Delete deletes exactly the version of child that the caller decided about: if it changed since, it may be the one that is
-// ready by now. It reports whether it did; a child that is deleted, changed, or replaced is left to the next pass and is no
-// error. Any other error is the API server's (retry). So is a conflict about a child that, past the cache, did not change: an
-// admission webhook can refuse a delete with that code, and then no event would come.
+// Delete deletes exactly the version of child that the caller decided about: if it changed since, it may be the one
+// that is ready by now. It reports whether it did; a child that is deleted, changed, or replaced is left to the next
+// pass and is no error. Any other error is the API server's (retry). So is a conflict about a child that, past the
+// cache, did not change: an admission webhook can refuse a delete with that code, and then no event would come.
 //
-// What the child owns goes after it, in the background: the default of some kinds, of Jobs for one, is to leave that running.
+// What the child owns goes after it, in the background: the default of some kinds, of Jobs for one, is to leave that
+// running.
 func (w Writer) Delete(ctx context.Context, parent, child client.Object) (bool, error) {
 	uid, version := child.GetUID(), child.GetResourceVersion()
 	opts := []client.DeleteOption{
@@ -94,19 +95,19 @@ func (w Writer) Delete(ctx context.Context, parent, child client.Object) (bool, 
 			return false, err
 		}
 		if found != nil {
-			w.Ledger.Wrote(parent.GetUID(), w.Resource, found) // until the cache shows it there is no point in asking again
+			w.Consistency.WroteAt(parent.GetUID(), w.Resource, found) // until the cache shows it there is no point in asking again
 		}
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	w.Ledger.Deleted(parent.GetUID(), w.Resource, child)
+	w.Consistency.Deleted(parent.GetUID(), w.Resource, child)
 	return true, nil
 }
 
-// Changed reports, after a conflict about an object that was read, whether the object changed past the cache, and returns what the
-// API server has under its name now, nil for nothing. If it did not change, the conflict was no conflict: admission refused the write
-// with that code. The error is the API server's (retry).
+// Changed reports, after a conflict about an object that was read, whether the object changed past the cache, and
+// returns what the API server has under its name now, nil for nothing. If it did not change, the conflict was no
+// conflict: admission refused the write with that code. The error is the API server's (retry).
 func Changed(ctx context.Context, live client.Reader, read client.Object) (found client.Object, changed bool, err error) {
 	found = anyobject.Blank(read)
 	err = live.Get(ctx, client.ObjectKeyFromObject(read), found)

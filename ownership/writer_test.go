@@ -30,9 +30,9 @@ func (b behind) GetByKey(key string) (any, bool, error) {
 	return b.known[i], true, nil
 }
 
-func (s *server) writer(known ...*corev1.Pod) (ownership.Writer, *ownership.Ledger) {
-	ledger := ownership.NewLedger(map[schema.GroupResource]ownership.Store{pods: behind{known}})
-	return ownership.Writer{Client: s, Live: s, Ledger: ledger, Resource: pods}, ledger
+func (s *server) writer(known ...*corev1.Pod) (ownership.Writer, *ownership.ConsistencyStore) {
+	consistency := ownership.NewConsistencyStore(map[schema.GroupResource]ownership.Store{pods: behind{known}})
+	return ownership.Writer{Client: s, Live: s, Consistency: consistency, Resource: pods}, consistency
 }
 
 func anything(client.Object) bool { return true }
@@ -58,13 +58,13 @@ func TestCreate(t *testing.T) {
 			if c.there != nil {
 				s = serve(t, c.there)
 			}
-			w, ledger := s.writer()
+			w, consistency := s.writer()
 			how, err := w.Create(t.Context(), web, child("web-0", ownedBy(web), version(""), withUID("")), updated)
 			if err != nil || how != c.want {
 				t.Errorf("got %d, %v; want %d", how, err, c.want)
 			}
-			if why := ledger.Unseen(web.UID); (why != "") != c.unseen {
-				t.Errorf("the ledger waits for %q", why)
+			if why := consistency.Unseen(web.UID); (why != "") != c.unseen {
+				t.Errorf("the consistency waits for %q", why)
 			}
 		})
 	}
@@ -112,13 +112,13 @@ func TestDelete(t *testing.T) {
 				}
 				return nil
 			}
-			w, ledger := s.writer(read)
+			w, consistency := s.writer(read)
 			deleted, err := w.Delete(t.Context(), web, read)
 			if err != nil || deleted != c.want {
 				t.Errorf("got %v, %v; want %v", deleted, err, c.want)
 			}
-			if unseen := ledger.Unseen(web.UID) != ""; unseen != c.waits {
-				t.Errorf("the ledger waits: %v", unseen)
+			if unseen := consistency.Unseen(web.UID) != ""; unseen != c.waits {
+				t.Errorf("the consistency waits: %v", unseen)
 			}
 		})
 	}
@@ -129,11 +129,11 @@ func TestDeleteThatIsRefusedAsAConflict(t *testing.T) {
 	read := child("web-0")
 	s := serve(t, read)
 	s.delete = func(client.DeleteOptions) error { return apierrors.NewConflict(pods, read.Name, errors.New("no")) }
-	w, ledger := s.writer(read)
+	w, consistency := s.writer(read)
 	if deleted, err := w.Delete(t.Context(), parent("web"), read); deleted || !apierrors.IsConflict(err) {
 		t.Errorf("got %v, %v", deleted, err)
 	}
-	if why := ledger.Unseen("uid-web"); why != "" {
+	if why := consistency.Unseen("uid-web"); why != "" {
 		t.Error(why)
 	}
 }
@@ -141,11 +141,11 @@ func TestDeleteThatIsRefusedAsAConflict(t *testing.T) {
 func TestDeleteThatFails(t *testing.T) {
 	s := serve(t, child("web-0"))
 	s.delete = func(client.DeleteOptions) error { return apierrors.NewInternalError(errors.New("boom")) }
-	w, ledger := s.writer()
+	w, consistency := s.writer()
 	if deleted, err := w.Delete(t.Context(), parent("web"), child("web-0")); deleted || !apierrors.IsInternalError(err) {
 		t.Errorf("got %v, %v", deleted, err)
 	}
-	if why := ledger.Unseen("uid-web"); why != "" {
+	if why := consistency.Unseen("uid-web"); why != "" {
 		t.Error(why)
 	}
 }

@@ -26,20 +26,21 @@ type Writes[T any] struct {
 	Items []T
 	// Do makes one of them. It is called by several goroutines at once.
 	Do func(T) error
-	// Name tells an item from the others, the same in each pass: those whose write failed last are then tried last, so that one that
-	// is always refused delays no other. Names of one pass's writes should differ. Optional: nil means that the order of the items
-	// matters, or that they are alike.
+	// Name tells an item from the others, the same in each pass: those whose write failed last are then tried last, so
+	// that one that is always refused delays no other. Names of one pass's writes should differ. Optional: nil means that
+	// the order of the items matters, or that they are alike.
 	Name func(T) string
-	// Most is how many are made in one pass: the rest waits until the caches show the first part. Optional: zero means all.
+	// Most is how many are made in one pass: the rest waits until the caches show the first part. Optional: zero means
+	// all.
 	Most int
-	// Still is called before each batch but the first, and its error ends the writes: a batch can take seconds, and what the
-	// writes were decided on may no longer hold. Optional. See [Pass.Unedited].
+	// Still is called before each batch but the first, and its error ends the writes: a batch can take seconds, and what
+	// the writes were decided on may no longer hold. Optional. See [Pass.Unedited].
 	Still func() error
 }
 
-// SlowStart makes writes in batches of 1, 2, 4 and so on, each batch at once, and stops after the first batch that fails:
-// under a full quota or a broken webhook the rest would most likely fail the same way, and a pass costs few requests. It
-// returns the errors of that batch, joined.
+// SlowStart makes writes in batches of 1, 2, 4 and so on, each batch at once, and stops after the first batch that
+// fails: under a full quota or a broken webhook the rest would most likely fail the same way, and a pass costs few
+// requests. It returns the errors of that batch, joined.
 func SlowStart[T any](p *Pass, w Writes[T]) error {
 	items, do := w.Items, w.Do
 	if w.Name != nil {
@@ -63,9 +64,10 @@ func SlowStart[T any](p *Pass, w Writes[T]) error {
 	return nil
 }
 
-// lastFailedLast returns the items in the order in which they are to be tried, those that have not failed first, and a Do that
-// notes for the next pass which of them fail. Without it [SlowStart] would stop at the same refused item in each pass, and
-// never try those after it; with it, a parent whose other children all exist costs one refused request a pass.
+// lastFailedLast returns the items in the order in which they are to be tried, those that have not failed first, and a
+// Do that notes for the next pass which of them fail. Without it [SlowStart] would stop at the same refused item in
+// each pass, and never try those after it; with it, a parent whose other children all exist costs one refused request a
+// pass.
 func lastFailedLast[T any](p *Pass, w Writes[T]) ([]T, func(T) error) {
 	before := p.memory.failed
 	if p.failing == nil {
@@ -112,9 +114,10 @@ func (p *Pass) Unedited(ctx context.Context) func() error {
 	return Unedited(ctx, p.controller.Cache, p.Parent)
 }
 
-// Unedited returns a check for [SlowStart]: that cache still shows the parent as the pass has read it. It costs no request. The
-// error wraps [ownership.ErrStale] if the cache shows a newer generation, and [ownership.ErrGone] if the parent is terminating,
-// deleted, or another object now: the caller drops the pass. If the cache cannot be read, the pass goes on.
+// Unedited returns a check for [SlowStart]: that cache still shows the parent as the pass has read it. It costs no
+// request. The error wraps [ownership.ErrStale] if the cache shows a newer generation, and [ownership.ErrGone] if the
+// parent is terminating, deleted, or another object now: the caller drops the pass. If the cache cannot be read, the
+// pass goes on.
 func Unedited(ctx context.Context, cache client.Reader, parent client.Object) func() error {
 	return func() error {
 		shown := anyobject.Blank(parent)

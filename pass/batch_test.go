@@ -75,7 +75,7 @@ func TestSlowStart(t *testing.T) {
 
 // newPass is a pass that nothing has failed before.
 func newPass() *pass.Pass {
-	return pass.New(pass.Config{Ledger: ownership.NewLedger(nil)}).NewPass(web())
+	return pass.New(pass.Config{Consistency: ownership.NewConsistencyStore(nil)}).NewPass(web())
 }
 
 // Between batches it asks whether to go on.
@@ -95,7 +95,7 @@ func TestSlowStartStops(t *testing.T) {
 				return nil
 			},
 		})
-		if int(done.Load()) != want || pass.Superseded(err) != (want < 10) {
+		if int(done.Load()) != want || pass.IsStale(err) != (want < 10) {
 			t.Errorf("%d times yes: %d done, %v", asks, done.Load(), err)
 		}
 	}
@@ -140,7 +140,7 @@ func TestUnedited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cache := shows{c.shown, c.err}
 			if err := pass.Unedited(t.Context(), cache, at(3))(); !errors.Is(err, c.want) || c.want == nil && err != nil ||
-				pass.Superseded(err) != (c.want != nil) {
+				pass.IsStale(err) != (c.want != nil) {
 				t.Errorf("%v, want %v", err, c.want)
 			}
 		})
@@ -168,8 +168,9 @@ func (shows) List(context.Context, client.ObjectList, ...client.ListOption) erro
 	panic("nothing is listed")
 }
 
-// TestWhatFailedLastIsTriedLast: an item that is always refused keeps those behind it waiting for one pass, and what is missing
-// later for none, however often passes have failed by then. A pass that makes all it can costs one refused request.
+// TestWhatFailedLastIsTriedLast: an item that is always refused keeps those behind it waiting for one pass, and what is
+// missing later for none, however often passes have failed by then. A pass that makes all it can costs one refused
+// request.
 func TestWhatFailedLastIsTriedLast(t *testing.T) {
 	w := newWorld(t, nil, web())
 	var mu sync.Mutex

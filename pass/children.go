@@ -21,8 +21,8 @@ import (
 
 // This file claims, confirms and writes the children of one kind.
 
-// Children are the children of one kind of a controller's parents. Make one with [NewChildren]. It is safe for concurrent
-// use, like the [ownership.Writer] in it, which creates and deletes.
+// Children are the children of one kind of a controller's parents. Make one with [NewChildren]. It is safe for
+// concurrent use, like the [ownership.Writer] in it, which creates and deletes.
 type Children[C client.Object] struct {
 	ownership.Writer
 
@@ -31,12 +31,13 @@ type Children[C client.Object] struct {
 	// Adoptable, if set, is asked before an orphan is adopted: see [ownership.Claimer].
 	Adoptable func(parent client.Object, orphan C) error
 
-	// Seen, if set, is called with what the cache shows before any of it is claimed: the parent's children, and the orphans that
-	// the selector matches. A pass that ends because one of them could not be claimed has seen them all the same.
+	// Seen, if set, is called with what the cache shows before any of it is claimed: the parent's children, and the
+	// orphans that the selector matches. A pass that ends because one of them could not be claimed has seen them all the
+	// same.
 	Seen func(parent client.Object, candidates []C)
 
-	// Namespace says where the children of a parent are, all namespaces if it is empty. Optional: without it they are beside
-	// their parent.
+	// Namespace says where the children of a parent are, all namespaces if it is empty. Optional: without it they are
+	// beside their parent.
 	Namespace func(parent client.Object) string
 
 	// Fresh compares the cached children with the API server: see [Children.Confirm].
@@ -46,25 +47,25 @@ type Children[C client.Object] struct {
 	newList    func() client.ObjectList
 }
 
-// NewChildren returns the children of one kind, whose resource must be among those of the controller's ledger and indexed by
-// [ownership.ControllerIndex]. newList returns an empty list of them.
+// NewChildren returns the children of one kind, whose resource must be among those of the controller's consistency
+// store and indexed by [ownership.ControllerIndex]. newList returns an empty list of them.
 func NewChildren[C client.Object](
 	c *Controller, kind schema.GroupVersionKind, resource schema.GroupResource, newList func() client.ObjectList,
 ) *Children[C] {
 	out := &Children[C]{
-		Writer:     ownership.Writer{Client: c.Client, Live: c.Live, Ledger: c.Ledger, Resource: resource},
+		Writer:     ownership.Writer{Client: c.Client, Live: c.Live, Consistency: c.Consistency, Resource: resource},
 		Kind:       kind,
 		controller: c,
 		newList:    newList,
-		Fresh:      &ownership.Confirmer{Live: c.Live, Children: kind, Ledger: c.Ledger, Resource: resource},
+		Fresh:      &ownership.Confirmer{Live: c.Live, Children: kind, Consistency: c.Consistency, Resource: resource},
 	}
-	c.OnUncertain(out.Fresh.Forget)
+	c.OnUnknownOutcome(out.Fresh.Forget)
 	return out
 }
 
-// Claim returns the children of the parent, adopted and released by the three laws ([ownership.Claim]). An error that wraps
-// [ownership.ErrStale] says that one of them has changed meanwhile: a decision without it would be wrong. The caller ends the
-// pass with any error.
+// Claim returns the children of the parent, adopted and released by the three laws ([ownership.Claim]). An error that
+// wraps [ownership.ErrStale] says that one of them has changed meanwhile: a decision without it would be wrong. The
+// caller ends the pass with any error.
 func (ch *Children[C]) Claim(ctx context.Context, p *Pass, selector labels.Selector) ([]C, error) {
 	c, parent := ch.controller, p.Parent
 	candidates, err := ch.candidates(ctx, parent, selector)
@@ -76,14 +77,14 @@ func (ch *Children[C]) Claim(ctx context.Context, p *Pass, selector labels.Selec
 	}
 	claimer := &ownership.Claimer{
 		Parent: parent, Kind: p.kind(), Selector: selector, Writer: c.Client, Live: c.Live,
-		Wrote: func(o client.Object) { c.Ledger.Wrote(parent.GetUID(), ch.Resource, o) },
+		Wrote: func(o client.Object) { c.Consistency.WroteAt(parent.GetUID(), ch.Resource, o) },
 	}
 	if ch.Adoptable != nil {
 		claimer.Adoptable = func(o client.Object) error { return ch.Adoptable(parent, o.(C)) } //nolint:forcetypeassert // as above
 	}
 	claimed, err := ownership.Claim(ctx, claimer, candidates)
 	if err != nil {
-		p.Uncertain(err)
+		p.NoteUnknownOutcome(err)
 		return nil, fmt.Errorf("claim the %s of %s: %w", ch.Resource.Resource, p.describe(), err)
 	}
 	if claimer.Lost {
@@ -95,8 +96,8 @@ func (ch *Children[C]) Claim(ctx context.Context, p *Pass, selector labels.Selec
 	return claimed, nil
 }
 
-// Shown returns the children that the cache shows as the parent's, without claiming any: for a pass that ends because it
-// could not claim them.
+// Shown returns the children that the cache shows as the parent's, without claiming any: for a pass that ends because
+// it could not claim them.
 func (ch *Children[C]) Shown(ctx context.Context, p *Pass) ([]C, error) {
 	return ch.candidates(ctx, p.Parent, labels.Nothing())
 }
@@ -119,9 +120,9 @@ func (ch *Children[C]) namespace(parent client.Object) string {
 	return ch.Namespace(parent)
 }
 
-// Confirm checks, before the first destructive step for a parent in this process and after the outcome of a write was unknown,
-// that the claimed children are those that the API server has. It returns an error that wraps [ownership.ErrStale] if they are
-// not, and another one if the API server cannot be read (retry).
+// Confirm checks, before the first destructive step for a parent in this process and after the outcome of a write was
+// unknown, that the claimed children are those that the API server has. It returns an error that wraps
+// [ownership.ErrStale] if they are not, and another one if the API server cannot be read (retry).
 func (ch *Children[C]) Confirm(ctx context.Context, p *Pass, selector labels.Selector, claimed []C) error {
 	children := make([]client.Object, len(claimed))
 	for i, child := range claimed {
@@ -134,15 +135,15 @@ func (ch *Children[C]) Confirm(ctx context.Context, p *Pass, selector labels.Sel
 	return err
 }
 
-// Remove deletes exactly the child that was read: see [ownership.Writer.Delete]. Events say that it was deleted and why, or
-// what went wrong.
+// Remove deletes exactly the child that was read: see [ownership.Writer.Delete]. Events say that it was deleted and
+// why, or what went wrong.
 func (ch *Children[C]) Remove(ctx context.Context, p *Pass, read C, reason string) error {
 	_, err := ch.Removed(ctx, p, read, reason)
 	return err
 }
 
-// Removed is [Children.Remove] for whoever has to know whether the child was deleted: one that has changed since it was read was not,
-// and that is no error.
+// Removed is [Children.Remove] for whoever has to know whether the child was deleted: one that has changed since it was
+// read was not, and that is no error.
 func (ch *Children[C]) Removed(ctx context.Context, p *Pass, read C, reason string) (deleted bool, err error) {
 	kind, name := strings.ToLower(ch.Kind.Kind), read.GetName()
 	deleted, err = ch.Delete(ctx, p.Parent, read)
@@ -170,13 +171,13 @@ func (ch *Children[C]) Patch(ctx context.Context, p *Pass, read C, metadata map[
 	if err := ch.Client.Patch(ctx, out, client.RawPatch(types.MergePatchType, raw)); err != nil {
 		return none, err
 	}
-	ch.Ledger.Wrote(p.Parent.GetUID(), ch.Resource, out)
+	ch.Consistency.WroteAt(p.Parent.GetUID(), ch.Resource, out)
 	return out, nil
 }
 
-// Relabel points the children of a duplicate revision at the one that stays: value is what their label says of a revision.
-// Only children that carry the duplicate's value are touched: relabelling the others was kubernetes#111280. In claimed, the
-// relabelled child replaces the one that was read.
+// Relabel points the children of a duplicate revision at the one that stays: value is what their label says of a
+// revision. Only children that carry the duplicate's value are touched: relabelling the others was kubernetes#111280.
+// In claimed, the relabelled child replaces the one that was read.
 func (ch *Children[C]) Relabel(
 	p *Pass, selector labels.Selector, claimed []C, label string, value func(revision.Revision) string,
 ) history.Relabel {
@@ -198,7 +199,7 @@ func (ch *Children[C]) Relabel(
 			}
 			return client.IgnoreNotFound(err)
 		})
-		p.Uncertain(err)
+		p.NoteUnknownOutcome(err)
 		if apierrors.IsConflict(err) {
 			return fmt.Errorf("%w: %w", ownership.ErrStale, err)
 		}

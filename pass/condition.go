@@ -13,11 +13,11 @@ import (
 
 // Conditions of every kind whose children come from revisions.
 const (
-	// Updated is True once every child comes from the revision that the spec asks for, and says until then what the rollout
-	// does or waits for. Its reasons are those of Metacontroller.
+	// Updated is True once every child comes from the revision that the spec asks for, and says until then what the
+	// rollout does or waits for. Its reasons are those of Metacontroller.
 	Updated = "Updated"
-	// HistoryHealthy is False while the revision history cannot be kept or read, and says why. It is absent if it was never
-	// False.
+	// HistoryHealthy is False while the revision history cannot be kept or read, and says why. It is absent if it was
+	// never False.
 	HistoryHealthy = "HistoryHealthy"
 )
 
@@ -32,7 +32,8 @@ type ConditionFields[T ~string] struct {
 	Reason, Message    *string
 }
 
-// ConditionsOf returns the conditions of such a kind, in a list that may be changed. fields says where the fields of one are.
+// ConditionsOf returns the conditions of such a kind, in a list that may be changed. fields says where the fields of
+// one are.
 func ConditionsOf[C any, T ~string](stored []C, fields func(*C) ConditionFields[T]) []metav1.Condition {
 	out := make([]metav1.Condition, 0, len(stored)+1)
 	for i := range stored {
@@ -56,14 +57,15 @@ func StoredConditions[C any, T ~string](conditions []metav1.Condition, fields fu
 	return out
 }
 
-// SetCondition sets a condition in a list, which it changes. The last transition time stays unless the status changes; then
-// it is that of c. A message that is too long is cut.
+// SetCondition sets a condition in a list, which it changes. The last transition time stays unless the status changes;
+// then it is that of c. A message that is too long is cut.
 func SetCondition(conditions *[]metav1.Condition, c metav1.Condition) {
 	c.Message = Cut(c.Message, maxMessage)
 	meta.SetStatusCondition(conditions, c)
 }
 
-// FirstLine is the first of several joined errors. The others are most likely the same, and as many as there are children.
+// FirstLine is the first of several joined errors. The others are most likely the same, and as many as there are
+// children.
 func FirstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line

@@ -34,24 +34,25 @@ type Config struct {
 	Live   client.Reader
 	// Cache is what is read from instead of Client. Optional.
 	Cache client.Reader
-	// Ledger remembers the writes of passes until the caches show them. The parents must be among its resources.
-	Ledger   *ownership.Ledger
-	Recorder events.EventRecorder
-	Clock    clock.PassiveClock
-	// Run is one pass over a parent that exists. An error that wraps [ownership.ErrStale] or [ownership.ErrGone] is no failure:
-	// the pass is dropped. Any other error is retried with a growing delay.
+	// Consistency store remembers the writes of passes until the caches show them. The parents must be among its
+	// resources.
+	Consistency *ownership.ConsistencyStore
+	Recorder    events.EventRecorder
+	Clock       clock.PassiveClock
+	// Run is one pass over a parent that exists. An error that wraps [ownership.ErrStale] or [ownership.ErrGone] is no
+	// failure: the pass is dropped. Any other error is retried with a growing delay.
 	Run func(ctx context.Context, p *Pass) error
 
 	// Deleted says that passes are made over terminating parents as well. Optional: without it nothing is done for them,
 	// because the garbage collector may orphan or delete their children at any moment.
 	Deleted bool
-	// Runs says that children are runs, which end and are deleted all the time: then the end of one is no reason to begin the
-	// back-off of a failure anew. Optional.
+	// Runs says that children are runs, which end and are deleted all the time: then the end of one is no reason to begin
+	// the back-off of a failure anew. Optional.
 	Runs bool
 	// Stale are errors that mean the same as [ownership.ErrStale]. Optional.
 	Stale []error
-	// FirstRetry and LastRetry bound the delay after a pass that failed, which doubles each time. Optional: zero means 5 ms
-	// and 1,000 s, as the built-in controllers have it.
+	// FirstRetry and LastRetry bound the delay after a pass that failed, which doubles each time. Optional: zero means 5
+	// ms and 1,000 s, as the built-in controllers have it.
 	FirstRetry, LastRetry time.Duration
 }
 
@@ -65,50 +66,52 @@ const (
 	// longestUnseen and longestStale bound them: both double as long as the cause lasts.
 	longestUnseen = 5 * time.Second
 	longestStale  = 15 * time.Second
-	// easeEvery is how often the back-off of a parent begins anew at most. Where children come and go under a full quota, each end
-	// would otherwise bring a row of refused requests.
-	easeEvery = 10 * time.Second
-	// easedTo is after how many failures it begins anew: the deletion has brought a pass at once, and there are eight in the next minute.
-	easedTo = 6
+	// easeEvery is how often the back-off of a parent begins anew at most. Where children come and go under a full quota,
+	// each end would otherwise bring a row of refused requests.
+	resetEvery = 10 * time.Second
+	// easedTo is after how many failures it begins anew: the deletion has brought a pass at once, and there are eight in
+	// the next minute.
+	resetTo = 6
 )
 
-// Controller makes passes over the parents of one kind. It is a [reconcile.Reconciler], and the [Controller.Limiter] that goes
-// with it has to be given to the same controller-runtime controller: [Controller.Options] has both. Make one with [New].
+// Controller makes passes over the parents of one kind. It is a [reconcile.Reconciler], and the [Controller.Limiter]
+// that goes with it has to be given to the same controller-runtime controller: [Controller.Options] has both. Make one
+// with [New].
 type Controller struct {
 	Config
 
 	mu sync.Mutex
 	// memories is what is remembered of each parent, delays when a request that failed is made again, and rests until when
 	// bursts of child events wait, and eased says that its back-off begins anew.
-	memories map[types.UID]*memory
-	delays   map[reconcile.Request]time.Duration
-	rests    map[reconcile.Request]time.Time
-	eased    map[reconcile.Request]bool
+	memories      map[types.UID]*memory
+	delays        map[reconcile.Request]time.Duration
+	cooldowns     map[reconcile.Request]time.Time
+	backoffResets map[reconcile.Request]bool
 	// forgets are called when a parent was deleted, unconfirms also when the outcome of a write was unknown.
-	forgets, unconfirms []func(parent types.UID)
+	forgets, outcomesUnknown []func(parent types.UID)
 }
 
-// memory is what is remembered of one parent from pass to pass. Losing it costs requests and nothing else. Only the pass
-// over the parent changes it, but for what is guarded by the controller's lock.
+// memory is what is remembered of one parent from pass to pass. Losing it costs requests and nothing else. Only the
+// pass over the parent changes it, but for what is guarded by the controller's lock.
 type memory struct {
 	// running counts the passes that are under way, gone says that the parent was deleted. Guarded.
 	running int
 	gone    bool
 	// request is the request by which passes over it are asked for. Guarded.
 	request reconcile.Request
-	// statusVersion is the resourceVersion that our last write of the status made. waiting says that the last pass waits for a
-	// cache, writing that a status write is under way; wake then enqueues the parent for the last change of nothing but a
-	// status, which made the version woken. Guarded.
+	// statusVersion is the resourceVersion that our last write of the status made. waiting says that the last pass waits
+	// for a cache, writing that a status write is under way; wake then enqueues the parent for the last change of nothing
+	// but a status, which made the version woken. Guarded.
 	statusVersion    string
 	waiting, writing bool
 	wake             func()
 	woken            string
 	// failures counts the passes in a row that failed, waits those that waited for a cache, and overtaken those with
-	// [Pass.Overtaken].
-	failures, waits, overtaken int
+	// [Pass.NoteConflict].
+	failures, waits, conflicts int
 	// eased is how many failures there were when the back-off began anew, which was at easedAt.
-	eased   int
-	easedAt time.Time
+	resetAfter int
+	resetAt    time.Time
 	// failed holds, by name, the writes that failed last, with the number of that failure. See [Writes].
 	failed map[string]int
 	// altered is what admission was seen to make of children, at triedAt. See [Children.Trial].
@@ -130,30 +133,30 @@ func New(c Config) *Controller {
 		c.Cache = c.Client
 	}
 	out := &Controller{
-		Config:   c,
-		memories: map[types.UID]*memory{},
-		delays:   map[reconcile.Request]time.Duration{},
-		rests:    map[reconcile.Request]time.Time{},
-		eased:    map[reconcile.Request]bool{},
+		Config:        c,
+		memories:      map[types.UID]*memory{},
+		delays:        map[reconcile.Request]time.Duration{},
+		cooldowns:     map[reconcile.Request]time.Time{},
+		backoffResets: map[reconcile.Request]bool{},
 	}
-	out.OnForget(c.Ledger.Forget)
+	out.OnForget(c.Consistency.Clear)
 	return out
 }
 
-// OnForget adds a function that drops what else is remembered of a parent. It is called once the parent is deleted and no
-// pass over it is under way (invariant X1: a parent of the same name inherits nothing).
+// OnForget adds a function that drops what else is remembered of a parent. It is called once the parent is deleted and
+// no pass over it is under way (invariant X1: a parent of the same name inherits nothing).
 func (c *Controller) OnForget(forget func(parent types.UID)) { c.forgets = append(c.forgets, forget) }
 
-// OnUncertain adds a function that drops what was confirmed about a parent's children: see [Pass.Uncertain]. It is
-// called once the parent is deleted as well.
-func (c *Controller) OnUncertain(unconfirm func(parent types.UID)) {
-	c.unconfirms = append(c.unconfirms, unconfirm)
+// OnUnknownOutcome adds a function that drops what was confirmed about a parent's children: see
+// [Pass.NoteUnknownOutcome]. It is called once the parent is deleted as well.
+func (c *Controller) OnUnknownOutcome(unconfirm func(parent types.UID)) {
+	c.outcomesUnknown = append(c.outcomesUnknown, unconfirm)
 }
 
 // Reconcile makes one pass. It implements [reconcile.Reconciler].
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	parent := c.New()
-	unseen, err := c.Ledger.Read(ctx, c.Cache, req.NamespacedName, parent)
+	unseen, err := c.Consistency.Read(ctx, c.Cache, req.NamespacedName, parent)
 	if err != nil {
 		c.drop(req)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -162,17 +165,17 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		c.drop(req)
 		return reconcile.Result{}, nil
 	}
-	return c.Make(ctx, req, parent, c.Resource, unseen)
+	return c.ReconcileParent(ctx, req, parent, c.Resource, unseen)
 }
 
-// Make makes a pass over a parent that the caller has read with [ownership.Ledger.Read]; unseen is what that returned. It
-// is for controllers whose requests or parents need more than [Controller.Reconcile] does.
-func (c *Controller) Make(
+// ReconcileParent makes a pass over a parent that the caller has read with [ownership.ConsistencyStore.Read]; unseen is
+// what that returned. It is for controllers whose requests or parents need more than [Controller.Reconcile] does.
+func (c *Controller) ReconcileParent(
 	ctx context.Context, req reconcile.Request, parent client.Object, resource schema.GroupResource, unseen string,
 ) (reconcile.Result, error) {
 	m, first := c.begin(parent.GetUID(), req)
 	defer c.end(parent.GetUID(), m)
-	if first && c.over(ctx, parent) {
+	if first && c.parentDeleted(ctx, parent) {
 		c.Forget(parent.GetUID()) // when this has ended
 		return reconcile.Result{}, nil
 	}
@@ -184,7 +187,7 @@ func (c *Controller) Make(
 	err := c.run(ctx, req, p)
 	p.flushEvents()
 	ended := c.Clock.Now()
-	c.rest(req, ended.Add(ended.Sub(began)))
+	c.startCooldown(req, ended.Add(ended.Sub(began)))
 	switch {
 	case c.stale(err):
 		return c.wait(ctx, m, "Dropped a pass", err.Error(), StaleRetry, longestStale), nil
@@ -197,25 +200,25 @@ func (c *Controller) Make(
 	if err != nil {
 		m.failures++
 		m.failed = p.failing
-		delay := c.backoff(m.failures - m.eased)
-		if p.again > 0 && p.again < delay {
-			delay = p.again // a timer does not wait for the back-off
+		delay := c.backoff(m.failures - m.resetAfter)
+		if p.requeueAfter > 0 && p.requeueAfter < delay {
+			delay = p.requeueAfter // a timer does not wait for the back-off
 		}
 		c.delay(req, delay)
 		return reconcile.Result{}, err
 	}
-	m.failures, m.eased, m.failed = 0, 0, nil
-	return reconcile.Result{RequeueAfter: p.again}, nil
+	m.failures, m.resetAfter, m.failed = 0, 0, nil
+	return reconcile.Result{RequeueAfter: p.requeueAfter}, nil
 }
 
 // again requeues an overtaken pass.
 func (m *memory) again(p *Pass) {
-	if !p.overtaken.Load() {
-		m.overtaken = 0
+	if !p.conflicted.Load() {
+		m.conflicts = 0
 		return
 	}
-	m.overtaken++
-	p.Again(min(doubled(StaleRetry, m.overtaken), longestStale))
+	m.conflicts++
+	p.RequeueAfter(min(doubled(StaleRetry, m.conflicts), longestStale))
 }
 
 // run makes a pass. One that panics has failed like any other; controller-runtime logs and counts it.
@@ -224,7 +227,7 @@ func (c *Controller) run(ctx context.Context, req reconcile.Request, p *Pass) er
 	defer func() {
 		if !ended {
 			p.memory.failures++
-			c.delay(req, c.backoff(p.memory.failures-p.memory.eased))
+			c.delay(req, c.backoff(p.memory.failures-p.memory.resetAfter))
 		}
 	}()
 	err := c.Run(ctx, p)
@@ -233,7 +236,7 @@ func (c *Controller) run(ctx context.Context, req reconcile.Request, p *Pass) er
 }
 
 // NewPass returns a pass over a parent that [Controller.Reconcile] has not read: for tests of what a pass does, and for
-// callers of a single step of one. What it asks for with [Pass.Again] is ignored.
+// callers of a single step of one. What it asks for with [Pass.RequeueAfter] is ignored.
 func (c *Controller) NewPass(parent client.Object) *Pass {
 	return &Pass{Parent: parent, controller: c, resource: c.Resource, memory: &memory{}}
 }
@@ -259,9 +262,9 @@ func (c *Controller) waits(m *memory, n int) {
 	m.waiting = n > 0
 }
 
-// over reports whether a parent was deleted or replaced since it was read. It may have been forgotten before the pass over it
-// began, and would not be forgotten a second time.
-func (c *Controller) over(ctx context.Context, parent client.Object) bool {
+// over reports whether a parent was deleted or replaced since it was read. It may have been forgotten before the pass
+// over it began, and would not be forgotten a second time.
+func (c *Controller) parentDeleted(ctx context.Context, parent client.Object) bool {
 	shown := anyobject.Blank(parent)
 	err := c.Cache.Get(ctx, client.ObjectKeyFromObject(parent), shown)
 	return apierrors.IsNotFound(err) || err == nil && shown.GetUID() != parent.GetUID()
@@ -278,15 +281,15 @@ func (c *Controller) begin(uid types.UID, req reconcile.Request) (m *memory, fir
 	}
 	m.request = req
 	m.running++
-	if now := c.Clock.Now(); c.eased[req] && now.Sub(m.easedAt) >= easeEvery {
-		m.eased, m.easedAt = max(m.eased, m.failures-easedTo), now
-		delete(c.eased, req)
+	if now := c.Clock.Now(); c.backoffResets[req] && now.Sub(m.resetAt) >= resetEvery {
+		m.resetAfter, m.resetAt = max(m.resetAfter, m.failures-resetTo), now
+		delete(c.backoffResets, req)
 	}
 	return m, first
 }
 
-// end drops what is remembered of a parent that was deleted while the pass was under way: otherwise what the pass has noted
-// would be kept for ever.
+// end drops what is remembered of a parent that was deleted while the pass was under way: otherwise what the pass has
+// noted would be kept for ever.
 func (c *Controller) end(uid types.UID, m *memory) {
 	c.mu.Lock()
 	m.running--
@@ -320,7 +323,7 @@ func (c *Controller) Forget(uid types.UID) {
 }
 
 func (c *Controller) forgetAll(uid types.UID) {
-	for _, forget := range slices.Concat(c.forgets, c.unconfirms) {
+	for _, forget := range slices.Concat(c.forgets, c.outcomesUnknown) {
 		forget(uid)
 	}
 }
@@ -329,5 +332,5 @@ func (c *Controller) forgetAll(uid types.UID) {
 func (c *Controller) Remembered() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.memories) + len(c.delays) + len(c.rests) + len(c.eased)
+	return len(c.memories) + len(c.delays) + len(c.cooldowns) + len(c.backoffResets)
 }

@@ -29,7 +29,7 @@ func TestTimerBesideAnError(t *testing.T) {
 	w := newWorld(t, nil, web())
 	var timer time.Duration
 	w.run = func(_ context.Context, p *pass.Pass) error {
-		p.Again(timer)
+		p.RequeueAfter(timer)
 		return errBoom
 	}
 	var got []time.Duration
@@ -49,8 +49,8 @@ func TestTimerBesideAnError(t *testing.T) {
 	}
 }
 
-// TestWaitingIsNoSuccess: a pass that waits for a cache, or was dropped, says nothing about the failure before it (defect
-// W3). Only a pass that did all it should ends a failure.
+// TestWaitingIsNoSuccess: a pass that waits for a cache, or was dropped, says nothing about the failure before it
+// (defect W3). Only a pass that did all it should ends a failure.
 func TestWaitingIsNoSuccess(t *testing.T) {
 	w := newWorld(t, nil, web())
 	next := func(err error) time.Duration {
@@ -82,8 +82,8 @@ func TestWaitingIsNoSuccess(t *testing.T) {
 	}
 }
 
-// A child that is gone may have made room for another one a moment later, in a quota or on a node: the back-off begins anew. One
-// that comes, or changes, is no reason.
+// A child that is gone may have made room for another one a moment later, in a quota or on a node: the back-off begins
+// anew. One that comes, or changes, is no reason.
 func TestBackOffBeginsAnewWhenAChildIsGone(t *testing.T) {
 	w := newWorld(t, nil, web())
 	w.run = func(context.Context, *pass.Pass) error { return errors.New("refused") }
@@ -131,13 +131,14 @@ func TestBackOffGoesOnWhenARunIsGone(t *testing.T) {
 	}
 }
 
-// TestOvertaken: a pass that somebody else was faster than is made again soon, whether it failed or not, and later each time.
-func TestOvertaken(t *testing.T) {
+// TestNoteConflict: a pass that another writer was faster than is made again soon, whether it failed or not, and later
+// each time.
+func TestNoteConflict(t *testing.T) {
 	w := newWorld(t, nil, web())
 	again := func(overtaken bool, err error) time.Duration {
 		w.run = func(_ context.Context, p *pass.Pass) error {
 			if overtaken {
-				p.Overtaken()
+				p.NoteConflict()
 			}
 			return err
 		}
@@ -164,7 +165,7 @@ func TestOvertaken(t *testing.T) {
 func TestUnseen(t *testing.T) {
 	behind := &store{version: "1"}
 	w := newWorld(t, map[schema.GroupResource]ownership.Store{podResource: behind}, web())
-	w.c.Ledger.Wrote("web-uid", podResource, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}})
+	w.c.Consistency.WroteAt("web-uid", podResource, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}})
 	w.run = func(context.Context, *pass.Pass) error {
 		t.Error("a pass was made")
 		return nil
@@ -197,8 +198,8 @@ func TestParentsThatAreDeleted(t *testing.T) {
 	}
 }
 
-// TestForget: nothing is left of a parent that is gone, also if it went while a pass was under way, which went on to note
-// things (invariant X1).
+// TestForget: nothing is left of a parent that is gone, also if it went while a pass was under way, which went on to
+// note things (invariant X1).
 func TestForget(t *testing.T) {
 	for _, meanwhile := range []bool{false, true} {
 		w := newWorld(t, map[schema.GroupResource]ownership.Store{podResource: &store{version: "1"}}, web())
@@ -208,7 +209,7 @@ func TestForget(t *testing.T) {
 			if meanwhile {
 				w.c.Forget("web-uid")
 			}
-			w.c.Ledger.Wrote("web-uid", podResource, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}})
+			w.c.Consistency.WroteAt("web-uid", podResource, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}})
 			return errBoom
 		}
 		if _, err := w.reconcile(); err == nil {
@@ -217,7 +218,7 @@ func TestForget(t *testing.T) {
 		if !meanwhile {
 			w.c.Forget("web-uid")
 		}
-		if got := w.c.Remembered(); got != 0 || forgotten != 1 || w.c.Ledger.Unseen("web-uid") != "" {
+		if got := w.c.Remembered(); got != 0 || forgotten != 1 || w.c.Consistency.Unseen("web-uid") != "" {
 			t.Errorf("meanwhile: %v; %d things are remembered, forgotten %d times", meanwhile, got, forgotten)
 		}
 	}
@@ -233,7 +234,7 @@ type leaving struct {
 
 func (l *leaving) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	err := l.Reader.Get(ctx, key, o, opts...)
-	if l.reads++; l.reads == 2 { // a pass reads twice: see [ownership.Ledger.Read]
+	if l.reads++; l.reads == 2 { // a pass reads twice: see [ownership.ConsistencyStore.Read]
 		if err := l.w.Raw.Delete(ctx, l.w.set()); err != nil {
 			return err
 		}

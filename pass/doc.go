@@ -1,12 +1,12 @@
 // Package pass is the part of a pass that all controllers have in common: what begins it, what ends it, and when it is
 // made again. The controllers of this module are built on it, and yours can be.
 //
-// A [Controller] is the reconciler: it reads the parent, waits until the caches show its own last writes, runs the pass, and
-// decides when the next one is made. A [Pass] is what runs: it asks for timers ([Pass.Again]), sends events
-// ([Pass.Normal], [Pass.Warn]) and writes the status ([Pass.WriteStatus]). When it is set up:
+// A [Controller] is the reconciler: it reads the parent, waits until the caches show its own last writes, runs the
+// pass, and decides when the next one is made. A [Pass] is what runs: it asks for timers ([Pass.RequeueAfter]), sends
+// events ([Pass.Normal], [Pass.Warn]) and writes the status ([Pass.WriteStatus]). When it is set up:
 //
-//	ledger, err := ownership.Wire(ctx, mgr, children, parents)
-//	c := pass.New(pass.Config{…, Ledger: ledger, Run: run})
+//	consistency, err := ownership.NewConsistencyStoreFor(ctx, mgr, children, parents)
+//	c := pass.New(pass.Config{…, Consistency store: consistency store, Run: run})
 //	pods := pass.NewChildren[*corev1.Pod](c, kind, resource, newList)  // for each kind of children
 //	log := pass.NewLog(c, format, askServer)                           // if the parents have revisions
 //	ctrl.NewControllerManagedBy(mgr).WithOptions(c.Options(workers)).
@@ -20,12 +20,13 @@
 //	// … plan, from these facts alone …
 //	err = pods.Confirm(ctx, p, selector, owned)             // before anything is created or deleted
 //	err = recorded.Complete(ctx, p, log, live)              // before anything is deleted
-//	failed := pass.SlowStart(p, writes)                     // or Each; then p.Uncertain(failed)
+//	failed := pass.SlowStart(p, writes)                     // or Each; then p.NoteUnknownOutcome(failed)
 //	_, reported := p.WriteStatus(ctx, before, after, urgent)
 //	err = recorded.Truncate(ctx, p, log, live, limit, confirm)
 //	return errors.Join(pass.Finished(failed, reported), err)
 //
-// The example is a whole controller without revisions. Package builder is all of this for who only knows what the children are.
+// The example is a whole controller without revisions. Package builder is all of this for who only knows what the
+// children are.
 //
 // What every controller gets from it:
 //
@@ -40,8 +41,9 @@
 //
 // # What its caller must not do
 //
-//   - Give [Controller.Reconcile] to a controller-runtime controller without [Controller.Options]: every delay is in its limiter.
-//   - Go on after an error that is [Superseded]. It is returned as it is, and no failure.
+//   - Give [Controller.Reconcile] to a controller-runtime controller without [Controller.Options]: every delay is in
+//     its limiter.
+//   - Go on after an error that is [IsStale]. It is returned as it is, and no failure.
 //   - Replace a child while [Recorded.Update] is nil: what the spec asks for could not be recorded.
 //   - Change [Pass.Parent] or a claimed child. They come from a cache.
 //   - Keep anything of a pass for the next one without [Controller.OnForget].

@@ -19,9 +19,10 @@ import (
 
 // This file sends events, and counts them: a rollout over a thousand nodes is not a thousand events.
 //
-// The recorder of client-go joins events that are the same but for their text into one with a count, which costs nothing. It
-// takes two for the same if all that they refer to is, resourceVersions included, so that references have none here, but for that of the
-// parent where a warning has another cause than before: it would else go on telling the first one for as long as it is repeated.
+// The recorder of client-go joins events that are the same but for their text into one with a count, which costs
+// nothing. It takes two for the same if all that they refer to is, resourceVersions included, so that references have
+// none here, but for that of the parent where a warning has another cause than before: it would else go on telling the
+// first one for as long as it is repeated.
 
 const (
 	// MaxNote is how long the text of an event may be, in bytes. The API server refuses more than 1,024.
@@ -38,14 +39,14 @@ const (
 	calm = 10 * time.Second
 )
 
-// Normal sends an event about the parent: what was done, to which child. related may be nil. The text of action is a verb.
-// After too many events it is only counted; a later event says how many were left out.
+// Normal sends an event about the parent: what was done, to which child. related may be nil. The text of action is a
+// verb. After too many events it is only counted; a later event says how many were left out.
 func (p *Pass) Normal(related client.Object, reason, action, note string, args ...any) {
 	p.event(corev1.EventTypeNormal, related, reason, action, Cut(fmt.Sprintf(note, args...), MaxNote))
 }
 
-// Warn sends a warning about the parent: what went wrong, and what to do. related may be nil. It is never left out, but after
-// too many events it is about the parent alone, so that equal ones are joined.
+// Warn sends a warning about the parent: what went wrong, and what to do. related may be nil. It is never left out, but
+// after too many events it is about the parent alone, so that equal ones are joined.
 func (p *Pass) Warn(related client.Object, reason, action, note string, args ...any) {
 	p.event(corev1.EventTypeWarning, related, reason, action, Cut(fmt.Sprintf(note, args...), MaxNote))
 }
@@ -90,7 +91,7 @@ func (p *Pass) flushEvents() {
 	for key, o := range b.omitted {
 		wait := max(o.at.Add(calm).Sub(now), b.sent[key].Add(known).Sub(now)) // earlier the recorder would join it with the last one
 		if wait > 0 {
-			p.Again(wait)
+			p.RequeueAfter(wait)
 			continue
 		}
 		delete(b.omitted, key)
@@ -127,8 +128,9 @@ type omitted struct {
 	at    time.Time
 }
 
-// cause returns the version of the parent that a warning of a key refers to: a new one if its first line says something else than was told,
-// and that was a while ago. Where the parent has not changed since, the recorder could not tell the two apart.
+// cause returns the version of the parent that a warning of a key refers to: a new one if its first line says something
+// else than was told, and that was a while ago. Where the parent has not changed since, the recorder could not tell the
+// two apart.
 func (b *budget) cause(key eventKey, note, version string, now time.Time) string {
 	line := gist(note)
 	t, told := b.told[key]
@@ -147,8 +149,8 @@ func (b *budget) cause(key eventKey, note, version string, now time.Time) string
 	return t.version
 }
 
-// gist is the first line of a note without the words that have digits in them: what names the request, the time or a count is another one
-// each time, and no other cause.
+// gist is the first line of a note without the words that have digits in them: what names the request, the time or a
+// count is another one each time, and no other cause.
 func gist(note string) string {
 	line, _, _ := strings.Cut(note, "\n")
 	varies := func(word string) bool { return strings.ContainsAny(word, "0123456789") }

@@ -25,8 +25,8 @@ func pod(name string) *corev1.Pod {
 	}}
 }
 
-// TestManyEvents: a rollout over 300 pods is about twenty events and one that says how many more there were, and a warning in
-// the middle of it is not left out (defect W8).
+// TestManyEvents: a rollout over 300 pods is about twenty events and one that says how many more there were, and a
+// warning in the middle of it is not left out (defect W8).
 func TestManyEvents(t *testing.T) {
 	w := newWorld(t, nil, web())
 	w.run = func(_ context.Context, p *pass.Pass) error {
@@ -59,8 +59,8 @@ func TestManyEvents(t *testing.T) {
 	}
 }
 
-// TestManyWarnings: warnings about many children become one about the parent, which the recorder counts; of each reason there
-// is one, however many came before.
+// TestManyWarnings: warnings about many children become one about the parent, which the recorder counts; of each reason
+// there is one, however many came before.
 func TestManyWarnings(t *testing.T) {
 	w, about := newWorld(t, nil, web()), &regarding{}
 	w.c.Recorder = about
@@ -83,8 +83,8 @@ func TestManyWarnings(t *testing.T) {
 	}
 }
 
-// TestReferences: what an event is about has no resourceVersion, or no two events of one kind would be joined, and a text is
-// cut to what the API server takes (defect W10).
+// TestReferences: what an event is about has no resourceVersion, or no two events of one kind would be joined, and a
+// text is cut to what the API server takes (defect W10).
 func TestReferences(t *testing.T) {
 	w, about := newWorld(t, nil, web()), &regarding{}
 	w.c.Recorder = about
@@ -104,8 +104,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestAnotherCause: a warning that is repeated tells what is wrong now, not what was when it began (defect N3). What the recorder joins is
-// what refers to the same.
+// TestAnotherCause: a warning that is repeated tells what is wrong now, not what was when it began (defect N3). What
+// the recorder joins is what refers to the same.
 func TestAnotherCause(t *testing.T) {
 	w, about := newWorld(t, nil, web()), &regarding{}
 	w.c.Recorder = about

@@ -21,8 +21,8 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file is a whole controller: a Shelf, a custom resource that is read without a Go type, has one ConfigMap for each
-// book in spec.books.
+// This file is a whole controller: a Shelf, a custom resource that is read without a Go type, has one ConfigMap for
+// each book in spec.books.
 
 var (
 	shelfKind     = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shelf"}
@@ -37,11 +37,11 @@ type shelfReconciler struct {
 	books *pass.Children[*corev1.ConfigMap]
 }
 
-func newShelfReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder) *shelfReconciler {
+func newShelfReconciler(c client.Client, live client.Reader, consistency *ownership.ConsistencyStore, recorder events.EventRecorder) *shelfReconciler {
 	r := &shelfReconciler{}
 	r.Controller = pass.New(pass.Config{
 		Kind: shelfKind, Resource: shelfResource, New: newShelf,
-		Client: c, Live: live, Ledger: ledger, Recorder: recorder, Clock: clock.RealClock{}, Run: r.pass,
+		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: clock.RealClock{}, Run: r.pass,
 	})
 	r.books = pass.NewChildren[*corev1.ConfigMap](r.Controller, bookKind, bookResource,
 		func() client.ObjectList { return &corev1.ConfigMapList{} })
@@ -52,13 +52,13 @@ var _ func(context.Context, ctrl.Manager) error = setupShelves // a main functio
 
 // setupShelves adds the controller to a manager.
 func setupShelves(ctx context.Context, mgr ctrl.Manager) error {
-	ledger, err := ownership.Wire(ctx, mgr,
+	consistency, err := ownership.NewConsistencyStoreFor(ctx, mgr,
 		map[schema.GroupResource]client.Object{bookResource: &corev1.ConfigMap{}},
 		map[schema.GroupResource]client.Object{shelfResource: newShelf()})
 	if err != nil {
 		return err
 	}
-	r := newShelfReconciler(mgr.GetClient(), mgr.GetAPIReader(), ledger, mgr.GetEventRecorder("shelf-controller"))
+	r := newShelfReconciler(mgr.GetClient(), mgr.GetAPIReader(), consistency, mgr.GetEventRecorder("shelf-controller"))
 	parents := ownership.Parents{
 		Reader: mgr.GetClient(), Kind: shelfKind.GroupKind(), New: newShelf, NewList: newShelfList,
 		Selector: func(parent client.Object) (labels.Selector, error) { return shelfSelector(parent), nil },
@@ -112,12 +112,12 @@ func (r *shelfReconciler) pass(ctx context.Context, p *pass.Pass) error {
 			},
 		}),
 	)
-	p.Uncertain(err) // nobody told us what was written, if an answer was lost
+	p.NoteUnknownOutcome(err) // nobody told us what was written, if an answer was lost
 	return err
 }
 
-// planShelf says what is missing and what is too much. Names follow from what a child is for, so that a lost response, or a
-// second manager, makes no second one.
+// planShelf says what is missing and what is too much. Names follow from what a child is for, so that a lost response,
+// or a second manager, makes no second one.
 func planShelf(shelf client.Object, owned []*corev1.ConfigMap) (missing, surplus []*corev1.ConfigMap) {
 	wanted := map[string]bool{}
 	titles, _, _ := unstructured.NestedStringSlice(shelf.(*unstructured.Unstructured).Object, "spec", "books")
@@ -155,8 +155,8 @@ func newShelfList() client.ObjectList {
 	return list
 }
 
-// A whole controller, from its watches to its writes. Here it makes two passes by hand, over an API server that has a Shelf,
-// a book that is nobody's, and one that is on another Shelf.
+// A whole controller, from its watches to its writes. Here it makes two passes by hand, over an API server that has a
+// Shelf, a book that is nobody's, and one that is on another Shelf.
 func Example() {
 	ctx := context.Background()
 	shelf := newShelf().(*unstructured.Unstructured)
@@ -168,7 +168,7 @@ func Example() {
 		APIVersion: "example.com/v1", Kind: "Shelf", Name: "other", UID: "u2", Controller: new(true),
 	}))
 	// A manager's controller: see setupShelves.
-	r := newShelfReconciler(server, server, ownership.NewLedger(nil), &fakeserver.Recorder{})
+	r := newShelfReconciler(server, server, ownership.NewConsistencyStore(nil), &fakeserver.Recorder{})
 	reconcileOnce := func() {
 		if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shelf)}); err != nil {
 			fmt.Println(err)

@@ -56,7 +56,7 @@ func newWorld(t *testing.T, stores map[schema.GroupResource]ownership.Store, obj
 	}
 	w.c = pass.New(pass.Config{
 		Kind: setKind, Resource: setResource, New: func() client.Object { return &appsv1.ReplicaSet{} },
-		Client: w.Server, Live: w.Server, Ledger: ownership.NewLedger(stores), Recorder: w.events, Clock: w.clock,
+		Client: w.Server, Live: w.Server, Consistency: ownership.NewConsistencyStore(stores), Recorder: w.events, Clock: w.clock,
 		Run: func(ctx context.Context, p *pass.Pass) error { return w.run(ctx, p) },
 	})
 	return w

@@ -21,14 +21,14 @@ import (
 // This file is the revision log's part of a pass: what is recorded before any child is touched, how a pass goes on that
 // could not record it, and how the log is truncated.
 
-// NewLog returns the revision log of a controller's parents. The resource of its revisions must be among those of the ledger, and
-// indexed by [ownership.ControllerIndex]. askServer is that of [history.Options].
+// NewLog returns the revision log of a controller's parents. The resource of its revisions must be among those of the
+// consistency store, and indexed by [ownership.ControllerIndex]. askServer is that of [history.Options].
 func NewLog(c *Controller, f history.Format, askServer bool) *history.Log {
 	out := history.New(f, history.Options{
 		Client: c.Client, Live: c.Live, Lists: c.Cache, Indexed: true, AskServer: askServer,
-		Wrote:    func(parent types.UID, o client.Object) { c.Ledger.Wrote(parent, f.Resource(), o) },
-		Deleted:  func(parent types.UID, o client.Object) { c.Ledger.Deleted(parent, f.Resource(), o) },
-		Outdated: func(parent types.UID, o client.Object) { c.Ledger.Outdated(parent, f.Resource(), o) },
+		Wrote:    func(parent types.UID, o client.Object) { c.Consistency.WroteAt(parent, f.Resource(), o) },
+		Deleted:  func(parent types.UID, o client.Object) { c.Consistency.Deleted(parent, f.Resource(), o) },
+		Outdated: func(parent types.UID, o client.Object) { c.Consistency.Outdated(parent, f.Resource(), o) },
 	})
 	c.OnForget(out.Forget)
 	return out
@@ -42,8 +42,8 @@ const defaultLimit = 10
 
 // Recorded is the log of a parent after it was brought up to date, or why it could not be.
 type Recorded struct {
-	// Update is the revision that the spec asks for, as it is stored. It is nil if it could not be stored; then no child may be
-	// made from what the spec asks for, and none replaced for it.
+	// Update is the revision that the spec asks for, as it is stored. It is nil if it could not be stored; then no child
+	// may be made from what the spec asks for, and none replaced for it.
 	Update *revision.Revision
 	// Entries are the revisions that are there, oldest first.
 	Entries []revision.Revision
@@ -65,12 +65,12 @@ type Recorded struct {
 	full *revision.NumberError
 }
 
-// Record finds the revision that the spec asks for among entries, as [history.Log.Claim] returned them, and records it if
-// there is none. Events say so. collisions is the count in the status.
+// Record finds the revision that the spec asks for among entries, as [history.Log.Claim] returned them, and records it
+// if there is none. Events say so. collisions is the count in the status.
 //
-// An error ends the pass: the parent or the log that was read is stale. If the revision cannot be stored, the error is in
-// [Recorded.Failed] instead: children stay as they are, lost ones are recreated from the revision that they had, and the
-// status is written.
+// An error ends the pass: the parent or the log that was read is stale. If the revision cannot be stored, the error is
+// in [Recorded.Failed] instead: children stay as they are, lost ones are recreated from the revision that they had, and
+// the status is written.
 func Record(
 	ctx context.Context, p *Pass, l *history.Log, entries []revision.Revision, collisions *int32, relabel history.Relabel,
 ) (*Recorded, error) {
@@ -97,7 +97,7 @@ func Record(
 	if verdict.Update == nil || recorded.Update.ResourceVersion != verdict.Update.ResourceVersion {
 		log.FromContext(ctx).Info("Recorded", "revision", recorded.Update.Number, "name", recorded.Update.Name, "reason", verdict.Reason)
 	}
-	if verdict.Kind == revision.Rollback {
+	if verdict.Change == revision.Rollback {
 		p.Normal(nil, "RolledBack", "Record", "%s", verdict.Reason)
 	}
 	out.Update, out.Collisions, out.keep, out.unsure = &recorded.Update, recorded.CollisionCount, recorded.Update, recorded.Kept != nil
@@ -110,10 +110,10 @@ func Record(
 
 // failed sorts out which errors end the pass, and which leave it with a log that is not up to date.
 func (r *Recorded) failed(p *Pass, err error) (*Recorded, error) {
-	if apierrors.IsConflict(err) && !Superseded(err) {
+	if apierrors.IsConflict(err) && !IsStale(err) {
 		err = fmt.Errorf("%w: %w", ownership.ErrStale, err)
 	}
-	if err = Ended(err); Superseded(err) {
+	if err = AsNamespaceTerminating(err); IsStale(err) {
 		return nil, err // another writer was first; the history is as healthy as before
 	}
 	r.Failed = err
@@ -134,8 +134,9 @@ func (r *Recorded) reason() string {
 	}
 }
 
-// Retry returns the error with which a pass ends that could not record, or not delete a duplicate. It is nil if there is none, or if a
-// retry cannot help: a snapshot that is too large needs an edit of the parent, and a log that is out of numbers needs one of a revision.
+// Retry returns the error with which a pass ends that could not record, or not delete a duplicate. It is nil if there
+// is none, or if a retry cannot help: a snapshot that is too large needs an edit of the parent, and a log that is out
+// of numbers needs one of a revision.
 func (r *Recorded) Retry() error {
 	if r.Failed != nil && r.reason() == "RecordFailed" {
 		return r.Failed
@@ -166,8 +167,8 @@ func (r *Recorded) Healthy(limit *int32) metav1.Condition {
 	return c
 }
 
-// SetHealthy sets the condition [HistoryHealthy] in a list, unless it is True and was never False, and sends an event when the
-// history turns unhealthy.
+// SetHealthy sets the condition [HistoryHealthy] in a list, unless it is True and was never False, and sends an event
+// when the history turns unhealthy.
 func (r *Recorded) SetHealthy(p *Pass, conditions *[]metav1.Condition, limit *int32, now time.Time) {
 	c := r.Healthy(limit)
 	c.LastTransitionTime = metav1.NewTime(now)
@@ -190,15 +191,15 @@ func find(conditions []metav1.Condition, kind string) *metav1.Condition {
 	return nil
 }
 
-// Truncate deletes the oldest revisions beyond limit that nothing depends on. live are those that children or the status
-// name; confirm makes sure that no child is missing among them ([Children.Confirm]). A negative limit keeps them all: the API
-// server says so when it accepts one.
+// Truncate deletes the oldest revisions beyond limit that nothing depends on. live are those that children or the
+// status name; confirm makes sure that no child is missing among them ([Children.Confirm]). A negative limit keeps them
+// all: the API server says so when it accepts one.
 //
-// It runs also if the update revision could not be stored, because a full log or quota may be the cause (kubernetes#85690).
-// But then not while there are duplicates: it is unknown which of them still exists, and the one that stays must not be
-// deleted as an old one (H3).
+// It runs also if the update revision could not be stored, because a full log or quota may be the cause
+// (kubernetes#85690). But then not while there are duplicates: it is unknown which of them still exists, and the one
+// that stays must not be deleted as an old one (H3).
 func (r *Recorded) Truncate(
-	ctx context.Context, p *Pass, l *history.Log, live revision.Live, limit *int32, confirm func(context.Context) error,
+	ctx context.Context, p *Pass, l *history.Log, live revision.InUse, limit *int32, confirm func(context.Context) error,
 ) error {
 	keep := defaultLimit
 	if limit != nil {
@@ -217,17 +218,17 @@ func (r *Recorded) Truncate(
 	}
 	err := l.Truncate(ctx, p.Parent, r.Entries, r.keep, live, keep)
 	if errors.Is(err, ownership.ErrStale) {
-		p.Overtaken()
+		p.NoteConflict()
 		return nil
 	}
 	return err
 }
 
-// Complete checks, past the cache, that the log shows the revisions that children come from, if one of live is not among them: a
-// process that just started may have read a stale log, and would take up-to-date children for outdated ones. A pass calls it
-// before it deletes any child. The error wraps [ownership.ErrStale] if a revision is not shown; it is an API error if the API
-// server could not be read (retry). It costs no request if the log shows all of them.
-func (r *Recorded) Complete(ctx context.Context, p *Pass, l *history.Log, live revision.Live) error {
+// Complete checks, past the cache, that the log shows the revisions that children come from, if one of live is not
+// among them: a process that just started may have read a stale log, and would take up-to-date children for outdated
+// ones. A pass calls it before it deletes any child. The error wraps [ownership.ErrStale] if a revision is not shown;
+// it is an API error if the API server could not be read (retry). It costs no request if the log shows all of them.
+func (r *Recorded) Complete(ctx context.Context, p *Pass, l *history.Log, live revision.InUse) error {
 	known := r.Entries
 	if r.Update != nil {
 		known = append(slices.Clip(known), *r.Update)
@@ -238,10 +239,11 @@ func (r *Recorded) Complete(ctx context.Context, p *Pass, l *history.Log, live r
 	return l.Confirm(ctx, p.Parent, known)
 }
 
-// Newest returns the newest readable revision that children come from, or else the newest one, nil if there is none: lost
-// children are recreated from it if the update revision cannot be stored. live are those that children come from. What no child comes
-// from has to be genuine, for instance by [history.Log.Genuine]: somebody may have planted it. Nil means that all are.
-func (r *Recorded) Newest(live revision.Live, genuine func(revision.Revision) bool) *revision.Revision {
+// Newest returns the newest readable revision that children come from, or else the newest one, nil if there is none:
+// lost children are recreated from it if the update revision cannot be stored. live are those that children come from.
+// What no child comes from has to be genuine, for instance by [history.Log.Genuine]: somebody may have planted it. Nil
+// means that all are.
+func (r *Recorded) Newest(live revision.InUse, genuine func(revision.Revision) bool) *revision.Revision {
 	var newest *revision.Revision
 	for i := len(r.Entries) - 1; i >= 0; i-- {
 		e := &r.Entries[i]

@@ -69,8 +69,8 @@ func TestSetHealthy(t *testing.T) {
 	}
 }
 
-// TestNewest: lost children come back from the newest revision that others come from. One that somebody planted with a higher
-// number is none, and neither is one that nothing can be made from.
+// TestNewest: lost children come back from the newest revision that others come from. One that somebody planted with a
+// higher number is none, and neither is one that nothing can be made from.
 func TestNewest(t *testing.T) {
 	readable, err := history.DaemonSet().Target().Snapshot(&appsv1.DaemonSet{})
 	if err != nil {
@@ -89,7 +89,7 @@ func TestNewest(t *testing.T) {
 		entry("deleted", func(r *revision.Revision) { r.Deleting = true }),
 	}}
 	for _, c := range []struct{ live, want string }{{"one", "one"}, {"two", "two"}, {"gone", "planted"}, {"unreadable", "planted"}} {
-		if got := r.Newest(revision.NewLive(c.live), nil); got == nil || got.Name != c.want {
+		if got := r.Newest(revision.NewInUse(c.live), nil); got == nil || got.Name != c.want {
 			t.Errorf("with children of %s: %+v, want %s", c.live, got, c.want)
 		}
 	}

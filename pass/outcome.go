@@ -13,8 +13,8 @@ import (
 
 // This file says what an error of a write means.
 
-// OutcomeUnknown reports whether an error of a write leaves open what the API server has done: its answer was lost, or it
-// failed itself. Of several joined errors, one is enough. See [Pass.Uncertain].
+// OutcomeUnknown reports whether an error of a write leaves open what the API server has done: its answer was lost, or
+// it failed itself. Of several joined errors, one is enough. See [Pass.NoteUnknownOutcome].
 func OutcomeUnknown(err error) bool {
 	if err == ownership.ErrStale || err == ownership.ErrGone { //nolint:errorlint // as below
 		return false // a response came
@@ -34,10 +34,10 @@ func OutcomeUnknown(err error) bool {
 	return true
 }
 
-// Ended turns the error of a create in a terminating namespace into one that wraps [ownership.ErrGone]. That is no failure:
-// nothing can be created there any more, so the pass is to be dropped. It returns every other error as it is. It is for a
-// single error, not for joined ones.
-func Ended(err error) error {
+// AsNamespaceTerminating turns the error of a create in a terminating namespace into one that wraps
+// [ownership.ErrGone]. That is no failure: nothing can be created there any more, so the pass is to be dropped. It
+// returns every other error as it is. It is for a single error, not for joined ones.
+func AsNamespaceTerminating(err error) error {
 	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return err
 	}

@@ -22,35 +22,36 @@ type Pass struct {
 	// Parent is the parent as the cache shows it. It is not to be changed.
 	Parent client.Object
 
-	controller *Controller
-	resource   schema.GroupResource
-	memory     *memory
-	again      time.Duration
+	controller   *Controller
+	resource     schema.GroupResource
+	memory       *memory
+	requeueAfter time.Duration
 	// failing is what memory.failed becomes if the pass fails.
 	failing map[string]int
 	// overtaken says that another writer changed an object first.
-	overtaken atomic.Bool
+	conflicted atomic.Bool
 }
 
-// Again asks for another pass after a time, even if no event comes. The earliest one counts; zero asks for nothing. It is
-// kept when the pass fails.
-func (p *Pass) Again(after time.Duration) {
-	if after > 0 && (p.again == 0 || after < p.again) {
-		p.again = after
+// RequeueAfter asks for another pass after a time, even if no event comes. The earliest one counts; zero asks for
+// nothing. It is kept when the pass fails.
+func (p *Pass) RequeueAfter(after time.Duration) {
+	if after > 0 && (p.requeueAfter == 0 || after < p.requeueAfter) {
+		p.requeueAfter = after
 	}
 }
 
-// Overtaken notes that another writer has changed or deleted an object before a write of this pass, which is no failure. As a rule
-// its event enqueues the parent; another pass is made in any case, soon, and later each time: an admission webhook may return 409
-// Conflict for an object that did not change. It may be called by several goroutines at once.
-func (p *Pass) Overtaken() { p.overtaken.Store(true) }
+// NoteConflict notes that another writer has changed or deleted an object before a write of this pass, which is no
+// failure. As a rule its event enqueues the parent; another pass is made in any case, soon, and later each time: an
+// admission webhook may return 409 Conflict for an object that did not change. It may be called by several goroutines
+// at once.
+func (p *Pass) NoteConflict() { p.conflicted.Store(true) }
 
 // Now is the time of the controller's clock.
 func (p *Pass) Now() time.Time { return p.controller.Clock.Now() }
 
-// Current checks, past every cache, that the parent has the generation that was read, and costs a request. It returns an error
-// that wraps [ownership.ErrStale] if it has a newer one, [ownership.ErrGone] if the parent is terminating, deleted or replaced,
-// and an API error if it could not be read (retry).
+// Current checks, past every cache, that the parent has the generation that was read, and costs a request. It returns
+// an error that wraps [ownership.ErrStale] if it has a newer one, [ownership.ErrGone] if the parent is terminating,
+// deleted or replaced, and an API error if it could not be read (retry).
 func (p *Pass) Current(ctx context.Context) error {
 	c := p.controller
 	fresh, err := ownership.Reread(ctx, c.Live, p.Parent)
@@ -58,15 +59,15 @@ func (p *Pass) Current(ctx context.Context) error {
 		return err
 	}
 	if fresh.GetGeneration() != p.Parent.GetGeneration() {
-		c.Ledger.Wrote(p.Parent.GetUID(), p.resource, fresh) // the next pass waits until the cache shows it
+		c.Consistency.WroteAt(p.Parent.GetUID(), p.resource, fresh) // the next pass waits until the cache shows it
 		return fmt.Errorf("%w: it shows generation %d of %s, and there is %d",
 			ownership.ErrStale, p.Parent.GetGeneration(), p.describe(), fresh.GetGeneration())
 	}
 	return nil
 }
 
-// Unchanged is [Pass.Current] for a decision that rests on the status as well: it checks that the parent is exactly the version that
-// was read.
+// Unchanged is [Pass.Current] for a decision that rests on the status as well: it checks that the parent is exactly the
+// version that was read.
 func (p *Pass) Unchanged(ctx context.Context) error {
 	c := p.controller
 	fresh, err := ownership.Reread(ctx, c.Live, p.Parent)
@@ -74,17 +75,18 @@ func (p *Pass) Unchanged(ctx context.Context) error {
 		return err
 	}
 	if fresh.GetResourceVersion() != p.Parent.GetResourceVersion() {
-		c.Ledger.Wrote(p.Parent.GetUID(), p.resource, fresh)
+		c.Consistency.WroteAt(p.Parent.GetUID(), p.resource, fresh)
 		return fmt.Errorf("%w: %s has changed since", ownership.ErrStale, p.describe())
 	}
 	return nil
 }
 
-// Uncertain takes the error with which the writes of a pass ended. If it leaves open what was written, the next destructive
-// step waits for a consistent list: without a response there is nothing that the ledger could wait for.
-func (p *Pass) Uncertain(err error) {
+// NoteUnknownOutcome takes the error with which the writes of a pass ended. If it leaves open what was written, the
+// next destructive step waits for a consistent list: without a response there is nothing that the consistency store
+// could wait for.
+func (p *Pass) NoteUnknownOutcome(err error) {
 	if OutcomeUnknown(err) {
-		for _, unconfirm := range p.controller.unconfirms {
+		for _, unconfirm := range p.controller.outcomesUnknown {
 			unconfirm(p.Parent.GetUID())
 		}
 	}
@@ -97,19 +99,20 @@ const statusEvery = time.Second
 // resourceVersion, and nothing but the status matters of them: before has that of [Pass.Parent]. What is not urgent is
 // written once a second at most, and the parent is requeued for it.
 //
-// The write is fenced by the resourceVersion: a status that was made from an older read of the parent never replaces one from
-// a newer read (S2). It returns an error that wraps [ownership.ErrStale] if the parent has changed since it was read, and
-// another error if the API server refuses the status (retry). written says whether after is what the API server has now.
+// The write is fenced by the resourceVersion: a status that was made from an older read of the parent never replaces
+// one from a newer read (S2). It returns an error that wraps [ownership.ErrStale] if the parent has changed since it
+// was read, and another error if the API server refuses the status (retry). written says whether after is what the API
+// server has now.
 func (p *Pass) WriteStatus(ctx context.Context, before, after client.Object, urgent bool) (written bool, err error) {
 	if apiequality.Semantic.DeepEqual(before, after) {
 		return false, nil
 	}
 	c := p.controller
 	if left := p.memory.statusAt.Add(statusEvery).Sub(c.Clock.Now()); left > 0 && !urgent {
-		p.Again(left)
+		p.RequeueAfter(left)
 		return false, nil
 	}
-	stated := p.Stating()
+	stated := p.BeginStatusWrite()
 	err = c.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	stated(after, err)
 	switch {
@@ -121,11 +124,12 @@ func (p *Pass) WriteStatus(ctx context.Context, before, after client.Object, urg
 	return true, nil
 }
 
-// Stating says that a status of the parent is about to be written, and returns the function to call with the outcome: the
-// parent as the API server has stored it, or the error. [Pass.WriteStatus] does all that.
+// BeginStatusWrite says that a status of the parent is about to be written, and returns the function to call with the
+// outcome: the parent as the API server has stored it, or the error. [Pass.WriteStatus] does all that.
 //
-// The event of the write may come before its response. Until then it is unknown whose write that was, so the event waits.
-func (p *Pass) Stating() (stated func(stored client.Object, err error)) {
+// The event of the write may come before its response. Until then it is unknown whose write that was, so the event
+// waits.
+func (p *Pass) BeginStatusWrite() (stated func(stored client.Object, err error)) {
 	c, m := p.controller, p.memory
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +151,7 @@ func (p *Pass) Stating() (stated func(stored client.Object, err error)) {
 		}
 		if err == nil {
 			m.statusAt = c.Clock.Now()
-			c.Ledger.Wrote(p.Parent.GetUID(), p.resource, stored)
+			c.Consistency.WroteAt(p.Parent.GetUID(), p.resource, stored)
 		}
 	}
 }
@@ -169,14 +173,14 @@ func (p *Pass) describe() string {
 	return p.kind().Kind + " " + name
 }
 
-// Superseded reports whether err, the error of a pass or of a part of it, says that the pass was decided on a stale state:
+// IsStale reports whether err, the error of a pass or of a part of it, says that the pass was decided on a stale state:
 // it wraps [ownership.ErrStale] or [ownership.ErrGone]. The caller returns it as it is, and writes nothing more.
-func Superseded(err error) bool {
+func IsStale(err error) bool {
 	return errors.Is(err, ownership.ErrStale) || errors.Is(err, ownership.ErrGone)
 }
 
-// Finished joins the error of the writes of a pass with that of its status write. A status write that lost a race must not
-// turn a failure into a quick retry.
+// Finished joins the error of the writes of a pass with that of its status write. A status write that lost a race must
+// not turn a failure into a quick retry.
 func Finished(acted, reported error) error {
 	if acted != nil && errors.Is(reported, ownership.ErrStale) {
 		reported = nil

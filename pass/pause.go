@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// This file paces the replacement of children that end by themselves: a pod that a kubelet rejects would be replaced by one that it rejects
-// as well, as fast as both can.
+// This file paces the replacement of children that end by themselves: a pod that a kubelet rejects would be replaced by
+// one that it rejects as well, as fast as both can.
 
 const (
 	// The pause before a child that has ended is replaced grows between these two, as users of DaemonSets know it.
@@ -20,8 +20,8 @@ type pause struct {
 	length time.Duration
 }
 
-// spot is a place, and the revision that its next child comes from: an edited parent starts afresh, for it may have been edited because its
-// children fail.
+// spot is a place, and the revision that its next child comes from: an edited parent starts afresh, for it may have
+// been edited because its children fail.
 type spot struct{ revision, place string }
 
 // Wait is a back-off that goes on. The zero value is none.
@@ -46,8 +46,8 @@ func (p *Pass) Pause(revision, place string) Wait {
 	return Wait{last.length, last.began.Add(last.length)}
 }
 
-// Replaced notes that a child which has ended by itself is replaced: the next one at its place stays for twice as long, unless the last is
-// long ago. It may be called by several goroutines at once.
+// Replaced notes that a child which has ended by itself is replaced: the next one at its place stays for twice as long,
+// unless the last is long ago. It may be called by several goroutines at once.
 func (p *Pass) Replaced(revision, place string) {
 	p.controller.mu.Lock()
 	defer p.controller.mu.Unlock()

@@ -10,10 +10,11 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// A child that ends again and again is replaced later each time, a quarter of an hour at most; elsewhere, and after an edit, at once.
+// A child that ends again and again is replaced later each time, a quarter of an hour at most; elsewhere, and after an
+// edit, at once.
 func TestPause(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Unix(1000, 0))
-	p := pass.New(pass.Config{Ledger: ownership.NewLedger(nil), Clock: clock}).NewPass(web())
+	p := pass.New(pass.Config{Consistency: ownership.NewConsistencyStore(nil), Clock: clock}).NewPass(web())
 	want := time.Second
 	for range 12 {
 		if got := p.Pause("new", "a"); got != (pass.Wait{}) {

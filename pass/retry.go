@@ -12,12 +12,12 @@ import (
 
 // This file says when a failed pass is retried.
 //
-// controller-runtime ignores Result.RequeueAfter if there is an error, and resets the back-off for every other RequeueAfter.
-// So the delays are kept here: a failed pass has set its delay before the queue asks for it, and only a pass that did all its
-// work resets the back-off.
+// controller-runtime ignores Result.RequeueAfter if there is an error, and resets the back-off for every other
+// RequeueAfter. So the delays are kept here: a failed pass has set its delay before the queue asks for it, and only a
+// pass that did all its work resets the back-off.
 
-// Options returns the options of a controller-runtime controller that this controller is the reconciler of, with so many
-// workers.
+// Options returns the options of a controller-runtime controller that this controller is the reconciler of, with so
+// many workers.
 func (c *Controller) Options(workers int) controller.Options {
 	return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: c.Limiter(), NewQueue: queue.New}
 }
@@ -56,24 +56,24 @@ func (c *Controller) delay(req reconcile.Request, delay time.Duration) {
 
 // rest sets until when bursts of child events wait: as long as the last pass took, so that a parent with many children
 // keeps a worker busy half of the time at most.
-func (c *Controller) rest(req reconcile.Request, until time.Time) {
+func (c *Controller) startCooldown(req reconcile.Request, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rests[req] = until
+	c.cooldowns[req] = until
 }
 
 // resting returns how long a child event still waits.
-func (c *Controller) resting(req reconcile.Request) time.Duration {
+func (c *Controller) cooldown(req reconcile.Request) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.rests[req].Sub(c.Clock.Now())
+	return c.cooldowns[req].Sub(c.Clock.Now())
 }
 
 // ease says that the back-off of a request begins anew: what it failed for may be over.
-func (c *Controller) ease(req reconcile.Request) {
+func (c *Controller) resetBackoff(req reconcile.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.eased[req] = true
+	c.backoffResets[req] = true
 }
 
 // drop deletes the delay of a request: there is nothing to be done for it.
@@ -85,8 +85,8 @@ func (c *Controller) drop(req reconcile.Request) {
 
 func (c *Controller) dropLocked(req reconcile.Request) {
 	delete(c.delays, req)
-	delete(c.rests, req)
-	delete(c.eased, req)
+	delete(c.cooldowns, req)
+	delete(c.backoffResets, req)
 }
 
 // backoff is the delay after so many failures in a row.

@@ -17,9 +17,9 @@ import (
 
 type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// ParentEvents enqueues a parent for its own changes, at once, and drops what is remembered of a deleted one. A change of
-// nothing but the status that the last pass has written enqueues nothing: that pass has seen all the rest, and a status
-// whose text differs each time would have the parent reconciled for ever.
+// ParentEvents enqueues a parent for its own changes, at once, and drops what is remembered of a deleted one. A change
+// of nothing but the status that the last pass has written enqueues nothing: that pass has seen all the rest, and a
+// status whose text differs each time would have the parent reconciled for ever.
 func (c *Controller) ParentEvents() handler.EventHandler {
 	own := &handler.EnqueueRequestForObject{}
 	return handler.Funcs{
@@ -36,9 +36,9 @@ func (c *Controller) ParentEvents() handler.EventHandler {
 	}
 }
 
-// OwnStatus reports whether an update shows exactly the parent that our last status write made, so that no pass is to be made,
-// unless the last pass waits for the cache to show that write. While a write is under way it cannot be known whose update it
-// is: then wake is called later, if it is another writer's.
+// OwnStatus reports whether an update shows exactly the parent that our last status write made, so that no pass is to
+// be made, unless the last pass waits for the cache to show that write. While a write is under way it cannot be known
+// whose update it is: then wake is called later, if it is another writer's.
 func (c *Controller) OwnStatus(e event.UpdateEvent, wake func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,8 +54,8 @@ func (c *Controller) OwnStatus(e event.UpdateEvent, wake func()) bool {
 	}
 }
 
-// StatusOnly reports whether an update changed nothing that Metacontroller's ignoreStatusChanges looks at: neither generation,
-// labels and annotations, nor whether the object is being deleted. It does not look at finalizers.
+// StatusOnly reports whether an update changed nothing that Metacontroller's ignoreStatusChanges looks at: neither
+// generation, labels and annotations, nor whether the object is being deleted. It does not look at finalizers.
 func StatusOnly(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld, e.ObjectNew
 	return before.GetUID() == after.GetUID() &&
@@ -65,23 +65,24 @@ func StatusOnly(e event.UpdateEvent) bool {
 		before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp())
 }
 
-// ChildEvents enqueues the parents of a child, as router finds them. In a burst of events they are delayed after the last
-// pass for as long as that pass took.
-// A child that is deleted may make room for another one, in a quota or on a node, a moment later: the back-off of its parent begins
-// anew, unless children are runs ([Config.Runs]).
+// ChildEvents enqueues the parents of a child, as router finds them. In a burst of events they are delayed after the
+// last pass for as long as that pass took. A child that is deleted may make room for another one, in a quota or on a
+// node, a moment later: the back-off of its parent begins anew, unless children are runs ([Config.Runs]).
 func (c *Controller) ChildEvents(router ownership.Router) handler.EventHandler {
 	all := router.Handler()
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q requests) { all.Create(ctx, e, c.patient(q)) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q requests) { all.Update(ctx, e, c.patient(q)) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q requests) { all.Delete(ctx, e, patient{q, c, !c.Runs}) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q requests) { all.Create(ctx, e, c.throttled(q)) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q requests) { all.Update(ctx, e, c.throttled(q)) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q requests) {
+			all.Delete(ctx, e, throttledQueue{q, c, !c.Runs})
+		},
 	}
 }
 
-func (c *Controller) patient(q requests) requests { return patient{q, c, false} }
+func (c *Controller) throttled(q requests) requests { return throttledQueue{q, c, false} }
 
 // patient is a queue that delays requests after the last pass over the same parent for as long as that pass took.
-type patient struct {
+type throttledQueue struct {
 	requests
 
 	controller *Controller
@@ -90,11 +91,11 @@ type patient struct {
 }
 
 // Add adds a request, now or later.
-func (p patient) Add(req reconcile.Request) {
+func (p throttledQueue) Add(req reconcile.Request) {
 	if p.ended {
-		p.controller.ease(req)
+		p.controller.resetBackoff(req)
 	}
-	if left := p.controller.resting(req); left > 0 {
+	if left := p.controller.cooldown(req); left > 0 {
 		p.AddAfter(req, left)
 		return
 	}

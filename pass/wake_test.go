@@ -36,8 +36,8 @@ func (w *world) updated(before, after client.Object) []time.Duration {
 	return q.added
 }
 
-// TestOwnStatusWakesNobody: a status that differs in each pass, because it quotes an error with a number of its own, does not
-// have the parent reconciled for ever (defect W1). Everything else that happens to a parent wakes it.
+// TestOwnStatusWakesNobody: a status that differs in each pass, because it quotes an error with a number of its own,
+// does not have the parent reconciled for ever (defect W1). Everything else that happens to a parent wakes it.
 func TestOwnStatusWakesNobody(t *testing.T) {
 	w := newWorld(t, nil, web())
 	for i := range 3 {
@@ -93,8 +93,8 @@ func TestOwnStatusWakesWhoWaits(t *testing.T) {
 	}
 }
 
-// TestBursts: child events that come while the last pass has not paid for itself wait, an edit of the parent does not, and
-// neither does the first child event after a pause.
+// TestBursts: child events that come while the last pass has not paid for itself wait, an edit of the parent does not,
+// and neither does the first child event after a pause.
 func TestBursts(t *testing.T) {
 	w := newWorld(t, nil, web())
 	w.run = func(context.Context, *pass.Pass) error {
@@ -126,8 +126,9 @@ func TestBursts(t *testing.T) {
 	}
 }
 
-// TestOwnStatusBeforeItsAnswer: the event of our own status write comes before the answer to it. It wakes nobody either; what
-// somebody else wrote meanwhile does, once the answer is there, and so does what came of a write whose answer was lost.
+// TestOwnStatusBeforeItsAnswer: the event of our own status write comes before the answer to it. It wakes nobody
+// either; what somebody else wrote meanwhile does, once the answer is there, and so does what came of a write whose
+// answer was lost.
 func TestOwnStatusBeforeItsAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		another, lost bool
@@ -171,7 +172,8 @@ func TestOwnStatusBeforeItsAnswer(t *testing.T) {
 	}
 }
 
-// TestNotOurStatus: what is more than a change of the status cannot be ours, and does not wait for the answer to a status write.
+// TestNotOurStatus: what is more than a change of the status cannot be ours, and does not wait for the answer to a
+// status write.
 func TestNotOurStatus(t *testing.T) {
 	for name, change := range map[string]func(*appsv1.ReplicaSet){
 		"an edit":      func(set *appsv1.ReplicaSet) { set.Generation++ },

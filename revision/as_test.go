@@ -27,8 +27,8 @@ func paths(t *testing.T, text string) *revision.Target {
 	return target
 }
 
-// A revision that was recorded as other fields is read by what is among both, and restores nothing else; one whose field may have been
-// renamed is not read.
+// A revision that was recorded as other fields is read by what is among both, and restores nothing else; one whose
+// field may have been renamed is not read.
 func TestAs(t *testing.T) {
 	const data = `{"spec":{"image":"old","size":1},"config":"old"}`
 	const now = `{"spec":{"image":"new","size":9,"replicas":5},"config":"new","other":"new"}`
@@ -74,8 +74,8 @@ func TestAs(t *testing.T) {
 	}
 }
 
-// Revisions of an earlier release are equal to what the parent asks for if they are among what today's hold; they repeat no other, and
-// the server is not asked about them, which could only say that what they hold is the same.
+// Revisions of an earlier release are equal to what the parent asks for if they are among what today's hold; they
+// repeat no other, and the server is not asked about them, which could only say that what they hold is the same.
 func TestRevisionsOfAnEarlierRelease(t *testing.T) {
 	narrow, err := paths(t, "spec.image").As(paths(t, "spec"))
 	if err != nil {
@@ -87,16 +87,16 @@ func TestRevisionsOfAnEarlierRelease(t *testing.T) {
 	both := []revision.Revision{
 		{Name: "one", UID: "1", Number: 1, Hash: "one", Snapshot: one}, {Name: "two", UID: "2", Number: 2, Hash: "two", Snapshot: two},
 	}
-	res, err := revision.Resolve(revision.Parent{UID: parentUID, Generation: 2, Snapshot: parent}, both, nil, true)
-	if err != nil || res.Kind != revision.NoChange || res.Update.Name != "two" || len(res.Duplicates) > 0 {
+	res, err := revision.Resolve(revision.ParentState{UID: parentUID, Generation: 2, Snapshot: parent}, both, nil, true)
+	if err != nil || res.Change != revision.NoChange || res.Update.Name != "two" || len(res.Duplicates) > 0 {
 		t.Errorf("%+v, %v", res, err)
 	}
 	carried := []revision.Revision{both[0], both[1]}
 	for i := range carried {
 		carried[i].Snapshot = parent.Carried()
 	}
-	res, err = revision.Resolve(revision.Parent{UID: parentUID, Generation: 2, Snapshot: parent}, carried, nil, true)
-	if err != nil || res.Kind != revision.NoChange || res.Update.Name != "two" || len(res.Duplicates) > 0 {
+	res, err = revision.Resolve(revision.ParentState{UID: parentUID, Generation: 2, Snapshot: parent}, carried, nil, true)
+	if err != nil || res.Change != revision.NoChange || res.Update.Name != "two" || len(res.Duplicates) > 0 {
 		t.Errorf("carried: %+v, %v", res, err)
 	}
 	wide := paths(t, "spec.image,config")
@@ -114,7 +114,8 @@ func TestRevisionsOfAnEarlierRelease(t *testing.T) {
 	}
 }
 
-// Data of other fields only is no snapshot of nothing, also where nobody has said what it holds; what lies beside it tells revisions apart.
+// Data of other fields only is no snapshot of nothing, also where nobody has said what it holds; what lies beside it
+// tells revisions apart.
 func TestDecodeOfOtherFields(t *testing.T) {
 	target := paths(t, "spec.new")
 	var undecodable *revision.UndecodableError
@@ -130,7 +131,7 @@ func TestDecodeOfOtherFields(t *testing.T) {
 		{Name: "two", UID: "2", Number: 2, Hash: "two", Snapshot: decode(t, target, `{"spec":{"new":1,"old":2}}`)},
 	}
 	parent := snapshot(t, target, tree(t, `{"spec":{"new":1}}`))
-	res, err := revision.Resolve(revision.Parent{UID: parentUID, Generation: 2, Snapshot: parent}, both, nil, true)
+	res, err := revision.Resolve(revision.ParentState{UID: parentUID, Generation: 2, Snapshot: parent}, both, nil, true)
 	if err != nil || res.Update == nil || res.Update.Name != "two" || len(res.Duplicates) > 0 {
 		t.Errorf("%+v, %v", res, err)
 	}

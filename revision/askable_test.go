@@ -53,7 +53,8 @@ func TestAskable(t *testing.T) {
 	}
 }
 
-// Taking fields away, anywhere, is what a missing default looks like; changing one more value is what an edit looks like.
+// Taking fields away, anywhere, is what a missing default looks like; changing one more value is what an edit looks
+// like.
 func TestAskableIsAboutPresenceOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		template := templates().Draw(t, "template")

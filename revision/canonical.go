@@ -15,9 +15,9 @@ import (
 // This file brings content into canonical form: canonical is rule R1, Typed makes the normalizer of rule R2. What is
 // dropped here is dropped from every comparison, so each rule says why it never hides a change.
 
-// canonical returns the canonical bytes of tree (rule R1): keys sorted, creationTimestamp: null dropped, every number in
-// one form. List order counts. It never changes tree. The $patch directive is not there any more: Decode removes it from
-// the subtree that it belongs to, and a field of that name anywhere deeper is content.
+// canonical returns the canonical bytes of tree (rule R1): keys sorted, creationTimestamp: null dropped, every number
+// in one form. List order counts. It never changes tree. The $patch directive is not there any more: Decode removes it
+// from the subtree that it belongs to, and a field of that name anywhere deeper is content.
 //
 // Dropping the null is safe because it cannot be set: the API server sets creation timestamps itself. Kubernetes before
 // 1.34 wrote it into every template (kubernetes#134773).

@@ -66,8 +66,8 @@ func Askable(a, b *Snapshot) bool {
 	return errA == nil && errB == nil && agree(ta, tb)
 }
 
-// duplicates reports whether two stored snapshots are one too many. Being equal is not enough: what today's type does not have is
-// dropped from a comparison, and may be all that tells two apart for the release that recorded them.
+// duplicates reports whether two stored snapshots are one too many. Being equal is not enough: what today's type does
+// not have is dropped from a comparison, and may be all that tells two apart for the release that recorded them.
 func duplicates(a, b *Snapshot) bool {
 	if a.partial || b.partial {
 		return false

@@ -160,13 +160,13 @@ func ExampleResolve() {
 			fmt.Println(err)
 			return
 		}
-		parent := revision.Parent{UID: live.UID, Generation: live.Generation, Snapshot: s, Generational: true}
+		parent := revision.ParentState{UID: live.UID, Generation: live.Generation, Snapshot: s, Generational: true}
 		res, err := revision.Resolve(parent, log, nil, false)
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		fmt.Printf("%s: %s\n", res.Kind, res.Reason)
+		fmt.Printf("%s: %s\n", res.Change, res.Reason)
 		fmt.Printf("  renumber: %t, stamp: %t\n", res.Renumber(), res.Restamp())
 	}
 	// Output:
@@ -186,11 +186,11 @@ func ExamplePrune() {
 		exampleRevision(1, "agent:1"), exampleRevision(2, "agent:2"), exampleRevision(3, "agent:3"), exampleRevision(4, "agent:4"),
 	}
 	update, inUse := log[3], log[0]
-	live := revision.NewLive(inUse.Hash) // the labels of all children, and the names in the parent's status
+	live := revision.NewInUse(inUse.Hash) // the labels of all children, and the names in the parent's status
 	for _, r := range revision.Prune(log, update, live, 1) {
 		fmt.Println("delete revision", r.Number)
 	}
-	fmt.Println("before the children were seen:", len(revision.Prune(log, update, revision.Live{}, 1)))
+	fmt.Println("before the children were seen:", len(revision.Prune(log, update, revision.InUse{}, 1)))
 	// Output:
 	// delete revision 2
 	// before the children were seen: 0

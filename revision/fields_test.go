@@ -78,8 +78,8 @@ func (s *section) wantDifferentRevisions(t *testing.T, changes []change) {
 	}
 }
 
-// There are no exceptions: what is not equal for the API server makes a revision. (creationTimestamp: null, the one thing
-// that is dropped, is what encoding/json of Kubernetes 1.33 made of no timestamp; see TestCorpus.)
+// There are no exceptions: what is not equal for the API server makes a revision. (creationTimestamp: null, the one
+// thing that is dropped, is what encoding/json of Kubernetes 1.33 made of no timestamp; see TestCorpus.)
 func TestEveryFieldOfPodTemplateSpecMakesADifferentRevision(t *testing.T) {
 	s := whole(t)
 	s.wantDifferentRevisions(t, s.values)

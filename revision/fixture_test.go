@@ -1,6 +1,7 @@
 package revision_test
 
-// What the tests of this package share: targets, a DaemonSet as an API server shows it, and short ways to get snapshots.
+// What the tests of this package share: targets, a DaemonSet as an API server shows it, and short ways to get
+// snapshots.
 
 import (
 	"bytes"

@@ -131,8 +131,8 @@ func respelledQuantity(t *rapid.T, q resource.Quantity) resource.Quantity {
 	return resource.MustParse(rapid.SampledFrom(quantities[i]).Draw(t, "other spelling"))
 }
 
-// respelledJSON writes decoded JSON in another way that means the same to an API server: keys in any order, white space,
-// whole numbers with fraction or exponent, creationTimestamp null.
+// respelledJSON writes decoded JSON in another way that means the same to an API server: keys in any order, white
+// space, whole numbers with fraction or exponent, creationTimestamp null.
 func respelledJSON(t *rapid.T, v any) string {
 	space := rapid.SampledFrom([]string{"", " ", "\n\t"}).Draw(t, "space")
 	switch v := v.(type) {

@@ -9,16 +9,18 @@ import (
 
 // This file finds out what the revisions of a parent hold where nobody says it.
 
-// notVersioned are the fields of an object that no revision brings back: what it is, and what others say of it. Some controllers store
-// the whole object.
+// notVersioned are the fields of an object that no revision brings back: what it is, and what others say of it. Some
+// controllers store the whole object.
 var notVersioned = []string{"apiVersion", "kind", "metadata", "status"}
 
-// Inferred describes what revisions of one parent hold, by their data: for the logs of controllers that follow the convention of
-// apps/v1 ControllerRevisions (data is a part of the parent, as a patch) and say nowhere which part. What a $patch directive marks is
-// held as a whole; beside that it is the fields of spec, and those beside spec. What one of the revisions holds, all do: a field that
-// another one lacks was absent when that was taken, and going back removes it.
+// Inferred describes what revisions of one parent hold, by their data: for the logs of controllers that follow the
+// convention of apps/v1 ControllerRevisions (data is a part of the parent, as a patch) and say nowhere which part. What
+// a $patch directive marks is held as a whole; beside that it is the fields of spec, and those beside spec. What one of
+// the revisions holds, all do: a field that another one lacks was absent when that was taken, and going back removes
+// it.
 //
-// normalize may be nil. Data that is no object is left out. The error says that nothing is held that could be brought back.
+// normalize may be nil. Data that is no object is left out. The error says that nothing is held that could be brought
+// back.
 func Inferred(normalize Normalizer, data ...[]byte) (*Target, error) {
 	var paths []Path
 	var errs []error

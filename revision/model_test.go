@@ -1,8 +1,8 @@
 package revision_test
 
-// A state machine: somebody edits a parent at random, copies and breaks revisions, upgrades the API server; a controller
-// passes over it, sometimes with an old read; what Resolve and Prune say is applied to a log in memory. The promises of
-// the design (H1 to H9) are checked on the way, and every resolution is compared with the naive one.
+// A state machine: somebody edits a parent at random, copies and breaks revisions, upgrades the API server; a
+// controller passes over it, sometimes with an old read; what Resolve and Prune say is applied to a log in memory. The
+// promises of the design (H1 to H9) are checked on the way, and every resolution is compared with the naive one.
 
 import (
 	"errors"
@@ -109,7 +109,7 @@ func (w *world) reap(t *rapid.T) {
 }
 
 // resolve asks Resolve, and the API server for what Resolve wants to know, and compares the answer with the naive one.
-func (w *world) resolve(t *rapid.T, r read) (*revision.Resolution, revision.Parent) {
+func (w *world) resolve(t *rapid.T, r read) (*revision.Resolution, revision.ParentState) {
 	content := r.letter
 	if w.upgraded {
 		content += "+"
@@ -120,7 +120,7 @@ func (w *world) resolve(t *rapid.T, r read) (*revision.Resolution, revision.Pare
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res.Kind != revision.Ask {
+		if res.Change != revision.Ask {
 			if got, want := brief(res), naive(r, w.log); got != want {
 				t.Fatalf("\n got %s\nwant %s\n(%s)", got, want, tell(res))
 			}
@@ -136,7 +136,7 @@ func (w *world) resolve(t *rapid.T, r read) (*revision.Resolution, revision.Pare
 }
 
 // apply does what history/ will do with a resolution, in the same order.
-func (w *world) apply(t *rapid.T, r read, p revision.Parent, res *revision.Resolution) *entry {
+func (w *world) apply(t *rapid.T, r read, p revision.ParentState, res *revision.Resolution) *entry {
 	var highest, fence int64
 	for _, e := range w.log {
 		if res.Update == nil || e.UID != res.Update.UID {
@@ -178,7 +178,7 @@ func (w *world) freshPass(t *rapid.T) {
 
 	// At rest: nothing is left to write (H8), one revision for each content (H1), the update revision is the newest (H2).
 	again, _ := w.resolve(t, r)
-	if again.Kind != revision.NoChange || again.Renumber() || again.Restamp() || len(again.Relabel)+len(again.Duplicates) > 0 {
+	if again.Change != revision.NoChange || again.Renumber() || again.Restamp() || len(again.Relabel)+len(again.Duplicates) > 0 {
 		t.Fatalf("still something to write: %s\nafter %s", tell(again), tell(res))
 	}
 	seen := map[string]bool{}
@@ -202,7 +202,7 @@ func (w *world) freshPass(t *rapid.T) {
 // stalePass acts on an old read of the parent, if Resolve lets it.
 func (w *world) stalePass(t *rapid.T) {
 	r := w.reads[rapid.IntRange(0, len(w.reads)-1).Draw(t, "read")]
-	if res, p := w.resolve(t, r); res.Kind != revision.Stale {
+	if res, p := w.resolve(t, r); res.Change != revision.Stale {
 		w.apply(t, r, p, res)
 	}
 }
@@ -217,7 +217,7 @@ func (w *world) prune(t *rapid.T) {
 	for _, c := range w.children {
 		refs, inUse[c.label] = append(refs, c.label), true
 	}
-	pruned := revision.Prune(w.revisions(), revision.Revision{UID: w.update}, revision.NewLive(refs...), limit)
+	pruned := revision.Prune(w.revisions(), revision.Revision{UID: w.update}, revision.NewInUse(refs...), limit)
 	if diff := cmp.Diff(naivePrune(w.revisions(), w.update, inUse, limit), names(pruned)); diff != "" {
 		t.Fatalf("(-naive +got):\n%s", diff)
 	}

@@ -154,7 +154,7 @@ func newest(log []*entry, letter string) *entry {
 
 // brief says of a resolution what naive says.
 func brief(res *revision.Resolution) string {
-	if res.Kind == revision.Stale {
+	if res.Change == revision.Stale {
 		return "Stale"
 	}
 	var duplicates []string
@@ -162,7 +162,7 @@ func brief(res *revision.Resolution) string {
 		duplicates = append(duplicates, d.Revision.Name+"="+d.Of.Name)
 	}
 	slices.Sort(duplicates)
-	words := []string{string(res.Kind)}
+	words := []string{string(res.Change)}
 	if res.Update != nil {
 		words = append(words, res.Update.Name)
 	}

@@ -1,7 +1,7 @@
 package revision_test
 
-// Names and hashes: valid wherever they are used, whatever the parent is called, and never changing silently (the golden
-// hashes are in format_test.go).
+// Names and hashes: valid wherever they are used, whatever the parent is called, and never changing silently (the
+// golden hashes are in format_test.go).
 
 import (
 	"strconv"

@@ -36,10 +36,10 @@ type Stamp struct {
 	Generation int64
 }
 
-// Older compares two revisions in history order: by number, ties by name. Timestamps play no part, because clocks do
-// not order writes (proposal, "Version Tracking"). It is a total order over revisions with distinct names, fit for
-// [slices.SortFunc].
-func Older(a, b Revision) int {
+// CompareByNumber compares two revisions in history order: by number, ties by name. Timestamps play no part, because
+// clocks do not order writes (proposal, "Version Tracking"). It is a total order over revisions with distinct names,
+// fit for [slices.SortFunc].
+func CompareByNumber(a, b Revision) int {
 	switch {
 	case a.Number < b.Number:
 		return -1
@@ -53,6 +53,6 @@ func Older(a, b Revision) int {
 // Sorted returns a copy of revisions, oldest first.
 func Sorted(revisions []Revision) []Revision {
 	out := slices.Clone(revisions)
-	slices.SortFunc(out, Older)
+	slices.SortFunc(out, CompareByNumber)
 	return out
 }

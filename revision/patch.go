@@ -10,8 +10,8 @@ import (
 // This file writes a restore as a JSON patch: for undo, and for asking the API server what a restore would change.
 
 // RestorePatch returns the JSON patch (RFC 6902) that makes the covered subtrees of parent those of s: replaced as a
-// whole, removed where s has none. It carries uid and resourceVersion as preconditions, so the API server answers 409 if
-// parent is not the object, or not the version, that the caller looked at. parent is as in [Target.Snapshot].
+// whole, removed where s has none. It carries uid and resourceVersion as preconditions, so the API server answers 409
+// if parent is not the object, or not the version, that the caller looked at. parent is as in [Target.Snapshot].
 //
 // A merge patch would not do: it keeps what the snapshot lacks, and calls that equal.
 //

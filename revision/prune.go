@@ -2,18 +2,18 @@ package revision
 
 // This file says which revisions may be forgotten (proposal, "History Maintenance"; design, H3 and H9).
 
-// Live is the set of revisions that something still depends on. The zero value means "not known", and nothing is pruned
-// by it: deleting a live revision breaks a rollout for good, keeping an unused one costs some kilobytes. Make a known
-// one with [NewLive], after all children, terminating ones included, have been seen.
-type Live struct {
+// InUse is the set of revisions that something still depends on. The zero value means "not known", and nothing is
+// pruned by it: deleting a live revision breaks a rollout for good, keeping an unused one costs some kilobytes. Make a
+// known one with [NewInUse], after all children, terminating ones included, have been seen.
+type InUse struct {
 	known bool
 	refs  map[string]struct{}
 }
 
-// NewLive returns the set of revisions that refs name, each by its hash label value or by its object name: the labels
+// NewInUse returns the set of revisions that refs name, each by its hash label value or by its object name: the labels
 // found on children, and the names found in the parent's status. Empty strings are ignored.
-func NewLive(refs ...string) Live {
-	l := Live{known: true, refs: make(map[string]struct{}, len(refs))}
+func NewInUse(refs ...string) InUse {
+	l := InUse{known: true, refs: make(map[string]struct{}, len(refs))}
 	for _, ref := range refs {
 		if ref != "" {
 			l.refs[ref] = struct{}{}
@@ -23,10 +23,10 @@ func NewLive(refs ...string) Live {
 }
 
 // Known reports whether the set was ever determined.
-func (l Live) Known() bool { return l.known }
+func (l InUse) Known() bool { return l.known }
 
 // Has reports whether something depends on r.
-func (l Live) Has(r Revision) bool {
+func (l InUse) Has(r Revision) bool {
 	for _, ref := range refsTo(r) {
 		if _, ok := l.refs[ref]; ok {
 			return true
@@ -35,11 +35,11 @@ func (l Live) Has(r Revision) bool {
 	return false
 }
 
-// refsTo are the names by which something may refer to a revision. None of a [Live] is empty.
+// refsTo are the names by which something may refer to a revision. None of a [InUse] is empty.
 func refsTo(r Revision) [3]string { return [...]string{r.Name, r.Hash, LabelValue(r.Name)} }
 
 // Beside returns whether something depends on a revision that is not among these: it was deleted, or they are stale.
-func (l Live) Beside(revisions []Revision) bool {
+func (l InUse) Beside(revisions []Revision) bool {
 	known := map[string]struct{}{}
 	for _, r := range revisions {
 		for _, ref := range refsTo(r) {
@@ -57,7 +57,7 @@ func (l Live) Beside(revisions []Revision) bool {
 // Prune returns the revisions to delete, oldest first, so that at most limit revisions stay that nothing depends on.
 // The update revision, by UID in keep, is neither counted nor deleted; nor is one that is live, being deleted, or not
 // decodable (rule R6). A negative limit counts as 0. If live is not known, it returns nothing.
-func Prune(revisions []Revision, keep Revision, live Live, limit int) []Revision {
+func Prune(revisions []Revision, keep Revision, live InUse, limit int) []Revision {
 	if !live.Known() {
 		return nil
 	}

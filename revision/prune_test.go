@@ -62,7 +62,7 @@ func TestOlder(t *testing.T) {
 		{r(math.MinInt64, "a"), r(math.MaxInt64, "a"), -1},
 		{r(math.MaxInt64, "a"), r(math.MinInt64, "a"), 1},
 	} {
-		if got := revision.Older(c.a, c.b); got != c.want {
+		if got := revision.CompareByNumber(c.a, c.b); got != c.want {
 			t.Errorf("%v, %v: got %d, want %d", c.a, c.b, got, c.want)
 		}
 	}
@@ -94,9 +94,9 @@ func TestSorted(t *testing.T) {
 
 func TestLive(t *testing.T) {
 	long := "x-" + fmt.Sprintf("%070d", 7)
-	var unknown revision.Live
-	known := revision.NewLive("name", "", "hash", revision.LabelValue(long))
-	if unknown.Known() || !known.Known() || !revision.NewLive().Known() {
+	var unknown revision.InUse
+	known := revision.NewInUse("name", "", "hash", revision.LabelValue(long))
+	if unknown.Known() || !known.Known() || !revision.NewInUse().Known() {
 		t.Error("Known is wrong: nothing in use is known, nothing looked at is not")
 	}
 	for _, c := range []struct {
@@ -114,7 +114,7 @@ func TestLive(t *testing.T) {
 		if got := known.Has(c.revision); got != c.want {
 			t.Errorf("Has(%q, %q) = %t, want %t", c.revision.Name, c.revision.Hash, got, c.want)
 		}
-		if unknown.Has(c.revision) || revision.NewLive().Has(c.revision) {
+		if unknown.Has(c.revision) || revision.NewInUse().Has(c.revision) {
 			t.Errorf("the empty set has %q", c.revision.Name)
 		}
 	}
@@ -153,14 +153,14 @@ func TestPruneAgainstNaivePrune(t *testing.T) {
 		for _, ref := range refs {
 			inUse[ref] = ref != ""
 		}
-		pruned := revision.Prune(log, keep, revision.NewLive(refs...), limit)
+		pruned := revision.Prune(log, keep, revision.NewInUse(refs...), limit)
 		if diff := cmp.Diff(naivePrune(log, keep.UID, inUse, limit), names(pruned)); diff != "" {
 			t.Fatalf("(-naive +got):\n%s", diff)
 		}
 		if diff := cmp.Diff(names(given), names(log)); diff != "" {
 			t.Fatalf("the input changed:\n%s", diff)
 		}
-		if got := revision.Prune(log, keep, revision.Live{}, limit); len(got) > 0 {
+		if got := revision.Prune(log, keep, revision.InUse{}, limit); len(got) > 0 {
 			t.Fatalf("pruned %v without knowing what is in use", names(got))
 		}
 	})
@@ -176,17 +176,17 @@ func TestPrune(t *testing.T) {
 	log := []revision.Revision{r(5), r(1), deleting, unreadable, r(4), r(6)}
 	for _, c := range []struct {
 		name  string
-		live  revision.Live
+		live  revision.InUse
 		limit int
 		want  []string
 	}{
-		{"within the limit", revision.NewLive(), 3, []string{}},
-		{"the oldest goes", revision.NewLive(), 2, []string{"r1"}},
-		{"oldest first", revision.NewLive(), 0, []string{"r1", "r4", "r5"}},
-		{"negative is 0 (kubernetes#129018)", revision.NewLive(), -1, []string{"r1", "r4", "r5"}},
-		{"live by label", revision.NewLive("h-r1"), 0, []string{"r4", "r5"}},
-		{"live by name", revision.NewLive("r4"), 1, []string{"r1"}},
-		{"nothing is known", revision.Live{}, 0, []string{}},
+		{"within the limit", revision.NewInUse(), 3, []string{}},
+		{"the oldest goes", revision.NewInUse(), 2, []string{"r1"}},
+		{"oldest first", revision.NewInUse(), 0, []string{"r1", "r4", "r5"}},
+		{"negative is 0 (kubernetes#129018)", revision.NewInUse(), -1, []string{"r1", "r4", "r5"}},
+		{"live by label", revision.NewInUse("h-r1"), 0, []string{"r4", "r5"}},
+		{"live by name", revision.NewInUse("r4"), 1, []string{"r1"}},
+		{"nothing is known", revision.InUse{}, 0, []string{}},
 	} {
 		if diff := cmp.Diff(c.want, names(revision.Prune(log, r(6), c.live, c.limit))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
@@ -204,11 +204,11 @@ func TestLiveBeside(t *testing.T) {
 		{[]string{"1", "web-2", ""}, false},
 		{[]string{"1", "3"}, true},
 	} {
-		if got := revision.NewLive(c.refs...).Beside(log); got != c.want {
+		if got := revision.NewInUse(c.refs...).Beside(log); got != c.want {
 			t.Errorf("%q: %v", c.refs, got)
 		}
 	}
-	if (revision.Live{}).Beside(nil) {
+	if (revision.InUse{}).Beside(nil) {
 		t.Error("what is not known depends on nothing")
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 // This file compares a parent with its log and says, as one value, what the log needs. It decides; history/ writes.
 
-// Parent is what the core needs to know of the parent, all from one read of it.
-type Parent struct {
+// ParentState is what the core needs to know of the parent, all from one read of it.
+type ParentState struct {
 	UID        types.UID
 	Generation int64
 	// Snapshot is the parent's target object state.
@@ -28,26 +28,26 @@ type Parent struct {
 // parent at one generation and one version of each revision; keeping them no longer is the caller's job.
 type Answers map[types.UID]bool
 
-// Kind says what the parent did since the log was last written.
-type Kind string
+// Change says what the parent did since the log was last written.
+type Change string
 
 // What [Resolve] can find.
 const (
 	// NoChange: the newest revision is equivalent to the parent.
-	NoChange Kind = "NoChange"
+	NoChange Change = "NoChange"
 	// Rollback: an older revision is equivalent; it becomes the newest again.
-	Rollback Kind = "Rollback"
+	Rollback Change = "Rollback"
 	// RollForward: no revision is equivalent; a new one is needed.
-	RollForward Kind = "RollForward"
+	RollForward Change = "RollForward"
 	// Ask: it takes answers from the API server to tell; see [Resolution.Ask].
-	Ask Kind = "Ask"
+	Ask Change = "Ask"
 	// Stale: the parent was read at an older generation than the log was written from. Read it again; act on nothing.
-	Stale Kind = "Stale"
+	Stale Change = "Stale"
 )
 
 // Resolution is what one pass has to know of, and do to, the log before it touches any child.
 type Resolution struct {
-	Kind Kind
+	Change Change
 	// Reason says in one sentence why, for logs, events and conditions.
 	Reason string
 	// Rule is the rule that found Update. Empty for RollForward, Ask and Stale.
@@ -75,8 +75,8 @@ type Resolution struct {
 	Full *NumberError
 }
 
-// NumberError says that no revision can have a higher number than the others: one was given the highest number there is.
-// Somebody has to delete that revision, or give it a lower number.
+// NumberError says that no revision can have a higher number than the others: one was given the highest number there
+// is. Somebody has to delete that revision, or give it a lower number.
 type NumberError struct {
 	// Revision is the name of the revision that has the highest number.
 	Revision string
@@ -102,17 +102,17 @@ func (r *Resolution) Restamp() bool { return r.Update != nil && r.Update.Stamp !
 // Resolve finds the revision that is equivalent to the parent and says what the log needs (proposal, "Creating a
 // Revision" and "Version Tracking"; design, rules R0 to R6).
 //
-// revisions are all that the parent owns, in any order. answers may be nil. ask says whether the API server may be asked
-// (rule R3); without it, what cannot be told apart is different.
+// revisions are all that the parent owns, in any order. answers may be nil. ask says whether the API server may be
+// asked (rule R3); without it, what cannot be told apart is different.
 //
-// The only error is a [*NumberError]: a new revision is needed, and there is no number for it. The resolution comes with it,
-// of kind RollForward and with number 0: its other fields hold. Nothing may be recorded from it.
-func Resolve(parent Parent, revisions []Revision, answers Answers, ask bool) (*Resolution, error) {
+// The only error is a [*NumberError]: a new revision is needed, and there is no number for it. The resolution comes
+// with it, of kind RollForward and with number 0: its other fields hold. Nothing may be recorded from it.
+func Resolve(parent ParentState, revisions []Revision, answers Answers, ask bool) (*Resolution, error) {
 	all := Sorted(revisions)
 	slices.Reverse(all) // newest first: rule R5, and the first match is the one to keep
 	res := &Resolution{Stamp: Stamp{ParentUID: parent.UID, Generation: parent.Generation}}
 	if stale, by := fenced(parent, all); stale {
-		res.Kind = Stale
+		res.Change = Stale
 		res.Reason = fmt.Sprintf("the parent was read at generation %d, but revision %s was recorded at generation %d; waiting for a newer read",
 			parent.Generation, by.Name, by.Stamp.Generation)
 		return res, nil
@@ -124,7 +124,7 @@ func Resolve(parent Parent, revisions []Revision, answers Answers, ask bool) (*R
 		}
 	}
 	if proof == ruleOpen {
-		res.Kind, res.Ask = Ask, []Revision{*stamped}
+		res.Change, res.Ask = Ask, []Revision{*stamped}
 		res.Reason = fmt.Sprintf("revision %s claims to be what the parent asks for, and differs in fields that could be defaults", stamped.Name)
 		return res, nil
 	}
@@ -138,7 +138,7 @@ func Resolve(parent Parent, revisions []Revision, answers Answers, ask bool) (*R
 			res.Ask = questions(parent, live, answers)
 		}
 		if len(res.Ask) > 0 {
-			res.Kind = Ask
+			res.Change = Ask
 			res.Reason = fmt.Sprintf("%d stored revisions differ from the parent only in fields that could be defaults", len(res.Ask))
 			return res, nil
 		}
@@ -150,11 +150,11 @@ func Resolve(parent Parent, revisions []Revision, answers Answers, ask bool) (*R
 // ruleOpen says that only the API server can tell whether a stamp is right.
 const ruleOpen Rule = "open"
 
-// prove says by which rule a stamp is right, [RuleNone] if it is not. Any user who may write revisions can write a stamp,
-// and children are built from the revision: so a stamp proves nothing where a value contradicts it, and where it differs
-// by fields that only one side has (new defaults, or hostPID slipped in) the API server is asked, if it may be. A stamp
-// on unreadable data is right: the parent is used instead, and there is no reason to roll (rule R6).
-func prove(parent Parent, stamped Revision, answers Answers, ask bool) Rule {
+// prove says by which rule a stamp is right, [RuleNone] if it is not. Any user who may write revisions can write a
+// stamp, and children are built from the revision: so a stamp proves nothing where a value contradicts it, and where it
+// differs by fields that only one side has (new defaults, or hostPID slipped in) the API server is asked, if it may be.
+// A stamp on unreadable data is right: the parent is used instead, and there is no reason to roll (rule R6).
+func prove(parent ParentState, stamped Revision, answers Answers, ask bool) Rule {
 	equal, asked := answers[stamped.UID]
 	switch {
 	case stamped.Snapshot == nil, Compare(parent.Snapshot, stamped.Snapshot) != RuleNone:
@@ -171,7 +171,7 @@ func prove(parent Parent, stamped Revision, answers Answers, ask bool) Rule {
 }
 
 // fenced reports whether a revision was recorded from a newer read of this very parent.
-func fenced(parent Parent, all []Revision) (bool, Revision) {
+func fenced(parent ParentState, all []Revision) (bool, Revision) {
 	if parent.Uncached {
 		return false, Revision{}
 	}
@@ -233,7 +233,7 @@ next:
 
 // stampedBy returns the one revision whose stamp says that it was taken from this parent at this generation, readable
 // or not. If several say so, one is a copy, and none of them is believed.
-func stampedBy(parent Parent, all []Revision) *Revision {
+func stampedBy(parent ParentState, all []Revision) *Revision {
 	if !parent.Generational {
 		return nil
 	}
@@ -251,7 +251,7 @@ func stampedBy(parent Parent, all []Revision) *Revision {
 
 // find returns the revision that is equivalent to the parent where no stamp proves one: R1 over all, then R2 over all,
 // then the answers of R3. live is newest first and has no duplicates.
-func find(parent Parent, live []Revision, answers Answers) (*Revision, Rule) {
+func find(parent ParentState, live []Revision, answers Answers) (*Revision, Rule) {
 	for _, want := range []Rule{RuleBytes, RuleNormal} {
 		for i, r := range live {
 			if Compare(parent.Snapshot, r.Snapshot) == want {
@@ -268,7 +268,7 @@ func find(parent Parent, live []Revision, answers Answers) (*Revision, Rule) {
 }
 
 // questions lists the revisions that only the API server can compare with the parent, and that it was not asked about.
-func questions(parent Parent, live []Revision, answers Answers) []Revision {
+func questions(parent ParentState, live []Revision, answers Answers) []Revision {
 	var ask []Revision
 	for _, r := range live {
 		if _, asked := answers[r.UID]; !asked && Askable(parent.Snapshot, r.Snapshot) {
@@ -278,9 +278,9 @@ func questions(parent Parent, live []Revision, answers Answers) []Revision {
 	return ask
 }
 
-// number decides which number the update revision gets, and with which stamp. all is newest first and holds every revision,
-// readable or not.
-func (r *Resolution) number(parent Parent, all []Revision, update *Revision, rule Rule) error {
+// number decides which number the update revision gets, and with which stamp. all is newest first and holds every
+// revision, readable or not.
+func (r *Resolution) number(parent ParentState, all []Revision, update *Revision, rule Rule) error {
 	var others int64
 	var holder string
 	for _, o := range all {
@@ -301,19 +301,19 @@ func (r *Resolution) number(parent Parent, all []Revision, update *Revision, rul
 	}
 	r.Number = others + 1
 	if update == nil {
-		r.Kind = RollForward
+		r.Change = RollForward
 		r.Reason = fmt.Sprintf("no stored revision is what the parent asks for; recording revision %d", r.Number)
 		return nil
 	}
-	r.Kind, r.Rule, r.Update = Rollback, rule, update
+	r.Change, r.Rule, r.Update = Rollback, rule, update
 	r.Reason = fmt.Sprintf("the parent asks for revision %d (%s) again; renumbering it to %d",
 		update.Number, update.Name, r.Number)
 	return nil
 }
 
 // keep leaves the update revision the number that it has.
-func (r *Resolution) keep(parent Parent, update *Revision, rule Rule) {
-	r.Kind, r.Rule, r.Update, r.Number = NoChange, rule, update, update.Number
+func (r *Resolution) keep(parent ParentState, update *Revision, rule Rule) {
+	r.Change, r.Rule, r.Update, r.Number = NoChange, rule, update, update.Number
 	// A stamp is written once, and again if the API server had to be asked: it then saves the question. A generation that
 	// rose for another reason (a scale, a new maxUnavailable) is no reason to write. A stamp from a later generation is
 	// corrected: it would fence every cached read.
@@ -323,10 +323,10 @@ func (r *Resolution) keep(parent Parent, update *Revision, rule Rule) {
 }
 
 // full ends the search for a number if there is none: a revision that is stored already can be used all the same.
-func (r *Resolution) full(parent Parent, update *Revision, rule Rule, err *NumberError) error {
+func (r *Resolution) full(parent ParentState, update *Revision, rule Rule, err *NumberError) error {
 	r.Full = err
 	if update == nil {
-		r.Kind = RollForward
+		r.Change = RollForward
 		r.Reason = fmt.Sprintf("no stored revision is what the parent asks for, but %v", err)
 		return err
 	}

@@ -143,14 +143,14 @@ func TestResolveNumbers(t *testing.T) {
 	})
 }
 
-// Nobody gets there by counting; somebody wrote it by hand and has to undo it. What is stored can be used meanwhile, under
-// the number that it has; what would be new waits.
+// Nobody gets there by counting; somebody wrote it by hand and has to undo it. What is stored can be used meanwhile,
+// under the number that it has; what would be new waits.
 func TestResolveHasNoNumberLeft(t *testing.T) {
 	full := log{stored("a", math.MaxInt64, "A", at(1)), stored("b", 1, "B", at(1)), stored("x", 2, "?")}
 	const says = "revision a has the highest number there is, so no newer one can be recorded; delete it or lower its number"
 
 	res, err := revision.Resolve(parent("B", 2), full, nil, true)
-	if err != nil || res.Kind != revision.NoChange || res.Update == nil || res.Update.Name != "b" || res.Renumber() || res.Restamp() {
+	if err != nil || res.Change != revision.NoChange || res.Update == nil || res.Update.Name != "b" || res.Renumber() || res.Restamp() {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	if res.Full == nil || res.Full.Error() != says || res.Full.Revision != "a" || !strings.Contains(res.Reason, says) {
@@ -161,7 +161,7 @@ func TestResolveHasNoNumberLeft(t *testing.T) {
 	if none, ok := errors.AsType[*revision.NumberError](err); !ok || none.Error() != says {
 		t.Fatalf("got %v, want the error %q", err, says)
 	}
-	if res == nil || res.Kind != revision.RollForward || res.Update != nil || res.Number != 0 || res.Full == nil || len(res.Undecodable) != 1 {
+	if res == nil || res.Change != revision.RollForward || res.Update != nil || res.Number != 0 || res.Full == nil || len(res.Undecodable) != 1 {
 		t.Errorf("beside the error: %+v", res)
 	}
 
@@ -193,7 +193,7 @@ func TestResolutionRenumberAndRestamp(t *testing.T) {
 // A reason is what people read in events and conditions: it names the revision, its number and the rule.
 func TestResolveReasons(t *testing.T) {
 	for _, c := range []struct {
-		parent revision.Parent
+		parent revision.ParentState
 		log    log
 		want   string
 	}{
@@ -245,7 +245,7 @@ func TestResolveOfAnyLog(t *testing.T) {
 }
 
 // checkPromises checks what holds for every resolution.
-func checkPromises(t *rapid.T, p revision.Parent, all log, res *revision.Resolution) {
+func checkPromises(t *rapid.T, p revision.ParentState, all log, res *revision.Resolution) {
 	gone := map[string]bool{}
 	for _, d := range res.Duplicates {
 		if d.Revision.Deleting || d.Revision.Err != nil || gone[d.Revision.Name] || d.Revision.UID == d.Of.UID {
@@ -264,10 +264,10 @@ func checkPromises(t *rapid.T, p revision.Parent, all log, res *revision.Resolut
 	if res.Update != nil && (gone[res.Update.Name] || res.Update.Deleting || res.Number < res.Update.Number) {
 		t.Fatalf("the update revision goes away, or back: %s", tell(res))
 	}
-	if p.Uncached && res.Kind == revision.Stale {
+	if p.Uncached && res.Change == revision.Stale {
 		t.Fatalf("no read is newer: %s", tell(res))
 	}
-	if res.Kind != revision.Ask && res.Kind != revision.Stale {
+	if res.Change != revision.Ask && res.Change != revision.Stale {
 		for _, r := range all {
 			if r.Number >= res.Number && (res.Update == nil || r.UID != res.Update.UID) {
 				t.Fatalf("number %d is not above that of %s: %s", res.Number, r.Name, tell(res))

@@ -18,7 +18,7 @@ type log = []revision.Revision
 // resolveCase is one parent, one log, and the sentence that tell makes of the resolution.
 type resolveCase struct {
 	name    string
-	parent  revision.Parent
+	parent  revision.ParentState
 	log     log
 	answers revision.Answers
 	noAsk   bool
@@ -205,7 +205,7 @@ func TestResolveStampProvesEquality(t *testing.T) {
 }
 
 func TestResolveFence(t *testing.T) {
-	fresh := func(content string, generation int64) revision.Parent {
+	fresh := func(content string, generation int64) revision.ParentState {
 		p := parent(content, generation)
 		p.Uncached = true
 		return p

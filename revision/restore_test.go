@@ -1,7 +1,7 @@
 package revision_test
 
-// The way back: restoring a snapshot replaces what it covers as a whole, leaves everything else alone, and gives the same
-// snapshot again (kubernetes#78853; metacontroller's applyPatch keeps fields that were added since).
+// The way back: restoring a snapshot replaces what it covers as a whole, leaves everything else alone, and gives the
+// same snapshot again (kubernetes#78853; metacontroller's applyPatch keeps fields that were added since).
 
 import (
 	"bytes"

@@ -188,8 +188,8 @@ func (t *Target) encode(tree map[string]any) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// Carried returns s as what an older revision was made into: it is compared and restored like any other, and is no duplicate of one,
-// because the stored data hold something else.
+// Carried returns s as what an older revision was made into: it is compared and restored like any other, and is no
+// duplicate of one, because the stored data hold something else.
 func (s *Snapshot) Carried() *Snapshot {
 	out := *s
 	out.partial = true

@@ -89,28 +89,28 @@ func stored(name string, number int64, content string, options ...option) revisi
 }
 
 // parent is one read of the parent.
-func parent(content string, generation int64) revision.Parent {
+func parent(content string, generation int64) revision.ParentState {
 	s, err := appTarget.Decode([]byte(spelling(content)))
 	if err != nil {
 		panic(err)
 	}
-	return revision.Parent{UID: parentUID, Generation: generation, Snapshot: s, Generational: true}
+	return revision.ParentState{UID: parentUID, Generation: generation, Snapshot: s, Generational: true}
 }
 
 // tell says all that a resolution holds, the reason excepted, and leaves out what is not there.
 func tell(res *revision.Resolution) string {
 	var out strings.Builder
-	out.WriteString(string(res.Kind))
+	out.WriteString(string(res.Change))
 	if res.Update != nil {
 		fmt.Fprintf(&out, " %s by %s", res.Update.Name, res.Rule)
 	}
-	if res.Kind == revision.NoChange || res.Kind == revision.Rollback || res.Kind == revision.RollForward {
+	if res.Change == revision.NoChange || res.Change == revision.Rollback || res.Change == revision.RollForward {
 		fmt.Fprintf(&out, ", number %d", res.Number)
 	}
 	if res.Renumber() {
 		fmt.Fprintf(&out, " (was %d)", res.Update.Number)
 	}
-	if res.Restamp() || res.Kind == revision.RollForward {
+	if res.Restamp() || res.Change == revision.RollForward {
 		fmt.Fprintf(&out, ", stamp %s@%d", res.Stamp.ParentUID, res.Stamp.Generation)
 	}
 	list := func(what string, revisions []revision.Revision) {

@@ -54,8 +54,8 @@ func (p Path) contains(q Path) bool {
 type Normalizer func(tree map[string]any) (map[string]any, error)
 
 // Target describes the target object state of a kind: the part of a parent that decides what its children look like
-// (Controller History proposal, "Target Object State"). It is a value that the caller builds once for a kind and shares;
-// it is safe for concurrent use because nothing changes it.
+// (Controller History proposal, "Target Object State"). It is a value that the caller builds once for a kind and
+// shares; it is safe for concurrent use because nothing changes it.
 type Target struct {
 	paths     []Path
 	directive bool
@@ -96,8 +96,9 @@ func FieldPaths(normalize Normalizer, paths ...Path) (*Target, error) {
 	return &Target{paths: paths, normalize: normalize}, nil
 }
 
-// Without returns a target that leaves fields out: they are neither recorded nor compared, and a restore leaves them as they are. Each
-// has to lie inside of a covered subtree; the error says which one does not, and is for the author of the path.
+// Without returns a target that leaves fields out: they are neither recorded nor compared, and a restore leaves them as
+// they are. Each has to lie inside of a covered subtree; the error says which one does not, and is for the author of
+// the path.
 func (t *Target) Without(ignored ...Path) (*Target, error) {
 	for _, p := range ignored {
 		inside := slices.ContainsFunc(t.paths, func(covered Path) bool { return covered.contains(p) && len(p) > len(covered) })
@@ -110,12 +111,13 @@ func (t *Target) Without(ignored ...Path) (*Target, error) {
 	return &out, nil
 }
 
-// As returns the target by which to read a revision that was recorded as another one: the paths of a kind change with a release of its
-// controller, or with an edit of a policy. It covers what both cover and ignores what either ignores, so that nothing is restored or
-// removed that the revision does not know of.
+// As returns the target by which to read a revision that was recorded as another one: the paths of a kind change with a
+// release of its controller, or with an edit of a policy. It covers what both cover and ignores what either ignores, so
+// that nothing is restored or removed that the revision does not know of.
 //
-// The error says that a path of the revision is covered no more while another one is new. That is how a path looks which was renamed:
-// what the revision holds is then neither nothing nor what the parent has, and the caller keeps the revision as one that cannot be read.
+// The error says that a path of the revision is covered no more while another one is new. That is how a path looks
+// which was renamed: what the revision holds is then neither nothing nor what the parent has, and the caller keeps the
+// revision as one that cannot be read.
 func (t *Target) As(recorded *Target) (*Target, error) {
 	if t.Covers(recorded) {
 		return t, nil
@@ -193,8 +195,8 @@ func (t *Target) strip(tree map[string]any) map[string]any {
 	return out
 }
 
-// wanted returns what the subtree at path is to be in root so that it has the content of tree: nothing if ok is false. What is ignored
-// stays as it is in root.
+// wanted returns what the subtree at path is to be in root so that it has the content of tree: nothing if ok is false.
+// What is ignored stays as it is in root.
 func (t *Target) wanted(root, tree map[string]any, path Path) (value any, ok bool) {
 	value, ok = lookup(tree, path)
 	if len(t.ignored) == 0 {

@@ -211,8 +211,8 @@ func TestTyped(t *testing.T) {
 	}
 }
 
-// A normalizer may fill in Go numbers, as the defaulting of the Kubernetes libraries does. They are numbers like those that
-// were stored.
+// A normalizer may fill in Go numbers, as the defaulting of the Kubernetes libraries does. They are numbers like those
+// that were stored.
 func TestNormalizerMayUseGoNumbers(t *testing.T) {
 	var filled map[string]any
 	defaults := func(tree map[string]any) (map[string]any, error) {

@@ -19,5 +19,6 @@
 //
 // # What may not come in
 //
-// A client, a clock, an API type, any other package of this module. Availability, which needs the time, is decided by the caller.
+// A client, a clock, an API type, any other package of this module. Availability, which needs the time, is decided by
+// the caller.
 package rollout

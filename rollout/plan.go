@@ -123,7 +123,8 @@ func New(units []Unit, s Strategy) Plan {
 	return p.Plan
 }
 
-// crowded returns units with those marked whose place another one has too: each would be planned as if it were the only one there.
+// crowded returns units with those marked whose place another one has too: each would be planned as if it were the only
+// one there.
 func crowded(units []Unit) []Unit {
 	times := make(map[string]int, len(units))
 	for _, u := range units {

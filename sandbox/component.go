@@ -16,8 +16,8 @@ type component struct {
 	err    error // set before done is closed
 }
 
-// startComponent calls run in a goroutine, with a context that ends with parent or with the component's cancel. When run
-// returns before that, ended is called with the reason.
+// startComponent calls run in a goroutine, with a context that ends with parent or with the component's cancel. When
+// run returns before that, ended is called with the reason.
 func startComponent(parent context.Context, name string, run func(context.Context) error, ended func(error)) *component {
 	ctx, cancel := context.WithCancel(parent)
 	c := &component{name: name, cancel: cancel, done: make(chan struct{})}

@@ -1,6 +1,6 @@
 // Package sandbox runs Kubernetes in one process: etcd, kube-apiserver, kube-scheduler, the controllers of
-// kube-controller-manager, and simulated nodes (KWOK). It is the cluster that `make sandbox` gives to a newcomer and the
-// API server that the integration tests run against.
+// kube-controller-manager, and simulated nodes (KWOK). It is the cluster that `make sandbox` gives to a newcomer and
+// the API server that the integration tests run against.
 //
 //	s, err := sandbox.Start(ctx, sandbox.Options{})
 //	if err != nil {
@@ -19,25 +19,25 @@
 // scheduler is system:kube-scheduler; the shared informers of the controllers and the simulated kubelets are in
 // system:masters.
 //
-// CronJobs, DaemonSets, StatefulSets, ReplicaSets and ReplicationControllers are served by controllers that run on their own, so
-// that each can be replaced by cairn's (Options.Replaced, Options.Manager), left alone (Options.Upstream), or started and
-// stopped by a test (RunUpstream). A test can also take the API server or etcd away for a while (RestartAPIServer,
-// RestartEtcd).
+// CronJobs, DaemonSets, StatefulSets, ReplicaSets and ReplicationControllers are served by controllers that run on
+// their own, so that each can be replaced by cairn's (Options.Replaced, Options.Manager), left alone
+// (Options.Upstream), or started and stopped by a test (RunUpstream). A test can also take the API server or etcd away
+// for a while (RestartAPIServer, RestartEtcd).
 //
 // # What is not
 //
 // Nodes and pods are objects whose status is written by KWOK; no container runs, and logs, exec and port-forward fail.
 // Nodes send no heartbeats, and no lease expires: at rest, nothing but the API server's own identity lease is written.
-// A claim of the default storage class, [StorageClass], is bound to a volume with nothing behind it. There are no volumes
-// to attach, no metrics API, no certificate signer, no cloud. Controllers for these do not run.
+// A claim of the default storage class, [StorageClass], is bound to a volume with nothing behind it. There are no
+// volumes to attach, no metrics API, no certificate signer, no cloud. Controllers for these do not run.
 //
 // # How a simulated pod behaves
 //
 // A pod that was bound to a node is Running and Ready some milliseconds later, a pod of a Job then Succeeded, and a pod
-// that was deleted is gone some milliseconds later, whatever its grace period. A readiness gate counts: the pod is Ready
-// when the gate's condition is True, and setting the condition is up to whoever defined the gate. When the image of a
-// container changes, the container restarts with it. Annotations on the pod change this. They work on a live pod too:
-// setting, changing or removing one has the effect that it would have had from the start.
+// that was deleted is gone some milliseconds later, whatever its grace period. A readiness gate counts: the pod is
+// Ready when the gate's condition is True, and setting the condition is up to whoever defined the gate. When the image
+// of a container changes, the container restarts with it. Annotations on the pod change this. They work on a live pod
+// too: setting, changing or removing one has the effect that it would have had from the start.
 //
 //	sandbox.cairn.dev/ready: "false"         runs, and is not Ready until the annotation changes
 //	sandbox.cairn.dev/ready-after: "2s"      Ready this long after it runs, and after each restart (Options.ReadyAfter is the

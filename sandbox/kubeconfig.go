@@ -113,7 +113,8 @@ func (s *Sandbox) privateKubeconfig(name string, cfg *rest.Config) (string, erro
 	return path, writeSecret(path, content)
 }
 
-// mayOverwrite protects the credentials of other clusters: only a file that describes nothing but a sandbox is replaced.
+// mayOverwrite protects the credentials of other clusters: only a file that describes nothing but a sandbox is
+// replaced.
 func mayOverwrite(path string) error {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(raw) == 0) {

@@ -24,8 +24,8 @@ type kubeconfigFile struct {
 	lock *os.File
 }
 
-// takeKubeconfig writes the file for cfg at path, with mode 0600. It refuses a file that belongs to another cluster, or to a
-// sandbox that runs.
+// takeKubeconfig writes the file for cfg at path, with mode 0600. It refuses a file that belongs to another cluster, or
+// to a sandbox that runs.
 func takeKubeconfig(path string, cfg *rest.Config) (_ *kubeconfigFile, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrKubeconfig, err)
@@ -78,8 +78,8 @@ func (f *kubeconfigFile) take() error {
 	}
 }
 
-// ours reports whether the file still holds the credentials that were written. Other parts of it are the users': kubectl
-// keeps the namespace there.
+// ours reports whether the file still holds the credentials that were written. Other parts of it are the users':
+// kubectl keeps the namespace there.
 func (f *kubeconfigFile) ours() bool {
 	raw, err := os.ReadFile(f.path)
 	if err != nil {
@@ -106,8 +106,8 @@ func (f *kubeconfigFile) remove() error {
 // release lets another sandbox have the file.
 func (f *kubeconfigFile) release() error { return f.lock.Close() }
 
-// Abandon removes the credentials of the temporary sandbox that this process runs, if it runs one, and does not wait for
-// anything. It is for a process that is about to end without [Sandbox.Stop]; the cluster is of no use afterwards.
+// Abandon removes the credentials of the temporary sandbox that this process runs, if it runs one, and does not wait
+// for anything. It is for a process that is about to end without [Sandbox.Stop]; the cluster is of no use afterwards.
 func Abandon() {
 	s := running.Load()
 	if s == nil {

@@ -1,7 +1,7 @@
 package sandbox
 
-// This file runs KWOK, which plays the kubelets of all nodes: it moves pods and nodes from stage to stage as the files in
-// stages/ say.
+// This file runs KWOK, which plays the kubelets of all nodes: it moves pods and nodes from stage to stage as the files
+// in stages/ say.
 
 import (
 	"bytes"
@@ -102,8 +102,8 @@ func (s *Sandbox) runKubelets(ctx context.Context) error {
 // isSlow is how the stages of pods ask whether a pod takes its time to be Ready.
 const isSlow = `(.metadata.annotations["` + ReadyAfterAnnotation + `"] != null) as $slow`
 
-// loadStages reads the embedded stages, by the kind of object they apply to. Pods that do not say how long they take are ready
-// after a time, at once if it is zero.
+// loadStages reads the embedded stages, by the kind of object they apply to. Pods that do not say how long they take
+// are ready after a time, at once if it is zero.
 func loadStages(readyAfter time.Duration) (map[internalversion.StageResourceRef][]*internalversion.Stage, error) {
 	files, err := stageFiles.ReadDir("stages")
 	if err != nil {

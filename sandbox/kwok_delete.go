@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// endedOnly wraps the transport of KWOK, which deletes a pod by its name, and now and then twice when it is behind. By then
-// the name may belong to the pod's successor. A kubelet names the UID of the pod that it has ended; so does a delete that
-// passes here, and one of a pod that is not terminating is taken for one that came too late.
+// endedOnly wraps the transport of KWOK, which deletes a pod by its name, and now and then twice when it is behind. By
+// then the name may belong to the pod's successor. A kubelet names the UID of the pod that it has ended; so does a
+// delete that passes here, and one of a pod that is not terminating is taken for one that came too late.
 func endedOnly(reader *rest.Config) (func(http.RoundTripper) http.RoundTripper, error) {
 	client, err := kubernetes.NewForConfig(reader)
 	if err != nil {

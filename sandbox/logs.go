@@ -76,8 +76,8 @@ var (
 	})
 )
 
-// apiServerEtcdLogger is the logger of the API server's etcd clients. It writes to the terminal, at each stop for one, and
-// the API server has no option for it.
+// apiServerEtcdLogger is the logger of the API server's etcd clients. It writes to the terminal, at each stop for one,
+// and the API server has no option for it.
 //
 //go:linkname apiServerEtcdLogger k8s.io/apiserver/pkg/storage/storagebackend/factory.etcd3ClientLogger
 var apiServerEtcdLogger *zap.Logger

@@ -70,9 +70,9 @@ func (s *Sandbox) ScaleNodes(ctx context.Context, n int) error {
 	return s.waitForNodes(ctx, client)
 }
 
-// DeleteNode takes a node away at once, the way a machine vanishes: its object goes, and then the pods that were bound to
-// it, without the 40 seconds for which the pod garbage collector would keep them. To see those, delete the Node object
-// instead. A node that does not exist is no error.
+// DeleteNode takes a node away at once, the way a machine vanishes: its object goes, and then the pods that were bound
+// to it, without the 40 seconds for which the pod garbage collector would keep them. To see those, delete the Node
+// object instead. A node that does not exist is no error.
 func (s *Sandbox) DeleteNode(ctx context.Context, name string) error {
 	client, err := kubernetes.NewForConfig(s.admin)
 	if err != nil {

@@ -41,8 +41,8 @@ type Options struct {
 	// a DataDir that holds a cluster already. NoNodes means none.
 	Nodes int
 
-	// ReadyAfter is the time between the containers of a pod running and the pod being Ready, for pods without the annotation
-	// sandbox.cairn.dev/ready-after: long enough to see the middle of a rollout. Zero means at once.
+	// ReadyAfter is the time between the containers of a pod running and the pod being Ready, for pods without the
+	// annotation sandbox.cairn.dev/ready-after: long enough to see the middle of a rollout. Zero means at once.
 	ReadyAfter time.Duration
 
 	// DataDir keeps the state of the cluster between runs: its objects, its certificate authority and its

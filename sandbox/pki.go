@@ -1,7 +1,7 @@
 package sandbox
 
-// This file makes the keys and certificates of a cluster. Everything is ECDSA on P-256: an RSA key takes as long to make
-// as an API server takes to start.
+// This file makes the keys and certificates of a cluster. Everything is ECDSA on P-256: an RSA key takes as long to
+// make as an API server takes to start.
 
 import (
 	"crypto"

@@ -20,12 +20,13 @@ const schedulerName = "kube-scheduler"
 const portPatience = 10 * time.Second
 
 // RestartAPIServer stops the API server, calls meanwhile, and starts another one on the same address and over the same
-// data, as a kubelet does with a static pod. It returns when the new one is ready. All watches end, and those that begin
-// again from before the restart are told that they are too late; requests meanwhile are refused by the kernel. Everything
-// else in the sandbox goes on, and has to cope.
+// data, as a kubelet does with a static pod. It returns when the new one is ready. All watches end, and those that
+// begin again from before the restart are told that they are too late; requests meanwhile are refused by the kernel.
+// Everything else in the sandbox goes on, and has to cope.
 //
-// The scheduler is stopped and started with it, because it ends its process when a pod was replaced by another one of the
-// same name and the watch did not show both: in a cluster it is started again then, and here it would end the sandbox.
+// The scheduler is stopped and started with it, because it ends its process when a pod was replaced by another one of
+// the same name and the watch did not show both: in a cluster it is started again then, and here it would end the
+// sandbox.
 //
 // Only one restart is under way at a time. When it fails, the sandbox ends.
 func (s *Sandbox) RestartAPIServer(ctx context.Context, meanwhile func()) error {
@@ -91,10 +92,10 @@ func (s *Sandbox) anotherAPIServer(ctx context.Context) (*apiServer, error) {
 	return server, nil
 }
 
-// RestartEtcd stops etcd, calls meanwhile, and starts it again with the same data, while the API server runs: its requests
-// fail or wait, and it begins its own watches anew. RestartEtcd returns when etcd serves. The scheduler is stopped and
-// started with it, as with the API server. Only one restart is under way at a time, except that of etcd in the meanwhile of
-// the API server's. When it fails, the sandbox ends.
+// RestartEtcd stops etcd, calls meanwhile, and starts it again with the same data, while the API server runs: its
+// requests fail or wait, and it begins its own watches anew. RestartEtcd returns when etcd serves. The scheduler is
+// stopped and started with it, as with the API server. Only one restart is under way at a time, except that of etcd in
+// the meanwhile of the API server's. When it fails, the sandbox ends.
 func (s *Sandbox) RestartEtcd(ctx context.Context, meanwhile func()) error {
 	return s.withoutScheduler(ctx, func() error {
 		if err := s.etcd.again(ctx, s.data, meanwhile); err != nil {

@@ -53,11 +53,11 @@ func (s *Sandbox) DataDir() string { return s.data.path }
 // running is the process's sandbox. There is one at a time.
 var running atomic.Pointer[Sandbox]
 
-// Start runs a control plane in this process and returns when it is ready: the API server says so, the default namespace
-// and its service account exist, and the simulated nodes are Ready and take pods. It takes a few seconds.
+// Start runs a control plane in this process and returns when it is ready: the API server says so, the default
+// namespace and its service account exist, and the simulated nodes are Ready and take pods. It takes a few seconds.
 //
-// The sandbox stops when lifetime is done, when Stop is called or when one of its parts fails; Done tells. Errors of Start wrap
-// one of the package's error values where a caller can do something about them, and leave nothing behind.
+// The sandbox stops when lifetime is done, when Stop is called or when one of its parts fails; Done tells. Errors of
+// Start wrap one of the package's error values where a caller can do something about them, and leave nothing behind.
 func Start(lifetime context.Context, o Options) (_ *Sandbox, err error) {
 	if err := o.check(); err != nil {
 		return nil, err

@@ -16,9 +16,9 @@ const (
 )
 
 // Stop stops the sandbox and returns when it is gone: first the manager and the controllers, then the API server, then
-// etcd. A temporary data directory is removed, with its kubeconfig. It takes less than five seconds, and less still when
-// ctx ends first. Later calls wait for the first one and return the same error, which names the parts that did not stop
-// in time.
+// etcd. A temporary data directory is removed, with its kubeconfig. It takes less than five seconds, and less still
+// when ctx ends first. Later calls wait for the first one and return the same error, which names the parts that did not
+// stop in time.
 func (s *Sandbox) Stop(ctx context.Context) error {
 	s.stopOnce.Do(func() {
 		s.stopErr = s.stop(ctx)

@@ -70,13 +70,13 @@ func newReplicationControllers(ctx context.Context, c kubernetes.Interface, f in
 }
 
 // RunUpstream runs the upstream controller of kind, one of Kinds, with informers, a client and an identity of its own
-// (user system:serviceaccount:kube-system:daemon-set-controller and the like, user agent upstream/daemon-set-controller).
-// It returns once the controller's caches are filled. The controller runs until stop is called, or the sandbox stops, or
-// ctx is done; stop returns when its workers have returned, so that no write of its comes later. stop may be called more
-// than once.
+// (user system:serviceaccount:kube-system:daemon-set-controller and the like, user agent
+// upstream/daemon-set-controller). It returns once the controller's caches are filled. The controller runs until stop
+// is called, or the sandbox stops, or ctx is done; stop returns when its workers have returned, so that no write of its
+// comes later. stop may be called more than once.
 //
-// Nothing prevents two controllers from serving one kind: a caller that hands a kind over stops one before it starts the
-// other, and names the kind in Options.Replaced, so that Start runs none itself.
+// Nothing prevents two controllers from serving one kind: a caller that hands a kind over stops one before it starts
+// the other, and names the kind in Options.Replaced, so that Start runs none itself.
 func (s *Sandbox) RunUpstream(ctx context.Context, kind string) (stop func(), err error) {
 	cfg, err := s.UpstreamConfig(kind)
 	if err != nil {
@@ -103,8 +103,8 @@ func upstreamOf(kind string) (upstreamController, error) {
 	return u, nil
 }
 
-// RunUpstreamWith is RunUpstream with a configuration of the caller's, mostly that of UpstreamConfig with a transport that
-// listens or injects faults. All requests of the controller go through it.
+// RunUpstreamWith is RunUpstream with a configuration of the caller's, mostly that of UpstreamConfig with a transport
+// that listens or injects faults. All requests of the controller go through it.
 func (s *Sandbox) RunUpstreamWith(ctx context.Context, kind string, cfg *rest.Config) (stop func(), err error) {
 	u, err := upstreamOf(kind)
 	if err != nil {

@@ -1,7 +1,7 @@
 package sandbox
 
-// This file provides volumes, so that claims bind and their pods are scheduled. A volume is an object and nothing behind
-// it, like everything on a simulated node. The upstream volume controller does the binding.
+// This file provides volumes, so that claims bind and their pods are scheduled. A volume is an object and nothing
+// behind it, like everything on a simulated node. The upstream volume controller does the binding.
 
 import (
 	"context"

@@ -13,8 +13,8 @@ import (
 
 // This file holds all writes to Jobs but the relabelling, which is package pass's.
 
-// act deletes the Jobs that the next one takes the place of, and starts that one. It returns what the status has to say afterwards,
-// with an error as well. One that is [pass.Superseded] says that the plan rests on a stale read.
+// act deletes the Jobs that the next one takes the place of, and starts that one. It returns what the status has to say
+// afterwards, with an error as well. One that is [pass.IsStale] says that the plan rests on a stale read.
 func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *plan, revision string) (batchv1.CronJobStatus, error) {
 	for _, j := range plan.replaced {
 		deleted, err := r.jobs.Removed(ctx, p, j.Job, "the next one is due, and concurrency policy is Replace")
@@ -30,8 +30,8 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *p
 		return plan.started(nil), err
 	}
 	how, err := r.jobs.Create(ctx, p.Parent, job, func(client.Object) bool { return true })
-	switch err = pass.Ended(err); {
-	case pass.Superseded(err):
+	switch err = pass.AsNamespaceTerminating(err); {
+	case pass.IsStale(err):
 		return plan.status, err
 	case err != nil:
 		p.Warn(nil, "FailedCreate", "Create", "Error creating job: %v", err)
@@ -46,14 +46,14 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *p
 	return plan.started(job), nil
 }
 
-// retire deletes the finished Jobs beyond the history limits, as long as the API server lets it: what is refused for good is asked for
-// once in a pass, however many Jobs have piled up.
+// retire deletes the finished Jobs beyond the history limits, as long as the API server lets it: what is refused for
+// good is asked for once in a pass, however many Jobs have piled up.
 func (r *Reconciler) retire(ctx context.Context, p *pass.Pass, plan *plan) error {
 	err := pass.SlowStart(p, pass.Writes[removal]{
 		Items: plan.surplus,
 		Do:    func(s removal) error { return r.jobs.Remove(ctx, p, s.job.Job, s.reason) },
 		Name:  func(s removal) string { return s.job.Name },
 	})
-	p.Uncertain(err)
+	p.NoteUnknownOutcome(err)
 	return err
 }

@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// This file says what the status has to say of the Jobs that there are: which run, when one succeeded last, and which time was
-// served last. It is pure.
+// This file says what the status has to say of the Jobs that there are: which run, when one succeeded last, and which
+// time was served last. It is pure.
 //
-// The status is not only a report. It is what a manager that comes later knows of Jobs that are deleted by then, this one after a
-// restart or the built-in controller after a handover.
+// The status is not only a report. It is what a manager that comes later knows of Jobs that are deleted by then, this
+// one after a restart or the built-in controller after a handover.
 
 // account brings the status in line with the Jobs that there are, and says what has happened.
 func (p *planner) account() {
@@ -23,7 +23,7 @@ func (p *planner) account() {
 	}
 	for _, j := range byTime(p.jobs) {
 		if j.finished == "" && metav1.GetControllerOfNoCopy(j) == nil {
-			p.lookAgain(unheard) // its end wakes nobody
+			p.lookAgain(pollInterval) // its end wakes nobody
 		}
 		if j.owned {
 			p.accountFor(j)

@@ -15,7 +15,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file is one pass, from the parent to the report. setup.go wires it to a manager; package pass begins and ends it.
+// This file is one pass, from the parent to the report. setup.go wires it to a manager; package pass begins and ends
+// it.
 
 var (
 	kind            = batchv1.SchemeGroupVersion.WithKind("CronJob")
@@ -41,7 +42,8 @@ type Reconciler struct {
 	memories memories
 }
 
-// pass is one pass over a CronJob that exists: gather, record, plan, act, report, truncate. What cannot be recorded delays no Job.
+// pass is one pass over a CronJob that exists: gather, record, plan, act, report, truncate. What cannot be recorded
+// delays no Job.
 func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	cj := p.Parent.(*batchv1.CronJob) //nolint:forcetypeassert // New makes it
 	o, err := r.gather(ctx, p, cj)
@@ -54,7 +56,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 		return err
 	}
 	plan := makePlan(r.facts(ctx, o))
-	p.Again(plan.again)
+	p.RequeueAfter(plan.again)
 	status := plan.status
 	var failed error
 	if !plan.start.IsZero() {
@@ -62,14 +64,14 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 			return err
 		}
 		status, failed = r.act(ctx, p, o, plan, labelOf(recorded))
-		p.Uncertain(failed)
-		if pass.Superseded(failed) {
+		p.NoteUnknownOutcome(failed)
+		if pass.IsStale(failed) {
 			return failed
 		}
 	}
 	stored, reported := r.report(ctx, p, o, plan, status)
 	err = pass.Finished(errors.Join(failed, recorded.Retry()), reported)
-	if pass.Superseded(err) || !stored {
+	if pass.IsStale(err) || !stored {
 		return err // what follows deletes what only the status would know of
 	}
 	err = errors.Join(err, r.retire(ctx, p, plan))

@@ -45,7 +45,7 @@ func (w *world) serve() *serving {
 			return b.WithIndex(&batchv1.Job{}, createdByIndex, indexCreatedBy)
 		},
 	}, objects...)}
-	s.r = newReconciler(s, s, ownership.NewLedger(nil), &fakeserver.Recorder{}, Options{Clock: testingclock.NewFakeClock(w.f.now)})
+	s.r = newReconciler(s, s, ownership.NewConsistencyStore(nil), &fakeserver.Recorder{}, Options{Clock: testingclock.NewFakeClock(w.f.now)})
 	return s
 }
 
@@ -66,8 +66,9 @@ func (s *serving) revisions() (names []string) {
 	return names
 }
 
-// A revision that somebody has copied is deleted, and the Jobs that come from it are pointed at the other. Jobs have no label by which
-// the CronJob selects: a look past the cache that asked for one found none, and the CronJob waited for ever for Jobs that are there.
+// A revision that somebody has copied is deleted, and the Jobs that come from it are pointed at the other. Jobs have no
+// label by which the CronJob selects: a look past the cache that asked for one found none, and the CronJob waited for
+// ever for Jobs that are there.
 func TestDuplicateRevisionBesideAJob(t *testing.T) {
 	w := newWorld(t, "11:00:30").job("11:00:00", "").active().served("11:00:00")
 	s := w.serve()
@@ -94,8 +95,8 @@ func TestDuplicateRevisionBesideAJob(t *testing.T) {
 	}
 }
 
-// The clock was set back, so that a Job that has finished is for a time to come. It stays, whatever the limit: nothing else would
-// say, when that time comes, that it was started.
+// The clock was set back, so that a Job that has finished is for a time to come. It stays, whatever the limit: nothing
+// else would say, when that time comes, that it was started.
 func TestAJobOfTheFutureIsKept(t *testing.T) {
 	limit := func(s *batchv1.CronJobSpec) { s.SuccessfulJobsHistoryLimit = new(int32(0)) }
 	newWorld(t, "11:30:00").served("11:00:00").spec(limit).
@@ -122,8 +123,8 @@ func TestAJobThatNobodyOwnsIsLookedAt(t *testing.T) {
 	newWorld(t, "11:30:00").served("11:00:00").spec(suspended).job("11:00:00", "").active().is("")
 }
 
-// The status cannot be written, and a Job is deleted as soon as it has finished. It is not started again, in this process, and the
-// status says so when it can be written.
+// The status cannot be written, and a Job is deleted as soon as it has finished. It is not started again, in this
+// process, and the status says so when it can be written.
 func TestWhatThisProcessHasStarted(t *testing.T) {
 	w := newWorld(t, "11:00:10").served("10:00:00")
 	s := w.serve()
@@ -158,8 +159,9 @@ func TestWhatThisProcessHasStarted(t *testing.T) {
 	}
 }
 
-// A Job was started for an earlier time, within its deadline, and nothing says so: the process ended then, or the response was lost,
-// and the cache does not show it. Beside it none is started, also where only one time is within the deadline now.
+// A Job was started for an earlier time, within its deadline, and nothing says so: the process ended then, or the
+// response was lost, and the cache does not show it. Beside it none is started, also where only one time is within the
+// deadline now.
 func TestForbidsBesideAJobThatNothingShows(t *testing.T) {
 	w := newWorld(t, "12:00:05").served("10:00:00").spec(func(s *batchv1.CronJobSpec) {
 		s.ConcurrencyPolicy, s.StartingDeadlineSeconds = batchv1.ForbidConcurrent, new(int64(10))
@@ -167,7 +169,7 @@ func TestForbidsBesideAJobThatNothingShows(t *testing.T) {
 	stale := w.serve()
 	w.job("11:00:00", "")
 	s := w.serve()
-	s.r = newReconciler(fakeserver.Cached(s.Server, stale.Server), s, ownership.NewLedger(nil), &fakeserver.Recorder{},
+	s.r = newReconciler(fakeserver.Cached(s.Server, stale.Server), s, ownership.NewConsistencyStore(nil), &fakeserver.Recorder{},
 		Options{Clock: testingclock.NewFakeClock(w.f.now)})
 	if err := s.pass(); err != nil {
 		t.Fatal(err)
@@ -177,8 +179,8 @@ func TestForbidsBesideAJobThatNothingShows(t *testing.T) {
 	}
 }
 
-// The Job that is to be replaced has changed since it was read, as Jobs do when they start. It is still there, so that no other one is
-// started beside it; the next pass knows better.
+// The Job that is to be replaced has changed since it was read, as Jobs do when they start. It is still there, so that
+// no other one is started beside it; the next pass knows better.
 func TestReplacesWhatHasChanged(t *testing.T) {
 	w := newWorld(t, "12:00:05").served("11:00:00").spec(func(s *batchv1.CronJobSpec) { s.ConcurrencyPolicy = batchv1.ReplaceConcurrent })
 	s := w.job("11:00:00", "").active().serve()
@@ -238,8 +240,8 @@ func TestAnEditOfTheFuture(t *testing.T) {
 	}
 }
 
-// A person may give a Job that belongs to the CronJob the name of one of its times. The schedule has not started it: it is not
-// replaced, it is no reason not to start another one, and the name is taken.
+// A person may give a Job that belongs to the CronJob the name of one of its times. The schedule has not started it: it
+// is not replaced, it is no reason not to start another one, and the name is taken.
 func TestAJobByHandUnderANameOfTheSchedule(t *testing.T) {
 	byHand := func(j *batchv1.Job) { j.Annotations[instantiateAnnotation] = "manual" }
 	w := newWorld(t, "12:00:00").served("11:00:00").spec(func(s *batchv1.CronJobSpec) { s.ConcurrencyPolicy = batchv1.ReplaceConcurrent })

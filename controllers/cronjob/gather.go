@@ -72,9 +72,9 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, cj *batchv1.CronJ
 	return o, err
 }
 
-// listed returns a Job that the status lists as active and that is not among the CronJob's, nil if it is deleted. The cache of Jobs
-// may show less than that of CronJobs, so the API server is asked before a Job is taken for missing: under Forbid another one
-// would be started beside it.
+// listed returns a Job that the status lists as active and that is not among the CronJob's, nil if it is deleted. The
+// cache of Jobs may show less than that of CronJobs, so the API server is asked before a Job is taken for missing:
+// under Forbid another one would be started beside it.
 func (r *Reconciler) listed(ctx context.Context, p *pass.Pass, ref corev1.ObjectReference) (*batchv1.Job, error) {
 	key := client.ObjectKey{Namespace: p.Parent.GetNamespace(), Name: ref.Name}
 	found := &batchv1.Job{}
@@ -88,7 +88,7 @@ func (r *Reconciler) listed(ctx context.Context, p *pass.Pass, ref corev1.Object
 	case err != nil:
 		return nil, fmt.Errorf("read the active job %s past the cache: %w", ref.Name, err)
 	}
-	r.Ledger.Wrote(p.Parent.GetUID(), jobResource, found) // the next pass waits until the cache shows it
+	r.Consistency.WroteAt(p.Parent.GetUID(), jobResource, found) // the next pass waits until the cache shows it
 	return nil, fmt.Errorf("%w: it does not show job %s", ownership.ErrStale, ref.Name)
 }
 
@@ -113,16 +113,17 @@ func (r *Reconciler) facts(ctx context.Context, o *observed) facts {
 }
 
 // live returns the revisions that Jobs come from.
-func (o *observed) live(more ...string) revision.Live {
+func (o *observed) live(more ...string) revision.InUse {
 	for _, j := range o.jobs {
 		more = append(more, j.Labels[hashLabel])
 	}
-	return revision.NewLive(more...)
+	return revision.NewInUse(more...)
 }
 
-// confirm makes sure, before a Job is started, that the plan does not rest on an old cache. The parent is read each time: its status
-// says which times were served, by another manager too. Where it matters what runs, its Jobs are listed once in a process, and after a
-// request whose outcome is unknown: the status does not know of a Job that was started, for an earlier time, without being written down.
+// confirm makes sure, before a Job is started, that the plan does not rest on an old cache. The parent is read each
+// time: its status says which times were served, by another manager too. Where it matters what runs, its Jobs are
+// listed once in a process, and after a request whose outcome is unknown: the status does not know of a Job that was
+// started, for an earlier time, without being written down.
 func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed) error {
 	if err := p.Unchanged(ctx); err != nil {
 		return err

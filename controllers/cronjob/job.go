@@ -20,7 +20,8 @@ import (
 // This file says what a Job is to its CronJob, and makes one. It is pure.
 
 const (
-	// createdByAnnotation is how clusters before Kubernetes 1.6 said whose Job it is, in the form of a SerializedReference.
+	// createdByAnnotation is how clusters before Kubernetes 1.6 said whose Job it is, in the form of a
+	// SerializedReference.
 	createdByAnnotation = "kubernetes.io/created-by"
 	// instantiateAnnotation is on Jobs that kubectl create job --from made. No schedule is about them.
 	instantiateAnnotation = "cronjob.kubernetes.io/instantiate"
@@ -58,8 +59,8 @@ func nameAt(cj *batchv1.CronJob, at time.Time) string {
 	return cj.Name + "-" + strconv.FormatInt(at.Unix()/60, 10)
 }
 
-// scheduledFor returns the time that an owned Job was started for, zero if its name does not follow from one, or if a person has given
-// it such a name.
+// scheduledFor returns the time that an owned Job was started for, zero if its name does not follow from one, or if a
+// person has given it such a name.
 func scheduledFor(cj *batchv1.CronJob, o *batchv1.Job) time.Time {
 	if o.Annotations[instantiateAnnotation] != "" {
 		return time.Time{}
@@ -78,8 +79,8 @@ func scheduledFor(cj *batchv1.CronJob, o *batchv1.Job) time.Time {
 	return at
 }
 
-// jobAt makes the Job for a time. revision is the label value of the revision that its template is recorded as, empty if it could
-// not be recorded: a Job is not missed for that.
+// jobAt makes the Job for a time. revision is the label value of the revision that its template is recorded as, empty
+// if it could not be recorded: a Job is not missed for that.
 func jobAt(cj *batchv1.CronJob, at time.Time, revision string) (*batchv1.Job, error) {
 	template := cj.Spec.JobTemplate.DeepCopy()
 	zone, err := time.LoadLocation(ptr.Deref(cj.Spec.TimeZone, "")) // UTC, as the built-in controller writes it
@@ -105,7 +106,8 @@ func jobAt(cj *batchv1.CronJob, at time.Time, revision string) (*batchv1.Job, er
 	return out, nil
 }
 
-// createdBy returns the owner that an old cluster wrote into a Job without a ControllerRef. ok is false if there is none.
+// createdBy returns the owner that an old cluster wrote into a Job without a ControllerRef. ok is false if there is
+// none.
 func createdBy(o metav1.Object) (owner corev1.ObjectReference, ok bool) {
 	text := o.GetAnnotations()[createdByAnnotation]
 	if text == "" || metav1.GetControllerOfNoCopy(o) != nil {
@@ -118,7 +120,8 @@ func createdBy(o metav1.Object) (owner corev1.ObjectReference, ok bool) {
 	return stored.Reference, true
 }
 
-// oldestFirst sorts finished Jobs by when they were started, as the history limits count them; one that never started is the youngest.
+// oldestFirst sorts finished Jobs by when they were started, as the history limits count them; one that never started
+// is the youngest.
 func oldestFirst(jobs []job) []job {
 	return slices.SortedFunc(slices.Values(jobs), func(a, b job) int {
 		switch x, y := a.Status.StartTime, b.Status.StartTime; {

@@ -9,8 +9,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// This file remembers, of each CronJob, what no object says. Losing it costs an event that is said again, a time that a schedule
-// which was edited meanwhile would have had in the past, and one that no status accounts for because it could not be written.
+// This file remembers, of each CronJob, what no object says. Losing it costs an event that is said again, a time that a
+// schedule which was edited meanwhile would have had in the past, and one that no status accounts for because it could
+// not be written.
 
 // memories are those of all CronJobs. They are safe for concurrent use.
 type memories struct {
@@ -44,8 +45,9 @@ func (m *memories) get(uid types.UID) *memory {
 	return m.of[uid]
 }
 
-// since returns until when another schedule of the CronJob was in force, zero if this process knows of none. A schedule is for times
-// that come: what it would have had before it was set is not missed. The last pass over the other one is what is known for sure.
+// since returns until when another schedule of the CronJob was in force, zero if this process knows of none. A schedule
+// is for times that come: what it would have had before it was set is not missed. The last pass over the other one is
+// what is known for sure.
 func (m *memories) since(cj *batchv1.CronJob, now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()

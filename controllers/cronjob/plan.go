@@ -16,10 +16,11 @@ type facts struct {
 	now     time.Time
 	// jobs are those of the CronJob, and those that its status lists although they are not.
 	jobs []job
-	// since is until when another schedule was in force, zero if nobody knows of one: what is due before is not for this one.
+	// since is until when another schedule was in force, zero if nobody knows of one: what is due before is not for this
+	// one.
 	since time.Time
-	// begun is the latest time that this process has started a Job for, zero if none: the Job may be deleted by now, and the status
-	// not written.
+	// begun is the latest time that this process has started a Job for, zero if none: the Job may be deleted by now, and
+	// the status not written.
 	begun time.Time
 	// taken says whose object has a name that a Job would get, empty if it is free.
 	taken func(name string) string
@@ -55,14 +56,14 @@ type event struct {
 }
 
 const (
-	// many is how many missed times are too many to be an interruption: a clock or a schedule is wrong (kubernetes.io, "CronJob
-	// limitations").
+	// many is how many missed times are too many to be an interruption: a clock or a schedule is wrong (kubernetes.io,
+	// "CronJob limitations").
 	many = 100
 	// recheck is how long a pass waits at most: see the package comment. It costs no request.
 	recheck = time.Minute
-	// unheard is how often a pass looks, in the cache, for what wakes nobody: whether a name is free again, or a Job without a
-	// ControllerRef has finished.
-	unheard = 10 * time.Second
+	// unheard is how often a pass looks, in the cache, for what wakes nobody: whether a name is free again, or a Job
+	// without a ControllerRef has finished.
+	pollInterval = 10 * time.Second
 )
 
 // planner is one run of makePlan.
@@ -94,8 +95,9 @@ func (p *planner) warn(reason, key, note string) {
 	p.tell(event{warning: true, reason: reason, action: "Schedule", key: key, note: note})
 }
 
-// retire finds the finished Jobs beyond a history limit. Without a limit all are kept, and so is a Job that the status cannot account
-// for, because by this clock its time has not come: without either, it would be started again when that comes.
+// retire finds the finished Jobs beyond a history limit. Without a limit all are kept, and so is a Job that the status
+// cannot account for, because by this clock its time has not come: without either, it would be started again when that
+// comes.
 func (p *planner) retire(end batchv1.JobConditionType, word string, limit *int32) {
 	if limit == nil {
 		return
@@ -186,7 +188,7 @@ func (p *planner) due(times schedule, after, at time.Time) {
 		return
 	}
 	if whose := p.taken(name); whose != "" {
-		p.again = min(p.again, unheard)
+		p.again = min(p.again, pollInterval)
 		p.warn("FailedCreate", key, fmt.Sprintf("Error creating job: %s exists and belongs to %s; delete or rename it", name, whose))
 		return
 	}
@@ -206,7 +208,8 @@ func (p *planner) there(name string) bool {
 	return false
 }
 
-// replace finds the Jobs that run, and that the next one takes the place of. Those that no schedule has started are no part of it.
+// replace finds the Jobs that run, and that the next one takes the place of. Those that no schedule has started are no
+// part of it.
 func (p *planner) replace() {
 	for _, j := range p.jobs {
 		if lists(p.status.Active, j.UID) && j.owned && j.DeletionTimestamp == nil {

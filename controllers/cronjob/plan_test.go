@@ -151,7 +151,8 @@ func TestConcurrencyPolicies(t *testing.T) {
 	running().spec(policy(batchv1.ReplaceConcurrent)).is("delete 11:00:00, start 12:00:00, again in 1m0s")
 }
 
-// TestForbiddenStartIsMadeUpFor: the Job is started late, when the one before it ends (kubernetes.io, "Concurrency policy").
+// TestForbiddenStartIsMadeUpFor: the Job is started late, when the one before it ends (kubernetes.io, "Concurrency
+// policy").
 func TestForbiddenStartIsMadeUpFor(t *testing.T) {
 	newWorld(t, "12:20:00").served("11:00:00").job("11:00:00", batchv1.JobComplete).active().spec(policy(batchv1.ForbidConcurrent)).
 		is("start 12:00:00, SawCompletedJob, again in 1m0s")

@@ -15,14 +15,16 @@ import (
 type schedule struct {
 	cron.Schedule
 
-	// every is the interval of a schedule that counts from a start ("@every 1h"), zero for one that names times of the day.
+	// every is the interval of a schedule that counts from a start ("@every 1h"), zero for one that names times of the
+	// day.
 	every time.Duration
 }
 
 // scheduleError says why no Job can be started before somebody edits the CronJob.
 type scheduleError struct{ reason, message string }
 
-// parse reads the schedule of a CronJob in its time zone. Without one it is that of this process, as for the built-in controller.
+// parse reads the schedule of a CronJob in its time zone. Without one it is that of this process, as for the built-in
+// controller.
 func parse(spec *batchv1.CronJobSpec) (schedule, *scheduleError) {
 	text := spec.Schedule
 	if zone := spec.TimeZone; zone != nil {
@@ -69,8 +71,8 @@ func (s schedule) latest(after, now time.Time) time.Time {
 	if s.every > 0 {
 		return first.Add(now.Sub(first).Truncate(s.every))
 	}
-	// The later one looks from, the later is the next time: between from, whose next time has come, and to, whose next time has
-	// not, there is the latest one.
+	// The later one looks from, the later is the next time: between from, whose next time has come, and to, whose next
+	// time has not, there is the latest one.
 	from, to := after, now
 	for to.Sub(from) > time.Second {
 		middle := from.Add(to.Sub(from) / 2)
@@ -105,7 +107,8 @@ func (s schedule) count(after, from, now time.Time, most int) int {
 	return n
 }
 
-// next returns the first time that is due after now, counted from after where that makes a difference. It is zero if there is none.
+// next returns the first time that is due after now, counted from after where that makes a difference. It is zero if
+// there is none.
 func (s schedule) next(after, now time.Time) time.Time {
 	if s.every == 0 {
 		return s.Next(now)

@@ -95,7 +95,8 @@ func TestTheLatestTimeIsThatOfAWalk(t *testing.T) {
 	})
 }
 
-// TestDecadesCostLittle: a clock that was wrong must not cost a walk over all the times since (kubernetes.io, "CronJob limitations").
+// TestDecadesCostLittle: a clock that was wrong must not cost a walk over all the times since (kubernetes.io, "CronJob
+// limitations").
 func TestDecadesCostLittle(t *testing.T) {
 	s := scheduleOf(t, "* * * * *", "")
 	now := at(t, "2026-01-01T00:00:30Z")

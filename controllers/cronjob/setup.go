@@ -18,7 +18,7 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file wires the controller: indexes, ledger, watches, and which event enqueues which CronJob.
+// This file wires the controller: indexes, consistency store, watches, and which event enqueues which CronJob.
 
 // Options tune the controller.
 type Options struct {
@@ -31,7 +31,8 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Setup adds the CronJob controller to mgr. Errors are those of mgr: a kind that is not served, or a cache that has started.
+// Setup adds the CronJob controller to mgr. Errors are those of mgr: a kind that is not served, or a cache that has
+// started.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Workers == 0 {
 		o.Workers = 5
@@ -39,7 +40,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	ledger, err := ownership.Wire(ctx, mgr, map[schema.GroupResource]client.Object{
+	consistency, err := ownership.NewConsistencyStoreFor(ctx, mgr, map[schema.GroupResource]client.Object{
 		jobResource:          &batchv1.Job{},
 		history.AppsResource: &appsv1.ControllerRevision{},
 	}, map[schema.GroupResource]client.Object{cronJobResource: &batchv1.CronJob{}})
@@ -49,7 +50,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &batchv1.Job{}, createdByIndex, indexCreatedBy); err != nil {
 		return fmt.Errorf("index jobs by %s: %w", createdByAnnotation, err)
 	}
-	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), ledger, mgr.GetEventRecorder("cronjob-controller"), o)
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), consistency, mgr.GetEventRecorder("cronjob-controller"), o)
 	jobs := r.parents().Router()
 	jobs.Matching = creators
 	return ctrl.NewControllerManagedBy(mgr).
@@ -62,11 +63,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 }
 
 // newReconciler returns a Reconciler that reads from c and, past its cache, from live.
-func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder, o Options) *Reconciler {
+func newReconciler(
+	c client.Client, live client.Reader, consistency *ownership.ConsistencyStore, recorder events.EventRecorder, o Options,
+) *Reconciler {
 	r := &Reconciler{clock: o.Clock}
 	r.Controller = pass.New(pass.Config{
 		Kind: kind, Resource: cronJobResource, New: func() client.Object { return &batchv1.CronJob{} },
-		Client: c, Live: live, Ledger: ledger, Recorder: recorder, Clock: clock.RealClock{}, Run: r.pass, Runs: true,
+		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: clock.RealClock{}, Run: r.pass, Runs: true,
 	})
 	r.log = pass.NewLog(r.Controller, history.CronJob(), o.AskServer)
 	r.jobs = pass.NewChildren[*batchv1.Job](r.Controller, jobKind, jobResource, func() client.ObjectList { return &batchv1.JobList{} })

@@ -22,7 +22,7 @@ const burst = 250
 const maxNameProbes = 8
 
 // act carries a plan out: creates, then deletes, both by slow start. It returns all errors, joined. One that is
-// [pass.Superseded] says that a new plan has to be made.
+// [pass.IsStale] says that a new plan has to be made.
 func (r *Reconciler) act(ctx context.Context, p *pass.Pass, f facts, plan *plan) error {
 	created := pass.SlowStart(p, pass.Writes[creation]{
 		Items: plan.creates,
@@ -31,7 +31,7 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, f facts, plan *plan)
 		Most:  burst,
 		Still: p.Unedited(ctx),
 	})
-	if pass.Superseded(created) {
+	if pass.IsStale(created) {
 		return created
 	}
 	return errors.Join(created, pass.SlowStart(p, pass.Writes[deletion]{
@@ -42,8 +42,8 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, f facts, plan *plan)
 	}))
 }
 
-// create makes the pod of one node. If its name is taken, the next name follows from the UID of the holder, as if the pod
-// replaced it: the holder may be the last pod of the node, released since, and known to clients under that name.
+// create makes the pod of one node. If its name is taken, the next name follows from the UID of the holder, as if the
+// pod replaced it: the holder may be the last pod of the node, released since, and known to clients under that name.
 func (r *Reconciler) create(ctx context.Context, p *pass.Pass, f facts, c creation) error {
 	for range maxNameProbes {
 		pod := podFor(f.ds, f.hash, c)
@@ -55,8 +55,8 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, f facts, c creati
 			node, _ := nodeOf(asPod(found)) // a pod that names no node is not ours
 			return node == c.node && found.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey] == f.hash
 		})
-		switch err = pass.Ended(err); {
-		case pass.Superseded(err):
+		switch err = pass.AsNamespaceTerminating(err); {
+		case pass.IsStale(err):
 			return err
 		case err != nil:
 			p.Warn(nil, "FailedCreate", "Create", "Error creating a pod for node %s: %v", c.node, err)

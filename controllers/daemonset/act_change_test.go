@@ -54,8 +54,8 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestBackOff: a failed pod that is replaced begins a pause of its node, for the revision that is asked for. Deletes for other reasons begin
-// none.
+// TestBackOff: a failed pod that is replaced begins a pause of its node, for the revision that is asked for. Deletes
+// for other reasons begin none.
 func TestBackOff(t *testing.T) {
 	w := newWorld(t)
 	ds := agent()

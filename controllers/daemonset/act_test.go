@@ -32,8 +32,8 @@ func creating(n int) (facts, *plan) {
 	return given(agent(), nil), p
 }
 
-// TestSlowStart watches the batches: the pods of one are asked for at once, and the next one begins when all of them are
-// there. A quota or a broken webhook costs as many requests as the batch that meets it has.
+// TestSlowStart watches the batches: the pods of one are asked for at once, and the next one begins when all of them
+// are there. A quota or a broken webhook costs as many requests as the batch that meets it has.
 func TestSlowStart(t *testing.T) {
 	t.Run("sizes", func(t *testing.T) {
 		w := newWorld(t, agent())
@@ -102,7 +102,7 @@ func TestEditedMeanwhile(t *testing.T) {
 		return nil
 	}
 	err := w.act(f, p)
-	if got := len(w.Calls("create")); got != 3 || len(w.Calls("delete")) != 0 || !pass.Superseded(err) {
+	if got := len(w.Calls("create")); got != 3 || len(w.Calls("delete")) != 0 || !pass.IsStale(err) {
 		t.Errorf("%d creates, %d deletes, %v", got, len(w.Calls("delete")), err)
 	}
 }
@@ -213,7 +213,7 @@ func TestTakenPodName(t *testing.T) {
 			if diff := cmp.Diff(want, made); diff != "" {
 				t.Errorf("made (-want +got):\n%s", diff)
 			}
-			if w.r.Ledger.Unseen(f.ds.UID) == "" {
+			if w.r.Consistency.Unseen(f.ds.UID) == "" {
 				t.Error("nothing waits for the cache to show the pod")
 			}
 			if diff := cmp.Diff(before, w.pod(taken.Name)); diff != "" || len(w.Calls("patch", "delete")) != 0 {

@@ -69,8 +69,8 @@ func TestAdmissionThatChangesPods(t *testing.T) {
 	}
 }
 
-// A dry run that is refused, by a quota that is full for one, says nothing about what admission makes of pods: what nobody has seen to be
-// altered is rolled, and what was seen stays.
+// A dry run that is refused, by a quota that is full for one, says nothing about what admission makes of pods: what
+// nobody has seen to be altered is rolled, and what was seen stays.
 func TestAdmissionThatCannotBeTried(t *testing.T) {
 	for name, strip := range map[string]bool{"pods are let be": false, "pods are changed": true} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file is one pass, from the parent to the report. setup.go wires it to a manager; package pass begins and ends it.
+// This file is one pass, from the parent to the report. setup.go wires it to a manager; package pass begins and ends
+// it.
 
 var (
 	kind              = appsv1.SchemeGroupVersion.WithKind("DaemonSet")
@@ -62,26 +63,27 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 		return fmt.Errorf("plan DaemonSet %s/%s: %w", ds.Namespace, ds.Name, err)
 	}
 	altered := r.trial(ctx, p, o, &f, &rep)
-	p.Again(rep.plan.again)
+	p.RequeueAfter(rep.plan.again)
 	if err := r.confirm(ctx, p, o, rep); err != nil {
 		return err
 	}
 	rep.failed = r.act(ctx, p, f, rep.plan)
-	p.Uncertain(rep.failed)
-	if pass.Superseded(rep.failed) {
+	p.NoteUnknownOutcome(rep.failed)
+	if pass.IsStale(rep.failed) {
 		return rep.failed
 	}
 	rep.failed = errors.Join(altered, rep.failed)
 	err = pass.Finished(errors.Join(rep.failed, recorded.Retry()), r.report(ctx, p, ds, rep))
-	if pass.Superseded(err) {
+	if pass.IsStale(err) {
 		return err // the live revisions come from the same stale read
 	}
 	confirm := func(ctx context.Context) error { return r.pods.Confirm(ctx, p, selector, o.pods) }
 	return errors.Join(err, recorded.Truncate(ctx, p, r.log, o.live(f.hash), ds.Spec.RevisionHistoryLimit, confirm))
 }
 
-// trial asks, before pods are created or replaced, whether admission lets new ones be: of a pod whose label names no revision it is
-// not known whether it was made anew a moment ago. If it does not, the plan replaces nothing; the error says why.
+// trial asks, before pods are created or replaced, whether admission lets new ones be: of a pod whose label names no
+// revision it is not known whether it was made anew a moment ago. If it does not, the plan replaces nothing; the error
+// says why.
 func (r *Reconciler) trial(ctx context.Context, p *pass.Pass, o *observed, f *facts, rep *report) error {
 	if !rep.plan.risky() || f.hash == "" {
 		return nil

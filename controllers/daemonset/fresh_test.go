@@ -1,7 +1,7 @@
 package daemonset
 
-// What a pass reads: before its first write to a pod it checks the cache against the API server (F12), and what the cache hands
-// out it never changes.
+// What a pass reads: before its first write to a pod it checks the cache against the API server (F12), and what the
+// cache hands out it never changes.
 
 import (
 	"context"
@@ -58,8 +58,8 @@ func TestStaleCacheAfterAStart(t *testing.T) {
 	}
 }
 
-// The check is made once for each DaemonSet and process, before the first pod that is created or deleted, and by metadata
-// only. It is made again after a write whose answer was lost.
+// The check is made once for each DaemonSet and process, before the first pod that is created or deleted, and by
+// metadata only. It is made again after a write whose answer was lost.
 func TestFreshnessIsCheckedOnce(t *testing.T) {
 	w := newWorld(t, three()...)
 	checks := func() int {
@@ -104,8 +104,8 @@ func TestFreshnessIsCheckedOnce(t *testing.T) {
 	}
 }
 
-// TestStaleCacheAndTheLimit: the cache does not show a pod that came from an old revision, there is nothing else to do, and
-// the limit asks for that revision's end. It stays until the cache shows the pod (H3).
+// TestStaleCacheAndTheLimit: the cache does not show a pod that came from an old revision, there is nothing else to do,
+// and the limit asks for that revision's end. It stays until the cache shows the pod (H3).
 func TestStaleCacheAndTheLimit(t *testing.T) {
 	objects := func(pods ...*corev1.Pod) []client.Object {
 		out := append(three(limit(0), onDelete), stored(t, "agent:0", "zero", 1), stored(t, "agent:1", "one", 2),
@@ -252,8 +252,8 @@ func TestInvalidStrategy(t *testing.T) {
 	}
 }
 
-// TestAnOldLogAfterAStart: two revisions hold what the spec asks for, and a process that just started is shown the one that pods
-// do not come from. They are not replaced for that.
+// TestAnOldLogAfterAStart: two revisions hold what the spec asks for, and a process that just started is shown the one
+// that pods do not come from. They are not replaced for that.
 func TestAnOldLogAfterAStart(t *testing.T) {
 	s := newServer(t, agent(), node("n1"), stored(t, "agent:1", "one", 1), stored(t, "agent:1", "two", 2), pod("n1", "two"))
 	w := worldOf(s, fakeserver.Hiding{Reader: s, Name: "agent-two"}, nil)

@@ -50,18 +50,18 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 	return o, nil
 }
 
-// live returns the revisions that something depends on: those that pods name, terminating pods included, and made, the hash
-// of the one that pods were created from in this pass.
-func (o *observed) live(made ...string) revision.Live {
+// live returns the revisions that something depends on: those that pods name, terminating pods included, and made, the
+// hash of the one that pods were created from in this pass.
+func (o *observed) live(made ...string) revision.InUse {
 	refs := slices.Clone(made)
 	for _, pod := range o.pods {
 		refs = append(refs, pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey])
 	}
-	return revision.NewLive(refs...)
+	return revision.NewInUse(refs...)
 }
 
-// facts are what the plan for o is made from: the DaemonSet with the template of its update revision. If that could not be
-// recorded, no pod is replaced, and a lost one is recreated from the newest revision that the others come from.
+// facts are what the plan for o is made from: the DaemonSet with the template of its update revision. If that could not
+// be recorded, no pod is replaced, and a lost one is recreated from the newest revision that the others come from.
 func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) {
 	ds := *o.ds
 	f := facts{ds: &ds, selector: o.selector, nodes: o.nodes, pods: byNode(o.pods), now: r.Clock.Now(), hold: recorded.Update == nil}

@@ -27,8 +27,8 @@ type facts struct {
 	selector labels.Selector
 	// hash is the label value of the revision that pods are made from: the update revision.
 	hash string
-	// hold says that the update revision could not be recorded. Then hash and template are those of the newest revision that
-	// exists, or hash is empty; lost pods are recreated from it, and nothing is replaced.
+	// hold says that the update revision could not be recorded. Then hash and template are those of the newest revision
+	// that exists, or hash is empty; lost pods are recreated from it, and nothing is replaced.
 	hold bool
 	// asked is the DaemonSet as its spec is, nil if ds is that: a pod that may stay by it is not deleted.
 	asked *appsv1.DaemonSet
@@ -42,8 +42,8 @@ type facts struct {
 	seen map[string]types.UID
 	// now is when the facts were gathered.
 	now time.Time
-	// backoff returns how long a failed pod on a node must stay before it is replaced by one of the update revision; zero or less
-	// means now.
+	// backoff returns how long a failed pod on a node must stay before it is replaced by one of the update revision; zero
+	// or less means now.
 	backoff func(node string) pass.Wait
 }
 
@@ -86,8 +86,8 @@ type counts struct {
 // creates one beside another that the cache does not show.
 func (p *plan) risky() bool { return len(p.creates) > 0 || len(p.deletes) > 0 }
 
-// makePlan plans one pass: every node gets its pod, surplus and misplaced pods are deleted, and the rolling update takes
-// its next steps within its budget.
+// makePlan plans one pass: every node gets its pod, surplus and misplaced pods are deleted, and the rolling update
+// takes its next steps within its budget.
 func makePlan(f facts) (*plan, error) {
 	place := placementFor(f.ds)
 	budget, err := budgetOf(f, place)
@@ -191,8 +191,8 @@ func (p *planner) visit(node *corev1.Node) (unit rollout.Unit, ok bool) {
 	return unit, start || unit.Old != nil || unit.New != nil || unit.Crowded
 }
 
-// running plans the deletion of pods that ended by themselves, and returns the others that are not terminating; and of those that failed
-// which of them stays for a while and why, empty if none does.
+// running plans the deletion of pods that ended by themselves, and returns the others that are not terminating; and of
+// those that failed which of them stays for a while and why, empty if none does.
 func (p *planner) running(node string, pods []*corev1.Pod) (out []*corev1.Pod, paused string) {
 	for _, pod := range alive(pods) {
 		switch pod.Status.Phase {

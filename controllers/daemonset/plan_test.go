@@ -166,8 +166,8 @@ func TestPlanIsStable(t *testing.T) {
 	}
 }
 
-// TestHold: where the revision that the spec asks for could not be recorded, only what is lost comes back. A surge that has
-// begun is not finished: its pods may be the wrong ones.
+// TestHold: where the revision that the spec asks for could not be recorded, only what is lost comes back. A surge that
+// has begun is not finished: its pods may be the wrong ones.
 func TestHold(t *testing.T) {
 	f := given(agent(rolling(0, 1)), nodes("n1", "n2", "n3"),
 		pod("n1", hashNew), pod("n1", hashOld), pod("n2", hashOld), pod("n2", hashOld, named("n2-twin")))

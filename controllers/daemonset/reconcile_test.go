@@ -135,8 +135,8 @@ func TestFirstPass(t *testing.T) {
 	}
 }
 
-// TestRolloutAndUndo follows a new image and the way back. At most one pod is down, whatever conforms is left alone, and
-// once the end is reached nothing is written any more (C1, H8).
+// TestRolloutAndUndo follows a new image and the way back. At most one pod is down, whatever conforms is left alone,
+// and once the end is reached nothing is written any more (C1, H8).
 func TestRolloutAndUndo(t *testing.T) {
 	w := newWorld(t, three()...)
 	roll := func(want string) {
@@ -232,7 +232,7 @@ func TestNothingToDo(t *testing.T) {
 			}
 			want := "get DaemonSet agent"
 			if c.objects != nil {
-				want += " get DaemonSet agent" // from the cache, once the ledger was asked
+				want += " get DaemonSet agent" // from the cache, once the consistency store was asked
 			}
 			if c.event != "" {
 				want += " get DaemonSet agent"          // from the cache, once the pass has begun

@@ -19,8 +19,9 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// TestDuplicateOfALiveRevision: the pods of agent:1 carry the label of a revision that is stored twice. They are pointed
-// at the one that stays, which from then on is live, at any limit (H3); and no other pod is (kubernetes#111280).
+// TestDuplicateOfALiveRevision: the pods of agent:1 carry the label of a revision that is stored twice. They are
+// pointed at the one that stays, which from then on is live, at any limit (H3); and no other pod is
+// (kubernetes#111280).
 func TestDuplicateOfALiveRevision(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after func(fakeserver.Call) error
@@ -58,8 +59,8 @@ func TestDuplicateOfALiveRevision(t *testing.T) {
 	}
 }
 
-// TestDuplicateAndAStaleCache: after a restart the cache does not show a pod of the duplicate. Neither is any pod pointed
-// elsewhere, nor does the duplicate go, until it does (H3, F12).
+// TestDuplicateAndAStaleCache: after a restart the cache does not show a pod of the duplicate. Neither is any pod
+// pointed elsewhere, nor does the duplicate go, until it does (H3, F12).
 func TestDuplicateAndAStaleCache(t *testing.T) {
 	objects := func(pods ...client.Object) []client.Object {
 		return append(append(three(limit(0), onDelete, dsOption(image("agent:3"))),
@@ -126,8 +127,9 @@ func TestReturnToADuplicate(t *testing.T) {
 }
 
 // TestALostLogIsFoundByName: all revisions are gone, by a restore without them or by somebody's hand. The one that is
-// recorded anew has the name that kube-controller-manager gives, so that the pods of either controller are still what the
-// spec asks for: none is touched. TestNamesAreUpstreams in proof/check is about any template; this hash is upstream's.
+// recorded anew has the name that kube-controller-manager gives, so that the pods of either controller are still what
+// the spec asks for: none is touched. TestNamesAreUpstreams in proof/check is about any template; this hash is
+// upstream's.
 func TestALostLogIsFoundByName(t *testing.T) {
 	const upstreams = "67d94656fb"
 	w := newWorld(t, append(three(), pod("n1", upstreams), pod("n2", upstreams), pod("n3", upstreams))...)

@@ -44,15 +44,15 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 	return worldOf(newServer(t, objects...), nil, nil)
 }
 
-// worldOf makes a world whose cache is another reader than the server, unless that is nil. stores are what the ledger
-// waits for.
+// worldOf makes a world whose cache is another reader than the server, unless that is nil. stores are what the
+// consistency store waits for.
 func worldOf(s *server, cache client.Reader, stores map[schema.GroupResource]ownership.Store) *world {
 	w := &world{server: s, events: &fakeserver.Recorder{}, clock: testingclock.NewFakeClock(now)}
 	var c client.Client = s
 	if cache != nil {
 		c = fakeserver.Cached(s, cache)
 	}
-	w.r = newReconciler(c, s, ownership.NewLedger(stores), w.events, Options{Clock: w.clock})
+	w.r = newReconciler(c, s, ownership.NewConsistencyStore(stores), w.events, Options{Clock: w.clock})
 	return w
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file wires the controller: indexes, ledger, watches, and which event enqueues which DaemonSet.
+// This file wires the controller: indexes, consistency store, watches, and which event enqueues which DaemonSet.
 
 // Options tune the controller.
 type Options struct {
@@ -43,11 +43,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	ledger, err := wire(ctx, mgr)
+	consistency, err := wire(ctx, mgr)
 	if err != nil {
 		return err
 	}
-	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), ledger, mgr.GetEventRecorder("daemonset-controller"), o)
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), consistency, mgr.GetEventRecorder("daemonset-controller"), o)
 	children := r.ChildEvents(r.parents().Router())
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("daemonset").
@@ -60,11 +60,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 }
 
 // newReconciler returns a Reconciler that reads from c and, past its cache, from live.
-func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder, o Options) *Reconciler {
+func newReconciler(
+	c client.Client, live client.Reader, consistency *ownership.ConsistencyStore, recorder events.EventRecorder, o Options,
+) *Reconciler {
 	r := &Reconciler{}
 	r.Controller = pass.New(pass.Config{
 		Kind: kind, Resource: daemonSetResource, New: func() client.Object { return &appsv1.DaemonSet{} },
-		Client: c, Live: live, Ledger: ledger, Recorder: recorder, Clock: o.Clock, Run: r.pass,
+		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: o.Clock, Run: r.pass,
 	})
 	r.OnForget(r.predecessors.forget)
 	r.log = pass.NewLog(r.Controller, history.DaemonSet(), o.AskServer)
@@ -73,9 +75,9 @@ func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger
 	return r
 }
 
-// wire builds the ledger over the stores of everything this controller writes, and registers the indexes.
-func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.Ledger, error) {
-	return ownership.Wire(ctx, mgr, map[schema.GroupResource]client.Object{
+// wire builds the consistency store over the stores of everything this controller writes, and registers the indexes.
+func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.ConsistencyStore, error) {
+	return ownership.NewConsistencyStoreFor(ctx, mgr, map[schema.GroupResource]client.Object{
 		podResource:          &corev1.Pod{},
 		history.AppsResource: &appsv1.ControllerRevision{},
 	}, map[schema.GroupResource]client.Object{

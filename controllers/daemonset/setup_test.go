@@ -72,7 +72,7 @@ func TestOwnEvents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := worldOf(newServer(t), nil, map[schema.GroupResource]ownership.Store{podResource: &store{version: "1"}})
-			w.r.Ledger.Wrote("agent-uid", podResource, pod("n1", hashNew, func(p *corev1.Pod) { p.ResourceVersion = "5" }))
+			w.r.Consistency.WroteAt("agent-uid", podResource, pod("n1", hashNew, func(p *corev1.Pod) { p.ResourceVersion = "5" }))
 			confirm := func(cached ...client.Object) string {
 				why, err := w.r.pods.Fresh.Confirm(t.Context(), agent(), labels.SelectorFromSet(labels.Set{"app": "agent"}), cached)
 				if err != nil {
@@ -87,7 +87,7 @@ func TestOwnEvents(t *testing.T) {
 				t.Errorf("woken (-want +got):\n%s", diff)
 			}
 			confirmed := confirm(pod("n1", hashNew)) == "" // there is no such pod, so only a memory says so
-			if unseen := w.r.Ledger.Unseen("agent-uid") != ""; unseen == c.forgotten || confirmed == c.forgotten {
+			if unseen := w.r.Consistency.Unseen("agent-uid") != ""; unseen == c.forgotten || confirmed == c.forgotten {
 				t.Errorf("unseen writes: %v, confirmed: %v", unseen, confirmed)
 			}
 		})

@@ -1,7 +1,7 @@
 package daemonset
 
-// Whole rollouts as golden files: makePlan in a loop over a table of nodes and pods in memory. A pod that is deleted goes
-// one tick later; one that is created becomes available one tick after it has started.
+// Whole rollouts as golden files: makePlan in a loop over a table of nodes and pods in memory. A pod that is deleted
+// goes one tick later; one that is created becomes available one tick after it has started.
 
 import (
 	"fmt"

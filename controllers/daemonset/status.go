@@ -28,9 +28,9 @@ type report struct {
 	failed error
 }
 
-// report stores what rep says. If the update revision could not be recorded, the observed generation stays as it is: the
-// counters are about the old revision, and if that asks for no pods at all, kubectl would take them for the end of the new
-// rollout.
+// report stores what rep says. If the update revision could not be recorded, the observed generation stays as it is:
+// the counters are about the old revision, and if that asks for no pods at all, kubectl would take them for the end of
+// the new rollout.
 func (r *Reconciler) report(ctx context.Context, p *pass.Pass, ds *appsv1.DaemonSet, rep report) error {
 	status := ds.Status.DeepCopy()
 	c := rep.plan.counts
@@ -115,7 +115,8 @@ func (rep report) updated(ds *appsv1.DaemonSet, now metav1.Time) metav1.Conditio
 	return c
 }
 
-// downBeside names the first nodes without an available pod, but for the one that waits: one of them may be what is waited for.
+// downBeside names the first nodes without an available pod, but for the one that waits: one of them may be what is
+// waited for.
 func downBeside(p rollout.Plan) string {
 	const most = 3
 	var names []string

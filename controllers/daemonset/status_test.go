@@ -70,8 +70,8 @@ func TestConditions(t *testing.T) {
 	golden(t, "conditions.golden", out.String())
 }
 
-// A node that takes no new pod keeps the one it has, and is no part of the rollout. While it holds two, one of them is about
-// to go, and the condition says what that waits for.
+// A node that takes no new pod keeps the one it has, and is no part of the rollout. While it holds two, one of them is
+// about to go, and the condition says what that waits for.
 func TestConditionOfALeavingNode(t *testing.T) {
 	ds := agent(onDelete)
 	tainted := nodes("n1")

@@ -89,8 +89,9 @@ func bind(spec *corev1.PodSpec, node string) {
 }
 
 // podName is deterministic, so that a pod that is created twice, by a lost response or by two managers, exists once. It
-// differs from node to node, from revision to revision, because a surge holds two on a node, and from that of the pod that
-// it replaces: clients that wait until that one is not found, as kubectl and the conformance tests do, would wait for ever.
+// differs from node to node, from revision to revision, because a surge holds two on a node, and from that of the pod
+// that it replaces: clients that wait until that one is not found, as kubectl and the conformance tests do, would wait
+// for ever.
 func podName(ds client.Object, hash string, c creation) string {
 	const (
 		maxHostname = 63             // longer pod names give truncated host names

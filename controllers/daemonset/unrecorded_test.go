@@ -126,7 +126,8 @@ func TestUnrecorded(t *testing.T) {
 	}
 }
 
-// A spec that lets a pod stay where it is counts before it is recorded: the pod would come back as soon as that is done.
+// A spec that lets a pod stay where it is counts before it is recorded: the pod would come back as soon as that is
+// done.
 func TestUnrecordedPlaceIsNotTakenAway(t *testing.T) {
 	tolerating := func(ds *appsv1.DaemonSet) {
 		ds.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
@@ -197,8 +198,8 @@ func TestRecordInATerminatingNamespace(t *testing.T) {
 	}
 }
 
-// Of two revisions that hold what is asked for one may go, but only after a look past the cache at the other one. A pass
-// that cannot look truncates neither: the one that the cache shows may be gone already (H3).
+// Of two revisions that hold what is asked for one may go, but only after a look past the cache at the other one. A
+// pass that cannot look truncates neither: the one that the cache shows may be gone already (H3).
 func TestADuplicateIsNotTruncatedUnseen(t *testing.T) {
 	w := newWorld(t, append(three(limit(0), dsOption(image("agent:9"))),
 		stored(t, "agent:9", "nine", 2), stored(t, "agent:9", "copy", 1), stored(t, "agent:1", "one", 3))...)

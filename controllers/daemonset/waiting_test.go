@@ -17,7 +17,7 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// store is an informer's store as far as the ledger looks at it.
+// store is an informer's store as far as the consistency store looks at it.
 type store struct {
 	version string
 	shows   *corev1.Pod
@@ -32,7 +32,8 @@ func (s *store) GetByKey(key string) (any, bool, error) {
 	return nil, false, nil
 }
 
-// TestOwnWrites: a pass waits until the caches show what the last one wrote (kubernetes#129795), and reads nothing else.
+// TestOwnWrites: a pass waits until the caches show what the last one wrote (kubernetes#129795), and reads nothing
+// else.
 func TestOwnWrites(t *testing.T) {
 	waits := func(t *testing.T, w *world, catchUp func()) {
 		t.Helper()

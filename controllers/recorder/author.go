@@ -64,8 +64,8 @@ func (a *authors) forget(parent types.UID) {
 	delete(a.known, parent)
 }
 
-// lastWriter returns the newest entry that has something of what target covers, nil if none has. The times of entries are those of the API
-// server and to the second: of two in one second the later in the list counts.
+// lastWriter returns the newest entry that has something of what target covers, nil if none has. The times of entries
+// are those of the API server and to the second: of two in one second the later in the list counts.
 func lastWriter(entries []metav1.ManagedFieldsEntry, target *revision.Target) *metav1.ManagedFieldsEntry {
 	var last *metav1.ManagedFieldsEntry
 	for i := range entries {

@@ -34,7 +34,7 @@ type Reconciler struct {
 // Reconcile makes one pass over one object, if the policy selects it.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	parent := r.newParent()
-	unseen, err := r.Ledger.Read(ctx, r.Cache, req.NamespacedName, parent)
+	unseen, err := r.Consistency.Read(ctx, r.Cache, req.NamespacedName, parent)
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err
 	}
@@ -50,7 +50,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.counts.forget(req.NamespacedName) // its revisions stay
 		return reconcile.Result{}, nil
 	}
-	return r.Make(ctx, req, parent, r.resource.Resource.GroupResource(), unseen)
+	return r.ReconcileParent(ctx, req, parent, r.resource.Resource.GroupResource(), unseen)
 }
 
 // namespaceOf returns the labels of an object's namespace, if anybody asks for them.
@@ -66,7 +66,8 @@ func (r *Reconciler) namespaceOf(ctx context.Context, o client.Object) (map[stri
 	return namespace.GetLabels(), nil
 }
 
-// pass is one pass over an object: claim, record, truncate. It makes no request if nothing that is recorded has changed.
+// pass is one pass over an object: claim, record, truncate. It makes no request if nothing that is recorded has
+// changed.
 func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	name := client.ObjectKeyFromObject(p.Parent)
 	selector, err := r.log.Selector(p.Parent)
@@ -86,9 +87,9 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	}
 	entries, err := r.log.Claim(ctx, p.Parent, selector)
 	if err != nil {
-		return pass.Ended(err)
+		return pass.AsNamespaceTerminating(err)
 	}
-	if err := r.sign(ctx, p, entries); err != nil {
+	if err := r.noteAuthors(ctx, p, entries); err != nil {
 		return err
 	}
 	recorded, err := pass.Record(ctx, p, r.log, entries, nil, func(context.Context, revision.Revision, revision.Revision) error {
@@ -100,12 +101,13 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	r.counts.set(name, len(entries), recorded.Failed)
 	limit := r.keeps(recorded.Entries, recorded.Update)
 	nothing := func(context.Context) error { return nil }
-	truncated := recorded.Truncate(ctx, p, r.log, revision.NewLive(), &limit, nothing) // a full quota may be why nothing was recorded
+	truncated := recorded.Truncate(ctx, p, r.log, revision.NewInUse(), &limit, nothing) // a full quota may be why nothing was recorded
 	return errors.Join(recorded.Retry(), truncated)
 }
 
-// sign finds out who made the edit that is going to be recorded, which costs a request: caches do not keep who wrote what.
-func (r *Reconciler) sign(ctx context.Context, p *pass.Pass, entries []revision.Revision) error {
+// sign finds out who made the edit that is going to be recorded, which costs a request: caches do not keep who wrote
+// what.
+func (r *Reconciler) noteAuthors(ctx context.Context, p *pass.Pass, entries []revision.Revision) error {
 	verdict, err := r.log.Resolve(ctx, p.Parent, entries)
 	if err != nil || verdict.Update != nil && !verdict.Renumber() {
 		return nil //nolint:nilerr // pass.Record meets the same error, and knows what to do about it
@@ -120,7 +122,8 @@ func (r *Reconciler) sign(ctx context.Context, p *pass.Pass, entries []revision.
 	return nil
 }
 
-// parentEvents enqueues objects for their own changes, but not for those of nothing but a status, where that can be told.
+// parentEvents enqueues objects for their own changes, but not for those of nothing but a status, where that can be
+// told.
 func (r *Reconciler) parentEvents() handler.EventHandler {
 	own := &handler.EnqueueRequestForObject{}
 	return handler.Funcs{

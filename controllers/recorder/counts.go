@@ -18,7 +18,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/queue"
 )
 
-// This file counts what is recorded, and writes it into the status of the policy: every few seconds at most, and only if it changed.
+// This file counts what is recorded, and writes it into the status of the policy: every few seconds at most, and only
+// if it changed.
 
 const (
 	// countEvery is how often counts are written at most.
@@ -59,7 +60,8 @@ func newCounts(c client.Client, by clock.WithTicker, policy *v1alpha1.HistoryPol
 	}
 }
 
-// set notes how many revisions an object has, and why it could not be recorded, nil if it was. It reports whether that is new.
+// set notes how many revisions an object has, and why it could not be recorded, nil if it was. It reports whether that
+// is new.
 func (c *counts) set(name types.NamespacedName, revisions int, failed error) bool {
 	now := count{revisions: revisions}
 	if failed != nil {

@@ -84,8 +84,8 @@ func (f *factory) removing(ctx context.Context, policy *v1alpha1.HistoryPolicy) 
 	}
 }
 
-// wrote reports whether a revision was made by this very policy, and no controller but that of what is recorded has it now. A label
-// with the policy's name says neither: an earlier policy may have had that name, and anybody may set it.
+// wrote reports whether a revision was made by this very policy, and no controller but that of what is recorded has it
+// now. A label with the policy's name says neither: an earlier policy may have had that name, and anybody may set it.
 func wrote(policy types.UID, o client.Object) bool {
 	if o.GetAnnotations()[v1alpha1.PolicyUIDAnnotation] != string(policy) {
 		return false

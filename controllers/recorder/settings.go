@@ -21,7 +21,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file reads a policy: what is recorded, of which objects, and why it cannot be. It is pure: what the API server serves is given.
+// This file reads a policy: what is recorded, of which objects, and why it cannot be. It is pure: what the API server
+// serves is given.
 
 // Reasons for the condition Ready of a policy that records nothing, beside those of package hosting.
 const (
@@ -68,7 +69,8 @@ type settings struct {
 	size  int64
 }
 
-// keeps is how many of the old entries of an object are kept: the newest that fit, and one in any case. update is the one that it is now.
+// keeps is how many of the old entries of an object are kept: the newest that fit, and one in any case. update is the
+// one that it is now.
 func (s *settings) keeps(entries []revision.Revision, update *revision.Revision) int32 {
 	left, kept := s.size, int32(0)
 	for _, e := range slices.Backward(revision.Sorted(entries)) {
@@ -84,7 +86,7 @@ func (s *settings) keeps(entries []revision.Revision, update *revision.Revision)
 }
 
 // sensible refuses what is never recorded, before anybody asks what the API server serves.
-func sensible(policy *v1alpha1.HistoryPolicy) error {
+func validate(policy *v1alpha1.HistoryPolicy) error {
 	version, err := schema.ParseGroupVersion(policy.Spec.Resource.APIVersion)
 	if err != nil {
 		return refused(InvalidSpec, "spec.resource.apiVersion: %w", err)
@@ -142,8 +144,8 @@ func read(policy *v1alpha1.HistoryPolicy, resource described) (*settings, error)
 	return s, nil
 }
 
-// keeping are kinds, by group, whose controllers are known to keep a history, as ControllerRevisions or as numbered ReplicaSets. What
-// another kind's controller keeps is noticed object by object.
+// keeping are kinds, by group, whose controllers are known to keep a history, as ControllerRevisions or as numbered
+// ReplicaSets. What another kind's controller keeps is noticed object by object.
 var keeping = map[string][]string{
 	"apps":                     {"Deployment"},
 	"argoproj.io":              {"Rollout"},
@@ -151,7 +153,8 @@ var keeping = map[string][]string{
 	"apps.kruise.io":           {"CloneSet", "DaemonSet", "SidecarSet", "StatefulSet", "UnitedDeployment"},
 }
 
-// mine reports whether a revision was made by a recorder. Any of its marks says so: what a person has taken the others off is still ours.
+// mine reports whether a revision was made by a recorder. Any of its marks says so: what a person has taken the others
+// off is still ours.
 func mine(o client.Object) bool {
 	has := o.GetLabels()
 	return has[kindLabel] != "" || has[nameLabel] != "" || o.GetAnnotations()[v1alpha1.PolicyUIDAnnotation] != ""
@@ -292,9 +295,9 @@ func (s *settings) selects(o client.Object, namespace map[string]string) bool {
 	return s.namespaces == nil || o.GetNamespace() == "" || s.namespaces.Matches(labels.Set(namespace))
 }
 
-// rival returns the policy that records the resource of this one as well and is to go on, nil if this one is. The older one goes on; of
-// two that were created in one second, the first by name.
-func rival(policy *v1alpha1.HistoryPolicy, all []v1alpha1.HistoryPolicy) *v1alpha1.HistoryPolicy {
+// rival returns the policy that records the resource of this one as well and is to go on, nil if this one is. The older
+// one goes on; of two that were created in one second, the first by name.
+func overlapping(policy *v1alpha1.HistoryPolicy, all []v1alpha1.HistoryPolicy) *v1alpha1.HistoryPolicy {
 	for i := range all {
 		other := &all[i]
 		if other.UID == policy.UID || other.DeletionTimestamp != nil || !sameResource(policy.Spec.Resource, other.Spec.Resource) {

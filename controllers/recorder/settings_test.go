@@ -92,7 +92,7 @@ func TestWhatIsNeverRecorded(t *testing.T) {
 		"resource: {apiVersion: v1, resource: secrets}\nallowSensitive: true":                   "",
 		`resource: {apiVersion: v1, resource: configmaps}`:                                      "",
 	} {
-		err := sensible(policy(t, "p", spec))
+		err := validate(policy(t, "p", spec))
 		var ours *hosting.Error
 		if reason == "" && err != nil || reason != "" && (!errors.As(err, &ours) || ours.Reason != reason) {
 			t.Errorf("%s: %v, want %q", spec, err, reason)
@@ -137,7 +137,7 @@ func TestRival(t *testing.T) {
 		"terminating":               {gone, false},
 		"itself":                    {me, false},
 	} {
-		if got := rival(me, []v1alpha1.HistoryPolicy{*c.other}) != nil; got != c.want {
+		if got := overlapping(me, []v1alpha1.HistoryPolicy{*c.other}) != nil; got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

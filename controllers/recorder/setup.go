@@ -36,16 +36,17 @@ import (
 const Name = "recorder"
 
 const (
-	// firstRetry and lastRetry bound the delay after an object could not be recorded. Every edit until then is missed, so it is short.
+	// firstRetry and lastRetry bound the delay after an object could not be recorded. Every edit until then is missed, so
+	// it is short.
 	firstRetry, lastRetry = 50 * time.Millisecond, time.Minute
 )
 
-// Setup adds to mgr what runs a controller for each HistoryPolicy. It returns an error if mgr cannot take it. mgr's scheme must have the
-// types of api/cairn/v1alpha1.
+// Setup adds to mgr what runs a controller for each HistoryPolicy. It returns an error if mgr cannot take it. mgr's
+// scheme must have the types of api/cairn/v1alpha1.
 func Setup(ctx context.Context, mgr ctrl.Manager, shared *hosting.Host) error {
 	// The revisions of all policies are in the manager's cache, beside those of other controllers.
 	revisions := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}
-	if _, err := ownership.Wire(ctx, mgr, revisions, nil); err != nil {
+	if _, err := ownership.NewConsistencyStoreFor(ctx, mgr, revisions, nil); err != nil {
 		return err
 	}
 	asker, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
@@ -82,14 +83,14 @@ func (f *factory) build(ctx context.Context, policy *v1alpha1.HistoryPolicy) (*h
 	if err := f.finalizer(ctx, policy, policy.Spec.WhenDeleted == v1alpha1.Delete); err != nil {
 		return nil, err
 	}
-	if err := sensible(policy); err != nil {
+	if err := validate(policy); err != nil {
 		return nil, err
 	}
 	var all v1alpha1.HistoryPolicyList
 	if err := f.client.List(ctx, &all); err != nil {
 		return nil, fmt.Errorf("list policies: %w", err)
 	}
-	if other := rival(policy, all.Items); other != nil {
+	if other := overlapping(policy, all.Items); other != nil {
 		return nil, refused(Overlaps, "HistoryPolicy %s, which is older, records %s; narrow or delete one of the two",
 			other.Name, policy.Spec.Resource.Resource)
 	}
@@ -126,8 +127,9 @@ func (f *factory) fields(of watching.Resource, out *described) error {
 	return nil
 }
 
-// Build returns the controller of one policy for a host that runs no others, and whose cache has the revisions, wired by [ownership.Wire].
-// It leaves the policy's finalizer and its conditions alone: they are the supervisor's. Errors are those of [hosting.Build].
+// Build returns the controller of one policy for a host that runs no others, and whose cache has the revisions, wired
+// by [ownership.NewConsistencyStoreFor]. It leaves the policy's finalizer and its conditions alone: they are the
+// supervisor's. Errors are those of [hosting.Build].
 func Build(ctx context.Context, h *hosting.Host, policy *v1alpha1.HistoryPolicy) (*hosting.Controller, error) {
 	f := &factory{Host: h, client: h.Client, live: h.Live, revisions: h.Cache}
 	return f.recording(ctx, policy)
@@ -146,13 +148,13 @@ func (f *factory) recording(ctx context.Context, policy *v1alpha1.HistoryPolicy)
 	return f.controller(ctx, s)
 }
 
-// controller wires the controller of one policy: its ledger, its log, and which event enqueues which object.
+// controller wires the controller of one policy: its consistency store, its log, and which event enqueues which object.
 func (f *factory) controller(ctx context.Context, s *settings) (*hosting.Controller, error) {
-	ledger, err := f.ledger(ctx, s)
+	consistency, err := f.consistency(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	r := newReconciler(f, s, ledger)
+	r := newReconciler(f, s, consistency)
 	parents := ownership.Parents{
 		Reader: f.Cache, Kind: s.resource.Kind.GroupKind(), New: s.newParent, NewList: s.resource.NewList,
 		ClusterScoped: !s.resource.Namespaced, Selector: r.log.Selector,
@@ -170,8 +172,8 @@ func (f *factory) controller(ctx context.Context, s *settings) (*hosting.Control
 	return &hosting.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: sources}, nil
 }
 
-// ledger is over the store of the objects, and over that of their revisions.
-func (f *factory) ledger(ctx context.Context, s *settings) (*ownership.Ledger, error) {
+// consistency store is over the store of the objects, and over that of their revisions.
+func (f *factory) consistency(ctx context.Context, s *settings) (*ownership.ConsistencyStore, error) {
 	stores := map[schema.GroupResource]ownership.Store{}
 	add := func(from cache.Cache, resource schema.GroupResource, o client.Object) error {
 		informer, err := from.GetInformer(ctx, o, cache.BlockUntilSynced(false))
@@ -191,24 +193,24 @@ func (f *factory) ledger(ctx context.Context, s *settings) (*ownership.Ledger, e
 	if err := add(f.Cache, s.resource.Resource.GroupResource(), s.newParent()); err != nil {
 		return nil, err
 	}
-	return ownership.NewLedger(stores), nil
+	return ownership.NewConsistencyStore(stores), nil
 }
 
 // newReconciler returns a Reconciler for one policy.
-func newReconciler(f *factory, s *settings, ledger *ownership.Ledger) *Reconciler {
+func newReconciler(f *factory, s *settings, consistency *ownership.ConsistencyStore) *Reconciler {
 	r := &Reconciler{settings: s, factory: f}
 	r.Controller = pass.New(pass.Config{
 		Kind: s.resource.Kind, Resource: s.resource.Resource.GroupResource(), New: s.newParent,
-		Client: f.client, Live: f.live, Cache: f.Cache, Ledger: ledger, Recorder: f.Recorder, Clock: f.Clock, Run: r.pass,
+		Client: f.client, Live: f.live, Cache: f.Cache, Consistency: consistency, Recorder: f.Recorder, Clock: f.Clock, Run: r.pass,
 		FirstRetry: firstRetry, LastRetry: lastRetry,
 	})
 	r.counts = newCounts(f.client, f.Clock, s.policy)
 	format := s.format(r.authors.of)
 	r.log = history.New(format, history.Options{
 		Client: f.client, Live: f.live, Lists: f.revisions, Indexed: true, Mine: mine,
-		Wrote:    func(parent types.UID, o client.Object) { ledger.Wrote(parent, history.AppsResource, o) },
-		Deleted:  func(parent types.UID, o client.Object) { ledger.Deleted(parent, history.AppsResource, o) },
-		Outdated: func(parent types.UID, o client.Object) { ledger.Outdated(parent, history.AppsResource, o) },
+		Wrote:    func(parent types.UID, o client.Object) { consistency.WroteAt(parent, history.AppsResource, o) },
+		Deleted:  func(parent types.UID, o client.Object) { consistency.Deleted(parent, history.AppsResource, o) },
+		Outdated: func(parent types.UID, o client.Object) { consistency.Outdated(parent, history.AppsResource, o) },
 	})
 	r.OnForget(r.log.Forget)
 	r.OnForget(r.authors.forget)

@@ -14,8 +14,8 @@ import (
 
 // This file holds all writes to pods except adoption and release, which are package pass's.
 
-// act carries a plan out: creates or deletes, by slow start. One of the errors it returns may be [pass.Superseded]: then the
-// plan rests on a stale read.
+// act carries a plan out: creates or deletes, by slow start. One of the errors it returns may be [pass.IsStale]: then
+// the plan rests on a stale read.
 func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *plan) error {
 	return errors.Join(
 		pass.SlowStart(p, pass.Writes[creation]{
@@ -31,13 +31,13 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *p
 	)
 }
 
-// trial asks, once admission was seen to take the selector's labels off a pod, whether it lets new ones be by now, before others are
-// created. The error says why not; then the plan creates none.
+// trial asks, once admission was seen to take the selector's labels off a pod, whether it lets new ones be by now,
+// before others are created. The error says why not; then the plan creates none.
 func (r *Reconciler) trial(ctx context.Context, p *pass.Pass, o *observed, plan *plan) error {
 	if len(plan.creates) == 0 {
 		return nil
 	}
-	pod := podFor(o.set, r.flavor.kind, "")
+	pod := podFor(o.set, r.kind.gvk, "")
 	pod.GenerateName = o.set.Name + "-"
 	err := r.pods.Trial(ctx, p, false, pod, func(made *corev1.Pod) error { return pass.Unaltered(p.Parent, made, o.selector, nil) })
 	if pass.Lost(err) {
@@ -49,7 +49,7 @@ func (r *Reconciler) trial(ctx context.Context, p *pass.Pass, o *observed, plan 
 // create makes one pod. If one of ours under that name exists and is not terminating, an earlier request whose response
 // was lost, or another manager, created it; it is the one we want, whatever template it was created from.
 func (r *Reconciler) create(ctx context.Context, p *pass.Pass, o *observed, c creation) error {
-	pod := podFor(o.set, r.flavor.kind, c.name)
+	pod := podFor(o.set, r.kind.gvk, c.name)
 	how, err := r.pods.Create(ctx, p.Parent, pod, func(found client.Object) bool { return !ended(asPod(found)) })
 	if pass.OutcomeUnknown(err) {
 		r.unanswered.add(o.set.UID, c.name)
@@ -57,8 +57,8 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, o *observed, c cr
 		r.unanswered.drop(o.set.UID, c.name)
 		r.gone.made(o.set.UID, c.name)
 	}
-	switch err = pass.Ended(err); {
-	case pass.Superseded(err):
+	switch err = pass.AsNamespaceTerminating(err); {
+	case pass.IsStale(err):
 		return err
 	case err != nil:
 		p.Warn(nil, "FailedCreate", "Create", "Error creating: %v", err)

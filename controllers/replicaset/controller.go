@@ -17,7 +17,8 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file is one pass, from the parent to the report. setup.go wires it to a manager; package pass begins and ends it.
+// This file is one pass, from the parent to the report. setup.go wires it to a manager; package pass begins and ends
+// it.
 
 var (
 	podKind     = corev1.SchemeGroupVersion.WithKind("Pod")
@@ -28,8 +29,8 @@ var (
 type Reconciler struct {
 	*pass.Controller
 
-	flavor flavor
-	pods   *pass.Children[*corev1.Pod]
+	kind parentKind
+	pods *pass.Children[*corev1.Pod]
 	// generations are those of the parents that passes have looked at last, by UID, once the API server has confirmed one.
 	generations sync.Map
 	// unanswered are the names of pods whose create got no response.
@@ -42,7 +43,7 @@ type Reconciler struct {
 
 // pass is one pass over a parent that exists: gather, plan, act, report.
 func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
-	set := r.flavor.read(p.Parent)
+	set := r.kind.read(p.Parent)
 	selector, reason, message := selectorOf(set)
 	if message != "" {
 		return r.refuse(ctx, p, set, reason, message)
@@ -59,7 +60,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	if o.late != "" { // to skip its name would create one pod too many
 		return fmt.Errorf("%w: it did not show pod %s when the pods were listed", ownership.ErrStale, o.late)
 	}
-	p.Again(plan.again)
+	p.RequeueAfter(plan.again)
 	altered := r.trial(ctx, p, o, plan)
 	if plan.writes() {
 		if err := r.confirm(ctx, p, o); err != nil {
@@ -70,8 +71,8 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 		r.generations.Store(set.UID, set.Generation)
 	}
 	failed := r.act(ctx, p, o, plan)
-	p.Uncertain(failed)
-	if pass.Superseded(failed) {
+	p.NoteUnknownOutcome(failed)
+	if pass.IsStale(failed) {
 		return failed
 	}
 	failed = errors.Join(altered, failed)
@@ -93,5 +94,5 @@ func selectorOf(set *appsv1.ReplicaSet) (selector labels.Selector, reason, messa
 }
 
 func (r *Reconciler) describe(set *appsv1.ReplicaSet) string {
-	return fmt.Sprintf("%s %s/%s", r.flavor.kind.Kind, set.Namespace, set.Name)
+	return fmt.Sprintf("%s %s/%s", r.kind.gvk.Kind, set.Namespace, set.Name)
 }

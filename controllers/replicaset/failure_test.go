@@ -28,8 +28,8 @@ func firstNames(n int) []string {
 	return names("web", "web-uid", n, nil, func(string) bool { return false }, nil)
 }
 
-// TestEditedMeanwhile: pods take their time, fewer are asked for, and no more are made than were on their way. That is no
-// failure.
+// TestEditedMeanwhile: pods take their time, fewer are asked for, and no more are made than were on their way. That is
+// no failure.
 func TestEditedMeanwhile(t *testing.T) {
 	w := newWorld(t, replicaSets, web(8))
 	var once sync.Once
@@ -53,7 +53,7 @@ func TestEditedMeanwhile(t *testing.T) {
 func TestQuota(t *testing.T) {
 	for name, c := range kinds(8) {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, c.flavor, c.parent)
+			w := newWorld(t, c.kind, c.parent)
 			var created atomic.Int32 // a batch is created at once
 			w.Before = func(call fakeserver.Call) error {
 				if call.Verb != "create" {
@@ -86,8 +86,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestDeleteRefused: a delete that is refused is said. An admission webhook can refuse with the code that else says that somebody was
-// faster.
+// TestDeleteRefused: a delete that is refused is said. An admission webhook can refuse with the code that else says
+// that somebody was faster.
 func TestDeleteRefused(t *testing.T) {
 	for _, refused := range []error{
 		apierrors.NewForbidden(podsResource, "a", errors.New("no")), apierrors.NewConflict(podsResource, "a", errors.New("no")),
@@ -166,8 +166,8 @@ func TestLostResponses(t *testing.T) {
 	})
 }
 
-// TestLateRequest: a create without an answer may arrive late. What is asked for again has its name, although the name before it
-// has become free meanwhile; once the pod was there, that name is given to no other.
+// TestLateRequest: a create without an answer may arrive late. What is asked for again has its name, although the name
+// before it has become free meanwhile; once the pod was there, that name is given to no other.
 func TestLateRequest(t *testing.T) {
 	first := firstNames(3)
 	w := newWorld(t, replicaSets, web(1), pod(first[0], going))
@@ -211,8 +211,8 @@ func TestAnotherManagersPods(t *testing.T) {
 	}
 }
 
-// TestAnotherManagersPodInBetween: a pod that another manager made comes into the cache after the pods were listed. Its name must not
-// be passed over as one that somebody else has: that would make one pod too many.
+// TestAnotherManagersPodInBetween: a pod that another manager made comes into the cache after the pods were listed. Its
+// name must not be passed over as one that somebody else has: that would make one pod too many.
 func TestAnotherManagersPodInBetween(t *testing.T) {
 	first := firstNames(1)
 	s := fakeserver.New(t, web(1), pod(first[0]))
@@ -224,7 +224,8 @@ func TestAnotherManagersPodInBetween(t *testing.T) {
 	}
 }
 
-// TestNameTaken: a name that somebody has whom the cache does not show ends the pass; once it does, the next name is used.
+// TestNameTaken: a name that somebody has whom the cache does not show ends the pass; once it does, the next name is
+// used.
 func TestNameTaken(t *testing.T) {
 	first := firstNames(2)
 	for name, holder := range map[string]*corev1.Pod{
@@ -265,8 +266,8 @@ func TestStaleCache(t *testing.T) {
 }
 
 // TestStaleParent: a process that finds undone what it did before, or that just started, makes and deletes nothing by a
-// parent that was edited since (F9, F13): somebody else may have done that who knows of the edit. An edit that the cache
-// has just shown is followed without asking.
+// parent that was edited since (F9, F13): somebody else may have done that who knows of the edit. An edit that the
+// cache has just shown is followed without asking.
 func TestStaleParent(t *testing.T) {
 	edited := func(replicas int32) *appsv1.ReplicaSet {
 		return web(replicas, func(set *appsv1.ReplicaSet) { set.Generation = 2 })
@@ -306,7 +307,7 @@ func TestSelector(t *testing.T) {
 	empty := webController(3)
 	empty.Spec.Selector = nil
 	for name, c := range map[string]struct {
-		flavor flavor
+		kind   parentKind
 		parent client.Object
 	}{
 		"none":  {replicaSets, web(3, func(s *appsv1.ReplicaSet) { s.Spec.Selector = nil })},
@@ -317,7 +318,7 @@ func TestSelector(t *testing.T) {
 		"v1": {replicationControllers, empty},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, c.flavor, c.parent, pod("orphan", owned(nil)))
+			w := newWorld(t, c.kind, c.parent, pod("orphan", owned(nil)))
 			w.mustReconcile()
 			want := "True SelectingAll: spec.selector is empty"
 			switch name {

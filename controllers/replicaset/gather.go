@@ -95,8 +95,8 @@ func (o *observed) listed() sets.Set[types.UID] {
 	return out
 }
 
-// neighbours counts the active pods on each node: those of o, and those of its siblings, which have the same controller. If
-// a node has two pods of a Deployment, one is deleted first, also in the middle of a rollout.
+// neighbours counts the active pods on each node: those of o, and those of its siblings, which have the same
+// controller. If a node has two pods of a Deployment, one is deleted first, also in the middle of a rollout.
 func (r *Reconciler) neighbours(ctx context.Context, o *observed) (map[string]int, error) {
 	out := map[string]int{}
 	for _, pod := range o.pods {
@@ -108,7 +108,7 @@ func (r *Reconciler) neighbours(ctx context.Context, o *observed) (map[string]in
 	if ref == nil {
 		return out, nil
 	}
-	siblings := r.flavor.newList()
+	siblings := r.kind.newList()
 	if err := r.Client.List(ctx, siblings, controlledBy(o.set.Namespace, ref.UID)...); err != nil {
 		return nil, fmt.Errorf("list what else the controller of %s controls: %w", r.describe(o.set), err)
 	}
@@ -136,9 +136,9 @@ func controlledBy(namespace string, uid types.UID) []client.ListOption {
 	return []client.ListOption{client.InNamespace(namespace), client.MatchingFields{ownership.ControllerIndex: string(uid)}}
 }
 
-// confirm compares the caches with the API server before pods are created or deleted: that of pods before the first write
-// of this process for a parent, and after a response was lost; that of the parent each time. It returns an error that wraps
-// ownership.ErrStale if a cache is stale.
+// confirm compares the caches with the API server before pods are created or deleted: that of pods before the first
+// write of this process for a parent, and after a response was lost; that of the parent each time. It returns an error
+// that wraps ownership.ErrStale if a cache is stale.
 func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed) error {
 	if err := r.fence(ctx, p); err != nil {
 		return err
@@ -147,9 +147,9 @@ func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed) err
 }
 
 // fence checks that there is no later generation of the parent than the cached one. It costs a request unless the cache
-// has just shown an edit of a confirmed one: after a restart the cache may be stale, and another manager that knows of a
-// later edit may have undone what this process did. Without the check the two would undo each other's work for as long
-// as one of the caches is stale.
+// has just shown an edit of a confirmed one: after a restart the cache may be stale, and another manager that knows of
+// a later edit may have undone what this process did. Without the check the two would undo each other's work for as
+// long as one of the caches is stale.
 func (r *Reconciler) fence(ctx context.Context, p *pass.Pass) error {
 	known, ok := r.generations.Load(p.Parent.GetUID())
 	if ok && known.(int64) < p.Parent.GetGeneration() { //nolint:forcetypeassert // pass stores it

@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// This file remembers the names of pods that are gone: what belonged to one under its name, a claim of an ephemeral volume for instance,
-// may be there for a while, so that the pod in its place gets another name. A process that has just started remembers none.
+// This file remembers the names of pods that are gone: what belonged to one under its name, a claim of an ephemeral
+// volume for instance, may be there for a while, so that the pod in its place gets another name. A process that has
+// just started remembers none.
 
 // mostGone is how many names are remembered of a parent.
 const mostGone = 64
@@ -27,7 +28,8 @@ type family struct {
 	past []string
 }
 
-// see takes down which pods a parent has, and reports whether a name is that of one, or was before. One may go while a pass goes on.
+// see takes down which pods a parent has, and reports whether a name is that of one, or was before. One may go while a
+// pass goes on.
 func (g *gone) see(parent types.UID, pods []*corev1.Pod) (was func(name string) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

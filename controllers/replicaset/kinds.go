@@ -10,10 +10,10 @@ import (
 
 // This file holds all that differs between the two kinds. Everything else works on a ReplicaSet.
 
-// flavor is one of the two kinds.
-type flavor struct {
+// parentKind is one of the two kinds.
+type parentKind struct {
 	name     string // of the controller, and of the source of its events
-	kind     schema.GroupVersionKind
+	gvk      schema.GroupVersionKind
 	resource schema.GroupResource
 	new      func() client.Object
 	newList  func() client.ObjectList
@@ -25,9 +25,9 @@ type flavor struct {
 	terminating bool
 }
 
-var replicaSets = flavor{
+var replicaSets = parentKind{
 	name:     "replicaset",
-	kind:     appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
+	gvk:      appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
 	resource: schema.GroupResource{Group: appsv1.GroupName, Resource: "replicasets"},
 	new:      func() client.Object { return &appsv1.ReplicaSet{} },
 	newList:  func() client.ObjectList { return &appsv1.ReplicaSetList{} },
@@ -40,9 +40,9 @@ var replicaSets = flavor{
 	terminating: true,
 }
 
-var replicationControllers = flavor{
+var replicationControllers = parentKind{
 	name:     "replicationcontroller",
-	kind:     corev1.SchemeGroupVersion.WithKind("ReplicationController"),
+	gvk:      corev1.SchemeGroupVersion.WithKind("ReplicationController"),
 	resource: schema.GroupResource{Resource: "replicationcontrollers"},
 	new:      func() client.Object { return &corev1.ReplicationController{} },
 	newList:  func() client.ObjectList { return &corev1.ReplicationControllerList{} },

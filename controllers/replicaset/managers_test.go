@@ -1,7 +1,7 @@
 package replicaset
 
-// Several managers act on one ReplicaSet at once, each on a view of its own age. The plans are the real ones; the store,
-// the caches and the requests are a model: a history of what is there, and a place in it for each manager.
+// Several managers act on one ReplicaSet at once, each on a view of its own age. The plans are the real ones; the
+// store, the caches and the requests are a model: a history of what is there, and a place in it for each manager.
 
 import (
 	"fmt"
@@ -148,9 +148,9 @@ func (s *store) bound(t *rapid.T, m *copilot, managers int) {
 	}
 }
 
-// TestTwoManagers: whatever the views of two or three managers, and whoever deletes pods and scales meanwhile, the bound of
-// the package comment holds after each create, and once all is quiet just as many pods are there as asked for. Where no
-// name became free, that is the bound itself: no pod too many, ever.
+// TestTwoManagers: whatever the views of two or three managers, and whoever deletes pods and scales meanwhile, the
+// bound of the package comment holds after each create, and once all is quiet just as many pods are there as asked for.
+// Where no name became free, that is the bound itself: no pod too many, ever.
 func TestTwoManagers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &store{history: []map[string]*corev1.Pod{{}}, replicas: []int32{rapid.Int32Range(0, 5).Draw(t, "replicas")}}

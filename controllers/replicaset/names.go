@@ -20,7 +20,8 @@ const (
 
 // names returns the first n free names of a parent's sequence. The sequence follows from the UID: a parent that is
 // recreated under the same name has another one. It has more names than there can be pods, so that the search ends.
-// Names whose create got no response come first: see [unanswered]. One that a pod had before is given to no other: see [gone].
+// Names whose create got no response come first: see [unanswered]. One that a pod had before is given to no other: see
+// [gone].
 func names(parent string, uid types.UID, n int, asked []string, taken, had func(name string) bool) []string {
 	var out []string
 	chosen := map[string]bool{}

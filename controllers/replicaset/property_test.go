@@ -38,8 +38,9 @@ func drawPods(t *rapid.T, atMost int) []*corev1.Pod {
 	return out
 }
 
-// TestPlanProperties: never more creates than are missing or deletes than are too many; never both; only what is alive is
-// deleted, and nothing that ranks behind what stays; names are new; the order in which pods are seen makes no difference.
+// TestPlanProperties: never more creates than are missing or deletes than are too many; never both; only what is alive
+// is deleted, and nothing that ranks behind what stays; names are new; the order in which pods are seen makes no
+// difference.
 func TestPlanProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pods := drawPods(t, 8)

@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestRanking: each criterion decides between pods that all before it find equal, even if all after it say the opposite.
+// TestRanking: each criterion decides between pods that all before it find equal, even if all after it say the
+// opposite.
 func TestRanking(t *testing.T) {
 	keep := []podOption{on("crowded"), cost("-5"), readyFor(time.Minute), old(time.Minute), restarted(9)} // what would go by all later criteria
 	with := func(base []podOption, more ...podOption) []podOption { return append(slices.Clone(base), more...) }

@@ -18,11 +18,11 @@ import (
 
 // kinds are the parents of both kinds with so many replicas.
 func kinds(replicas int32) map[string]struct {
-	flavor flavor
+	kind   parentKind
 	parent client.Object
 } {
 	return map[string]struct {
-		flavor flavor
+		kind   parentKind
 		parent client.Object
 	}{
 		"ReplicaSet":            {replicaSets, web(replicas)},
@@ -34,7 +34,7 @@ func kinds(replicas int32) map[string]struct {
 func TestUp(t *testing.T) {
 	for name, c := range kinds(3) {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, c.flavor, c.parent)
+			w := newWorld(t, c.kind, c.parent)
 			w.mustReconcile()
 			pods := w.pods()
 			if len(pods) != 3 {
@@ -57,7 +57,7 @@ func TestUp(t *testing.T) {
 			if diff := cmp.Diff(want, s); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
-			if got := w.set().Status.TerminatingReplicas; (got != nil) != c.flavor.terminating {
+			if got := w.set().Status.TerminatingReplicas; (got != nil) != c.kind.terminating {
 				t.Errorf("terminatingReplicas %v", got)
 			}
 			w.Forget()
@@ -117,10 +117,10 @@ func TestScaledAllTheTime(t *testing.T) {
 func TestClaim(t *testing.T) {
 	for name, c := range kinds(4) {
 		t.Run(name, func(t *testing.T) {
-			ours := metav1.NewControllerRef(c.parent, c.flavor.kind)
+			ours := metav1.NewControllerRef(c.parent, c.kind.gvk)
 			foreign := *ours
 			foreign.UID = "foreign"
-			w := newWorld(t, c.flavor, c.parent,
+			w := newWorld(t, c.kind, c.parent,
 				pod("orphan", owned(nil)), pod("ended", owned(nil), phase(corev1.PodSucceeded)), pod("going", owned(nil), going),
 				pod("foreign", owned(&foreign)), pod("other", owned(nil), labelled(map[string]string{"app": "other"})),
 				pod("strayed", owned(ours), labelled(map[string]string{"app": "other"})), pod("kept", owned(ours)))
@@ -212,7 +212,7 @@ func TestNeighbours(t *testing.T) {
 		s.Name, s.UID, s.OwnerReferences = "old", "old-uid", []metav1.OwnerReference{*deployment}
 		s.Spec.Selector.MatchLabels = map[string]string{"app": "web", "v": "old"}
 	})
-	of := owned(metav1.NewControllerRef(sibling, replicaSets.kind))
+	of := owned(metav1.NewControllerRef(sibling, replicaSets.gvk))
 	// b would go by its UID alone, were the crowd on a's node not counted.
 	crowd := []client.Object{pod("x", of, on("node-b")), pod("gone", of, on("node-a"), going), pod("ended", of, on("node-a"), phase(corev1.PodFailed))}
 	w := newWorld(t, replicaSets, append(crowd, set, sibling, pod("a"), pod("b"))...)

@@ -29,21 +29,21 @@ type world struct {
 }
 
 // newWorld makes a world where everything is read from the server.
-func newWorld(t testing.TB, f flavor, objects ...client.Object) *world {
+func newWorld(t testing.TB, f parentKind, objects ...client.Object) *world {
 	t.Helper()
 	return worldOf(t, f, fakeserver.New(t, objects...), nil)
 }
 
 // worldOf makes a world whose cache is another reader than the server, unless that is nil.
-func worldOf(t testing.TB, f flavor, s *fakeserver.Server, cache client.Reader) *world {
+func worldOf(t testing.TB, f parentKind, s *fakeserver.Server, cache client.Reader) *world {
 	t.Helper()
 	w := &world{Server: s, t: t, events: &fakeserver.Recorder{}}
 	var c client.Client = s
 	if cache != nil {
 		c = fakeserver.Cached(s, cache)
 	}
-	ledger := ownership.NewLedger(map[schema.GroupResource]ownership.Store{})
-	w.r = newReconciler(f, c, s, ledger, w.events, Options{Clock: testingclock.NewFakeClock(now)})
+	consistency := ownership.NewConsistencyStore(map[schema.GroupResource]ownership.Store{})
+	w.r = newReconciler(f, c, s, consistency, w.events, Options{Clock: testingclock.NewFakeClock(now)})
 	return w
 }
 
@@ -71,9 +71,9 @@ func (w *world) must(err error) {
 // set is the parent as it is stored, as a ReplicaSet.
 func (w *world) set() *appsv1.ReplicaSet {
 	w.t.Helper()
-	parent := w.r.flavor.new()
+	parent := w.r.kind.new()
 	w.must(w.Raw.Get(context.Background(), request.NamespacedName, parent))
-	return w.r.flavor.read(parent)
+	return w.r.kind.read(parent)
 }
 
 // pods are those that are alive.

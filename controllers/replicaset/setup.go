@@ -17,7 +17,7 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file wires the controller: indexes, ledger, watches, and which event enqueues which parent.
+// This file wires the controller: indexes, consistency store, watches, and which event enqueues which parent.
 
 // Options tune the controller.
 type Options struct {
@@ -37,7 +37,7 @@ func SetupReplicationControllers(ctx context.Context, mgr ctrl.Manager, o Option
 	return setup(ctx, mgr, replicationControllers, o)
 }
 
-func setup(ctx context.Context, mgr ctrl.Manager, f flavor, o Options) error {
+func setup(ctx context.Context, mgr ctrl.Manager, f parentKind, o Options) error {
 	if o.Workers == 0 {
 		o.Workers = 5
 	}
@@ -45,11 +45,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, f flavor, o Options) error {
 		o.Clock = clock.RealClock{}
 	}
 	// Parents are children too: ReplicaSets of a Deployment are found by its UID.
-	ledger, err := ownership.Wire(ctx, mgr, map[schema.GroupResource]client.Object{podResource: &corev1.Pod{}, f.resource: f.new()}, nil)
+	children := map[schema.GroupResource]client.Object{podResource: &corev1.Pod{}, f.resource: f.new()}
+	consistency, err := ownership.NewConsistencyStoreFor(ctx, mgr, children, nil)
 	if err != nil {
 		return err
 	}
-	r := newReconciler(f, mgr.GetClient(), mgr.GetAPIReader(), ledger, mgr.GetEventRecorder(f.name+"-controller"), o)
+	r := newReconciler(f, mgr.GetClient(), mgr.GetAPIReader(), consistency, mgr.GetEventRecorder(f.name+"-controller"), o)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(f.name).
 		WithOptions(r.Options(o.Workers)).
@@ -60,12 +61,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, f flavor, o Options) error {
 
 // newReconciler returns a Reconciler that reads from c and, past its cache, from live.
 func newReconciler(
-	f flavor, c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder, o Options,
+	f parentKind, c client.Client, live client.Reader, consistency *ownership.ConsistencyStore, recorder events.EventRecorder, o Options,
 ) *Reconciler {
-	r := &Reconciler{flavor: f}
+	r := &Reconciler{kind: f}
 	r.Controller = pass.New(pass.Config{
-		Kind: f.kind, Resource: f.resource, New: f.new,
-		Client: c, Live: live, Ledger: ledger, Recorder: recorder, Clock: o.Clock, Run: r.pass,
+		Kind: f.gvk, Resource: f.resource, New: f.new,
+		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: o.Clock, Run: r.pass,
 	})
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
 	r.pods.Adoptable = adoptable
@@ -81,11 +82,11 @@ func newReconciler(
 func (r *Reconciler) parents() ownership.Parents {
 	return ownership.Parents{
 		Reader:  r.Client,
-		Kind:    r.flavor.kind.GroupKind(),
-		New:     r.flavor.new,
-		NewList: r.flavor.newList,
+		Kind:    r.kind.gvk.GroupKind(),
+		New:     r.kind.new,
+		NewList: r.kind.newList,
 		Selector: func(parent client.Object) (labels.Selector, error) {
-			return metav1.LabelSelectorAsSelector(r.flavor.read(parent).Spec.Selector)
+			return metav1.LabelSelectorAsSelector(r.kind.read(parent).Spec.Selector)
 		},
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file writes status: counters from what was seen before anything was done, and a condition while something fails. It
-// writes what differs at once: a Deployment waits for it.
+// This file writes status: counters from what was seen before anything was done, and a condition while something fails.
+// It writes what differs at once: a Deployment waits for it.
 
 // report stores what a pass saw, and the error with which its writes to pods ended, if any.
 func (r *Reconciler) report(ctx context.Context, p *pass.Pass, o *observed, plan *plan, failed error) error {
@@ -19,7 +19,7 @@ func (r *Reconciler) report(ctx context.Context, p *pass.Pass, o *observed, plan
 	c := plan.counts
 	status.Replicas, status.FullyLabeledReplicas = c.replicas, c.fullyLabeled
 	status.ReadyReplicas, status.AvailableReplicas = c.ready, c.available
-	if r.flavor.terminating && !r.unserved.Load() {
+	if r.kind.terminating && !r.unserved.Load() {
 		status.TerminatingReplicas = &c.terminating
 	}
 	status.ObservedGeneration = max(status.ObservedGeneration, o.set.Generation)
@@ -61,9 +61,9 @@ func conditionFields(c *appsv1.ReplicaSetCondition) pass.ConditionFields[appsv1.
 func isFailure(c appsv1.ReplicaSetCondition) bool { return c.Type == appsv1.ReplicaSetReplicaFailure }
 
 func (r *Reconciler) writeStatus(ctx context.Context, p *pass.Pass, set *appsv1.ReplicaSet, status *appsv1.ReplicaSetStatus) error {
-	after := r.flavor.withStatus(set, status)
-	written, err := p.WriteStatus(ctx, r.flavor.withStatus(set, &set.Status), after, true)
-	if written && status.TerminatingReplicas != nil && r.flavor.read(after).Status.TerminatingReplicas == nil {
+	after := r.kind.withStatus(set, status)
+	written, err := p.WriteStatus(ctx, r.kind.withStatus(set, &set.Status), after, true)
+	if written && status.TerminatingReplicas != nil && r.kind.read(after).Status.TerminatingReplicas == nil {
 		r.unserved.Store(true) // or every pass would write it again
 	}
 	return err

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// This file remembers the names of pods whose create got no response. Such a request may still arrive. If an earlier name of
-// the sequence became free meanwhile and were used instead, there would be one pod too many; so the name without a response is
-// tried again first.
+// This file remembers the names of pods whose create got no response. Such a request may still arrive. If an earlier
+// name of the sequence became free meanwhile and were used instead, there would be one pod too many; so the name
+// without a response is tried again first.
 
 // unanswered are these names, by parent. The zero value is empty. It is safe for concurrent use.
 type unanswered struct {

@@ -21,8 +21,8 @@ import (
 
 // This file holds all writes to pods and claims except adoption, release and revision labels, which are package pass's.
 
-// act carries a plan out: what pods and claims lack, then creates, then deletes, each by slow start. It returns all errors,
-// joined; one that is [pass.Superseded] says that the plan rests on a stale read.
+// act carries a plan out: what pods and claims lack, then creates, then deletes, each by slow start. It returns all
+// errors, joined; one that is [pass.IsStale] says that the plan rests on a stale read.
 func (r *Reconciler) act(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, plan *plan) error {
 	for _, name := range plan.foreign {
 		p.Warn(nil, "ConflictingController", "Update", "Claim %s has another controller, so its retention policy is ignored", name)
@@ -55,7 +55,7 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, set *appsv1.Stateful
 		}),
 		pass.SlowStart(p, creates),
 	)
-	if pass.Superseded(made) {
+	if pass.IsStale(made) {
 		return made
 	}
 	return errors.Join(made, pass.SlowStart(p, pass.Writes[deletion]{
@@ -65,8 +65,8 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, set *appsv1.Stateful
 	}))
 }
 
-// create makes the claims of one ordinal, and then its pod: from the planned revision, or from the one that the plan names
-// as the alternative if the API server has refused the first for a minute.
+// create makes the claims of one ordinal, and then its pod: from the planned revision, or from the one that the plan
+// names as the alternative if the API server has refused the first for a minute.
 func (r *Reconciler) create(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, c creation) error {
 	for _, claim := range c.claims {
 		if err := r.createClaim(ctx, p, claim); err != nil {
@@ -78,12 +78,12 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, set *appsv1.State
 	case err == nil:
 		r.refusals.end(set.UID, c.ordinal)
 		return nil
-	case pass.Superseded(err):
+	case pass.IsStale(err):
 		return err
 	case !refusesContent(err):
 	case c.instead.template != nil:
 		if left := r.refusals.last(set.UID, refused{c.ordinal, c.from.name}, p.Now()); left > 0 {
-			p.Again(left)
+			p.RequeueAfter(left)
 			err = fmt.Errorf("%w; if that lasts for %s more, the pod comes from revision %s", err, left.Round(time.Second), c.instead.name)
 			break
 		}
@@ -98,7 +98,7 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, set *appsv1.State
 		err = fmt.Errorf("%w; a pod below the partition comes from the current revision, %s, and from no other: "+
 			"allow that one, or lower the partition to %d", err, c.from.name, c.ordinal-start)
 	}
-	if pass.Superseded(err) {
+	if pass.IsStale(err) {
 		return err
 	}
 	name := podName(set, c.ordinal)
@@ -116,7 +116,7 @@ func (r *Reconciler) createPod(
 	how, err := r.pods.Create(ctx, set, pod, func(client.Object) bool { return true })
 	switch {
 	case err != nil:
-		return pass.Ended(err)
+		return pass.AsNamespaceTerminating(err)
 	case how == ownership.Taken:
 		return r.taken(ctx, set, pod)
 	case how == ownership.Existed:
@@ -139,10 +139,10 @@ func unaltered(set *appsv1.StatefulSet, made *corev1.Pod, from source) error {
 }
 
 // refusesContent reports whether the API server refuses a pod because of its content: validation answers 422, policies,
-// webhooks and admission plugins 403 or 422. An exhausted quota answers 403 as well, but that may pass: it is no reason to
-// create pods from a revision that is not known to work, just as a lost connection is none. The API has no code for it, so
-// the message has to be read; if its text changes some day, the pod comes from the update revision if that fits into the
-// quota.
+// webhooks and admission plugins 403 or 422. An exhausted quota answers 403 as well, but that may pass: it is no reason
+// to create pods from a revision that is not known to work, just as a lost connection is none. The API has no code for
+// it, so the message has to be read; if its text changes some day, the pod comes from the update revision if that fits
+// into the quota.
 func refusesContent(err error) bool {
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		return false
@@ -180,11 +180,11 @@ func (r *Reconciler) createClaim(ctx context.Context, p *pass.Pass, claim *corev
 	err := r.Client.Create(ctx, claim)
 	switch {
 	case err == nil:
-		r.Ledger.Wrote(p.Parent.GetUID(), claimResource, claim)
+		r.Consistency.WroteAt(p.Parent.GetUID(), claimResource, claim)
 		p.Normal(claim, "SuccessfulCreate", "Create", "Created claim: %s", claim.Name)
 		return nil
-	case pass.Superseded(pass.Ended(err)):
-		return pass.Ended(err)
+	case pass.IsStale(pass.AsNamespaceTerminating(err)):
+		return pass.AsNamespaceTerminating(err)
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("%w: claim %s is there, and the cache does not show it", ownership.ErrStale, claim.Name)
 	}
@@ -221,7 +221,7 @@ func (r *Reconciler) setOwners(ctx context.Context, p *pass.Pass, c ownerChange)
 func (r *Reconciler) identify(ctx context.Context, p *pass.Pass, c identityChange) error {
 	labelled, err := r.pods.Patch(ctx, p, c.pod, map[string]any{"labels": c.labels})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		p.Overtaken()
+		p.NoteConflict()
 		return nil
 	}
 	if err != nil {
@@ -233,8 +233,8 @@ func (r *Reconciler) identify(ctx context.Context, p *pass.Pass, c identityChang
 	return nil
 }
 
-// relabel returns what points the pods of a duplicate revision at the one that stays. If status names the duplicate, it is
-// corrected first, and the duplicate is deleted in a later pass (H3).
+// relabel returns what points the pods of a duplicate revision at the one that stays. If status names the duplicate, it
+// is corrected first, and the duplicate is deleted in a later pass (H3).
 func (r *Reconciler) relabel(p *pass.Pass, o *observed) history.Relabel {
 	name := func(r revision.Revision) string { return r.Name }
 	relabel := r.pods.Relabel(p, o.selector, o.pods, appsv1.StatefulSetRevisionLabel, name)

@@ -31,7 +31,7 @@ func TestAdmissionThatChangesPods(t *testing.T) {
 			w := newWorld(t, web())
 			clock := testingclock.NewFakeClock(now)
 			process := func() { // remembers nothing
-				w.r = newReconciler(w.Server, w.Server, ownership.NewLedger(nil), w.events, Options{Clock: clock})
+				w.r = newReconciler(w.Server, w.Server, ownership.NewConsistencyStore(nil), w.events, Options{Clock: clock})
 			}
 			w.Before = func(call fakeserver.Call) error {
 				if pod, ok := call.Object.(*corev1.Pod); ok && strings.Contains(call.Verb, "create") {

@@ -1,7 +1,7 @@
 package statefulset
 
-// What source.go asks of the other slots is summed up once for a plan. Here it is compared with the same questions answered
-// the slow way, one walk over the set for each slot, and measured.
+// What source.go asks of the other slots is summed up once for a plan. Here it is compared with the same questions
+// answered the slow way, one walk over the set for each slot, and measured.
 
 import (
 	"fmt"

@@ -75,9 +75,9 @@ func staleFor(set *appsv1.StatefulSet, pod string, claim *corev1.PersistentVolum
 	return ""
 }
 
-// ownersOf returns the owner references that a claim of pod is to have, and whether those that it has differ. foreign is
-// true if another controller owns the claim although a policy asks for it: our references are dropped then, and a user
-// has to decide.
+// ownersOf returns the owner references that a claim of pod is to have, and whether those that it has differ. foreign
+// is true if another controller owns the claim although a policy asks for it: our references are dropped then, and a
+// user has to decide.
 //
 // References to a set or a pod of the same name but another UID are left alone like all others: the claim belongs to a
 // predecessor, and the garbage collector may be about to delete it.
@@ -104,8 +104,8 @@ func ownersOf(
 	return append(others, wanted...), differ, foreign
 }
 
-// sortOwners separates the references of a claim to set and pod from those to others. stale is true if one of them is to
-// an earlier set or pod of the same name.
+// sortOwners separates the references of a claim to set and pod from those to others. stale is true if one of them is
+// to an earlier set or pod of the same name.
 func sortOwners(
 	set *appsv1.StatefulSet, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim,
 ) (others, ours []metav1.OwnerReference, stale bool) {

@@ -188,8 +188,8 @@ func TestScaleDownWithClaims(t *testing.T) {
 	}
 }
 
-// TestClaimsOfNewPods: claims are made from their templates, with the labels of the selector, owned by the set if they go
-// with it; the volume of that name in the template makes room for them.
+// TestClaimsOfNewPods: claims are made from their templates, with the labels of the selector, owned by the set if they
+// go with it; the volume of that name in the template makes room for them.
 func TestClaimsOfNewPods(t *testing.T) {
 	w := newWorld(t, web(data(remove, retain), func(set *appsv1.StatefulSet) {
 		set.Spec.VolumeClaimTemplates[0].Labels = map[string]string{"tier": "data"}

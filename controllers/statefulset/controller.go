@@ -16,7 +16,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file is one pass, from the parent to the report. setup.go wires it to a manager; package pass begins and ends it.
+// This file is one pass, from the parent to the report. setup.go wires it to a manager; package pass begins and ends
+// it.
 
 var (
 	kind        = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
@@ -72,19 +73,19 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	if rep.plan.promote {
 		rep.current, rep.plan.counts.current = f.update.name, rep.plan.counts.updated
 	}
-	p.Again(rep.plan.again)
+	p.RequeueAfter(rep.plan.again)
 	if err := r.confirm(ctx, p, o, rep); err != nil {
 		return err
 	}
 	rep.failed = r.act(ctx, p, set, rep.plan)
-	p.Uncertain(rep.failed)
-	if pass.Superseded(rep.failed) {
+	p.NoteUnknownOutcome(rep.failed)
+	if pass.IsStale(rep.failed) {
 		return rep.failed
 	}
 	rep.failed = errors.Join(altered, rep.failed)
 	written, reported := r.report(ctx, p, set, rep)
 	err = pass.Finished(errors.Join(rep.failed, recorded.Retry()), reported)
-	if pass.Superseded(err) {
+	if pass.IsStale(err) {
 		return err // there are pods that this pass has not seen, and their revisions are live, too (H3)
 	}
 	named := []string{set.Status.CurrentRevision, set.Status.UpdateRevision, f.current.name, f.update.name} // or pods were made from
@@ -95,8 +96,9 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	return errors.Join(err, recorded.Truncate(ctx, p, r.log, o.live(named...), set.Spec.RevisionHistoryLimit, confirm))
 }
 
-// trial asks, before pods are created or replaced, whether admission lets new ones be: of a pod whose label names no revision it is
-// not known whether it was made anew a moment ago. If it does not, the plan replaces nothing; the error says why.
+// trial asks, before pods are created or replaced, whether admission lets new ones be: of a pod whose label names no
+// revision it is not known whether it was made anew a moment ago. If it does not, the plan replaces nothing; the error
+// says why.
 func (r *Reconciler) trial(ctx context.Context, p *pass.Pass, o *observed, f facts, rep *report) error {
 	if !rep.plan.risky() || f.update.template == nil {
 		return nil

@@ -15,8 +15,8 @@ type counts struct {
 	replicas, ready, available, current, updated int32
 }
 
-// countsOf counts pods as kubectl users know the counters: terminating pods still count as replicas, but no longer belong to a
-// revision.
+// countsOf counts pods as kubectl users know the counters: terminating pods still count as replicas, but no longer
+// belong to a revision.
 func countsOf(set *appsv1.StatefulSet, pods []*corev1.Pod, current, update string, now time.Time) counts {
 	var c counts
 	for _, pod := range pods {

@@ -113,14 +113,14 @@ func (r *Reconciler) readClaims(
 	return out, nil
 }
 
-// live returns the revisions that something depends on: those that status names, and those that pods name, terminating ones
-// included. It is complete on every path (bug 16).
-func (o *observed) live(named ...string) revision.Live {
+// live returns the revisions that something depends on: those that status names, and those that pods name, terminating
+// ones included. It is complete on every path (bug 16).
+func (o *observed) live(named ...string) revision.InUse {
 	refs := slices.Clone(named)
 	for _, pod := range o.pods {
 		refs = append(refs, revisionOf(pod))
 	}
-	return revision.NewLive(refs...)
+	return revision.NewInUse(refs...)
 }
 
 // lost returns the names of revisions that pods come from and that were deleted or cannot be read.
@@ -137,8 +137,8 @@ func (o *observed) lost(recorded *pass.Recorded) map[string]bool {
 	return out
 }
 
-// facts are what the plan for o is made from. If the update revision could not be recorded, no pod is replaced, and a lost
-// one is recreated from the revisions that status names.
+// facts are what the plan for o is made from. If the update revision could not be recorded, no pod is replaced, and a
+// lost one is recreated from the revisions that status names.
 func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) {
 	f := facts{set: o.set, pods: o.pods, strangers: o.strangers, claims: o.claims, now: r.Clock.Now(), lost: o.lost(recorded)}
 	if recorded.Update == nil {

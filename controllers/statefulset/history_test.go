@@ -1,7 +1,7 @@
 package statefulset
 
-// Passes whose history is not as it should be: a revision that cannot be stored or read, a duplicate, a strange limit. No
-// pod is touched without its revision (F5), what is live stays (bug 16), and the status says why.
+// Passes whose history is not as it should be: a revision that cannot be stored or read, a duplicate, a strange limit.
+// No pod is touched without its revision (F5), what is live stays (bug 16), and the status says why.
 
 import (
 	"errors"
@@ -22,8 +22,8 @@ func limit(n int32) setOption {
 	return func(set *appsv1.StatefulSet) { set.Spec.RevisionHistoryLimit = &n }
 }
 
-// TestUnrecorded: the template asks for what cannot be recorded. Status names a and b, one pod that goes comes from z, and
-// of all other revisions none stays.
+// TestUnrecorded: the template asks for what cannot be recorded. Status names a and b, one pod that goes comes from z,
+// and of all other revisions none stays.
 func TestUnrecorded(t *testing.T) {
 	for name, c := range map[string]struct {
 		err     error
@@ -106,8 +106,8 @@ func TestNegativeHistoryLimit(t *testing.T) {
 	}
 }
 
-// TestDuplicates: of two revisions with one content the older goes, after its pods, and status, name the other one; pods of
-// other revisions keep their names (kubernetes#111280).
+// TestDuplicates: of two revisions with one content the older goes, after its pods, and status, name the other one;
+// pods of other revisions keep their names (kubernetes#111280).
 func TestDuplicates(t *testing.T) {
 	objects := between(t, []setOption{partition(2), limit(0)}, pod(0, "z"), pod(1, "twin"), pod(2, "b"))
 	objects = append(objects, stored(t, "z", "web:z", -1), stored(t, "twin", "web:a", 0))
@@ -140,8 +140,8 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// TestDuplicatesAreCounted: when status names the revision that stays instead of its duplicate, both counters are of that
-// revision, although the pods do not name it yet (S1).
+// TestDuplicatesAreCounted: when status names the revision that stays instead of its duplicate, both counters are of
+// that revision, although the pods do not name it yet (S1).
 func TestDuplicatesAreCounted(t *testing.T) {
 	objects := between(t, nil, pod(0, "twin"), pod(1, "twin"), pod(2, "b"))
 	objects = append(objects, stored(t, "twin", "web:b", 0))
@@ -157,8 +157,8 @@ func TestDuplicatesAreCounted(t *testing.T) {
 	}
 }
 
-// TestRelabelledPods: a pod that was pointed at another revision is of that revision from then on, in the same pass too,
-// and even if the answer was lost (H3).
+// TestRelabelledPods: a pod that was pointed at another revision is of that revision from then on, in the same pass
+// too, and even if the answer was lost (H3).
 func TestRelabelledPods(t *testing.T) {
 	objects := func(options ...setOption) []client.Object {
 		return append(between(t, options, pod(0, "a"), pod(1, "twin", stuck), pod(2, "b")), stored(t, "twin", "web:a", 0))
@@ -218,8 +218,8 @@ func TestLegacyRevision(t *testing.T) {
 	}
 }
 
-// TestAnOldLogAfterAStart: two revisions hold what the spec asks for, and a process that just started is shown the one that pods
-// do not come from. They are not replaced for that.
+// TestAnOldLogAfterAStart: two revisions hold what the spec asks for, and a process that just started is shown the one
+// that pods do not come from. They are not replaced for that.
 func TestAnOldLogAfterAStart(t *testing.T) {
 	s := fakeserver.New(t, web(replicas(1), image("a")), stored(t, "one", "a", 1), stored(t, "two", "a", 2), pod(0, "two"))
 	w := worldOf(t, s, fakeserver.Hiding{Reader: s, Name: "web-two"}, nil)

@@ -18,9 +18,9 @@ func podName(set *appsv1.StatefulSet, ordinal int64) string {
 
 func decimal(ordinal int64) string { return strconv.FormatInt(ordinal, 10) }
 
-// ordinalOf reads the ordinal from the name of a pod of set. ok is false for every name that [podName] never gives, like
-// one with a leading zero. Ordinals have 64 bits everywhere: the first one may be the largest number that the API allows, and
-// the others follow it.
+// ordinalOf reads the ordinal from the name of a pod of set. ok is false for every name that [podName] never gives,
+// like one with a leading zero. Ordinals have 64 bits everywhere: the first one may be the largest number that the API
+// allows, and the others follow it.
 func ordinalOf(set *appsv1.StatefulSet, name string) (ordinal int64, ok bool) {
 	digits, ours := strings.CutPrefix(name, set.Name+"-")
 	n, err := strconv.ParseInt(digits, 10, 64)
@@ -70,8 +70,8 @@ func misses(pod *corev1.Pod, want map[string]string) map[string]string {
 	return out
 }
 
-// storageDiffers says in what the volumes of a pod differ from the claims of its ordinal, in one clause; an empty string
-// means that it mounts them all.
+// storageDiffers says in what the volumes of a pod differ from the claims of its ordinal, in one clause; an empty
+// string means that it mounts them all.
 func storageDiffers(set *appsv1.StatefulSet, ordinal int64, pod *corev1.Pod) string {
 	for i := range set.Spec.VolumeClaimTemplates {
 		template := &set.Spec.VolumeClaimTemplates[i]
@@ -92,13 +92,13 @@ func storageDiffers(set *appsv1.StatefulSet, ordinal int64, pod *corev1.Pod) str
 	return ""
 }
 
-// precedes reports whether a pod is older than the set that owns it, so that it was adopted: the set cannot have created
-// it. A pod that the set created, or that a user created later, does not precede it.
+// precedes reports whether a pod is older than the set that owns it, so that it was adopted: the set cannot have
+// created it. A pod that the set created, or that a user created later, does not precede it.
 //
-// It matters only for volumes, which no write can change. A pod that was adopted without the claims of its ordinal has to
-// be replaced, but a pod of ours lacks them only because admission removed them, and would do so again: it would be
-// replaced for ever. The replacement of a pod that precedes its set does not precede it, so that each pod is replaced for
-// its volumes at most once.
+// It matters only for volumes, which no write can change. A pod that was adopted without the claims of its ordinal has
+// to be replaced, but a pod of ours lacks them only because admission removed them, and would do so again: it would be
+// replaced for ever. The replacement of a pod that precedes its set does not precede it, so that each pod is replaced
+// for its volumes at most once.
 func precedes(pod *corev1.Pod, set *appsv1.StatefulSet) bool {
 	return pod.CreationTimestamp.Before(&set.CreationTimestamp)
 }

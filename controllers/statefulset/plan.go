@@ -14,8 +14,8 @@ import (
 	"github.com/cairn-dev/cairn/rollout"
 )
 
-// This file decides about scaling: which pods and claims are created, which are deleted, and in which order. It is pure:
-// facts in, a plan with reasons out.
+// This file decides about scaling: which pods and claims are created, which are deleted, and in which order. It is
+// pure: facts in, a plan with reasons out.
 
 // facts is all that a plan is made from.
 type facts struct {
@@ -69,7 +69,8 @@ type plan struct {
 type creation struct {
 	ordinal int64
 	from    source
-	// instead, if it has a template, is what the pod is created from if the API server refuses the planned revision and goes on to.
+	// instead, if it has a template, is what the pod is created from if the API server refuses the planned revision and
+	// goes on to.
 	instead source
 	// held says that the pod is below the partition, where no other revision may replace the current one.
 	held bool
@@ -177,8 +178,8 @@ func newPlanner(f facts) (*planner, error) {
 	return p, err
 }
 
-// place puts a pod into its slot. Labels are trusted: only this controller writes them, and a pod's content is set when it
-// is created. Volumes count only if the pod cannot have been created by this set; see [precedes].
+// place puts a pod into its slot. Labels are trusted: only this controller writes them, and a pod's content is set when
+// it is created. Volumes count only if the pod cannot have been created by this set; see [precedes].
 func (p *planner) place(s *slot, pod *corev1.Pod) {
 	s.pod = pod
 	if s.alive = alive(pod); !s.alive {
@@ -259,7 +260,8 @@ func (p *planner) fill(i int) {
 	p.creates = append(p.creates, c)
 }
 
-// failing reports whether there are pods of the update revision, and none of them is available: it does not work, as far as is known.
+// failing reports whether there are pods of the update revision, and none of them is available: it does not work, as
+// far as is known.
 func (p *planner) failing() bool {
 	there := false
 	for _, s := range p.slots {
@@ -341,6 +343,6 @@ func (p *plan) onLatest(revision string) string {
 	return said
 }
 
-// risky reports whether the plan would do harm if the cache is stale: it would delete a pod that is needed, or create one
-// too early.
+// risky reports whether the plan would do harm if the cache is stale: it would delete a pod that is needed, or create
+// one too early.
 func (p *plan) risky() bool { return len(p.creates)+len(p.deletes) > 0 }

@@ -1,8 +1,9 @@
 package statefulset
 
-// What holds for every plan, whatever the pods look like: nothing is done twice, nothing conforming goes (P3), no ordinal
-// gets two pods (P1), the budget is kept over the whole set (R1), the order is kept (R3), a pod below the partition comes
-// from the current revision (P5), counters agree (S1), and the current revision is promoted for nothing less than all (S3).
+// What holds for every plan, whatever the pods look like: nothing is done twice, nothing conforming goes (P3), no
+// ordinal gets two pods (P1), the budget is kept over the whole set (R1), the order is kept (R3), a pod below the
+// partition comes from the current revision (P5), counters agree (S1), and the current revision is promoted for nothing
+// less than all (S3).
 
 import (
 	"fmt"
@@ -184,8 +185,8 @@ func consistent(t *rapid.T, f facts, p *plan, at map[int64]*corev1.Pod) {
 	}
 }
 
-// TestLost: whichever single pod is lost while all others are as a rollout leaves them, it comes back at the revision that
-// it had, unless the rollout was about to take it, or had not begun and waits for it.
+// TestLost: whichever single pod is lost while all others are as a rollout leaves them, it comes back at the revision
+// that it had, unless the rollout was about to take it, or had not begun and waits for it.
 func TestLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 7).Draw(t, "replicas")

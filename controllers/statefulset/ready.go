@@ -55,9 +55,9 @@ func neverReady(pod *corev1.Pod) bool {
 	return apart >= -slip && apart <= slip
 }
 
-// failing reports whether a pod will not become ready as it is, by what its kubelet and the scheduler say now: a container
-// of it, an init container included, cannot be started or ended with an error, or no node can take the pod. A pod that is
-// only slow is not failing, however long it takes.
+// failing reports whether a pod will not become ready as it is, by what its kubelet and the scheduler say now: a
+// container of it, an init container included, cannot be started or ended with an error, or no node can take the pod. A
+// pod that is only slow is not failing, however long it takes.
 func failing(pod *corev1.Pod) bool {
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]

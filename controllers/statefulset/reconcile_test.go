@@ -46,7 +46,8 @@ func TestFirstPass(t *testing.T) {
 	}
 }
 
-// TestRolloutAndUndo follows a new image and the way back. Once the end is reached nothing is written any more (C1, H8).
+// TestRolloutAndUndo follows a new image and the way back. Once the end is reached nothing is written any more (C1,
+// H8).
 func TestRolloutAndUndo(t *testing.T) {
 	for name, options := range map[string][]setOption{"OrderedReady": nil, "Parallel": {parallel}} {
 		t.Run(name, func(t *testing.T) {
@@ -177,8 +178,8 @@ func TestLostRevision(t *testing.T) {
 	}
 }
 
-// TestHeldUnderAnUnreadableRevision: a pod below the partition that was never ready stays what it is also where somebody put
-// something unreadable in the place of its revision (F15).
+// TestHeldUnderAnUnreadableRevision: a pod below the partition that was never ready stays what it is also where
+// somebody put something unreadable in the place of its revision (F15).
 func TestHeldUnderAnUnreadableRevision(t *testing.T) {
 	for content, deletes := range map[string]int{`{"spec":{"template":"no"}}`: 0, "": 1} {
 		odd := stored(t, "odd", "web:odd", 9)
@@ -267,8 +268,8 @@ func TestNothingToDo(t *testing.T) {
 	}
 }
 
-// TestAdoption: after an orphaning delete, a new StatefulSet of the same content takes over pods and history and restarts
-// nothing (kubernetes#84982). Pods are adopted by their names only.
+// TestAdoption: after an orphaning delete, a new StatefulSet of the same content takes over pods and history and
+// restarts nothing (kubernetes#84982). Pods are adopted by their names only.
 func TestAdoption(t *testing.T) {
 	w := newWorld(t, web())
 	w.rounds(5)
@@ -327,8 +328,8 @@ func TestRefusedPods(t *testing.T) {
 	}
 }
 
-// TestTakenNames: a pod that is somebody else's keeps its name. Ours waits and says so (O4), and looks again whether the
-// name is free; it asks the API server for nothing that it knows to be impossible.
+// TestTakenNames: a pod that is somebody else's keeps its name. Ours waits and says so (O4), and looks again whether
+// the name is free; it asks the API server for nothing that it knows to be impossible.
 func TestTakenNames(t *testing.T) {
 	stranger := pod(0, "a", func(p *corev1.Pod) { p.Labels = nil })
 	stranger.OwnerReferences = nil
@@ -350,7 +351,8 @@ func TestTakenNames(t *testing.T) {
 	}
 }
 
-// TestTakenAndFreeAgain: who had the name is gone when we look who it is. His end wakes nobody, so that the pass is made again.
+// TestTakenAndFreeAgain: who had the name is gone when we look who it is. His end wakes nobody, so that the pass is
+// made again.
 func TestTakenAndFreeAgain(t *testing.T) {
 	stranger := pod(0, "a", func(p *corev1.Pod) { p.Labels = nil })
 	stranger.OwnerReferences = nil
@@ -396,7 +398,8 @@ func TestStaleForgetsNothing(t *testing.T) {
 	}
 }
 
-// TestEditedMeanwhile: pods take their time, the parent is edited, and no more of the old ones are made. That is no failure.
+// TestEditedMeanwhile: pods take their time, the parent is edited, and no more of the old ones are made. That is no
+// failure.
 func TestEditedMeanwhile(t *testing.T) {
 	w := newWorld(t, web(replicas(7), parallel))
 	var once sync.Once
@@ -422,8 +425,8 @@ func TestLooksAgain(t *testing.T) {
 
 var errBoom = apierrors.NewInternalError(errors.New("boom"))
 
-// TestLostResponses: whatever write is answered by an error although it was carried out, the end is the same, and nothing
-// is there twice (F2, H5).
+// TestLostResponses: whatever write is answered by an error although it was carried out, the end is the same, and
+// nothing is there twice (F2, H5).
 func TestLostResponses(t *testing.T) {
 	for _, lost := range []string{"create ControllerRevision", "create PersistentVolumeClaim", "create Pod", "patch status StatefulSet", "delete Pod"} {
 		t.Run(lost, func(t *testing.T) {

@@ -7,13 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// This file remembers since when the API server has refused a pod, so that one refusal which passes, a policy on its way or a registry
-// that answers 429, does not put another revision in the place of the one that runs. Losing it costs a minute.
+// This file remembers since when the API server has refused a pod, so that one refusal which passes, a policy on its
+// way or a registry that answers 429, does not put another revision in the place of the one that runs. Losing it costs
+// a minute.
 
-// lasting is how long a refusal has to last before a pod comes from another revision. There are some ten tries in that time.
+// lasting is how long a refusal has to last before a pod comes from another revision. There are some ten tries in that
+// time.
 const lasting = time.Minute
 
-// refusals are since when pods are refused, by set and by the revision that they are to come from. It is safe for concurrent use.
+// refusals are since when pods are refused, by set and by the revision that they are to come from. It is safe for
+// concurrent use.
 type refusals struct {
 	mu    sync.Mutex
 	since map[types.UID]map[refused]time.Time

@@ -1,6 +1,7 @@
 package statefulset
 
-// What a pass does with a pod that the API server will not have as it is to be, and with one that it made to something else.
+// What a pass does with a pod that the API server will not have as it is to be, and with one that it made to something
+// else.
 
 import (
 	"errors"
@@ -49,9 +50,9 @@ func refusing(image string, err error) func(*corev1.Pod) error {
 	}
 }
 
-// TestRefusedCurrentRevision: a pod is lost in the middle of a rollout, and the API server will not have it back as it was.
-// Where the rollout goes it comes from the update revision once that has lasted; below the partition nothing takes the place of the
-// current one.
+// TestRefusedCurrentRevision: a pod is lost in the middle of a rollout, and the API server will not have it back as it
+// was. Where the rollout goes it comes from the update revision once that has lasted; below the partition nothing takes
+// the place of the current one.
 func TestRefusedCurrentRevision(t *testing.T) {
 	for name, c := range map[string]struct {
 		options []setOption
@@ -106,7 +107,8 @@ func (w *world) refusedForAMinute() (reconcile.Result, error) {
 	return w.r.Reconcile(w.t.Context(), request)
 }
 
-// TestRefusedOnce: a refusal that passes is no reason to take another revision, and one that lasts is none while that one does not work.
+// TestRefusedOnce: a refusal that passes is no reason to take another revision, and one that lasts is none while that
+// one does not work.
 func TestRefusedOnce(t *testing.T) {
 	refuse := true
 	review := func(p *corev1.Pod) error {
@@ -152,8 +154,8 @@ func TestRefusedBothRevisions(t *testing.T) {
 	}
 }
 
-// TestChangedByAdmission: what admission makes of our pods is not deleted and made again for ever, and a condition says in
-// what it differs.
+// TestChangedByAdmission: what admission makes of our pods is not deleted and made again for ever, and a condition says
+// in what it differs.
 func TestChangedByAdmission(t *testing.T) {
 	for name, c := range map[string]struct {
 		review func(*corev1.Pod)
@@ -198,8 +200,8 @@ func TestChangedByAdmission(t *testing.T) {
 	}
 }
 
-// TestAdoptedWithoutStorage: a set that was made again with a claim that its pods do not mount replaces each of them once,
-// whatever admission makes of the new ones.
+// TestAdoptedWithoutStorage: a set that was made again with a claim that its pods do not mount replaces each of them
+// once, whatever admission makes of the new ones.
 func TestAdoptedWithoutStorage(t *testing.T) {
 	set := web(younger, data(retain, retain))
 	orphans := []client.Object{set}

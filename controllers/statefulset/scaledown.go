@@ -8,10 +8,11 @@ import (
 
 // scaleDown plans the deletion of the pods that are not asked for.
 //
-// With Parallel they are all deleted at once. Under OrderedReady it is one at a time, the highest ordinal first, and only
-// while every pod that is asked for is available. Of those that are not, an available one goes, and so does the only one that
-// is not available; with two of them the higher one waits for the lower one. That is the built-in controller's order, and what
-// the conformance test "halt if any stateful pod is unhealthy" asks for, which takes a set from three unready pods to none.
+// With Parallel they are all deleted at once. Under OrderedReady it is one at a time, the highest ordinal first, and
+// only while every pod that is asked for is available. Of those that are not, an available one goes, and so does the
+// only one that is not available; with two of them the higher one waits for the lower one. That is the built-in
+// controller's order, and what the conformance test "halt if any stateful pod is unhealthy" asks for, which takes a set
+// from three unready pods to none.
 func (p *planner) scaleDown() {
 	next := p.nextCondemned()
 	for _, pod := range p.condemned {
@@ -49,9 +50,9 @@ func (p *planner) nextCondemned() *corev1.Pod {
 	return next
 }
 
-// highestCondemned returns the condemned pod to delete next, and the lowest one that is not healthy. A pod that ended comes
-// before all others, because nothing runs there any more, and because it will never be healthy again: to wait for that would
-// halt the set for good.
+// highestCondemned returns the condemned pod to delete next, and the lowest one that is not healthy. A pod that ended
+// comes before all others, because nothing runs there any more, and because it will never be healthy again: to wait for
+// that would halt the set for good.
 func (p *planner) highestCondemned() (next, weakest *corev1.Pod) {
 	for _, pod := range p.condemned {
 		if going(pod) {

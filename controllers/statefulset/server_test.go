@@ -42,8 +42,8 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 	return worldOf(t, fakeserver.New(t, objects...), nil, nil)
 }
 
-// worldOf makes a world whose cache is another reader than the server, unless that is nil. stores are what the ledger waits
-// for.
+// worldOf makes a world whose cache is another reader than the server, unless that is nil. stores are what the
+// consistency store waits for.
 func worldOf(t testing.TB, s *fakeserver.Server, cache client.Reader, stores map[schema.GroupResource]ownership.Store) *world {
 	t.Helper()
 	w := &world{Server: s, t: t, events: &fakeserver.Recorder{}, clock: testingclock.NewFakeClock(now)}
@@ -51,7 +51,7 @@ func worldOf(t testing.TB, s *fakeserver.Server, cache client.Reader, stores map
 	if cache != nil {
 		c = fakeserver.Cached(s, cache)
 	}
-	w.r = newReconciler(c, s, ownership.NewLedger(stores), w.events, Options{Clock: w.clock})
+	w.r = newReconciler(c, s, ownership.NewConsistencyStore(stores), w.events, Options{Clock: w.clock})
 	return w
 }
 

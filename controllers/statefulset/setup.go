@@ -24,7 +24,7 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file wires the controller: indexes, ledger, watches, and which event enqueues which StatefulSet.
+// This file wires the controller: indexes, consistency store, watches, and which event enqueues which StatefulSet.
 
 // Options tune the controller.
 type Options struct {
@@ -44,11 +44,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	ledger, err := wire(ctx, mgr)
+	consistency, err := wire(ctx, mgr)
 	if err != nil {
 		return err
 	}
-	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), ledger, mgr.GetEventRecorder("statefulset-controller"), o)
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), consistency, mgr.GetEventRecorder("statefulset-controller"), o)
 	children := r.ChildEvents(r.parents().Router())
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("statefulset").
@@ -61,11 +61,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 }
 
 // newReconciler returns a Reconciler that reads from c and, past its cache, from live.
-func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger, recorder events.EventRecorder, o Options) *Reconciler {
+func newReconciler(
+	c client.Client, live client.Reader, consistency *ownership.ConsistencyStore, recorder events.EventRecorder, o Options,
+) *Reconciler {
 	r := &Reconciler{}
 	r.Controller = pass.New(pass.Config{
 		Kind: kind, Resource: statefulSetResource, New: func() client.Object { return &appsv1.StatefulSet{} },
-		Client: c, Live: live, Ledger: ledger, Recorder: recorder, Clock: o.Clock, Run: r.pass,
+		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: o.Clock, Run: r.pass,
 	})
 	r.log = pass.NewLog(r.Controller, history.StatefulSet(), o.AskServer)
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
@@ -76,10 +78,10 @@ func newReconciler(c client.Client, live client.Reader, ledger *ownership.Ledger
 	return r
 }
 
-// wire builds the ledger over the stores of everything this controller writes, and registers the indexes. Claims need
-// none: they are found by their names.
-func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.Ledger, error) {
-	return ownership.Wire(ctx, mgr, map[schema.GroupResource]client.Object{
+// wire builds the consistency store over the stores of everything this controller writes, and registers the indexes.
+// Claims need none: they are found by their names.
+func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.ConsistencyStore, error) {
+	return ownership.NewConsistencyStoreFor(ctx, mgr, map[schema.GroupResource]client.Object{
 		podResource:          &corev1.Pod{},
 		history.AppsResource: &appsv1.ControllerRevision{},
 	}, map[schema.GroupResource]client.Object{
@@ -101,8 +103,8 @@ func (r *Reconciler) parents() ownership.Parents {
 	}
 }
 
-// claimEvents enqueues the StatefulSets that a claim belongs to by its name: a deleted claim may have to be recreated, and
-// one that is created, is terminating, or changes its owners makes a difference to the next pass.
+// claimEvents enqueues the StatefulSets that a claim belongs to by its name: a deleted claim may have to be recreated,
+// and one that is created, is terminating, or changes its owners makes a difference to the next pass.
 func (r *Reconciler) claimEvents() handler.EventHandler {
 	wake := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], claim client.Object) {
 		keys := r.parents().Select(ctx, claim.GetNamespace(), func(parent client.Object) bool {
@@ -129,8 +131,8 @@ func (r *Reconciler) claimEvents() handler.EventHandler {
 	}
 }
 
-// podEvents are those of children, and of a deleted pod that was not the set's own but had a name of it: what waits for the name
-// would otherwise be created at the next retry, minutes later after many of them.
+// podEvents are those of children, and of a deleted pod that was not the set's own but had a name of it: what waits for
+// the name would otherwise be created at the next retry, minutes later after many of them.
 type podEvents struct {
 	handler.EventHandler
 

@@ -88,15 +88,15 @@ func TestOrphansWakeWhoMayAdopt(t *testing.T) {
 	}
 }
 
-// store is an informer's store as far as the ledger looks at it.
+// store is an informer's store as far as the consistency store looks at it.
 type store struct{ version string }
 
 func (s *store) LastStoreSyncResourceVersion() string { return s.version }
 
 func (*store) GetByKey(string) (any, bool, error) { return nil, false, nil }
 
-// TestOwnWrites: a pass waits until the caches show what the last one wrote (kubernetes#129795), and reads nothing else;
-// a set of the same name inherits nothing (X1).
+// TestOwnWrites: a pass waits until the caches show what the last one wrote (kubernetes#129795), and reads nothing
+// else; a set of the same name inherits nothing (X1).
 func TestOwnWrites(t *testing.T) {
 	for _, behind := range []schema.GroupResource{podResource, claimResource, history.AppsResource, statefulSetResource} {
 		t.Run(behind.String(), func(t *testing.T) {

@@ -1,8 +1,8 @@
 package statefulset
 
-// Whole rollouts as golden files: makePlan in a loop over pods in memory. A pod that is deleted goes one tick later; one
-// that is created runs after a tick and is ready after another, or crashes if its revision is broken. Between the ticks people
-// edit the template, lose pods, scale.
+// Whole rollouts as golden files: makePlan in a loop over pods in memory. A pod that is deleted goes one tick later;
+// one that is created runs after a tick and is ready after another, or crashes if its revision is broken. Between the
+// ticks people edit the template, lose pods, scale.
 
 import (
 	"fmt"

@@ -92,15 +92,15 @@ func sumUp(slots []slot, ordered bool) around {
 // of the slots that it updated so far are down than may be.
 //
 // Slots above the highest pod do not count: they were never filled, and under OrderedReady they wait for this one. A
-// terminating pod up there was most likely deleted by the rollout, and counts as down as long as there are old pods to be
-// careful about; under OrderedReady this slot is filled first anyway, so that its pod would only be created twice.
+// terminating pod up there was most likely deleted by the rollout, and counts as down as long as there are old pods to
+// be careful about; under OrderedReady this slot is filled first anyway, so that its pod would only be created twice.
 func (p *planner) reached(i int) bool {
 	above := p.around.above[i]
 	return !above.old && above.down < p.budget
 }
 
-// holdsUp reports whether the rollout waits for just this slot before it begins: no other pod is updated, all those that
-// come before it exist and are old, and without it the budget is used up.
+// holdsUp reports whether the rollout waits for just this slot before it begins: no other pod is updated, all those
+// that come before it exist and are old, and without it the budget is used up.
 func (p *planner) holdsUp(i int) bool {
 	s, others := p.slots[i], p.around
 	if s.conforms {
@@ -115,11 +115,12 @@ func (p *planner) holdsUp(i int) bool {
 	return p.ordered || others.unavailable+1 >= p.budget // under OrderedReady a single one that is down holds up everything
 }
 
-// conformed reports whether the update revision is what the whole set runs: every ordinal has a pod, each of them conforms
-// and is ready, and there is no other pod. It holds whatever the strategy is (kubernetes#73492).
+// conformed reports whether the update revision is what the whole set runs: every ordinal has a pod, each of them
+// conforms and is ready, and there is no other pod. It holds whatever the strategy is (kubernetes#73492).
 //
-// A set of 0 replicas without pods conforms: otherwise tools that compare the two revisions would wait for ever. Not so with
-// a partition: pods below it are created from the current revision when the set is scaled up again (kubernetes#121534).
+// A set of 0 replicas without pods conforms: otherwise tools that compare the two revisions would wait for ever. Not so
+// with a partition: pods below it are created from the current revision when the set is scaled up again
+// (kubernetes#121534).
 func (p *planner) conformed() bool {
 	for _, s := range p.slots {
 		if !s.conforms || !isReady(s.pod) {

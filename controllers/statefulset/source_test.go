@@ -1,7 +1,7 @@
 package statefulset
 
-// Which revision a pod comes from: tables of what is there, by policy and partition. The update revision is b, the current
-// one a, and z is an older one.
+// Which revision a pod comes from: tables of what is there, by policy and partition. The update revision is b, the
+// current one a, and z is an older one.
 
 import (
 	"strings"

@@ -15,8 +15,8 @@ import (
 // only if something differs, and once a pass.
 
 // report stores what rep says, and reports whether it wrote. If the update revision could not be recorded, the names of
-// revisions and the observed generation stay as they are: kubectl would take the counters of the old revision for the end of
-// the new rollout.
+// revisions and the observed generation stay as they are: kubectl would take the counters of the old revision for the
+// end of the new rollout.
 func (r *Reconciler) report(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, rep report) (written bool, err error) {
 	status := set.Status.DeepCopy()
 	rep.plan.counts.store(status)
@@ -50,9 +50,9 @@ func (r *Reconciler) refuse(ctx context.Context, p *pass.Pass, set *appsv1.State
 	return err
 }
 
-// rename replaces the name of a duplicate revision in status, before it is deleted, and counts again: the pods that name it
-// will soon name the other one. It returns an error that wraps [ownership.ErrStale] if it wrote, because that write
-// outdates the set as it was read.
+// rename replaces the name of a duplicate revision in status, before it is deleted, and counts again: the pods that
+// name it will soon name the other one. It returns an error that wraps [ownership.ErrStale] if it wrote, because that
+// write outdates the set as it was read.
 func (r *Reconciler) rename(ctx context.Context, p *pass.Pass, o *observed, from, to string) error {
 	status := o.set.Status.DeepCopy()
 	for _, name := range []*string{&status.CurrentRevision, &status.UpdateRevision} {

@@ -12,14 +12,16 @@ import (
 	"github.com/cairn-dev/cairn/rollout"
 )
 
-// This file decides about the rolling update: highest ordinal first, within maxUnavailable over the whole set. It is pure.
+// This file decides about the rolling update: highest ordinal first, within maxUnavailable over the whole set. It is
+// pure.
 
-// ReplaceNeverReadyAnnotation on a StatefulSet says which pods of a wrong revision are replaced although they were never
-// ready, before the rollout reaches them, or while it waits for them.
+// ReplaceNeverReadyAnnotation on a StatefulSet says which pods of a wrong revision are replaced although they were
+// never ready, before the rollout reaches them, or while it waits for them.
 //
 //   - Without it, or with any other value than these: those that fail. A container waits in CrashLoopBackOff, cannot be
 //     pulled or made, or ended with an error; or no node can take the pod.
-//   - "true" or "always": all of them, those that are only starting included. A first start that takes long is interrupted.
+//   - "true" or "always": all of them, those that are only starting included. A first start that takes long is
+//     interrupted.
 //   - "false": none under OrderedReady, as with the built-in controller. A rollout, or the way back, then waits until
 //     somebody deletes such a pod.
 const ReplaceNeverReadyAnnotation = "cairn.dev/replace-never-ready"
@@ -102,7 +104,8 @@ func (p *planner) misguided(i int) bool {
 		(i < p.partition || from.name != p.update.name) && p.replaceable(s.pod)
 }
 
-// stays says why the old pod of a slot must not be replaced now, whatever the budget is; an empty string means that it may.
+// stays says why the old pod of a slot must not be replaced now, whatever the budget is; an empty string means that it
+// may.
 func (p *planner) stays(i int) string {
 	s := p.slots[i]
 	switch {
@@ -167,8 +170,8 @@ func (p *planner) policy() policy {
 	}
 }
 
-// replaceable reports whether a pod of a wrong revision may be replaced although it was never ready. If it is only starting,
-// a replacement would interrupt what may be the first start of a database.
+// replaceable reports whether a pod of a wrong revision may be replaced although it was never ready. If it is only
+// starting, a replacement would interrupt what may be the first start of a database.
 func (p *planner) replaceable(pod *corev1.Pod) bool {
 	switch p.policy() {
 	case replaceNone:

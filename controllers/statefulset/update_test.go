@@ -139,8 +139,8 @@ func TestGoingBack(t *testing.T) {
 	wantSteps(t, mustPlan(t, f), "delete web-2")
 }
 
-// TestHeldAndLost: a pod below the partition whose revision is gone stays what it is, also if it was never ready: nobody
-// knows any more what it was made from (F15). With its revision it is replaced by one of the current revision.
+// TestHeldAndLost: a pod below the partition whose revision is gone stays what it is, also if it was never ready:
+// nobody knows any more what it was made from (F15). With its revision it is replaced by one of the current revision.
 func TestHeldAndLost(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		set := web(partition(1))

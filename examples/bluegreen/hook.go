@@ -1,8 +1,8 @@
 // Package bluegreen is the hook of the blue-green example: two ReplicaSets, and a Service in front of one of them.
 //
-// A new template goes to the colour that the Service does not point to. When all of its pods are available the Service is
-// switched, at once for all, and the other colour goes down to no pods. The Service belongs to a revision, so a BlueGreen has
-// a history, and an undo is a switch like any other.
+// A new template goes to the colour that the Service does not point to. When all of its pods are available the Service
+// is switched, at once for all, and the other colour goes down to no pods. The Service belongs to a revision, so a
+// BlueGreen has a history, and an undo is a switch like any other.
 package bluegreen
 
 import (
@@ -122,7 +122,8 @@ func (s *replicaSet) available(replicas int) bool {
 	return s.Status.ObservedGeneration >= s.Metadata.Generation && s.Status.AvailableReplicas >= replicas && s.Status.Replicas == replicas
 }
 
-// empty reports whether the ReplicaSet has no pods and makes none, so that all that it will have are of its next template.
+// empty reports whether the ReplicaSet has no pods and makes none, so that all that it will have are of its next
+// template.
 func (s *replicaSet) empty() bool {
 	return s.Status.ObservedGeneration >= s.Metadata.Generation && s.Spec["replicas"] == 0.0 && s.Status.Replicas == 0
 }

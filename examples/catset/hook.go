@@ -1,8 +1,8 @@
 // Package catset is the hook of the CatSet example: it answers what pods a CatSet wants.
 //
-// A CatSet is a set of pods with names that stay, which come one after the other, like a small StatefulSet. All that this
-// package knows is what one CatSet looks like; revisions, rollouts and the way back are cairn's. Folder go holds the program,
-// python the same hook without Go.
+// A CatSet is a set of pods with names that stay, which come one after the other, like a small StatefulSet. All that
+// this package knows is what one CatSet looks like; revisions, rollouts and the way back are cairn's. Folder go holds
+// the program, python the same hook without Go.
 package catset
 
 import (
@@ -81,8 +81,8 @@ func Hook() http.Handler {
 }
 
 // sync says what a CatSet wants: pods 0 to replicas-1, the last one first. While it grows, a new pod is wanted once all
-// before it are ready. One that was wanted before stays wanted, whatever the others do: status.replicas remembers how many.
-// So a lost one is recreated at once, and at the revision that it had.
+// before it are ready. One that was wanted before stays wanted, whatever the others do: status.replicas remembers how
+// many. So a lost one is recreated at once, and at the revision that it had.
 func sync(in request) response {
 	name := func(i int) string { return fmt.Sprintf("%s-%d", in.Parent.Metadata.Name, i) }
 	wanted, readyReplicas := 0, 0

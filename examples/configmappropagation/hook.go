@@ -1,9 +1,9 @@
 // Package configmappropagation is the hook of the config map propagation example: copies of one config map in all
 // namespaces with certain labels.
 //
-// The parent is in no namespace. Its customize hook says which objects it needs to see, the source and the namespaces, and
-// cairn asks the sync hook again when one of them changes. Both hooks speak version v2, in which everything that is in a
-// namespace is named by namespace/name, and an answer may hold nothing that the protocol does not know.
+// The parent is in no namespace. Its customize hook says which objects it needs to see, the source and the namespaces,
+// and cairn asks the sync hook again when one of them changes. Both hooks speak version v2, in which everything that is
+// in a namespace is named by namespace/name, and an answer may hold nothing that the protocol does not know.
 package configmappropagation
 
 import (
@@ -77,8 +77,8 @@ func customize(in request) m {
 	}}
 }
 
-// sync wants a copy in each of the namespaces, the source's own left out. If there is no source, copies stay as they are:
-// a source that is deleted and recreated takes nothing from its users.
+// sync wants a copy in each of the namespaces, the source's own left out. If there is no source, copies stay as they
+// are: a source that is deleted and recreated takes nothing from its users.
 func sync(in request) m {
 	from := in.Parent.Spec.Source
 	source, found := in.Related.ConfigMaps[from.Namespace+"/"+from.Name]

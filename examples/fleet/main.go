@@ -1,5 +1,5 @@
-// Program fleet is a controller of one's own: Fleets, whose pods are rolled and whose Service is applied. What is not here, the
-// library does: docs/library.md.
+// Program fleet is a controller of one's own: Fleets, whose pods are rolled and whose Service is applied. What is not
+// here, the library does: docs/library.md.
 package main
 
 import (
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 
-	v1 "example.com/fleet/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -17,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/cairn-dev/cairn/builder"
+
+	v1 "example.com/fleet/api/v1"
 )
 
 func children(fleet *v1.Fleet) ([]client.Object, error) {

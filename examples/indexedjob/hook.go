@@ -1,8 +1,8 @@
 // Package indexedjob is the hook of the indexed job example: one pod for each index, so many at a time.
 //
-// A pod that fails, or is lost before its index is done, is made again. Which indexes are done is remembered in the status
-// of the parent, so a pod that succeeded may be deleted. Children that are what was asked for once are never updated
-// (OnDelete), so there is nothing to roll out and no history.
+// A pod that fails, or is lost before its index is done, is made again. Which indexes are done is remembered in the
+// status of the parent, so a pod that succeeded may be deleted. Children that are what was asked for once are never
+// updated (OnDelete), so there is nothing to roll out and no history.
 package indexedjob
 
 import (

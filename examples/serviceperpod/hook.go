@@ -1,8 +1,9 @@
-// Package serviceperpod is the hook of the service-per-pod example: each pod of a StatefulSet gets a Service of its own.
+// Package serviceperpod is the hook of the service-per-pod example: each pod of a StatefulSet gets a Service of its
+// own.
 //
-// It decorates StatefulSets, whatever their owner, that ask for it by two annotations: the label that tells pods apart, and
-// the ports, as 80:8080,443:8443. When the StatefulSet is deleted, or loses an annotation, a finalize hook makes sure that
-// the Services are deleted first.
+// It decorates StatefulSets, whatever their owner, that ask for it by two annotations: the label that tells pods apart,
+// and the ports, as 80:8080,443:8443. When the StatefulSet is deleted, or loses an annotation, a finalize hook makes
+// sure that the Services are deleted first.
 package serviceperpod
 
 import (

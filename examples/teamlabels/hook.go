@@ -1,5 +1,5 @@
-// Package teamlabels is the hook of the team labels example: Deployments get the labels of their namespace that say whose
-// they are.
+// Package teamlabels is the hook of the team labels example: Deployments get the labels of their namespace that say
+// whose they are.
 //
 // It is the smallest decorator: it makes nothing, it only sets labels on objects that others made. A label that the
 // namespace does not have is removed, which is what null stands for in an answer.

@@ -21,7 +21,8 @@ type Child struct {
 	Namespace, Name string
 }
 
-// String names the child as conditions and events show it: Pod web-0, and Pod team/web-0 if the parent is in no namespace.
+// String names the child as conditions and events show it: Pod web-0, and Pod team/web-0 if the parent is in no
+// namespace.
 func (c Child) String() string {
 	if c.Namespace == "" {
 		return c.Kind + " " + c.Name
@@ -35,8 +36,8 @@ func (c Child) Compare(other Child) int {
 		cmp.Compare(c.Namespace, other.Namespace), cmp.Compare(c.Name, other.Name))
 }
 
-// Claims are the children that belong to one revision. The zero value has none and is ready for use. Claims are no safer
-// for concurrent use than a map.
+// Claims are the children that belong to one revision. The zero value has none and is ready for use. Claims are no
+// safer for concurrent use than a map.
 type Claims struct{ children sets.Set[Child] }
 
 // ReadClaims returns the claims that a revision holds. Metacontroller writes names in random order and may write a kind

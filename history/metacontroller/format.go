@@ -28,8 +28,8 @@ type Format struct {
 	target           *revision.Target
 }
 
-// NewFormat returns the format of the parents of a controller. The error is for the author of the controller and belongs
-// into its status: an apiVersion that is none, or a field path that cannot be versioned.
+// NewFormat returns the format of the parents of a controller. The error is for the author of the controller and
+// belongs into its status: an apiVersion that is none, or a field path that cannot be versioned.
 func NewFormat(spec *v1alpha1.CompositeControllerSpec) (*Format, error) {
 	parent := spec.ParentResource
 	version, err := schema.ParseGroupVersion(parent.APIVersion)
@@ -60,8 +60,8 @@ var Resource = v1alpha1.SchemeGroupVersion.WithResource("controllerrevisions").G
 // Target implements [history.Format].
 func (f *Format) Target() *revision.Target { return f.target }
 
-// Over returns the format with another part of the parent: that of a revision, say, which was taken with other field paths. It is for
-// comparing, not for recording.
+// Over returns the format with another part of the parent: that of a revision, say, which was taken with other field
+// paths. It is for comparing, not for recording.
 func (f *Format) Over(target *revision.Target) *Format {
 	out := *f
 	out.target = target
@@ -85,9 +85,9 @@ func (f *Format) OwnerKind(parent client.Object) schema.GroupVersionKind {
 // maxCollisions is how many names of one content an orphan may have.
 const maxCollisions = 16
 
-// Adoptable implements [history.Format]. A revision says which children came from it, and lost ones come back from there. So an orphan
-// is adopted only if its name follows from its content, for this parent or the one that its stamp names, which was deleted without
-// it; and never as the newest one beside revisions that the parent has.
+// Adoptable implements [history.Format]. A revision says which children came from it, and lost ones come back from
+// there. So an orphan is adopted only if its name follows from its content, for this parent or the one that its stamp
+// names, which was deleted without it; and never as the newest one beside revisions that the parent has.
 func (f *Format) Adoptable(parent, orphan client.Object, owned []client.Object) error {
 	o, ok := orphan.(*v1alpha1.ControllerRevision)
 	if !ok {
@@ -111,7 +111,8 @@ func (f *Format) Adoptable(parent, orphan client.Object, owned []client.Object) 
 	return nil
 }
 
-// Named reports whether name follows from the content of r, which has a snapshot, as a revision of the parent with that UID.
+// Named reports whether name follows from the content of r, which has a snapshot, as a revision of the parent with that
+// UID.
 func (f *Format) Named(name string, r revision.Revision, parent types.UID) bool {
 	of := &unstructured.Unstructured{}
 	of.SetUID(parent)
@@ -131,15 +132,15 @@ func untyped(parent client.Object) *unstructured.Unstructured {
 	return parent.(*unstructured.Unstructured) //nolint:forcetypeassert // no Go type is known for them
 }
 
-// SharesLog reports whether the revisions of both can be one log of a parent: they hold the same and are selected alike, or
-// they are in different namespaces. namespaced says that parents are in one, and their revisions beside them.
+// SharesLog reports whether the revisions of both can be one log of a parent: they hold the same and are selected
+// alike, or they are in different namespaces. namespaced says that parents are in one, and their revisions beside them.
 func (f *Format) SharesLog(other *Format, namespaced bool) bool {
 	return !namespaced && f.namespace != other.namespace ||
 		f.generateSelector == other.generateSelector && slices.Equal(f.paths, other.paths)
 }
 
-// Generational implements [history.Format]: whether every change of that part raises the parent's metadata.generation. The API
-// server counts changes of everything but metadata and status.
+// Generational implements [history.Format]: whether every change of that part raises the parent's metadata.generation.
+// The API server counts changes of everything but metadata and status.
 func (f *Format) Generational() bool {
 	return !slices.ContainsFunc(f.target.Paths(), func(p revision.Path) bool { return p[0] == "metadata" })
 }
@@ -167,8 +168,8 @@ func covered(fieldPaths []string) ([]string, *revision.Target, error) {
 	return names, target, err
 }
 
-// versionable refuses what says which object the parent is and what became of it. The identity of a parent must survive a
-// restore, and a revision for each write of its status would never end.
+// versionable refuses what says which object the parent is and what became of it. The identity of a parent must survive
+// a restore, and a revision for each write of its status would never end.
 func versionable(path revision.Path) error {
 	switch path[0] {
 	case "apiVersion", "kind":

@@ -10,8 +10,8 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
-// This file says which children are held at an older revision, in a second place: the newest revision. Anyone may delete
-// the older one with its claims; a held child that is lost after that must not come from another revision.
+// This file says which children are held at an older revision, in a second place: the newest revision. Anyone may
+// delete the older one with its claims; a held child that is lost after that must not come from another revision.
 
 // HeldAnnotation is the annotation of the newest revision of a parent that holds a [Held].
 const HeldAnnotation = "cairn.dev/held-children"

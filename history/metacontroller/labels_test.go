@@ -126,8 +126,8 @@ func TestSelectorsThatSelectNothingOrAll(t *testing.T) {
 	}
 }
 
-// TestLabelsMatchWhateverCan: for any selector that something matches, the labels match it, and those that are none of its
-// business stay. The set of all label sets over few keys and values says whether something does.
+// TestLabelsMatchWhateverCan: for any selector that something matches, the labels match it, and those that are none of
+// its business stay. The set of all label sets over few keys and values says whether something does.
 func TestLabelsMatchWhateverCan(t *testing.T) {
 	keys, values := []string{"a", "b"}, []string{"", "u", "v", "x0"}
 	label := rapid.SampledFrom(values)

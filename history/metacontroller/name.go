@@ -20,8 +20,8 @@ const (
 	maxPrefix = 212
 )
 
-// Name implements [history.Format]: resource, group, and the SHA-1 of the parent's UID and the data, which is Metacontroller's name
-// for it as long as that name is free; Metacontroller would fail for ever.
+// Name implements [history.Format]: resource, group, and the SHA-1 of the parent's UID and the data, which is
+// Metacontroller's name for it as long as that name is free; Metacontroller would fail for ever.
 //
 // The prefix is cut to 212 bytes. If it then ends in a dot or a dash, it is cut further, because no part of a name may.
 func (f *Format) Name(parent client.Object, s *revision.Snapshot, collisions *int32) string {

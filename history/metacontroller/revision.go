@@ -21,15 +21,15 @@ import (
 // changeCause is the annotation that says why an object was changed (kubectl).
 const changeCause = "kubernetes.io/change-cause"
 
-// Snapshot implements [history.Format]. Its data is Metacontroller's parentPatch to the byte: the fields nested as in the parent,
-// absent ones left out, keys sorted, compact. parent is only read. An error means that parent cannot be written as JSON, which no
-// object from an API server is.
+// Snapshot implements [history.Format]. Its data is Metacontroller's parentPatch to the byte: the fields nested as in
+// the parent, absent ones left out, keys sorted, compact. parent is only read. An error means that parent cannot be
+// written as JSON, which no object from an API server is.
 func (f *Format) Snapshot(parent client.Object) (*revision.Snapshot, error) {
 	return f.target.Snapshot(untyped(parent).Object)
 }
 
-// Object implements [history.Format], without children. The error is for the author of the parent or of its controller: a parent
-// that has no selector, or one in no namespace while the controller names none for revisions.
+// Object implements [history.Format], without children. The error is for the author of the parent or of its controller:
+// a parent that has no selector, or one in no namespace while the controller names none for revisions.
 func (f *Format) Object(
 	parent client.Object, s *revision.Snapshot, collisions *int32, number int64, stamp revision.Stamp,
 ) (client.Object, error) {
@@ -62,7 +62,8 @@ func (f *Format) Object(
 	}, nil
 }
 
-// Namespace implements [history.Format]: revisions live beside their parent, or where the controller says if it is in none.
+// Namespace implements [history.Format]: revisions live beside their parent, or where the controller says if it is in
+// none.
 func (f *Format) Namespace(parent client.Object) (string, error) {
 	switch {
 	case parent.GetNamespace() != "":
@@ -75,9 +76,9 @@ func (f *Format) Namespace(parent client.Object) (string, error) {
 	}
 }
 
-// TargetOf returns the part of a parent that a stored object holds: the field paths that it was taken with, so that a restore
-// touches no other field. Revisions of Metacontroller do not list them, and hold the controller's. The error says which path is
-// invalid.
+// TargetOf returns the part of a parent that a stored object holds: the field paths that it was taken with, so that a
+// restore touches no other field. Revisions of Metacontroller do not list them, and hold the controller's. The error
+// says which path is invalid.
 func (f *Format) TargetOf(o *v1alpha1.ControllerRevision) (*revision.Target, error) {
 	if len(o.FieldPaths) == 0 {
 		return f.target, nil
@@ -111,8 +112,8 @@ func (f *Format) Read(stored client.Object) revision.Revision {
 	return r
 }
 
-// decode reads a patch. If a path leads through a value that is not an object, the patch does not say what the field was;
-// if it were taken for absent, a restore would remove the field.
+// decode reads a patch. If a path leads through a value that is not an object, the patch does not say what the field
+// was; if it were taken for absent, a restore would remove the field.
 func decode(target *revision.Target, raw []byte) (*revision.Snapshot, error) {
 	s, err := target.Decode(raw)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Describe names an object in an error, an event or a condition: its kind, its namespace if it has one, and its name, such
-// as "Pod team/web-0" or "Node n1".
+// Describe names an object in an error, an event or a condition: its kind, its namespace if it has one, and its name,
+// such as "Pod team/web-0" or "Node n1".
 func Describe(o client.Object) string {
 	if o.GetNamespace() == "" {
 		return KindOf(o) + " " + o.GetName()
@@ -21,8 +21,8 @@ func Describe(o client.Object) string {
 	return KindOf(o) + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// KindOf returns the kind that an object says it is of, or else the name of its Go type: objects from a typed client carry no
-// kind.
+// KindOf returns the kind that an object says it is of, or else the name of its Go type: objects from a typed client
+// carry no kind.
 func KindOf(o runtime.Object) string {
 	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind
@@ -31,8 +31,8 @@ func KindOf(o runtime.Object) string {
 	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
-// Blank returns an empty object of the type of o, with its name, namespace and kind: something to decode an answer into.
-// Decoding over a populated object would keep fields that the answer does not have.
+// Blank returns an empty object of the type of o, with its name, namespace and kind: something to decode an answer
+// into. Decoding over a populated object would keep fields that the answer does not have.
 func Blank(o client.Object) client.Object {
 	blank := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object) //nolint:forcetypeassert // same type as o
 	blank.GetObjectKind().SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())

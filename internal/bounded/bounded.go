@@ -1,5 +1,5 @@
-// Package bounded keeps in memory what is expensive to compute again, up to a number of bytes, and drops it with the object
-// that it is about.
+// Package bounded keeps in memory what is expensive to compute again, up to a number of bytes, and drops it with the
+// object that it is about.
 //
 // What may not come in: what is kept, and how large that is. The callers know.
 package bounded
@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Map is a map that holds at most a number of bytes, as its callers count them. The least recently used entry goes first; it
-// then only has to be computed again. An entry belongs to an object, its owner, and is dropped with it. It is safe for
-// concurrent use. Make one with [New].
+// Map is a map that holds at most a number of bytes, as its callers count them. The least recently used entry goes
+// first; it then only has to be computed again. An entry belongs to an object, its owner, and is dropped with it. It is
+// safe for concurrent use. Make one with [New].
 type Map[K comparable, V any] struct {
 	limit int
 

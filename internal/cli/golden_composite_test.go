@@ -22,8 +22,9 @@ import (
 	"github.com/cairn-dev/cairn/inspect"
 )
 
-// This file is the world with parents of CompositeControllers: in the middle of a rollout, with all of spec recorded, in no
-// namespace, with revisions of Metacontroller, and with two controllers. Names and contents are as a controller makes them.
+// This file is the world with parents of CompositeControllers: in the middle of a rollout, with all of spec recorded,
+// in no namespace, with revisions of Metacontroller, and with two controllers. Names and contents are as a controller
+// makes them.
 
 var pets = schema.GroupVersion{Group: "pets.example.com", Version: "v1"}
 
@@ -71,8 +72,8 @@ func controller(name, resource, more string) *v1alpha1.CompositeController {
 	return out
 }
 
-// recorded returns a revision of parent that holds patch, under the name that a controller gives it. Without a number it is
-// one of Metacontroller, which has no paths either.
+// recorded returns a revision of parent that holds patch, under the name that a controller gives it. Without a number
+// it is one of Metacontroller, which has no paths either.
 func recorded(parent client.Object, resource string, number int64, patch string, paths []string, pods ...string) *v1alpha1.ControllerRevision {
 	json, err := yaml.YAMLToJSON([]byte(patch))
 	if err != nil {
@@ -142,8 +143,8 @@ childResources:
 	return out
 }
 
-// nap is in the middle of a rollout. A field was added to its template since revision 2, and Pod nap-1 is in two revisions,
-// as after a move that was cut off.
+// nap is in the middle of a rollout. A field was added to its template since revision 2, and Pod nap-1 is in two
+// revisions, as after a move that was cut off.
 func nap() []client.Object {
 	parent := parentOf("CatSet", `
 metadata: {namespace: shop, name: nap, uid: 9a2b, generation: 4, resourceVersion: "7", annotations: {kubernetes.io/change-cause: more milk}}
@@ -184,8 +185,8 @@ spec: {replicas: 2, selector: {matchLabels: {app: lull}}, template: {text: "2"}}
 	}
 }
 
-// rex has all of its spec recorded, the scale too, a revision from when it was less, one that nobody can read, and one that
-// somebody planted. Its controller does not run.
+// rex has all of its spec recorded, the scale too, a revision from when it was less, one that nobody can read, and one
+// that somebody planted. Its controller does not run.
 func rex() []client.Object {
 	parent := parentOf("Dog", `
 metadata: {namespace: shop, name: rex, uid: "33", generation: 5, resourceVersion: "7"}

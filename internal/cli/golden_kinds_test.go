@@ -55,8 +55,8 @@ func kinds() []client.Object {
 	return out
 }
 
-// rollout returns a DaemonSet in the middle of a rollout, whose controller has not seen the last edit, and a StatefulSet
-// that is done.
+// rollout returns a DaemonSet in the middle of a rollout, whose controller has not seen the last edit, and a
+// StatefulSet that is done.
 func rollout() []client.Object {
 	ds := daemonSet("web:3")
 	ds.Generation, ds.Status.ObservedGeneration = 4, 3

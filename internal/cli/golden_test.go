@@ -31,8 +31,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/fakeserver"
 )
 
-// worlds are the clusters of the golden files, by the name of the file. The commands of a file run one after the other in
-// one world.
+// worlds are the clusters of the golden files, by the name of the file. The commands of a file run one after the other
+// in one world.
 var worlds = map[string]func() []client.Object{
 	"plain": func() []client.Object {
 		ds := daemonSet("web:2")

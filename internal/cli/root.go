@@ -1,5 +1,5 @@
-// Package cli is the command line: one folder for each verb, which reads flags and prints. What a verb prints comes from
-// package inspect, and "cairn manager" runs package manager.
+// Package cli is the command line: one folder for each verb, which reads flags and prints. What a verb prints comes
+// from package inspect, and "cairn manager" runs package manager.
 //
 // What may not come in: a decision about any object, a switch over kinds.
 package cli
@@ -31,8 +31,9 @@ import (
 	"github.com/cairn-dev/cairn/internal/cli/version"
 )
 
-// Main runs the command line and returns the exit code; "cairn help exit-codes" lists them. args are without the name of the
-// program, release is what "cairn version" says. Ending ctx ends it: a manager then stops as asked, and returns 0.
+// Main runs the command line and returns the exit code; "cairn help exit-codes" lists them. args are without the name
+// of the program, release is what "cairn version" says. Ending ctx ends it: a manager then stops as asked, and returns
+// 0.
 func Main(ctx context.Context, args []string, streams genericiooptions.IOStreams, release string) int {
 	return run(ctx, args, env.New(streams, release))
 }
@@ -40,8 +41,9 @@ func Main(ctx context.Context, args []string, streams genericiooptions.IOStreams
 // plugin is what the program is called as a plugin of kubectl.
 const plugin = "kubectl-cairn"
 
-// Process is [Main] for a process that is nothing but the command line: it turns off klog, which is the process's, where errors are
-// printed. args begin with the name of the program; as kubectl-cairn it is a plugin of kubectl, and speaks of itself as such.
+// Process is [Main] for a process that is nothing but the command line: it turns off klog, which is the process's,
+// where errors are printed. args begin with the name of the program; as kubectl-cairn it is a plugin of kubectl, and
+// speaks of itself as such.
 func Process(ctx context.Context, args []string, streams genericiooptions.IOStreams, release string) int {
 	e := env.New(streams, release)
 	name, args := filepath.Base(args[0]), args[1:]

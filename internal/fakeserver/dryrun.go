@@ -15,8 +15,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/anyobject"
 )
 
-// This file answers dry runs, of which the fake client only takes note. Their verbs are [TryCreate] and [TryPatch], so that
-// they do not count as writes.
+// This file answers dry runs, of which the fake client only takes note. Their verbs are [TryCreate] and [TryPatch], so
+// that they do not count as writes.
 
 // The verbs of dry runs.
 const (

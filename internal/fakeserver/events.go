@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// This file is the one field selector that users of the fake client here ask with: events by the object that they are about. An API
-// server answers it from its own index.
+// This file is the one field selector that users of the fake client here ask with: events by the object that they are
+// about. An API server answers it from its own index.
 
 // EventsByObject has the client that b builds answer lists of events by involvedObject.uid.
 func EventsByObject(b *fake.ClientBuilder) *fake.ClientBuilder {

@@ -28,7 +28,8 @@ import (
 
 // Call is one request.
 type Call struct {
-	// Verb is that of RBAC, with the subresource after a space: "patch status", or that of a dry run. Kind is what [TypeOf] says.
+	// Verb is that of RBAC, with the subresource after a space: "patch status", or that of a dry run. Kind is what
+	// [TypeOf] says.
 	Verb, Kind, Name string
 	// Body is the patch, if it is one.
 	Body string
@@ -57,7 +58,8 @@ type Server struct {
 	uids int
 }
 
-// New returns a server of what the built-in workloads need that holds objects, as they are. [NewWith] serves other kinds.
+// New returns a server of what the built-in workloads need that holds objects, as they are. [NewWith] serves other
+// kinds.
 func New(t testing.TB, objects ...client.Object) *Server {
 	t.Helper()
 	return NewWith(t, builtin, objects...)
@@ -179,7 +181,8 @@ func (s *Server) sameUID(ctx context.Context, o client.Object, uid string) error
 	return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("it has another UID"))
 }
 
-// TypeOf returns the name of an object's Go type, which is what [Call.Kind] holds, and the kind of an unstructured object.
+// TypeOf returns the name of an object's Go type, which is what [Call.Kind] holds, and the kind of an unstructured
+// object.
 func TypeOf(o any) string {
 	if u, ok := o.(runtime.Unstructured); ok {
 		return u.GetObjectKind().GroupVersionKind().Kind

@@ -60,8 +60,8 @@ func NewWith(t testing.TB, kinds Kinds, objects ...client.Object) *Server {
 	return serve(t, builder.Build())
 }
 
-// addUnknown adds the kind of an unstructured object, and its list, to a scheme that does not have it. The fake client does
-// that only when it gets a request for the kind, which is too late for objects that exist from the beginning.
+// addUnknown adds the kind of an unstructured object, and its list, to a scheme that does not have it. The fake client
+// does that only when it gets a request for the kind, which is too late for objects that exist from the beginning.
 func addUnknown(scheme *runtime.Scheme, o client.Object) {
 	kind := o.GetObjectKind().GroupVersionKind()
 	if _, ok := o.(*unstructured.Unstructured); !ok || scheme.Recognizes(kind) {

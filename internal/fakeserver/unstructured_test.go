@@ -19,8 +19,8 @@ import (
 
 var catSets = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "CatSet"}
 
-// TestUnstructured shows that kinds nobody has a Go type for are served like any other: with an index, a status of their
-// own, preconditions, finalizers, and a list of requests that names them.
+// TestUnstructured shows that kinds nobody has a Go type for are served like any other: with an index, a status of
+// their own, preconditions, finalizers, and a list of requests that names them.
 func TestUnstructured(t *testing.T) {
 	ctx := context.Background()
 	parent := fakeserver.Of(catSets)

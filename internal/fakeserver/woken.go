@@ -16,8 +16,8 @@ import (
 // Queue is what handlers put requests into.
 type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Woken delivers an event to a handler and returns, sorted, the parents that it enqueues at once. A nil before is a new object,
-// a nil after a deleted one.
+// Woken delivers an event to a handler and returns, sorted, the parents that it enqueues at once. A nil before is a new
+// object, a nil after a deleted one.
 func Woken(ctx context.Context, h handler.EventHandler, before, after client.Object) []string {
 	return Sent(func(q Queue) {
 		switch {

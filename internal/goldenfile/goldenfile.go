@@ -1,4 +1,5 @@
-// Package goldenfile compares what tests got with files of their testdata, and writes these anew with "go test -update".
+// Package goldenfile compares what tests got with files of their testdata, and writes these anew with "go test
+// -update".
 //
 // What may not come in: anything that is not for tests.
 package goldenfile

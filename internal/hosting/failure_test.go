@@ -106,11 +106,11 @@ func TestKindThatCannotBeListed(t *testing.T) {
 			h.sources = []source.Source{&watching.Events{Cache: h.host.Cache, Object: secretResource.New(), Handler: handler.Funcs{}}}
 		})
 		c := w.describe("one")
-		settle(2 * patience)
+		settle(2 * startTimeout)
 		if got := w.ready(c); got != "False Starting: Secret of v1: its objects could not be listed yet" {
 			t.Error(got)
 		}
-		settle(syncTimeout - patience)
+		settle(syncTimeout - startTimeout)
 		if got := w.ready(c); got != "False ResourceNotListed: Secret of v1: its objects could not be listed yet" {
 			t.Error(got)
 		}

@@ -41,8 +41,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/watching"
 )
 
-// This file is what the tests host controllers in: a manager over controller-runtime's fake client, and a cache with real
-// informers that list and watch through it. Time is that of a synctest bubble.
+// This file is what the tests host controllers in: a manager over controller-runtime's fake client, and a cache with
+// real informers that list and watch through it. Time is that of a synctest bubble.
 
 // world is a ctrl.Manager.
 type world struct {
@@ -59,7 +59,8 @@ type world struct {
 	recorder *fakeserver.Recorder
 
 	mu sync.Mutex
-	// statuses are the patches of status; refuse, if set, refuses them. prune drops them, as a CRD without such fields does.
+	// statuses are the patches of status; refuse, if set, refuses them. prune drops them, as a CRD without such fields
+	// does.
 	statuses []string
 	refuse   error
 	prune    bool

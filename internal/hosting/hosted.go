@@ -130,8 +130,8 @@ func (h *hosted[T]) end() bool {
 	return gone
 }
 
-// lose ends it, if it runs, because a kind that it watches cannot be watched any more. Its caches are stale, and it must not
-// act on them. It is started again like one that could not be started.
+// lose ends it, if it runs, because a kind that it watches cannot be watched any more. Its caches are stale, and it
+// must not act on them. It is started again like one that could not be started.
 func (h *hosted[T]) lose(why error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -177,8 +177,8 @@ func (h *hosted[T]) run(ctx context.Context) error {
 }
 
 // Running returns what runs a built controller, for callers that start, end and close it themselves: a simulation, say.
-// [Supervise] does all of that. name is that of the controller in logs and metrics. The error is that of controller-runtime
-// about its options, and a mistake of the caller.
+// [Supervise] does all of that. name is that of the controller in logs and metrics. The error is that of
+// controller-runtime about its options, and a mistake of the caller.
 func (h *Host) Running(name string, built *Controller, l logr.Logger) (controller.Controller, error) {
 	return h.running(name, built, &sources{all: built.Sources, up: func() {}}, l)
 }
@@ -211,8 +211,8 @@ func (h *hosted[T]) watches(s *sources) {
 	h.sources = s
 }
 
-// sources are several sources as one. controller-runtime starts each source in a goroutine of its own, where a panic would
-// end the process, and gives no signal when the last one has started.
+// sources are several sources as one. controller-runtime starts each source in a goroutine of its own, where a panic
+// would end the process, and gives no signal when the last one has started.
 type sources struct {
 	all []source.Source
 	// up is called when the handlers have got everything that exists.

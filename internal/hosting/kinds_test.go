@@ -25,9 +25,9 @@ var (
 	secretResource    = watching.Resource{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Resource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Namespaced: true}
 )
 
-// TestLedgerOfRunningInformers: children are indexed while their informer runs, twice is once, and the ledger looks into
-// the stores of all.
-func TestLedgerOfRunningInformers(t *testing.T) {
+// TestConsistencyOfRunningInformers: children are indexed while their informer runs, twice is once, and the consistency
+// store looks into the stores of all.
+func TestConsistencyOfRunningInformers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		env := w.shared(nil)
 		child := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
@@ -41,7 +41,7 @@ func TestLedgerOfRunningInformers(t *testing.T) {
 			t.Fatal(err)
 		}
 		settle(time.Second)
-		ledger, err := env.LedgerOf(w.ctx, []watching.Resource{watching.Revisions, pods}, []watching.Resource{configMapResource})
+		consistency, err := env.ConsistencyOf(w.ctx, []watching.Resource{watching.Revisions, pods}, []watching.Resource{configMapResource})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,11 +63,11 @@ func TestLedgerOfRunningInformers(t *testing.T) {
 				t.Fatal(err)
 			}
 			settle(time.Second)
-			ledger.Deleted("p", r.Resource.GroupResource(), o)
-			if ledger.Unseen("p") == "" {
-				t.Errorf("the ledger does not see that %s still hold what was deleted", r)
+			consistency.Deleted("p", r.Resource.GroupResource(), o)
+			if consistency.Unseen("p") == "" {
+				t.Errorf("the consistency does not see that %s still hold what was deleted", r)
 			}
-			ledger.Forget("p")
+			consistency.Clear("p")
 		}
 	})
 }
@@ -89,7 +89,8 @@ func TestIndexDoesNotWait(t *testing.T) {
 	})
 }
 
-// TestKindsAreLetGo: a kind is watched as long as somebody needs it and a little longer, so that a new start lists nothing.
+// TestKindsAreLetGo: a kind is watched as long as somebody needs it and a little longer, so that a new start lists
+// nothing.
 func TestKindsAreLetGo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		env := w.shared(nil)

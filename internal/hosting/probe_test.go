@@ -66,7 +66,8 @@ func catsetsServed(namespaced bool) map[string][]metav1.APIResource {
 	}}
 }
 
-// forgetful is a mapper that knows the scope of CatSets for as long as it is not renewed, and makes all else namespaced.
+// forgetful is a mapper that knows the scope of CatSets for as long as it is not renewed, and makes all else
+// namespaced.
 type forgetful struct {
 	meta.RESTMapper // nil: what is not below is not called
 
@@ -136,8 +137,8 @@ func inProbedWorld(t *testing.T, test func(h *hosting, a *authority, c *v1alpha1
 	})
 }
 
-// TestKindsThatAreLost: within ten seconds the condition says why, what is watched is let go of, and the controller runs
-// again by itself when it can.
+// TestKindsThatAreLost: within ten seconds the condition says why, what is watched is let go of, and the controller
+// runs again by itself when it can.
 func TestKindsThatAreLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose, find func(a *authority)

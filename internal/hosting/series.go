@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// This file removes controller-runtime's metrics of a hosted controller that was deleted. Those and the metrics of its queues
-// are vectors that controller-runtime does not export, and it never deletes series of a controller: some 80 of them would
-// stay for as long as the process lives.
+// This file removes controller-runtime's metrics of a hosted controller that was deleted. Those and the metrics of its
+// queues are vectors that controller-runtime does not export, and it never deletes series of a controller: some 80 of
+// them would stay for as long as the process lives.
 
-// forgetSeries removes the series of the controller of that name from the registry, whatever their metric. Call it when its
-// queue has ended, or they come back. If another manager in the same process runs a controller of that name, that one's
-// counts are lost.
+// forgetSeries removes the series of the controller of that name from the registry, whatever their metric. Call it when
+// its queue has ended, or they come back. If another manager in the same process runs a controller of that name, that
+// one's counts are lost.
 func forgetSeries(name string) {
 	families, _ := metrics.Registry.Gather() // what could be gathered is there beside the error
 	for _, family := range families {
@@ -40,8 +40,8 @@ type vector interface {
 	DeletePartialMatch(labels prometheus.Labels) int
 }
 
-// vectorOf returns the registered vector of that description. A registry does not list its collectors, but registering an
-// existing description returns the collector that has it.
+// vectorOf returns the registered vector of that description. A registry does not list its collectors, but registering
+// an existing description returns the collector that has it.
 func vectorOf(desc *prometheus.Desc) vector {
 	var taken prometheus.AlreadyRegisteredError
 	if err := metrics.Registry.Register(description{desc}); !errors.As(err, &taken) {

@@ -26,8 +26,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/watching"
 )
 
-// This file decides which controllers run: one for each object that describes one. hosted.go runs one of them, report.go
-// writes its condition.
+// This file decides which controllers run: one for each object that describes one. hosted.go runs one of them,
+// report.go writes its condition.
 
 const (
 	// FirstRetry is how long a pass that failed waits for the next one, twice as long after every further failure.
@@ -37,16 +37,16 @@ const (
 	// firstAttempt and lastAttempt bound the same for a controller that could not be started: its CRD may come.
 	firstAttempt, lastAttempt = time.Second, 30 * time.Second
 	// patience is how long a start may take before its condition says that it is waiting.
-	patience = time.Second
+	startTimeout = time.Second
 	// glance is how often a start that takes longer is checked.
-	glance = 5 * time.Second
+	pollInterval = 5 * time.Second
 	// supervisors is how many controllers are started and stopped at once. None waits for another.
-	supervisors = 4
+	maxConcurrentStarts = 4
 )
 
-// Build makes the controller that an object describes. It does not start anything that outlives ctx, which ends when the
-// controller is to stop. An error is shown in the object's condition; an [Error] says with which reason.
-// The object comes from a cache and may not be changed. A build is tried again, so it leaves nothing behind when it fails.
+// Build makes the controller that an object describes. It does not start anything that outlives ctx, which ends when
+// the controller is to stop. An error is shown in the object's condition; an [Error] says with which reason. The object
+// comes from a cache and may not be changed. A build is tried again, so it leaves nothing behind when it fails.
 type Build[T client.Object] func(ctx context.Context, o T) (*Controller, error)
 
 // Controller is a hosted controller that was not started yet.
@@ -105,10 +105,10 @@ type Status struct {
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Supervise adds to mgr what runs a controller for each object of a kind. A controller is restarted when the object's generation
-// or UID changes, stopped when the object is deleted, and started again, with a growing delay, when it could not be started.
-// Conditions and events of the object say so. Two controllers of one object never run at once. It returns an error if mgr's scheme
-// does not know the kind.
+// Supervise adds to mgr what runs a controller for each object of a kind. A controller is restarted when the object's
+// generation or UID changes, stopped when the object is deleted, and started again, with a growing delay, when it could
+// not be started. Conditions and events of the object say so. Two controllers of one object never run at once. It
+// returns an error if mgr's scheme does not know the kind.
 func Supervise[T client.Object](mgr ctrl.Manager, host *Host, of Kind[T]) error {
 	kind, err := apiutil.GVKForObject(newObject[T](), mgr.GetScheme())
 	if err != nil {
@@ -120,7 +120,7 @@ func Supervise[T client.Object](mgr ctrl.Manager, host *Host, of Kind[T]) error 
 	}
 	options := controller.Options{
 		Reconciler:              s,
-		MaxConcurrentReconciles: supervisors,
+		MaxConcurrentReconciles: maxConcurrentStarts,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](FirstRetry, LastRetry),
 		NewQueue:                queue.New,
 		RecoverPanic:            new(true),
@@ -146,8 +146,8 @@ func newObject[T client.Object]() T {
 	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:forcetypeassert // the type it was made of
 }
 
-// supervisor runs the controllers of all objects of a kind. Its own passes never wait for a hosted controller: one that has
-// started or ended enqueues its object.
+// supervisor runs the controllers of all objects of a kind. Its own passes never wait for a hosted controller: one that
+// has started or ended enqueues its object.
 type supervisor[T client.Object] struct {
 	*Host
 	Kind[T]
@@ -217,14 +217,14 @@ func (s *supervisor[T]) look(ctx context.Context, h *hosted[T], o T) (reconcile.
 	switch now.phase {
 	case running:
 	case starting:
-		if age < patience {
-			return reconcile.Result{RequeueAfter: patience - age}, nil
+		if age < startTimeout {
+			return reconcile.Result{RequeueAfter: startTimeout - age}, nil
 		}
-		again = glance // it may be waiting for something else then
+		again = pollInterval // it may be waiting for something else then
 	case ended:
 		if age >= now.delay {
 			h.launch() //nolint:contextcheck // as above
-			return reconcile.Result{RequeueAfter: patience}, nil
+			return reconcile.Result{RequeueAfter: startTimeout}, nil
 		}
 		again = now.delay - age
 	}

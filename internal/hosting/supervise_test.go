@@ -105,7 +105,7 @@ func TestHostedControllerLives(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := w.describe("one")
-		settle(patience / 2)
+		settle(startTimeout / 2)
 		if got := h.passed(); got != "a@1" {
 			t.Error(got)
 		}
@@ -192,7 +192,8 @@ func TestNextControllerWaitsForTheLastPass(t *testing.T) {
 	})
 }
 
-// TestOneControllerDoesNotWaitForAnother: neither for one that is built for ever, nor for one whose kind cannot be listed.
+// TestOneControllerDoesNotWaitForAnother: neither for one that is built for ever, nor for one whose kind cannot be
+// listed.
 func TestOneControllerDoesNotWaitForAnother(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.caches.listing("Secret", forbidden())
@@ -207,18 +208,18 @@ func TestOneControllerDoesNotWaitForAnother(t *testing.T) {
 				return nil
 			}
 		})
-		for i := range 2 * supervisors {
+		for i := range 2 * maxConcurrentStarts {
 			w.describe(fmt.Sprint("slow", i))
 		}
 		settle(0)
 		c := w.describe("one")
 		settle(0)
-		if got := w.ready(c); got != "True Running: the controller runs" || blocked.Load() != 2*supervisors {
+		if got := w.ready(c); got != "True Running: the controller runs" || blocked.Load() != 2*maxConcurrentStarts {
 			t.Errorf("%s beside %d", got, blocked.Load())
 		}
 		slow := &v1alpha1.CompositeController{}
 		slow.Name = "slow0"
-		settle(patience)
+		settle(startTimeout)
 		if got := w.ready(slow); got != "False Starting: the controller is being built" {
 			t.Error(got)
 		}

@@ -12,11 +12,13 @@ import (
 	"github.com/cairn-dev/cairn/internal/goldenfile"
 )
 
-// This file draws the picture of the README from docs/tour.md, which a test of the sandbox replays: so it shows what a terminal does.
+// This file draws the picture of the README from docs/tour.md, which a test of the sandbox replays: so it shows what a
+// terminal does.
 //
 //	go test ./internal/layout -run TestPicture -update
 
-// pictured are the commands that the picture shows, each with what the tour says that it prints, the first time that it is there.
+// pictured are the commands that the picture shows, each with what the tour says that it prints, the first time that it
+// is there.
 var pictured = []string{
 	"kubectl set image daemonset/web web=nginx:1.29", "cairn history ds/web", "cairn undo ds/web --dry-run=server", "cairn undo ds/web",
 }

@@ -17,8 +17,8 @@ const modulePath = "github.com/cairn-dev/cairn"
 
 // law says which rooms a room may import. A room is a folder of the root module with all that is below it, except that
 // every controller, in controllers or in controllers/metacontroller, is a room of its own, called controllers/* or
-// controllers/metacontroller/* unless it has a line, and so is every folder of internal. A folder that is not here may not exist: a new room is a decision, to be written down in
-// docs/design and here.
+// controllers/metacontroller/* unless it has a line, and so is every folder of internal. A folder that is not here may
+// not exist: a new room is a decision, to be written down in docs/design and here.
 var law = map[string][]string{
 	// What is promised to others.
 	"":          {},
@@ -68,7 +68,8 @@ var law = map[string][]string{
 	"internal/goldenfile": {},
 	"internal/layout":     {},
 	"examples":            {"builder"}, // for people to copy: hooks know nothing of us, controllers stand on builder
-	// Two nested modules, of which neither starts a main package of ours: Kubernetes in one process, and what tests us in it.
+	// Two nested modules, of which neither starts a main package of ours: Kubernetes in one process, and what tests us in
+	// it.
 	"sandbox": {"api", "deploy", "internal/manager"},
 	"proof": {
 		"revision", "rollout", "ownership", "history", "pass", "api", "controllers/*", "controllers/recorder",

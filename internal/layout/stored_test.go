@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// storedKey is a key of ours in the metadata or status of an object. Keys of other groups, sandbox.cairn.dev say, are not stored
-// by what is released.
+// storedKey is a key of ours in the metadata or status of an object. Keys of other groups, sandbox.cairn.dev say, are
+// not stored by what is released.
 var storedKey = regexp.MustCompile(`"(cairn\.dev/[A-Za-z-]+)`)
 
 // TestVersioningListsWhatIsStored sees that VERSIONING.md names every key that the code can store.

@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// This file lists what a user can read: every text in the code of the root module that is more than a word. It goes into errors,
-// events, conditions, help and logs.
+// This file lists what a user can read: every text in the code of the root module that is more than a word. It goes
+// into errors, events, conditions, help and logs.
 //
 //	go test ./internal/layout -run TestTexts -texts /tmp/texts.md
 

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// This file sees that what CI runs can be run by anybody: a step of a workflow calls a target of the Makefile, and nothing else.
+// This file sees that what CI runs can be run by anybody: a step of a workflow calls a target of the Makefile, and
+// nothing else.
 
 var (
 	targetLine = regexp.MustCompile(`(?m)^([a-z-]+):(?:[^=]|$)`)

@@ -27,7 +27,8 @@ func (o Options) cache() cache.Options {
 	if o.Namespace == "" {
 		return out
 	}
-	// As in the cache of hosted controllers (watching/informers.go): lists and watches of one namespace, as a Role allows them.
+	// As in the cache of hosted controllers (watching/informers.go): lists and watches of one namespace, as a Role allows
+	// them.
 	out.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.namespace", o.Namespace)
 	out.ByObject = map[client.Object]cache.ByObject{}
 	global := []client.Object{&corev1.Namespace{}, &corev1.Node{}}

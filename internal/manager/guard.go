@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// This file keeps a manager that no longer leads from writing. Leader election alone does not: it reads the lease every few
-// seconds, and a process that was stopped, or whose machine slept, continues where it was, beside the new leader. See
-// docs/design/log/2026-11-22-writes-need-a-lease.md.
+// This file keeps a manager that no longer leads from writing. Leader election alone does not: it reads the lease every
+// few seconds, and a process that was stopped, or whose machine slept, continues where it was, beside the new leader.
+// See docs/design/log/2026-11-22-writes-need-a-lease.md.
 
 // guard goes into [rest.Config.Wrap]. It costs no request.
 func (t *term) guard(next http.RoundTripper) http.RoundTripper { return &guarded{term: t, next: next} }

@@ -271,7 +271,8 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// TestLeaseProblems: what somebody has to do something about is said at once, as an error, and makes the manager unready.
+// TestLeaseProblems: what somebody has to do something about is said at once, as an error, and makes the manager
+// unready.
 func TestLeaseProblems(t *testing.T) {
 	leases := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 	for name, c := range map[string]struct {

@@ -149,8 +149,8 @@ func (o Options) withDefaults() Options {
 // podNamespaceFile is where a pod's token is, with the namespace that it is for.
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// PodNamespace returns the namespace of the pod that the process runs in: as the variable POD_NAMESPACE says, which is what
-// manifests call it, or as its token does. It is empty outside of a pod.
+// PodNamespace returns the namespace of the pod that the process runs in: as the variable POD_NAMESPACE says, which is
+// what manifests call it, or as its token does. It is empty outside of a pod.
 func PodNamespace() string {
 	if ns := strings.TrimSpace(os.Getenv("POD_NAMESPACE")); ns != "" {
 		return ns

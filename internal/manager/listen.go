@@ -23,8 +23,8 @@ import (
 // headerTimeout bounds how long a client may take to send a request.
 const headerTimeout = 10 * time.Second
 
-// listen adds the servers. A port that is taken is an error here, before anything else starts. The manager is ready when
-// its caches are filled and all other checks pass.
+// listen adds the servers. A port that is taken is an error here, before anything else starts. The manager is ready
+// when its caches are filled and all other checks pass.
 func listen(ctx context.Context, mgr ctrl.Manager, o Options, ready []func() error) error {
 	probes := http.NewServeMux()
 	for path, checker := range map[string]healthz.Checker{"/healthz": healthz.Ping, "/readyz": readiness(mgr.GetCache(), ready)} {
@@ -68,8 +68,8 @@ func serve(ctx context.Context, mgr ctrl.Manager, o Options, what, address strin
 	})
 }
 
-// readiness checks whether the caches have synced, and all other checks: a manager that waits for leadership is ready to
-// take over; one that cannot list, or can never lead, is not.
+// readiness checks whether the caches have synced, and all other checks: a manager that waits for leadership is ready
+// to take over; one that cannot list, or can never lead, is not.
 func readiness(c cache.Cache, others []func() error) healthz.Checker {
 	return func(req *http.Request) error {
 		ctx, cancel := context.WithTimeout(req.Context(), time.Second)

@@ -92,8 +92,8 @@ type Options struct {
 	// FieldManager, unless it is empty, is the name under which children of CompositeControllers and attachments of
 	// DecoratorControllers are applied by server-side apply. Otherwise they are merged as Metacontroller does by default.
 	FieldManager string
-	// TargetLabelSelector narrows the CompositeControllers and DecoratorControllers that are run, by their labels. Nil selects
-	// all.
+	// TargetLabelSelector narrows the CompositeControllers and DecoratorControllers that are run, by their labels. Nil
+	// selects all.
 	TargetLabelSelector labels.Selector
 	// HookAllow lists special addresses that webhooks may have nevertheless, such as 127.0.0.1/32 for a sidecar.
 	// HookAllowAPIServers lets them have the API server's own address.
@@ -146,8 +146,9 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// start runs mgr until ctx ends. A manager of controller-runtime 0.24 that is stopped before its caches are filled never returns, and
-// an API server that cannot be reached fills none. No controller has started then, so there is nothing to wait for.
+// start runs mgr until ctx ends. A manager of controller-runtime 0.24 that is stopped before its caches are filled
+// never returns, and an API server that cannot be reached fills none. No controller has started then, so there is
+// nothing to wait for.
 func start(ctx context.Context, mgr ctrl.Manager) error {
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
@@ -231,8 +232,8 @@ func (o Options) bare(scheme *runtime.Scheme) (ctrl.Manager, []func() error, err
 	return mgr, []func() error{t.ready}, mgr.Add(t)
 }
 
-// Add adds the controllers of o to an existing manager. It returns an error if there is no such controller, or if mgr cannot
-// take it.
+// Add adds the controllers of o to an existing manager. It returns an error if there is no such controller, or if mgr
+// cannot take it.
 func Add(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	shared := sync.OnceValues(func() (*host.Environment, error) { //nolint:contextcheck // it lives as long as mgr
 		return host.NewEnvironment(mgr, o.hosted())

@@ -23,8 +23,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/queue"
 )
 
-// TestQueues: every controller has a queue that ends, or the manager may not. Those that run others are looked at in package
-// host, which gives them theirs. See docs/design/pass.md.
+// TestQueues: every controller has a queue that ends, or the manager may not. Those that run others are looked at in
+// package host, which gives them theirs. See docs/design/pass.md.
 func TestQueues(t *testing.T) {
 	want := made(queue.New)
 	for _, name := range Names() {

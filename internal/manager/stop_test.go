@@ -19,8 +19,8 @@ type starting struct {
 
 func (s starting) Start(ctx context.Context) error { return s.start(ctx) }
 
-// TestStart: a manager that is stopped ends, also if controller-runtime's never does, as when its caches are not filled yet; and not before
-// one that is writing has had its time.
+// TestStart: a manager that is stopped ends, also if controller-runtime's never does, as when its caches are not filled
+// yet; and not before one that is writing has had its time.
 func TestStart(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {

@@ -46,8 +46,8 @@ func init() { //nolint:gochecknoinits // how metrics are registered
 	metrics.Registry.MustRegister(versionSkew)
 }
 
-// SkewError says that controllers are not started, because the API server is too new or too old for them. Upgrade cairn, or
-// set [Options].AllowVersionSkew.
+// SkewError says that controllers are not started, because the API server is too new or too old for them. Upgrade
+// cairn, or set [Options].AllowVersionSkew.
 type SkewError struct {
 	Skew skew.Skew
 	// Controllers are those that are not started.
@@ -81,8 +81,8 @@ func lostText(lost []string, unknown error) string {
 	return strings.Join(lost, ", ")
 }
 
-// refusal returns what is not started on an API server, nil if everything is. It only decides; the caller adds the fields
-// that would be lost.
+// refusal returns what is not started on an API server, nil if everything is. It only decides; the caller adds the
+// fields that would be lost.
 func refusal(s skew.Skew, controllers []string) *SkewError {
 	out := &SkewError{Skew: s}
 	for _, name := range controllers {
@@ -107,10 +107,10 @@ type versions struct {
 }
 
 // patience is how long an API server may take to say its version, when the manager starts.
-const patience = time.Minute
+const versionTimeout = time.Minute
 
-// fit reads the version of the API server, and removes the controllers that it is too new or too old for. With none left
-// the error is a [*SkewError].
+// fit reads the version of the API server, and removes the controllers that it is too new or too old for. With none
+// left the error is a [*SkewError].
 func fit(ctx context.Context, o *Options) (*versions, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(o.Config)
 	if err != nil {
@@ -118,7 +118,7 @@ func fit(ctx context.Context, o *Options) (*versions, error) {
 	}
 	v := &versions{options: *o, server: client.RESTClient()}
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, time.Second, versionTimeout, true, func(ctx context.Context) (bool, error) {
 		v.seen, last = skew.Of(ctx, v.server)
 		return last == nil || apierrors.IsForbidden(last), nil
 	})

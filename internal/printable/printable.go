@@ -1,5 +1,6 @@
-// Package printable makes text safe to show on a terminal: whatever a terminal would obey or hide is written as an escape. Names,
-// causes and conditions are written by others, and may not move the cursor, ring the bell or turn a line around.
+// Package printable makes text safe to show on a terminal: whatever a terminal would obey or hide is written as an
+// escape. Names, causes and conditions are written by others, and may not move the cursor, ring the bell or turn a line
+// around.
 //
 // What may not come in: colours, widths, anything else about how text looks.
 package printable
@@ -13,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// hidden reports whether a terminal obeys r or does not show it: control characters but for the line feed and the tab, and format
-// characters, such as those that change the direction of a line.
+// hidden reports whether a terminal obeys r or does not show it: control characters but for the line feed and the tab,
+// and format characters, such as those that change the direction of a line.
 func hidden(r rune) bool {
 	return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
@@ -22,8 +23,8 @@ func hidden(r rune) bool {
 // Safe reports whether text can be shown as it is.
 func Safe(text []byte) bool { return utf8.Valid(text) && !bytes.ContainsFunc(text, hidden) }
 
-// Escape returns text with every character that a terminal would obey or hide in the notation of JSON, as in \u001b, and bytes that
-// are no character as in \xff. JSON stays the same JSON.
+// Escape returns text with every character that a terminal would obey or hide in the notation of JSON, as in \u001b,
+// and bytes that are no character as in \xff. JSON stays the same JSON.
 func Escape(text []byte) []byte {
 	if Safe(text) {
 		return text
@@ -46,8 +47,8 @@ func Escape(text []byte) []byte {
 	return out
 }
 
-// Writer escapes what is written to it, and remembers the first error of the writer below: most of what is printed is printed by
-// functions whose callers do not ask whether it arrived.
+// Writer escapes what is written to it, and remembers the first error of the writer below: most of what is printed is
+// printed by functions whose callers do not ask whether it arrived.
 type Writer struct {
 	// W is where the text goes.
 	W io.Writer

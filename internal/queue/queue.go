@@ -1,11 +1,12 @@
-// Package queue makes the work queue of every controller of ours: controller-runtime's priority queue, whose shutdown returns.
+// Package queue makes the work queue of every controller of ours: controller-runtime's priority queue, whose shutdown
+// returns.
 //
 // In v0.24.1 a priority queue that is shut down while items are added may block for ever, with all its users
-// (kubernetes-sigs/controller-runtime#3538): a controller does not end, so its manager does not either, and its successor
-// does not start. This package can be removed once controller-runtime has #3540.
+// (kubernetes-sigs/controller-runtime#3538): a controller does not end, so its manager does not either, and its
+// successor does not start. This package can be removed once controller-runtime has #3540.
 //
-// What may not come in: an order, a delay or a limit of its own. The priority of a request is up to its source, its delay up
-// to the limiter.
+// What may not come in: an order, a delay or a limit of its own. The priority of a request is up to its source, its
+// delay up to the limiter.
 package queue
 
 import (
@@ -21,9 +22,10 @@ import (
 // Queue is the type of the work queue of a controller.
 type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// New returns the queue of a controller of that name, under which its metrics are kept; without a name it has none. Requests
-// that are added as rate-limited wait as long as limiter says. It is for the field NewQueue of controller.Options, and what
-// it returns is a priorityqueue.PriorityQueue as well. It has goroutines until it is shut down.
+// New returns the queue of a controller of that name, under which its metrics are kept; without a name it has none.
+// Requests that are added as rate-limited wait as long as limiter says. It is for the field NewQueue of
+// controller.Options, and what it returns is a priorityqueue.PriorityQueue as well. It has goroutines until it is shut
+// down.
 func New(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) Queue {
 	q := &ending{
 		PriorityQueue: priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter }),
@@ -69,8 +71,8 @@ func (q *ending) Get() (request reconcile.Request, shutdown bool) {
 	return request, shutdown
 }
 
-// ShutDown unblocks every caller that waits in Get, by adding an item for each of them that names no object, and shuts the
-// queue down once all have returned. A second call does nothing.
+// ShutDown unblocks every caller that waits in Get, by adding an item for each of them that names no object, and shuts
+// the queue down once all have returned. A second call does nothing.
 func (q *ending) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -36,8 +36,8 @@ func ends(q Queue, workers *sync.WaitGroup) bool {
 	}
 }
 
-// TestEnds: workers that add and get go home when the queue is shut down, whatever is under way. With controller-runtime's
-// own queue some of these rounds never end. See docs/design/pass.md.
+// TestEnds: workers that add and get go home when the queue is shut down, whatever is under way. With
+// controller-runtime's own queue some of these rounds never end. See docs/design/pass.md.
 func TestEnds(t *testing.T) {
 	for round := range 100 {
 		q := New("", limiter()).(priorityqueue.PriorityQueue[reconcile.Request])

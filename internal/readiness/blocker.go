@@ -8,10 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// This file says why a pod is not ready, in the words of whoever knows: the scheduler, the kubelet, or who owns a readiness gate.
+// This file says why a pod is not ready, in the words of whoever knows: the scheduler, the kubelet, or who owns a
+// readiness gate.
 
-// Blocker says in one sentence why a pod is not ready, empty if it is. The order is that in which a pod starts: a node, the init
-// containers, the containers, the readiness gates.
+// Blocker says in one sentence why a pod is not ready, empty if it is. The order is that in which a pod starts: a node,
+// the init containers, the containers, the readiness gates.
 func Blocker(pod *corev1.Pod) string {
 	if Ready(pod) {
 		return ""
@@ -60,7 +61,8 @@ func failed(pod *corev1.Pod) string {
 	return ""
 }
 
-// initializing is about the init container whose turn it is. Those that always restart run beside the containers, and only have to start.
+// initializing is about the init container whose turn it is. Those that always restart run beside the containers, and
+// only have to start.
 func initializing(pod *corev1.Pod) string {
 	for i := range pod.Status.InitContainerStatuses {
 		s := &pod.Status.InitContainerStatuses[i]
@@ -79,7 +81,8 @@ func initializing(pod *corev1.Pod) string {
 	return ""
 }
 
-// containers is about the container that is worst off: one that cannot run, then one that ended, then one that is not ready yet.
+// containers is about the container that is worst off: one that cannot run, then one that ended, then one that is not
+// ready yet.
 func containers(pod *corev1.Pod) string {
 	worst, rank := "", 0
 	for i := range pod.Status.ContainerStatuses {

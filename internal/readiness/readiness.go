@@ -25,9 +25,9 @@ func Ready(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// Available reports whether a pod has been ready for long enough at a given time and, if it is ready but has not, how long that
-// takes: no event marks that moment. If a kubelet's clock is ahead, the wait is still no longer than the whole period
-// (kubernetes#77203).
+// Available reports whether a pod has been ready for long enough at a given time and, if it is ready but has not, how
+// long that takes: no event marks that moment. If a kubelet's clock is ahead, the wait is still no longer than the
+// whole period (kubernetes#77203).
 func Available(pod *corev1.Pod, minReady time.Duration, now time.Time) (available bool, left time.Duration) {
 	if !Ready(pod) {
 		return false, 0

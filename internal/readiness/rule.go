@@ -28,8 +28,8 @@ type Rule struct {
 
 // State is what a rule says of an object that exists and is not terminating.
 type State struct {
-	// Failed says, in Metacontroller's words, which check the object does not pass; empty if it passes all. Found is the condition
-	// that it is about, nil if there is none.
+	// Failed says, in Metacontroller's words, which check the object does not pass; empty if it passes all. Found is the
+	// condition that it is about, nil if there is none.
 	Failed string
 	Found  *ObjectCondition
 	// Stale says that the controller of the object has not observed its generation.
@@ -41,8 +41,8 @@ type State struct {
 // Available reports whether the object counts as available.
 func (s State) Available() bool { return s.Failed == "" && !s.Stale && s.Left == 0 }
 
-// Of applies the rule at a given time. changed is when the object was changed in place, zero if that is not known: many conditions
-// do not change with the object, which would then seem to have passed its checks for long.
+// Of applies the rule at a given time. changed is when the object was changed in place, zero if that is not known: many
+// conditions do not change with the object, which would then seem to have passed its checks for long.
 func (r Rule) Of(o *unstructured.Unstructured, changed, now time.Time) State {
 	since := o.GetCreationTimestamp().Time
 	if changed.After(since) {
@@ -92,7 +92,8 @@ type ObjectCondition struct {
 	Since time.Time
 }
 
-// FindCondition returns the condition of a type in an object's status, nil if there is none. What is malformed counts as absent.
+// FindCondition returns the condition of a type in an object's status, nil if there is none. What is malformed counts
+// as absent.
 func FindCondition(object map[string]any, kind string) *ObjectCondition {
 	raw, _, _ := unstructured.NestedFieldNoCopy(object, "status", "conditions")
 	list, _ := raw.([]any)

@@ -1,5 +1,5 @@
-// Package schemas reads the schemas that an API server serves: which fields objects of a kind can have. Where it serves none, or one that
-// leaves open what fields there are, nothing is known.
+// Package schemas reads the schemas that an API server serves: which fields objects of a kind can have. Where it serves
+// none, or one that leaves open what fields there are, nothing is known.
 //
 // What may not come in: what is done about a field that does not exist.
 package schemas

@@ -9,9 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// This file sees from the requests of a cache that a watch has ended, or could not begin: a reflector tells of errors only.
+// This file sees from the requests of a cache that a watch has ended, or could not begin: a reflector tells of errors
+// only.
 
-// tattling carries the requests of a cache, and tells of each watch that has ended and each list or watch that was refused.
+// tattling carries the requests of a cache, and tells of each watch that has ended and each list or watch that was
+// refused.
 type tattling struct {
 	http.RoundTripper
 
@@ -55,7 +57,8 @@ func (w *watched) Close() error {
 	return w.ReadCloser.Close()
 }
 
-// resourceOf is the resource that is listed under a path of the API: of all namespaces or of one, behind whatever prefix the server has.
+// resourceOf is the resource that is listed under a path of the API: of all namespaces or of one, behind whatever
+// prefix the server has.
 func resourceOf(path string) (schema.GroupVersionResource, bool) {
 	var of schema.GroupVersionResource
 	if _, rest, found := strings.Cut(path, "/apis/"); found {

@@ -23,8 +23,8 @@ import (
 // CompositeController names, and a manager whose caches are not filled is not ready. It counts the users of each kind,
 // and drops a kind without users.
 
-// linger is how long a kind is watched after its last user ended: an edit of a CompositeController, or a start that failed
-// and is retried, then needs no new list.
+// linger is how long a kind is watched after its last user ended: an edit of a CompositeController, or a start that
+// failed and is retried, then needs no new list.
 const linger = 2 * time.Minute
 
 // informers is a cache that counts the users of its informers.
@@ -89,7 +89,7 @@ func newInformers(mgr ctrl.Manager, o Options, mapper meta.RESTMapper) (*informe
 		return i, nil
 	}
 	// A selector of the namespace makes lists and watches of that namespace only. controller-runtime's cache for several
-	// namespaces would do so, too, but has no single store whose resourceVersion the ledgers could read.
+	// namespaces would do so, too, but has no single store whose resourceVersion the consistency stores could read.
 	var namespace fields.Selector
 	if o.Namespace != "" {
 		namespace = fields.OneTermEqualSelector("metadata.namespace", o.Namespace)

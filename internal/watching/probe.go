@@ -15,16 +15,18 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// This file finds out that a kind cannot be watched any more: its CRD was deleted, or recreated with another scope, or a role
-// was revoked. While a watch runs, all is well: the API server ends it when the CRD goes, and goes on with it for minutes when the right to
-// it does. But its end does not say why, and the next watch may begin although the kind has another scope now. So the API server is asked
-// when a watch has ended (ended.go), for a while, and then for as long as something is wrong. At rest that is no request.
+// This file finds out that a kind cannot be watched any more: its CRD was deleted, or recreated with another scope, or
+// a role was revoked. While a watch runs, all is well: the API server ends it when the CRD goes, and goes on with it
+// for minutes when the right to it does. But its end does not say why, and the next watch may begin although the kind
+// has another scope now. So the API server is asked when a watch has ended (ended.go), for a while, and then for as
+// long as something is wrong. At rest that is no request.
 
 const (
-	// probing is how often the API server is asked about a kind of which a watch has ended. A condition has to report the loss within 10
-	// seconds; one of the two verbs is checked at a time.
+	// probing is how often the API server is asked about a kind of which a watch has ended. A condition has to report the
+	// loss within 10 seconds; one of the two verbs is checked at a time.
 	probing = 4 * time.Second
-	// suspicion is how long it is asked after that: each verb once or more. Discovery may know of a CRD's end later than the watch.
+	// suspicion is how long it is asked after that: each verb once or more. Discovery may know of a CRD's end later than
+	// the watch.
 	suspicion = 10 * time.Second
 	// answering is how long all answers of one round may take. A kind without an answer by then keeps its state.
 	answering = 3 * time.Second
@@ -63,8 +65,8 @@ func (s reviewer) Allowed(ctx context.Context, verb string, r schema.GroupVersio
 
 // LostError is why a kind that was watched cannot be watched any more.
 type LostError struct {
-	// Forbidden says that it is served, but that the role does not allow to list or watch it. Otherwise it is no longer served
-	// as it was.
+	// Forbidden says that it is served, but that the role does not allow to list or watch it. Otherwise it is no longer
+	// served as it was.
 	Forbidden bool
 
 	Err error
@@ -177,8 +179,8 @@ type need struct {
 	resource Resource
 }
 
-// needed returns the kinds in use, or in use until just now, of which a watch has ended or that cannot be watched: all, if the cache is the
-// caller's, whose watches nobody sees.
+// needed returns the kinds in use, or in use until just now, of which a watch has ended or that cannot be watched: all,
+// if the cache is the caller's, whose watches nobody sees.
 func (i *informers) needed() []need {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -195,8 +197,8 @@ func (i *informers) needed() []need {
 	return out
 }
 
-// found notes what is wrong with a kind, and tells its users. A kind that was deleted or recreated is not watched any more:
-// its next CRD may be different.
+// found notes what is wrong with a kind, and tells its users. A kind that was deleted or recreated is not watched any
+// more: its next CRD may be different.
 func (i *informers) found(of need, verb string, why error) {
 	i.mu.Lock()
 	before := i.problems[of.key]
@@ -248,8 +250,8 @@ type problem struct {
 // lossKey is the context key of the function to call when a kind cannot be watched any more.
 type lossKey struct{}
 
-// WithLoss returns a context for the GetInformer of [Server.Cache] such that lost is called when the kind cannot be watched any more,
-// again and again. With nil nothing is called.
+// WithLoss returns a context for the GetInformer of [Server.Cache] such that lost is called when the kind cannot be
+// watched any more, again and again. With nil nothing is called.
 func WithLoss(ctx context.Context, lost func(error)) context.Context {
 	return context.WithValue(ctx, lossKey{}, lost)
 }

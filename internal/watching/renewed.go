@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// This file makes a client and a mapper that can forget. Those of controller-runtime remember for as long as they live that
-// a kind is served, and its scope; a CRD may be deleted and recreated with another one.
+// This file makes a client and a mapper that can forget. Those of controller-runtime remember for as long as they live
+// that a kind is served, and its scope; a CRD may be deleted and recreated with another one.
 
 // renewing is a mapper that can forget what the API server serves.
 type renewing interface{ Renew() }

@@ -59,9 +59,9 @@ type Resources interface {
 // String names the resource as a user does, pods or catsets.ctl.enisoc.com.
 func (r Resource) String() string { return r.Resource.GroupResource().String() }
 
-// Resource finds a resource by the plural name and the version that the API server serves it under. If it does not serve
-// it, or not yet, the error is one that meta.IsNoMatchError matches; a CRD may be created later. Other errors are the API
-// server's: ask again later.
+// Resource finds a resource by the plural name and the version that the API server serves it under. If it does not
+// serve it, or not yet, the error is one that meta.IsNoMatchError matches; a CRD may be created later. Other errors are
+// the API server's: ask again later.
 func (s *Server) Resource(apiVersion, resource string) (Resource, error) {
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -94,20 +94,20 @@ func (s *Server) Resource(apiVersion, resource string) (Resource, error) {
 	return Resource{}, fmt.Errorf("find resource %s of %s: %w", resource, apiVersion, &meta.NoResourceMatchError{PartialResource: wanted})
 }
 
-// Index watches a resource until ctx ends, and indexes its objects by [ownership.ControllerIndex]. It does not wait until
-// they are listed. An error means that the kind cannot be watched; ask again later.
+// Index watches a resource until ctx ends, and indexes its objects by [ownership.ControllerIndex]. It does not wait
+// until they are listed. An error means that the kind cannot be watched; ask again later.
 func (s *Server) Index(ctx context.Context, r Resource) error {
-	_, err := s.LedgerOf(ctx, []Resource{r}, nil)
+	_, err := s.ConsistencyOf(ctx, []Resource{r}, nil)
 	return err
 }
 
-// LedgerOf watches resources until ctx ends, and returns a ledger over the stores of all. indexed are those whose objects are
-// looked up by their controllers: they are indexed by [ownership.ControllerIndex]. plain are the others, such as parents.
-// Errors are those of [Server.Index].
-func (s *Server) LedgerOf(ctx context.Context, indexed, plain []Resource) (*ownership.Ledger, error) {
+// ConsistencyOf watches resources until ctx ends, and returns a consistency store over the stores of all. indexed are
+// those whose objects are looked up by their controllers: they are indexed by [ownership.ControllerIndex]. plain are
+// the others, such as parents. Errors are those of [Server.Index].
+func (s *Server) ConsistencyOf(ctx context.Context, indexed, plain []Resource) (*ownership.ConsistencyStore, error) {
 	s.indexing.Lock()
 	defer s.indexing.Unlock()
-	return ownership.Wire(ctx, unsynced{s.Cache}, objects(indexed), objects(plain))
+	return ownership.NewConsistencyStoreFor(ctx, unsynced{s.Cache}, objects(indexed), objects(plain))
 }
 
 func objects(resources []Resource) map[schema.GroupResource]client.Object {

@@ -149,8 +149,8 @@ func wake(q queue.Queue, keys []types.NamespacedName) {
 	}
 }
 
-// After makes a parent due after d, once. It may be due before, because of another call or the period; the earliest time
-// counts. A d of 0 or less asks for nothing.
+// After makes a parent due after d, once. It may be due before, because of another call or the period; the earliest
+// time counts. A d of 0 or less asks for nothing.
 func (r *Resync) After(key types.NamespacedName, d time.Duration) {
 	if d <= 0 {
 		return
@@ -171,8 +171,8 @@ func (r *Resync) After(key types.NamespacedName, d time.Duration) {
 	}
 }
 
-// Take reports whether a resync of a parent is due, and marks it as done. The pass then calls the hook in any case. A pass
-// that fails gives it back with [Resync.Put].
+// Take reports whether a resync of a parent is due, and marks it as done. The pass then calls the hook in any case. A
+// pass that fails gives it back with [Resync.Put].
 func (r *Resync) Take(key types.NamespacedName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

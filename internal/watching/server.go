@@ -17,9 +17,9 @@ import (
 
 // Server is an API server whose kinds come and go. Make one with [New], one for a manager.
 type Server struct {
-	// Cache holds unstructured objects of the kinds that are watched, and Metacontroller's own types. What it returns is not
-	// copied and may not be changed. A kind is watched from the first GetInformer on, and as long as the context of some
-	// GetInformer, [Server.Index] or [Events] for it has not ended.
+	// Cache holds unstructured objects of the kinds that are watched, and Metacontroller's own types. What it returns is
+	// not copied and may not be changed. A kind is watched from the first GetInformer on, and as long as the context of
+	// some GetInformer, [Server.Index] or [Events] for it has not ended.
 	Cache cache.Cache
 	// Client writes. Do not read with it: some kinds come from a cache. Live is the API reader.
 	Client client.Client
@@ -48,8 +48,8 @@ type Options struct {
 	Cache cache.Cache
 }
 
-// New returns a server, whose cache mgr runs. It returns an error if mgr cannot take another cache. If the cache is its own,
-// kinds may come and go, and client and mapper follow.
+// New returns a server, whose cache mgr runs. It returns an error if mgr cannot take another cache. If the cache is its
+// own, kinds may come and go, and client and mapper follow.
 func New(mgr ctrl.Manager, o Options) (*Server, error) {
 	s := &Server{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Authority: o.Authority, Clock: o.Clock}
 	if o.Cache == nil {
@@ -76,8 +76,8 @@ func (s *Server) HasStatus(r Resource) (bool, error) { return s.hasSubresource(r
 // HasScale reports whether a resource has the scale subresource; false if that cannot be found out.
 func (s *Server) HasScale(r Resource) (bool, error) { return s.hasSubresource(r, "scale", false) }
 
-// hasSubresource reports whether a resource has one of that name; unknown is the answer if nobody can be asked. The error is a
-// [meta.NoResourceMatchError] if the resource is not served.
+// hasSubresource reports whether a resource has one of that name; unknown is the answer if nobody can be asked. The
+// error is a [meta.NoResourceMatchError] if the resource is not served.
 func (s *Server) hasSubresource(r Resource, name string, unknown bool) (bool, error) {
 	if s.Authority == nil {
 		return unknown, nil

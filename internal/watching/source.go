@@ -47,8 +47,8 @@ func kindOf(o client.Object) string {
 	return fmt.Sprintf("%T", o)
 }
 
-// Start adds the handler to the kind's informer, until ctx ends. It does not wait until the kind is listed. An error means
-// that the kind cannot be watched.
+// Start adds the handler to the kind's informer, until ctx ends. It does not wait until the kind is listed. An error
+// means that the kind cannot be watched.
 func (e *Events) Start(ctx context.Context, q queue.Queue) error {
 	informer, err := e.Cache.GetInformer(ctx, e.Object, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -106,8 +106,8 @@ func Guarded(ctx context.Context, f func() error) (err error) {
 	return f()
 }
 
-// Failure returns why the last list or watch of a kind failed, nil if a cache does not know. It is a [*LostError] once the kind cannot be
-// watched any more. o is an empty object of the kind.
+// Failure returns why the last list or watch of a kind failed, nil if a cache does not know. It is a [*LostError] once
+// the kind cannot be watched any more. o is an empty object of the kind.
 func Failure(c cache.Informers, o client.Object) error {
 	if c, ok := c.(interface{ Failure(o client.Object) error }); ok {
 		return c.Failure(o)
@@ -126,8 +126,8 @@ func (e *Events) WaitForSync(ctx context.Context) error {
 	}
 }
 
-// Waiting returns nil once the handler has got every object that existed when the source started, and until then an error
-// that wraps [ErrNotSynced] and says why, if that is known.
+// Waiting returns nil once the handler has got every object that existed when the source started, and until then an
+// error that wraps [ErrNotSynced] and says why, if that is known.
 func (e *Events) Waiting() error {
 	select {
 	case <-e.synced:

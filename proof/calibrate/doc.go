@@ -1,6 +1,7 @@
-// Package calibrate points the checker at controllers that are known to break promises: those of Kubernetes 1.36.3, on the
-// real API server, behind the same fault transport and the same log of requests that cairn's own run behind. A checker
-// that does not find their bugs proves nothing about ours, and one that reports what is right proves nothing either.
+// Package calibrate points the checker at controllers that are known to break promises: those of Kubernetes 1.36.3, on
+// the real API server, behind the same fault transport and the same log of requests that cairn's own run behind. A
+// checker that does not find their bugs proves nothing about ours, and one that reports what is right proves nothing
+// either.
 //
 // It holds tests only. The numbers are those of shared/failure-modes.md.
 //

@@ -21,8 +21,8 @@ import (
 	"github.com/cairn-dev/cairn/sandbox/sandboxtest"
 )
 
-// This file holds what the tests share: a namespace, and the upstream controller of one kind that is started, killed and
-// started again in it.
+// This file holds what the tests share: a namespace, and the upstream controller of one kind that is started, killed
+// and started again in it.
 
 const nodes = 3
 

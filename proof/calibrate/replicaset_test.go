@@ -48,8 +48,8 @@ func (r *room) replicas(n int32) {
 	})
 }
 
-// Number 54. What a manager expects is in its own memory, and the names of pods are random: nothing tells two of them apart
-// from one. Both hear of pods late, so that each makes all of them whatever the load of the machine is.
+// Number 54. What a manager expects is in its own memory, and the names of pods are random: nothing tells two of them
+// apart from one. Both hear of pods late, so that each makes all of them whatever the load of the machine is.
 func TestTwoManagersMakeTooManyPods(t *testing.T) {
 	const asked = 5
 	r := replicaSets(t)

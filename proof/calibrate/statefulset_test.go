@@ -170,8 +170,8 @@ func TestStatefulSetOnDeleteNeverPromotes(t *testing.T) {
 	r.finds(r.atRest(), "S3", "statefulsets", "web")
 }
 
-// Parallel is about making and removing pods; updates are one at a time whatever it says. Nobody counts the pods that are
-// not available below the one that is next.
+// Parallel is about making and removing pods; updates are one at a time whatever it says. Nobody counts the pods that
+// are not available below the one that is next.
 func TestStatefulSetTakesASecondPodDown(t *testing.T) {
 	r := statefulSets(t)
 	r.manager()

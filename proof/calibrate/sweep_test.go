@@ -76,8 +76,8 @@ func TestTheSweepFindsThatTheCurrentRevisionIsDeleted(t *testing.T) {
 	if len(found["H3"]) == 0 {
 		t.Error("no run broke H3")
 	}
-	// What comes of it: the pod below the partition is made from the update revision (P5), or, where the cache of the upstream
-	// controller still shows it the deleted one, from that (P4).
+	// What comes of it: the pod below the partition is made from the update revision (P5), or, where the cache of the
+	// upstream controller still shows it the deleted one, from that (P4).
 	if len(found["P5"]) == 0 && len(found["P4"]) == 0 {
 		t.Error("no run broke P5 or P4")
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/internal/catset"
 )
 
-// This file holds what may be missing at rest: a child that is held back, if nobody knows what it came from, and the status
-// says so.
+// This file holds what may be missing at rest: a child that is held back, if nobody knows what it came from, and the
+// status says so.
 
 func TestHeldBackAndLost(t *testing.T) {
 	lose := func(w cats) {

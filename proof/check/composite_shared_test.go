@@ -72,7 +72,8 @@ func TestSaidOfASharedParent(t *testing.T) {
 	}
 }
 
-// A child that was held back and is nobody's for a while belongs to the revision that has been given its name meanwhile.
+// A child that was held back and is nobody's for a while belongs to the revision that has been given its name
+// meanwhile.
 func TestReassignedWhileItWasNobodys(t *testing.T) {
 	for _, test := range []struct {
 		want, name string

@@ -1,10 +1,10 @@
 // Package check finds out whether controllers kept their promises, from what happened to a cluster's objects.
 //
-// One clean client records every change of the objects involved (package recording). Within one etcd, resource versions are
-// a total order, so the changes make one linear History. Check replays it and evaluates every rule at every resource
-// version; Rest evaluates what holds only when nobody has anything left to do; Quiet says what was written between two
-// points. What they find is a Violation, which a person can read: the invariant of the design, the object, a sentence,
-// the few events that led there, and how to see it again.
+// One clean client records every change of the objects involved (package recording). Within one etcd, resource versions
+// are a total order, so the changes make one linear History. Check replays it and evaluates every rule at every
+// resource version; Rest evaluates what holds only when nobody has anything left to do; Quiet says what was written
+// between two points. What they find is a Violation, which a person can read: the invariant of the design, the object,
+// a sentence, the few events that led there, and how to see it again.
 //
 //	r, err := recording.Record(ctx, client, namespaces, parents.DaemonSet().Scopes())
 //	...                                  // run controllers, edit, break things
@@ -13,38 +13,40 @@
 //	violations := check.Check(h, parents.DaemonSet())
 //	violations = append(violations, check.Rest(h, at, parents.DaemonSet())...)
 //
-// Who wrote what is in the history as well, once it was attached. Rules about deletes need it. Without it, they assume that
-// every write was the controllers'. Histories may be judged at the same time, each by one goroutine.
+// Who wrote what is in the history as well, once it was attached. Rules about deletes need it. Without it, they assume
+// that every write was the controllers'. Histories may be judged at the same time, each by one goroutine.
 //
-// A Kind tells the rules what they must know about one kind of parent; the rules know none. Package parents fills them in. A
-// rule shares no code with the controllers that it judges: where an oracle is needed, it is upstream's.
+// A Kind tells the rules what they must know about one kind of parent; the rules know none. Package parents fills them
+// in. A rule shares no code with the controllers that it judges: where an oracle is needed, it is upstream's.
 //
 // # What nobody could know
 //
-// A controller reads from caches that lag, its requests are on their way for a while, a second manager may be active, and
-// a response that was lost leaves it without knowledge of its own write. So a write breaks a promise only if it does so in
-// every world that its author may have acted on (view.go):
+// A controller reads from caches that lag, its requests are on their way for a while, a second manager may be active,
+// and a response that was lost leaves it without knowledge of its own write. So a write breaks a promise only if it
+// does so in every world that its author may have acted on (view.go):
 //
 //   - Entry.Pass says which pass of which process made a request. Its Views are how far the caches were when it began:
 //     the author has seen all up to there. Without Views, it has seen its own writes to that resource by earlier passes,
 //     because a pass waits for those. A delete that insists on a version has seen that version, unless it wrote it itself.
 //     What a list past the caches told the pass it has seen; of children it has seen all up to the start of its process,
 //     however old the first lists were, because before it acts it must look (Pass.Born).
-//   - What others wrote after that may or may not be in the world. What the same process wrote is in all of them, even if
+//   - What others wrote after that may or may not be in the world. What the same process wrote is in all of them, even
+//     if
 //     the response was lost: the deterministic names and orders of the design must make up for that.
-//   - Without passes, the author must know all up to the last write for that parent, and, of anything but children, all.
+//   - Without passes, the author must know all up to the last write for that parent, and, of anything but children,
+//     all.
 //     That is strict, and right for controllers that nobody disturbs.
 //
-// Two managers promise less, because nothing joins their caches: P1 for one place and one revision, by names, and for one
-// place at rest; H1, H5 and H2 at rest; and of R1, R2 and P3 what each of them could see. A budget may be spent twice if both
-// look at different generations at the same moment. Two names for one place and revision are wrong, unless one of
-// them was held before by a child that is gone: a name follows from the child that is replaced, which a process that just
-// started, or one whose cache lags, may not have seen.
+// Two managers promise less, because nothing joins their caches: P1 for one place and one revision, by names, and for
+// one place at rest; H1, H5 and H2 at rest; and of R1, R2 and P3 what each of them could see. A budget may be spent
+// twice if both look at different generations at the same moment. Two names for one place and revision are wrong,
+// unless one of them was held before by a child that is gone: a name follows from the child that is replaced, which a
+// process that just started, or one whose cache lags, may not have seen.
 //
-// H2 at rest is about what the parent asks for: its number is its own. Nothing else is ever renumbered, so that a tie stays
-// between two others if one brought its number (an orphan that was adopted, a revision by somebody else), or if both were
-// numbered at the same moment, each by a pass that had listed the revisions past its cache, and the spec changed before the
-// next pass. Two managers, or a create that arrives after its controller gave it up, can do that.
+// H2 at rest is about what the parent asks for: its number is its own. Nothing else is ever renumbered, so that a tie
+// stays between two others if one brought its number (an orphan that was adopted, a revision by somebody else), or if
+// both were numbered at the same moment, each by a pass that had listed the revisions past its cache, and the spec
+// changed before the next pass. Two managers, or a create that arrives after its controller gave it up, can do that.
 //
 // # Which rule checks what
 //
@@ -118,8 +120,8 @@
 //	F6  every write  hasty                 fifty failures with one object in a second are no back-off. Needs times
 //
 // What cannot be seen from outside: what a controller would have done (a promise kept by luck), what it read from its
-// caches, a promise about events and logs, the order of writes within one request of the server, and whether the wait for
-// a child that does not serve will ever end: the caller of Rest says so.
+// caches, a promise about events and logs, the order of writes within one request of the server, and whether the wait
+// for a child that does not serve will ever end: the caller of Rest says so.
 //
 // What may not come in: a clock, a wait, or a fault, other than in the recorder.
 package check

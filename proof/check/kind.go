@@ -55,13 +55,13 @@ type Kind struct {
 	Implausible func(parent client.Object) []string
 	// Miscounted says where the status differs from what there is.
 	Miscounted func(s *State, parent client.Object) []string
-	// Served are how many children the status calls available, and how many are if every timer is over: all that are ready.
-	// ok is false if that cannot be said of a world; nil, of the kind.
+	// Served are how many children the status calls available, and how many are if every timer is over: all that are
+	// ready. ok is false if that cannot be said of a world; nil, of the kind.
 	Served func(s *State, parent client.Object) (said, counted int32, ok bool)
 	// StatusRevisions are the names of the revisions that the status names.
 	StatusRevisions func(parent client.Object) []string
-	// Mine reports whether a revision was made by the controllers of the kind; nil means that there are no others. While a parent
-	// has another one, its own controller keeps its history, and ours none.
+	// Mine reports whether a revision was made by the controllers of the kind; nil means that there are no others. While a
+	// parent has another one, its own controller keeps its history, and ours none.
 	Mine func(revision client.Object) bool
 	// Limit is how many revisions that nobody came from may be kept.
 	Limit func(parent client.Object) int
@@ -75,7 +75,8 @@ type Kind struct {
 	// Ordered reports whether units are filled in their order, each when all before it serve, and updated and emptied in
 	// the opposite one.
 	Ordered func(parent client.Object) bool
-	// Starting reports whether a child of an ordered parent was never ready and does not fail, so that it is left to start.
+	// Starting reports whether a child of an ordered parent was never ready and does not fail, so that it is left to
+	// start.
 	Starting func(child, parent client.Object) bool
 	// Lacks says what a child that was adopted lacks, "" if nothing: no revision says anything about it, and only another
 	// child in its place has it.
@@ -87,23 +88,23 @@ type Kind struct {
 	Current, Update func(parent client.Object) string
 	// Claimed reports whether a claim is a parent's, by its name.
 	Claimed func(parent, claim client.Object) bool
-	// Outlives reports whether a claim is a child's and would outlive it, although the parent says that it goes with a child
-	// that is not asked for any more.
+	// Outlives reports whether a claim is a child's and would outlive it, although the parent says that it goes with a
+	// child that is not asked for any more.
 	Outlives func(claim, child, parent client.Object) bool
-	// Asked is what a hook wants of the children of this resource, in the order of its answer: for a parent as it is, or, if a
-	// revision is given, as it was then. Where it is set, a revision says which children are its own, before they are
+	// Asked is what a hook wants of the children of this resource, in the order of its answer: for a parent as it is, or,
+	// if a revision is given, as it was then. Where it is set, a revision says which children are its own, before they are
 	// touched, and of two that say so of one the newer counts.
 	Asked func(parent, revision client.Object) []client.Object
 	// NamesOthers reports whether a revision says that children of another controller of the same parents are its own.
 	NamesOthers func(revision client.Object) bool
-	// Named is the name under which upstream stores what a revision holds, for a collision count. It is set where names follow
-	// from what a revision holds.
+	// Named is the name under which upstream stores what a revision holds, for a collision count. It is set where names
+	// follow from what a revision holds.
 	Named func(parent, revision client.Object, collisionCount *int32) string
-	// Place is where a child is, or is bound for. Where it is set, nothing but the controllers gives a child its name, and none
-	// has the name of the child that it replaces.
+	// Place is where a child is, or is bound for. Where it is set, nothing but the controllers gives a child its name, and
+	// none has the name of the child that it replaces.
 	Place func(child client.Object) string
-	// Returns is true if a child that is lost while the rollout may go no further comes from the revision that the others still
-	// come from, as far as that can be seen without a status that names it.
+	// Returns is true if a child that is lost while the rollout may go no further comes from the revision that the others
+	// still come from, as far as that can be seen without a status that names it.
 	Returns bool
 	// Runs is set where children are runs of a schedule, which end by themselves and are never replaced.
 	Runs *Runs
@@ -202,8 +203,8 @@ func (k Kind) asked(parent, revision client.Object) bool {
 	return err == nil && snapshot == k.Target(parent)
 }
 
-// stamped reports whether a revision that cannot be read was recorded from just this generation of a parent: then its stamp
-// says that it held what the parent asks for.
+// stamped reports whether a revision that cannot be read was recorded from just this generation of a parent: then its
+// stamp says that it held what the parent asks for.
 func (k Kind) stamped(parent, revision client.Object) bool {
 	if _, err := k.Snapshot(revision); err == nil {
 		return false
@@ -223,8 +224,8 @@ func (k Kind) same(a, b client.Object) bool {
 	return err == nil && one == other
 }
 
-// named returns the revision of the same parent that a child says it came from, or the newest that says that the child is
-// its own; nil if there is none.
+// named returns the revision of the same parent that a child says it came from, or the newest that says that the child
+// is its own; nil if there is none.
 func (k Kind) named(s *State, child client.Object) client.Object {
 	return k.namedOf(s, child, func(client.Object) bool { return true })
 }

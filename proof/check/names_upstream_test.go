@@ -20,8 +20,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/check/parents"
 )
 
-// This file compares the names of new revisions with those that the built-in controllers give, for templates at random: a
-// log that was lost is found again by name (docs/design/log/2026-11-22-names-of-revisions.md).
+// This file compares the names of new revisions with those that the built-in controllers give, for templates at random:
+// a log that was lost is found again by name (docs/design/log/2026-11-22-names-of-revisions.md).
 
 // templates returns one template after another, as an API server would return them.
 func templates(t *testing.T) func() corev1.PodTemplateSpec {

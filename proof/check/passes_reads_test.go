@@ -11,8 +11,8 @@ import (
 
 // This file is about what a pass must have read before it records, numbers or adopts.
 
-// unlabelled is a pass that lists the revisions of the parent, by its labels or all, and then records one. Somebody has just
-// made one that has its number, and no labels.
+// unlabelled is a pass that lists the revisions of the parent, by its labels or all, and then records one. Somebody has
+// just made one that has its number, and no labels.
 func unlabelled(w *world, byLabels bool) {
 	view := w.rv
 	w.as("user", func() {

@@ -14,8 +14,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/check/parents"
 )
 
-// This file is about caches that lag, two managers and writes on their way: what nobody could know breaks no promise, and
-// what its author must have known does.
+// This file is about caches that lag, two managers and writes on their way: what nobody could know breaks no promise,
+// and what its author must have known does.
 
 var (
 	podResource       = corev1.SchemeGroupVersion.WithResource("pods")
@@ -51,8 +51,8 @@ func lost(w *world) {
 	w.as("kubelet", func() { w.remove(&corev1.Pod{}, "web-n1-h1") })
 }
 
-// unlisted is a pass that lists the pods of the parent, by its labels or all, and then deletes a revision. The pod that comes from
-// it has just lost its labels, and the cache shows none.
+// unlisted is a pass that lists the pods of the parent, by its labels or all, and then deletes a revision. The pod that
+// comes from it has just lost its labels, and the cache shows none.
 func unlisted(w *world, byLabels bool) {
 	w.put(revision("web", "web-uid", 2, "h2", "app:2"))
 	view := w.rv
@@ -454,8 +454,9 @@ func allowing(unavailable int) func(*appsv1.DaemonSet) {
 	}
 }
 
-// Where passes are not known, a manager may have begun its pass before another one filled a place, although it wrote a status after that.
-// What it wrote about children before a status is of an earlier pass, and a pass knows what those have seen.
+// Where passes are not known, a manager may have begun its pass before another one filled a place, although it wrote a
+// status after that. What it wrote about children before a status is of an earlier pass, and a pass knows what those
+// have seen.
 func TestAPlaceThatAnotherManagerFilled(t *testing.T) {
 	for name, c := range map[string]struct {
 		agent string

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file is a history in the orders in which rules ask for it: by object, by family, by pass. It is made once for each
-// check of a history.
+// This file is a history in the orders in which rules ask for it: by object, by family, by pass. It is made once for
+// each check of a history.
 
 // moment is an object from one write on. It is nil from its end on.
 type moment struct {
@@ -150,8 +150,8 @@ func (r *record) listed(by *Entry, resource schema.GroupVersionResource, namespa
 	return last
 }
 
-// shownBy returns as of when a list past the caches, by the pass of a write, has shown an object, the last time before that
-// write; zero if none has. One that asks for labels does not show an object that does not have them.
+// shownBy returns as of when a list past the caches, by the pass of a write, has shown an object, the last time before
+// that write; zero if none has. One that asks for labels does not show an object that does not have them.
 func (r *record) shownBy(by *Entry, o client.Object, resource schema.GroupVersionResource) uint64 {
 	last := uint64(0)
 	for _, read := range r.lists(by, resource, o.GetNamespace()) {

@@ -155,8 +155,8 @@ func TestReplicaSetPromises(t *testing.T) {
 	}
 }
 
-// Of two managers, none need know what the other one does. That excuses the adoption of an orphan and a name that became
-// free, and not a name that nobody ever had.
+// Of two managers, none need know what the other one does. That excuses the adoption of an orphan and a name that
+// became free, and not a name that nobody ever had.
 func TestReplicaSetOfTwoManagers(t *testing.T) {
 	seen := func(instance string, rv uint64) *check.Pass {
 		p := seeing(instance, rv)

@@ -13,8 +13,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/check/recording"
 )
 
-// This file holds what is true only when nobody has anything left to do: H1, H2, H9, S1, R4, C1 and X1 at rest, and that
-// nothing is written then.
+// This file holds what is true only when nobody has anything left to do: H1, H2, H9, S1, R4, C1 and X1 at rest, and
+// that nothing is written then.
 
 // rest looks at one world.
 type rest struct {
@@ -24,8 +24,8 @@ type rest struct {
 	found []Violation
 }
 
-// Rest evaluates what holds at rest, in the world right after that resource version. The caller says that it is at rest:
-// the rollouts have ended, or wait for something that will not come, and garbage is collected.
+// Rest evaluates what holds at rest, in the world right after that resource version. The caller says that it is at
+// rest: the rollouts have ended, or wait for something that will not come, and garbage is collected.
 func Rest(h *History, rv uint64, kinds ...Kind) []Violation {
 	var found []Violation
 	s := worldAt(h, rv)
@@ -101,8 +101,9 @@ func (r *rest) recorded(parent client.Object) {
 }
 
 // excused reports whether it is nobody's fault that two revisions have the same number. What the parent asks for has a
-// number of its own in any case. Nothing else is ever renumbered, so that a tie stays if one of the two came into the log
-// with its number, or if both were numbered at the same moment: each by a pass that had looked past its cache for numbers.
+// number of its own in any case. Nothing else is ever renumbered, so that a tie stays if one of the two came into the
+// log with its number, or if both were numbered at the same moment: each by a pass that had looked past its cache for
+// numbers.
 func (r *rest) excused(parent, a, b client.Object) bool {
 	if r.k.asked(parent, a) || r.k.asked(parent, b) {
 		return false
@@ -121,8 +122,8 @@ func (r *rest) excused(parent, a, b client.Object) bool {
 	return listed > 0 && listed < first.RV
 }
 
-// numbered returns the write by which the controllers gave a revision its number, for the parent that it belongs to. It is
-// nil if the revision brought the number: it was adopted with it, or somebody else wrote it.
+// numbered returns the write by which the controllers gave a revision its number, for the parent that it belongs to. It
+// is nil if the revision brought the number: it was adopted with it, or somebody else wrote it.
 func (r *rest) numbered(revision client.Object) *Event {
 	for i, e := range slices.Backward(r.h.Events) {
 		switch {
@@ -142,14 +143,15 @@ func (r *rest) numbered(revision client.Object) *Event {
 // hashLabel carries the hash of a StatefulSet's revision.
 const hashLabel = "controller.kubernetes.io/hash"
 
-// refers reports whether one of names is that of a revision, or is what somebody wrote into its hash label: children refer to
-// revisions by either, so that controllers keep both.
+// refers reports whether one of names is that of a revision, or is what somebody wrote into its hash label: children
+// refer to revisions by either, so that controllers keep both.
 func refers(names map[string]bool, revision client.Object) bool {
 	hash, ok := revision.GetLabels()[hashLabel]
 	return names[revision.GetName()] || ok && names[hash]
 }
 
-// namesake reports whether a revision has the hash label of another one that holds what its parent asks for: somebody gave it that.
+// namesake reports whether a revision has the hash label of another one that holds what its parent asks for: somebody
+// gave it that.
 func (r *rest) namesake(parent, revision client.Object) bool {
 	hash := revision.GetLabels()[appsv1.ControllerRevisionHashLabelKey]
 	return hash != "" && slices.ContainsFunc(r.s.Owned(r.k.Revisions, parent.GetUID()), func(other client.Object) bool {
@@ -157,8 +159,8 @@ func (r *rest) namesake(parent, revision client.Object) bool {
 	})
 }
 
-// limit is H9: of revisions that nothing came from, not more than the limit are kept. One that says that a child which is
-// wanted is its own, and to come back, is not among them.
+// limit is H9: of revisions that nothing came from, not more than the limit are kept. One that says that a child which
+// is wanted is its own, and to come back, is not among them.
 func (r *rest) limit(parent client.Object) {
 	named := map[string]bool{}
 	for _, name := range r.k.StatusRevisions(parent) {
@@ -229,8 +231,8 @@ func (r *rest) leftovers() {
 	}
 }
 
-// Quiet is H8 and C1: between two points at which nothing was left to do, and with no edit between them, the controllers
-// write nothing. It returns a violation for each write to a parent, a child or a revision.
+// Quiet is H8 and C1: between two points at which nothing was left to do, and with no edit between them, the
+// controllers write nothing. It returns a violation for each write to a parent, a child or a revision.
 func Quiet(h *History, from, to uint64, kinds ...Kind) []Violation {
 	var found []Violation
 	for _, e := range h.Between(from, to) {

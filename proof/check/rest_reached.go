@@ -115,8 +115,8 @@ func (r *rest) stray(u Unit, parent client.Object) (stray string) {
 	return stray
 }
 
-// lacks notes that a place holds no child. A place that is taken may stay so, and where there is an order, one may wait for
-// those before it.
+// lacks notes that a place holds no child. A place that is taken may stay so, and where there is an order, one may wait
+// for those before it.
 func (l *left) lacks(u Unit, waits bool) {
 	if u.Taken || waits {
 		l.held = u.Name
@@ -148,8 +148,8 @@ func (r *rest) twins(children []client.Object) bool {
 	return false
 }
 
-// explains reports whether a condition says that something is not as it should be. A status without conditions speaks by
-// its counters only.
+// explains reports whether a condition says that something is not as it should be. A status without conditions speaks
+// by its counters only.
 func explains(parent client.Object) bool {
 	list, _ := content.At(content.Tree(parent), []string{"status", "conditions"}).([]any)
 	for _, item := range list {

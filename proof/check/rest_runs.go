@@ -10,8 +10,8 @@ import (
 
 // This file holds what is true of runs of a schedule when nothing is left to do: J4 and J6.
 
-// scheduled is J6 and J4 at rest: the latest time that could be served was, the status knows of all that was done, and no more
-// finished runs are there than are kept.
+// scheduled is J6 and J4 at rest: the latest time that could be served was, the status knows of all that was done, and
+// no more finished runs are there than are kept.
 func (r *rest) scheduled(parent client.Object) {
 	if r.k.Runs == nil {
 		return
@@ -90,8 +90,8 @@ func (r *rest) served(parent client.Object, of Schedule) {
 	r.violationf("J6", r.k.Parents, parent, "a run is due for %s, and nothing stands in the way", stamp(due))
 }
 
-// edited is when a parent got its schedule, and everybody saw it: what was due before by that one is not missed. Zero if it always
-// had it.
+// edited is when a parent got its schedule, and everybody saw it: what was due before by that one is not missed. Zero
+// if it always had it.
 func (r *rest) edited(parent client.Object) (at time.Time) {
 	for _, e := range r.h.Events {
 		if e.RV <= r.s.RV && e.New != nil && e.Old != nil && e.New.GetUID() == parent.GetUID() && e.By != nil &&

@@ -10,8 +10,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/check/content"
 )
 
-// This file holds the rules about children that a hook asks for and that revisions name: P3, P4, P5 and W2. They are silent
-// about every other kind. rules_asked_log.go has those about the revisions.
+// This file holds the rules about children that a hook asks for and that revisions name: P3, P4, P5 and W2. They are
+// silent about every other kind. rules_asked_log.go has those about the revisions.
 
 // wants returns what the hook wants under the name of a child, nil if nothing.
 func (k Kind) wants(parent, revision, child client.Object) client.Object {
@@ -31,11 +31,11 @@ func (k Kind) claimsWanted(parent, revision client.Object) bool {
 	return k.Asked != nil && slices.ContainsFunc(k.Asked(parent, nil), func(wanted client.Object) bool { return k.Names(wanted, revision) })
 }
 
-// origins returns the revisions that a child belongs to, as the author of this write may have read them: the newest that
-// names it, of all or of those that there were before somebody else made more, and those that did before somebody else
-// changed them. One that was adopted may have the number of another: of those, any; and of one that somebody gave the highest
-// number there is, any that names the child, because nothing newer can get a higher one. For a kind without revisions it is
-// a single nil.
+// origins returns the revisions that a child belongs to, as the author of this write may have read them: the newest
+// that names it, of all or of those that there were before somebody else made more, and those that did before somebody
+// else changed them. One that was adopted may have the number of another: of those, any; and of one that somebody gave
+// the highest number there is, any that names the child, because nothing newer can get a higher one. For a kind without
+// revisions it is a single nil.
 func (s *step) origins(child client.Object) []client.Object {
 	if !s.k.HasRevisions() {
 		return []client.Object{nil}
@@ -59,8 +59,8 @@ func (s *step) origins(child client.Object) []client.Object {
 	return out
 }
 
-// madeAsAsked is P4 and W2: what the controllers write of a child is what the hook asks for when it gets the parent as it
-// was at the revision that the child belongs to, and that revision said so before.
+// madeAsAsked is P4 and W2: what the controllers write of a child is what the hook asks for when it gets the parent as
+// it was at the revision that the child belongs to, and that revision said so before.
 func (s *step) madeAsAsked() {
 	if s.k.Asked == nil || !s.of(s.k.Children) || s.e.New == nil || !s.byManager() || !s.rewritten() {
 		return
@@ -112,9 +112,9 @@ func ofRevision(revision client.Object) string {
 	return " when it gets the parent of " + revision.GetName()
 }
 
-// askedStays is P3: a child that the hook wants is deleted only if it is not as it asks; and then a revision with which it
-// is at odds has said before that it is its own, so that whoever comes after knows what to make in its place. One that is
-// held back is deleted only if it is not as its own revision asks.
+// askedStays is P3: a child that the hook wants is deleted only if it is not as it asks; and then a revision with which
+// it is at odds has said before that it is its own, so that whoever comes after knows what to make in its place. One
+// that is held back is deleted only if it is not as its own revision asks.
 func (s *step) askedStays() {
 	parent := s.dismissed()
 	if parent == nil || s.k.Asked == nil || !s.h.Audited {
@@ -146,8 +146,8 @@ func (s *step) askedStays() {
 	}
 }
 
-// lostReturns is P5: a child that is lost is made again from the revision that it belonged to. So no other revision says
-// that it is its own while it is not there.
+// lostReturns is P5: a child that is lost is made again from the revision that it belonged to. So no other revision
+// says that it is its own while it is not there.
 func (s *step) lostReturns() {
 	if s.k.Asked == nil || !s.of(s.k.Revisions) || s.e.New == nil || !s.byManager() {
 		return
@@ -171,9 +171,9 @@ func (s *step) lostReturns() {
 	}
 }
 
-// returns reports whether a child that is lost has to come back from the revision that it belongs to: that one wants it, and the
-// author cannot have read that it belongs to another, which somebody has deleted since and which holds the same as the one that
-// is written.
+// returns reports whether a child that is lost has to come back from the revision that it belongs to: that one wants
+// it, and the author cannot have read that it belongs to another, which somebody has deleted since and which holds the
+// same as the one that is written.
 func (s *step) returns(parent, before, child client.Object) bool {
 	return s.k.wants(parent, before, child) != nil && !slices.ContainsFunc(s.left(parent.GetUID()), func(r client.Object) bool {
 		return s.k.Names(child, r) && s.k.same(r, s.e.New)
@@ -187,8 +187,8 @@ func (s *step) shown(child Key, parent client.Object) bool {
 	return uid != "" && s.record.at(uid, from) != nil
 }
 
-// toldWithout reports whether the author knew that a child is not there: it did not tell the hook of it. Where two managers
-// act, nobody knows which of them told.
+// toldWithout reports whether the author knew that a child is not there: it did not tell the hook of it. Where two
+// managers act, nobody knows which of them told.
 func (s *step) toldWithout(child client.Object) bool {
 	if s.another(ownerUID(s.e.New)) {
 		return false
@@ -215,9 +215,9 @@ func (s *step) another(parent types.UID) bool {
 	return false
 }
 
-// heldBy returns the newest other revision of the parent of the revision that was written which said that a child was its
-// own, nil if none did, or if nobody had told the author, or if another one of the same number says so as well: some of
-// them were adopted. Nor does one count that is newer than that revision, or holds the same.
+// heldBy returns the newest other revision of the parent of the revision that was written which said that a child was
+// its own, nil if none did, or if nobody had told the author, or if another one of the same number says so as well:
+// some of them were adopted. Nor does one count that is newer than that revision, or holds the same.
 func (s *step) heldBy(child client.Object) client.Object {
 	var found client.Object
 	tied := false

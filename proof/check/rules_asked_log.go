@@ -13,11 +13,11 @@ import (
 	"github.com/cairn-dev/cairn/proof/check/recording"
 )
 
-// This file holds the rules about the revisions of parents whose children a hook asks for: H3 for what a revision says, H5 for
-// its name, and W2 for what the hook gets.
+// This file holds the rules about the revisions of parents whose children a hook asks for: H3 for what a revision says,
+// H5 for its name, and W2 for what the hook gets.
 
-// lostUnseen reports whether somebody else has taken a revision from the parent, or a child from a revision, so lately that
-// the author may still have read that the child was in one.
+// lostUnseen reports whether somebody else has taken a revision from the parent, or a child from a revision, so lately
+// that the author may still have read that the child was in one.
 func (s *step) lostUnseen(child client.Object) bool {
 	parent := ownerUID(child)
 	for e := range s.late(parent) {
@@ -28,8 +28,8 @@ func (s *step) lostUnseen(child client.Object) bool {
 	return false
 }
 
-// knewClaim reports whether the author must have known that a revision says that a child is its own: it said so when the
-// author read it, or the author wrote it.
+// knewClaim reports whether the author must have known that a revision says that a child is its own: it said so when
+// the author read it, or the author wrote it.
 func (s *step) knewClaim(child, revision client.Object) bool {
 	parent := ownerUID(revision)
 	if then := s.record.at(revision.GetUID(), s.since(s.k.Revisions, parent)); then != nil && s.k.Names(child, then) {
@@ -43,8 +43,8 @@ func (s *step) knewClaim(child, revision client.Object) bool {
 	return false
 }
 
-// claimKept is H3 for what a revision says: none stops saying that a child is its own, or goes, while the child is there and
-// wanted, unless another one says so already.
+// claimKept is H3 for what a revision says: none stops saying that a child is its own, or goes, while the child is
+// there and wanted, unless another one says so already.
 func (s *step) claimKept() {
 	if s.k.Asked == nil || !s.of(s.k.Revisions) || s.e.Old == nil || s.e.New == nil || !s.byManager() {
 		return
@@ -65,8 +65,8 @@ func (s *step) claimKept() {
 	}
 }
 
-// firstName is H5 for revisions whose names follow from their parent and what they hold: a name that holds a count is for
-// when the plain one is somebody else's.
+// firstName is H5 for revisions whose names follow from their parent and what they hold: a name that holds a count is
+// for when the plain one is somebody else's.
 func (s *step) firstName() {
 	if s.k.Asked == nil || !s.of(s.k.Revisions) || s.e.Type != Added || !s.byManager() {
 		return
@@ -88,8 +88,8 @@ func (s *step) firstName() {
 	s.violationf("H5", "its name should be %s, which nobody ever had", name)
 }
 
-// sent is W2 for parents, where who plays the hook does not know of revisions: what the hook gets is the parent as it was
-// at some moment, or that with what one of its revisions holds.
+// sent is W2 for parents, where who plays the hook does not know of revisions: what the hook gets is the parent as it
+// was at some moment, or that with what one of its revisions holds.
 func sent(h *History, all *record, k Kind) []Violation {
 	if k.Asked == nil || !k.HasRevisions() {
 		return nil

@@ -40,8 +40,8 @@ func (s *step) claimsFollow() {
 	}
 }
 
-// outlives reports whether a claim would outlive the child that was deleted, whatever version of the parent its author may
-// have acted on.
+// outlives reports whether a claim would outlive the child that was deleted, whatever version of the parent its author
+// may have acted on.
 func (s *step) outlives(claim, parent client.Object) bool {
 	for _, version := range s.possible(parent) {
 		u, ok := unitOf(s.k.Units(s.before, version), s.e.Old)

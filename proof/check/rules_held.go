@@ -12,11 +12,11 @@ import (
 	"github.com/cairn-dev/cairn/proof/check/recording"
 )
 
-// This file is P5 for children whose revision is lost: somebody deleted it, took its labels away, or put something under its
-// name that nobody can read. What is held back stays what it is all the same.
+// This file is P5 for children whose revision is lost: somebody deleted it, took its labels away, or put something
+// under its name that nobody can read. What is held back stays what it is all the same.
 
-// heldStays is P5: a child that is held back is neither deleted nor changed because nobody finds the revision that it came
-// from any more.
+// heldStays is P5: a child that is held back is neither deleted nor changed because nobody finds the revision that it
+// came from any more.
 func (s *step) heldStays() {
 	if !s.h.Audited || !s.k.HasRevisions() {
 		return
@@ -37,7 +37,8 @@ func (s *step) heldStays() {
 	}
 }
 
-// heldIn reports whether a child is held back whatever its author may have read of the parent, and is as the revision asks.
+// heldIn reports whether a child is held back whatever its author may have read of the parent, and is as the revision
+// asks.
 func (s *step) heldIn(parent, revision client.Object) bool {
 	for _, version := range s.possible(parent) {
 		u, ok := unitOf(s.k.Units(s.before, version), s.e.Old)
@@ -61,8 +62,8 @@ func (s *step) heldIn(parent, revision client.Object) bool {
 	return true
 }
 
-// lostByOthers returns how revisions of a parent were deleted, let go of or relabelled by somebody other than the controllers, as
-// far as the author's cache had shown it.
+// lostByOthers returns how revisions of a parent were deleted, let go of or relabelled by somebody other than the
+// controllers, as far as the author's cache had shown it.
 func (s *step) lostByOthers(parent types.UID) map[types.UID]Event {
 	out, shown := map[types.UID]Event{}, s.since(s.k.Revisions, parent)
 	for e := range s.record.before(parent, s.e.RV) {
@@ -76,8 +77,8 @@ func (s *step) lostByOthers(parent types.UID) map[types.UID]Event {
 	return out
 }
 
-// reassigned reports whether the controllers said of a child, since its revision was lost and while it was nobody's child, that
-// the next one of its name belongs to another revision. Adopted again, it is held at that one.
+// reassigned reports whether the controllers said of a child, since its revision was lost and while it was nobody's
+// child, that the next one of its name belongs to another revision. Adopted again, it is held at that one.
 func (s *step) reassigned(parent types.UID, lost Event) bool {
 	for e := range s.record.before(parent, s.e.RV) {
 		if e.RV <= lost.RV {
@@ -102,8 +103,8 @@ func (s *step) replaced(lost client.Object) bool {
 	return false
 }
 
-// guardLost reports whether nobody can say what the child of a place is to be made from: where it is held back, it is not made
-// from another revision, and the status says so (C1).
+// guardLost reports whether nobody can say what the child of a place is to be made from: where it is held back, it is
+// not made from another revision, and the status says so (C1).
 func (r *rest) guardLost(parent client.Object, u Unit) bool {
 	if r.k.Asked == nil || u.Taken {
 		return false
@@ -119,8 +120,8 @@ func (r *rest) guardLost(parent client.Object, u Unit) bool {
 	return true
 }
 
-// takenAway reports whether somebody other than the controllers took away a revision that named a child: of the parent, or of
-// one before it that had its name, whose log it may have taken over.
+// takenAway reports whether somebody other than the controllers took away a revision that named a child: of the parent,
+// or of one before it that had its name, whose log it may have taken over.
 func (r *rest) takenAway(parent, child client.Object) bool {
 	key := recording.KeyOf(r.k.Parents, parent)
 	for _, e := range r.h.Events {
@@ -137,8 +138,8 @@ func (r *rest) takenAway(parent, child client.Object) bool {
 	return false
 }
 
-// neverNamed reports whether the last child of that name was not made by the controllers but adopted, and no revision of the
-// parent has ever said since what it was made from.
+// neverNamed reports whether the last child of that name was not made by the controllers but adopted, and no revision
+// of the parent has ever said since what it was made from.
 func (r *rest) neverNamed(parent, child client.Object) bool {
 	adopted, naming := false, map[types.UID]bool{}
 	for key, o := range r.h.Initial {
@@ -167,8 +168,8 @@ func (r *rest) names(parent, child, revision client.Object) bool {
 	return ownerUID(revision) == parent.GetUID() && r.k.Names(child, revision)
 }
 
-// saysLost reports whether a condition names a child, with or without its namespace, as one whose revision is lost and that is
-// missing.
+// saysLost reports whether a condition names a child, with or without its namespace, as one whose revision is lost and
+// that is missing.
 func saysLost(parent client.Object, child string) bool {
 	list, _ := content.At(content.Tree(parent), []string{"status", "conditions"}).([]any)
 	for _, item := range list {

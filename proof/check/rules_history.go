@@ -50,8 +50,8 @@ func (s *step) numbers() {
 
 // knewNumber reports whether the author must have known the number of another revision: it wrote it itself, unless that
 // arrived so late that a list past the cache in this pass did not show it; its cache had shown it; or it listed the
-// revisions in the same pass, when that one was the parent's already and had the labels that the list was of: one without
-// is in no log, and its parent lets go of it as soon as a cache shows it.
+// revisions in the same pass, when that one was the parent's already and had the labels that the list was of: one
+// without is in no log, and its parent lets go of it as soon as a cache shows it.
 func (s *step) knewNumber(other client.Object) bool {
 	if s.pass() == nil {
 		return true
@@ -170,9 +170,9 @@ func (s *step) liveRevision() {
 	s.violationf("H3", "it is deleted while it holds what %s asks for", parent.GetName())
 }
 
-// listable reports whether the author of the write can know a child that its pass has listed the children without. One that does
-// not have the labels that its parent selects is shown by no list of those: if no cache shows it either, its author knows
-// nothing of it, and lets go of it as soon as it does.
+// listable reports whether the author of the write can know a child that its pass has listed the children without. One
+// that does not have the labels that its parent selects is shown by no list of those: if no cache shows it either, its
+// author knows nothing of it, and lets go of it as soon as it does.
 func (s *step) listable(child client.Object) bool {
 	p := s.pass()
 	if p == nil || p.Views == nil || len(s.record.lists(s.e.By, s.k.Children, child.GetNamespace())) == 0 {
@@ -202,8 +202,8 @@ func (s *step) statusNames(parent client.Object) bool {
 	return true
 }
 
-// copied reports whether another revision holds the same as the one that goes, and child says that it came from that one
-// as well: somebody has copied a revision with its labels.
+// copied reports whether another revision holds the same as the one that goes, and child says that it came from that
+// one as well: somebody has copied a revision with its labels.
 func (s *step) copied(child client.Object) bool {
 	holds, err := s.k.Snapshot(s.e.Old)
 	if err != nil {
@@ -220,9 +220,9 @@ func (s *step) twin(parent client.Object) bool {
 	return s.other(parent.GetUID(), func(other client.Object) bool { return s.k.asked(parent, other) || s.k.stamped(parent, other) })
 }
 
-// other reports whether something holds for another revision of the parent than the one that went, as it is or as a read
-// past the cache showed it in the same pass: with both gone nobody knows what the children came from, so that no cache is
-// believed. Where reads are not known, the author may have read it as it was.
+// other reports whether something holds for another revision of the parent than the one that went, as it is or as a
+// read past the cache showed it in the same pass: with both gone nobody knows what the children came from, so that no
+// cache is believed. Where reads are not known, the author may have read it as it was.
 func (s *step) other(parent types.UID, holds func(client.Object) bool) bool {
 	test := func(r client.Object) bool { return r.GetUID() != s.e.Old.GetUID() && holds(r) }
 	if slices.ContainsFunc(s.after.Owned(s.k.Revisions, parent), test) {

@@ -10,8 +10,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/check/content"
 )
 
-// This file holds the rules about composite parents, whose children a hook decides: W1 and W2. They read the notes of the
-// history; without notes they are silent.
+// This file holds the rules about composite parents, whose children a hook decides: W1 and W2. They read the notes of
+// the history; without notes they are silent.
 
 // answeredTo reports whether a note is about the pass that made a write; without passes, about its parent.
 func (s *step) answeredTo(n Note) bool {

@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// This file is A2: what the controllers write, the API server can take. A write that is invalid or too large is lost, and
-// will be lost the next time as well.
+// This file is A2: what the controllers write, the API server can take. A write that is invalid or too large is lost,
+// and will be lost the next time as well.
 
-// Invalid finds the writes of the controllers that the server itself refused as invalid (422, 400) or too large (413); Events
-// are among them where somebody looks at those.
+// Invalid finds the writes of the controllers that the server itself refused as invalid (422, 400) or too large (413);
+// Events are among them where somebody looks at those.
 func Invalid(h *History) []Violation {
 	var found []Violation
 	said := map[string]bool{}

@@ -7,11 +7,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file is P5 for kinds whose status names no current revision: which revision a lost child may come from is seen from the
-// children that are there.
+// This file is P5 for kinds whose status names no current revision: which revision a lost child may come from is seen
+// from the children that are there.
 
-// comesBack is P5: a child that is made where there is none comes from what the parent asks for only while fewer of those children
-// do not serve than the budget allows, and not where it is held back, as long as others come from another revision.
+// comesBack is P5: a child that is made where there is none comes from what the parent asks for only while fewer of
+// those children do not serve than the budget allows, and not where it is held back, as long as others come from
+// another revision.
 func (s *step) comesBack() {
 	parent := s.made()
 	if parent == nil || !s.k.Returns {
@@ -74,7 +75,8 @@ func (s *step) reaches(world *State, parent, from client.Object) string {
 	return ""
 }
 
-// comesFromAnother reports whether a child comes from a revision of the parent other than that one, which its author can read.
+// comesFromAnother reports whether a child comes from a revision of the parent other than that one, which its author
+// can read.
 func (s *step) comesFromAnother(parent, child, from client.Object) bool {
 	revision := s.k.named(s.before, child)
 	if revision == nil || revision.GetUID() == from.GetUID() || s.k.same(revision, from) || revision.GetDeletionTimestamp() != nil {

@@ -7,11 +7,12 @@ import (
 	"github.com/cairn-dev/cairn/proof/check/recording"
 )
 
-// This file holds the rule about the names of children, P7: who waits until a child is not found must not wait for ever.
+// This file holds the rule about the names of children, P7: who waits until a child is not found must not wait for
+// ever.
 
 // newName is P7: a child never has the name of the one that it replaces, if its author has seen that one. What another
-// process has seen it need not know; nor what came and went between two of its passes. One that its parent had let go of by
-// then, or lost, is replaced by nothing.
+// process has seen it need not know; nor what came and went between two of its passes. One that its parent had let go
+// of by then, or lost, is replaced by nothing.
 func (s *step) newName() {
 	at := s.k.replaces()
 	if at == nil || !s.of(s.k.Children) || s.e.Type != Added || s.pass() == nil || !s.byManager() ||
@@ -31,8 +32,8 @@ func (s *step) newName() {
 	}
 }
 
-// replaces says what a child and the one that it replaces have in common: their place or, of children that are but a number, nothing but
-// the name that must not be the same. It is nil where names say more.
+// replaces says what a child and the one that it replaces have in common: their place or, of children that are but a
+// number, nothing but the name that must not be the same. It is nil where names say more.
 func (k Kind) replaces() func(child client.Object) string {
 	if k.Place == nil && k.Most != nil && !k.HasRevisions() && k.Asked == nil {
 		return client.Object.GetName
@@ -40,7 +41,8 @@ func (k Kind) replaces() func(child client.Object) string {
 	return k.Place
 }
 
-// stillborn reports whether admission has taken off a new object one of the labels by which its author would know it as its own.
+// stillborn reports whether admission has taken off a new object one of the labels by which its author would know it as
+// its own.
 func (r *record) stillborn(uid types.UID) bool {
 	born := r.born(uid)
 	if born == nil || born.By == nil || born.By.Sent == nil {
@@ -54,8 +56,8 @@ func (r *record) stillborn(uid types.UID) bool {
 	return false
 }
 
-// lastAt returns how the last child of a parent began before another one that some condition holds for, nil if none did. What admission
-// had made useless was none.
+// lastAt returns how the last child of a parent began before another one that some condition holds for, nil if none
+// did. What admission had made useless was none.
 func (r *record) lastAt(parent types.UID, before Event, holds func(child client.Object) bool) *Event {
 	for e := range r.before(parent, before.RV) {
 		if e.Type == Added && e.Key.Resource == before.Key.Resource && ownerUID(e.New) == parent && holds(e.New) &&
@@ -66,8 +68,9 @@ func (r *record) lastAt(parent types.UID, before Event, holds func(child client.
 	return nil
 }
 
-// hasSeen reports whether the author of the write has seen a child that is gone by now: its process deleted it, or wrote for
-// its parent in an earlier pass whose caches showed it as that parent's: an orphan is nobody's to be replaced.
+// hasSeen reports whether the author of the write has seen a child that is gone by now: its process deleted it, or
+// wrote for its parent in an earlier pass whose caches showed it as that parent's: an orphan is nobody's to be
+// replaced.
 func (s *step) hasSeen(parent types.UID, born Event) bool {
 	end := s.record.end(born.New.GetUID())
 	for e := range s.record.before(parent, s.e.RV) {

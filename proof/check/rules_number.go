@@ -10,13 +10,13 @@ import (
 // This file is about children that have no places, only a number: how many there may be beyond it (P2) when several
 // managers act, and which of them may go (P3).
 
-// unforeseen is how many children beyond its number a parent may have right after one was made, because its author could
-// not know of others. Two managers that know nothing of each other ask for the same names, so that what one of them made
-// under a name that is new does not excuse the other one. It is excused by what it has not seen and what came without
-// such a name: an orphan that somebody else adopted, a child whose name became free and was given again; by what was made
-// when more than most were asked for, as it does not ask for all those names; and, if its own child has such a name, by
-// whatever it has not seen. No controller could do better: nothing ties the adoption of an
-// orphan to a name, and a name has to become free some day. A manager that is alone sees all that it did.
+// unforeseen is how many children beyond its number a parent may have right after one was made, because its author
+// could not know of others. Two managers that know nothing of each other ask for the same names, so that what one of
+// them made under a name that is new does not excuse the other one. It is excused by what it has not seen and what came
+// without such a name: an orphan that somebody else adopted, a child whose name became free and was given again; by
+// what was made when more than most were asked for, as it does not ask for all those names; and, if its own child has
+// such a name, by whatever it has not seen. No controller could do better: nothing ties the adoption of an orphan to a
+// name, and a name has to become free some day. A manager that is alone sees all that it did.
 func (s *step) unforeseen(parent client.Object, most int) int {
 	again := s.again(s.e.Key)
 	out := 0
@@ -33,8 +33,8 @@ func (s *step) unforeseen(parent client.Object, most int) int {
 	return out
 }
 
-// knew reports whether the author of the write had seen a child that came with a version: in its caches, or in a list past them.
-// Such a list asks for the parent's labels: a child that somebody has relabelled meanwhile is not in it.
+// knew reports whether the author of the write had seen a child that came with a version: in its caches, or in a list
+// past them. Such a list asks for the parent's labels: a child that somebody has relabelled meanwhile is not in it.
 func (s *step) knew(parent, child client.Object, came uint64) bool {
 	if came > s.since(s.k.Children, parent.GetUID()) {
 		return false
@@ -64,8 +64,8 @@ func (s *step) again(k Key) bool {
 	return false
 }
 
-// worstFirst is P3 for kinds that ask for a number of children: none is deleted unless there are too many, and none that
-// is ready while as many are not as there are too many. Only an audited history tells whose delete it was.
+// worstFirst is P3 for kinds that ask for a number of children: none is deleted unless there are too many, and none
+// that is ready while as many are not as there are too many. Only an audited history tells whose delete it was.
 func (s *step) worstFirst() {
 	parent := s.dismissed()
 	if parent == nil || !s.h.Audited || s.k.Most == nil || s.k.HasRevisions() || s.k.Asked != nil {

@@ -34,8 +34,8 @@ func (s *step) filled() {
 	}
 }
 
-// firstIdle returns the first wanted unit where nothing serves, "" if there is none. Whoever makes a child has seen that
-// there is none.
+// firstIdle returns the first wanted unit where nothing serves, "" if there is none. Whoever makes a child has seen
+// that there is none.
 func (k Kind) firstIdle(units []Unit, parent client.Object, when time.Time) string {
 	for _, u := range units {
 		if u.Wanted && !k.serves(u, parent, nil, when) {
@@ -46,8 +46,8 @@ func (k Kind) firstIdle(units []Unit, parent client.Object, when time.Time) stri
 }
 
 // emptied is R3 for children that are deleted. One that serves is updated only after all behind it have been; one that
-// does not serve may be repaired at any time, but not while it is only starting. One that is not asked for goes only after
-// all behind it are gone, and while all others serve.
+// does not serve may be repaired at any time, but not while it is only starting. One that is not asked for goes only
+// after all behind it are gone, and while all others serve.
 func (s *step) emptied() {
 	parent := s.dismissed()
 	if parent == nil || s.k.Ordered == nil {
@@ -87,8 +87,8 @@ func (k Kind) starting(child, parent client.Object) bool {
 	return k.Starting != nil && k.Starting(child, parent)
 }
 
-// halts returns a unit for which the one that goes has to wait, "" if there is none: one that is wanted and does not serve or,
-// if the one that goes does not serve either, one before it that is not wanted. Units are in their order.
+// halts returns a unit for which the one that goes has to wait, "" if there is none: one that is wanted and does not
+// serve or, if the one that goes does not serve either, one before it that is not wanted. Units are in their order.
 func (k Kind) halts(units []Unit, parent client.Object, goes string, at time.Time) string {
 	before := "" // the first one that is left and does not serve
 	for _, u := range units {
@@ -127,9 +127,9 @@ func (s *step) obstacle(world *State, parent client.Object, u Unit) string {
 	return ""
 }
 
-// lags reports whether a unit still has a child that does not come from what the parent asks for and is not going: how many
-// may be gone at once is R1. That somebody has just deleted the revision of a child its author need not know, and what
-// nobody can read any more is what its stamp says.
+// lags reports whether a unit still has a child that does not come from what the parent asks for and is not going: how
+// many may be gone at once is R1. That somebody has just deleted the revision of a child its author need not know, and
+// what nobody can read any more is what its stamp says.
 func (s *step) lags(world *State, parent client.Object, u Unit) bool {
 	return slices.ContainsFunc(s.k.alive(u), func(child client.Object) bool {
 		if from := s.k.named(world, child); from != nil {

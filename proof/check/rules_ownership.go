@@ -46,8 +46,8 @@ func (s *step) controllerRef() {
 	}
 }
 
-// afterTheEnd is O3: nothing is made for, or adopted by, a parent that was being deleted or gone when the author read it
-// last. Without passes that is now.
+// afterTheEnd is O3: nothing is made for, or adopted by, a parent that was being deleted or gone when the author read
+// it last. Without passes that is now.
 func (s *step) afterTheEnd() {
 	uid := s.takes()
 	if !s.dependent() || uid == "" || !s.byManager() {
@@ -120,8 +120,8 @@ func (s *step) saw(uid types.UID, end uint64) bool {
 	})
 }
 
-// foreign is O4: the controllers write nothing that is not a parent's, before or after the write, and no history that its own
-// controller keeps. Only an audited history tells.
+// foreign is O4: the controllers write nothing that is not a parent's, before or after the write, and no history that
+// its own controller keeps. Only an audited history tells.
 func (s *step) foreign() {
 	if !s.dependent() || !s.h.Audited || !s.byManager() {
 		return
@@ -141,7 +141,8 @@ func (s *step) ours(o client.Object) bool {
 	return ok && slices.ContainsFunc(s.kinds, func(k Kind) bool { return k.Parents == was.Resource })
 }
 
-// ownerOf is the UID of the owner of an object: that in its ControllerRef, or that of whom a run without one belongs to.
+// ownerOf is the UID of the owner of an object: that in its ControllerRef, or that of whom a run without one belongs
+// to.
 func (s *step) ownerOf(o client.Object) types.UID {
 	if uid := ownerUID(o); uid != "" || o == nil || s.k.Runs == nil || !s.of(s.k.Children) {
 		return uid

@@ -8,8 +8,8 @@ import (
 
 // This file is P8: what somebody has planted among revisions is not made.
 
-// everAsked is P8: a child is made from what a parent of its kind has asked for at some time. Revisions with other content were written
-// by somebody else, and only an undo, which is an edit of the parent, may bring it to life.
+// everAsked is P8: a child is made from what a parent of its kind has asked for at some time. Revisions with other
+// content were written by somebody else, and only an undo, which is an edit of the parent, may bring it to life.
 func (s *step) everAsked() {
 	if !s.h.Reads || !s.k.HasRevisions() {
 		return // what was asked for before the history began is not known
@@ -36,7 +36,8 @@ func (s *step) everAsked() {
 	}
 }
 
-// sources are the revisions that a new child may have been made from, none if it is of none, or of one that nobody knows.
+// sources are the revisions that a new child may have been made from, none if it is of none, or of one that nobody
+// knows.
 func (s *step) sources() []client.Object {
 	if s.k.Asked != nil {
 		if all := s.origins(s.sent()); !slices.Contains(all, nil) {

@@ -12,11 +12,11 @@ import (
 // This file holds the rules about single children: P1, P3, P4, P6.
 
 // onePerUnit is P1: a child is made only where there is none, or, with surge, one. A child that is going still runs; it
-// counts unless a surge is allowed. One that has ended holds no place. Two managers that know nothing of each other make
-// the same child, because its name follows from what it is for, and from the child that it replaces: under names that were
-// never used before, two for the same revision are wrong, whatever their authors have seen. A name that is used again says
-// that its author did not know of the last child there, because it had just started or its cache lags. From there on the two
-// know of different children: the name of the one that replaces it is excused as well.
+// counts unless a surge is allowed. One that has ended holds no place. Two managers that know nothing of each other
+// make the same child, because its name follows from what it is for, and from the child that it replaces: under names
+// that were never used before, two for the same revision are wrong, whatever their authors have seen. A name that is
+// used again says that its author did not know of the last child there, because it had just started or its cache lags.
+// From there on the two know of different children: the name of the one that replaces it is excused as well.
 func (s *step) onePerUnit() {
 	parent := s.made()
 	if parent == nil {
@@ -72,9 +72,10 @@ func (s *step) double(parent client.Object) bool {
 	})
 }
 
-// besideAnother reports whether, in a history without passes, there is a child of another manager where the child was made, under other
-// names than new ones, and it came after what the author wrote in an earlier pass. It may have come during the pass, which works with the
-// caches of its beginning. A pass ends with the status, so that what was written before the last one was an earlier pass's.
+// besideAnother reports whether, in a history without passes, there is a child of another manager where the child was
+// made, under other names than new ones, and it came after what the author wrote in an earlier pass. It may have come
+// during the pass, which works with the caches of its beginning. A pass ends with the status, so that what was written
+// before the last one was an earlier pass's.
 func (s *step) besideAnother(parent client.Object) bool {
 	u, ok := unitOf(s.k.Units(s.after, parent), s.e.New)
 	if !ok || s.pass() != nil || !s.h.Audited || s.double(parent) {
@@ -94,8 +95,9 @@ func (s *step) besideAnother(parent client.Object) bool {
 	})
 }
 
-// forked reports whether the author of the write and that of another child, both for one place and one revision, know of different
-// children there: of the last one before either, whose name had been used before, and which only one of them has seen.
+// forked reports whether the author of the write and that of another child, both for one place and one revision, know
+// of different children there: of the last one before either, whose name had been used before, and which only one of
+// them has seen.
 func (s *step) forked(other Event, from client.Object) bool {
 	if s.k.Place == nil {
 		return false
@@ -113,7 +115,8 @@ func (s *step) forked(other Event, from client.Object) bool {
 	return false
 }
 
-// knows reports whether the author of the write knows of another child: it made it, or its caches have shown that it was made.
+// knows reports whether the author of the write knows of another child: it made it, or its caches have shown that it
+// was made.
 func (s *step) knows(made Event) bool {
 	return s.own(made) || s.hasSeen(ownerUID(made.New), made) || s.pass() != nil && s.pass().Views[s.k.Children] >= made.RV
 }
@@ -124,7 +127,8 @@ func (r *record) reused(made Event) bool {
 }
 
 // conformingStays is P3: the controllers delete no child that is as the spec asks, unless it has ended, is surplus, is
-// where none may be, or lacks what no child that exists can be given. Only an audited history tells whose delete it was.
+// where none may be, or lacks what no child that exists can be given. Only an audited history tells whose delete it
+// was.
 func (s *step) conformingStays() {
 	parent := s.dismissed()
 	if parent == nil || !s.h.Audited || !s.k.HasRevisions() || s.k.Asked != nil {
@@ -152,7 +156,8 @@ func (s *step) surplus(u Unit, from client.Object) bool {
 	})
 }
 
-// content is P4: when a child is made, or is told that it came from another revision, it is what that revision asks for.
+// content is P4: when a child is made, or is told that it came from another revision, it is what that revision asks
+// for.
 func (s *step) content() {
 	if s.k.Asked != nil || !s.of(s.k.Children) || s.e.New == nil || !s.byManager() || !s.k.Labelled(s.e.New) ||
 		s.parent(s.after, s.e.New) == nil {
@@ -185,8 +190,8 @@ func (s *step) astray(made, from client.Object) string {
 	return s.k.Strays(made, from)
 }
 
-// namesakes are all revisions that a child may mean by what it says of its own, as far as its author may have read them: somebody may have
-// given one the label of another.
+// namesakes are all revisions that a child may mean by what it says of its own, as far as its author may have read
+// them: somebody may have given one the label of another.
 func (s *step) namesakes(child client.Object) []client.Object {
 	all := slices.Concat(s.after.Owned(s.k.Revisions, ownerUID(child)), s.left(ownerUID(child)))
 	return slices.DeleteFunc(all, func(r client.Object) bool { return !s.k.Names(child, r) })
@@ -200,9 +205,9 @@ func (s *step) sent() client.Object {
 	return s.e.New
 }
 
-// renamed reports whether the child said that it came from another revision that holds the same, as far as the author may
-// have read it: whatever was wrong about that is not the fault of this write. Somebody may have made that revision under a
-// name that one with other content had before, and what the child was made from is gone then.
+// renamed reports whether the child said that it came from another revision that holds the same, as far as the author
+// may have read it: whatever was wrong about that is not the fault of this write. Somebody may have made that revision
+// under a name that one with other content had before, and what the child was made from is gone then.
 func (s *step) renamed(from client.Object) bool {
 	uid := ownerUID(s.e.New)
 	holds, err := s.k.Snapshot(from)
@@ -223,8 +228,8 @@ func (s *step) lost(made client.Object) client.Object {
 	return nil
 }
 
-// precondition is P6: a delete by the controllers names the UID and the version that was read: what was deleted and made
-// again, or serves by now, stays. Only an audited history tells.
+// precondition is P6: a delete by the controllers names the UID and the version that was read: what was deleted and
+// made again, or serves by now, stays. Only an audited history tells.
 func (s *step) precondition() {
 	if !s.dependent() || !s.h.Audited || !s.byManager() || !recording.StartsToGo(s.e) || s.e.By.Unread {
 		return

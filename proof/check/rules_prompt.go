@@ -8,23 +8,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file is A1 for what it does not cost: beside a failure that lasts, what needs none of the failing writes gets there in
-// its own time.
+// This file is A1 for what it does not cost: beside a failure that lasts, what needs none of the failing writes gets
+// there in its own time.
 
 // Failing says what fails, and so what need not be done.
 type Failing struct {
 	// What it is, for the sentence.
 	What string
-	// Observes is true if an edit can be observed: whoever cannot record a revision, or claim children, may not say that it
-	// has seen the edit. Deletes is true if children can be deleted.
+	// Observes is true if an edit can be observed: whoever cannot record a revision, or claim children, may not say that
+	// it has seen the edit. Deletes is true if children can be deleted.
 	Observes, Deletes bool
 	// Creates reports whether a child can be made at a place. Nil means that none can.
 	Creates func(place string) bool
 }
 
-// Prompt evaluates what must be so a while after the last thing happened, although something fails: the status counts what
-// there is, the last edit was observed, places are filled and children replaced as far as that can be. The caller says that
-// the wait was longer than every timer, that managers run and see everything, and that statuses can be written.
+// Prompt evaluates what must be so a while after the last thing happened, although something fails: the status counts
+// what there is, the last edit was observed, places are filled and children replaced as far as that can be. The caller
+// says that the wait was longer than every timer, that managers run and see everything, and that statuses can be
+// written.
 func Prompt(h *History, rv uint64, failing Failing, kinds ...Kind) []Violation {
 	s := worldAt(h, rv)
 	var found []Violation
@@ -63,8 +64,8 @@ func (r *rest) prompt(parent client.Object, failing Failing) {
 	}
 }
 
-// goesOn is about kinds whose places do not wait for each other: what is missing is made, and what is old is replaced while
-// the budget lasts.
+// goesOn is about kinds whose places do not wait for each other: what is missing is made, and what is old is replaced
+// while the budget lasts.
 func (r *rest) goesOn(parent client.Object, failing Failing, violationf func(string, ...any)) {
 	units := r.k.Units(r.s, parent)
 	wanted, unavailable := r.k.wanted(units, parent, time.Time{})
@@ -83,7 +84,8 @@ func (r *rest) goesOn(parent client.Object, failing Failing, violationf func(str
 	}
 }
 
-// some reports whether a child comes from a revision that can be read: a lost one can be made from that where no other can be recorded.
+// some reports whether a child comes from a revision that can be read: a lost one can be made from that where no other
+// can be recorded.
 func (r *rest) some(parent client.Object) bool {
 	return !r.k.HasRevisions() || slices.ContainsFunc(r.s.Owned(r.k.Revisions, parent.GetUID()), func(revision client.Object) bool {
 		_, err := r.k.Snapshot(revision)
@@ -91,9 +93,10 @@ func (r *rest) some(parent client.Object) bool {
 	})
 }
 
-// Mended evaluates what must be so soon after an edit that asks for something which works, when all that was asked for before has failed:
-// a child that has failed is still there only while one that replaces another is on its way. The caller says that every write can be
-// made, what time it is, and how long ago the edit was. Where children wait for each other, what comes before may fail on.
+// Mended evaluates what must be so soon after an edit that asks for something which works, when all that was asked for
+// before has failed: a child that has failed is still there only while one that replaces another is on its way. The
+// caller says that every write can be made, what time it is, and how long ago the edit was. Where children wait for
+// each other, what comes before may fail on.
 func Mended(h *History, rv uint64, at time.Time, after time.Duration, kinds ...Kind) []Violation {
 	s := worldAt(h, rv)
 	var found []Violation

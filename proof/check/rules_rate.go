@@ -11,29 +11,30 @@ import (
 	"github.com/cairn-dev/cairn/proof/check/recording"
 )
 
-// This file is A1 for what it costs: under a failure that lasts, what one parent makes its controller ask for is bounded in
-// each minute and falls; and at rest it is nothing.
+// This file is A1 for what it costs: under a failure that lasts, what one parent makes its controller ask for is
+// bounded in each minute and falls; and at rest it is nothing.
 
 // bound is how many calls for one parent there may be in a minute of a failure.
 type bound struct{ first, later int }
 
-// A back-off that doubles from five milliseconds tries 14 times in the first minute, 4 times in the next nine, and at most
-// once in any minute after the third. A try costs a request for each child that may succeed, one for the status, and one or
-// two to look.
+// A back-off that doubles from five milliseconds tries 14 times in the first minute, 4 times in the next nine, and at
+// most once in any minute after the third. A try costs a request for each child that may succeed, one for the status,
+// and one or two to look.
 var bounds = map[recording.Sort]bound{
 	recording.Request:  {first: 300, later: 30},
 	recording.Said:     {first: 60, later: 30},
 	recording.Question: {first: 60, later: 6},
 }
 
-// Runs of a schedule are each due at a time of their own, and what is tried for one is over before the next one is due: each time that
-// comes within a minute begins a back-off.
+// Runs of a schedule are each due at a time of their own, and what is tried for one is over before the next one is due:
+// each time that comes within a minute begins a back-off.
 
 // soon is how many minutes are the first ones.
 const soon = 3
 
-// Rate is A1: under a failure that lasts, the requests, Events and questions for one parent are bounded in each minute, and
-// after the first three minutes they are few. At rest there are none: nothing that waits is asked for again and again.
+// Rate is A1: under a failure that lasts, the requests, Events and questions for one parent are bounded in each minute,
+// and after the first three minutes they are few. At rest there are none: nothing that waits is asked for again and
+// again.
 func Rate(h *History, kinds ...Kind) []Violation {
 	var found []Violation
 	for _, span := range h.Lasting {
@@ -42,8 +43,8 @@ func Rate(h *History, kinds ...Kind) []Violation {
 	return found
 }
 
-// Idle is A1 at rest: when nothing is left to do, no request is made. Passes are, when timers and resyncs ask for them, and they
-// read their caches, or ask a hook.
+// Idle is A1 at rest: when nothing is left to do, no request is made. Passes are, when timers and resyncs ask for them,
+// and they read their caches, or ask a hook.
 func Idle(h *History) []Violation {
 	var calls []recording.Call
 	for _, c := range h.Calls {

@@ -20,9 +20,9 @@ const (
 	mostFailures = 50
 )
 
-// collision is H5: the collision count rises only past names that somebody else had. The name of a revision follows from
-// its data and the count, so that the names which were passed over are known; a lost response finds the parent's own
-// revision under its name, and passes over none.
+// collision is H5: the collision count rises only past names that somebody else had. The name of a revision follows
+// from its data and the count, so that the names which were passed over are known; a lost response finds the parent's
+// own revision under its name, and passes over none.
 func (s *step) collision() {
 	if !s.of(s.k.Parents) || s.k.Named == nil || s.e.Old == nil || !s.byManager() {
 		return
@@ -97,7 +97,8 @@ func (s *step) taken(k Key, recorded client.Object) bool {
 	return false
 }
 
-// hasty is F6: a write that fails is repeated after a pause. Conflicts and names that are taken are answers, not failures.
+// hasty is F6: a write that fails is repeated after a pause. Conflicts and names that are taken are answers, not
+// failures.
 func hasty(h *History) []Violation {
 	type target struct {
 		instance, verb string

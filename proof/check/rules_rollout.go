@@ -13,8 +13,8 @@ import (
 
 // This file holds the rules about rollouts and status that hold at every resource version: R1, R2, R4, S1, S2.
 
-// unavailable is R1: when the controllers delete a child that serves, or change it where it is, no more units than allowed
-// are without one afterwards, of the whole set. A child that does not serve may be replaced at no cost.
+// unavailable is R1: when the controllers delete a child that serves, or change it where it is, no more units than
+// allowed are without one afterwards, of the whole set. A child that does not serve may be replaced at no cost.
 func (s *step) unavailable() {
 	parent := s.disturbed()
 	if parent == nil || s.k.Asked != nil && s.pass() == nil && s.another(parent.GetUID()) {
@@ -59,8 +59,8 @@ func (s *step) costs(world *State, parent client.Object) string {
 	return fmt.Sprintf("%d of %d are unavailable already, and %d may be", down, wanted, allowed)
 }
 
-// decidedAt is the earliest time at which the author of a delete may have looked at what it deletes: some children serve
-// only after a while.
+// decidedAt is the earliest time at which the author of a delete may have looked at what it deletes: some children
+// serve only after a while.
 func (s *step) decidedAt() time.Time {
 	if p := s.pass(); p != nil && !p.At.IsZero() {
 		return p.At
@@ -71,8 +71,9 @@ func (s *step) decidedAt() time.Time {
 	return time.Time{}
 }
 
-// deletedAt is when the server took a delete, and the latest time at which its author may have looked at what else there
-// is. The deletion timestamp says when the grace period will be over. Objects without one are deleted at an unknown time.
+// deletedAt is when the server took a delete, and the latest time at which its author may have looked at what else
+// there is. The deletion timestamp says when the grace period will be over. Objects without one are deleted at an
+// unknown time.
 func deletedAt(e Event) time.Time {
 	if e.New == nil || e.New.GetDeletionTimestamp() == nil {
 		return time.Time{}
@@ -140,9 +141,9 @@ func (s *step) completeMeans() {
 	s.violationf("R4", "its status says that the rollout is over, but of %s", first)
 }
 
-// misled reports whether the update revision that the status names holds something else than the parent asks for. When its
-// name was written it did not, that is updateMeans; somebody has made another one under that name since, and until the next
-// pass finds out it is what children are compared with.
+// misled reports whether the update revision that the status names holds something else than the parent asks for. When
+// its name was written it did not, that is updateMeans; somebody has made another one under that name since, and until
+// the next pass finds out it is what children are compared with.
 func (s *step) misled() bool {
 	if s.k.Update == nil {
 		return false
@@ -151,9 +152,9 @@ func (s *step) misled() bool {
 	return len(named) > 0 && !slices.ContainsFunc(named, func(r client.Object) bool { return s.k.asked(s.e.New, r) })
 }
 
-// updateMeans is R4 for the name of the update revision: when it is written, or said to go for another generation, it is
-// that of a revision which holds what the parent asks for in that generation. What takes the place of its duplicate is as
-// right or wrong as that was.
+// updateMeans is R4 for the name of the update revision: when it is written, or said to go for another generation, it
+// is that of a revision which holds what the parent asks for in that generation. What takes the place of its duplicate
+// is as right or wrong as that was.
 func (s *step) updateMeans() {
 	if s.k.Update == nil || !s.statusWritten() || s.k.Update(s.e.New) == "" {
 		return

@@ -10,8 +10,9 @@ import (
 	"github.com/cairn-dev/cairn/proof/check/recording"
 )
 
-// This file holds the rules about children that are runs of a schedule, at every resource version: J1 to J5. A decision is judged
-// by the parent that its author has read past the cache in that pass, if it has read any: that is how no run is started twice.
+// This file holds the rules about children that are runs of a schedule, at every resource version: J1 to J5. A decision
+// is judged by the parent that its author has read past the cache in that pass, if it has read any: that is how no run
+// is started twice.
 
 // Runs tells what the rules must know of a kind whose children are runs.
 type Runs struct {
@@ -19,10 +20,11 @@ type Runs struct {
 	Of func(parent client.Object) Schedule
 	// Run is what a child is to a parent, which need not be its own.
 	Run func(child, parent client.Object) Run
-	// Owner is the UID of the parent that a child belongs to, by its ControllerRef or, without one, by what an old cluster wrote.
+	// Owner is the UID of the parent that a child belongs to, by its ControllerRef or, without one, by what an old cluster
+	// wrote.
 	Owner func(child client.Object) types.UID
-	// Next is the first time that is due after one, zero if none is. counts says that times are counted from a start, so that more
-	// than those are due.
+	// Next is the first time that is due after one, zero if none is. counts says that times are counted from a start, so
+	// that more than those are due.
 	Next func(parent client.Object, after time.Time) (at time.Time, counts bool)
 	// Latest is the last time that is due after one time and not after another, zero if none is.
 	Latest func(parent client.Object, after, now time.Time) time.Time
@@ -41,7 +43,8 @@ type Schedule struct {
 	Says string
 	// Name is the name of the run for a time.
 	Name func(at time.Time) string
-	// Served is the last time for which the status says that a run was started, Succeeded when one succeeded last. Zero if never.
+	// Served is the last time for which the status says that a run was started, Succeeded when one succeeded last. Zero if
+	// never.
 	Served, Succeeded time.Time
 	// Active are the runs that the status calls active.
 	Active []types.UID
@@ -49,12 +52,13 @@ type Schedule struct {
 
 // Run is a child that is a run.
 type Run struct {
-	// At is the time of the schedule that it was started for, zero if its name does not follow from one. Exact is what it says of
-	// that itself.
+	// At is the time of the schedule that it was started for, zero if its name does not follow from one. Exact is what it
+	// says of that itself.
 	At, Exact time.Time
 	// ByHand says that a person made it from the parent: no schedule is about it.
 	ByHand bool
-	// Ended says how it has ended, empty if it has not. Started is when it began, Succeeded when it ended well; zero if it has not.
+	// Ended says how it has ended, empty if it has not. Started is when it began, Succeeded when it ended well; zero if it
+	// has not.
 	Ended              string
 	Started, Succeeded time.Time
 }
@@ -78,7 +82,8 @@ func (s *step) parentOf(in *State, child client.Object) client.Object {
 	return in.ByUID(uid)
 }
 
-// readOf returns the parent as the last read past the cache showed it to the author of the write, in that pass; nil if none did.
+// readOf returns the parent as the last read past the cache showed it to the author of the write, in that pass; nil if
+// none did.
 func (s *step) readOf(parent types.UID) client.Object {
 	if s.pass() == nil || !s.h.Reads {
 		return nil
@@ -91,7 +96,8 @@ func (s *step) readOf(parent types.UID) client.Object {
 	return nil
 }
 
-// decided are the versions of a parent by which its author may have decided: the one that it has read, or any that it may have seen.
+// decided are the versions of a parent by which its author may have decided: the one that it has read, or any that it
+// may have seen.
 func (s *step) decided(parent client.Object) []client.Object {
 	if read := s.readOf(parent.GetUID()); read != nil {
 		return []client.Object{read}
@@ -127,8 +133,8 @@ func (s *step) started() {
 	s.violationf("J5", "it is started by a spec of %s that was another one by then: %s", parent.GetName(), first)
 }
 
-// timedName is J2: the name of a run and what it says of its time follow from one time, which is of the schedule, and has come by its
-// author's clock.
+// timedName is J2: the name of a run and what it says of its time follow from one time, which is of the schedule, and
+// has come by its author's clock.
 func (s *step) timedName(run Run, parent client.Object, versions []client.Object) {
 	of := s.k.Runs.Of(parent)
 	switch {
@@ -148,8 +154,8 @@ func (s *step) timedName(run Run, parent client.Object, versions []client.Object
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// onceOnly is J1: no run is started for a time of which the status, as its author has read it, says that it was served. Without
-// reads, what its author has written itself it knows, and what was stored for longer than a request takes.
+// onceOnly is J1: no run is started for a time of which the status, as its author has read it, says that it was served.
+// Without reads, what its author has written itself it knows, and what was stored for longer than a request takes.
 func (s *step) onceOnly(run Run, parent client.Object) {
 	uid := parent.GetUID()
 	then := s.readOf(uid)
@@ -198,8 +204,9 @@ func (s *step) latestOnly(run Run, versions []client.Object) {
 	s.violationf("J2", "it is for %s, and %s is due as well", stamp(run.Exact), stamp(later))
 }
 
-// beside is J3: where no run may be beside another, none is started while one runs that its author knows of: from the status, from
-// its cache, or because it has started it itself. Where the next one replaces it, that one is deleted first.
+// beside is J3: where no run may be beside another, none is started while one runs that its author knows of: from the
+// status, from its cache, or because it has started it itself. Where the next one replaces it, that one is deleted
+// first.
 func (s *step) beside(parent client.Object, versions []client.Object) {
 	replaces := false
 	for _, version := range versions {
@@ -222,8 +229,8 @@ func (s *step) beside(parent client.Object, versions []client.Object) {
 	}
 }
 
-// knewRun reports whether the author of the write knew that a run was its parent's. One that says so by a mark of old clusters only
-// is shown by caches: none has been made for years.
+// knewRun reports whether the author of the write knew that a run was its parent's. One that says so by a mark of old
+// clusters only is shown by caches: none has been made for years.
 func (s *step) knewRun(parent, child client.Object) bool {
 	uid := parent.GetUID()
 	for e := range s.record.before(child.GetUID(), s.e.RV) {
@@ -269,8 +276,8 @@ func (s *step) retired() (client.Object, Run) {
 	return parent, s.k.Runs.Run(s.e.Old, parent)
 }
 
-// surplusRun is J4: a run that has ended is deleted only if enough of those that began later are there, and only after the status
-// accounts for it.
+// surplusRun is J4: a run that has ended is deleted only if enough of those that began later are there, and only after
+// the status accounts for it.
 func (s *step) surplusRun() {
 	parent, run := s.retired()
 	if parent == nil || run.Ended == "" {
@@ -290,8 +297,8 @@ func (s *step) surplusRun() {
 			return
 		}
 	}
-	// Runs without a ControllerRef are in no family, so that those worlds show them as they are now, and no list past the cache is
-	// about them.
+	// Runs without a ControllerRef are in no family, so that those worlds show them as they are now, and no list past the
+	// cache is about them.
 	if p := s.pass(); p != nil && s.beyond(worldAt(s.h, p.Views[s.k.Children]), parent, run) {
 		return
 	}
@@ -299,7 +306,8 @@ func (s *step) surplusRun() {
 		s.younger(s.before, parent, run), of.Keeps[run.Ended])
 }
 
-// beyond reports whether in a world enough runs are younger than the deleted one, by any limit that its author may have read.
+// beyond reports whether in a world enough runs are younger than the deleted one, by any limit that its author may have
+// read.
 func (s *step) beyond(world *State, parent client.Object, run Run) bool {
 	younger := s.younger(world, parent, run)
 	return slices.ContainsFunc(s.possible(parent), func(version client.Object) bool {
@@ -308,8 +316,8 @@ func (s *step) beyond(world *State, parent client.Object, run Run) bool {
 	})
 }
 
-// alwaysActive reports whether every status that the author of the write may have read calls the run active that was deleted.
-// Another manager may say so again that has not seen its end.
+// alwaysActive reports whether every status that the author of the write may have read calls the run active that was
+// deleted. Another manager may say so again that has not seen its end.
 func (s *step) alwaysActive(parent client.Object) bool {
 	active := func(o client.Object) bool { return slices.Contains(s.k.Runs.Of(o).Active, s.e.Old.GetUID()) }
 	from := s.since(s.k.Parents, parent.GetUID())

@@ -12,8 +12,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/check/recording"
 )
 
-// This file holds the rules about places for children, for kinds whose children have an order, a number, or a partition:
-// P2, P3 and P5 below the partition, R3, S3, and P4 for kinds without revisions.
+// This file holds the rules about places for children, for kinds whose children have an order, a number, or a
+// partition: P2, P3 and P5 below the partition, R3, S3, and P4 for kinds without revisions.
 
 // memory is what the rules know of parents from the whole history so far.
 type memory struct {
@@ -44,8 +44,8 @@ func (s *step) made() client.Object {
 	return s.parent(s.after, s.e.New)
 }
 
-// dismissed returns the parent of a child that the controllers deleted with this write and that had not ended by itself,
-// nil if they deleted none, or all goes.
+// dismissed returns the parent of a child that the controllers deleted with this write and that had not ended by
+// itself, nil if they deleted none, or all goes.
 func (s *step) dismissed() client.Object {
 	if !s.of(s.k.Children) || !recording.StartsToGo(s.e) || !s.byManager() || s.k.Ended(s.e.Old) ||
 		s.record.stillborn(s.e.Old.GetUID()) {
@@ -58,7 +58,8 @@ func (s *step) dismissed() client.Object {
 	return parent
 }
 
-// disturbed returns the parent of a child that the controllers deleted, or changed where it is, nil if they did neither.
+// disturbed returns the parent of a child that the controllers deleted, or changed where it is, nil if they did
+// neither.
 func (s *step) disturbed() client.Object {
 	if s.k.Asked == nil || !s.of(s.k.Children) || s.e.Old == nil || s.e.New == nil || s.e.Old.GetDeletionTimestamp() != nil ||
 		s.e.New.GetDeletionTimestamp() != nil || !s.byManager() || !s.rewritten() {
@@ -171,8 +172,8 @@ func (s *step) promoted() {
 	}
 }
 
-// equals reports whether both names are of revisions of the parent that was written with the same content: when one takes
-// the place of its duplicate, nothing is promoted.
+// equals reports whether both names are of revisions of the parent that was written with the same content: when one
+// takes the place of its duplicate, nothing is promoted.
 func (s *step) equals(one, other string) bool {
 	uid := s.e.New.GetUID()
 	return slices.ContainsFunc(s.readable(uid, one), func(r client.Object) bool { return s.holds(uid, other, r) })
@@ -187,8 +188,8 @@ func (s *step) holds(parent types.UID, name string, other client.Object) bool {
 	})
 }
 
-// readable returns the revision of that name that a parent has, and those that it had as far as the author may have read
-// so: somebody else may have deleted one, or let it go, since.
+// readable returns the revision of that name that a parent has, and those that it had as far as the author may have
+// read so: somebody else may have deleted one, or let it go, since.
 func (s *step) readable(parent types.UID, name string) []client.Object {
 	candidates := slices.Concat(s.before.Owned(s.k.Revisions, parent), s.left(parent))
 	return slices.DeleteFunc(candidates, func(r client.Object) bool { return r.GetName() != name })
@@ -208,8 +209,8 @@ func (s *step) conforms(revision string) bool {
 	return s.ever(s.e.New, func(world *State) bool { return s.k.allFrom(world, versions[0], from) })
 }
 
-// allFrom reports whether every wanted unit has a child, all of them come from one of those revisions, which have one name,
-// and lack nothing. Where no unit is wanted, none may be left, and none be held back if there were any.
+// allFrom reports whether every wanted unit has a child, all of them come from one of those revisions, which have one
+// name, and lack nothing. Where no unit is wanted, none may be left, and none be held back if there were any.
 func (k Kind) allFrom(world *State, parent client.Object, revisions []client.Object) bool {
 	some, left := false, false
 	for _, u := range k.Units(world, parent) {
@@ -248,8 +249,8 @@ func (s *step) asAsked() {
 	}
 }
 
-// held reports whether the order of its children keeps a parent from taking one away: a child other than the one that goes
-// next does not serve.
+// held reports whether the order of its children keeps a parent from taking one away: a child other than the one that
+// goes next does not serve.
 func (r *rest) held(parent client.Object) bool {
 	if r.k.Ordered == nil || !r.k.Ordered(parent) {
 		return false
@@ -264,8 +265,8 @@ func (r *rest) held(parent client.Object) bool {
 	return r.k.halts(r.k.Units(r.s, parent), parent, next, time.Time{}) != ""
 }
 
-// units is, at rest, P2: no more children than asked for; and S3: once all units come from the update revision and serve,
-// it is the current one, whatever the strategy.
+// units is, at rest, P2: no more children than asked for; and S3: once all units come from the update revision and
+// serve, it is the current one, whatever the strategy.
 func (r *rest) units(parent client.Object) {
 	if r.k.Most != nil {
 		alive := r.k.alive(Unit{Children: r.s.Owned(r.k.Children, parent.GetUID())})

@@ -103,7 +103,8 @@ func (s *State) put(k Key, o client.Object) {
 	s.versions[o.GetUID()] = append(known, o)
 }
 
-// Placed reports whether a child of a parent is wanted at a place, and whether one may stay, asking if it was not asked before.
+// Placed reports whether a child of a parent is wanted at a place, and whether one may stay, asking if it was not asked
+// before.
 func (s *State) Placed(parent, place client.Object, ask func() (wanted, mayStay bool)) (wanted, mayStay bool) {
 	return s.places.on(parent, place, ask)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/check/parents"
 )
 
-// This file is about StatefulSets at rest: what is as asked, what a controller can only wait for, and what it should have
-// done.
+// This file is about StatefulSets at rest: what is as asked, what a controller can only wait for, and what it should
+// have done.
 
 // missing is a pod that somebody deleted and nobody made again, and a status that says so.
 func (w stateful) missing(name string) {

@@ -15,8 +15,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/check/parents"
 )
 
-// This file builds StatefulSets by hand, and breaks each of their promises once, beside a history that looks like it and
-// breaks none.
+// This file builds StatefulSets by hand, and breaks each of their promises once, beside a history that looks like it
+// and breaks none.
 
 // stateful is a store with the StatefulSet db: three pods of revision db-r1.
 type stateful struct{ *world }
@@ -170,8 +170,8 @@ func (w stateful) update(ordinal, revision int) {
 	w.put(member(ordinal, revision))
 }
 
-// spoiled is a rollout to db-r2 that has come to db-2, when somebody puts something unreadable in the place of that revision,
-// stamped for a generation of the set.
+// spoiled is a rollout to db-r2 that has come to db-2, when somebody puts something unreadable in the place of that
+// revision, stamped for a generation of the set.
 func (w stateful) spoiled(generation string) {
 	w.second()
 	w.update(2, 2)
@@ -185,8 +185,8 @@ func (w stateful) spoiled(generation string) {
 	})
 }
 
-// promoted is a set whose pod db-0, below the partition, came from db-r2 and is gone, when somebody says that this is the
-// current revision. It returns the last moment before.
+// promoted is a set whose pod db-0, below the partition, came from db-r2 and is gone, when somebody says that this is
+// the current revision. It returns the last moment before.
 func (w stateful) promoted() (before uint64) {
 	w.partition(1)
 	w.second()
@@ -599,7 +599,8 @@ func TestStatefulSetPromises(t *testing.T) {
 	}
 }
 
-// A status that says that something else is current does not make it so: pods below the partition are judged by what was.
+// A status that says that something else is current does not make it so: pods below the partition are judged by what
+// was.
 func TestAWrongPromotionChangesNothing(t *testing.T) {
 	w := newStateful(t)
 	w.partition(2)

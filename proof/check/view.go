@@ -11,8 +11,8 @@ import (
 )
 
 // This file says what the author of a write may have acted on. A controller reads from caches that lag, and what others
-// do while its request is on its way it cannot know: a write breaks a promise only if it does so in every world that its
-// author may have seen. Its own earlier writes it must know of, in all of them.
+// do while its request is on its way it cannot know: a write breaks a promise only if it does so in every world that
+// its author may have seen. Its own earlier writes it must know of, in all of them.
 
 // mostSurroundings bounds how many states of a parent's surroundings, nodes say, are tried.
 const mostSurroundings = 16
@@ -24,8 +24,8 @@ func (s *step) pass() *Pass {
 	return s.e.By.Pass
 }
 
-// own reports whether another event was written by the process that wrote this one; without passes, by a manager of the same
-// user and user agent. Two that act at once have two.
+// own reports whether another event was written by the process that wrote this one; without passes, by a manager of the
+// same user and user agent. Two that act at once have two.
 func (s *step) own(e Event) bool {
 	if p := s.pass(); p != nil {
 		return e.By != nil && e.By.Pass != nil && e.By.Pass.Instance == p.Instance
@@ -68,8 +68,8 @@ func (s *step) look(resource schema.GroupVersionResource, parent types.UID) uint
 	return min(from, s.e.RV-1)
 }
 
-// insistedAtBirth returns up to where a pass must have seen children, and parents that do nothing but scale, although its
-// caches may not show them: a process that just began must not act by the past.
+// insistedAtBirth returns up to where a pass must have seen children, and parents that do nothing but scale, although
+// its caches may not show them: a process that just began must not act by the past.
 func (s *step) insistedAtBirth(p *Pass, resource schema.GroupVersionResource) uint64 {
 	switch {
 	case resource == s.k.Children:
@@ -90,8 +90,8 @@ func (s *step) lookedPast(p *Pass) uint64 {
 	return max(from, s.record.listed(s.e.By, s.k.Children, s.e.Key.Namespace))
 }
 
-// insistedOn returns the version of the object that a delete insisted on, zero if none, or if its author has that from the
-// answer to a write of its own and not from its cache.
+// insistedOn returns the version of the object that a delete insisted on, zero if none, or if its author has that from
+// the answer to a write of its own and not from its cache.
 func (s *step) insistedOn(parent types.UID) uint64 {
 	read, err := strconv.ParseUint(s.e.By.PreconditionRV, 10, 64)
 	if err != nil {
@@ -172,8 +172,8 @@ func (s *step) ever(parent client.Object, holds func(*State) bool) bool {
 	return false
 }
 
-// surroundings returns up to where the author may have seen what is neither a parent, a child nor a revision: up to now,
-// or not the newest of it.
+// surroundings returns up to where the author may have seen what is neither a parent, a child nor a revision: up to
+// now, or not the newest of it.
 func (s *step) surroundings(parent types.UID) []uint64 {
 	cuts := []uint64{s.e.RV - 1}
 	if s.pass() == nil {

@@ -10,8 +10,8 @@ import (
 
 // This file says what happened to revisions so lately that the author of a write may not have seen it.
 
-// madeByOthers are the revisions of a parent that somebody else has made, so lately that the author may not have seen them,
-// the oldest first.
+// madeByOthers are the revisions of a parent that somebody else has made, so lately that the author may not have seen
+// them, the oldest first.
 func (s *step) madeByOthers(parent types.UID) []types.UID {
 	var out []types.UID
 	for e := range s.late(parent) {
@@ -23,8 +23,8 @@ func (s *step) madeByOthers(parent types.UID) []types.UID {
 	return out
 }
 
-// left returns the revisions of a parent as they were before they changed or went, as far as the author may have read them
-// so.
+// left returns the revisions of a parent as they were before they changed or went, as far as the author may have read
+// them so.
 func (s *step) left(parent types.UID) []client.Object {
 	var out []client.Object
 	for e := range s.late(parent) {
@@ -35,8 +35,8 @@ func (s *step) left(parent types.UID) []client.Object {
 	return out
 }
 
-// late yields what happened to the revisions of a parent so lately that the author's cache may not have shown it, newest
-// first.
+// late yields what happened to the revisions of a parent so lately that the author's cache may not have shown it,
+// newest first.
 func (s *step) late(parent types.UID) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		from := s.since(s.k.Revisions, parent)
@@ -48,8 +48,8 @@ func (s *step) late(parent types.UID) iter.Seq[Event] {
 	}
 }
 
-// currentsBefore are the revisions that the status of a parent named as the current one before its last changes, as far as the
-// author may not have read of those.
+// currentsBefore are the revisions that the status of a parent named as the current one before its last changes, as far
+// as the author may not have read of those.
 func (s *step) currentsBefore(parent client.Object) []string {
 	var out []string
 	from := s.since(s.k.Parents, parent.GetUID())

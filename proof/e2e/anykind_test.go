@@ -131,7 +131,8 @@ spec:
                   image: {type: string}
 `
 
-// TestTheConvention: a controller that copied how StatefulSets keep revisions, with labels, parts and a default of its own.
+// TestTheConvention: a controller that copied how StatefulSets keep revisions, with labels, parts and a default of its
+// own.
 func TestTheConvention(t *testing.T) {
 	a := &asking{newEnv(t), t.TempDir()}
 	a.eventually("apply", func() error { return install.Apply(t.Context(), a.sandbox.Config(), convoyCRD) })

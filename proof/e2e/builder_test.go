@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file runs examples/fleet, a controller that somebody else has made with package builder: a program of a module of its own,
-// under the role that stands beside it.
+// This file runs examples/fleet, a controller that somebody else has made with package builder: a program of a module
+// of its own, under the role that stands beside it.
 
 const fleetDir = "../../examples/fleet"
 
@@ -112,7 +112,8 @@ func (f *fleet) says(reason, message string) {
 	})
 }
 
-// Somebody's controller of sixty lines rolls, holds a broken rollout, brings back what is lost as it was, and goes back.
+// Somebody's controller of sixty lines rolls, holds a broken rollout, brings back what is lost as it was, and goes
+// back.
 func TestFleet(t *testing.T) {
 	f := newFleet(t)
 	kill := f.start()
@@ -132,7 +133,8 @@ func TestFleet(t *testing.T) {
 	f.image("app:2")
 	f.are("web-0=app:2 web-1=app:2 web-2=app:2")
 
-	// A revision that does not start stops at its budget, and a child that is lost comes back as it was: also while nobody runs.
+	// A revision that does not start stops at its budget, and a child that is lost comes back as it was: also while nobody
+	// runs.
 	f.image("app:broken")
 	f.are("web-0=app:broken- web-1=app:2 web-2=app:2")
 	f.says("RolloutWaiting", "1 of 3 children updated; waiting for web-0: ")

@@ -22,8 +22,8 @@ import (
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
-// This file runs a controller of parents that have no Go type, Yachts. Their pods are named by revision, so that a new one is there
-// before the old one is deleted.
+// This file runs a controller of parents that have no Go type, Yachts. Their pods are named by revision, so that a new
+// one is there before the old one is deleted.
 
 var yachtKind = schema.GroupVersionKind{Group: "sea.example.com", Version: "v1", Kind: "Yacht"}
 
@@ -126,7 +126,8 @@ func (y yachts) manager() ctrl.Manager {
 	return mgr
 }
 
-// are waits until the pods are just these: place=image, sorted, with a minus for one that is not ready, and returns their UIDs.
+// are waits until the pods are just these: place=image, sorted, with a minus for one that is not ready, and returns
+// their UIDs.
 func (y yachts) are(want string) (uids []string) {
 	y.Helper()
 	y.eventually("the pods "+want, func() error {

@@ -21,8 +21,8 @@ import (
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
-// This file goes back where that is dangerous: to what somebody planted, from what somebody else keeps, in another API version; and looks at
-// what the other verbs say of the same objects on the real API server.
+// This file goes back where that is dangerous: to what somebody planted, from what somebody else keeps, in another API
+// version; and looks at what the other verbs say of the same objects on the real API server.
 
 // twice returns a DaemonSet with two revisions, under cairn.
 func twice(t *testing.T) (*asking, *appsv1.DaemonSet) {
@@ -37,8 +37,8 @@ func twice(t *testing.T) (*asking, *appsv1.DaemonSet) {
 	return a, ds
 }
 
-// TestPlantedRevision: an orphan with the right labels and a wrong name is adopted, as the ControllerRef proposal has it, and shown as what it
-// is; nobody goes back to it by accident (S2 of the list of defects).
+// TestPlantedRevision: an orphan with the right labels and a wrong name is adopted, as the ControllerRef proposal has
+// it, and shown as what it is; nobody goes back to it by accident (S2 of the list of defects).
 func TestPlantedRevision(t *testing.T) {
 	a, ds := twice(t)
 	planted := newestOf(a.revisions(ds))
@@ -177,8 +177,8 @@ func TestVerifyAndFix(t *testing.T) {
 	a.says(0, "verify", "nothing is wrong with 1 revision of 1 object")
 }
 
-// TestRecordedInAnotherVersion: revisions that were recorded in v1 are read, shown and restored in v1, although v2 is preferred; and
-// refused with the reason when v1 is served no more.
+// TestRecordedInAnotherVersion: revisions that were recorded in v1 are read, shown and restored in v1, although v2 is
+// preferred; and refused with the reason when v1 is served no more.
 func TestRecordedInAnotherVersion(t *testing.T) {
 	a := &asking{newEnv(t), t.TempDir()}
 	group := a.namespace + ".example.com"

@@ -20,7 +20,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/manager"
 )
 
-// This file runs CronJobs under cairn, with a clock that tests set; the Job controller, the garbage collector and the pods are real.
+// This file runs CronJobs under cairn, with a clock that tests set; the Job controller, the garbage collector and the
+// pods are real.
 
 // shifted is the system's clock, ahead of it or behind.
 type shifted struct {
@@ -342,7 +343,8 @@ func (c *cron) watched() (created func() map[string]int) {
 	}
 }
 
-// A CronJob is handed over while a time is due that nobody has served, and back: each minute has one Job, and none is touched.
+// A CronJob is handed over while a time is due that nobody has served, and back: each minute has one Job, and none is
+// touched.
 func TestCronJobHandover(t *testing.T) {
 	upstream := func(c *cron, _ time.Time) func() { return c.upstreamOf("cronjob") }
 	cairn := func(c *cron, now time.Time) func() {

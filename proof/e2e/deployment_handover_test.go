@@ -15,8 +15,8 @@ import (
 // This file hands the ReplicaSets of a Deployment over between the upstream controller and cairn, while upstream's
 // Deployment controller goes on.
 
-// TestDeploymentHandover: at rest no pod is written. In the middle of a rollout, and of the rollback after it, who takes
-// over makes just the pods that are missing, inside the budget, and takes away none that is to stay.
+// TestDeploymentHandover: at rest no pod is written. In the middle of a rollout, and of the rollback after it, who
+// takes over makes just the pods that are missing, inside the budget, and takes away none that is to stay.
 func TestDeploymentHandover(t *testing.T) {
 	for name, c := range map[string]struct{ first, second func(*env) func() }{
 		"upstream to cairn": {(*env).replicaUpstream, (*env).replicaCairn},
@@ -80,8 +80,8 @@ func (e *env) editDeployment(d *appsv1.Deployment, change func(*appsv1.Deploymen
 	})
 }
 
-// lookedAt makes the controller of ReplicaSets look at that of d once more: the Deployment controller passes a change of
-// minReadySeconds on.
+// lookedAt makes the controller of ReplicaSets look at that of d once more: the Deployment controller passes a change
+// of minReadySeconds on.
 func (e *env) lookedAt(d *appsv1.Deployment, minReadySeconds int32) {
 	e.Helper()
 	e.editDeployment(d, func(spec *appsv1.DeploymentSpec) { spec.MinReadySeconds = minReadySeconds })

@@ -115,8 +115,8 @@ func (c *cats) rolledOut(image string) map[string]corev1.Pod {
 	return pods
 }
 
-// reads fails the test unless cairn history says this of each revision, oldest first, such as "2: 5" for revision 2 with
-// five children, with a star at the current one, and kubectl lists the same.
+// reads fails the test unless cairn history says this of each revision, oldest first, such as "2: 5" for revision 2
+// with five children, with a star at the current one, and kubectl lists the same.
 func (c *cats) reads(when, want string) []row {
 	c.Helper()
 	rows := c.history("catset/nap")

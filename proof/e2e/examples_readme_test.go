@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// This file replays the session that the README of the examples shows: the binaries that make builds, and the hook as the
-// programs that it is.
+// This file replays the session that the README of the examples shows: the binaries that make builds, and the hook as
+// the programs that it is.
 
 func TestTheSessionInTheExamplesReadmeIsReal(t *testing.T) {
 	beside(t)
@@ -57,7 +57,8 @@ func TestTheSessionInTheExamplesReadmeIsReal(t *testing.T) {
 	stop()
 }
 
-// moveHook writes a free port into the manifest of the CatSet's controller, because others may be at work on this machine.
+// moveHook writes a free port into the manifest of the CatSet's controller, because others may be at work on this
+// machine.
 func moveHook(t *testing.T, controller string) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

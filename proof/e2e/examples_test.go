@@ -190,7 +190,8 @@ func (x *example) indexes(names string) (pods map[string]corev1.Pod) {
 	return pods
 }
 
-// done waits until the job says that these indexes are done, whether that is all of them, and that it has seen its spec.
+// done waits until the job says that these indexes are done, whether that is all of them, and that it has seen its
+// spec.
 func (x *example) done(name, indexes, complete string) {
 	x.Helper()
 	x.eventually("wait until indexes "+indexes+" are done", func() error {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// This file follows docs/library.md as a newcomer does, in a shell and from an empty folder: it writes the files that the page shows, runs
-// its commands, and compares what they print.
+// This file follows docs/library.md as a newcomer does, in a shell and from an empty folder: it writes the files that
+// the page shows, runs its commands, and compares what they print.
 
 // act is one thing to do: a file to write, or a command to run.
 type act struct {

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// This file has parents of one name and one selector in two namespaces, which a script has not: what else a history is, scenarios
-// say.
+// This file has parents of one name and one selector in two namespaces, which a script has not: what else a history is,
+// scenarios say.
 
 func TestTwoNamespacesWithOneSelector(t *testing.T) {
 	a, b := newLonelyEnv(t), newLonelyEnv(t)

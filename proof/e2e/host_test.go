@@ -101,7 +101,7 @@ func (h *hostedTest) build(ctx context.Context, hosted *host.Environment, c *v1a
 	if err != nil {
 		return nil, err
 	}
-	if _, err := hosted.LedgerOf(ctx, []watching.Resource{watching.Revisions}, []watching.Resource{parent}); err != nil {
+	if _, err := hosted.ConsistencyOf(ctx, []watching.Resource{watching.Revisions}, []watching.Resource{parent}); err != nil {
 		return nil, err
 	}
 	h.built.Add(1)

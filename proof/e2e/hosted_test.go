@@ -37,8 +37,8 @@ import (
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
-// This file sets up an example as examples/README.md tells people to: manifests by kubectl, roles by cairn roles, and the
-// hook as a server of its own. The manager then has the rights that it would have there.
+// This file sets up an example as examples/README.md tells people to: manifests by kubectl, roles by cairn roles, and
+// the hook as a server of its own. The manager then has the rights that it would have there.
 
 // example is one of the examples with its hook.
 type example struct {
@@ -92,9 +92,10 @@ func newExample(t *testing.T, folder string, hook http.Handler, related ...strin
 	return x
 }
 
-// kinds installs the kinds of all examples, and waits until the API server lets them be owners and the garbage collector
-// knows them. Both look for new kinds every 30 s only: the plugin that guards blockOwnerDeletion refuses what it does not
-// know, and an owner that is deleted without its dependents takes those along that the collector has not seen yet.
+// kinds installs the kinds of all examples, and waits until the API server lets them be owners and the garbage
+// collector knows them. Both look for new kinds every 30 s only: the plugin that guards blockOwnerDeletion refuses what
+// it does not know, and an owner that is deleted without its dependents takes those along that the collector has not
+// seen yet.
 func (x *example) kinds() {
 	x.Helper()
 	files, err := filepath.Glob(manifest("*", "crd.yaml"))
@@ -124,8 +125,8 @@ func (x *example) kinds() {
 	}
 }
 
-// unwarned fails the test if one of the controllers in a file has ever complained: about a right that its roles do not give,
-// for instance.
+// unwarned fails the test if one of the controllers in a file has ever complained: about a right that its roles do not
+// give, for instance.
 func (x *example) unwarned(controllers string) {
 	x.Helper()
 	names := map[string]bool{}
@@ -219,7 +220,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// looks makes the controller look twice at an object that it has nothing to do for, and waits until the first look is over.
+// looks makes the controller look twice at an object that it has nothing to do for, and waits until the first look is
+// over.
 func (x *example) looks(kind, name string) {
 	x.Helper()
 	for range 2 {
@@ -234,7 +236,8 @@ func (x *example) looks(kind, name string) {
 	}
 }
 
-// content is all that a hosted controller could have written of objects of the test's namespace. Their status is others'.
+// content is all that a hosted controller could have written of objects of the test's namespace. Their status is
+// others'.
 func (x *example) content(resources string) string {
 	x.Helper()
 	return x.must(x.kubectl("get", resources, "-o",

@@ -12,8 +12,8 @@ import (
 	exit "github.com/cairn-dev/cairn/internal/cli/env"
 )
 
-// This file asks the command line about parents of CompositeControllers. It is the API server that answers, with schemas,
-// defaults, discovery and roles.
+// This file asks the command line about parents of CompositeControllers. It is the API server that answers, with
+// schemas, defaults, discovery and roles.
 
 // TestACompositeParentGoesBack: a history is shown and explained, and going back restores what the revision holds and
 // nothing else.
@@ -72,8 +72,8 @@ spec: {selector: {matchLabels: {app: nap}}, template: {text: "1"}}
 	}
 }
 
-// TestAScaleGoesBackToo: where all of spec is recorded, somebody who undoes is told about the number of replicas. The parent
-// is in no namespace; its revisions are.
+// TestAScaleGoesBackToo: where all of spec is recorded, somebody who undoes is told about the number of replicas. The
+// parent is in no namespace; its revisions are.
 func TestAScaleGoesBackToo(t *testing.T) {
 	p := newPet(t, "Zoo", "zoos", "Cluster", "{namespace: NAMESPACE}", `
 spec: {replicas: 2, selector: {matchLabels: {app: nap}}, template: {text: "1"}}
@@ -181,8 +181,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: cat-lover}]
 	p.says(exit.OK, "status petset/nap", "petset.inspect.example.com/nap is done: nothing in its status is waited for")
 }
 
-// TestAStuckRolloutSaysWhy: where a rollout cannot go on, the command line names the child and the check, in the words of the
-// controller and in those of the child, and the way back is open.
+// TestAStuckRolloutSaysWhy: where a rollout cannot go on, the command line names the child and the check, in the words
+// of the controller and in those of the child, and the way back is open.
 func TestAStuckRolloutSaysWhy(t *testing.T) {
 	c := newCats(t)
 	c.host("composite")

@@ -18,8 +18,8 @@ import (
 	"github.com/cairn-dev/cairn/sandbox/sandboxtest"
 )
 
-// This file runs examples/journal, an ordinary reconciler that package builder gives a history: of ConfigMaps, which have neither a
-// status nor a generation, and of which nobody is told what is made from them.
+// This file runs examples/journal, an ordinary reconciler that package builder gives a history: of ConfigMaps, which
+// have neither a status nor a generation, and of which nobody is told what is made from them.
 
 const (
 	journalDir = "../../examples/journal"
@@ -117,8 +117,8 @@ func (j *journal) differ(revisions []appsv1.ControllerRevision) {
 	}
 }
 
-// Ten lines give a reconciler a history: each edit is a revision, the command line shows and undoes them, a revision that is lost
-// comes back, and a process that is killed leaves neither two that are equal nor more than the limit.
+// Ten lines give a reconciler a history: each edit is a revision, the command line shows and undoes them, a revision
+// that is lost comes back, and a process that is killed leaves neither two that are equal nor more than the limit.
 func TestJournal(t *testing.T) {
 	j := newJournal(t)
 	kill := j.start()

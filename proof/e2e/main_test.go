@@ -31,11 +31,13 @@ import (
 	"github.com/cairn-dev/cairn/sandbox/sandboxtest"
 )
 
-// This file holds what all tests share: the cluster, who runs beside whom, who runs DaemonSets at the moment, and how to wait.
+// This file holds what all tests share: the cluster, who runs beside whom, who runs DaemonSets at the moment, and how
+// to wait.
 
 const nodes = 5
 
-// The sandbox runs nobody for the kinds that cairn serves: each test starts cairn or upstream itself, for its own namespace.
+// The sandbox runs nobody for the kinds that cairn serves: each test starts cairn or upstream itself, for its own
+// namespace.
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(klog.Background())
 	// Those that run beside each other mostly wait; slots bounds them.
@@ -48,8 +50,8 @@ func TestMain(m *testing.M) {
 // slots are for tests that run beside each other.
 var slots = make(chan struct{}, 5)
 
-// What is in no namespace belongs to one test at a time: the CompositeControllers and DecoratorControllers, all of which any
-// manager runs; HistoryPolicies.
+// What is in no namespace belongs to one test at a time: the CompositeControllers and DecoratorControllers, all of
+// which any manager runs; HistoryPolicies.
 var (
 	theHosted   sync.Mutex
 	thePolicies sync.Mutex
@@ -78,8 +80,8 @@ type env struct {
 	seen string
 }
 
-// newEnv returns the env of a test that runs beside others, except those that hold one of the same locks. Its controllers believe
-// to see the whole cluster.
+// newEnv returns the env of a test that runs beside others, except those that hold one of the same locks. Its
+// controllers believe to see the whole cluster.
 func newEnv(t *testing.T, locks ...*sync.Mutex) *env {
 	t.Helper()
 	beside(t, locks...)

@@ -85,8 +85,8 @@ func faultsOf(kind string) map[string]flaw {
 	return flaws
 }
 
-// TestMalformed: what is wrong with an object is said by an event and a condition, and the object of its kind beside it goes
-// on.
+// TestMalformed: what is wrong with an object is said by an event and a condition, and the object of its kind beside it
+// goes on.
 func TestMalformed(t *testing.T) {
 	for kind, newObject := range makers {
 		t.Run(kind, func(t *testing.T) {

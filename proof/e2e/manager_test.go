@@ -110,8 +110,8 @@ func (e *env) get(url string) string {
 	return body
 }
 
-// installed builds the manager, gives it the roles that are shipped, and returns the root of the repository and a kubeconfig with
-// which it is nobody else.
+// installed builds the manager, gives it the roles that are shipped, and returns the root of the repository and a
+// kubeconfig with which it is nobody else.
 func (e *env) installed() (root, kubeconfig string) {
 	e.Helper()
 	must := func(err error) {

@@ -17,11 +17,11 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file asks the real API server what may be done to a revision of a composite parent, and what it keeps of one. The
-// decision behind it is in docs/design/log/2026-11-21-composite-revisions.md.
+// This file asks the real API server what may be done to a revision of a composite parent, and what it keeps of one.
+// The decision behind it is in docs/design/log/2026-11-21-composite-revisions.md.
 
-// TestParentPatchCannotBeEdited: whoever may write revisions, such as every editor of a namespace under Metacontroller's
-// roles, still cannot turn one into another.
+// TestParentPatchCannotBeEdited: whoever may write revisions, such as every editor of a namespace under
+// Metacontroller's roles, still cannot turn one into another.
 func TestParentPatchCannotBeEdited(t *testing.T) {
 	e := knowingMetacontroller(newLonelyEnv(t)) // it sets a variable of the environment
 	const why, whyNumber = "children are made from it again when they are lost: it cannot be changed", "so it can only rise"

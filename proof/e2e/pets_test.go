@@ -23,8 +23,8 @@ import (
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
-// This file holds parents of CompositeControllers that nobody runs: their revisions are written by hand, in the format of
-// package metacontroller, so nothing changes between two looks.
+// This file holds parents of CompositeControllers that nobody runs: their revisions are written by hand, in the format
+// of package metacontroller, so nothing changes between two looks.
 
 // petsCRD is a custom resource whose template has a default, as after an upgrade of its schema.
 func petsCRD(kind, plural, scope string) string {

@@ -26,8 +26,8 @@ import (
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
-// This file records objects whose own controller keeps no history, by a HistoryPolicy, on the real API server and under the rights that
-// "cairn roles" prints.
+// This file records objects whose own controller keeps no history, by a HistoryPolicy, on the real API server and under
+// the rights that "cairn roles" prints.
 
 // recorded is an environment whose API server knows HistoryPolicies.
 type recorded struct {
@@ -73,7 +73,8 @@ func (r *recorded) policy(name, spec string) *v1alpha1.HistoryPolicy {
 	return p
 }
 
-// records runs the recorder until the returned function is called. kill cuts its connection first, as when the process dies.
+// records runs the recorder until the returned function is called. kill cuts its connection first, as when the process
+// dies.
 func (r *recorded) records() (stop, kill func()) {
 	r.Helper()
 	dead := &atomic.Bool{}
@@ -161,7 +162,8 @@ selector: {matchExpressions: [{key: unrecorded, operator: DoesNotExist}]}
 revisionHistoryLimit: 3
 `
 
-// TestRecordedConfigMaps: five edits, each a revision; back, and forth; the limit holds; what is not selected is not recorded.
+// TestRecordedConfigMaps: five edits, each a revision; back, and forth; the limit holds; what is not selected is not
+// recorded.
 func TestRecordedConfigMaps(t *testing.T) {
 	r := newRecorded(t)
 	p := r.policy("cm", configMaps)
@@ -348,8 +350,8 @@ func (r *recorded) untouched(was *appsv1.ControllerRevision) {
 	}
 }
 
-// TestOthersHistory: an object whose controller keeps ControllerRevisions is not recorded, and these stay its own. The others of its kind
-// are recorded.
+// TestOthersHistory: an object whose controller keeps ControllerRevisions is not recorded, and these stay its own. The
+// others of its kind are recorded.
 func TestOthersHistory(t *testing.T) {
 	r := newRecorded(t)
 	r.records()
@@ -387,8 +389,8 @@ func TestOthersHistory(t *testing.T) {
 	}
 }
 
-// TestDeletedPolicy: with whenDeleted: Delete its revisions go with it, with Retain they stay. Of another controller's, and of what an
-// earlier policy of that name was to retain, nothing goes.
+// TestDeletedPolicy: with whenDeleted: Delete its revisions go with it, with Retain they stay. Of another controller's,
+// and of what an earlier policy of that name was to retain, nothing goes.
 func TestDeletedPolicy(t *testing.T) {
 	r := newRecorded(t)
 	r.records()
@@ -418,8 +420,8 @@ func TestDeletedPolicy(t *testing.T) {
 	}
 }
 
-// TestRecordedVersionThatGoes: revisions that were recorded in v1 name their owner in v2, once that is recorded, so that the garbage
-// collector finds it when v1 is served no more; and are read as what they are.
+// TestRecordedVersionThatGoes: revisions that were recorded in v1 name their owner in v2, once that is recorded, so
+// that the garbage collector finds it when v1 is served no more; and are read as what they are.
 func TestRecordedVersionThatGoes(t *testing.T) {
 	r := newRecorded(t)
 	group := r.namespace + ".example.com"

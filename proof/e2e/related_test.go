@@ -41,8 +41,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/watching"
 )
 
-// This file holds what hooks are told besides parents and children against the real API server, its watches and its roles:
-// related objects, and the Secrets that hooks refer to.
+// This file holds what hooks are told besides parents and children against the real API server, its watches and its
+// roles: related objects, and the Secrets that hooks refer to.
 
 // limited returns the identity of somebody who may do what rules say in the test's namespace, and nothing else.
 func (e *env) limited(rules ...rbacv1.PolicyRule) (cfg *rest.Config, role *rbacv1.Role) {
@@ -67,7 +67,8 @@ func (e *env) secret(name string, labels map[string]string, value string) *corev
 	}
 }
 
-// A role that names two Secrets is enough for a hook that refers to those, and a hook that refers to another one hears so.
+// A role that names two Secrets is enough for a hook that refers to those, and a hook that refers to another one hears
+// so.
 func TestSecretsOfHooks(t *testing.T) {
 	e := newEnv(t)
 	read := []string{"get", "list", "watch"}

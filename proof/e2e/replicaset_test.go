@@ -21,7 +21,8 @@ import (
 	"github.com/cairn-dev/cairn/sandbox"
 )
 
-// This file has ReplicaSets and ReplicationControllers, with upstream's Deployment controller and garbage collector on top.
+// This file has ReplicaSets and ReplicationControllers, with upstream's Deployment controller and garbage collector on
+// top.
 
 func (e *env) replicaCairn() (stop func()) {
 	e.Helper()
@@ -149,8 +150,8 @@ func (e *env) with(t *testing.T) *env {
 // rollsAndRollsBack changes the image of a Deployment and takes that back, inside its budget.
 func (e *env) rollsAndRollsBack(d *appsv1.Deployment) {
 	e.Helper()
-	// The Deployment controller counts its surge in what it asked for: while one ReplicaSet has not taken away what it no longer
-	// has to have, the other one makes what it has to have now.
+	// The Deployment controller counts its surge in what it asked for: while one ReplicaSet has not taken away what it no
+	// longer has to have, the other one makes what it has to have now.
 	e.budgetOf(d.Name, d.Namespace, d.Spec.Selector, 4, 3, 8)
 	sets := map[string]string{}
 	for i, image := range []string{"app:2", "app:1"} {

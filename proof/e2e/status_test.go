@@ -14,7 +14,8 @@ import (
 	exit "github.com/cairn-dev/cairn/internal/cli/env"
 )
 
-// This file asks for the status of objects that other controllers run, as they are on a real API server, and waits for them with --watch.
+// This file asks for the status of objects that other controllers run, as they are on a real API server, and waits for
+// them with --watch.
 
 // deployment returns a Deployment that is not created yet.
 func (a *asking) deployment(name, image string, replicas int32) *appsv1.Deployment {
@@ -48,7 +49,8 @@ func (a *asking) sooner(code int, command string, texts ...string) {
 	})
 }
 
-// TestStatusOfADeployment: what keeps a pod is said by the scheduler, the kubelet or the quota, and a rollout is waited for.
+// TestStatusOfADeployment: what keeps a pod is said by the scheduler, the kubelet or the quota, and a rollout is waited
+// for.
 func TestStatusOfADeployment(t *testing.T) {
 	a := &asking{newEnv(t), t.TempDir()}
 	a.upstreamOf("replicaset")

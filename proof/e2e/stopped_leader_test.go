@@ -23,8 +23,8 @@ import (
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
-// This file stops the leading process in the middle of its work and lets it go on when another one leads, as a machine that
-// sleeps or swaps does.
+// This file stops the leading process in the middle of its work and lets it go on when another one leads, as a machine
+// that sleeps or swaps does.
 
 // written holds, in the order in which the API server answered, who wrote what, for the users that are followed.
 var written struct {
@@ -35,8 +35,8 @@ var written struct {
 	what   []string
 }
 
-// note is told of every request that the API server answers. Leases are how managers find out who leads, and events tell
-// people of what was done before.
+// note is told of every request that the API server answers. Leases are how managers find out who leads, and events
+// tell people of what was done before.
 func note(r sandbox.Request) {
 	switch {
 	case r.Verb == "get", r.Verb == "list", r.Verb == "watch", r.Resource == "", r.Resource == "leases", r.Resource == "events":
@@ -91,8 +91,8 @@ func (e *env) as(user string) string {
 	return path
 }
 
-// TestStoppedLeaderWritesNoMore: a leader that is stopped in the middle of a rollout, and goes on when another one leads,
-// writes nothing beside it, and ends. Pods are deleted meanwhile; the budget holds.
+// TestStoppedLeaderWritesNoMore: a leader that is stopped in the middle of a rollout, and goes on when another one
+// leads, writes nothing beside it, and ends. Pods are deleted meanwhile; the budget holds.
 func TestStoppedLeaderWritesNoMore(t *testing.T) {
 	const first, second = "stopped-manager", "next-manager"
 	const count = 8      // so that there is work in hand at every moment

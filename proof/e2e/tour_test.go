@@ -143,8 +143,8 @@ func binaries(t *testing.T) {
 	}
 }
 
-// startBinary starts bin/cairn-sandbox and waits until it says that it is ready. The returned function sends SIGTERM and
-// fails the test if the process does not end well within 5 s.
+// startBinary starts bin/cairn-sandbox and waits until it says that it is ready. The returned function sends SIGTERM
+// and fails the test if the process does not end well within 5 s.
 func startBinary(t *testing.T, root string, args ...string) (stop func()) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(root, "bin", "cairn-sandbox"), args...)

@@ -11,8 +11,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/manager/skew"
 )
 
-// TestNoFieldIsLost: an API server of the same version knows no field that the types do not, so that nothing is said. Types
-// that lack most fields show that the API server's own schema is understood.
+// TestNoFieldIsLost: an API server of the same version knows no field that the types do not, so that nothing is said.
+// Types that lack most fields show that the API server's own schema is understood.
 func TestNoFieldIsLost(t *testing.T) {
 	e := newEnv(t)
 	client, err := discovery.NewDiscoveryClientForConfig(e.sandbox.Config())

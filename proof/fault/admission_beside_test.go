@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// This file has one pod of a parent refused for good, and looks whether the others come to their end in their own time. A
-// timer that is lost beside an error waits for the back-off, which grows to minutes.
+// This file has one pod of a parent refused for good, and looks whether the others come to their end in their own time.
+// A timer that is lost beside an error waits for the back-off, which grows to minutes.
 
 // soon is how long the other pods may take: a few seconds that are needed, and some for a busy machine.
 const soon = 25 * time.Second
@@ -63,8 +63,8 @@ func (l *lab) atLeast(p parent, field string, n int64) error {
 	return nil
 }
 
-// besideQuota loses pods of a ReplicaSet that may have three of its five. Each time there are three available again when the
-// new one has been ready for two seconds.
+// besideQuota loses pods of a ReplicaSet that may have three of its five. Each time there are three available again
+// when the new one has been ready for two seconds.
 func (l *lab) besideQuota() {
 	p := oneOfEach(5)[1]
 	quota := &corev1.ResourceQuota{

@@ -15,8 +15,9 @@ import (
 	"github.com/cairn-dev/cairn/proof/internal/catset"
 )
 
-// This file has a policy change pods when they are created, as service meshes, storage operators and cloud providers do. Each
-// pod is made once for each template, whatever becomes of it, and nothing is deleted for what somebody else has changed.
+// This file has a policy change pods when they are created, as service meshes, storage operators and cloud providers
+// do. Each pod is made once for each template, whatever becomes of it, and nothing is deleted for what somebody else
+// has changed.
 
 // changes are expressions for JSON patches of pods.
 func changes() map[string]string {
@@ -51,8 +52,8 @@ func (l *lab) changed(patches string) {
 	for i := range 2 {
 		l.claim(fmt.Sprintf("restored-data-statefulset-%d", i))
 	}
-	// The service account's token is a volume, and the API server tolerates a node that is not ready for some minutes: both
-	// lists are there before a policy looks.
+	// The service account's token is a volume, and the API server tolerates a node that is not ready for some minutes:
+	// both lists are there before a policy looks.
 	l.mutate("has(object.metadata.ownerReferences)", patches)
 	began := l.now()
 	for _, p := range all {
@@ -150,7 +151,8 @@ func uids(pods []corev1.Pod) (out string) {
 	return out
 }
 
-// testSlow has a webhook think for some seconds about each pod: every pod is made once, and the parents get all of theirs.
+// testSlow has a webhook think for some seconds about each pod: every pod is made once, and the parents get all of
+// theirs.
 func (a *labs) testSlow(t *testing.T) {
 	t.Parallel()
 	l := a.lab(t, false)

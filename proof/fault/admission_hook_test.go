@@ -57,8 +57,8 @@ func startReviewer(t *testing.T) *reviewer {
 	return r
 }
 
-// ServeHTTP answers one review. What it says is never the same twice, as with most policy engines, which put a request's id
-// into their answer.
+// ServeHTTP answers one review. What it says is never the same twice, as with most policy engines, which put a
+// request's id into their answer.
 func (r *reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var in admissionv1.AdmissionReview
 	if err := json.NewDecoder(req.Body).Decode(&in); err != nil || in.Request == nil {

@@ -13,8 +13,8 @@ import (
 
 // This file makes the API server's own policies: those that refuse, and those that change what is created.
 
-// deny puts a policy in force until the test ends or the function is called that it returns: what the expression is true of
-// is refused. It is in force when deny returns; try is answered by it.
+// deny puts a policy in force until the test ends or the function is called that it returns: what the expression is
+// true of is refused. It is in force when deny returns; try is answered by it.
 func (l *lab) deny(verb registrationv1.OperationType, resource, refused string, try func() error) (lift func()) {
 	l.Helper()
 	const message = "this is not allowed here"
@@ -54,8 +54,8 @@ func (l *lab) deny(verb registrationv1.OperationType, resource, refused string, 
 	return lift
 }
 
-// mutate has a policy change pods when they are created, until the test ends: by an expression for a list of JSON patches, of
-// what the condition is true of. It is in force when mutate returns.
+// mutate has a policy change pods when they are created, until the test ends: by an expression for a list of JSON
+// patches, of what the condition is true of. It is in force when mutate returns.
 func (l *lab) mutate(condition, patches string) {
 	l.Helper()
 	policies := l.client.AdmissionregistrationV1().MutatingAdmissionPolicies()

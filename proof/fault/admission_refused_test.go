@@ -13,9 +13,9 @@ import (
 	"github.com/cairn-dev/cairn/proof/fault"
 )
 
-// This file refuses, for good, what controllers write, and bounds what they ask for meanwhile: as many tries as the work
-// queue's back-off allows, and no more writes of statuses and events than tries. A text that differs each time used to
-// wake a parent by its own status, and one ReplicaSet made 120 creates a second.
+// This file refuses, for good, what controllers write, and bounds what they ask for meanwhile: as many tries as the
+// work queue's back-off allows, and no more writes of statuses and events than tries. A text that differs each time
+// used to wake a parent by its own status, and one ReplicaSet made 120 creates a second.
 
 // TestAdmission is what policies and webhooks do to controllers: refuse, change and delay what they write. Upstream's
 // controllers pass the same tests, where they have the kind and keep the promise.
@@ -141,8 +141,9 @@ func (c *refusedCase) wants(p parent) bool {
 	return c.kinds == nil || slices.Contains(c.kinds, p.name)
 }
 
-// lateTries is how many tries there may be in the second half of the window, whatever the machine does: the pause before each
-// is twice the one before, so there are one or two. Who does not wait longer and longer tries as often as in the first half.
+// lateTries is how many tries there may be in the second half of the window, whatever the machine does: the pause
+// before each is twice the one before, so there are one or two. Who does not wait longer and longer tries as often as
+// in the first half.
 const lateTries = 3
 
 // bounded fails the test if there were more tries than that, or more writes beside them.

@@ -26,8 +26,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/internal/authored"
 )
 
-// This file is the sweep's subject of a controller that somebody made with package builder. Its parents are StatefulSets, and it
-// runs under the role of their controller.
+// This file is the sweep's subject of a controller that somebody made with package builder. Its parents are
+// StatefulSets, and it runs under the role of their controller.
 
 func authors() subject {
 	return authorsOf("authored", parents.Authored(), authored.Setup, authoredAndBack(), authoredBesideABrokenOne())
@@ -163,8 +163,8 @@ func surgingAndBack() fault.Scenario {
 	}
 }
 
-// surgingBesideABrokenOne loses a pod beside a surge to a revision that does not start. It comes back as it was, and so does what the
-// surge was for, without a restart.
+// surgingBesideABrokenOne loses a pod beside a surge to a revision that does not start. It comes back as it was, and so
+// does what the surge was for, without a restart.
 func surgingBesideABrokenOne() fault.Scenario {
 	return fault.Scenario{
 		Name:  "surging loses a pod beside a broken one",

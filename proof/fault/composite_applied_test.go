@@ -14,9 +14,9 @@ import (
 	"github.com/cairn-dev/cairn/proof/internal/catset"
 )
 
-// This file is the sweep's subject composite once more, by a manager that applies children by server-side apply: what it
-// creates it hands over to its name as an applier by another request, and what it compares it asks the API server, so there
-// is more that can fail.
+// This file is the sweep's subject composite once more, by a manager that applies children by server-side apply: what
+// it creates it hands over to its name as an applier by another request, and what it compares it asks the API server,
+// so there is more that can fail.
 
 // applier is the name that children are applied under.
 const applier = "metacontroller"
@@ -94,8 +94,8 @@ func catsAnnotated(ctx context.Context, e *fault.Env, want string) error {
 	return errors.Join(errs...)
 }
 
-// handedOver returns nil if nothing of a pod belongs to the applier's name but what it applied: what it set by a create would
-// stay for ever.
+// handedOver returns nil if nothing of a pod belongs to the applier's name but what it applied: what it set by a create
+// would stay for ever.
 func handedOver(ctx context.Context, e *fault.Env) error {
 	list, err := e.Client.CoreV1().Pods(e.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

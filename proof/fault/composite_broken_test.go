@@ -17,8 +17,8 @@ import (
 
 // This file has the hook of CatSets fail in the middle of a rollout, in every way.
 
-// hookFailures are scenarios of their own: in the middle of a rollout, after a pod is lost, the hook answers wrongly. No
-// child goes, and the condition says why; when the hook answers well again, all goes on.
+// hookFailures are scenarios of their own: in the middle of a rollout, after a pod is lost, the hook answers wrongly.
+// No child goes, and the condition says why; when the hook answers well again, all goes on.
 func hookFailures(h *hooks) (out []fault.Scenario) {
 	for _, f := range hookFaults() {
 		out = append(out, fault.Scenario{

@@ -69,8 +69,8 @@ func orphanCats(ctx context.Context, e *fault.Env) error {
 	})
 }
 
-// catsEnded returns nil if the CatSet says that it is rolled out, and there are as many pods as it asks for, all counted, of
-// that image and ready.
+// catsEnded returns nil if the CatSet says that it is rolled out, and there are as many pods as it asks for, all
+// counted, of that image and ready.
 func catsEnded(ctx context.Context, e *fault.Env, image string) error {
 	set, err := catSets(e).Get(ctx, catName, metav1.GetOptions{})
 	if err != nil {
@@ -113,7 +113,8 @@ func countedReady(set *unstructured.Unstructured, n int64) error {
 	return nil
 }
 
-// updatedSays returns nil if the condition Updated has that status and a message with those words, as of the newest spec.
+// updatedSays returns nil if the condition Updated has that status and a message with those words, as of the newest
+// spec.
 func updatedSays(set *unstructured.Unstructured, status, words string) error {
 	observed, _, _ := unstructured.NestedInt64(set.Object, "status", "observedGeneration")
 	conditions, _, _ := unstructured.NestedSlice(set.Object, "status", "conditions")
@@ -237,8 +238,8 @@ func asApplied(wanted *unstructured.Unstructured) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// onlyOneHas returns nil if one of two CatSets has the only pod, which was never replaced, and the other one says that it
-// cannot have it.
+// onlyOneHas returns nil if one of two CatSets has the only pod, which was never replaced, and the other one says that
+// it cannot have it.
 func onlyOneHas(ctx context.Context, e *fault.Env, name string, sets ...string) error {
 	pod, err := e.Client.CoreV1().Pods(e.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

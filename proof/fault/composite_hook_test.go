@@ -20,8 +20,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/internal/catset"
 )
 
-// This file plays the hook of all CatSets of a sweep: it answers, notes what it was asked, and fails where a scenario says
-// so.
+// This file plays the hook of all CatSets of a sweep: it answers, notes what it was asked, and fails where a scenario
+// says so.
 
 // finalizePath is where the finalize hook is.
 const finalizePath = "/finalize"
@@ -154,7 +154,8 @@ func answerWith(w io.Writer, answer map[string]any) {
 	_ = json.NewEncoder(w).Encode(answer) //nolint:errchkjson // it is made of what came as JSON
 }
 
-// note writes a question down, after everything that was written before it, and says how it is to be answered, nil if well.
+// note writes a question down, after everything that was written before it, and says how it is to be answered, nil if
+// well.
 func (h *hooks) note(ctx context.Context, q *catset.Question) (*hookFault, error) {
 	// The controller waits for the answer, so that this is before whatever it does next.
 	list, err := h.client.CoreV1().ConfigMaps(q.Parent.GetNamespace()).List(context.WithoutCancel(ctx), metav1.ListOptions{Limit: 1})

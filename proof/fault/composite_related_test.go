@@ -13,8 +13,8 @@ import (
 
 // This file is a CatSet whose hook wants to be told of a ConfigMap beside it, which changes.
 
-// approvedCats makes a CatSet before there is a permit for it, edits it before the new image is allowed, and goes back to what
-// still is. Nothing but the permit's events tells the controller that it may go on.
+// approvedCats makes a CatSet before there is a permit for it, edits it before the new image is allowed, and goes back
+// to what still is. Nothing but the permit's events tells the controller that it may go on.
 func approvedCats(h *hooks) fault.Scenario {
 	waits := func(ctx context.Context, e *fault.Env, after int) error {
 		return e.Until(ctx, "a condition that says that the hook failed", func(ctx context.Context) error {

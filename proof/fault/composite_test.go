@@ -253,8 +253,8 @@ func orphanedAndMadeAgain() fault.Scenario {
 	}
 }
 
-// wantedByTwo makes two CatSets that select the same pods and want one of the same name, which is there and nobody's. One
-// takes it, the other says that it cannot, and nobody deletes it.
+// wantedByTwo makes two CatSets that select the same pods and want one of the same name, which is there and nobody's.
+// One takes it, the other says that it cannot, and nobody deletes it.
 func wantedByTwo() fault.Scenario {
 	const second = catName + "-too"
 	of := func(e *fault.Env, name string) *unstructured.Unstructured {
@@ -290,9 +290,10 @@ func wantedByTwo() fault.Scenario {
 	}
 }
 
-// twoManagersOfCats is the way to app:3 and back with two managers that both believe to be the leader. One pod at a time:
-// each keeps its budget by what it has seen, and of several deletes of one pass, which go out at once, nobody here can tell
-// that the later ones rest on no later view (R1). In the simulation, where passes are known, that would not matter.
+// twoManagersOfCats is the way to app:3 and back with two managers that both believe to be the leader. One pod at a
+// time: each keeps its budget by what it has seen, and of several deletes of one pass, which go out at once, nobody
+// here can tell that the later ones rest on no later view (R1). In the simulation, where passes are known, that would
+// not matter.
 func twoManagersOfCats() fault.Scenario {
 	s := rolledAndBackBy(catset.OneByOne)
 	s.Name, s.Managers, s.AtRest = "catset rolled and back by two managers", 2, nil

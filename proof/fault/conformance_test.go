@@ -18,8 +18,8 @@ import (
 	"github.com/cairn-dev/cairn/sandbox"
 )
 
-// This file has what Kubernetes' conformance suite asks of clusters and cairn did not keep once: what happens to pods that
-// fail, and in which order pods come and go beside unhealthy ones. Upstream's controllers pass the same tests.
+// This file has what Kubernetes' conformance suite asks of clusters and cairn did not keep once: what happens to pods
+// that fail, and in which order pods come and go beside unhealthy ones. Upstream's controllers pass the same tests.
 
 // idle is for how long a set must not change that is to halt.
 const idle = 5 * time.Second
@@ -42,8 +42,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// failedDaemonPod is "Daemon set: should retry creating failed daemon pods": whoever waits for the failed pod to be gone
-// waits for its name.
+// failedDaemonPod is "Daemon set: should retry creating failed daemon pods": whoever waits for the failed pod to be
+// gone waits for its name.
 func (l *lab) failedDaemonPod() {
 	p := oneOfEach(1)[0]
 	l.create(p, nil)

@@ -22,8 +22,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/fault"
 )
 
-// This file is the sweep's subject CronJob. What is due goes by a clock that the scenario sets; the Job controller is the real one,
-// and goes by its own.
+// This file is the sweep's subject CronJob. What is due goes by a clock that the scenario sets; the Job controller is
+// the real one, and goes by its own.
 
 const cronName = "swept"
 
@@ -114,7 +114,8 @@ func createCron(ctx context.Context, e *fault.Env, change func(*batchv1.CronJobS
 	return err
 }
 
-// editedAndUndone starts a Job in each of three hours: of app:1, of app:2, and of app:1 again after an undo. The last one is kept.
+// editedAndUndone starts a Job in each of three hours: of app:1, of app:2, and of app:1 again after an undo. The last
+// one is kept.
 func (c *runClocks) editedAndUndone() fault.Scenario {
 	return fault.Scenario{
 		Name: "cronjob edited and undone",
@@ -190,8 +191,8 @@ func (c *runClocks) replaces() fault.Scenario {
 	}
 }
 
-// forbids starts a Job that goes on running, with a deadline that is over when the next one is due. The manager looks at that hour as
-// soon as the Job is there, whatever it has written down.
+// forbids starts a Job that goes on running, with a deadline that is over when the next one is due. The manager looks
+// at that hour as soon as the Job is there, whatever it has written down.
 func (c *runClocks) forbids() fault.Scenario {
 	return fault.Scenario{
 		Name:    "cronjob forbids a second job",
@@ -230,8 +231,8 @@ func cronJobName(ctx context.Context, e *fault.Env, n int) string {
 	return fmt.Sprintf("%s-%d", cronName, hour(cj, n).Unix()/60)
 }
 
-// cronIs returns nil if the Jobs are just these, by their hours, with a plus for one that has succeeded, and the status says that those
-// of active run and that the last of them was served.
+// cronIs returns nil if the Jobs are just these, by their hours, with a plus for one that has succeeded, and the status
+// says that those of active run and that the last of them was served.
 func cronIs(ctx context.Context, e *fault.Env, want, active string) error {
 	cj, err := e.Client.BatchV1().CronJobs(e.Namespace).Get(ctx, cronName, metav1.GetOptions{})
 	if err != nil {

@@ -111,9 +111,9 @@ func beforeTheEdit(ctx context.Context, e *fault.Env) (string, error) {
 	return marks.ResourceVersion, nil
 }
 
-// oldPods are scenarios of their own: a pod stops serving while no manager runs, and the next one begins with caches that
-// show it ready. Deletes are due at once, and two are allowed when all three pods serve. Which pod it has to be so that a
-// manager that believes its caches takes one too many depends on whom it takes first, so each node has its turn.
+// oldPods are scenarios of their own: a pod stops serving while no manager runs, and the next one begins with caches
+// that show it ready. Deletes are due at once, and two are allowed when all three pods serve. Which pod it has to be so
+// that a manager that believes its caches takes one too many depends on whom it takes first, so each node has its turn.
 func oldPods() (out []fault.Scenario) {
 	for node := range nodes {
 		out = append(out, fault.Scenario{

@@ -17,15 +17,15 @@ import (
 // This file refuses pods for a while, and bounds what a manager may ask for in that time.
 
 // mostCreates bounds the creates of pods that are asked for while none is let through: after n failures in a row the
-// work queue waits 5 ms times 2 to the n, so eleven passes take five seconds. An event of a pod wakes the parent before its
-// time, and a busy machine counts for longer than it meant to. Who does not wait at all asks hundreds of times.
+// work queue waits 5 ms times 2 to the n, so eleven passes take five seconds. An event of a pod wakes the parent before
+// its time, and a busy machine counts for longer than it meant to. Who does not wait at all asks hundreds of times.
 const mostCreates = 24
 
 // refusal is how long pods are refused.
 const refusal = 2 * time.Second
 
-// refusedPods are scenarios of their own: the DaemonSet must come to its end once pods are let through, and not ask in a
-// tight loop before.
+// refusedPods are scenarios of their own: the DaemonSet must come to its end once pods are let through, and not ask in
+// a tight loop before.
 func refusedPods() []fault.Scenario {
 	scenario := func(name string, refuse func(context.Context, *fault.Env) (allow func(context.Context) error, err error)) fault.Scenario {
 		return fault.Scenario{

@@ -78,9 +78,9 @@ func editAndUndo() fault.Scenario {
 	}
 }
 
-// twoManagers is the same with two managers that both believe to be the leader. The sweep's faults are for one of them, and
-// for each twelfth of its requests: who of the two writes what is another matter in every run, so that a request has no
-// fixed number anyway.
+// twoManagers is the same with two managers that both believe to be the leader. The sweep's faults are for one of them,
+// and for each twelfth of its requests: who of the two writes what is another matter in every run, so that a request
+// has no fixed number anyway.
 func twoManagers() fault.Scenario {
 	s := editAndUndo()
 	s.Name, s.Managers = "daemonset edit and undo by two managers", 2
@@ -190,8 +190,8 @@ func revisionsOf(ctx context.Context, e *fault.Env) ([]appsv1.ControllerRevision
 	return list.Items, nil
 }
 
-// revisionsAre checks that the revisions have the given numbers, the newest of them holds app:1, and that no collision was
-// counted (H5).
+// revisionsAre checks that the revisions have the given numbers, the newest of them holds app:1, and that no collision
+// was counted (H5).
 func revisionsAre(ctx context.Context, e *fault.Env, want string) error {
 	revisions, err := revisionsOf(ctx, e)
 	if err != nil {

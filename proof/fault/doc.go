@@ -19,14 +19,14 @@
 //
 // # What is counted without a sweep
 //
-// Some tests are about all kinds at once and need neither a sweep nor a recording: what admission does to controllers, how
-// many requests a failure that lasts costs, and what an outage of the API server leaves behind. They have a lab
-// (lab_test.go): a namespace with a parent of each kind, served by cairn or by upstream's controllers, and every request
-// of theirs in the log of an [Injector].
+// Some tests are about all kinds at once and need neither a sweep nor a recording: what admission does to controllers,
+// how many requests a failure that lasts costs, and what an outage of the API server leaves behind. They have a lab
+// (lab_test.go): a namespace with a parent of each kind, served by cairn or by upstream's controllers, and every
+// request of theirs in the log of an [Injector].
 //
 // # What is not here
 //
-// No promise is written down in this room: package check knows them. What needs a model instead of an API server (events
-// out of order, a clock that runs wild) belongs into the simulation. No controller is named outside of the tests: a new
-// one gets a file beside daemonset_test.go with a scenario and its refusals, and a line in subjects.
+// No promise is written down in this room: package check knows them. What needs a model instead of an API server
+// (events out of order, a clock that runs wild) belongs into the simulation. No controller is named outside of the
+// tests: a new one gets a file beside daemonset_test.go with a scenario and its refusals, and a line in subjects.
 package fault

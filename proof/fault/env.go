@@ -15,7 +15,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/check/recording"
 )
 
-// This file is what one run of a scenario has: a namespace of its own, and managers that come back when they are killed.
+// This file is what one run of a scenario has: a namespace of its own, and managers that come back when they are
+// killed.
 
 const (
 	// poll is the least pause between two looks at a condition, and look the longest one, if nothing happens meanwhile. A
@@ -45,8 +46,8 @@ type Env struct {
 	wire     *recording.Wire // what all managers wrote
 }
 
-// Until calls f, at the beginning and whenever something has changed in the namespace, until it returns nil. When the run
-// is over first, the error is the last one of f.
+// Until calls f, at the beginning and whenever something has changed in the namespace, until it returns nil. When the
+// run is over first, the error is the last one of f.
 func (e *Env) Until(ctx context.Context, what string, f func(context.Context) error) error {
 	var last error
 	for {
@@ -70,8 +71,8 @@ func (e *Env) Until(ctx context.Context, what string, f func(context.Context) er
 
 type namespaceKey struct{}
 
-// NamespaceOf returns the namespace of the run that a manager belongs to, by the context that it got; "" if it belongs to none. All
-// of its lives have the same.
+// NamespaceOf returns the namespace of the run that a manager belongs to, by the context that it got; "" if it belongs
+// to none. All of its lives have the same.
 func NamespaceOf(ctx context.Context) string {
 	namespace, _ := ctx.Value(namespaceKey{}).(string)
 	return namespace

@@ -51,8 +51,8 @@ type armed struct {
 	seen int
 }
 
-// New returns an injector for a plan. Its first process lives until the first call of [Injector.Start], and no longer than
-// ctx.
+// New returns an injector for a plan. Its first process lives until the first call of [Injector.Start], and no longer
+// than ctx.
 func New(ctx context.Context, plan Plan) *Injector {
 	if plan.Count == nil {
 		plan.Count = Counted
@@ -127,8 +127,8 @@ func (p *Process) Kill() { p.cancel(ErrDead) }
 // Killed reports whether the process was killed, by a fault or by Kill. A context that ended earlier is no kill.
 func (p *Process) Killed() bool { return errors.Is(context.Cause(p.ctx), ErrDead) }
 
-// Starts reports whether the process of now was killed, or does not watch yet what the ones before it did, so that it asks for
-// nothing whatever there is to do. A manager that never watches has started when it writes.
+// Starts reports whether the process of now was killed, or does not watch yet what the ones before it did, so that it
+// asks for nothing whatever there is to do. A manager that never watches has started when it writes.
 func (in *Injector) Starts() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -169,9 +169,9 @@ func (in *Injector) busy() (done func()) {
 	return func() { add(-1) }
 }
 
-// Busy reports whether a request is under way that nothing is to be seen of: it hangs, or was told to come again later; or
-// whether caches are kept from what has happened; or whether a pass waits for its caches ([Process.Logger]). What looks like rest
-// until then is none.
+// Busy reports whether a request is under way that nothing is to be seen of: it hangs, or was told to come again later;
+// or whether caches are kept from what has happened; or whether a pass waits for its caches ([Process.Logger]). What
+// looks like rest until then is none.
 func (in *Injector) Busy() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -38,13 +38,14 @@ func (s *Sweep) record(ctx context.Context) (*recording.Recorder, error) {
 	return recording.Record(ctx, client, []string{metav1.NamespaceAll}, s.Scopes)
 }
 
-// settle waits until the managers ask for nothing any more, and nothing happens in the namespace. That they write nothing
-// from then on is for [check.Quiet] to say.
+// settle waits until the managers ask for nothing any more, and nothing happens in the namespace. That they write
+// nothing from then on is for [check.Quiet] to say.
 func settle(ctx context.Context, e *Env) error {
 	bound, cancel := context.WithTimeout(ctx, unrest)
 	defer cancel()
 	asked, changed := -1, e.changed()
-	// A look that comes late counts as one that does not: on a machine that has too much to do, the managers are late as well.
+	// A look that comes late counts as one that does not: on a machine that has too much to do, the managers are late as
+	// well.
 	for quiet, last := time.Duration(0), time.Now(); quiet < still; {
 		select {
 		case <-changed:
@@ -70,7 +71,8 @@ func (e *Env) asked() (n int) {
 	return n
 }
 
-// busy reports whether a manager is to be waited for that asks for nothing: by what was done to it, or because it starts.
+// busy reports whether a manager is to be waited for that asks for nothing: by what was done to it, or because it
+// starts.
 func (e *Env) busy() bool {
 	return slices.ContainsFunc(e.managers, func(k *Keeper) bool { return k.Starting() || k.Faults.Busy() })
 }

@@ -18,8 +18,8 @@ type Keeper struct {
 	Faults *Injector
 	// Config is what it runs with, without the faults.
 	Config *rest.Config
-	// Run runs the manager until its context ends, and builds everything afresh each time, caches included. It logs to the logger of
-	// its context.
+	// Run runs the manager until its context ends, and builds everything afresh each time, caches included. It logs to the
+	// logger of its context.
 	Run func(context.Context, *rest.Config) error
 	// Failed is told of a manager that ended although nobody killed it. It is not started again.
 	Failed func(error)
@@ -85,7 +85,8 @@ func (k *Keeper) Stop() {
 	}
 }
 
-// Starting reports whether the manager is to run and has no caches yet, so that it asks for nothing whatever there is to do.
+// Starting reports whether the manager is to run and has no caches yet, so that it asks for nothing whatever there is
+// to do.
 func (k *Keeper) Starting() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -30,8 +30,8 @@ import (
 	"github.com/cairn-dev/cairn/sandbox/sandboxtest"
 )
 
-// This file holds what tests share that are about all kinds at once and judge without package check: a namespace with one
-// parent of each kind, who serves them, and how many requests that takes.
+// This file holds what tests share that are about all kinds at once and judge without package check: a namespace with
+// one parent of each kind, who serves them, and how many requests that takes.
 
 // managed are the resources that the managers of these tests see in their own namespace only.
 var managed = []string{
@@ -177,7 +177,8 @@ type parent struct {
 	ours bool
 }
 
-// oneOfEach are parents, one of each kind. ReplicaSets, StatefulSets and CatSets have so many pods, DaemonSets one on each node.
+// oneOfEach are parents, one of each kind. ReplicaSets, StatefulSets and CatSets have so many pods, DaemonSets one on
+// each node.
 func oneOfEach(replicas int) []parent {
 	return []parent{
 		{name: "daemonset", pods: nodes, ready: "numberReady", spec: map[string]any{}},

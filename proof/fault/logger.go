@@ -11,8 +11,8 @@ import (
 // RetryAfter is the key by which a manager logs how long a pass waits that was dropped because the caches were behind.
 const RetryAfter = "retryAfter"
 
-// Logger returns a logger for the manager of this process: what it logs goes on to next, and while it waits for its caches, by its
-// own words, the injector is busy.
+// Logger returns a logger for the manager of this process: what it logs goes on to next, and while it waits for its
+// caches, by its own words, the injector is busy.
 func (p *Process) Logger(next logr.Logger) logr.Logger {
 	return logr.New(&ears{LogSink: next.GetSink(), hear: p.in.waits})
 }

@@ -17,9 +17,9 @@ import (
 
 // This file waits until the API server knows a kind that was just defined.
 
-// canOwn waits until CatSets can be owners. The plugin that guards blockOwnerDeletion looks for new kinds every 30 s only, and
-// refuses what it does not know: a sweep that counted those requests would aim its faults at requests that never come. cfg is
-// the manager's, whose rights the plugin looks at.
+// canOwn waits until CatSets can be owners. The plugin that guards blockOwnerDeletion looks for new kinds every 30 s
+// only, and refuses what it does not know: a sweep that counted those requests would aim its faults at requests that
+// never come. cfg is the manager's, whose rights the plugin looks at.
 func canOwn(t *testing.T, cfg *rest.Config) {
 	t.Helper()
 	client := kubernetes.NewForConfigOrDie(cfg)

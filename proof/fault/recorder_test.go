@@ -76,8 +76,8 @@ func applyPolicy(ctx context.Context, admin *rest.Config) error {
 	return install.Apply(ctx, admin, deploy.YAML(roles), string(text))
 }
 
-// recordedAndBack edits a NetworkPolicy more often than the limit is, each edit when the one before is recorded, and goes back to one
-// that is kept.
+// recordedAndBack edits a NetworkPolicy more often than the limit is, each edit when the one before is recorded, and
+// goes back to one that is kept.
 func recordedAndBack() fault.Scenario {
 	return fault.Scenario{
 		Name: "recorded and undone",

@@ -17,10 +17,10 @@ import (
 	"github.com/cairn-dev/cairn/proof/fault"
 )
 
-// This file is the sweep's subjects ReplicaSet and ReplicationController: pods that only have a number. Every run is judged
-// at every write by P2: no manager makes a pod beyond the number that is asked for. Two managers at once have a bound
-// of their own, which package check states (rules_number.go): what one of them could not know excuses it only as far as
-// orphans were adopted, or names became free, since it looked. At rest there are never too many.
+// This file is the sweep's subjects ReplicaSet and ReplicationController: pods that only have a number. Every run is
+// judged at every write by P2: no manager makes a pod beyond the number that is asked for. Two managers at once have a
+// bound of their own, which package check states (rules_number.go): what one of them could not know excuses it only as
+// far as orphans were adopted, or names became free, since it looked. At rest there are never too many.
 
 const replicatedName = "swept"
 

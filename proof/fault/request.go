@@ -15,8 +15,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// This file reads what an HTTP request to the API server is about, from its path, its query and, where the path says too
-// little, its body.
+// This file reads what an HTTP request to the API server is about, from its path, its query and, where the path says
+// too little, its body.
 
 // Request is one mutating request of the manager, as the log of an [Injector] keeps it.
 type Request struct {

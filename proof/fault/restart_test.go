@@ -16,9 +16,10 @@ import (
 	"github.com/cairn-dev/cairn/sandbox"
 )
 
-// This file takes the API server and etcd away in the middle of rollouts of all kinds, and brings them back. Every watch
-// ends, and no request succeeds meanwhile; nothing may be lost, no budget broken, and no manager ends. A recording has a
-// gap then, so package check cannot judge: what counts is which pods there are before, during and after.
+// This file takes the API server and etcd away in the middle of rollouts of all kinds, and brings them back. Every
+// watch ends, and no request succeeds meanwhile; nothing may be lost, no budget broken, and no manager ends. A
+// recording has a gap then, so package check cannot judge: what counts is which pods there are before, during and
+// after.
 
 // outage is a way to go away.
 type outage struct {

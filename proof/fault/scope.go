@@ -7,8 +7,8 @@ import (
 )
 
 // This file keeps a manager inside one namespace, so that several of them can run at once on one cluster, each in the
-// middle of its own scenario, and so that what one run leaves behind costs the next one no write. And it keeps events from
-// the API server, which would spend a fifth of a sweep on them.
+// middle of its own scenario, and so that what one run leaves behind costs the next one no write. And it keeps events
+// from the API server, which would spend a fifth of a sweep on them.
 
 // Within returns a wrapper for rest.Config.Wrap that turns each list and watch of a resource over all namespaces into
 // one of a single namespace. The manager believes that it sees the whole cluster. Resources are those to narrow, by
@@ -42,8 +42,8 @@ func (s *scope) RoundTrip(req *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(out)
 }
 
-// WithoutEvents is a wrapper for rest.Config.Wrap that answers the creation of an event with the event, and sends nothing:
-// no promise is about events, no fault is for them, and nobody reads those of a sweep.
+// WithoutEvents is a wrapper for rest.Config.Wrap that answers the creation of an event with the event, and sends
+// nothing: no promise is about events, no fault is for them, and nobody reads those of a sweep.
 func WithoutEvents(next http.RoundTripper) http.RoundTripper { return &eventless{next} }
 
 type eventless struct{ next http.RoundTripper }

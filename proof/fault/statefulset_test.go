@@ -20,7 +20,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/fault"
 )
 
-// This file is the sweep's subject StatefulSet: what can go wrong with ordinals, a partition, claims and a full history.
+// This file is the sweep's subject StatefulSet: what can go wrong with ordinals, a partition, claims and a full
+// history.
 
 const setName = "swept"
 
@@ -52,8 +53,8 @@ func statefulSets() subject {
 	})
 }
 
-// canaryAndUndo shows app:2 to the upper one of two pods, loses the lower one, which comes back from app:1, and goes back
-// the way kubectl rollout undo does.
+// canaryAndUndo shows app:2 to the upper one of two pods, loses the lower one, which comes back from app:1, and goes
+// back the way kubectl rollout undo does.
 func canaryAndUndo() fault.Scenario {
 	return fault.Scenario{
 		Name:  "statefulset canary and undo",
@@ -232,8 +233,8 @@ func losePod(ctx context.Context, e *fault.Env, name string) error {
 	})
 }
 
-// setEnded returns nil if there is one pod for each of the images, in the order of their ordinals, and the StatefulSet says
-// so. The last pod is one that is updated.
+// setEnded returns nil if there is one pod for each of the images, in the order of their ordinals, and the StatefulSet
+// says so. The last pod is one that is updated.
 func setEnded(ctx context.Context, e *fault.Env, images ...string) error {
 	if err := setSays(ctx, e, images...); err != nil {
 		return err

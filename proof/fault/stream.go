@@ -120,8 +120,8 @@ func (st *stream) take(p []byte) (int, error, <-chan struct{}) { //nolint:revive
 	return 0, nil, st.changed
 }
 
-// Close ends the watch for the manager's part. A read that is under way ends as if the server had hung up: any other error
-// client-go may still report as an event.
+// Close ends the watch for the manager's part. A read that is under way ends as if the server had hung up: any other
+// error client-go may still report as an event.
 func (st *stream) Close() error {
 	st.stop()
 	st.owner.remove(st)

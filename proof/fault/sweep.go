@@ -53,8 +53,8 @@ type Sweep struct {
 	// Config is what the manager runs with: its rights are those that are shipped.
 	Config *rest.Config
 	// Manager runs a manager until its context ends. It is called again, in the same process, after each kill, and has to
-	// build everything afresh, caches included. [NamespaceOf] its context is that of the run, and it logs to the logger of its
-	// context.
+	// build everything afresh, caches included. [NamespaceOf] its context is that of the run, and it logs to the logger of
+	// its context.
 	Manager func(context.Context, *rest.Config) error
 	// Namespaced are the resources that the manager watches in all namespaces; in a run it sees those of the run only.
 	Namespaced []string
@@ -75,8 +75,8 @@ type Sweep struct {
 	Refusals []Refusal
 	// Part, if not nil, picks runs with faults by their names; nil means all.
 	Part func(run string) bool
-	// Slots bounds how many runs there are at once, of all sweeps that have the same channel, by its capacity; nil means one. Runs
-	// mostly wait.
+	// Slots bounds how many runs there are at once, of all sweeps that have the same channel, by its capacity; nil means
+	// one. Runs mostly wait.
 	Slots chan struct{}
 	// Patience bounds one run. Zero means four minutes.
 	Patience time.Duration
@@ -238,8 +238,8 @@ func (o *outcome) drive(ctx context.Context, e *Env) error {
 	return scenario.AtRest(ctx, e)
 }
 
-// env is what a run needs. The managers' requests pass the faults; then events are answered, and what is left is narrowed to
-// the namespace and logged.
+// env is what a run needs. The managers' requests pass the faults; then events are answered, and what is left is
+// narrowed to the namespace and logged.
 func (r *run) env(ctx context.Context, t trial, namespace string, failed context.CancelCauseFunc) *Env {
 	e := &Env{
 		Namespace: namespace, User: r.User, Client: r.client, wire: &recording.Wire{User: "manager"},

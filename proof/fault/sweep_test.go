@@ -29,9 +29,9 @@ import (
 
 // This file sweeps every controller over the real API server, under the roles that are shipped, with every run judged.
 //
-// CAIRN_CHECK=full makes every request fail in every way. Without it one of twenty such runs is done always, and one of twenty in
-// turn: CAIRN_TURN is a number that grows with each commit. CAIRN_FAULT is one run, by the name
-// that a report gives it, to be done again: just that one, and the test fails if there is none or its fault does not happen.
+// CAIRN_CHECK=full makes every request fail in every way. Without it one of twenty such runs is done always, and one of
+// twenty in turn: CAIRN_TURN is a number that grows with each commit. CAIRN_FAULT is one run, by the name that a report
+// gives it, to be done again: just that one, and the test fails if there is none or its fault does not happen.
 
 // loopback is where a test's hook is.
 var loopback = netip.MustParsePrefix("127.0.0.1/32")

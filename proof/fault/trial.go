@@ -31,8 +31,8 @@ func (t trial) plan(namespace string) Plan {
 	}
 }
 
-// trials lists the runs with faults of a scenario that takes k requests. The request comes first, so that a sweep that is
-// cut short has tried every mode.
+// trials lists the runs with faults of a scenario that takes k requests. The request comes first, so that a sweep that
+// is cut short has tried every mode.
 func (s *Sweep) trials(scenario *Scenario, k int) []trial {
 	modes, points := s.Modes, s.Points
 	if modes == nil {
@@ -87,8 +87,8 @@ func (s *Sweep) aimed(scenario *Scenario) (out []trial) {
 	return out
 }
 
-// named is the run of that name: just that one, whichever the sweep picks and however many requests a run takes today. The
-// error says that there is none.
+// named is the run of that name: just that one, whichever the sweep picks and however many requests a run takes today.
+// The error says that there is none.
 func (s *Sweep) named(name string, scenarios []Scenario) (trial, error) {
 	for i := range scenarios {
 		scenario := &scenarios[i]
@@ -131,8 +131,8 @@ func numbered(what string) (at int, modes []Mode) {
 	return at, modes
 }
 
-// OneOf is for [Sweep.Part]: of n parts of about the same size it picks the first, and one of the others, which is another one
-// with each turn, so that n-1 turns have them all.
+// OneOf is for [Sweep.Part]: of n parts of about the same size it picks the first, and one of the others, which is
+// another one with each turn, so that n-1 turns have them all.
 func OneOf(n, turn int) func(run string) bool {
 	return func(run string) bool {
 		h := fnv.New32a()

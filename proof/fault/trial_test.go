@@ -42,7 +42,8 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestNamed: each run is found again by its name, also if the sweep would not pick it, and a name that is none is an error.
+// TestNamed: each run is found again by its name, also if the sweep would not pick it, and a name that is none is an
+// error.
 func TestNamed(t *testing.T) {
 	configMaps := schema.GroupResource{Resource: "configmaps"}
 	s := &Sweep{

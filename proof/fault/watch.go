@@ -54,10 +54,10 @@ func (s *streams) of(resource schema.GroupResource) []*stream {
 	return out
 }
 
-// Hold keeps the watch events of a resource from the manager until the returned function is called, which then gives all
-// of them, in order; of several holds, the last release does. It holds for watches that are opened meanwhile as well, their
-// initial events included; a plain list is answered. Once Hold has returned, no event passes that was not on its way
-// into the manager before.
+// Hold keeps the watch events of a resource from the manager until the returned function is called, which then gives
+// all of them, in order; of several holds, the last release does. It holds for watches that are opened meanwhile as
+// well, their initial events included; a plain list is answered. Once Hold has returned, no event passes that was not
+// on its way into the manager before.
 func (in *Injector) Hold(resource schema.GroupResource) (release func()) {
 	add := func(n int) {
 		s := &in.streams
@@ -87,8 +87,8 @@ func (in *Injector) Held(resource schema.GroupResource) (n int) {
 	return n
 }
 
-// Cut ends the open watches of a resource with 410 Expired, so that informers list again. Events that were held are lost,
-// as they are when a server forgets them. It returns how many watches there were.
+// Cut ends the open watches of a resource with 410 Expired, so that informers list again. Events that were held are
+// lost, as they are when a server forgets them. It returns how many watches there were.
 func (in *Injector) Cut(resource schema.GroupResource) (int, error) {
 	s := &in.streams
 	s.mu.Lock()

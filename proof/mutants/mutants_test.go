@@ -159,8 +159,8 @@ func (m *Mutant) arguments(t *testing.T, dir string) []string {
 	return append(args, "-script="+script)
 }
 
-// healthy runs the code as it is: each scenario, and each kind of world, with each trouble, up to the seed at which its last
-// mutant was caught.
+// healthy runs the code as it is: each scenario, and each kind of world, with each trouble, up to the seed at which its
+// last mutant was caught.
 func healthy(t *testing.T, mutants []*Mutant, last map[string]uint64) {
 	t.Helper()
 	var runs [][]string
@@ -180,8 +180,8 @@ func healthy(t *testing.T, mutants []*Mutant, last map[string]uint64) {
 	}
 }
 
-// report prints a line for each mutant. It returns how many were caught, and the last seed that it took in each world, by its
-// name, a slash and its trouble.
+// report prints a line for each mutant. It returns how many were caught, and the last seed that it took in each world,
+// by its name, a slash and its trouble.
 func report(t *testing.T, mutants []*Mutant, results []caught) (number int, last map[string]uint64) {
 	t.Helper()
 	last = map[string]uint64{}

@@ -17,8 +17,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/sim"
 )
 
-// This file is the test that must fail in a mutated binary, and pass in this one: seeds of the simulation, in order, until
-// one of them breaks a promise.
+// This file is the test that must fail in a mutated binary, and pass in this one: seeds of the simulation, in order,
+// until one of them breaks a promise.
 
 // few is how many seeds the healthy code runs where nobody asks for more.
 const few = 20

@@ -47,8 +47,8 @@ func (s *Script) CompareGolden(stage string, h *check.History, form Form) error 
 		at+1, line(a), line(b), have)
 }
 
-// UpdateGolden writes a history into the section of a stage in a script's file, which it adds if there is none. The rest
-// of the file stays as it is.
+// UpdateGolden writes a history into the section of a stage in a script's file, which it adds if there is none. The
+// rest of the file stays as it is.
 func UpdateGolden(path, stage string, h *check.History, form Form) error {
 	before, err := os.ReadFile(path)
 	if err != nil {

@@ -72,8 +72,8 @@ func (v *Verdict) Err() error {
 	return errors.Join(errs...)
 }
 
-// Judge lets the world come to rest and the checker look at all that happened: at every write, at rest, and that nothing
-// is written at rest. While no manager runs there is no rest to judge.
+// Judge lets the world come to rest and the checker look at all that happened: at every write, at rest, and that
+// nothing is written at rest. While no manager runs there is no rest to judge.
 func (p *Player) Judge(ctx context.Context, kinds ...check.Kind) (*Verdict, error) {
 	if len(p.running) > 0 {
 		if err := p.stage.Settle(ctx); err != nil {

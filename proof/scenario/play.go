@@ -51,8 +51,8 @@ func NewPlayer(stage Stage, files map[string]string) *Player {
 	return &Player{stage: stage, files: files, running: map[int]bool{}, moments: map[string]moment{}, expected: map[string]bool{}}
 }
 
-// Play acts out a script on a stage, and stops at the first step that fails, which the error names as a [*StepError]. The
-// first manager starts before the first step that is not about nodes. Judge says whether the controllers kept their
+// Play acts out a script on a stage, and stops at the first step that fails, which the error names as a [*StepError].
+// The first manager starts before the first step that is not about nodes. Judge says whether the controllers kept their
 // promises meanwhile; if an expectation failed, that is worth asking too.
 func (s *Script) Play(ctx context.Context, stage Stage) (*Player, error) {
 	p := NewPlayer(stage, s.Files)

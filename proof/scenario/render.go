@@ -16,7 +16,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/kinds"
 )
 
-// This file writes a history as text for golden files: who did what to which object, without times, versions and hashes.
+// This file writes a history as text for golden files: who did what to which object, without times, versions and
+// hashes.
 
 // Form is how a history is written.
 type Form int

@@ -32,8 +32,8 @@ func readUndo(r *reader) action {
 	}
 }
 
-// snapshot returns the data of a revision, by its number or its name; without either, that of the one that kubectl rollout undo
-// chooses: the second newest.
+// snapshot returns the data of a revision, by its number or its name; without either, that of the one that kubectl
+// rollout undo chooses: the second newest.
 func (p *Player) snapshot(ctx context.Context, parent, to string) ([]byte, error) {
 	number, err := strconv.Atoi(cmp.Or(to, "0"))
 	if err != nil {

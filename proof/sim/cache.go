@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// This file is one manager's cache: the informers, and reads from them as controller-runtime does them without copies. A
-// real store lists in the order of a Go map; here the order is as wild, but decided by the seed.
+// This file is one manager's cache: the informers, and reads from them as controller-runtime does them without copies.
+// A real store lists in the order of a Go map; here the order is as wild, but decided by the seed.
 
 // caches implements [cache.Cache].
 type caches struct {

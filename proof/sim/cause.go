@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// This file sees that whoever reads Events learns why things are refused now: half-way through a refusal that lasts, its reason becomes
-// another one.
+// This file sees that whoever reads Events learns why things are refused now: half-way through a refusal that lasts,
+// its reason becomes another one.
 
 // otherCause is in what the API server says when the reason is the second one.
 const otherCause = "second-policy"
@@ -45,8 +45,9 @@ func (w *world) hears(name, text string) {
 	}
 }
 
-// unheardOf reports the parents of which no Event tells the second reason. An Event is told from the last one by the version of its parent,
-// so that this is about requests whose failure the status tells: those about children, of kinds with conditions.
+// unheardOf reports the parents of which no Event tells the second reason. An Event is told from the last one by the
+// version of its parent, so that this is about requests whose failure the status tells: those about children, of kinds
+// with conditions.
 func (w *world) unheardOf() {
 	d := w.trouble.denial
 	silent := slices.ContainsFunc(w.kinds, func(k Kind) bool {

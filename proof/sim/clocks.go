@@ -8,8 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file is the clocks by which managers know what is due, for kinds whose controllers go by one ([Kind.Timed]). They jump, and
-// those of two managers differ. Everything else in a world, timers and the API server included, goes by the world's own.
+// This file is the clocks by which managers know what is due, for kinds whose controllers go by one ([Kind.Timed]).
+// They jump, and those of two managers differ. Everything else in a world, timers and the API server included, goes by
+// the world's own.
 
 // wallClock is the clock of one run of a manager.
 type wallClock struct {
@@ -95,7 +96,8 @@ func (w *world) moments() []choice {
 	return out
 }
 
-// sleepUntilDue lets time pass until about the next full minute of some manager's clock, and, in every second case, what is due be done.
+// sleepUntilDue lets time pass until about the next full minute of some manager's clock, and, in every second case,
+// what is due be done.
 func (w *world) sleepUntilDue() {
 	now := w.clock.Now()
 	if len(w.processes) > 0 {
@@ -111,7 +113,8 @@ func (w *world) sleepUntilDue() {
 	}
 }
 
-// jump sets a manager's clock. While a pass is under way it stays, so that what the clock showed when that began is what it decides by.
+// jump sets a manager's clock. While a pass is under way it stays, so that what the clock showed when that began is
+// what it decides by.
 func (w *world) jump() {
 	if len(w.processes) == 0 {
 		return
@@ -138,8 +141,8 @@ func (w *world) downForLong() {
 	w.sleep(time.Duration(10+w.chance.IntN(20)) * time.Minute)
 }
 
-// stopClocks lets everything happen that can for a while, with clocks that are right, and then stops them: who goes by a clock comes
-// to rest at a moment at which nothing is due for some seconds.
+// stopClocks lets everything happen that can for a while, with clocks that are right, and then stops them: who goes by
+// a clock comes to rest at a moment at which nothing is due for some seconds.
 func (w *world) stopClocks(d time.Duration) {
 	if !w.timed() {
 		return

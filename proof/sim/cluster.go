@@ -14,8 +14,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/sim/model"
 )
 
-// This file is the rest of the cluster: machines that come and go, the scheduler of pods, the kubelets and the collector
-// of pods whose node is gone. They make no mistakes; what they do and when is enough.
+// This file is the rest of the cluster: machines that come and go, the scheduler of pods, the kubelets and the
+// collector of pods whose node is gone. They make no mistakes; what they do and when is enough.
 
 // Users of the requests that no manager makes.
 const (
@@ -89,8 +89,8 @@ func (w *world) due(pod *corev1.Pod) func() {
 	}
 }
 
-// tend returns what a kubelet has left to do for a pod on its node, nil if nothing. If the pod was changed, its containers are
-// started again.
+// tend returns what a kubelet has left to do for a pod on its node, nil if nothing. If the pod was changed, its
+// containers are started again.
 func (w *world) tend(pod *corev1.Pod) func() {
 	if w.rejected(pod) {
 		return func() { w.setPhase(pod, corev1.PodFailed, false) }

@@ -31,8 +31,8 @@ const (
 // onlyAt are the hooks of controllers that have one kind of children only.
 var onlyAt = map[string]string{"/pods": "Pod", "/configs": "ConfigMap"}
 
-// CatSet is check.cairn.dev/v1 CatSets, and the CompositeControllers for them: which of them a CatSet is for is one of its
-// labels.
+// CatSet is check.cairn.dev/v1 CatSets, and the CompositeControllers for them: which of them a CatSet is for is one of
+// its labels.
 func CatSet() Kind {
 	rules := catset.Kinds()
 	return Kind{
@@ -74,8 +74,8 @@ func CatSet() Kind {
 	}
 }
 
-// InPlace is CatSets whose pods are changed where they are. Nobody replaces those pods, so what cannot be changed of a pod
-// is never asked for.
+// InPlace is CatSets whose pods are changed where they are. Nobody replaces those pods, so what cannot be changed of a
+// pod is never asked for.
 func InPlace() Kind {
 	k := CatSet()
 	k.New = func(chance *rand.Rand, _ Kind, name string) scenario.Step {
@@ -84,8 +84,8 @@ func InPlace() Kind {
 	return k
 }
 
-// Divided is CatSets whose pods are one controller's and whose ConfigMap is another's. The second one appears when the manager
-// starts for the second time, in mid-rollout as a rule.
+// Divided is CatSets whose pods are one controller's and whose ConfigMap is another's. The second one appears when the
+// manager starts for the second time, in mid-rollout as a rule.
 func Divided() Kind {
 	k, rules := CatSet(), catset.DividedKinds()
 	k.Check, k.Also = rules[0], rules[1:]
@@ -163,8 +163,8 @@ func plantedCat(chance *rand.Rand, _ Kind, parent client.Object, _ []string) sce
 	return manifest(out)
 }
 
-// copiedCatRevision is a copy of a revision that somebody made by hand: of the same number or of one that is far ahead, with
-// the children that it says are its own or with none.
+// copiedCatRevision is a copy of a revision that somebody made by hand: of the same number or of one that is far ahead,
+// with the children that it says are its own or with none.
 func copiedCatRevision(chance *rand.Rand, k Kind, _, revision client.Object) (what string, step scenario.Step) {
 	what, out := copyOf(chance, k, revision, revisionKind, fmt.Sprintf("copy-%d", chance.IntN(3)))
 	if u, ok := out.(*unstructured.Unstructured); ok && chance.IntN(2) == 0 {

@@ -91,8 +91,8 @@ func anyDeadline(chance *rand.Rand) string {
 	return []string{"-", "10", "45", "200", "3600"}[chance.IntN(5)]
 }
 
-// plantedJob is a Job that no controller made: with kubectl, by an old cluster, or by somebody who knows nothing of the CronJob and
-// has taken a name that it will need.
+// plantedJob is a Job that no controller made: with kubectl, by an old cluster, or by somebody who knows nothing of the
+// CronJob and has taken a name that it will need.
 func plantedJob(chance *rand.Rand, _ Kind, parent client.Object, _ []string) scenario.Step {
 	cj := parent.(*batchv1.CronJob) //nolint:forcetypeassert // the shelf of CronJobs
 	minute := clock.RealClock{}.Now().Unix()/60 + int64(chance.IntN(4)-1)

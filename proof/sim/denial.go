@@ -30,8 +30,8 @@ type denial struct {
 	// dry refuses dry runs only.
 	dry  bool
 	code int
-	// changing makes every answer another one, as a webhook does that names the request, or a broken one its port. long is as
-	// much text as some webhooks return.
+	// changing makes every answer another one, as a webhook does that names the request, or a broken one its port. long is
+	// as much text as some webhooks return.
 	changing, long bool
 	// times is how often it refuses until it lets everything be, each time that it begins; zero is always.
 	times int

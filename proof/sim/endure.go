@@ -13,8 +13,9 @@ import (
 	"github.com/cairn-dev/cairn/proof/sim/model"
 )
 
-// This file is how a world lives with a trouble that lasts: one manager, no other faults, everything is done fairly. What
-// fails, fails for a long time, so that the pace of who tries again can be seen, and what does not need it must go on.
+// This file is how a world lives with a trouble that lasts: one manager, no other faults, everything is done fairly.
+// What fails, fails for a long time, so that the pace of who tries again can be seen, and what does not need it must go
+// on.
 
 const (
 	// endurance is how long it lasts each time, and there are two: at the beginning somebody has edited something, and
@@ -68,8 +69,8 @@ func (w *world) endure() {
 	}
 }
 
-// stir lets the user edit all parents, so that there is something to do; and children count only when they have been ready
-// for a while, in most worlds.
+// stir lets the user edit all parents, so that there is something to do; and children count only when they have been
+// ready for a while, in most worlds.
 func (w *world) stir() {
 	t := w.trouble
 	for _, k := range w.kinds {
@@ -233,8 +234,8 @@ func (w *world) failing() check.Failing {
 	return out
 }
 
-// lets reports whether what is refused stands in nobody's way who observes an edit: neither the recording of a revision nor
-// the claims on children.
+// lets reports whether what is refused stands in nobody's way who observes an edit: neither the recording of a revision
+// nor the claims on children.
 func (d *denial) lets(w *world) bool {
 	if d.verb == model.VerbDelete {
 		return true

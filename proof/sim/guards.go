@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file is somebody who goes for revisions, at any moment: those that children belong to which are held back, or not
-// reached yet.
+// This file is somebody who goes for revisions, at any moment: those that children belong to which are held back, or
+// not reached yet.
 
 func (t *trouble) makeGuards(w *world) bool {
 	for _, k := range w.kinds {
@@ -78,8 +78,8 @@ func (w *world) spoil(k Kind, parent, revision client.Object) {
 	}
 }
 
-// foreign puts into a copy of a revision what nobody has asked for: another image. The hash is another one, or is missing; where a revision
-// says which children are its own, so does the copy.
+// foreign puts into a copy of a revision what nobody has asked for: another image. The hash is another one, or is
+// missing; where a revision says which children are its own, so does the copy.
 func foreign(chance *rand.Rand, revision client.Object) {
 	const image = `"image":"planted:1"`
 	switch r := revision.(type) {
@@ -110,8 +110,9 @@ var anImage = regexp.MustCompile(`"image":"[^"]*"`)
 
 func numbered(n int64) string { return fmt.Sprintf(`{"revision":%d}`, n) }
 
-// neverNamed returns a name for a revision that no other one has had, unless that one is still there and refuses the new one.
-// Pods of a StatefulSet have nothing but the name to say what they were made from, so that nobody could tell the two apart.
+// neverNamed returns a name for a revision that no other one has had, unless that one is still there and refuses the
+// new one. Pods of a StatefulSet have nothing but the name to say what they were made from, so that nobody could tell
+// the two apart.
 func (w *world) neverNamed(k Kind, name string) string {
 	there := func(name string) bool {
 		return slices.ContainsFunc(w.all(k.Check.Revisions), func(o client.Object) bool { return o.GetName() == name })
@@ -158,8 +159,8 @@ func number(revision client.Object, n int64) {
 	}
 }
 
-// unreadable puts something into a revision that is none, and returns false if it cannot: of parents that a hook describes,
-// every object is a revision.
+// unreadable puts something into a revision that is none, and returns false if it cannot: of parents that a hook
+// describes, every object is a revision.
 func unreadable(revision client.Object) bool {
 	r, ok := revision.(*appsv1.ControllerRevision)
 	if ok {

@@ -16,8 +16,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/sim/model"
 )
 
-// This file plays the hook of hosted controllers. A question waits for the scheduler as a request does, which also means
-// that some are answered too late; and the scheduler has some answered in a way that nobody can use.
+// This file plays the hook of hosted controllers. A question waits for the scheduler as a request does, which also
+// means that some are answered too late; and the scheduler has some answered in a way that nobody can use.
 
 // hookResource stands for the hook among the resources of requests.
 var hookResource = schema.GroupVersionResource{Resource: "hook"}

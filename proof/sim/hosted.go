@@ -15,8 +15,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/watching"
 )
 
-// This file runs hosted controllers. Who starts and ends them in a manager, as their descriptions come and go, is not part
-// of the simulation; what they do in a pass is.
+// This file runs hosted controllers. Who starts and ends them in a manager, as their descriptions come and go, is not
+// part of the simulation; what they do in a pass is.
 
 // remembered is how much is remembered of hooks' answers and of objects as JSON, in bytes: enough for everything.
 const remembered = 1 << 20

@@ -31,8 +31,8 @@ type informer struct {
 	store    toolscache.Indexer
 	// next is the first event of the resource that the store has not taken in.
 	next int
-	// empty is true while the store is as it was before the first write. No store says that it is of version 0, which would
-	// mean any, so that it says 1.
+	// empty is true while the store is as it was before the first write. No store says that it is of version 0, which
+	// would mean any, so that it says 1.
 	empty bool
 	// held keeps everything from the store until somebody releases it.
 	held bool
@@ -72,8 +72,8 @@ func newInformer(resource schema.GroupVersionResource, kind schema.GroupVersionK
 	}
 }
 
-// list fills the store with a list as of rv, and says what is left to watch. A list that is not the first one comes after
-// a gap: several changes of an object are one update, and a delete is known by its absence.
+// list fills the store with a list as of rv, and says what is left to watch. A list that is not the first one comes
+// after a gap: several changes of an object are one update, and a delete is known by its absence.
 func (i *informer) list(objects []client.Object, rv uint64, events []model.Event) {
 	before := i.objects()
 	now := map[types.NamespacedName]client.Object{}

@@ -15,13 +15,14 @@ import (
 	"github.com/cairn-dev/cairn/proof/sim/model"
 )
 
-// This file is admission that changes what the managers write: webhooks and policies that add to pods, take from them or put
-// something else there, and the same for the other children of parents that a hook describes.
+// This file is admission that changes what the managers write: webhooks and policies that add to pods, take from them
+// or put something else there, and the same for the other children of parents that a hook describes.
 
 // injection is what is put into children.
 type injection struct {
 	name string
-	// takes is true for what takes something away by which a controller knows a child again: it may stop, but not go on for ever.
+	// takes is true for what takes something away by which a controller knows a child again: it may stop, but not go on
+	// for ever.
 	takes bool
 	pod   func(*corev1.Pod)
 	// config is for ConfigMaps, nil if they stay as they are.

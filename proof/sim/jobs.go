@@ -14,8 +14,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/sim/model"
 )
 
-// This file is who runs Jobs: it stands in for the Job controller, and for the one that deletes what has finished. They make no
-// mistakes; when they act is chance.
+// This file is who runs Jobs: it stands in for the Job controller, and for the one that deletes what has finished. They
+// make no mistakes; when they act is chance.
 
 // userJobs is the user of their requests.
 const userJobs = "jobs"

@@ -16,9 +16,9 @@ import (
 )
 
 // This file replays the seeds that once found something. Each is a file of testdata/seeds: comments that say why it is
-// kept, its world, unless that is the first one, its trouble, if it has one, its seed, what its trace shows, in that order, and
-// the hash of the trace. After a change that alters what controllers do, -sim.update writes the hashes anew; a seed that then no
-// longer shows what it is kept for has to be replaced by one that does.
+// kept, its world, unless that is the first one, its trouble, if it has one, its seed, what its trace shows, in that
+// order, and the hash of the trace. After a change that alters what controllers do, -sim.update writes the hashes anew;
+// a seed that then no longer shows what it is kept for has to be replaced by one that does.
 
 var (
 	oneSeed   = flag.Int64("sim.seed", -1, "run this seed only, and print its trace")

@@ -14,8 +14,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/scenario"
 )
 
-// This file says what the simulation must know about a kind of parent. Adding a controller is filling in one of these. What
-// users do to it is said in the words of package scenario, so that what a seed did can be put into a script.
+// This file says what the simulation must know about a kind of parent. Adding a controller is filling in one of these.
+// What users do to it is said in the words of package scenario, so that what a seed did can be put into a script.
 
 // Kind is one kind of parent, its controller, and what people do to it.
 type Kind struct {
@@ -24,7 +24,8 @@ type Kind struct {
 	Hosted []Hosted
 	// Add, if it is set, adds the controller of a kind that has no name in the registry either, because it is an author's.
 	Add func(ctx context.Context, mgr ctrl.Manager) error
-	// Releases, if there are any, are as many releases of it: each start of a manager is of the next one, and the first follows the last.
+	// Releases, if there are any, are as many releases of it: each start of a manager is of the next one, and the first
+	// follows the last.
 	Releases []func(ctx context.Context, mgr ctrl.Manager) error
 	// Loose says that such a controller knows its parents without Go types.
 	Loose bool
@@ -43,9 +44,11 @@ type Kind struct {
 	New func(chance *rand.Rand, k Kind, name string) scenario.Step
 	// Edits are what users change in a spec.
 	Edits []Edit
-	// Undo goes back to a revision, and is false if it holds nothing that a parent can be given. Nil if there are no revisions.
+	// Undo goes back to a revision, and is false if it holds nothing that a parent can be given. Nil if there are no
+	// revisions.
 	Undo func(k Kind, parent, revision client.Object) (scenario.Step, bool)
-	// Child makes a child by hand, as somebody does who has copied one: matching, and owned by nobody. Nil if there are no children.
+	// Child makes a child by hand, as somebody does who has copied one: matching, and owned by nobody. Nil if there are no
+	// children.
 	Child func(chance *rand.Rand, k Kind, parent client.Object, nodes []string) scenario.Step
 	// Copy makes a copy of a revision by hand, and says what that is called.
 	Copy func(chance *rand.Rand, k Kind, parent, revision client.Object) (what string, step scenario.Step)

@@ -11,8 +11,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/check"
 )
 
-// This file takes down what a pass could know: how far the caches were when it began, and which requests it made. Package
-// check judges by that, and nothing here takes a violation off.
+// This file takes down what a pass could know: how far the caches were when it began, and which requests it made.
+// Package check judges by that, and nothing here takes a violation off.
 
 type passKey struct{}
 

@@ -97,8 +97,8 @@ func (p *process) newQueue(_ string, l limiter) queue.Queue {
 	return q
 }
 
-// start runs everything, each until ctx ends. It starts one after the other: which controller hears of a pod first is else
-// chance.
+// start runs everything, each until ctx ends. It starts one after the other: which controller hears of a pod first is
+// else chance.
 func (m *manager) start(ctx context.Context, failed func(error)) {
 	for _, r := range m.runnables {
 		go func() {

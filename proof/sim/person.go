@@ -13,8 +13,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/scenario"
 )
 
-// This file is the random user: what a person, a pipeline or an accident does to parents, children and revisions. It only
-// chooses. What it chose is a step of package scenario, which plays it.
+// This file is the random user: what a person, a pipeline or an accident does to parents, children and revisions. It
+// only chooses. What it chose is a step of package scenario, which plays it.
 
 // parentNames are the parents there can be of each kind. Few names, so that they are used again.
 var parentNames = [2]string{"a", "b"}
@@ -27,8 +27,8 @@ type move struct {
 	to func(Kind) bool
 }
 
-// userMoves are what a user can do to a parent of a kind that exists. A move returns false if there was nothing to do it
-// to.
+// userMoves are what a user can do to a parent of a kind that exists. A move returns false if there was nothing to do
+// it to.
 func (w *world) userMoves(k Kind) []move {
 	return slices.DeleteFunc([]move{
 		{16, w.edit, nil},
@@ -161,7 +161,8 @@ func (w *world) deleteParent(k Kind, parent client.Object) bool {
 	return w.play("delete "+policy[0], "delete", k.Check.Parents, parent.GetName(), fields{"cascade": policy[1]})
 }
 
-// recreate deletes a parent and makes one of the same name as soon as it is gone. The garbage collector may be anywhere.
+// recreate deletes a parent and makes one of the same name as soon as it is gone. The garbage collector may be
+// anywhere.
 func (w *world) recreate(k Kind, parent client.Object) bool {
 	if !w.deleteParent(k, parent) {
 		return false
@@ -229,8 +230,8 @@ func (w *world) tendChild(k Kind, parent client.Object) bool {
 	return child != nil && w.play("tend a child", "edit", k.Check.Children, child.GetName(), k.Tend(w.chance))
 }
 
-// copyRevision makes a copy of a revision under another name: owned by the same parent or by nobody, with the same number
-// or with one that is far ahead.
+// copyRevision makes a copy of a revision under another name: owned by the same parent or by nobody, with the same
+// number or with one that is far ahead.
 func (w *world) copyRevision(k Kind, parent client.Object) bool {
 	revision := w.oneOf(k.Check.Revisions, parent)
 	if revision == nil {
@@ -239,8 +240,8 @@ func (w *world) copyRevision(k Kind, parent client.Object) bool {
 	return w.person(k.Copy(w.chance, k, parent, revision))
 }
 
-// copyOf is a copy of a revision under another name, which somebody may create: owned by the same parent or by nobody, with the same
-// number or with one that is far ahead. what says so.
+// copyOf is a copy of a revision under another name, which somebody may create: owned by the same parent or by nobody,
+// with the same number or with one that is far ahead. what says so.
 func copyOf(
 	chance *rand.Rand, k Kind, revision client.Object, kind schema.GroupVersionKind, name string,
 ) (what string, out client.Object) {

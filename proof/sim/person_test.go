@@ -7,7 +7,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/scenario"
 )
 
-// What the random user did can be put into a script: every line of it in a trace is a step that package scenario reads back.
+// What the random user did can be put into a script: every line of it in a trace is a step that package scenario reads
+// back.
 func TestTheRandomUserSpeaksInSteps(t *testing.T) {
 	for _, w := range Worlds() {
 		t.Run(w.Name, func(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/sim/model"
 )
 
-// This file is one run of a manager, from its start until it ends or is killed, and the requests that it makes. A request
-// waits until the scheduler serves it: nothing that a manager does is done before the scheduler says so.
+// This file is one run of a manager, from its start until it ends or is killed, and the requests that it makes. A
+// request waits until the scheduler serves it: nothing that a manager does is done before the scheduler says so.
 
 // process is one run of a manager.
 type process struct {
@@ -108,8 +108,8 @@ func (p *process) collect() []*call {
 	return calls
 }
 
-// endQueues lets no pass begin any more. It comes before die, and while everything waits: a worker that is about to begin a
-// pass when the process dies would else begin it by chance.
+// endQueues lets no pass begin any more. It comes before die, and while everything waits: a worker that is about to
+// begin a pass when the process dies would else begin it by chance.
 func (p *process) endQueues() {
 	p.mu.Lock()
 	queues := slices.Clone(p.queues)

@@ -13,8 +13,8 @@ import (
 
 // This file takes down what happens: requests, and what each of them changed, as package check wants to know it.
 
-// do sends a request to the server, and takes down what it changed, who did it, and in which pass. c is the manager's call,
-// nil if somebody else asks.
+// do sends a request to the server, and takes down what it changed, who did it, and in which pass. c is the manager's
+// call, nil if somebody else asks.
 func (w *world) do(r model.Request, c *call) model.Response {
 	response := w.server.Do(r)
 	entry := entryOf(r, response)

@@ -24,7 +24,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/sim/model"
 )
 
-// This file is what users do to objects that a HistoryPolicy is about: NetworkPolicies, of which no controller knows here.
+// This file is what users do to objects that a HistoryPolicy is about: NetworkPolicies, of which no controller knows
+// here.
 
 // fewBytes is how many bytes the policy lets old revisions hold: two without a rule, and not one with it besides.
 const fewBytes = 200
@@ -75,11 +76,12 @@ func historyPolicy() *cairnv1alpha1.HistoryPolicy {
 	return p
 }
 
-// addRecorder adds the controller of the policy. Who starts and ends it as policies come and go is not part of the simulation.
+// addRecorder adds the controller of the policy. Who starts and ends it as policies come and go is not part of the
+// simulation.
 func addRecorder(ctx context.Context, mgr ctrl.Manager) error {
 	m := mgr.(*manager) //nolint:forcetypeassert // there is no other
 	revisions := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}
-	if _, err := ownership.Wire(ctx, m, revisions, nil); err != nil {
+	if _, err := ownership.NewConsistencyStoreFor(ctx, m, revisions, nil); err != nil {
 		return err
 	}
 	policy := historyPolicy()
@@ -92,7 +94,8 @@ func addRecorder(ctx context.Context, mgr ctrl.Manager) error {
 	return m.process.runs(ctx, env, historyrecorder.Name, built)
 }
 
-// copiedRecord is a copy of a revision as somebody makes one, or what a controller that keeps a history of its own makes.
+// copiedRecord is a copy of a revision as somebody makes one, or what a controller that keeps a history of its own
+// makes.
 func copiedRecord(chance *rand.Rand, k Kind, parent, revision client.Object) (what string, step scenario.Step) {
 	name := fmt.Sprintf("%s-copy-%d", parent.GetName(), chance.IntN(3))
 	what, out := copyOf(chance, k, revision, kinds.Revision.GVK, name)

@@ -10,14 +10,14 @@ import (
 	"github.com/cairn-dev/cairn/proof/scenario"
 )
 
-// This file is content that kubelets refuse: their pods fail at once, and whoever replaces them has to slow down. An edit that mends the
-// content must not wait for that.
+// This file is content that kubelets refuse: their pods fail at once, and whoever replaces them has to slow down. An
+// edit that mends the content must not wait for that.
 
 // rejectedImage is one of those that users choose. While kubelets reject it, its pods fail.
 const rejectedImage = "app:v4"
 
-// makeRejection has a place where children are pods of a template that has failed ones replaced, later each time. ReplicaSets replace
-// them at once, as upstream's do.
+// makeRejection has a place where children are pods of a template that has failed ones replaced, later each time.
+// ReplicaSets replace them at once, as upstream's do.
 func (t *trouble) makeRejection(w *world) bool {
 	t.rejects = !slices.ContainsFunc(w.kinds, func(k Kind) bool { return len(k.Hosted) > 0 || k.Timed || !k.hasRevisions() })
 	t.aboutf("kubelets reject pods of %s", rejectedImage)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// This file runs many seeds. CAIRN_CHECK=full runs all of them, -sim.seed=N one, with its trace. Both are about all worlds,
-// or about the one that -sim.world names; a single seed is of the first one, if none is named.
+// This file runs many seeds. CAIRN_CHECK=full runs all of them, -sim.seed=N one, with its trace. Both are about all
+// worlds, or about the one that -sim.world names; a single seed is of the first one, if none is named.
 
 const (
 	fewSeeds  = 400
@@ -31,7 +31,8 @@ var oneWorld = flag.String("sim.world", "", "run this world only; -sim.seed with
 // full reports whether this is make check.
 func full() bool { return os.Getenv("CAIRN_CHECK") == "full" }
 
-// seedsToRun is how many seeds of a world are to be run: its share, or, if it is the only one, as many as are asked for.
+// seedsToRun is how many seeds of a world are to be run: its share, or, if it is the only one, as many as are asked
+// for.
 func (w World) seedsToRun() uint64 {
 	all := uint64(fewSeeds)
 	if full() {

@@ -63,8 +63,8 @@ func (s sink) Error(err error, message string, _ ...any) {
 	s.process.say(saying{failure: true, what: message, text: fmt.Sprint(err)})
 }
 
-// recorder is an [events.EventRecorder]. It writes no Events, but knows which ones client-go's would write, and whether the
-// API server would take them.
+// recorder is an [events.EventRecorder]. It writes no Events, but knows which ones client-go's would write, and whether
+// the API server would take them.
 type recorder struct{ process *process }
 
 var _ events.EventRecorder = recorder{}

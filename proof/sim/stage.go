@@ -19,8 +19,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/sim/model"
 )
 
-// This file lets a person direct a world instead of chance: it implements scenario.Stage. Nothing happens by itself; while
-// the script waits, everything that can happen does, fairly and in order, so that a script has one history.
+// This file lets a person direct a world instead of chance: it implements scenario.Stage. Nothing happens by itself;
+// while the script waits, everything that can happen does, fairly and in order, so that a script has one history.
 
 // StageName is what scripts call the simulation.
 const StageName = "simulation"
@@ -233,7 +233,8 @@ func (s *Stage) held(name string, resource schema.GroupResource) bool {
 	return s.holds[watched{name, resource}] || s.holds[watched{"", resource}]
 }
 
-// stuck, unready, mode and refuses are what the rest of the world asks. Without a stage, nothing is out of the ordinary.
+// stuck, unready, mode and refuses are what the rest of the world asks. Without a stage, nothing is out of the
+// ordinary.
 
 func (s *Stage) stuck(pod *corev1.Pod) bool {
 	return s != nil && pod.DeletionTimestamp != nil && s.kubelet[pod.UID] == scenario.Stuck

@@ -12,8 +12,8 @@ type Stats map[string]int
 
 func (s Stats) count(what string) { s[what]++ }
 
-// faults is how many faults were injected: requests that failed, managers that ended or were started beside another one,
-// and caches that were cut, or filled from an old list.
+// faults is how many faults were injected: requests that failed, managers that ended or were started beside another
+// one, and caches that were cut, or filled from an old list.
 func (s Stats) faults() int {
 	n := s["kills between requests"] + s["late requests"] + s["old lists"] + s["relists"] + s["two managers"]
 	for what, times := range s {

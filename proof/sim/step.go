@@ -48,8 +48,8 @@ func (w *world) once() {
 	w.wait()
 }
 
-// sleepLong lets minutes pass, but rarely many: a manager that waits for a watch looks ten times a second, and these are
-// passes in which nothing happens.
+// sleepLong lets minutes pass, but rarely many: a manager that waits for a watch looks ten times a second, and these
+// are passes in which nothing happens.
 func (w *world) sleepLong() {
 	most := 20
 	if w.chance.IntN(10) == 0 {

@@ -11,9 +11,9 @@ import (
 	"github.com/cairn-dev/cairn/proof/check"
 )
 
-// This file is what goes wrong in a world for longer than one request takes: an admission policy that refuses, a webhook
-// that changes pods, clocks that differ. A world has at most one such trouble. It comes and goes while the world is wild;
-// then the world has to live with it for a while in which nothing else goes wrong (endure.go).
+// This file is what goes wrong in a world for longer than one request takes: an admission policy that refuses, a
+// webhook that changes pods, clocks that differ. A world has at most one such trouble. It comes and goes while the
+// world is wild; then the world has to live with it for a while in which nothing else goes wrong (endure.go).
 //
 // All choices come from a stream of their own, so that a world without trouble is the same as ever.
 

@@ -14,8 +14,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/internal/catset"
 )
 
-// This file gives caches the objects in the form in which a manager holds them. The server's model has Go types for what
-// Kubernetes defines. Controllers that are hosted know no types but that of their revisions.
+// This file gives caches the objects in the form in which a manager holds them. The server's model has Go types for
+// what Kubernetes defines. Controllers that are hosted know no types but that of their revisions.
 
 // viewKey names one version of one object.
 type viewKey struct {
@@ -33,13 +33,14 @@ type viewed struct {
 // hosts reports whether the managers of a world host controllers. Nothing else runs in them then.
 func (w *world) hosts() bool { return len(w.kinds) > 0 && len(w.kinds[0].Hosted) > 0 }
 
-// loose reports whether managers hold a resource without Go types: all that hosted controllers have to do with, and the parents of a kind
-// that says so.
+// loose reports whether managers hold a resource without Go types: all that hosted controllers have to do with, and the
+// parents of a kind that says so.
 func (w *world) loose(resource schema.GroupVersionResource) bool {
 	return w.hosts() || slices.ContainsFunc(w.kinds, func(k Kind) bool { return k.Loose && k.Check.Parents == resource })
 }
 
-// view returns an object as caches hold it: always the same one for a version of an object, so that all of them share it.
+// view returns an object as caches hold it: always the same one for a version of an object, so that all of them share
+// it.
 func (w *world) view(resource schema.GroupVersionResource, o client.Object) client.Object {
 	if !w.loose(resource) {
 		return o

@@ -29,8 +29,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/sim/model"
 )
 
-// This file is the world: a server, its cluster, the managers that run, and what has happened so far. One goroutine owns
-// it, the scheduler's, and nothing else in it is shared with the managers but what process.go guards.
+// This file is the world: a server, its cluster, the managers that run, and what has happened so far. One goroutine
+// owns it, the scheduler's, and nothing else in it is shared with the managers but what process.go guards.
 
 // scheme has the Go types that controllers use.
 var scheme = func() *runtime.Scheme {
@@ -69,8 +69,8 @@ type world struct {
 	outage  *outage
 	// trouble is what goes wrong for longer, nil if nothing does.
 	trouble *trouble
-	// causes are the parents for which requests are refused for another reason than before, since when, while no Event tells it;
-	// heardOf are those of which one does.
+	// causes are the parents for which requests are refused for another reason than before, since when, while no Event
+	// tells it; heardOf are those of which one does.
 	causes  map[string]time.Time
 	heardOf map[string]bool
 	// staged is who directs the world, nil for a random one; player plays the steps of the random user.

@@ -37,8 +37,8 @@ func Worlds() []World {
 	}
 }
 
-// Shared is a kind whose parents all select the same children, against all advice: several want one orphan, and none may
-// fight over it.
+// Shared is a kind whose parents all select the same children, against all advice: several want one orphan, and none
+// may fight over it.
 func Shared(k Kind) Kind {
 	apart := k.New
 	k.New = func(chance *rand.Rand, k Kind, name string) scenario.Step {

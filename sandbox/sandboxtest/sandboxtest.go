@@ -121,9 +121,9 @@ func Get(t testing.TB) *sandbox.Sandbox {
 	return s
 }
 
-// Namespace creates a namespace for the test, with a default service account, so that pods can be created in it at once,
-// and returns its name. When the test ends the namespace is deleted, and its pods with grace period 0, but not waited
-// for.
+// Namespace creates a namespace for the test, with a default service account, so that pods can be created in it at
+// once, and returns its name. When the test ends the namespace is deleted, and its pods with grace period 0, but not
+// waited for.
 func Namespace(t testing.TB, s *sandbox.Sandbox) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(s.Config())

@@ -1,5 +1,5 @@
-// Package v1alpha1 holds cairn's own API, group cairn.dev: HistoryPolicy, which gives objects of any kind a revision history although
-// their controller keeps none.
+// Package v1alpha1 holds cairn's own API, group cairn.dev: HistoryPolicy, which gives objects of any kind a revision
+// history although their controller keeps none.
 //
 // The CRD in deploy/crds is generated from here ("make generate").
 //

@@ -7,8 +7,8 @@ import (
 
 // This file holds the HistoryPolicy: which objects are recorded, and what of them.
 
-// HistoryPolicy gives the objects of a resource a revision history without their controller's help: each edit of what it covers is
-// recorded in a ControllerRevision of apps/v1 that the object controls.
+// HistoryPolicy gives the objects of a resource a revision history without their controller's help: each edit of what
+// it covers is recorded in a ControllerRevision of apps/v1 that the object controls.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -44,15 +44,15 @@ type HistoryPolicySpec struct {
 	// Resource is what is recorded. It cannot be changed: create another policy instead.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed; create another policy"
 	Resource RecordedResource `json:"resource"`
-	// NamespaceSelector narrows the objects by the labels of their namespaces. All namespaces are recorded when it is absent. Objects
-	// that are in no namespace do not look at it.
+	// NamespaceSelector narrows the objects by the labels of their namespaces. All namespaces are recorded when it is
+	// absent. Objects that are in no namespace do not look at it.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 	// Selector narrows the objects by their labels.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// FieldPaths are the fields that are recorded, and that an undo brings back as a whole: field names joined by dots, without
-	// list indices. The default is spec or, for objects that have none, everything beside metadata and status.
+	// FieldPaths are the fields that are recorded, and that an undo brings back as a whole: field names joined by dots,
+	// without list indices. The default is spec or, for objects that have none, everything beside metadata and status.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
@@ -74,8 +74,8 @@ type HistoryPolicySpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// RevisionHistorySizeLimit bounds what the old revisions of an object hold together, in bytes: the oldest go, and one stays whatever
-	// its size. What it allows for all objects is what etcd stores and the recorder keeps in memory.
+	// RevisionHistorySizeLimit bounds what the old revisions of an object hold together, in bytes: the oldest go, and one
+	// stays whatever its size. What it allows for all objects is what etcd stores and the recorder keeps in memory.
 	// +optional
 	// +kubebuilder:default="4Mi"
 	RevisionHistorySizeLimit *resource.Quantity `json:"revisionHistorySizeLimit,omitempty"`
@@ -83,10 +83,12 @@ type HistoryPolicySpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	RevisionNamespace string `json:"revisionNamespace,omitempty"`
-	// AllowSensitive allows to record Secrets. Whoever may read ControllerRevisions can read them then, in versions that were replaced, too.
+	// AllowSensitive allows to record Secrets. Whoever may read ControllerRevisions can read them then, in versions that
+	// were replaced, too.
 	// +optional
 	AllowSensitive bool `json:"allowSensitive,omitempty"`
-	// WhenDeleted says what becomes of the revisions when the policy is deleted: they stay until their objects are deleted, or go.
+	// WhenDeleted says what becomes of the revisions when the policy is deleted: they stay until their objects are
+	// deleted, or go.
 	// +optional
 	// +kubebuilder:default=Retain
 	WhenDeleted DeletionPolicy `json:"whenDeleted,omitempty"`
@@ -122,11 +124,12 @@ const DefaultRevisionHistoryLimit = 10
 // DefaultRevisionHistorySizeLimit is the size limit of a policy that says none, in bytes.
 const DefaultRevisionHistorySizeLimit = 4 << 20
 
-// PolicyLabel is on revisions that a policy has made. Its value is the policy's name or, if that is too long for a label, begins with it.
+// PolicyLabel is on revisions that a policy has made. Its value is the policy's name or, if that is too long for a
+// label, begins with it.
 const PolicyLabel = "cairn.dev/historypolicy"
 
-// PolicyUIDAnnotation is on revisions that a policy has made: its UID. Only these are deleted by whenDeleted: Delete, because a name is
-// used again, and anybody may set a label.
+// PolicyUIDAnnotation is on revisions that a policy has made: its UID. Only these are deleted by whenDeleted: Delete,
+// because a name is used again, and anybody may set a label.
 const PolicyUIDAnnotation = "cairn.dev/historypolicy-uid"
 
 // PolicyFinalizer keeps a policy with whenDeleted: Delete until its revisions are deleted.
@@ -147,7 +150,8 @@ type HistoryPolicyStatus struct {
 	Parents int64 `json:"parents"`
 	// +optional
 	Revisions int64 `json:"revisions"`
-	// Skipped is how many objects are selected and could not be recorded, and SkippedExamples are the first of them by name.
+	// Skipped is how many objects are selected and could not be recorded, and SkippedExamples are the first of them by
+	// name.
 	// +optional
 	Skipped int64 `json:"skipped"`
 	// +optional

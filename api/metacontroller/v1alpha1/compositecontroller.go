@@ -139,9 +139,9 @@ const (
 	ChildUpdateRollingInPlace ChildUpdateMethod = "RollingInPlace"
 )
 
-// ChildUpdateStrategy says how a child becomes what the hook wants, and within which limits. With none of the limits, all
-// rolling resources of a parent are rolled as one sequence, one child at a time, in the order of the hook's answer, as
-// Metacontroller does. With any of them the children of this resource have a budget of their own.
+// ChildUpdateStrategy says how a child becomes what the hook wants, and within which limits. With none of the limits,
+// all rolling resources of a parent are rolled as one sequence, one child at a time, in the order of the hook's answer,
+// as Metacontroller does. With any of them the children of this resource have a budget of their own.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.maxUnavailable) || has(self.partition) || has(self.minReadySeconds) || has(self.paused)) || (has(self.method) && self.method.startsWith('Rolling'))",message="maxUnavailable, partition, minReadySeconds and paused are limits of a rollout; set method to RollingRecreate or RollingInPlace, or leave them out"
 type ChildUpdateStrategy struct {
@@ -152,8 +152,8 @@ type ChildUpdateStrategy struct {
 	// StatusChecks say when a child counts as healthy. A rollout waits for it.
 	// +optional
 	StatusChecks ChildUpdateStatusChecks `json:"statusChecks,omitempty"`
-	// MaxUnavailable is how many children of this resource may be unavailable at once while they are rolled, as a number or
-	// as a percentage of those that the hook wants, rounded down to 1 at least. When it is absent it is 1. Cairn only.
+	// MaxUnavailable is how many children of this resource may be unavailable at once while they are rolled, as a number
+	// or as a percentage of those that the hook wants, rounded down to 1 at least. When it is absent it is 1. Cairn only.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
@@ -164,8 +164,8 @@ type ChildUpdateStrategy struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Partition *int32 `json:"partition,omitempty"`
-	// MinReadySeconds is for how many seconds a child must have passed its checks before it counts as available. A child that
-	// was changed in place starts anew, whether its conditions turned or not. Cairn only.
+	// MinReadySeconds is for how many seconds a child must have passed its checks before it counts as available. A child
+	// that was changed in place starts anew, whether its conditions turned or not. Cairn only.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`

@@ -84,14 +84,14 @@ type AnnotationSelector struct {
 type Attachment struct {
 	ResourceRule `json:",inline"`
 
-	// UpdateStrategy says how an attachment becomes what the hook wants. When it is absent, attachments that exist are left
-	// as they are (OnDelete).
+	// UpdateStrategy says how an attachment becomes what the hook wants. When it is absent, attachments that exist are
+	// left as they are (OnDelete).
 	// +optional
 	UpdateStrategy *AttachmentUpdateStrategy `json:"updateStrategy,omitempty"`
 }
 
-// AttachmentUpdateStrategy says how an attachment becomes what the hook wants. Attachments have no revisions and are not
-// rolled.
+// AttachmentUpdateStrategy says how an attachment becomes what the hook wants. Attachments have no revisions and are
+// not rolled.
 type AttachmentUpdateStrategy struct {
 	// Method says what is done to an attachment that differs from what the hook wants.
 	// +optional

@@ -2,8 +2,8 @@ package v1alpha1
 
 import "time"
 
-// This file says what a field that was left out stands for. The CRDs fill in most of these when an object is written; an
-// object from before, or one that never went through an API server, has the fields empty.
+// This file says what a field that was left out stands for. The CRDs fill in most of these when an object is written;
+// an object from before, or one that never went through an API server, has the fields empty.
 
 // Defaults of fields that are left out. They are those of Metacontroller, the history's limit excepted.
 const (
@@ -27,7 +27,8 @@ const (
 	DefaultPasswordKey   = "password"
 )
 
-// EffectiveFieldPaths returns the versioned fields of a parent: those that are listed, or spec. The receiver may be nil.
+// EffectiveFieldPaths returns the versioned fields of a parent: those that are listed, or spec. The receiver may be
+// nil.
 func (h *RevisionHistory) EffectiveFieldPaths() []string {
 	if h == nil || len(h.FieldPaths) == 0 {
 		return []string{DefaultFieldPath}
@@ -80,9 +81,9 @@ func (h *Hook) Strict() bool {
 	return *h.Webhook.ResponseUnmarshallMode == ResponseUnmarshallModeStrict
 }
 
-// EffectiveTimeout returns how long the webhook is waited for. What is no duration, or not more than 0, is 10 seconds; it
-// is kept as text because one object that cannot be decoded would hide all others from a controller. The receiver may
-// be nil.
+// EffectiveTimeout returns how long the webhook is waited for. What is no duration, or not more than 0, is 10 seconds;
+// it is kept as text because one object that cannot be decoded would hide all others from a controller. The receiver
+// may be nil.
 func (w *Webhook) EffectiveTimeout() time.Duration {
 	if w == nil || w.Timeout == nil {
 		return DefaultTimeout

@@ -1,7 +1,7 @@
 package v1alpha1
 
-// This file holds how the host of a webhook is reached: certificates and credentials. All of them but an inline CA are in
-// Secrets and ConfigMaps; no secret is ever part of a controller object.
+// This file holds how the host of a webhook is reached: certificates and credentials. All of them but an inline CA are
+// in Secrets and ConfigMaps; no secret is ever part of a controller object.
 
 // EndpointConfig says how to reach a host. It counts for every webhook at that host that sets none of the four fields
 // itself; nothing is merged.

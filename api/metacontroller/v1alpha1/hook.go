@@ -7,8 +7,8 @@ package v1alpha1
 // +kubebuilder:validation:Enum=v1;v2
 type HookVersion string
 
-// The versions of the hook protocol. They differ in how children are keyed (v2: always by namespace and name) and in what
-// a customize hook may ask for.
+// The versions of the hook protocol. They differ in how children are keyed (v2: always by namespace and name) and in
+// what a customize hook may ask for.
 const (
 	HookVersionV1 HookVersion = "v1"
 	HookVersionV2 HookVersion = "v2"
@@ -90,12 +90,14 @@ type ServiceReference struct {
 	Protocol *string `json:"protocol,omitempty"`
 }
 
-// WebhookEtag lets a webhook answer that nothing has changed (RFC 9110, If-None-Match): the answer before is used again.
+// WebhookEtag lets a webhook answer that nothing has changed (RFC 9110, If-None-Match): the answer before is used
+// again.
 type WebhookEtag struct {
 	// Enabled turns it on.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
-	// CacheTimeoutSeconds is for how many seconds an answer may be used again. When it is absent, for as long as it is kept.
+	// CacheTimeoutSeconds is for how many seconds an answer may be used again. When it is absent, for as long as it is
+	// kept.
 	// +optional
 	CacheTimeoutSeconds *int32 `json:"cacheTimeoutSeconds,omitempty"`
 	// CacheCleanupSeconds is after how many seconds, at most, answers that are too old are dropped.

@@ -12,8 +12,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
-// TestAnswersAreKeptByTheMemoryOnly: what is remembered of a parent names its children, and does not hold their objects. The
-// memory of answers is bounded, and the number of parents is not.
+// TestAnswersAreKeptByTheMemoryOnly: what is remembered of a parent names its children, and does not hold their
+// objects. The memory of answers is bounded, and the number of parents is not.
 func TestAnswersAreKeptByTheMemoryOnly(t *testing.T) {
 	for _, generate := range []bool{false, true} {
 		r := &asker{settings: &settings{generate: generate}}

@@ -9,10 +9,11 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
-// This file measures the pure plan, on its own: not what it takes to see whether a child is what is wanted, nor requests.
+// This file measures the pure plan, on its own: not what it takes to see whether a child is what is wanted, nor
+// requests.
 
-// BenchmarkPlan plans one pass of a parent that is at rest, of one in the middle of a rollout, and of one whose children
-// are all still to come. Its cost is to grow with the children, and not with their square.
+// BenchmarkPlan plans one pass of a parent that is at rest, of one in the middle of a rollout, and of one whose
+// children are all still to come. Its cost is to grow with the children, and not with their square.
 func BenchmarkPlan(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		for name, prepare := range map[string]func(*world){

@@ -23,12 +23,12 @@ type health struct {
 // available reports whether the child is available.
 func (h health) available() bool { return h.failing == "" && h.left == 0 }
 
-// changes are when children were changed in place, by UID, as far as this process remembers. Conditions do not tell: many
-// do not change with the child, which would then seem to have passed its checks for long.
+// changes are when children were changed in place, by UID, as far as this process remembers. Conditions do not tell:
+// many do not change with the child, which would then seem to have passed its checks for long.
 type changes map[types.UID]time.Time
 
-// healthOf looks at one child that exists and is not terminating. changed is when it was changed in place, zero if that is not
-// known.
+// healthOf looks at one child that exists and is not terminating. changed is when it was changed in place, zero if that
+// is not known.
 func healthOf(key metacontroller.Child, child *unstructured.Unstructured, s strategy, changed, now time.Time) health {
 	state := s.ready.Of(child, changed, now)
 	switch {

@@ -46,8 +46,8 @@ func (s strategy) inPlace() bool {
 	return s.method == v1alpha1.ChildUpdateInPlace || s.method == v1alpha1.ChildUpdateRollingInPlace
 }
 
-// alone reports whether children of this kind have a budget of their own. The others of a parent share one, of which one
-// child is updated at a time, in the order that the hook gave, whatever their kinds (Metacontroller).
+// alone reports whether children of this kind have a budget of their own. The others of a parent share one, of which
+// one child is updated at a time, in the order that the hook gave, whatever their kinds (Metacontroller).
 func (s strategy) alone() bool {
 	return s.maxUnavailable != nil || s.partition > 0 || s.ready.MinReady > 0 || s.paused
 }

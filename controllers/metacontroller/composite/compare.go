@@ -19,7 +19,7 @@ type comparison struct {
 	parent     *unstructured.Unstructured
 	newest     map[metacontroller.Child]*unstructured.Unstructured
 	strategies map[schema.GroupKind]strategy
-	doubts     []children.Wish
+	doubts     []children.Pair
 }
 
 // childrenOf returns what compares and writes the children of a parent in a pass.
@@ -30,7 +30,7 @@ func (s *settings) childrenOf(parent *unstructured.Unstructured, k *children.Kee
 // compare says whether a child is as desired, and notes when only the API server can tell.
 func (c *comparison) compare(observed, desired *unstructured.Unstructured) children.Verdict {
 	key := child(c.parent, observed)
-	w := children.Wish{
+	w := children.Pair{
 		Variant: variant(c.newest[key] == desired), Observed: observed, Desired: desired, InPlace: c.strategies[key.GroupKind].inPlace(),
 	}
 	v := c.Compare(w)
@@ -45,8 +45,8 @@ func (c *comparison) same(observed, desired *unstructured.Unstructured) bool {
 	return c.compare(observed, desired).Is == children.Same
 }
 
-// untold returns why a child could not be compared, nil if it could.
-func (c *comparison) untold(observed, desired *unstructured.Unstructured) error {
+// compareErr returns why a child could not be compared, nil if it could.
+func (c *comparison) compareErr(observed, desired *unstructured.Unstructured) error {
 	if v := c.compare(observed, desired); v.Is == children.Unknown {
 		return v.Why
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 )
 
-// This file keeps a process that just started, or that does not know the outcome of its last write, from acting on a stale
-// cache.
+// This file keeps a process that just started, or that does not know the outcome of its last write, from acting on a
+// stale cache.
 
 // confirmer compares cached objects with the API server.
 type confirmer struct {

@@ -23,7 +23,8 @@ import (
 
 // This file is one pass, from the request to the report. setup.go wires it to a host.
 
-// reconciler runs passes over the parents of one CompositeController. Its parts are the steps of a pass, in their order.
+// reconciler runs passes over the parents of one CompositeController. Its parts are the steps of a pass, in their
+// order.
 type reconciler struct {
 	*settings
 	*pass.Controller
@@ -40,12 +41,12 @@ type reconciler struct {
 	memories   *memories
 }
 
-// Reconcile makes one pass over one parent: gather, decide, record, act, report. Package pass begins and ends it; a parent
-// whose children were written a moment ago is left alone until they have settled.
+// Reconcile makes one pass over one parent: gather, decide, record, act, report. Package pass begins and ends it; a
+// parent whose children were written a moment ago is left alone until they have settled.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	parent := &unstructured.Unstructured{}
 	parent.SetGroupVersionKind(r.parent.Kind)
-	unseen, err := r.Ledger.Read(ctx, r.Cache, req.NamespacedName, parent)
+	unseen, err := r.Consistency.Read(ctx, r.Cache, req.NamespacedName, parent)
 	if err != nil {
 		if apierrors.IsNotFound(err) {
 			r.asker.resync.Forget(req.NamespacedName)
@@ -59,7 +60,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if wait := m.pause.until.Sub(r.Clock.Now()); wait > 0 && (unseen != "" || !r.settler.settled(ctx, parent, m)) {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	return r.Make(ctx, req, parent, r.parent.Resource.GroupResource(), unseen)
+	return r.ReconcileParent(ctx, req, parent, r.parent.Resource.GroupResource(), unseen)
 }
 
 // run is one pass over a parent of this controller.
@@ -69,7 +70,7 @@ func (r *reconciler) run(ctx context.Context, p *pass.Pass) error {
 	o := &gathered{pass: p, parent: parent, memory: m}
 	resync := r.asker.resync.Take(key)
 	d, again, err := r.guarded(ctx, o, resync || m.answers.refused)
-	p.Again(again)
+	p.RequeueAfter(again)
 	m.answers.refused = badAnswer(err)
 	if _, waiting := taken.Only(err); err != nil && resync && !waiting { // a pass that waits for a name has called the hook
 		r.asker.resync.Put(key)
@@ -78,7 +79,7 @@ func (r *reconciler) run(ctx context.Context, p *pass.Pass) error {
 		m.answers.busy = 0
 		return nil
 	}
-	if pass.Superseded(err) || errors.Is(err, watching.ErrNotSynced) {
+	if pass.IsStale(err) || errors.Is(err, watching.ErrNotSynced) {
 		return err
 	}
 	if unpruned, ok := errors.AsType[*pruneError](err); ok {
@@ -86,18 +87,18 @@ func (r *reconciler) run(ctx context.Context, p *pass.Pass) error {
 		return err
 	}
 	soon, err := r.reporter.failed(ctx, o, d, err)
-	p.Again(soon.RequeueAfter)
+	p.RequeueAfter(soon.RequeueAfter)
 	return err
 }
 
-// pruneError says why revisions beyond the limit still exist, after a pass that did all else: the deletion is retried, and the
-// conditions stay what they are.
+// pruneError says why revisions beyond the limit still exist, after a pass that did all else: the deletion is retried,
+// and the conditions stay what they are.
 type pruneError struct{ error }
 
 func (e *pruneError) Unwrap() error { return e.error }
 
 func notPruned(err error) error {
-	if err == nil || pass.Superseded(err) {
+	if err == nil || pass.IsStale(err) {
 		return err
 	}
 	return &pruneError{err}
@@ -109,8 +110,9 @@ func badAnswer(err error) bool {
 	return ok && fault.Reason == selectorMismatch || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-// guarded is a pass whose panic becomes an error of one parent, so that its condition says so. Package pass would only retry it.
-// It returns what was decided, nil if the pass did not get so far, and when to requeue even if no event comes.
+// guarded is a pass whose panic becomes an error of one parent, so that its condition says so. Package pass would only
+// retry it. It returns what was decided, nil if the pass did not get so far, and when to requeue even if no event
+// comes.
 func (r *reconciler) guarded(ctx context.Context, o *gathered, resync bool) (d *decision, again time.Duration, err error) {
 	defer func() {
 		if what := recover(); what != nil {
@@ -127,8 +129,8 @@ func (r *reconciler) guarded(ctx context.Context, o *gathered, resync bool) (d *
 	return d, again, err
 }
 
-// gatherAndDecide reads what exists and decides what to do. If the hook turns out to want an orphan, it reads again, and
-// this time adopts it: an orphan that no parent wants is left alone.
+// gatherAndDecide reads what exists and decides what to do. If the hook turns out to want an orphan, it reads again,
+// and this time adopts it: an orphan that no parent wants is left alone.
 func (r *reconciler) gatherAndDecide(ctx context.Context, o *gathered, resync bool) (*decision, error) {
 	for {
 		if err := r.gatherer.gather(ctx, o); err != nil {
@@ -143,11 +145,12 @@ func (r *reconciler) gatherAndDecide(ctx context.Context, o *gathered, resync bo
 	}
 }
 
-// count has the hook count the children of a parent whose children or revisions cannot be claimed: its status needs none of the
-// writes that fail. The children of the answer are ignored, and a status for a generation that was not acted on is not stored.
+// count has the hook count the children of a parent whose children or revisions cannot be claimed: its status needs
+// none of the writes that fail. The children of the answer are ignored, and a status for a generation that was not
+// acted on is not stored.
 func (r *reconciler) count(ctx context.Context, o *gathered, failed error) {
 	if o.selector == nil || o.ending || o.newGeneration() ||
-		pass.Superseded(failed) || pass.OutcomeUnknown(failed) || errors.Is(failed, watching.ErrNotSynced) {
+		pass.IsStale(failed) || pass.OutcomeUnknown(failed) || errors.Is(failed, watching.ErrNotSynced) {
 		return
 	}
 	groups, err := r.gatherer.shown(ctx, o)
@@ -166,19 +169,19 @@ func (r *reconciler) carryOut(ctx context.Context, o *gathered, d *decision) (ag
 		return 0, err
 	}
 	if err := r.recorder.record(ctx, o, d); err != nil {
-		o.pass.Uncertain(err)
+		o.pass.NoteUnknownOutcome(err)
 		return 0, err
 	}
 	d.plan.note(o.memory.changed, r.Clock.Now())
 	actErr := r.actor.act(ctx, o, d)
-	o.pass.Uncertain(actErr)
+	o.pass.NoteUnknownOutcome(actErr)
 	if d.plan.writes() && actErr == nil { // after an error the pause would reset the back-off
 		o.memory.pause = pause{r.Clock.Now().Add(settleTime), d.plan.awaits()}
 	}
 	if actErr == nil {
 		actErr = d.blocked
 	}
-	if pass.Superseded(actErr) {
+	if pass.IsStale(actErr) {
 		return 0, actErr
 	}
 	if actErr != nil {
@@ -188,7 +191,7 @@ func (r *reconciler) carryOut(ctx context.Context, o *gathered, d *decision) (ag
 		return 0, actErr
 	}
 	if d.done {
-		return 0, r.letGo(ctx, o, d)
+		return 0, r.removeFinalizer(ctx, o, d)
 	}
 	again, err = r.reporter.report(ctx, o, d)
 	if err == nil {
@@ -201,7 +204,7 @@ func (r *reconciler) carryOut(ctx context.Context, o *gathered, d *decision) (ag
 }
 
 // letGo removes the finalizer of a parent whose finalize hook is done.
-func (r *reconciler) letGo(ctx context.Context, o *gathered, d *decision) error {
+func (r *reconciler) removeFinalizer(ctx context.Context, o *gathered, d *decision) error {
 	parent, err := r.reporter.reportLast(ctx, o, d)
 	if err != nil {
 		return err

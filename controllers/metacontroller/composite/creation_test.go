@@ -11,9 +11,9 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 )
 
-// TestQuestionsOfACreation: one before there are children, one when they are ready; and one more if the hook's own status has
-// changed by that, because a hook may want to see that it was stored. Whoever declares that status changes are to be ignored
-// does not.
+// TestQuestionsOfACreation: one before there are children, one when they are ready; and one more if the hook's own
+// status has changed by that, because a hook may want to see that it was stored. Whoever declares that status changes
+// are to be ignored does not.
 func TestQuestionsOfACreation(t *testing.T) {
 	counts := func(q *hook.Question) string {
 		n := 0

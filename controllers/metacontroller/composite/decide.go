@@ -17,8 +17,9 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
 )
 
-// This file makes the plan of a pass. It has the hook called for the parent as it is, and for an older revision if the plan
-// needs to know what that wants; it asks the API server, by dry runs, where only that can tell a default from a difference.
+// This file makes the plan of a pass. It has the hook called for the parent as it is, and for an older revision if the
+// plan needs to know what that wants; it asks the API server, by dry runs, where only that can tell a default from a
+// difference.
 
 // decision is what a pass is about to do.
 type decision struct {
@@ -87,7 +88,7 @@ func (r *decider) decide(ctx context.Context, o *gathered, resync bool) (*decisi
 	names := namesFor(o.parent)
 	d.plan.creates, d.blocked = taken.Free(d.plan.creates, func(c creation) error { return names.Check(ctx, r.cache, c.object) })
 	if !d.done {
-		d.blocked = blocking(d.plan.untold, d.blocked)
+		d.blocked = blocking(d.plan.compareErrs, d.blocked)
 	}
 	if o.log != nil {
 		d.revisions = o.log.writes(d.plan.belongsTo, d.plan.held)
@@ -119,7 +120,7 @@ func (r *decider) plan(ctx context.Context, o *gathered, q *hook.Question, f fac
 	known := &comparison{
 		Pass: r.childrenOf(o.parent, r.keeper), parent: o.parent, newest: f.answers[f.newest].objects, strategies: f.strategies,
 	}
-	f.same, f.untold = known.same, known.untold
+	f.same, f.compareErr = known.same, known.compareErr
 	for {
 		p, err := makePlan(f)
 		if err != nil {
@@ -142,9 +143,9 @@ func (r *decider) plan(ctx context.Context, o *gathered, q *hook.Question, f fac
 
 // blocking joins why missing children are not created with why others, which could not be compared, stay as they are.
 // Without others it returns missing unwrapped, for [taken.Only].
-func blocking(untold []error, missing error) error {
-	if len(untold) == 0 {
+func blocking(compareErrs []error, missing error) error {
+	if len(compareErrs) == 0 {
 		return missing
 	}
-	return errors.Join(append(untold, missing)...)
+	return errors.Join(append(compareErrs, missing)...)
 }

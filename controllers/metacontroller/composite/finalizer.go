@@ -21,8 +21,8 @@ import (
 type finalizers struct {
 	*settings
 
-	client client.Client
-	ledger *ownership.Ledger
+	client      client.Client
+	consistency *ownership.ConsistencyStore
 }
 
 // set adds or removes the finalizer of a parent as the controller declares. It reports whether the pass is over: the
@@ -67,6 +67,6 @@ func (r *finalizers) write(ctx context.Context, parent *unstructured.Unstructure
 	case err != nil:
 		return fmt.Errorf("write the finalizer of %s: %w", anyobject.Describe(parent), err)
 	}
-	r.ledger.Wrote(parent.GetUID(), r.parent.Resource.GroupResource(), out)
+	r.consistency.WroteAt(parent.GetUID(), r.parent.Resource.GroupResource(), out)
 	return nil
 }

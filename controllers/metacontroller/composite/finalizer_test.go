@@ -43,8 +43,8 @@ func saysPhase(phase func(q *hook.Question) string) func(q *hook.Question) strin
 	}
 }
 
-// TestSyncIsAskedToTheEnd: without a finalize hook the sync hook is asked about a parent that somebody else holds, and its
-// status is written. Children are left to the garbage collector (Metacontroller).
+// TestSyncIsAskedToTheEnd: without a finalize hook the sync hook is asked about a parent that somebody else holds, and
+// its status is written. Children are left to the garbage collector (Metacontroller).
 func TestSyncIsAskedToTheEnd(t *testing.T) {
 	p := newPasses(t, catSpec)
 	p.hook = saysPhase(func(q *hook.Question) string {
@@ -75,8 +75,8 @@ func TestSyncIsAskedToTheEnd(t *testing.T) {
 
 const finalized = catSpec + "  finalize: {}\n"
 
-// TestTheLastStatusIsWritten: what the finalize hook said as it was done is in the status when our finalizer goes, whatever
-// was written a moment before; then nobody is asked any more.
+// TestTheLastStatusIsWritten: what the finalize hook said as it was done is in the status when our finalizer goes,
+// whatever was written a moment before; then nobody is asked any more.
 func TestTheLastStatusIsWritten(t *testing.T) {
 	p := newPasses(t, finalized)
 	p.settle()
@@ -101,8 +101,8 @@ func TestTheLastStatusIsWritten(t *testing.T) {
 	}
 }
 
-// TestAStatusThatIsRefusedHoldsNobody: a parent whose last status the API server does not take goes all the same. What it
-// could not say now it is told again.
+// TestAStatusThatIsRefusedHoldsNobody: a parent whose last status the API server does not take goes all the same. What
+// it could not say now it is told again.
 func TestAStatusThatIsRefusedHoldsNobody(t *testing.T) {
 	for _, c := range []struct {
 		err  error

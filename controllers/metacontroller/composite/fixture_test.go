@@ -120,7 +120,7 @@ func newPasses(t testing.TB, spec string) *passes {
 func (p *passes) start(s *settings) { p.startIn(p.environment(), s) }
 
 func (p *passes) startIn(env *host.Environment, s *settings) {
-	p.r = newReconciler(env, s, ownership.NewLedger(nil))
+	p.r = newReconciler(env, s, ownership.NewConsistencyStore(nil))
 	p.r.asker.sync, p.r.asker.related, p.r.asker.resync = asking{p, hook.Sync}, nothing{}, &resyncing{p}
 	if s.finalizes {
 		p.r.asker.finalize = asking{p, hook.Finalize}

@@ -18,9 +18,9 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file holds the reads of a pass: the children and revisions of a parent, and their adoption and release. (Calls of hooks
-// and dry runs are in ask.go and compare.go, what is compared with the API server before a write in confirm.go.) Objects come
-// from a cache without copies: nothing here or later may change them.
+// This file holds the reads of a pass: the children and revisions of a parent, and their adoption and release. (Calls
+// of hooks and dry runs are in ask.go and compare.go, what is compared with the API server before a write in
+// confirm.go.) Objects come from a cache without copies: nothing here or later may change them.
 
 // gathered is what one pass works on.
 type gathered struct {
@@ -121,7 +121,7 @@ func (r *gatherer) gatherRevisions(ctx context.Context, o *gathered) (*revisionL
 	}
 	claimed, err := r.log.ClaimObjects(ctx, o.parent, selector)
 	if err != nil {
-		o.pass.Uncertain(err)
+		o.pass.NoteUnknownOutcome(err)
 		return nil, err
 	}
 	return r.resolve(ctx, o.parent, claimed)
@@ -134,7 +134,7 @@ func (r *gatherer) resolve(ctx context.Context, parent *unstructured.Unstructure
 		stored := object.(*v1alpha1.ControllerRevision) //nolint:forcetypeassert // the format of the log reads them
 		entries = append(entries, newEntry(stored, r.log.Revision(stored), r.declares))
 	}
-	slices.SortFunc(entries, func(a, b *entry) int { return revision.Older(a.revision, b.revision) })
+	slices.SortFunc(entries, func(a, b *entry) int { return revision.CompareByNumber(a.revision, b.revision) })
 	revisions := make([]revision.Revision, 0, len(entries))
 	for _, e := range entries {
 		revisions = append(revisions, e.revision)

@@ -25,7 +25,8 @@ type entry struct {
 	revision revision.Revision
 	// children belong to the revision; stored are those that it lists. They differ after an interrupted move.
 	children, stored *metacontroller.Claims
-	// foreign are children of kinds that the controller does not declare: another controller of the same parents rolls them.
+	// foreign are children of kinds that the controller does not declare: another controller of the same parents rolls
+	// them.
 	foreign *metacontroller.Claims
 }
 
@@ -58,8 +59,8 @@ type revisionLog struct {
 // duplicate is a revision with the content of another one. Its children belong to of.
 type duplicate struct{ entry, of *entry }
 
-// newLog says which revision is the newest, and which children belong to which. entries are those that the verdict is about, ours
-// says which kinds the controller declares.
+// newLog says which revision is the newest, and which children belong to which. entries are those that the verdict is
+// about, ours says which kinds the controller declares.
 func newLog(
 	f *metacontroller.Format, v *history.Verdict, parent *unstructured.Unstructured, entries []*entry, ours func(schema.GroupKind) bool,
 ) *revisionLog {
@@ -81,9 +82,9 @@ func newLog(
 	return l
 }
 
-// giveToNewer gives a child that two revisions list to the newer one, by the stored numbers: a revision that the parent goes back
-// to was not the newer one when the child was moved. Metacontroller's have no numbers, and one may have been given the highest
-// number there is; then the one that the parent asks for is the newer one.
+// giveToNewer gives a child that two revisions list to the newer one, by the stored numbers: a revision that the parent
+// goes back to was not the newer one when the child was moved. Metacontroller's have no numbers, and one may have been
+// given the highest number there is; then the one that the parent asks for is the newer one.
 func (l *revisionLog) giveToNewer() {
 	var newestFirst []*metacontroller.Claims
 	if l.newest.object != nil && (l.newest.object.Revision == 0 || l.Full != nil) {
@@ -128,8 +129,8 @@ func (l *revisionLog) entry(name string) *entry {
 	return nil
 }
 
-// storedIn says which revision each child is stored in, and what is wrong with revisions that cannot be used. The newest one knows
-// which children are held where, also if that revision was deleted, or another one lists them as well.
+// storedIn says which revision each child is stored in, and what is wrong with revisions that cannot be used. The
+// newest one knows which children are held where, also if that revision was deleted, or another one lists them as well.
 func (l *revisionLog) storedIn() (in map[metacontroller.Child]string, lost map[string]string) {
 	in, lost = map[metacontroller.Child]string{}, map[string]string{}
 	for _, e := range l.entries {
@@ -157,8 +158,9 @@ func (l *revisionLog) storedIn() (in map[metacontroller.Child]string, lost map[s
 	return in, lost
 }
 
-// says reports whether a revision's word about its children counts beside what is held: that of the newest one, and of the one that
-// says what is held. Any other may have been planted, unless it has the content of the one that was deleted.
+// says reports whether a revision's word about its children counts beside what is held: that of the newest one, and of
+// the one that says what is held. Any other may have been planted, unless it has the content of the one that was
+// deleted.
 func (l *revisionLog) says(name string) bool {
 	return name == l.newest.revision.Name || name == l.entries[len(l.entries)-1].revision.Name
 }
@@ -187,8 +189,8 @@ func (w revisionWrite) stored() []v1alpha1.ControllerRevisionChildren {
 }
 
 // writes returns what is to be stored before children are touched, newest first, so that a child is always in some
-// revision. belongsTo and held are those of a plan. Moved children are taken off older revisions at once: Metacontroller, which
-// may take over in mid-rollout, would replace every child that two revisions list.
+// revision. belongsTo and held are those of a plan. Moved children are taken off older revisions at once:
+// Metacontroller, which may take over in mid-rollout, would replace every child that two revisions list.
 func (l *revisionLog) writes(belongsTo map[metacontroller.Child]string, held metacontroller.Held) []revisionWrite {
 	of := map[string]*metacontroller.Claims{}
 	for c, name := range belongsTo {
@@ -227,8 +229,8 @@ func (l *revisionLog) writes(belongsTo map[metacontroller.Child]string, held met
 	return append(out, poorer...)
 }
 
-// surplus returns the revisions beyond limit, oldest first, after duplicates without children. belongsTo is that of a plan,
-// after its writes.
+// surplus returns the revisions beyond limit, oldest first, after duplicates without children. belongsTo is that of a
+// plan, after its writes.
 func (l *revisionLog) surplus(belongsTo map[metacontroller.Child]string, limit int) []*entry {
 	live := slices.Collect(maps.Values(belongsTo))
 	for _, e := range l.entries {
@@ -248,7 +250,7 @@ func (l *revisionLog) surplus(belongsTo map[metacontroller.Child]string, limit i
 			all = append(all, e.revision)
 		}
 	}
-	for _, pruned := range revision.Prune(all, l.newest.revision, revision.NewLive(live...), limit) {
+	for _, pruned := range revision.Prune(all, l.newest.revision, revision.NewInUse(live...), limit) {
 		out = append(out, l.entry(pruned.Name))
 	}
 	return out

@@ -84,7 +84,8 @@ func TestAChildInTwoRevisions(t *testing.T) {
 	}
 }
 
-// TestWhatIsStoredBeforeChildrenAreTouched: the newest revision first, then older ones, so that each child is in exactly one.
+// TestWhatIsStoredBeforeChildrenAreTouched: the newest revision first, then older ones, so that each child is in
+// exactly one.
 func TestWhatIsStoredBeforeChildrenAreTouched(t *testing.T) {
 	l := logOf(t, "b", storedRevision(t, 1, "a", "tom-0", "tom-1"), storedRevision(t, 2, "b"))
 	belongsTo := map[metacontroller.Child]string{key("tom-0"): l.entries[0].revision.Name, key("tom-1"): l.newest.revision.Name}
@@ -100,8 +101,8 @@ func TestWhatIsStoredBeforeChildrenAreTouched(t *testing.T) {
 	}
 }
 
-// TestADuplicateGoes: what belongs to a copy belongs to the one that counts, which is told first; the copy goes when nothing
-// belongs to it any more, whatever the limit is.
+// TestADuplicateGoes: what belongs to a copy belongs to the one that counts, which is told first; the copy goes when
+// nothing belongs to it any more, whatever the limit is.
 func TestADuplicateGoes(t *testing.T) {
 	original, copied := storedRevision(t, 1, "a", "tom-0"), storedRevision(t, 4, "a", "tom-1")
 	copied.Name, copied.UID = "copy", "uid-copy"
@@ -131,8 +132,8 @@ func TestADuplicateGoes(t *testing.T) {
 	}
 }
 
-// TestADuplicateStaysWithoutItsOriginal: a copy goes only while what it is a copy of is there, is ours, and will stay so. Of a
-// revision whose labels somebody has taken away its parent lets go.
+// TestADuplicateStaysWithoutItsOriginal: a copy goes only while what it is a copy of is there, is ours, and will stay
+// so. Of a revision whose labels somebody has taken away its parent lets go.
 func TestADuplicateStaysWithoutItsOriginal(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(o *v1alpha1.ControllerRevision)
@@ -175,8 +176,8 @@ func TestAnUnreadableRevisionIsKept(t *testing.T) {
 			t.Errorf("%s is to lose its children", w.entry.revision.Name)
 		}
 	}
-	if l.Kind != revision.RollForward || l.Number != 2 {
-		t.Errorf("%s to %d", l.Kind, l.Number)
+	if l.Change != revision.RollForward || l.Number != 2 {
+		t.Errorf("%s to %d", l.Change, l.Number)
 	}
 	if got := l.surplus(nil, 0); len(got) != 0 {
 		t.Errorf("it is pruned: %v", got)

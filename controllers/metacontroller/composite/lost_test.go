@@ -16,7 +16,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/fakeserver"
 )
 
-// TestHeldChildrenStayWhenTheirRevisionIsLost: nobody replaces them, and one that is lost is not made from another revision.
+// TestHeldChildrenStayWhenTheirRevisionIsLost: nobody replaces them, and one that is lost is not made from another
+// revision.
 func TestHeldChildrenStayWhenTheirRevisionIsLost(t *testing.T) {
 	for name, s := range map[string]strategy{"partition": {partition: 2}, "paused": {paused: true}} {
 		for how, lose := range map[string]func(w *world){
@@ -72,8 +73,8 @@ func TestNewChildrenAreNotLost(t *testing.T) {
 	w.are("bbab") // x-1 is not among the last two any more
 }
 
-// TestNotYetReachedWithoutARevision: children that the rollout has not reached wait for their turn and their budget, and one
-// that is not ready is not replaced while the newest revision does not work.
+// TestNotYetReachedWithoutARevision: children that the rollout has not reached wait for their turn and their budget,
+// and one that is not ready is not replaced while the newest revision does not work.
 func TestNotYetReachedWithoutARevision(t *testing.T) {
 	w := newWorld(t, strategy{method: v1alpha1.ChildUpdateRollingRecreate}, 4)
 	w.broken["b"] = true
@@ -187,7 +188,8 @@ func TestARevisionIsLostForGood(t *testing.T) {
 	}
 }
 
-// TestALostRevisionIsToldBesideWhatElseIsWrong: one child cannot be made because its name is taken, and that hides nothing.
+// TestALostRevisionIsToldBesideWhatElseIsWrong: one child cannot be made because its name is taken, and that hides
+// nothing.
 func TestALostRevisionIsToldBesideWhatElseIsWrong(t *testing.T) {
 	p := partitioned(t)
 	must(t, p.Raw.Delete(t.Context(), p.revisionOf("a")))
@@ -302,7 +304,8 @@ func TestWhatIsHeldIsKnownThroughTheNextEdit(t *testing.T) {
 	}
 }
 
-// TestPlantedRevisions: what somebody else plants steers no child, whatever it says, and a lost one that is held comes back as it was.
+// TestPlantedRevisions: what somebody else plants steers no child, whatever it says, and a lost one that is held comes
+// back as it was.
 func TestPlantedRevisions(t *testing.T) {
 	for _, number := range []int64{0, 1, 2, 100} {
 		for name, fits := range map[string]bool{"its name is made up": false, "its name follows from its content": true} {

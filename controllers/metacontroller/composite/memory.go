@@ -10,8 +10,8 @@ import (
 	"github.com/cairn-dev/cairn/history/metacontroller"
 )
 
-// This file is what is remembered of a parent from pass to pass, each part of it for one step of a pass. Losing it only costs
-// requests.
+// This file is what is remembered of a parent from pass to pass, each part of it for one step of a pass. Losing it only
+// costs requests.
 
 // memory is that of one parent. There is one pass over a parent at a time, so it needs no lock.
 type memory struct {
@@ -20,8 +20,8 @@ type memory struct {
 	answers   answers
 	version   versions
 	status    statusMemory
-	// changed is when children were changed in place, for minReadySeconds. A process that just started does not know, and may
-	// change the next child a little sooner.
+	// changed is when children were changed in place, for minReadySeconds. A process that just started does not know, and
+	// may change the next child a little sooner.
 	changed changes
 	// sharers are the other controllers of the parent that the last pass has seen.
 	sharers []sharer
@@ -33,8 +33,8 @@ type pause struct {
 	awaits []awaited
 }
 
-// awaited is a child that a pass has written. One that was deleted, and not replaced at once, has settled when no object
-// has its UID any more; any other one when it passes its checks.
+// awaited is a child that a pass has written. One that was deleted, and not replaced at once, has settled when no
+// object has its UID any more; any other one when it passes its checks.
 type awaited struct {
 	key  metacontroller.Child
 	gone types.UID
@@ -45,8 +45,8 @@ type confirmed struct{ parent, revisions bool }
 
 // answers are what is remembered of the hook's answers.
 type answers struct {
-	// refused says that the last answer could not be used, because we or the API server refused it. Package hook would return
-	// it again; so the hook is called again, although its input has not changed.
+	// refused says that the last answer could not be used, because we or the API server refused it. Package hook would
+	// return it again; so the hook is called again, although its input has not changed.
 	refused bool
 	// busy counts the passes in a row in which the hook answered 429.
 	busy int
@@ -62,12 +62,12 @@ func (a *answers) wants(key metacontroller.Child) bool {
 	return wants
 }
 
-// versions are which resourceVersion of the parent the hook was called with last, and which one our own write of the status made
-// of it. The latter is empty if the hook is to be called with that status.
+// versions are which resourceVersion of the parent the hook was called with last, and which one our own write of the
+// status made of it. The latter is empty if the hook is to be called with that status.
 type versions struct{ asked, own string }
 
-// of is the resourceVersion under which a hook is called with a parent. It stays the same if only we wrote the status, and only
-// what the hook had answered.
+// of is the resourceVersion under which a hook is called with a parent. It stays the same if only we wrote the status,
+// and only what the hook had answered.
 func (v *versions) of(parent *unstructured.Unstructured) string {
 	if at := parent.GetResourceVersion(); at != v.own {
 		v.asked = at
@@ -75,8 +75,8 @@ func (v *versions) of(parent *unstructured.Unstructured) string {
 	return v.asked
 }
 
-// again is when to make another pass because the hook is to be called with the status that was just written: the event of our own
-// write enqueues nobody.
+// again is when to make another pass because the hook is to be called with the status that was just written: the event
+// of our own write enqueues nobody.
 func (v *versions) again() time.Duration {
 	if v.own != "" {
 		return 0

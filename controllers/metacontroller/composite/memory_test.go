@@ -33,7 +33,8 @@ func TestForgetsChildren(t *testing.T) {
 	}
 }
 
-// TestMemoOfAll: what children were compared with is kept in the memo of all controllers, which is bounded, until they are gone.
+// TestMemoOfAll: what children were compared with is kept in the memo of all controllers, which is bounded, until they
+// are gone.
 func TestMemoOfAll(t *testing.T) {
 	p := newPasses(t, catSpec)
 	all := apply.NewMemo(1 << 20)
@@ -69,7 +70,8 @@ func TestForgetsParents(t *testing.T) {
 	}
 }
 
-// TestAStandstillIsAnEvent: a child that takes its time is no news; one that holds a rollout up is, once, and so is its end.
+// TestAStandstillIsAnEvent: a child that takes its time is no news; one that holds a rollout up is, once, and so is its
+// end.
 func TestAStandstillIsAnEvent(t *testing.T) {
 	p := newPasses(t, catSpec)
 	p.settle()

@@ -27,11 +27,11 @@ import (
 	"github.com/cairn-dev/cairn/internal/watching"
 )
 
-// This file reports to both CompositeControllers of a pair that they cannot share their parents: by a condition, while it is
-// so. What is done about it, and for which parent, is in sharing.go.
+// This file reports to both CompositeControllers of a pair that they cannot share their parents: by a condition, while
+// it is so. What is done about it, and for which parent, is in sharing.go.
 
-// Overlap is the type of the condition of a CompositeController that cannot share its parents with another one. It is True, or
-// absent.
+// Overlap is the type of the condition of a CompositeController that cannot share its parents with another one. It is
+// True, or absent.
 const Overlap = "Overlap"
 
 // The reasons of Overlap: of the older controller, and of the younger one.
@@ -78,8 +78,8 @@ func addOverlaps(mgr ctrl.Manager, env *host.Environment, name string) error {
 	return mgr.Add(c)
 }
 
-// Reconcile compares every two controllers, and writes to each the first that it overlaps with. If one could not be compared,
-// its condition stays as it is.
+// Reconcile compares every two controllers, and writes to each the first that it overlaps with. If one could not be
+// compared, its condition stays as it is.
 func (o *overlaps) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	all, err := o.all(ctx)
 	if err != nil {

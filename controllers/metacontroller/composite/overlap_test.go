@@ -74,8 +74,8 @@ func (w *overlapping) change(name string, do func(cc *v1alpha1.CompositeControll
 	must(w.t, w.Raw.Update(context.Background(), cc))
 }
 
-// TestBothOfAnOverlapSaySo: both controllers say which two they are, what to do and who goes on. It is written once, also by a
-// process that was started again, and goes when the overlap is over.
+// TestBothOfAnOverlapSaySo: both controllers say which two they are, what to do and who goes on. It is written once,
+// also by a process that was started again, and goes when the overlap is over.
 func TestBothOfAnOverlapSaySo(t *testing.T) {
 	w := newOverlapping(t, map[string]string{"a": catSpec, "b": catSpec})
 	_, err := w.pass()
@@ -104,8 +104,8 @@ func TestBothOfAnOverlapSaySo(t *testing.T) {
 	}
 }
 
-// TestAnOverlapOfSelectors: controllers that select parents by different labels overlap if there is a parent that both select.
-// While nobody can tell, they say what they said.
+// TestAnOverlapOfSelectors: controllers that select parents by different labels overlap if there is a parent that both
+// select. While nobody can tell, they say what they said.
 func TestAnOverlapOfSelectors(t *testing.T) {
 	selecting := func(labels string) string {
 		return strings.Replace(catSpec, "resource: cats\n", "resource: cats\n  labelSelector: {matchLabels: {"+labels+"}}\n", 1)

@@ -63,8 +63,8 @@ func TestRollsAndGoesBack(t *testing.T) {
 	}
 }
 
-// TestIntentFirst: the revision that a child moves to says so before the child is touched, and the one that it comes from no longer
-// lists it.
+// TestIntentFirst: the revision that a child moves to says so before the child is touched, and the one that it comes
+// from no longer lists it.
 func TestIntentFirst(t *testing.T) {
 	p := newPasses(t, strings.Replace(catSpec, "    statusChecks", "    maxUnavailable: 2\n    statusChecks", 1))
 	p.settle()
@@ -326,8 +326,8 @@ func (busy) Ask(context.Context, *hook.Question) (*hook.Answer, error) {
 	return nil, &hook.Error{Hook: hook.Sync, Reason: hook.Busy, Err: &hook.TooManyRequestsError{}}
 }
 
-// TestAHookThatCountsInItsStatus is asked again until its status stays the same, although the event of our own write enqueues
-// nobody.
+// TestAHookThatCountsInItsStatus is asked again until its status stays the same, although the event of our own write
+// enqueues nobody.
 func TestAHookThatCountsInItsStatus(t *testing.T) {
 	p := newPasses(t, strings.Replace(catSpec, "RollingRecreate", "InPlace", 1))
 	p.hook = func(q *hook.Question) string {
@@ -351,8 +351,8 @@ func (p *passes) tomSays(field string) bool {
 	return found
 }
 
-// TestNoStatusSubresource: the parent cannot be told, so that an event says so, and another one tells the controller. Its
-// children are made; a parent that is gone is another thing.
+// TestNoStatusSubresource: the parent cannot be told, so that an event says so, and another one tells the controller.
+// Its children are made; a parent that is gone is another thing.
 func TestNoStatusSubresource(t *testing.T) {
 	p := newPasses(t, catSpec)
 	p.Before = fakeserver.Refuse("patch status", "Cat", apierrors.NewNotFound(cats.Resource.GroupResource(), "tom"))
@@ -371,7 +371,8 @@ func TestNoStatusSubresource(t *testing.T) {
 	}
 }
 
-// TestAKindThatTheAPIServerDoesNotKnowAsAnOwnerYet: it will in half a minute, and a delay that doubles would make that two.
+// TestAKindThatTheAPIServerDoesNotKnowAsAnOwnerYet: it will in half a minute, and a delay that doubles would make that
+// two.
 func TestAKindThatTheAPIServerDoesNotKnowAsAnOwnerYet(t *testing.T) {
 	p := newPasses(t, catSpec)
 	p.Before = fakeserver.Refuse("create", "Pod", apierrors.NewForbidden(pods.Resource.GroupResource(), "tom-0",
@@ -411,8 +412,8 @@ func TestAHookThatCountsItsCalls(t *testing.T) {
 	}
 }
 
-// TestANameThatIsTaken keeps one child from being made and no other one (bug 26), and to wait for it costs no request: what is
-// in the way is in the cache. Once it is gone, the child is made.
+// TestANameThatIsTaken keeps one child from being made and no other one (bug 26), and to wait for it costs no request:
+// what is in the way is in the cache. Once it is gone, the child is made.
 func TestANameThatIsTaken(t *testing.T) {
 	for name, c := range map[string]struct {
 		owner  *metav1.OwnerReference
@@ -461,8 +462,8 @@ func TestANameThatIsTaken(t *testing.T) {
 	}
 }
 
-// TestThePromotedRevisionIsAskedFor: whatever becomes the newest revision, the API server has just said that the parent asks
-// for it (H7), and what other numbers there are (H2): another process may have given one a moment ago.
+// TestThePromotedRevisionIsAskedFor: whatever becomes the newest revision, the API server has just said that the parent
+// asks for it (H7), and what other numbers there are (H2): another process may have given one a moment ago.
 func TestThePromotedRevisionIsAskedFor(t *testing.T) {
 	p := newPasses(t, catSpec)
 	for _, image := range []string{"a", "b", "a"} { // two are made, and one is gone back to

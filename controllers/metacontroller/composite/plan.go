@@ -12,7 +12,8 @@ import (
 	"github.com/cairn-dev/cairn/rollout"
 )
 
-// This file is what one pass is about to do with the children, and what follows from that for the parent. planner.go makes it.
+// This file is what one pass is about to do with the children, and what follows from that for the parent. planner.go
+// makes it.
 
 // plan is what one pass does, and what it found out.
 type plan struct {
@@ -22,7 +23,7 @@ type plan struct {
 	// held are the children that partition or paused keep at another revision than the newest, and stranded those of them
 	// whose revision is lost. Those are left as they are, and not recreated.
 	held     metacontroller.Held
-	stranded []stranded
+	stranded []heldAtLostRevision
 	creates  []creation
 	updates  []update
 	deletes  []deletion
@@ -31,8 +32,8 @@ type plan struct {
 	// total counts the desired children, updated those that are what the newest revision asks for, and serving those that
 	// are available.
 	total, updated, serving int
-	// untold says which children could not be compared, and why. They stay as they are.
-	untold []error
+	// compareErrs says which children could not be compared, and why. They stay as they are.
+	compareErrs []error
 	// again is when to requeue even if no event comes; zero means never.
 	again time.Duration
 	// asks are the older revisions for which the hook has to be called first. While there are any, nothing else in the
@@ -66,7 +67,7 @@ type deletion struct {
 
 // stranded is a child that is held at a revision from which nothing can be created, for that reason. The revision is
 // empty if none lists the child.
-type stranded struct {
+type heldAtLostRevision struct {
 	key              metacontroller.Child
 	revision, reason string
 	// missing says that the child does not exist.
@@ -141,7 +142,7 @@ func (p *plan) strandedMessage() string {
 		at = fmt.Sprintf("at ControllerRevision %s, %s", first.revision, first.reason)
 	}
 	left := held + " " + does + " left alone"
-	if i := slices.IndexFunc(p.stranded, func(s stranded) bool { return s.missing }); i >= 0 {
+	if i := slices.IndexFunc(p.stranded, func(s heldAtLostRevision) bool { return s.missing }); i >= 0 {
 		left = fmt.Sprintf("%s is missing and is not made from another revision", p.stranded[i].key)
 	}
 	return fmt.Sprintf("%s %s held by partition or paused, %s; %s. To go on, restore that ControllerRevision, "+

@@ -207,8 +207,8 @@ func TestMinReadySecondsInPlace(t *testing.T) {
 	}
 }
 
-// TestHasNotObservedLatestSpec: whoever runs a child that was changed in place has to look at it first. Kinds that do not say
-// are believed, and of those that are replaced it is not asked.
+// TestHasNotObservedLatestSpec: whoever runs a child that was changed in place has to look at it first. Kinds that do
+// not say are believed, and of those that are replaced it is not asked.
 func TestHasNotObservedLatestSpec(t *testing.T) {
 	for _, c := range []struct {
 		method              v1alpha1.ChildUpdateMethod

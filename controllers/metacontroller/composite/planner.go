@@ -20,8 +20,8 @@ import (
 
 // facts is all that a plan is made from.
 type facts struct {
-	// newest is the revision that the parent asks for. answers holds what the hook wants, by the name of the revision; that
-	// of the newest is always there, others if an earlier plan needed them.
+	// newest is the revision that the parent asks for. answers holds what the hook wants, by the name of the revision;
+	// that of the newest is always there, others if an earlier plan needed them.
 	newest  string
 	answers map[string]wanted
 	// storedIn says which revision lists each child. It is empty for a child that is held and that no revision lists.
@@ -34,8 +34,8 @@ type facts struct {
 	strategies map[schema.GroupKind]strategy
 	// same reports whether a child is as desired, so that applying that again would change nothing.
 	same func(observed, desired *unstructured.Unstructured) bool
-	// untold returns why a child could not be compared, nil if it could. A nil func means that every child can be.
-	untold func(observed, desired *unstructured.Unstructured) error
+	// compareErr returns why a child could not be compared, nil if it could. A nil func means that every child can be.
+	compareErr func(observed, desired *unstructured.Unstructured) error
 	// changed is when children were changed in place.
 	changed changes
 	now     time.Time
@@ -84,9 +84,9 @@ func (p *planner) assign(key metacontroller.Child) {
 	}
 }
 
-// revisionFor returns the revision of a child of a rolling kind: the one that lists it, or none for an existing child that
-// none lists. One that is already what the newest asks for moves there at once. A missing one that no revision lists, or
-// that its revision does not want, belongs to the newest.
+// revisionFor returns the revision of a child of a rolling kind: the one that lists it, or none for an existing child
+// that none lists. One that is already what the newest asks for moves there at once. A missing one that no revision
+// lists, or that its revision does not want, belongs to the newest.
 //
 // What an older revision wants matters only for a child that has to be created from it, or kept at it. So a rollout in
 // which nothing is lost calls the hook for the newest revision only.
@@ -129,7 +129,7 @@ func (p *planner) strand(key metacontroller.Child) bool {
 	if !p.guarded[key] || !p.isLost(name) {
 		return false
 	}
-	p.stranded = append(p.stranded, stranded{key, name, p.lost[name], p.observed[key] == nil})
+	p.stranded = append(p.stranded, heldAtLostRevision{key, name, p.lost[name], p.observed[key] == nil})
 	return true
 }
 
@@ -190,14 +190,14 @@ func (p *planner) planAtOnce(key metacontroller.Child, s strategy, child *unstru
 
 // unknown returns why a child could not be compared, empty if it could. The plan waits for it.
 func (p *planner) unknown(key metacontroller.Child, child, object *unstructured.Unstructured) string {
-	if p.facts.untold == nil {
+	if p.compareErr == nil {
 		return ""
 	}
-	why := p.facts.untold(child, object)
+	why := p.compareErr(child, object)
 	if why == nil {
 		return ""
 	}
-	p.plan.untold = append(p.plan.untold, why)
+	p.compareErrs = append(p.compareErrs, why)
 	p.waits = append(p.waits, rollout.Wait{Unit: key.String(), Reason: why.Error()})
 	return why.Error()
 }
@@ -260,9 +260,9 @@ func (p *planner) contain(s *set, units []rollout.Unit, budget int) {
 }
 
 // unit describes one child to the rollout. A held child is compared with its own revision; every other one with the
-// newest. One that differs is an old instance, wherever the difference comes from: a new revision, a field of the parent
-// that no revision covers, or an edit of the child. So all of these share one budget. A child that is held at a lost
-// revision conforms: there is nothing to compare it with.
+// newest. One that differs is an old instance, wherever the difference comes from: a new revision, a field of the
+// parent that no revision covers, or an edit of the child. So all of these share one budget. A child that is held at a
+// lost revision conforms: there is nothing to compare it with.
 func (p *planner) unit(s *set, i int, key metacontroller.Child) rollout.Unit {
 	u := rollout.Unit{Key: key.String()}
 	child := p.observed[key]

@@ -42,14 +42,14 @@ func (r *recorder) record(ctx context.Context, o *gathered, d *decision) error {
 			return err
 		}
 	}
-	if o.log != nil && o.log.Kind == revision.Rollback && len(d.revisions) > 0 {
+	if o.log != nil && o.log.Change == revision.Rollback && len(d.revisions) > 0 {
 		o.pass.Normal(nil, "RolledBack", "Record", "%s", o.log.Reason)
 	}
 	return nil
 }
 
-// createRevision stores a new revision with its children. One that exists was created by a request whose response was lost, and
-// may list other children: the next pass goes on from it.
+// createRevision stores a new revision with its children. One that exists was created by a request whose response was
+// lost, and may list other children: the next pass goes on from it.
 func (r *recorder) createRevision(ctx context.Context, o *gathered, d *decision, w revisionWrite) error {
 	created, err := r.log.Create(ctx, o.parent, o.log.Verdict, o.log.collisions, d.hidden, func(object client.Object) {
 		made := object.(*v1alpha1.ControllerRevision) //nolint:forcetypeassert // the format of the log makes them
@@ -120,8 +120,9 @@ func (r *recorder) prune(ctx context.Context, o *gathered, d *decision) error {
 	return nil
 }
 
-// originalStays checks that the revision still exists whose duplicate is about to lose its children, or to be deleted: without
-// both, it would be lost what their children came from. It makes no request about a revision that is no duplicate.
+// originalStays checks that the revision still exists whose duplicate is about to lose its children, or to be deleted:
+// without both, it would be lost what their children came from. It makes no request about a revision that is no
+// duplicate.
 func (r *recorder) originalStays(ctx context.Context, o *gathered, e *entry) error {
 	original := o.log.original(e)
 	if original == nil {

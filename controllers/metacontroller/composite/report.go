@@ -24,8 +24,8 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file writes the status of parents, and events: the hook's status, how far the rollout is, and what went wrong. It
-// writes only if something differs, and once a second at most, except for a new generation and the end of a rollout.
+// This file writes the status of parents, and events: the hook's status, how far the rollout is, and what went wrong.
+// It writes only if something differs, and once a second at most, except for a new generation and the end of a rollout.
 
 const (
 	// standstill is after what time without a step an event says what a rollout waits for.
@@ -88,8 +88,8 @@ func (r *reporter) sharing(o *gathered, d *decision) sharing {
 	return sharing{sharer{name: r.name, rolls: r.rolls}, o.memory.sharers, d != nil}
 }
 
-// announce sends an event when a rollout makes no progress, and when it completes after that. Progress, and the wait for
-// a child that starts, are in the status. It returns when to say that there is no progress.
+// announce sends an event when a rollout makes no progress, and when it completes after that. Progress, and the wait
+// for a child that starts, are in the status. It returns when to say that there is no progress.
 func (r *reporter) announce(o *gathered, d *decision, reason, message string) time.Duration {
 	m := &o.memory.status
 	warnLost(o, d)
@@ -139,8 +139,8 @@ func (o *gathered) statusDiffers(status map[string]any) bool {
 	return m.sent == nil || !apply.Equal(m.sent, status) || !apply.Equal(m.got, now)
 }
 
-// reportLast stores the status of the finalize hook's last answer, for other owners of finalizers on the parent. A status that the
-// API server refuses is no reason to keep the parent. It returns the parent as stored.
+// reportLast stores the status of the finalize hook's last answer, for other owners of finalizers on the parent. A
+// status that the API server refuses is no reason to keep the parent. It returns the parent as stored.
 func (r *reporter) reportLast(ctx context.Context, o *gathered, d *decision) (*unstructured.Unstructured, error) {
 	parent, status := o.parent, r.statusFor(o, d, d.answer.Status, o.parent.GetGeneration(), false, "", "", "")
 	if o.statusDiffers(status) {
@@ -205,14 +205,14 @@ func (r *reporter) failed(ctx context.Context, o *gathered, d *decision, failed 
 const unknownOwnerRetry = 2 * time.Second
 
 // unknownOwner reports whether the API server refuses children because its admission plugin
-// OwnerReferencesPermissionEnforcement does not know the kind of the parent yet. It looks for new kinds every half a minute;
-// a doubling delay would be as long again. The plugin gives no reason of its own.
+// OwnerReferencesPermissionEnforcement does not know the kind of the parent yet. It looks for new kinds every half a
+// minute; a doubling delay would be as long again. The plugin gives no reason of its own.
 func unknownOwner(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot find RESTMapping")
 }
 
-// later waits for a hook that answered 429. That is no failure, but if it goes on the parent's status says so. A hook that does not
-// say for how long is asked as after a failure, later each time.
+// later waits for a hook that answered 429. That is no failure, but if it goes on the parent's status says so. A hook
+// that does not say for how long is asked as after a failure, later each time.
 func (r *reporter) later(
 	ctx context.Context, o *gathered, d *decision, busy *hook.TooManyRequestsError,
 ) (reconcile.Result, error) {
@@ -273,7 +273,7 @@ func (r *reporter) writeStatus(
 		return nil, fmt.Errorf("encode the status of %s: %w", anyobject.Describe(parent), err)
 	}
 	answer := anyobject.Blank(parent).(*unstructured.Unstructured) //nolint:forcetypeassert // Blank returns the type that it is given
-	stated := o.pass.Stating()
+	stated := o.pass.BeginStatusWrite()
 	err = r.Client.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), body))
 	stated(answer, err)
 	switch {
@@ -296,8 +296,8 @@ func (r *reporter) writeStatus(
 	return answer, nil
 }
 
-// noStatusSubresource is the reason for a parent whose resource has no status subresource. The parent cannot show it; its
-// controller can.
+// noStatusSubresource is the reason for a parent whose resource has no status subresource. The parent cannot show it;
+// its controller can.
 const noStatusSubresource = "NoStatusSubresource"
 
 // noStatus tells a deleted parent from a resource without the status subresource, in Metacontroller's words.

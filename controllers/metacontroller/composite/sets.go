@@ -12,8 +12,8 @@ import (
 
 // This file says which children share a budget, and which of them keep their revision. It is pure.
 
-// set is the children that share a budget, in the order of the hook's answer. kind is empty for the set of all kinds that
-// have no budget of their own.
+// set is the children that share a budget, in the order of the hook's answer. kind is empty for the set of all kinds
+// that have no budget of their own.
 type set struct {
 	kind     schema.GroupKind
 	strategy strategy

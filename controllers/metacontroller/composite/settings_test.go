@@ -35,7 +35,8 @@ func TestRevisionsAreNobodys(t *testing.T) {
 	}
 }
 
-// TestWhoHasRevisions: whose children are rolled. Others have them where a history is asked for, and there is a place for it.
+// TestWhoHasRevisions: whose children are rolled. Others have them where a history is asked for, and there is a place
+// for it.
 func TestWhoHasRevisions(t *testing.T) {
 	for spec, want := range map[string]bool{
 		"parentResource: {apiVersion: example.com/v1, resource: cats}":                                                               false,

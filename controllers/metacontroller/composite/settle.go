@@ -14,15 +14,16 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 )
 
-// This file says for how long a parent is left alone after its children were written: until all of them have settled, and
-// for a tenth of a second at most. A pod that is created, scheduled and ready is three events, and one call of the hook.
+// This file says for how long a parent is left alone after its children were written: until all of them have settled,
+// and for a tenth of a second at most. A pod that is created, scheduled and ready is three events, and one call of the
+// hook.
 
-// settleTime is how long a parent is left alone at most. All changes of its children meanwhile are one call of the hook, and the
-// next steps of a rollout are taken together.
+// settleTime is how long a parent is left alone at most. All changes of its children meanwhile are one call of the
+// hook, and the next steps of a rollout are taken together.
 const settleTime = 100 * time.Millisecond
 
-// awaits are the children that a plan has written, once it is carried out. It is empty if only time can tell: a child that
-// was changed in place may still pass its checks for a moment, because its controller has not observed the change.
+// awaits are the children that a plan has written, once it is carried out. It is empty if only time can tell: a child
+// that was changed in place may still pass its checks for a moment, because its controller has not observed the change.
 func (p *plan) awaits() []awaited {
 	if len(p.updates) > 0 {
 		return nil
@@ -49,8 +50,8 @@ type settler struct {
 	clock clock.PassiveClock
 }
 
-// settled reports whether every child that the last pass wrote passes its checks, or is deleted. It reads the cache only,
-// which must show those writes. A child of a kind without status checks never settles before the time is over.
+// settled reports whether every child that the last pass wrote passes its checks, or is deleted. It reads the cache
+// only, which must show those writes. A child of a kind without status checks never settles before the time is over.
 func (r *settler) settled(ctx context.Context, parent *unstructured.Unstructured, m *memory) bool {
 	now := r.clock.Now()
 	for _, a := range m.pause.awaits {

@@ -25,8 +25,8 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file makes a running controller of each CompositeController: hooks, indexes, ledger, and which event enqueues which
-// parent.
+// This file makes a running controller of each CompositeController: hooks, indexes, consistency store, and which event
+// enqueues which parent.
 
 // childrenSize is for how many children one hosted controller remembers something. The rest is computed again.
 const childrenSize = 16384
@@ -46,8 +46,8 @@ func Setup(mgr ctrl.Manager, env *host.Environment) error {
 	})
 }
 
-// Build makes the controller of the parents of cc. [Setup] calls it for each CompositeController; call it to run one without
-// a manager that hosts others. The errors are for the condition of cc: see [hosting.Build].
+// Build makes the controller of the parents of cc. [Setup] calls it for each CompositeController; call it to run one
+// without a manager that hosts others. The errors are for the condition of cc: see [hosting.Build].
 func Build(ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController) (*hosting.Controller, error) {
 	return build(ctx, env, cc, nil)
 }
@@ -81,12 +81,12 @@ func build(
 	if s.recorded { // without revisions the right to read them is not needed
 		indexed = append([]watching.Resource{watching.Revisions}, indexed...)
 	}
-	ledger, err := env.LedgerOf(ctx, indexed, []watching.Resource{s.parent})
+	consistency, err := env.ConsistencyOf(ctx, indexed, []watching.Resource{s.parent})
 	if err != nil {
 		hooks.Close()
 		return nil, err
 	}
-	r := newReconciler(env, s, ledger)
+	r := newReconciler(env, s, consistency)
 	r.gatherer.others = others
 	r.asker.sync = hooks.Sync
 	if hooks.Finalize != nil {
@@ -100,36 +100,36 @@ func build(
 }
 
 func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settings) (*host.Hooks, error) {
-	told, err := env.Controller(hook.Composite, cc, s.children)
+	identity, err := env.Controller(hook.Composite, cc, s.children)
 	if err != nil {
 		return nil, err
 	}
 	declared := cc.Spec.Hooks
-	return env.Hooks(told, declared.Sync, declared.Finalize, declared.Customize, cc.Spec.EndpointConfigs)
+	return env.Hooks(identity, declared.Sync, declared.Finalize, declared.Customize, cc.Spec.EndpointConfigs)
 }
 
 // newReconciler returns a reconciler that lacks its hooks.
-func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger) *reconciler {
+func newReconciler(env *host.Environment, s *settings, consistency *ownership.ConsistencyStore) *reconciler {
 	r := &reconciler{settings: s, memories: &memories{}}
 	c := pass.New(pass.Config{
 		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,
-		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Recorder: env.Recorder, Clock: env.Clock,
+		Client: env.Client, Live: env.Live, Cache: env.Cache, Consistency: consistency, Recorder: env.Recorder, Clock: env.Clock,
 		Run: r.run, Deleted: true, Stale: []error{watching.ErrNotSynced}, FirstRetry: hosting.FirstRetry, LastRetry: hosting.LastRetry,
 	})
 	c.OnForget(r.forget)
-	c.OnUncertain(r.memories.forgetConfirmed)
+	c.OnUnknownOutcome(r.memories.forgetConfirmed)
 	r.Controller = c
 	logs := pass.NewLog(c, s.format, false)
 	r.gatherer = &gatherer{settings: s, neighbours: &neighbours{settings: s, events: env.Recorder}, memories: r.memories, log: logs}
 	kinds := children.NewKinds(c, s.children, r.gatherer.adoptable)
 	r.gatherer.kinds = kinds
 	keeper := children.New(children.Config{
-		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Clock: env.Clock, FieldManager: env.FieldManager,
+		Client: env.Client, Live: env.Live, Cache: env.Cache, Consistency: consistency, Clock: env.Clock, FieldManager: env.FieldManager,
 		Kinds: kinds, Size: childrenSize, Memo: env.Compared,
 	})
 	r.asker = &asker{settings: s}
 	r.settler = settler{s, env.Cache, env.Clock}
-	r.finalizers = finalizers{s, env.Client, ledger}
+	r.finalizers = finalizers{s, env.Client, consistency}
 	r.decider = decider{s, r.asker, keeper, env.Cache, env.Clock}
 	r.confirmer = confirmer{kinds, logs}
 	r.recorder = recorder{s, logs}

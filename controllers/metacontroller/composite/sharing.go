@@ -23,8 +23,8 @@ import (
 )
 
 // This file is about parents that several CompositeControllers have. They can share one if each has its own kinds of
-// children and their revisions hold the same. Otherwise the older controller goes on and the younger one stops, since each
-// would undo what the other does, for ever.
+// children and their revisions hold the same. Otherwise the older controller goes on and the younger one stops, since
+// each would undo what the other does, for ever.
 
 // controllersOverlap is the reason of a controller that cannot share its parents with another one.
 const controllersOverlap = "ControllersOverlap"

@@ -96,8 +96,8 @@ func (p *passes) configs() string {
 	return strings.Join(out, " ")
 }
 
-// TestTwoControllersOfOneParent: each has its own kind of children, both are rolled, and they share revisions and status.
-// Metacontroller's would overwrite each other's claims for ever.
+// TestTwoControllersOfOneParent: each has its own kind of children, both are rolled, and they share revisions and
+// status. Metacontroller's would overwrite each other's claims for ever.
 func TestTwoControllersOfOneParent(t *testing.T) {
 	a, b := sharedBy(t, catSpec, configSpec)
 	rest(t, a, b)

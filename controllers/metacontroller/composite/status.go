@@ -14,8 +14,8 @@ import (
 // conditionUpdated is the type of the condition that says how far the rollout is (Metacontroller).
 const conditionUpdated = "Updated"
 
-// voteType is the beginning of the type of the condition in which one of several controllers of a parent says whether its
-// children are updated. Its name follows.
+// voteType is the beginning of the type of the condition in which one of several controllers of a parent says whether
+// its children are updated. Its name follows.
 const voteType = "cairn.dev/Updated."
 
 func isVote(conditionType string) bool { return strings.HasPrefix(conditionType, voteType) }
@@ -36,8 +36,8 @@ func ownStatus(parent *unstructured.Unstructured, said map[string]any, builtin b
 	return out
 }
 
-// statusOf returns the status that a parent is to have: that of the hook, which may be nil, with the generation that was
-// acted on, and with the condition Updated for parents that have revisions. said is not changed.
+// statusOf returns the status that a parent is to have: that of the hook, which may be nil, with the generation that
+// was acted on, and with the condition Updated for parents that have revisions. said is not changed.
 //
 // As in Metacontroller the condition has no times: schemas of parents need not know them, and a dropped field would be
 // written again in every pass.

@@ -12,8 +12,8 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file makes the status of a parent that several controllers share. Each of them reports the progress of its children
-// in a condition of its own, and the condition Updated follows from all of those. It is pure.
+// This file makes the status of a parent that several controllers share. Each of them reports the progress of its
+// children in a condition of its own, and the condition Updated follows from all of those. It is pure.
 
 // sharer is a controller of a parent that has several.
 type sharer struct {
@@ -37,8 +37,8 @@ func (s sharing) rolls() bool {
 	return s.self.rolls || slices.ContainsFunc(s.others, func(o sharer) bool { return o.rolls && !o.clashes })
 }
 
-// own returns the status that a hook wants if the parent has other hooks as well: fields and conditions that it does not
-// name stay. The conditions of controllers that no longer have the parent are removed.
+// own returns the status that a hook wants if the parent has other hooks as well: fields and conditions that it does
+// not name stay. The conditions of controllers that no longer have the parent are removed.
 func (s sharing) own(parent *unstructured.Unstructured, said map[string]any) map[string]any {
 	out := ownStatus(parent, said, true)
 	theirs, _, _ := unstructured.NestedSlice(parent.Object, "status", "conditions")
@@ -95,8 +95,8 @@ func (s sharing) observed(parent *unstructured.Unstructured) (generation int64, 
 	return generation, ok
 }
 
-// withoutRollout removes conditions that are out of date: children of a terminating parent are not rolled out any more, and if
-// no controller rolls children out, only a controller that failed has a condition.
+// withoutRollout removes conditions that are out of date: children of a terminating parent are not rolled out any more,
+// and if no controller rolls children out, only a controller that failed has a condition.
 func (s sharing) withoutRollout(status map[string]any) map[string]any {
 	conditions, ok := status["conditions"].([]any)
 	if !ok {
@@ -110,9 +110,9 @@ func (s sharing) withoutRollout(status map[string]any) map[string]any {
 	return status
 }
 
-// updated returns the condition Updated of a parent: False if one of the controllers says so of its children, or has not
-// reported on this generation; of several, the first one by name counts, and those that have not reported come after all
-// others. All of them come to the same result, so that none overwrites another.
+// updated returns the condition Updated of a parent: False if one of the controllers says so of its children, or has
+// not reported on this generation; of several, the first one by name counts, and those that have not reported come
+// after all others. All of them come to the same result, so that none overwrites another.
 func (s sharing) updated(parent *unstructured.Unstructured, vote map[string]any) (status, reason, message string) {
 	said, rolls := map[string]map[string]any{s.self.name: vote}, map[string]bool{s.self.name: s.self.rolls}
 	var silent []string
@@ -146,9 +146,9 @@ func (s sharer) vote(parent *unstructured.Unstructured) map[string]any {
 	return m
 }
 
-// othersVoted reports whether an update of a parent is nothing but another controller's report on its own children, and the
-// condition Updated that follows. It enqueues nothing: two controllers that fail, each with another text every time, would
-// enqueue each other's parent for ever.
+// othersVoted reports whether an update of a parent is nothing but another controller's report on its own children, and
+// the condition Updated that follows. It enqueues nothing: two controllers that fail, each with another text every
+// time, would enqueue each other's parent for ever.
 func othersVoted(name string, e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*unstructured.Unstructured)
 	after, isObject := e.ObjectNew.(*unstructured.Unstructured)

@@ -23,8 +23,8 @@ func (p *passes) vote(name string) string {
 	return ""
 }
 
-// TestUpdatedMeansAllControllers: a parent is updated when each of its controllers has said so in this generation, also one that
-// does not roll its children.
+// TestUpdatedMeansAllControllers: a parent is updated when each of its controllers has said so in this generation, also
+// one that does not roll its children.
 func TestUpdatedMeansAllControllers(t *testing.T) {
 	for name, second := range map[string]string{
 		"both roll": configSpec, "one rolls": strings.Replace(configSpec, "RollingInPlace", "InPlace", 1),
@@ -87,7 +87,8 @@ func TestAnErrorIsSaidAndTakenBack(t *testing.T) {
 	}
 }
 
-// TestVotesWakeNobody: what one of several controllers says of its own children does not wake the others; all else does.
+// TestVotesWakeNobody: what one of several controllers says of its own children does not wake the others; all else
+// does.
 func TestVotesWakeNobody(t *testing.T) {
 	parent := func(a, b, updated string, more ...string) *unstructured.Unstructured {
 		conditions := []any{}

@@ -1,7 +1,7 @@
 package composite
 
-// A world of children in which passes are played: what a plan says is done, children that are going go, and new ones get
-// ready. It keeps no time but the tick.
+// A world of children in which passes are played: what a plan says is done, children that are going go, and new ones
+// get ready. It keeps no time but the tick.
 
 import (
 	"fmt"

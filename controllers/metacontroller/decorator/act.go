@@ -114,20 +114,20 @@ func (r *Reconciler) patch(
 		return nil, err
 	}
 	written.SetManagedFields(nil) // as in the cache: the hook must not see this as a change
-	r.Ledger.Wrote(o.GetUID(), d.Resource.Resource.GroupResource(), written)
+	r.Consistency.WroteAt(o.GetUID(), d.Resource.Resource.GroupResource(), written)
 	return written, nil
 }
 
-// attach writes the attachments. If all writes succeed, the error says why a missing one could not be created, or why one
-// stays as it is.
+// attach writes the attachments. If all writes succeed, the error says why a missing one could not be created, or why
+// one stays as it is.
 func (r *Reconciler) attach(ctx context.Context, o *observed, p *plan) error {
 	var w children.Work
 	for _, d := range p.deletes {
 		w.Deletes = append(w.Deletes, children.Deletion{Observed: d.attachment, Instead: d.instead, Reason: d.reason})
 	}
 	for _, u := range p.updates {
-		wish := children.Wish{Observed: u.attachment, Desired: u.desired}
-		w.Updates = append(w.Updates, children.Update{Wish: wish, Reason: u.reason})
+		wish := children.Pair{Observed: u.attachment, Desired: u.desired}
+		w.Updates = append(w.Updates, children.Update{Pair: wish, Reason: u.reason})
 	}
 	for _, c := range p.creates {
 		w.Creates = append(w.Creates, children.Creation{Desired: c.attachment, Reason: "the hook asks for it"})

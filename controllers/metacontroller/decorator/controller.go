@@ -43,8 +43,8 @@ type Reconciler struct {
 	// keeper compares and writes attachments, and kinds reads and confirms the cached ones.
 	keeper *children.Keeper
 	kinds  *children.Kinds
-	// confirmed are the UIDs of objects that were read past the cache, stated what became of their statuses. Losing an entry
-	// costs a request.
+	// confirmed are the UIDs of objects that were read past the cache, stated what became of their statuses. Losing an
+	// entry costs a request.
 	confirmed, stated sync.Map
 	// waiting is what an event last said that objects wait for, by UID, so that it is sent once.
 	waiting sync.Map
@@ -58,7 +58,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(d.Kind)
-	unseen, err := r.Ledger.Read(ctx, r.Cache, name, object)
+	unseen, err := r.Consistency.Read(ctx, r.Cache, name, object)
 	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -66,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.related[d.Kind.GroupKind()].Forget(object.GetUID()) // its related objects enqueue nothing any more
 		return reconcile.Result{}, nil
 	}
-	return r.Make(ctx, req, object, d.Resource.Resource.GroupResource(), unseen)
+	return r.ReconcileParent(ctx, req, object, d.Resource.Resource.GroupResource(), unseen)
 }
 
 // run is one pass over an object that the controller has to do with.
@@ -110,15 +110,15 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass, d *decorated, resyn
 	todo := makePlan(f)
 	names := r.names(object)
 	todo.creates, todo.blocked = taken.Free(todo.creates, func(c creation) error { return names.Check(ctx, r.Cache, c.attachment) })
-	if todo.untold != nil && !todo.done {
-		todo.blocked = errors.Join(todo.untold, todo.blocked)
+	if todo.compareErr != nil && !todo.done {
+		todo.blocked = errors.Join(todo.compareErr, todo.blocked)
 	}
 	if err := r.confirm(ctx, p, o, todo); err != nil {
 		return err
 	}
 	err = r.act(ctx, o, todo)
 	if err != todo.blocked { //nolint:errorlint // a blocked attachment is no failed write
-		p.Uncertain(err)
+		p.NoteUnknownOutcome(err)
 	}
 	return err
 }
@@ -130,7 +130,7 @@ func (r *Reconciler) outcome(ctx context.Context, p *pass.Pass, err error) error
 	case err == nil:
 		r.waiting.Delete(uid)
 		return nil
-	case pass.Superseded(err), errors.Is(err, watching.ErrNotSynced):
+	case pass.IsStale(err), errors.Is(err, watching.ErrNotSynced):
 		return err
 	}
 	logger := log.FromContext(ctx).V(1)
@@ -139,7 +139,7 @@ func (r *Reconciler) outcome(ctx context.Context, p *pass.Pass, err error) error
 		if busy.After == 0 {
 			return err // it does not say for how long, so that it is asked as after a failure
 		}
-		p.Again(busy.After)
+		p.RequeueAfter(busy.After)
 		return nil
 	}
 	note := fmt.Sprintf("Sync error: %v", err)
@@ -149,7 +149,7 @@ func (r *Reconciler) outcome(ctx context.Context, p *pass.Pass, err error) error
 	}
 	if waiting {
 		logger.Info("Waiting for somebody else", "reason", err.Error())
-		p.Again(waits.Again)
+		p.RequeueAfter(waits.Again)
 		return nil
 	}
 	return err

@@ -35,8 +35,8 @@ var life = []func(w *world){
 	func(w *world) { w.edit(statefulSets, "web", optOut) },
 }
 
-// TestKilledAtEveryWrite ends the process at each write of an object's life, before the API server gets it and after. A new
-// process comes to the same end, and on the way nothing is left without somebody who looks after it.
+// TestKilledAtEveryWrite ends the process at each write of an object's life, before the API server gets it and after. A
+// new process comes to the same end, and on the way nothing is left without somebody who looks after it.
 func TestKilledAtEveryWrite(t *testing.T) {
 	for _, spec := range []string{perPod, strings.Replace(perPod, "InPlace", "Recreate", 1)} {
 		clean := lives(t, spec, -1, false)
@@ -227,8 +227,8 @@ func TestPastIsNotActedOn(t *testing.T) {
 	}
 }
 
-// TestFinalizerStaysForWhatIsNotSeen: an attachment that the cache does not show yet keeps our finalizer on an object that is
-// taken out: afterwards nobody would look.
+// TestFinalizerStaysForWhatIsNotSeen: an attachment that the cache does not show yet keeps our finalizer on an object
+// that is taken out: afterwards nobody would look.
 func TestFinalizerStaysForWhatIsNotSeen(t *testing.T) {
 	w := newWorld(t, controller(t, "service-per-pod", perPod), servicePerPod, web(t, 2))
 	w.settle(webRequest)

@@ -45,14 +45,14 @@ func without(finalizers []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == name })
 }
 
-// stated is a status that was written, and what the API server made of it: fields that a schema does not know are dropped,
-// and a kind may have no status at all. It is not written again because of a dropped field.
+// stated is a status that was written, and what the API server made of it: fields that a schema does not know are
+// dropped, and a kind may have no status at all. It is not written again because of a dropped field.
 type stated struct {
 	wanted, kept any
 }
 
-// holds reports whether an object has the status that the hook asks for, as far as the API server keeps it. {} is a status:
-// a hook may check whether there is one at all.
+// holds reports whether an object has the status that the hook asks for, as far as the API server keeps it. {} is a
+// status: a hook may check whether there is one at all.
 func (s stated) holds(o *unstructured.Unstructured, wanted map[string]any) bool {
 	has := o.Object["status"]
 	return has != nil && same(has, wanted) || s.wanted != nil && same(s.wanted, wanted) && same(has, s.kept)

@@ -1,6 +1,7 @@
 package decorator
 
-// What the tests share: a DecoratorController over a fake API server, a hook that is a function, and objects in few words.
+// What the tests share: a DecoratorController over a fake API server, a hook that is a function, and objects in few
+// words.
 
 import (
 	"context"
@@ -118,7 +119,7 @@ func worldOn(t testing.TB, server *fakeserver.Server, s *settings, h answers) *w
 		// The cache is what is stored, so that only live reads are requests.
 		Server:   &watching.Server{Client: w.Server, Live: w.Server, Clock: clock.RealClock{}, Cache: cached{Reader: w.Raw}},
 		Recorder: w.events,
-	}}, s, ownership.NewLedger(nil))
+	}}, s, ownership.NewConsistencyStore(nil))
 	w.r.resync = w.resync
 	w.r.forgotten = func(types.UID) {}
 	for _, d := range s.resources {

@@ -23,8 +23,8 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file holds all reads of a pass, and the questions to hooks. Objects come from a cache without copies: nothing here
-// or later may change them.
+// This file holds all reads of a pass, and the questions to hooks. Objects come from a cache without copies: nothing
+// here or later may change them.
 
 // observed is what one pass works on.
 type observed struct {
@@ -81,24 +81,24 @@ func (r *Reconciler) facts(ctx context.Context, o *observed, answer *hook.Answer
 	if s, ok := r.stated.Load(o.object.GetUID()); ok {
 		f.stated = s.(stated) //nolint:forcetypeassert // only act stores
 	}
-	var wishes []children.Wish
+	var wishes []children.Pair
 	for _, child := range answer.Children {
 		desired := r.marked(o.object, child)
 		f.desired = append(f.desired, desired)
 		k := keyOf(desired)
 		attachment, there := o.attachments[k]
 		if method := r.methods[k.GroupKind]; there && method != v1alpha1.ChildUpdateOnDelete {
-			wishes = append(wishes, children.Wish{Observed: attachment, Desired: desired, InPlace: method == v1alpha1.ChildUpdateInPlace})
+			wishes = append(wishes, children.Pair{Observed: attachment, Desired: desired, InPlace: method == v1alpha1.ChildUpdateInPlace})
 		}
 	}
 	var err error
-	f.applied, f.untold, err = r.compare(ctx, o, wishes)
+	f.applied, f.compareErr, err = r.compare(ctx, o, wishes)
 	return f, err
 }
 
-// marked returns a copy of an answer's attachment that names its controller, without the fields that a hook may not set:
-// what [apply.Own] leaves out, and the reference to the object. A hook may answer with the objects that it was sent, and
-// would otherwise ask for another attachment after each write.
+// marked returns a copy of an answer's attachment that names its controller, without the fields that a hook may not
+// set: what [apply.Own] leaves out, and the reference to the object. A hook may answer with the objects that it was
+// sent, and would otherwise ask for another attachment after each write.
 func (r *Reconciler) marked(object, child *unstructured.Unstructured) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: maps.Clone(apply.Own(child.Object))}
 	metadata, _ := out.Object["metadata"].(map[string]any)
@@ -134,8 +134,8 @@ func (r *Reconciler) names(object *unstructured.Unstructured) taken.Names {
 	}
 }
 
-// confirm compares the cached object, and the attachments to be replaced, with the API server, before the first write for an
-// object in this process. It returns an error that wraps ownership.ErrStale if the cache is stale.
+// confirm compares the cached object, and the attachments to be replaced, with the API server, before the first write
+// for an object in this process. It returns an error that wraps ownership.ErrStale if the cache is stale.
 func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed, todo *plan) error {
 	uid := o.object.GetUID()
 	if _, done := r.confirmed.Load(uid); !done && len(todo.deletes)+len(todo.updates)+len(todo.creates) > 0 {
@@ -147,7 +147,7 @@ func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed, tod
 		case fresh.GetUID() != uid:
 			return fmt.Errorf("%s: %w: its UID is %s now", anyobject.Describe(o.object), ownership.ErrGone, fresh.GetUID())
 		case fresh.GetResourceVersion() != o.object.GetResourceVersion():
-			r.Ledger.Wrote(uid, o.resource.Resource.Resource.GroupResource(), fresh) // the next pass waits until the cache shows it
+			r.Consistency.WroteAt(uid, o.resource.Resource.Resource.GroupResource(), fresh) // the next pass waits until the cache shows it
 			return fmt.Errorf("%w: it does not show %s as it is", ownership.ErrStale, anyobject.Describe(o.object))
 		}
 		r.confirmed.Store(uid, struct{}{})

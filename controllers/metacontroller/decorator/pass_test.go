@@ -20,8 +20,8 @@ import (
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// TestServicePerPod is the whole life of the example: made, changed, scaled, drifted, taken out; and no request at all in a
-// pass without news.
+// TestServicePerPod is the whole life of the example: made, changed, scaled, drifted, taken out; and no request at all
+// in a pass without news.
 func TestServicePerPod(t *testing.T) {
 	w := newWorld(t, controller(t, "service-per-pod", perPod), servicePerPod, web(t, 3))
 	w.settle(webRequest)
@@ -171,8 +171,8 @@ status: {height: 3, dry: true}
 	}
 }
 
-// TestFirstStatusIsEmpty: {} is a status, so that it is written, and the hook is asked once more, about an object that has one
-// (Metacontroller's TestResyncAfter).
+// TestFirstStatusIsEmpty: {} is a status, so that it is written, and the hook is asked once more, about an object that
+// has one (Metacontroller's TestResyncAfter).
 func TestFirstStatusIsEmpty(t *testing.T) {
 	const spec = `
 resources: [{apiVersion: example.com/v1, resource: plants}]
@@ -337,7 +337,8 @@ func TestTwoDecorators(t *testing.T) {
 	}
 }
 
-// TestSameKindOfAttachment: of two decorators that attach the same kind to one object, neither sees what the other made.
+// TestSameKindOfAttachment: of two decorators that attach the same kind to one object, neither sees what the other
+// made.
 func TestSameKindOfAttachment(t *testing.T) {
 	one := newWorld(t, controller(t, "one", perPod), servicePerPod, web(t, 2))
 	two := worldOn(t, one.Server, controller(t, "two", perPod), says(`{"attachments":[]}`))
@@ -388,7 +389,8 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// TestWaitingForAName: an attachment whose name something else has is in the way of no other, and waits without a request.
+// TestWaitingForAName: an attachment whose name something else has is in the way of no other, and waits without a
+// request.
 func TestWaitingForAName(t *testing.T) {
 	for name, c := range map[string]struct {
 		has   string // metadata of what has the name
@@ -450,7 +452,8 @@ func TestUnseenStranger(t *testing.T) {
 	}
 }
 
-// TestFailingHook: whatever is wrong with an answer, nothing is deleted and nothing else is written, and it is said (W1).
+// TestFailingHook: whatever is wrong with an answer, nothing is deleted and nothing else is written, and it is said
+// (W1).
 func TestFailingHook(t *testing.T) {
 	for name, body := range map[string]string{
 		"empty":              ``,

@@ -50,8 +50,8 @@ type facts struct {
 	stated stated
 	// applied is what applying a desired attachment to the observed one would do, wherever that could matter.
 	applied map[key]apply.Result
-	// untold says which attachments stay as they are because they could not be compared, and why.
-	untold error
+	// compareErr says which attachments stay as they are because they could not be compared, and why.
+	compareErr error
 }
 
 // plan is what a pass writes.
@@ -66,8 +66,8 @@ type plan struct {
 	deletes []deletion
 	updates []update
 	creates []creation
-	// blocked says why a missing attachment is not created, nil if all are, and untold why others stay as they are.
-	blocked, untold error
+	// blocked says why a missing attachment is not created, nil if all are, and compareErr why others stay as they are.
+	blocked, compareErr error
 }
 
 // deletion is an attachment to delete, what is to replace it, nil if nothing is, and why.
@@ -93,7 +93,7 @@ func makePlan(f *facts) *plan {
 	planObject(f, p)
 	if f.settings.manages(f.object) && f.answer.ChildrenPresence != hook.Absent {
 		planAttachments(f, p)
-		p.untold = f.untold
+		p.compareErr = f.compareErr
 	}
 	return p
 }

@@ -12,10 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// This file names objects of several kinds in one queue. A DecoratorController is one controller with one queue and one set
-// of workers, as in Metacontroller: with one for each kind, the same controller would have its metrics under several names,
-// its workers many times over, and no order between a Service that changed and thousands of Pods that are only resynced.
-// So a request carries the kind, in its name: <resource>.<group>/<name>. No name of an object has a slash.
+// This file names objects of several kinds in one queue. A DecoratorController is one controller with one queue and one
+// set of workers, as in Metacontroller: with one for each kind, the same controller would have its metrics under
+// several names, its workers many times over, and no order between a Service that changed and thousands of Pods that
+// are only resynced. So a request carries the kind, in its name: <resource>.<group>/<name>. No name of an object has a
+// slash.
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 

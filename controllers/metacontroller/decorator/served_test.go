@@ -122,8 +122,8 @@ func (w *world) expose(name string) {
 	})
 }
 
-// TestRefusedIsNotDifferent: an attachment stays as long as the API server does not tell whether it is what is wanted, or
-// would not let it be made again. An event says so, and it is tried again.
+// TestRefusedIsNotDifferent: an attachment stays as long as the API server does not tell whether it is what is wanted,
+// or would not let it be made again. An event says so, and it is tried again.
 func TestRefusedIsNotDifferent(t *testing.T) {
 	denied := apierrors.NewForbidden(services.Resource.GroupResource(), "web", errors.New("a policy"))
 	for verb, want := range map[string]string{

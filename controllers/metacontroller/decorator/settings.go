@@ -101,8 +101,8 @@ func readResource(spec *v1alpha1.DecoratorResource, r watching.Resources) (*deco
 	return d, nil
 }
 
-// methodOf returns one of OnDelete, Recreate and InPlace. Attachments have no revisions, so that a rolling method is the
-// one that it rolls with (Metacontroller).
+// methodOf returns one of OnDelete, Recreate and InPlace. Attachments have no revisions, so that a rolling method is
+// the one that it rolls with (Metacontroller).
 func methodOf(s *v1alpha1.AttachmentUpdateStrategy) v1alpha1.ChildUpdateMethod {
 	if s == nil {
 		return v1alpha1.ChildUpdateOnDelete

@@ -30,8 +30,8 @@ const remembered = 4096
 // Name is that of the controller in a manager.
 const Name = "decorator"
 
-// Setup adds to mgr what runs a controller for each DecoratorController. It returns an error if mgr cannot take it. mgr's
-// scheme must have the types of api/metacontroller/v1alpha1.
+// Setup adds to mgr what runs a controller for each DecoratorController. It returns an error if mgr cannot take it.
+// mgr's scheme must have the types of api/metacontroller/v1alpha1.
 func Setup(mgr ctrl.Manager, env *host.Environment) error {
 	return hosting.Supervise(mgr, env.Host, hosting.Kind[*v1alpha1.DecoratorController]{
 		Name: Name, Noun: "controller", Selector: env.Selector,
@@ -42,8 +42,8 @@ func Setup(mgr ctrl.Manager, env *host.Environment) error {
 	})
 }
 
-// Build makes the controller that dc describes. [Setup] calls it for each DecoratorController; call it to run one without
-// a manager that hosts others. The errors are for the condition of dc: see [hosting.Build].
+// Build makes the controller that dc describes. [Setup] calls it for each DecoratorController; call it to run one
+// without a manager that hosts others. The errors are for the condition of dc: see [hosting.Build].
 func Build(ctx context.Context, env *host.Environment, dc *v1alpha1.DecoratorController) (*hosting.Controller, error) {
 	if dc.Spec.Hooks == nil {
 		return nil, &hosting.Error{Reason: "NoHooks", Err: errors.New("spec.hooks: no hooks defined")}
@@ -59,20 +59,20 @@ func Build(ctx context.Context, env *host.Environment, dc *v1alpha1.DecoratorCon
 		}
 		plain = append(plain, d.Resource)
 	}
-	ledger, err := env.LedgerOf(ctx, s.attachments, plain)
+	consistency, err := env.ConsistencyOf(ctx, s.attachments, plain)
 	if err != nil {
 		return nil, err
 	}
-	told, err := env.Controller(hook.Decorator, dc, s.attachments)
+	identity, err := env.Controller(hook.Decorator, dc, s.attachments)
 	if err != nil {
 		return nil, err
 	}
 	declared := dc.Spec.Hooks
-	h, err := env.Hooks(told, declared.Sync, declared.Finalize, declared.Customize, dc.Spec.EndpointConfigs)
+	h, err := env.Hooks(identity, declared.Sync, declared.Finalize, declared.Customize, dc.Spec.EndpointConfigs)
 	if err != nil {
 		return nil, err
 	}
-	r := newReconciler(env, s, ledger)
+	r := newReconciler(env, s, consistency)
 	r.forgotten = env.Memory.Forget
 	if h.Sync != nil {
 		r.sync = h.Sync
@@ -103,20 +103,20 @@ func (r *Reconciler) sources(ctx context.Context, env *host.Environment, dc *v1a
 }
 
 // newReconciler returns a Reconciler without hooks.
-func newReconciler(env *host.Environment, s *settings, ledger *ownership.Ledger) *Reconciler {
+func newReconciler(env *host.Environment, s *settings, consistency *ownership.ConsistencyStore) *Reconciler {
 	r := &Reconciler{
 		settings: s,
 		related:  map[schema.GroupKind]relatedObjects{},
 	}
 	r.Controller = pass.New(pass.Config{
 		New:    func() client.Object { return &unstructured.Unstructured{} }, // requests name objects of several kinds: see Reconcile
-		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Recorder: env.Recorder, Clock: env.Clock,
+		Client: env.Client, Live: env.Live, Cache: env.Cache, Consistency: consistency, Recorder: env.Recorder, Clock: env.Clock,
 		Run: r.run, Deleted: true, Stale: []error{watching.ErrNotSynced}, FirstRetry: hosting.FirstRetry, LastRetry: hosting.LastRetry,
 	})
-	r.OnUncertain(func(object types.UID) { r.confirmed.Delete(object) })
+	r.OnUnknownOutcome(func(object types.UID) { r.confirmed.Delete(object) })
 	r.kinds = children.NewKinds(r.Controller, s.attachments, nil)
 	r.keeper = children.New(children.Config{
-		Client: env.Client, Live: env.Live, Cache: env.Cache, Ledger: ledger, Clock: env.Clock, FieldManager: env.FieldManager,
+		Client: env.Client, Live: env.Live, Cache: env.Cache, Consistency: consistency, Clock: env.Clock, FieldManager: env.FieldManager,
 		Kinds: r.kinds, Size: remembered, Memo: env.Compared,
 	})
 	return r

@@ -55,8 +55,8 @@ func (r *Reconciler) attachmentEvents() handler.EventHandler {
 	}
 }
 
-// owners returns the objects that a change of an attachment concerns. before is nil for a new one, after for a deleted one.
-// An attachment of another controller concerns none of them; one that lost our annotation does.
+// owners returns the objects that a change of an attachment concerns. before is nil for a new one, after for a deleted
+// one. An attachment of another controller concerns none of them; one that lost our annotation does.
 func (r *Reconciler) owners(ctx context.Context, before, after client.Object) []reconcile.Request {
 	if !r.made(before) && !r.made(after) {
 		return nil

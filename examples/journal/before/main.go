@@ -1,5 +1,5 @@
-// Program journal copies ConfigMaps into the namespaces that they name. It is there twice: before/ keeps no history, and the other
-// one differs in what docs/library.md shows.
+// Program journal copies ConfigMaps into the namespaces that they name. It is there twice: before/ keeps no history,
+// and the other one differs in what docs/library.md shows.
 package main
 
 import (

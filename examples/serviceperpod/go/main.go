@@ -1,4 +1,5 @@
-// Command serviceperpod listens for the calls of the service per pod example's hook; package serviceperpod answers them.
+// Command serviceperpod listens for the calls of the service per pod example's hook; package serviceperpod answers
+// them.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Package annotate is the verb "cairn annotate": it has package inspect write why a change was made, and prints the result.
+// Package annotate is the verb "cairn annotate": it has package inspect write why a change was made, and prints the
+// result.
 package annotate
 
 import (

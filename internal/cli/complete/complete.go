@@ -1,5 +1,5 @@
-// Package complete says what a shell may complete: kinds, names of objects, revisions, and the values of flags. The shells' scripts
-// come from "cairn completion"; they call the program back, and cobra calls what is here.
+// Package complete says what a shell may complete: kinds, names of objects, revisions, and the values of flags. The
+// shells' scripts come from "cairn completion"; they call the program back, and cobra calls what is here.
 //
 // What may not come in: an error that a user sees. Somebody who presses TAB gets suggestions or none.
 package complete
@@ -26,8 +26,9 @@ const Live = "live"
 
 const none = cobra.ShellCompDirectiveNoFileComp
 
-// Attach makes root and its verbs complete: arguments that name an object, arguments and flags that name a revision, output formats,
-// and what the kubeconfig has. It looks at the verbs' usage lines and flags, so that a verb needs to do nothing.
+// Attach makes root and its verbs complete: arguments that name an object, arguments and flags that name a revision,
+// output formats, and what the kubeconfig has. It looks at the verbs' usage lines and flags, so that a verb needs to do
+// nothing.
 func Attach(root *cobra.Command, e *env.Env) {
 	c := &completer{e}
 	for name, values := range map[string]cobra.CompletionFunc{

@@ -1,4 +1,5 @@
-// Package diff is the verb "cairn diff": it prints what package inspect says about the difference between two revisions.
+// Package diff is the verb "cairn diff": it prints what package inspect says about the difference between two
+// revisions.
 package diff
 
 import (

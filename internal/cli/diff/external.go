@@ -18,7 +18,8 @@ import (
 // externalVariable names the program, with its flags.
 const externalVariable = "KUBECTL_EXTERNAL_DIFF"
 
-// external writes both states to files, and runs program on them. Exit code 1 says that they differ, which is no failure.
+// external writes both states to files, and runs program on them. Exit code 1 says that they differ, which is no
+// failure.
 func external(ctx context.Context, e *env.Env, program string, d *inspect.Difference) error {
 	dir, err := os.MkdirTemp("", "cairn-diff-")
 	if err != nil {

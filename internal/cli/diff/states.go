@@ -16,12 +16,12 @@ import (
 
 // This file reads which two states are meant.
 
-// relative is how the revision before the current one is written. A shell user writes -1, which a parser of flags takes for one: see
-// [Arguments].
+// relative is how the revision before the current one is written. A shell user writes -1, which a parser of flags takes
+// for one: see [Arguments].
 var relative = regexp.MustCompile(`^[-~]([1-9][0-9]{0,8})$`)
 
-// Arguments returns the arguments of the whole command line with -1, where it stands for a revision, as ~1. It is called before flags are
-// parsed.
+// Arguments returns the arguments of the whole command line with -1, where it stands for a revision, as ~1. It is
+// called before flags are parsed.
 func Arguments(args []string) []string {
 	out := append([]string(nil), args...)
 	for i, arg := range out {

@@ -10,8 +10,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/printable"
 )
 
-// This file is what a terminal can do that a pipe cannot: colours, and drawing a view anew. What is written to it without [Env.Out] has
-// to be escaped by whoever writes it.
+// This file is what a terminal can do that a pipe cannot: colours, and drawing a view anew. What is written to it
+// without [Env.Out] has to be escaped by whoever writes it.
 
 // Terminal is the terminal that the standard output is.
 type Terminal struct {

@@ -20,8 +20,8 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Confirm asks a question that is answered with yes or no, on the error stream. Anything but yes is no. Where nobody can be asked it
-// returns a [*UsageError] that names --yes.
+// Confirm asks a question that is answered with yes or no, on the error stream. Anything but yes is no. Where nobody
+// can be asked it returns a [*UsageError] that names --yes.
 func (e *Env) Confirm(question string) (bool, error) {
 	if !e.Interactive() {
 		return false, Usagef("stdin is not a terminal: use --yes to confirm")

@@ -43,7 +43,8 @@ type Env struct {
 	Version string
 	// Cluster holds kubectl's flags: --kubeconfig, --context, --namespace and so on.
 	Cluster *genericclioptions.ConfigFlags
-	// Quiet is called before a verb talks to the cluster that prints what a user should know. Nil means that logs stay as they are.
+	// Quiet is called before a verb talks to the cluster that prints what a user should know. Nil means that logs stay as
+	// they are.
 	Quiet func()
 	// Open finds the object that args name, TYPE/NAME or TYPE NAME, and an inspector to ask about it.
 	Open func(args []string) (*inspect.Inspector, client.Object, error)
@@ -53,7 +54,8 @@ type Env struct {
 	Interactive func() bool
 	// Kinds returns the kinds whose objects can be listed: those in namespaces or, if namespaced is false, all.
 	Kinds func(namespaced bool) ([]schema.GroupVersionKind, error)
-	// Resources returns what the cluster's resources are called, and Names the names of the objects of one. Both are for completion.
+	// Resources returns what the cluster's resources are called, and Names the names of the objects of one. Both are for
+	// completion.
 	Resources func() ([]string, error)
 	Names     func(ctx context.Context, resource string) ([]string, error)
 
@@ -86,8 +88,8 @@ func New(streams genericiooptions.IOStreams, version string) *Env {
 
 func (e *Env) userAgent() string { return "cairn/" + e.Version }
 
-// Written returns an error if something that was printed did not arrive, because a disk is full for instance. Whoever ends the
-// process asks: functions that print tables and help do not say.
+// Written returns an error if something that was printed did not arrive, because a disk is full for instance. Whoever
+// ends the process asks: functions that print tables and help do not say.
 func (e *Env) Written() error {
 	if err := e.out.Err(); err != nil {
 		return fmt.Errorf("print the result: %w", err)

@@ -17,7 +17,8 @@ const (
 	Failed = 1
 	// Misused: the command line cannot be understood or is not offered; trying again is pointless.
 	Misused = 2
-	// Unfinished: "cairn status" found an object in progress. It is the number of [Misused], whose error says which of the two it is.
+	// Unfinished: "cairn status" found an object in progress. It is the number of [Misused], whose error says which of the
+	// two it is.
 	Unfinished = 2
 	// Broken: "cairn status" found an object whose controller has given up, or needs help.
 	Broken = 3
@@ -64,8 +65,9 @@ func (e *UsageError) Error() string {
 // Unwrap returns what is wrong.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// ExitError ends the process with a code that is an answer: "cairn diff --exit-code" found a difference, "cairn status" a rollout that
-// is not complete. Unless there is an error as well, everything that a user should read is printed already, and nothing is reported.
+// ExitError ends the process with a code that is an answer: "cairn diff --exit-code" found a difference, "cairn status"
+// a rollout that is not complete. Unless there is an error as well, everything that a user should read is printed
+// already, and nothing is reported.
 type ExitError struct {
 	// Status is the exit code.
 	Status int

@@ -15,8 +15,8 @@ import (
 
 // This file asks the cluster which kinds it has. The answer is kept on the disk, as kubectl does.
 
-// listable returns the kinds whose objects can be listed, in the version that the API server prefers: those in namespaces or, if
-// namespaced is false, all.
+// listable returns the kinds whose objects can be listed, in the version that the API server prefers: those in
+// namespaces or, if namespaced is false, all.
 func (e *Env) listable(namespaced bool) ([]schema.GroupVersionKind, error) {
 	e.everything.Store(true)
 	asker, err := e.Cluster.ToDiscoveryClient()
@@ -43,8 +43,8 @@ func (e *Env) listable(namespaced bool) ([]schema.GroupVersionKind, error) {
 	return out, nil
 }
 
-// warnings passes the API server's warnings on, but not while objects of all kinds are listed: that some of these kinds are deprecated is
-// nothing that the user has asked for.
+// warnings passes the API server's warnings on, but not while objects of all kinds are listed: that some of these kinds
+// are deprecated is nothing that the user has asked for.
 type warnings struct {
 	rest.WarningHandler
 
@@ -58,8 +58,8 @@ func (w *warnings) HandleWarningHeader(code int, agent, text string) {
 	}
 }
 
-// resources returns what the resources of the cluster are called whose objects can be listed: daemonsets, and with its group if another
-// one before it is called so.
+// resources returns what the resources of the cluster are called whose objects can be listed: daemonsets, and with its
+// group if another one before it is called so.
 func (e *Env) resources() ([]string, error) {
 	asker, err := e.Cluster.ToDiscoveryClient()
 	if err != nil {
@@ -122,5 +122,6 @@ func (e *Env) names(ctx context.Context, kind string) ([]string, error) {
 	return out, nil
 }
 
-// endless reports whether a resource has many short-lived objects that nothing controls: they would be most of what is read.
+// endless reports whether a resource has many short-lived objects that nothing controls: they would be most of what is
+// read.
 func endless(r *metav1.APIResource) bool { return r.Name == "events" || strings.Contains(r.Name, "/") }

@@ -53,8 +53,8 @@ type Header struct {
 // HeaderOf returns the header of output of a kind, as History.
 func HeaderOf(kind string) Header { return Header{APIVersion: "cli.cairn.dev/v1alpha1", Kind: kind} }
 
-// Encode writes v as json or yaml, in the shape of its JSON tags. Text that YAML would write as it is, and that is not safe on a
-// terminal, is written as JSON, which is YAML as well, and has escapes.
+// Encode writes v as json or yaml, in the shape of its JSON tags. Text that YAML would write as it is, and that is not
+// safe on a terminal, is written as JSON, which is YAML as well, and has escapes.
 func Encode(w io.Writer, format string, v any) error {
 	b, err := json.MarshalIndent(v, "", "    ")
 	if err != nil {

@@ -37,7 +37,8 @@ func (w *Wait) Check(dryRun bool) error {
 	return nil
 }
 
-// Object follows the object that args name, after a verb has changed it. Lines go to the error stream if the output has a format.
+// Object follows the object that args name, after a verb has changed it. Lines go to the error stream if the output has
+// a format.
 func (w *Wait) Object(ctx context.Context, e *env.Env, args []string, format string) error {
 	o := Options{Timeout: w.Timeout}
 	if format != "" {

@@ -1,4 +1,5 @@
-// Package follow watches the status of one object until it is done or has failed: "cairn status --watch" and "cairn undo --wait".
+// Package follow watches the status of one object until it is done or has failed: "cairn status --watch" and "cairn
+// undo --wait".
 //
 // What may not come in: what done means, which package inspect says.
 package follow
@@ -28,7 +29,8 @@ type Options struct {
 	View func(io.Writer, *inspect.Status) error
 	// Lines is where lines go, nil for the standard output.
 	Lines io.Writer
-	// Every is how long it waits at least between two looks, 0 for a second. While nothing changes it waits up to five times as long.
+	// Every is how long it waits at least between two looks, 0 for a second. While nothing changes it waits up to five
+	// times as long.
 	Every time.Duration
 }
 
@@ -46,8 +48,9 @@ var errTimeout = errors.New("timeout")
 
 // Rollout follows parent until it is done, and then returns nil.
 //
-// Errors: an [*env.ExitError] with [env.Broken] if it has failed, [env.TimedOut] or [env.Interrupted], all of which the user has been
-// told of; that the object was deleted meanwhile; or what the API server says, unless it may say something else the next time.
+// Errors: an [*env.ExitError] with [env.Broken] if it has failed, [env.TimedOut] or [env.Interrupted], all of which the
+// user has been told of; that the object was deleted meanwhile; or what the API server says, unless it may say
+// something else the next time.
 func Rollout(ctx context.Context, e *env.Env, i *inspect.Inspector, parent client.Object, o Options) error {
 	if o.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -100,8 +103,8 @@ func Answer(s inspect.State) error {
 	}
 }
 
-// passing reports whether an error may be over at the next look: the object changed while it was read, or the API server is busy or
-// starts anew.
+// passing reports whether an error may be over at the next look: the object changed while it was read, or the API
+// server is busy or starts anew.
 func passing(err error) bool {
 	if changed := (*inspect.ChangedError)(nil); errors.As(err, &changed) {
 		return !changed.Gone

@@ -67,8 +67,8 @@ func nothing(client.WithWatch) error { return nil }
 // wide is a character that takes two columns.
 const wide = "\u8a9e"
 
-// TestLines: in a pipe there is a line for each change, and none for a look that shows what the one before showed. A server that is
-// busy is asked again.
+// TestLines: in a pipe there is a line for each change, and none for a look that shows what the one before showed. A
+// server that is busy is asked again.
 func TestLines(t *testing.T) {
 	busy := func(client.WithWatch) error { return apierrors.NewTooManyRequests("later", 1) }
 	looks := []func(client.WithWatch) error{nothing, nothing, busy, become(2), nothing, become(3)}

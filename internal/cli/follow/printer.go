@@ -62,8 +62,8 @@ func (p *printer) show(s *inspect.Status) (changed bool, err error) {
 	return changed, err
 }
 
-// draw draws the view over the one before. No line is longer than the terminal is wide and no view higher: the cursor goes up by lines
-// of the terminal, and not beyond its top.
+// draw draws the view over the one before. No line is longer than the terminal is wide and no view higher: the cursor
+// goes up by lines of the terminal, and not beyond its top.
 func (p *printer) draw(s *inspect.Status) error {
 	var view bytes.Buffer
 	if err := p.view(&view, s); err != nil {

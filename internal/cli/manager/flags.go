@@ -15,8 +15,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/manager"
 )
 
-// This file says what can be set, and the defaults. The defaults suit a machine that runs something else as well: what a
-// pod needs is in its manifest.
+// This file says what can be set, and the defaults. The defaults suit a machine that runs something else as well: what
+// a pod needs is in its manifest.
 
 type flags struct {
 	controllers                         []string

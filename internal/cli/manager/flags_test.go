@@ -82,7 +82,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestLeaseIsBesideThePod: without a flag the lease is in the namespace of the pod, under the name that manifests give it.
+// TestLeaseIsBesideThePod: without a flag the lease is in the namespace of the pod, under the name that manifests give
+// it.
 func TestLeaseIsBesideThePod(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "metacontroller")
 	for namespace, args := range map[string][]string{

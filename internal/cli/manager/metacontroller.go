@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// This file takes Metacontroller's flags, so that a script that starts it needs only another name. They are not in the help:
-// docs/metacontroller.md lists them.
+// This file takes Metacontroller's flags, so that a script that starts it needs only another name. They are not in the
+// help: docs/metacontroller.md lists them.
 
 // renamed are flags of Metacontroller that are called differently here.
 var renamed = map[string]string{

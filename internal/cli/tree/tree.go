@@ -1,4 +1,5 @@
-// Package tree is the verb "cairn tree": it prints what package inspect says about what an object controls, and what controls it.
+// Package tree is the verb "cairn tree": it prints what package inspect says about what an object controls, and what
+// controls it.
 package tree
 
 import (

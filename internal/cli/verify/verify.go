@@ -1,4 +1,5 @@
-// Package verify is the verb "cairn verify": it prints what package inspect finds wrong with revisions, and has it put right.
+// Package verify is the verb "cairn verify": it prints what package inspect finds wrong with revisions, and has it put
+// right.
 package verify
 
 import (

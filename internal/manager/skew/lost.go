@@ -24,8 +24,8 @@ type Kind struct {
 }
 
 // Lost returns the fields in the spec of these kinds that the API server knows and the types do not, as
-// spec.template.spec.containers[].field, sorted. A field of a type that is used in several places is returned once for each
-// kind, for the first place.
+// spec.template.spec.containers[].field, sorted. A field of a type that is used in several places is returned once for
+// each kind, for the first place.
 func Lost(ctx context.Context, server rest.Interface, kinds ...Kind) ([]string, error) {
 	documents := map[schema.GroupVersion]*document{}
 	var out []string

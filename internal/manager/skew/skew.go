@@ -1,6 +1,6 @@
-// Package skew compares the Kubernetes types that were compiled in with the API server that they are used on. A typed client
-// drops fields that its types do not have: a controller would then create pods, and record snapshots, without fields that a
-// user has set, and report nothing.
+// Package skew compares the Kubernetes types that were compiled in with the API server that they are used on. A typed
+// client drops fields that its types do not have: a controller would then create pods, and record snapshots, without
+// fields that a user has set, and report nothing.
 //
 // What may not come in: what to do about it. That is the manager's.
 package skew

@@ -34,8 +34,8 @@ type Result struct {
 	Reapplied bool
 }
 
-// Child applies desired, as a hook answered it, to the observed child. served is what the API server makes of desired, see
-// [Served], or nil if that is not known. It returns an error only if desired cannot be encoded.
+// Child applies desired, as a hook answered it, to the observed child. served is what the API server makes of desired,
+// see [Served], or nil if that is not known. It returns an error only if desired cannot be encoded.
 //
 // An annotation that cannot be read counts as absent: it was edited, and this apply writes it again.
 func Child(observed, desired, served map[string]any) (Result, error) {
@@ -95,8 +95,9 @@ func decode(text string) map[string]any {
 }
 
 // Own returns what a hook may set of a child: without the annotation, which a hook that returns what it was sent would
-// otherwise nest in itself on every pass, and without the API server's fields. A null stays: Go programs write it for unset
-// fields (creationTimestamp), and the annotation has it too. desired is only read; the result shares memory with it.
+// otherwise nest in itself on every pass, and without the API server's fields. A null stays: Go programs write it for
+// unset fields (creationTimestamp), and the annotation has it too. desired is only read; the result shares memory with
+// it.
 func Own(desired map[string]any) map[string]any {
 	metadata := object(desired["metadata"])
 	for _, field := range systemFields {

@@ -7,8 +7,8 @@ import "encoding/json"
 // Equal reports whether two desired children, or parts of them, are the same for the API server.
 func Equal(a, b map[string]any) bool { return same(a, b) || equal(a, b) }
 
-// equal compares decoded JSON: numbers by value whatever their Go type, a null like a field that is not there. List order
-// counts, and an empty list or object is not the same as none: for some fields that is a choice.
+// equal compares decoded JSON: numbers by value whatever their Go type, a null like a field that is not there. List
+// order counts, and an empty list or object is not the same as none: for some fields that is a choice.
 func equal(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:

@@ -8,8 +8,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
 )
 
-// FuzzChild: whatever somebody wrote into a child, and whatever a hook answered, nothing panics, and what is applied once
-// is not applied again.
+// FuzzChild: whatever somebody wrote into a child, and whatever a hook answered, nothing panics, and what is applied
+// once is not applied again.
 func FuzzChild(f *testing.F) {
 	f.Add([]byte(desiredPod), []byte(desiredPod), []byte(desiredPod))
 	f.Add([]byte(`{"metadata":7}`), []byte(`{"metadata":{"annotations":[]}}`), []byte(`null`))

@@ -13,8 +13,8 @@ import (
 // This file remembers results. [Child] decodes and encodes the annotation; a pass over a hundred children of which one
 // changed must not do that a hundred times.
 
-// Memo remembers the results of [Child] by UID, as long as resourceVersion and desired content stay the same. It is safe
-// for concurrent use. Make one with [NewMemo].
+// Memo remembers the results of [Child] by UID, as long as resourceVersion and desired content stay the same. It is
+// safe for concurrent use. Make one with [NewMemo].
 type Memo struct {
 	// results are those of each child by variant, in maps that nobody writes to.
 	results *bounded.Map[types.UID, map[string]memoEntry]
@@ -34,8 +34,8 @@ const MemoBytes = 64 << 20
 // computed again. One is enough for all controllers.
 func NewMemo(bytes int) *Memo { return &Memo{bounded.New[types.UID, map[string]memoEntry](bytes)} }
 
-// Child is [Child], remembered. variant tells apart the desired states that one child is compared with in the same pass,
-// such as the names of the revisions; without it they would push each other out. Use few of them.
+// Child is [Child], remembered. variant tells apart the desired states that one child is compared with in the same
+// pass, such as the names of the revisions; without it they would push each other out. Use few of them.
 func (m *Memo) Child(variant string, observed, desired *unstructured.Unstructured, served Served) (Result, error) {
 	uid, version := observed.GetUID(), observed.GetResourceVersion()
 	known, _ := m.results.Get(uid)
@@ -58,8 +58,8 @@ func (m *Memo) Child(variant string, observed, desired *unstructured.Unstructure
 	return result, err
 }
 
-// sizeOf estimates what remembering a result takes: what was desired, its text in the annotation, and the maps on the way to
-// that. Almost all else of the result is the observed child's, which a cache has anyway.
+// sizeOf estimates what remembering a result takes: what was desired, its text in the annotation, and the maps on the
+// way to that. Almost all else of the result is the observed child's, which a cache has anyway.
 func sizeOf(desired map[string]any, r Result) int {
 	const around = 2048 // a little more than was measured
 	return revision.SizeOf(desired) + len(annotation(r.Object)) + around

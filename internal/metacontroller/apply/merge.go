@@ -7,7 +7,8 @@ import "maps"
 
 // Merge returns observed, with what last and desired say about it brought in, and whether that differs from observed:
 //
-//   - objects: keys that last has and desired has not are dropped; keys of desired are merged one by one; all others stay
+//   - objects: keys that last has and desired has not are dropped; keys of desired are merged one by one; all others
+//     stay
 //   - lists whose items have a key in common (see [listKey]) are merged as objects by that key, in the order in which
 //     they were observed, new ones after them; other lists are taken from desired
 //   - anything else is taken from desired

@@ -9,8 +9,8 @@ import (
 
 // This file turns a result into a patch, and into text for users.
 
-// Patch returns the JSON merge patch (RFC 7386) that makes the observed child the result's object. It holds the observed
-// UID and resourceVersion, so that it fails with a conflict if the child has changed, or was replaced, since.
+// Patch returns the JSON merge patch (RFC 7386) that makes the observed child the result's object. It holds the
+// observed UID and resourceVersion, so that it fails with a conflict if the child has changed, or was replaced, since.
 // Metacontroller sends the whole object instead; what the API server stores is the same.
 func (r Result) Patch(observed map[string]any) ([]byte, error) {
 	patch := difference(observed, r.Object)

@@ -67,8 +67,8 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-// checkFields is what a user is promised of objects, without any of the algorithm: what nobody applied stays, what is not
-// asked for any more goes, what is asked for is there.
+// checkFields is what a user is promised of objects, without any of the algorithm: what nobody applied stays, what is
+// not asked for any more goes, what is asked for is there.
 func checkFields(t *rapid.T, path string, observed, last, desired, merged map[string]any) {
 	for key, value := range merged {
 		if _, wanted := desired[key]; wanted {

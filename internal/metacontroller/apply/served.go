@@ -1,9 +1,9 @@
 package apply
 
 // This file is about what the API server makes of a desired child. It fills in defaults (fieldRef.apiVersion, the
-// default tolerations of every pod), drops what is empty (value: ""), and writes quantities its own way. Where the hook's
-// answer replaces a list or names such a field, a comparison with what is observed then finds a difference that no write
-// can remove: Metacontroller recreates such a pod for ever (metacontroller#863, #443, #281).
+// default tolerations of every pod), drops what is empty (value: ""), and writes quantities its own way. Where the
+// hook's answer replaces a list or names such a field, a comparison with what is observed then finds a difference that
+// no write can remove: Metacontroller recreates such a pod for ever (metacontroller#863, #443, #281).
 //
 // Only the API server knows its defaults. So ask it, and compare what it made of the desired child with the observed
 // child. The caller gets it from
@@ -14,8 +14,8 @@ package apply
 // and needs it only when [Result.Reapplied] and [Result.Content] are both true: a new template needs no question. What
 // is remembered is valid for this content of the desired child, see [Served].
 
-// Served is what the API server makes of a desired child: the object that it answered to a create of it, or to a dry run
-// of one. Only the fields that the desired child names are ever looked at.
+// Served is what the API server makes of a desired child: the object that it answered to a create of it, or to a dry
+// run of one. Only the fields that the desired child names are ever looked at.
 type Served map[string]any
 
 // project returns desired with the values that served has in the same places. A field that the server dropped is

@@ -34,7 +34,7 @@ type Deletion struct {
 
 // Update is a child to change in place, and why.
 type Update struct {
-	Wish
+	Pair
 
 	Reason string
 }
@@ -45,9 +45,9 @@ type Creation struct {
 	Reason  string
 }
 
-// Act does the work: replacements first, then deletions, updates, and creations. A failure does not stop the rest, unless
-// that would fail too. One of the errors may be [pass.Superseded]: then the work rests on a stale read. A *[HeldError] among
-// them says that a child stays, because it could not be recreated.
+// Act does the work: replacements first, then deletions, updates, and creations. A failure does not stop the rest,
+// unless that would fail too. One of the errors may be [pass.IsStale]: then the work rests on a stale read. A
+// *[HeldError] among them says that a child stays, because it could not be recreated.
 func (p *Pass) Act(ctx context.Context, w Work) error {
 	var replaced, surplus []Deletion
 	for _, d := range w.Deletes {
@@ -106,9 +106,9 @@ func GoesAtOnce(child *unstructured.Unstructured) bool {
 
 // update changes exactly the child that the work was decided on. A conflict says that another writer was first.
 func (p *Pass) update(ctx context.Context, u Update) error {
-	out, err := p.change(ctx, u.Wish)
+	out, err := p.change(ctx, u.Pair)
 	switch {
-	case pass.Superseded(err):
+	case pass.IsStale(err):
 		return err
 	case err != nil:
 		return fmt.Errorf("update %s: %w", p.names.Describe(u.Desired), err)
@@ -121,7 +121,7 @@ func (p *Pass) update(ctx context.Context, u Update) error {
 }
 
 // change returns the child as stored, nil if nothing was to be changed.
-func (p *Pass) change(ctx context.Context, w Wish) (*unstructured.Unstructured, error) {
+func (p *Pass) change(ctx context.Context, w Pair) (*unstructured.Unstructured, error) {
 	if p.applier != nil {
 		return p.applier.Apply(ctx, w.Observed, p.applied(w.Desired))
 	}

@@ -23,7 +23,7 @@ import (
 // asks the API server: a default that is taken for a difference recreates a child for ever (metacontroller#863).
 
 // Compare says whether a child is as desired, as far as that is known without a request.
-func (p *Pass) Compare(w Wish) Verdict {
+func (p *Pass) Compare(w Pair) Verdict {
 	if v, ok := p.answers[w.key()]; ok {
 		return v
 	}
@@ -58,11 +58,11 @@ func applied(same bool, desired *unstructured.Unstructured) Verdict {
 	return Verdict{Is: Different, Result: apply.Result{Object: desired.Object, Changed: true, Content: true}}
 }
 
-func (p *Pass) unknown(w Wish, why error) Verdict {
+func (p *Pass) unknown(w Pair, why error) Verdict {
 	return Verdict{Is: Unknown, Why: &HeldError{ComparisonRefused, p.names.Describe(w.Desired), why}}
 }
 
-func (p *Pass) servedFor(w Wish) apply.Served {
+func (p *Pass) servedFor(w Pair) apply.Served {
 	if v, ok := p.served.Get(w.Observed.GetUID()); ok {
 		if s := v.(serving); apply.Equal(s.desired, w.Desired.Object) { //nolint:forcetypeassert // remember adds them
 			return s.object
@@ -83,16 +83,16 @@ func (p *Pass) keep(child types.UID, desired, served *unstructured.Unstructured)
 	p.served.Add(child, serving{desired.Object, served.Object})
 }
 
-// Ask asks the API server about wishes that [Pass.Compare] was in doubt about. After that it is not in doubt any more. An unknown
-// result is asked for again a few seconds later. The error wraps [ownership.ErrStale] if a child has changed since it was read;
-// no other error is about one child.
-func (p *Pass) Ask(ctx context.Context, wishes []Wish) error {
+// Ask asks the API server about wishes that [Pass.Compare] was in doubt about. After that it is not in doubt any more.
+// An unknown result is asked for again a few seconds later. The error wraps [ownership.ErrStale] if a child has changed
+// since it was read; no other error is about one child.
+func (p *Pass) Ask(ctx context.Context, wishes []Pair) error {
 	var writing sync.Mutex
-	return pass.Each(wishes, func(w Wish) error {
+	return pass.Each(wishes, func(w Pair) error {
 		v, err := p.ask(ctx, w)
 		switch {
 		case err == nil:
-		case pass.Superseded(err), apierrors.IsTooManyRequests(err), ctx.Err() != nil:
+		case pass.IsStale(err), apierrors.IsTooManyRequests(err), ctx.Err() != nil:
 			return fmt.Errorf("ask whether %s is what is wanted: %w", p.names.Describe(w.Desired), err)
 		default:
 			p.refused.add(w.Variant, w.Observed, w.Desired, err, p.Clock.Now())
@@ -106,7 +106,7 @@ func (p *Pass) Ask(ctx context.Context, wishes []Wish) error {
 }
 
 // ask asks about one child. An error says nothing about the child.
-func (p *Pass) ask(ctx context.Context, w Wish) (Verdict, error) {
+func (p *Pass) ask(ctx context.Context, w Pair) (Verdict, error) {
 	if p.applier != nil {
 		same, err := p.applier.Try(ctx, w.Variant, w.Observed, p.applied(w.Desired))
 		return applied(same, w.Desired), err
@@ -121,8 +121,8 @@ func (p *Pass) ask(ctx context.Context, w Wish) (Verdict, error) {
 			return v, nil
 		}
 	}
-	// The child would be recreated, and admission may change a new one in the same way. So the dry run of a creation decides, as
-	// far as its name, its ports and the quota allow one.
+	// The child would be recreated, and admission may change a new one in the same way. So the dry run of a creation
+	// decides, as far as its name, its ports and the quota allow one.
 	created, createErr := p.tryCreate(ctx, w)
 	switch {
 	case createErr == nil:
@@ -138,7 +138,7 @@ func (p *Pass) ask(ctx context.Context, w Wish) (Verdict, error) {
 
 // tryPatch asks what the patch that would be sent makes of the child itself, by a dry run. Unlike a creation, that does
 // not fail because of the name, a port or a quota.
-func (p *Pass) tryPatch(ctx context.Context, w Wish) (*unstructured.Unstructured, error) {
+func (p *Pass) tryPatch(ctx context.Context, w Pair) (*unstructured.Unstructured, error) {
 	result, err := p.Memo.Child(w.Variant, w.Observed, w.Desired, nil)
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (p *Pass) patch(
 }
 
 // tryCreate asks what the API server makes of a new child as desired, by a dry run under a free name.
-func (p *Pass) tryCreate(ctx context.Context, w Wish) (*unstructured.Unstructured, error) {
+func (p *Pass) tryCreate(ctx context.Context, w Pair) (*unstructured.Unstructured, error) {
 	o, err := p.made(w.Desired)
 	if err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 // This file says what is free again once a child is deleted, and would fail a trial until then: the ports and addresses
 // of a Service, and its share of a quota. It is pure.
 
-// released returns o without the ports and addresses that are allocated to the child that it is to replace. A trial with
-// them would be refused; without them the API server checks all the rest. It may write to o.
+// released returns o without the ports and addresses that are allocated to the child that it is to replace. A trial
+// with them would be refused; without them the API server checks all the rest. It may write to o.
 func released(o, observed *unstructured.Unstructured) *unstructured.Unstructured {
 	if !isCore(o, "Service") {
 		return o
@@ -75,8 +75,8 @@ func objects(v any) []map[string]any {
 	return out
 }
 
-// fits reports whether a quota has enough for what a trial asked for once the child is deleted. Without excess it returns
-// false: then the refusal had another reason.
+// fits reports whether a quota has enough for what a trial asked for once the child is deleted. Without excess it
+// returns false: then the refusal had another reason.
 func fits(excess []refusal.Excess, observed *unstructured.Unstructured) bool {
 	for _, e := range excess {
 		if !e.Leaves(freed(observed, e.Resource)) {

@@ -22,10 +22,10 @@ import (
 // Config is what a [Keeper] works with. All fields are required unless they say otherwise.
 type Config struct {
 	// Client writes, Live reads past every cache, and Cache is what passes read their parents from.
-	Client client.Client
-	Live   client.Reader
-	Cache  client.Reader
-	Ledger *ownership.Ledger
+	Client      client.Client
+	Live        client.Reader
+	Cache       client.Reader
+	Consistency *ownership.ConsistencyStore
 	// Clock is the real one if it is nil.
 	Clock clock.PassiveClock
 	// FieldManager, unless it is empty, is the name under which children are kept by server-side apply.
@@ -82,8 +82,8 @@ func New(c Config) *Keeper {
 // Applies reports whether children are kept by server-side apply.
 func (k *Keeper) Applies() bool { return k.applier != nil }
 
-// Forget drops what is remembered of a deleted child. Otherwise that of every child that ever existed would be kept until
-// the memory is full.
+// Forget drops what is remembered of a deleted child. Otherwise that of every child that ever existed would be kept
+// until the memory is full.
 func (k *Keeper) Forget(child types.UID) {
 	k.Memo.Forget(child)
 	k.served.Remove(child)
@@ -116,7 +116,7 @@ func (p *Pass) writer(o *unstructured.Unstructured) ownership.Writer {
 
 // wrote makes the next pass wait until the cache shows a child as the API server returned it.
 func (p *Pass) wrote(o *unstructured.Unstructured) {
-	p.Ledger.Wrote(p.parent().GetUID(), p.writer(o).Resource, o)
+	p.Consistency.WroteAt(p.parent().GetUID(), p.writer(o).Resource, o)
 }
 
 // made returns a desired child as it is created.

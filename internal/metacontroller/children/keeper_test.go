@@ -65,11 +65,11 @@ func newWorld(t *testing.T, names ...string) *world {
 
 // restart makes a new process: nothing is remembered.
 func (w *world) restart() {
-	ledger := ownership.NewLedger(nil)
-	c := pass.New(pass.Config{Client: w.Server, Live: w.Server, Cache: w.Raw, Ledger: ledger, Clock: w.clock})
+	consistency := ownership.NewConsistencyStore(nil)
+	c := pass.New(pass.Config{Client: w.Server, Live: w.Server, Cache: w.Raw, Consistency: consistency, Clock: w.clock})
 	resource := watching.Resource{Kind: configKind, Resource: configs.WithVersion(configKind.Version), Namespaced: true}
 	w.keeper = children.New(children.Config{
-		Client: w.Server, Live: w.Server, Cache: w.Raw, Ledger: ledger, Clock: w.clock,
+		Client: w.Server, Live: w.Server, Cache: w.Raw, Consistency: consistency, Clock: w.clock,
 		Kinds: children.NewKinds(c, []watching.Resource{resource}, nil), Size: 100,
 	})
 }
@@ -121,9 +121,9 @@ func (w *world) requests() string {
 	return strings.Join(out, ", ")
 }
 
-func (w *world) wish(name, value string) children.Wish {
+func (w *world) wish(name, value string) children.Pair {
 	w.t.Helper()
-	return children.Wish{Observed: w.get(name), Desired: config(name, value)}
+	return children.Pair{Observed: w.get(name), Desired: config(name, value)}
 }
 
 func (w *world) replace(value string, names ...string) error {
@@ -196,8 +196,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestFullQuota: a quota that is full by as much as the child itself has is no reason to keep it. One that has no room for the
-// replacement is.
+// TestFullQuota: a quota that is full by as much as the child itself has is no reason to keep it. One that has no room
+// for the replacement is.
 func TestFullQuota(t *testing.T) {
 	for limit, replaced := range map[string]bool{"1": true, "0": false} {
 		w := newWorld(t, "x")
@@ -260,7 +260,7 @@ func TestUnknown(t *testing.T) {
 		if v := p.Compare(wish); v.Is != children.Doubt {
 			return v
 		}
-		w.must(p.Ask(t.Context(), []children.Wish{wish}))
+		w.must(p.Ask(t.Context(), []children.Pair{wish}))
 		return p.Compare(wish)
 	}
 	v := ask()
@@ -280,8 +280,8 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestAskedOfTheChildItself: neither the name nor a quota is in the way of finding drift, and the verdict of a creation is
-// asked for only where the child would be made again.
+// TestAskedOfTheChildItself: neither the name nor a quota is in the way of finding drift, and the verdict of a creation
+// is asked for only where the child would be made again.
 func TestAskedOfTheChildItself(t *testing.T) {
 	immutable := apierrors.NewInvalid(configKind.GroupKind(), "x", field.ErrorList{field.Forbidden(field.NewPath("data"), "it cannot be changed")})
 	for _, c := range []struct {
@@ -316,7 +316,7 @@ func TestAskedOfTheChildItself(t *testing.T) {
 			if v := p.Compare(wish); v.Is != children.Doubt {
 				t.Fatalf("%+v", v)
 			}
-			w.must(p.Ask(t.Context(), []children.Wish{wish}))
+			w.must(p.Ask(t.Context(), []children.Pair{wish}))
 			if v := p.Compare(wish); v.Is != c.want {
 				t.Errorf("%+v", v)
 			}
@@ -334,7 +334,7 @@ func TestStaleComparison(t *testing.T) {
 	w.drift("x", "drift")
 	for _, err := range []error{apierrors.NewConflict(configs, "x", errors.New("changed")), apierrors.NewNotFound(configs, "x")} {
 		w.Before = fakeserver.Refuse(fakeserver.TryPatch, "ConfigMap", err)
-		if err := w.pass().Ask(t.Context(), []children.Wish{w.wish("x", "a")}); !errors.Is(err, ownership.ErrStale) {
+		if err := w.pass().Ask(t.Context(), []children.Pair{w.wish("x", "a")}); !errors.Is(err, ownership.ErrStale) {
 			t.Errorf("error %v", err)
 		}
 	}

@@ -37,8 +37,8 @@ func NewKinds(
 // Of returns the children of a kind.
 func (k *Kinds) Of(kind schema.GroupKind) *Owned { return k.owned[kind] }
 
-// Read returns a group for each kind, as hooks get them, of the children that read returns. A parent in a namespace has no children
-// outside of it, even if they refer to it. It ends with the first error.
+// Read returns a group for each kind, as hooks get them, of the children that read returns. A parent in a namespace has
+// no children outside of it, even if they refer to it. It ends with the first error.
 func (k *Kinds) Read(parent client.Object, read func(*Owned) ([]*unstructured.Unstructured, error)) ([]hook.Group, error) {
 	groups := make([]hook.Group, 0, len(k.resources))
 	for _, r := range k.resources {

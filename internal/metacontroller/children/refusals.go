@@ -11,8 +11,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
 )
 
-// This file remembers refusals for a moment. A parent whose children change all the time is reconciled many times a second,
-// and a policy that refuses a hundred children would get a request for each of them each time.
+// This file remembers refusals for a moment. A parent whose children change all the time is reconciled many times a
+// second, and a policy that refuses a hundred children would get a request for each of them each time.
 
 // refusedFor is for how long a refusal is believed: the end of a policy is noticed that much later at most.
 const refusedFor = 5 * time.Second
@@ -36,8 +36,8 @@ func (r refusals) all(child types.UID) map[string]refused {
 	return all
 }
 
-// of returns why desired was refused when it was last asked about, nil if it was not refused; fresh says that this was so
-// recently that there is no point in asking again.
+// of returns why desired was refused when it was last asked about, nil if it was not refused; fresh says that this was
+// so recently that there is no point in asking again.
 func (r refusals) of(variant string, observed, desired *unstructured.Unstructured, now time.Time) (fresh bool, why error) {
 	e, ok := r.all(observed.GetUID())[variant]
 	if !ok || !apply.Equal(e.desired, desired.Object) {

@@ -17,8 +17,8 @@ import (
 )
 
 // This file finds out, before a child is deleted to be recreated, whether that will work: by a dry run of the creation
-// under the child's own name. The API server checks the rules of the kind, admission and quotas before it finds that the
-// name is taken. So that error says that all else is well, and checks that depend on the name get the right one.
+// under the child's own name. The API server checks the rules of the kind, admission and quotas before it finds that
+// the name is taken. So that error says that all else is well, and checks that depend on the name get the right one.
 
 // trial returns nil if the replacement of a child can be created, and a *[HeldError] if the API server would refuse it.
 // After any other error it is not known (retry).

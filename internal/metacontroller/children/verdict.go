@@ -12,8 +12,8 @@ import (
 
 // This file holds the results of a comparison.
 
-// Wish is an existing child and its desired state.
-type Wish struct {
+// Pair is an existing child and its desired state.
+type Pair struct {
 	// Variant tells apart the desired states that one child is compared with in the same pass. Use few.
 	Variant           string
 	Observed, Desired *unstructured.Unstructured
@@ -27,7 +27,7 @@ type asked struct {
 	desired *unstructured.Unstructured
 }
 
-func (w Wish) key() asked { return asked{w.Observed.GetUID(), w.Desired} }
+func (w Pair) key() asked { return asked{w.Observed.GetUID(), w.Desired} }
 
 // Likeness says whether a child is as desired.
 type Likeness int
@@ -48,8 +48,8 @@ type Verdict struct {
 	Is Likeness
 	// Why is the reason if it is Unknown.
 	Why *HeldError
-	// Result is what applying would do if children are changed by merge patches. With server-side apply it only says whether
-	// there is a difference.
+	// Result is what applying would do if children are changed by merge patches. With server-side apply it only says
+	// whether there is a difference.
 	Result apply.Result
 }
 

@@ -51,8 +51,8 @@ type Answer struct {
 // keeping guards the field kept of all answers.
 var keeping sync.Mutex
 
-// Keep keeps what was made of the answer for as long as the answer is remembered ([Memory] is bounded; what callers keep
-// elsewhere is not). It replaces what was kept before.
+// Keep keeps what was made of the answer for as long as the answer is remembered ([Memory] is bounded; what callers
+// keep elsewhere is not). It replaces what was kept before.
 func (a *Answer) Keep(made any) {
 	keeping.Lock()
 	defer keeping.Unlock()

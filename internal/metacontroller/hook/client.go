@@ -153,8 +153,8 @@ func (c *caller) read(ctx context.Context, response *http.Response, conditional 
 	}
 }
 
-// readBody reads an answer. Unless it is short, it waits until there is memory for it, and allocates that at once: a buffer
-// that grows while it is read takes three times that.
+// readBody reads an answer. Unless it is short, it waits until there is memory for it, and allocates that at once: a
+// buffer that grows while it is read takes three times that.
 func (c *caller) readBody(ctx context.Context, response *http.Response) (answer said, err error) {
 	defer func() {
 		if err != nil {

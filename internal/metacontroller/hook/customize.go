@@ -53,7 +53,8 @@ func (f Form) DecodeRules(v v1alpha1.HookVersion, body []byte) ([]Rule, error) {
 	return rules, nil
 }
 
-// check says what is wrong with a rule of a parent in namespace. In v1, a namespaced parent sees its own namespace only.
+// check says what is wrong with a rule of a parent in namespace. In v1, a namespaced parent sees its own namespace
+// only.
 func (r *Rule) check(v v1alpha1.HookVersion, namespace string) error {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	switch {

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// This file estimates what JSON takes in memory once it is decoded, without decoding it: [{},{},…] takes some twenty times
-// its length, [{"a":1},…] fifty times. An answer is decoded only if there is enough memory for it (room.go).
+// This file estimates what JSON takes in memory once it is decoded, without decoding it: [{},{},…] takes some twenty
+// times its length, [{"a":1},…] fifty times. An answer is decoded only if there is enough memory for it (membudget.go).
 
 // deepest is how deep the objects and lists of an answer may be nested. The deepest objects in use are schemas of CRDs,
 // with some dozens of levels.
 const deepest = 500
 
-// What decoded values take, in bytes, with what the allocator rounds up and what is thrown away while a list or map grows.
-// TestEstimate compares it with what the decoder really allocates.
+// What decoded values take, in bytes, with what the allocator rounds up and what is thrown away while a list or map
+// grows. TestEstimate compares it with what the decoder really allocates.
 const (
 	valueSlot    = 48 // of a list, which doubles while it grows
 	listItself   = 32 // its header

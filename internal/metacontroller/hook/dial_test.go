@@ -43,8 +43,8 @@ func TestNoHookIsTheAPIServer(t *testing.T) {
 	}
 }
 
-// TestANameThatChangesItsMeaning: the name server says an allowed address first, so that whoever looked the name up before
-// the call was content, and another one after that.
+// TestANameThatChangesItsMeaning: the name server says an allowed address first, so that whoever looked the name up
+// before the call was content, and another one after that.
 func TestANameThatChangesItsMeaning(t *testing.T) {
 	s := unstarted(t, func(w http.ResponseWriter, _ []call) {
 		w.Header().Set("Connection", "close") // or no name is looked up again
@@ -109,8 +109,8 @@ func nameServer(t *testing.T, answer *atomic.Pointer[net.IP]) *net.Resolver {
 	}}
 }
 
-// dnsReply answers a query of one question: an address for type A, nothing for any other. It keeps the question and drops
-// what follows it (RFC 1035, 4.1).
+// dnsReply answers a query of one question: an address for type A, nothing for any other. It keeps the question and
+// drops what follows it (RFC 1035, 4.1).
 func dnsReply(query []byte, ip net.IP) []byte {
 	end := 12
 	for query[end] != 0 {

@@ -1,6 +1,6 @@
 // Package hook calls the webhooks that say which children a parent should have. It is Metacontroller's hook protocol,
-// for the sync, finalize and customize hooks of its CompositeController and DecoratorController in versions v1 and v2: a
-// webhook that was written for Metacontroller gets the same bytes and may answer the same.
+// for the sync, finalize and customize hooks of its CompositeController and DecoratorController in versions v1 and v2:
+// a webhook that was written for Metacontroller gets the same bytes and may answer the same.
 //
 // [Hook] is one hook of one controller. [Hook.Ask] sends it a parent and returns its [Answer]; [Hook.AskRelated]
 // returns which other objects it asks for. A question whose content did not change is not sent again. [Form] checks an

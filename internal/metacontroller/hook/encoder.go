@@ -12,8 +12,8 @@ import (
 // This file keeps encoded objects. The hook of a parent with a hundred children gets all of them on every change of
 // one; encoding the others again is most of the work that Metacontroller does.
 
-// Encoder remembers objects as JSON by UID and resourceVersion. It is safe for concurrent use, and one is enough for all
-// hooks. Make one with [NewEncoder].
+// Encoder remembers objects as JSON by UID and resourceVersion. It is safe for concurrent use, and one is enough for
+// all hooks. Make one with [NewEncoder].
 type Encoder struct {
 	encoded *bounded.Map[encodedKey, encodedObject]
 }
@@ -49,6 +49,6 @@ func (e *Encoder) encode(o *unstructured.Unstructured) (json.RawMessage, error) 
 	return raw, err
 }
 
-// Forget drops what is kept of a deleted object, in any version of its API. Otherwise that is dropped when the memory is
-// full.
+// Forget drops what is kept of a deleted object, in any version of its API. Otherwise that is dropped when the memory
+// is full.
 func (e *Encoder) Forget(o *unstructured.Unstructured) { e.encoded.Forget(o.GetUID()) }

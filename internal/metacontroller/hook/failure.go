@@ -99,8 +99,8 @@ func (e ChildError) Error() string {
 // mostBad is after how many bad children the check stops.
 const mostBad = 3
 
-// ChildrenError is the errors of the first bad children of an answer, in their order. There is at least one, and at most
-// three: an answer may have millions.
+// ChildrenError is the errors of the first bad children of an answer, in their order. There is at least one, and at
+// most three: an answer may have millions.
 type ChildrenError []ChildError
 
 func (e ChildrenError) Error() string {

@@ -22,8 +22,8 @@ const defaultMemory = 4 << 20
 type Options struct {
 	Controller Controller
 	Kind       Kind
-	// Declared is the hook, and EndpointConfigs are its controller's settings for hosts. An answer is kept for the revision that
-	// it was given for, so that Metacontroller's times to keep it (etag) have no meaning here.
+	// Declared is the hook, and EndpointConfigs are its controller's settings for hosts. An answer is kept for the
+	// revision that it was given for, so that Metacontroller's times to keep it (etag) have no meaning here.
 	Declared        *v1alpha1.Hook
 	EndpointConfigs []v1alpha1.EndpointConfig
 	// Secrets reads what Declared and EndpointConfigs refer to. Nil reads nothing.
@@ -41,8 +41,8 @@ type Options struct {
 	Metrics *Metrics
 	// Now is the clock that a date in Retry-After is compared with.
 	Now func() time.Time
-	// Transport, unless it is nil, carries the calls in place of connections of our own: it is for simulations, which have no
-	// network. Guard and Proxy mean nothing then.
+	// Transport, unless it is nil, carries the calls in place of connections of our own: it is for simulations, which have
+	// no network. Guard and Proxy mean nothing then.
 	Transport http.RoundTripper
 }
 
@@ -114,8 +114,8 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Ask returns the hook's answer for a parent. It calls the hook unless the last answer for this parent and revision was to
-// the very same question. An answer that is equal to the last one is the last one. Errors are a *[Error], unless the
+// Ask returns the hook's answer for a parent. It calls the hook unless the last answer for this parent and revision was
+// to the very same question. An answer that is equal to the last one is the last one. Errors are a *[Error], unless the
 // question cannot be encoded; the last answer stays remembered, and the next Ask calls again.
 func (h *Hook) Ask(ctx context.Context, q *Question) (*Answer, error) {
 	question, err := h.digest(q)

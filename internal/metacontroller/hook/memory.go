@@ -23,8 +23,8 @@ type Memory struct {
 	answers *bounded.Map[memoryKey, *memory]
 }
 
-// Answers for two revisions of one parent are independent, even their etags; so are those of two hooks, which controller
-// tells apart: no two [Hook]s have the same.
+// Answers for two revisions of one parent are independent, even their etags; so are those of two hooks, which
+// controller tells apart: no two [Hook]s have the same.
 type memoryKey struct {
 	controller *Hook
 	parent     types.UID
@@ -40,8 +40,8 @@ type memory struct {
 	size     int // decoded
 }
 
-// NewMemory returns a memory that keeps answers that take at most about limit bytes together, decoded. What is larger is not
-// kept, so that its hook is asked on each pass. All memories of a process together should not be given more than
+// NewMemory returns a memory that keeps answers that take at most about limit bytes together, decoded. What is larger
+// is not kept, so that its hook is asked on each pass. All memories of a process together should not be given more than
 // [MostRemembered].
 func NewMemory(limit int) *Memory {
 	return &Memory{answers: bounded.New[memoryKey, *memory](limit)}

@@ -27,8 +27,8 @@ type family struct {
 
 var hookLabels = []string{"url", "controller_name", "controller_type"}
 
-// NewMetrics registers the metrics. Those that are registered already are used: a process may run several managers. An error
-// means that one of their names is taken.
+// NewMetrics registers the metrics. Those that are registered already are used: a process may run several managers. An
+// error means that one of their names is taken.
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{families: map[Kind]*family{}}
 	for _, kind := range []Kind{Sync, Finalize, Customize} {
@@ -77,8 +77,8 @@ func newFamily(kind Kind) *family {
 	}
 }
 
-// gate is closed when a hook is. A connection that was begun before may be established after that, and would recreate the
-// series of a deleted controller.
+// gate is closed when a hook is. A connection that was begun before may be established after that, and would recreate
+// the series of a deleted controller.
 type gate struct {
 	mu     sync.RWMutex
 	closed bool

@@ -103,8 +103,8 @@ func TestMetricsOfAStrangeURL(t *testing.T) {
 	}
 }
 
-// TestKeysOfAURLAreNotShown: user, password, query and fragment are in no error, as the reason of a condition or an event
-// has it, and in no metric.
+// TestKeysOfAURLAreNotShown: user, password, query and fragment are in no error, as the reason of a condition or an
+// event has it, and in no metric.
 func TestKeysOfAURLAreNotShown(t *testing.T) {
 	const key = "S3CR3T"
 	s := serve(t, func(w http.ResponseWriter, calls []call) {

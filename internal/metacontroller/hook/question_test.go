@@ -121,8 +121,8 @@ func group(t *testing.T, sources []string) []hook.Group {
 	return []hook.Group{g}
 }
 
-// TestQuestionsAreWhatEncodingJSONWrites compares the assembled bytes with those of a struct, as children change under an
-// encoder that remembers them.
+// TestQuestionsAreWhatEncodingJSONWrites compares the assembled bytes with those of a struct, as children change under
+// an encoder that remembers them.
 func TestQuestionsAreWhatEncodingJSONWrites(t *testing.T) {
 	type question struct {
 		Controller json.RawMessage                                  `json:"controller"`

@@ -23,8 +23,8 @@ import (
 // idle is for how long an object is watched after it was asked for last.
 const idle = 10 * time.Minute
 
-// WatchedSecrets reads Secrets and ConfigMaps by name from caches of one object each. It needs the right to get, list and watch
-// those objects. It is safe for concurrent use. Make one with [NewWatchedSecrets].
+// WatchedSecrets reads Secrets and ConfigMaps by name from caches of one object each. It needs the right to get, list
+// and watch those objects. It is safe for concurrent use. Make one with [NewWatchedSecrets].
 type WatchedSecrets struct {
 	client kubernetes.Interface
 	clock  clock.Clock
@@ -44,8 +44,8 @@ type reference struct {
 	resource string
 }
 
-// NewWatchedSecrets returns secrets that are read as the identity of config, until ctx ends. It returns an error if no client
-// can be made of config; it makes no request yet.
+// NewWatchedSecrets returns secrets that are read as the identity of config, until ctx ends. It returns an error if no
+// client can be made of config; it makes no request yet.
 func NewWatchedSecrets(ctx context.Context, config *rest.Config, clk clock.Clock) (*WatchedSecrets, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -61,9 +61,9 @@ func newWatchedSecrets(ctx context.Context, client kubernetes.Interface, clk clo
 	}
 }
 
-// Secret returns a Secret as the API server last said, which is not to be changed. The error is a NotFound of the API if
-// there is none. It is a Forbidden, at once, if it may not be listed or watched: give the role what the error says. Until
-// the API server has answered for the first time it waits, as long as ctx lets it.
+// Secret returns a Secret as the API server last said, which is not to be changed. The error is a NotFound of the API
+// if there is none. It is a Forbidden, at once, if it may not be listed or watched: give the role what the error says.
+// Until the API server has answered for the first time it waits, as long as ctx lets it.
 func (s *WatchedSecrets) Secret(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
 	api := s.client.CoreV1().Secrets(key.Namespace)
 	return readWatched[*corev1.Secret](ctx, s, reference{key, "secrets"}, func() *single {

@@ -208,7 +208,8 @@ func TestSecretsAreWatchedByName(t *testing.T) {
 	})
 }
 
-// A missing right is said at once, whether it was missing from the start or is taken away, and counts no longer than that.
+// A missing right is said at once, whether it was missing from the start or is taken away, and counts no longer than
+// that.
 func TestSecretsThatMayNotBeRead(t *testing.T) {
 	refused := func(v *apiServer) error {
 		err := v.says("one")

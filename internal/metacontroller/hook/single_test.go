@@ -7,7 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A watch that began can stand for a list: what was said of one before counts no longer. A list says nothing of a watch.
+// A watch that began can stand for a list: what was said of one before counts no longer. A list says nothing of a
+// watch.
 func TestWhatIsRefused(t *testing.T) {
 	s := newSingle(nil, &corev1.Secret{}, "token", calls[*corev1.SecretList]{})
 	refused := func(want bool) {

@@ -16,9 +16,9 @@ const (
 	SyncError = "SyncError"
 )
 
-// Declared finds a resource that a controller names as that of its parents or children. It is an error to name the revisions
-// of composite parents: they are the manager's own, and their events would enqueue nothing. Other errors are those of
-// [watching.Server.Resource].
+// Declared finds a resource that a controller names as that of its parents or children. It is an error to name the
+// revisions of composite parents: they are the manager's own, and their events would enqueue nothing. Other errors are
+// those of [watching.Server.Resource].
 func Declared(r watching.Resources, apiVersion, resource string) (watching.Resource, error) {
 	found, err := r.Resource(apiVersion, resource)
 	if err == nil && found.Kind == watching.Revisions.Kind {

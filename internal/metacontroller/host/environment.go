@@ -53,8 +53,9 @@ type Options struct {
 	Metrics prometheus.Registerer
 	// Clock is for tests; nil means the system's.
 	Clock clock.WithTicker
-	// Cache, Config and Authority are for tests that have no API server. Nil means a cache of its own, the manager's config, and
-	// the API server as the authority; a given cache is run by the caller, and then there is no authority unless one is given.
+	// Cache, Config and Authority are for tests that have no API server. Nil means a cache of its own, the manager's
+	// config, and the API server as the authority; a given cache is run by the caller, and then there is no authority
+	// unless one is given.
 	Cache     cache.Cache
 	Config    *rest.Config
 	Authority watching.Authority
@@ -71,20 +72,21 @@ type Environment struct {
 	Metrics *hook.Metrics
 	Guard   *hook.Guard
 	Secrets hook.Secrets
-	// Compared is what children were compared with: see package children. Nil means that each controller has one of its own.
+	// Compared is what children were compared with: see package children. Nil means that each controller has one of its
+	// own.
 	Compared *apply.Memo
 	// Transport, unless it is nil, carries the calls of hooks: see [hook.Options].
 	Transport http.RoundTripper
 	// Selector narrows the controllers that are run. Nil selects all.
 	Selector labels.Selector
-	// FieldManager, unless it is empty, is the name under which children are applied by server-side apply. Otherwise they are
-	// merged as Metacontroller does by default.
+	// FieldManager, unless it is empty, is the name under which children are applied by server-side apply. Otherwise they
+	// are merged as Metacontroller does by default.
 	FieldManager string
 }
 
-// NewEnvironment returns the environment of what mgr hosts. Make one for a manager, and give it to all that hosts controllers:
-// a decorator and a composite of the same objects watch the same kinds. It returns an error if mgr cannot take another cache,
-// or if the names of our metrics are taken.
+// NewEnvironment returns the environment of what mgr hosts. Make one for a manager, and give it to all that hosts
+// controllers: a decorator and a composite of the same objects watch the same kinds. It returns an error if mgr cannot
+// take another cache, or if the names of our metrics are taken.
 func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
 	o.setDefaults(mgr)
 	servers, err := apiServers(o.Config, os.Getenv)
@@ -126,8 +128,8 @@ func (o *Options) setDefaults(mgr ctrl.Manager) {
 	}
 }
 
-// connect has mgr watch the API server, and send events for as long as it does. over is called after that. Secrets are read
-// until ctx ends.
+// connect has mgr watch the API server, and send events for as long as it does. over is called after that. Secrets are
+// read until ctx ends.
 func (e *Environment) connect(ctx context.Context, mgr ctrl.Manager, o Options, over func()) (err error) {
 	if e.Secrets, err = hook.NewWatchedSecrets(ctx, o.Config, o.Clock); err != nil {
 		return err

@@ -78,8 +78,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestEnvironmentsOfAProcess: a process may run several managers, and their hooks are counted together. A name that is taken
-// by something else is an error.
+// TestEnvironmentsOfAProcess: a process may run several managers, and their hooks are counted together. A name that is
+// taken by something else is an error.
 func TestEnvironmentsOfAProcess(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	for range 2 {

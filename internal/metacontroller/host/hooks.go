@@ -41,8 +41,8 @@ type Hooks struct {
 	forget func()
 }
 
-// Hooks returns the hooks that a controller declares, any of which may be nil. Errors are those of [Environment.Hook]; then
-// there is nothing to close.
+// Hooks returns the hooks that a controller declares, any of which may be nil. Errors are those of [Environment.Hook];
+// then there is nothing to close.
 func (e *Environment) Hooks(
 	c hook.Controller, sync, finalize, customize *v1alpha1.Hook, configs []v1alpha1.EndpointConfig,
 ) (*Hooks, error) {

@@ -16,8 +16,8 @@ import (
 )
 
 // This file sends events as Metacontroller does: with the source, count and times of the older API, which `kubectl get
-// events`, dashboards and scripts read. The newer API refuses events that have them, so events go to the older one, with the
-// fields of the newer one as well.
+// events`, dashboards and scripts read. The newer API refuses events that have them, so events go to the older one,
+// with the fields of the newer one as well.
 
 // recording sends events from when it is started until it is stopped.
 type recording struct {
@@ -68,7 +68,8 @@ func (s sink) Update(ctx context.Context, e *eventsv1.Event) (*eventsv1.Event, e
 	return e, err
 }
 
-// Patch notes that an event was repeated. data says so for the newer API; the fields have the same names in the older one.
+// Patch notes that an event was repeated. data says so for the newer API; the fields have the same names in the older
+// one.
 func (s sink) Patch(ctx context.Context, e *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
 	patch := map[string]any{}
 	if err := json.Unmarshal(data, &patch); err != nil {

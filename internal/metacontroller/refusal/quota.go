@@ -10,7 +10,8 @@ import (
 
 // This file reads refusals because of a quota. The API server gives the amounts in its text only.
 
-// Excess is one resource of an exhausted quota: what the request asks for, what all others have, and how much there may be.
+// Excess is one resource of an exhausted quota: what the request asks for, what all others have, and how much there may
+// be.
 type Excess struct {
 	Resource               string
 	Requested, Used, Limit resource.Quantity
@@ -18,8 +19,8 @@ type Excess struct {
 
 var exceeded = regexp.MustCompile(`exceeded quota: .*, requested: (.*), used: (.*), limited: (.*)$`)
 
-// Quota returns the resources of which err says that a quota has too little left. It returns none if err says no such thing,
-// or says it in unknown words.
+// Quota returns the resources of which err says that a quota has too little left. It returns none if err says no such
+// thing, or says it in unknown words.
 func Quota(err error) []Excess {
 	s, ok := status(err)
 	if !ok || s.Code != http.StatusForbidden {

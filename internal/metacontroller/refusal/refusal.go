@@ -28,8 +28,8 @@ func status(err error) (metav1.Status, bool) {
 }
 
 // ByKind reports whether err is a refusal by the rules of the kind itself: each of its causes names a field and what is
-// wrong with it. A policy or a webhook that refuses with the same code names none. Where a creation of the same content is
-// accepted, such a refusal of a change proves that a field differs which cannot be changed.
+// wrong with it. A policy or a webhook that refuses with the same code names none. Where a creation of the same content
+// is accepted, such a refusal of a change proves that a field differs which cannot be changed.
 func ByKind(err error) bool {
 	s, ok := status(err)
 	if !ok || s.Code != http.StatusUnprocessableEntity || s.Details == nil || len(s.Details.Causes) == 0 {
@@ -43,8 +43,8 @@ func ByKind(err error) bool {
 	return true
 }
 
-// Answered reports whether the API server has decided about the request itself. It has not if it failed, was too busy, or
-// could not be reached: then the same request may succeed a moment later.
+// Answered reports whether the API server has decided about the request itself. It has not if it failed, was too busy,
+// or could not be reached: then the same request may succeed a moment later.
 func Answered(err error) bool {
 	s, ok := status(err)
 	return ok && s.Code < http.StatusInternalServerError && s.Code != http.StatusTooManyRequests
@@ -62,8 +62,8 @@ func OfAll(err error) bool {
 	case s.Code != http.StatusForbidden:
 		return false
 	}
-	// Authorization does not name the object that is to be created. Admission does, also where it is about the parent's kind,
-	// which it does not know yet or which we may not name as an owner.
+	// Authorization does not name the object that is to be created. Admission does, also where it is about the parent's
+	// kind, which it does not know yet or which we may not name as an owner.
 	return strings.Contains(s.Message, "blockOwnerDeletion") || s.Details == nil || s.Details.Name == "" ||
 		len(Quota(err)) > 0 || Terminating(err)
 }

@@ -23,8 +23,8 @@ var (
 	exceeded = "exceeded quota: q, requested: pods=1,requests.cpu=500m, used: pods=3,requests.cpu=2, limited: pods=3,requests.cpu=2"
 )
 
-// policy is what a ValidatingAdmissionPolicy answers, taken from an API server of 1.36: the code of an invalid object, and a
-// cause without a field.
+// policy is what a ValidatingAdmissionPolicy answers, taken from an API server of 1.36: the code of an invalid object,
+// and a cause without a field.
 func policy() error {
 	err := apierrors.NewForbidden(pods, "a", errors.New("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"))
 	err.ErrStatus.Code, err.ErrStatus.Reason = http.StatusUnprocessableEntity, metav1.StatusReasonInvalid

@@ -25,10 +25,10 @@ import (
 	"github.com/cairn-dev/cairn/internal/watching"
 )
 
-// This file watches the kinds of related objects, from when a parent first asks for one until the controller stops. A kind
-// that no parent asks for any more is still watched: parents change the kinds that they ask for, a new informer lists
-// everything again, and each pass would have to find out which parents still need it. The number of kinds is bounded by
-// what a hook ever names, and the cache drops all of them when the controller stops.
+// This file watches the kinds of related objects, from when a parent first asks for one until the controller stops. A
+// kind that no parent asks for any more is still watched: parents change the kinds that they ask for, a new informer
+// lists everything again, and each pass would have to find out which parents still need it. The number of kinds is
+// bounded by what a hook ever names, and the cache drops all of them when the controller stops.
 
 const (
 	// listing is how long a kind may take to be listed, whatever goes wrong meanwhile, before that is an error.

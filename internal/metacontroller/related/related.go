@@ -63,14 +63,15 @@ func (r *Objects) Gather(ctx context.Context, parent *unstructured.Unstructured)
 }
 
 // GatherFor calls the customize hook with a question and returns the related objects, a group for each kind, empty or
-// sorted by namespace and name. Objects come from the cache and may not be changed. Children and Related of the question
-// are ignored. A pass that needs older revisions calls it for the parent as it is first, and then for them: the objects
-// of both enqueue the parent. A revision that a pass did not ask for ceases to count when the next one begins.
+// sorted by namespace and name. Objects come from the cache and may not be changed. Children and Related of the
+// question are ignored. A pass that needs older revisions calls it for the parent as it is first, and then for them:
+// the objects of both enqueue the parent. A revision that a pass did not ask for ceases to count when the next one
+// begins.
 //
-// The error is a *[hook.Error] if the hook fails or its rules are invalid. It is [watching.ErrNotSynced] while a kind is listed
-// for the first time: try again soon, because no event will enqueue the parent then. Any other error says which kind is
-// not served or cannot be listed: show it on the parent, and try again later. It does not wait for an error to end: it
-// takes no longer than the hook, and finding a new kind.
+// The error is a *[hook.Error] if the hook fails or its rules are invalid. It is [watching.ErrNotSynced] while a kind
+// is listed for the first time: try again soon, because no event will enqueue the parent then. Any other error says
+// which kind is not served or cannot be listed: show it on the parent, and try again later. It does not wait for an
+// error to end: it takes no longer than the hook, and finding a new kind.
 func (r *Objects) GatherFor(ctx context.Context, q *hook.Question) ([]hook.Group, error) {
 	if r.customize == nil {
 		return nil, nil

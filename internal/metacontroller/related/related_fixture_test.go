@@ -28,8 +28,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/watching"
 )
 
-// This file is a hosted controller for the tests of related objects, with a customize hook that answers what stands in the
-// parent's spec.related.
+// This file is a hosted controller for the tests of related objects, with a customize hook that answers what stands in
+// the parent's spec.related.
 
 var (
 	configMaps = corev1.SchemeGroupVersion.WithKind("ConfigMap")

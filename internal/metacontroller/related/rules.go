@@ -23,9 +23,9 @@ type rule struct {
 	labels, surroundings labels.Selector
 }
 
-// checkRule returns the rule for one parent, or what is wrong with it. namespace is the parent's, empty for one without.
-// confined says that the hook is of version v1: of namespaced resources it may ask for what is in its parent's namespace
-// only, and an empty namespace means that one.
+// checkRule returns the rule for one parent, or what is wrong with it. namespace is the parent's, empty for one
+// without. confined says that the hook is of version v1: of namespaced resources it may ask for what is in its parent's
+// namespace only, and an empty namespace means that one.
 func checkRule(r hook.Rule, namespace string, confined bool) (rule, error) {
 	out := rule{Rule: r, within: r.Namespace}
 	if confined && namespace != "" {

@@ -1,10 +1,10 @@
 // Package serverside applies children by server-side apply, if the manager is configured to (Metacontroller's
-// --apply-strategy=server-side-apply). The API server merges and says what a child would become, so that nothing is guessed
-// here; its answer is remembered for each version of a child.
+// --apply-strategy=server-side-apply). The API server merges and says what a child would become, so that nothing is
+// guessed here; its answer is remembered for each version of a child.
 //
-// Children are still created by a plain create, which never takes over an existing object. The fields that it sets belong
-// to our field manager as an update, and an apply would never remove them; so they are handed over to our field manager as
-// an apply at once, with [Applier.Migrate].
+// Children are still created by a plain create, which never takes over an existing object. The fields that it sets
+// belong to our field manager as an update, and an apply would never remove them; so they are handed over to our field
+// manager as an apply at once, with [Applier.Migrate].
 //
 // What may not come in: which child is to be applied when, revisions, hooks.
 package serverside
@@ -38,8 +38,8 @@ type Applier struct {
 	trials  *lru.Cache
 }
 
-// New returns an applier that writes with c, reads past every cache with live, and remembers what the API server said of
-// as many as size children. fieldManager is its name.
+// New returns an applier that writes with c, reads past every cache with live, and remembers what the API server said
+// of as many as size children. fieldManager is its name.
 func New(c client.Client, live client.Reader, fieldManager string, size int) *Applier {
 	return &Applier{client: c, live: live, manager: fieldManager, trials: lru.New(size)}
 }
@@ -47,8 +47,8 @@ func New(c client.Client, live client.Reader, fieldManager string, size int) *Ap
 // Client returns a client whose creates are by the applier's name, as [Applier.Migrate] asks for.
 func (a *Applier) Client() client.Client { return client.WithFieldOwner(a.client, a.manager) }
 
-// Owned returns what is applied of a desired child: what a hook may set ([apply.Own], which leaves out the annotation of
-// the other strategy as well), with these owners: without them its parent's reference would be removed.
+// Owned returns what is applied of a desired child: what a hook may set ([apply.Own], which leaves out the annotation
+// of the other strategy as well), with these owners: without them its parent's reference would be removed.
 func Owned(desired *unstructured.Unstructured, owners []metav1.OwnerReference) *unstructured.Unstructured {
 	o := (&unstructured.Unstructured{Object: apply.Own(desired.Object)}).DeepCopy()
 	o.SetOwnerReferences(owners)
@@ -67,8 +67,8 @@ type trialKey struct {
 	variant string
 }
 
-// Known reports whether applying owned would change nothing of a child, and whether that is known without a request. variant
-// tells apart the desired states that one child is compared with in the same pass.
+// Known reports whether applying owned would change nothing of a child, and whether that is known without a request.
+// variant tells apart the desired states that one child is compared with in the same pass.
 func (a *Applier) Known(variant string, observed, owned *unstructured.Unstructured) (same, known bool) {
 	v, ok := a.trials.Get(trialKey{observed.GetUID(), variant})
 	if !ok {
@@ -79,11 +79,11 @@ func (a *Applier) Known(variant string, observed, owned *unstructured.Unstructur
 	return known && t.same, known
 }
 
-// Try asks the API server what applying owned would make of a child, by a dry run, unless that is known. It is not the same if
-// the rules of the kind refuse the change ([refusal.ByKind]): then a field differs that cannot be changed, or the desired
-// child could not be created either. An error that wraps [ownership.ErrStale] says that the child has changed since it was
-// read, or that its fields were handed over, which is a write. Any other is the API server's, and says nothing about the
-// child: it is not remembered.
+// Try asks the API server what applying owned would make of a child, by a dry run, unless that is known. It is not the
+// same if the rules of the kind refuse the change ([refusal.ByKind]): then a field differs that cannot be changed, or
+// the desired child could not be created either. An error that wraps [ownership.ErrStale] says that the child has
+// changed since it was read, or that its fields were handed over, which is a write. Any other is the API server's, and
+// says nothing about the child: it is not remembered.
 func (a *Applier) Try(ctx context.Context, variant string, observed, owned *unstructured.Unstructured) (same bool, err error) {
 	if same, known := a.Known(variant, observed, owned); known {
 		return same, nil
@@ -103,8 +103,8 @@ func (a *Applier) Try(ctx context.Context, variant string, observed, owned *unst
 	return t.same, nil
 }
 
-// Apply applies owned to exactly the child that was read, and returns what the API server makes of it. An error that wraps
-// [ownership.ErrStale] says that the child has changed since; any other is the API server's.
+// Apply applies owned to exactly the child that was read, and returns what the API server makes of it. An error that
+// wraps [ownership.ErrStale] says that the child has changed since; any other is the API server's.
 func (a *Applier) Apply(
 	ctx context.Context, observed, owned *unstructured.Unstructured, opts ...client.ApplyOption,
 ) (*unstructured.Unstructured, error) {

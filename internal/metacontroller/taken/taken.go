@@ -19,8 +19,8 @@ import (
 	"github.com/cairn-dev/cairn/ownership"
 )
 
-// strangerRetry is how often a name is checked that another owner's object has, and collectRetry one of a child that the
-// garbage collector has to delete. No event tells.
+// strangerRetry is how often a name is checked that another owner's object has, and collectRetry one of a child that
+// the garbage collector has to delete. No event tells.
 const strangerRetry, collectRetry = 10 * time.Second, time.Second
 
 // Error says that an object which is left alone has the name of a child. Show it on the parent, and requeue after
@@ -50,9 +50,9 @@ type Names struct {
 	Orphan string
 }
 
-// Check returns nil if no object in reader has the name of child. It returns an *[Error] if there is one to be left alone,
-// an error that wraps [ownership.ErrStale] if it is a child that a newer read would show, or a terminating one, and any
-// other error if it could not be read (retry).
+// Check returns nil if no object in reader has the name of child. It returns an *[Error] if there is one to be left
+// alone, an error that wraps [ownership.ErrStale] if it is a child that a newer read would show, or a terminating one,
+// and any other error if it could not be read (retry).
 func (n Names) Check(ctx context.Context, reader client.Reader, child *unstructured.Unstructured) error {
 	found := anyobject.Blank(child)
 	err := reader.Get(ctx, client.ObjectKeyFromObject(child), found)
@@ -85,8 +85,8 @@ func (n Names) stranger(found client.Object, name string) error {
 		"%s exists already and is not ours (%s); it is left alone. Delete or rename it, or let the hook use another name", name, who)}
 }
 
-// Refused says why a creation was refused because the name of child exists: by what live, which must not be a cache, shows
-// of it. The errors are those of [Names.Check], and there is always one.
+// Refused says why a creation was refused because the name of child exists: by what live, which must not be a cache,
+// shows of it. The errors are those of [Names.Check], and there is always one.
 func (n Names) Refused(ctx context.Context, live client.Reader, child *unstructured.Unstructured) error {
 	if err := n.Check(ctx, live, child); err != nil {
 		return err

@@ -1,10 +1,10 @@
-// Package authored measures a controller that somebody made with package builder beside cairn's StatefulSet controller, which
-// does the same work: as many parents with as many pods of one template, one pod of a parent at a time.
+// Package authored measures a controller that somebody made with package builder beside cairn's StatefulSet controller,
+// which does the same work: as many parents with as many pods of one template, one pod of a parent at a time.
 //
 //	make bench BENCH=Authored
 //
-// Both run as processes of their own on one API server, one after the other, and each comes first in every other round. What is
-// printed is the median of the rounds, and how many times the StatefulSet controller's the builder's is.
+// Both run as processes of their own on one API server, one after the other, and each comes first in every other round.
+// What is printed is the median of the rounds, and how many times the StatefulSet controller's the builder's is.
 //
 // What may not come in: another budget, another template or another status for one of the two.
 package authored
@@ -41,7 +41,8 @@ const (
 	// restFor is how long both are left alone, passes how many passes are asked for that find nothing to do.
 	restFor = 10 * time.Second
 	passes  = 200
-	// touchPause is the time between two edits of a parent that mean nothing. Passes that came faster than they are made would be one.
+	// touchPause is the time between two edits of a parent that mean nothing. Passes that came faster than they are made
+	// would be one.
 	touchPause = 25 * time.Millisecond
 )
 

@@ -1,7 +1,7 @@
 package authored
 
-// This file holds the counts, and the pair itself, to what they may be. Times are for the benchmark; these are the same on every
-// machine.
+// This file holds the counts, and the pair itself, to what they may be. Times are for the benchmark; these are the same
+// on every machine.
 
 import (
 	"maps"
@@ -19,8 +19,8 @@ import (
 // most is how many times the requests of the StatefulSet controller the builder's may be.
 const most = 1.2
 
-// TestCostOfAuthored: whoever makes a controller with the builder asks the API server for little more than the StatefulSet controller
-// does. Statuses and events are left out: how often they are written depends on the machine.
+// TestCostOfAuthored: whoever makes a controller with the builder asks the API server for little more than the
+// StatefulSet controller does. Statuses and events are left out: how often they are written depends on the machine.
 func TestCostOfAuthored(t *testing.T) {
 	load := lab.Load{Parents: 2, Children: 10}
 	requests := map[string]map[string]int{}

@@ -43,8 +43,8 @@ var fleetsCRD string
 // m is an object in JSON.
 type m = lab.M
 
-// parents is a kind whose parents have a template, a selector and replicas, as both have. more is what one has beside that. Pods that
-// are missing are made at once by both, and replaced one at a time.
+// parents is a kind whose parents have a template, a selector and replicas, as both have. more is what one has beside
+// that. Pods that are missing are made at once by both, and replaced one at a time.
 func parents(gv schema.GroupVersion, kind, resource string, more m) lab.Kind {
 	return lab.Kind{
 		Resource: gv.WithResource(resource),

@@ -1,6 +1,7 @@
 package authored
 
-// This file prints the medians of the rounds as a table, with how many times the StatefulSet controller's the builder's is.
+// This file prints the medians of the rounds as a table, with how many times the StatefulSet controller's the builder's
+// is.
 
 import (
 	"cmp"

@@ -1,11 +1,11 @@
-// Package composite measures composite controllers: what the manager asks of the API server, of a hook and of a processor
-// for each child, while parents are made, while they are rolled, and while nothing happens.
+// Package composite measures composite controllers: what the manager asks of the API server, of a hook and of a
+// processor for each child, while parents are made, while they are rolled, and while nothing happens.
 //
 //	make bench BENCH=Composite
 //
-// Every figure stands beside the floor (a delete and a create for each child) and beside what Metacontroller 4.17.2 took
-// for the same load (published_test.go). The manager is a process of its own; requests are counted by the API server's audit,
-// calls by the hook.
+// Every figure stands beside the floor (a delete and a create for each child) and beside what Metacontroller 4.17.2
+// took for the same load (published_test.go). The manager is a process of its own; requests are counted by the API
+// server's audit, calls by the hook.
 //
 // What may not come in: figures that the manager reports of itself.
 package composite

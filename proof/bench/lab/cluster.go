@@ -1,7 +1,7 @@
 package lab
 
-// This file is a load: parents with pods in a namespace of the sandbox. It knows when a load has become what was asked for and
-// nobody does anything any more.
+// This file is a load: parents with pods in a namespace of the sandbox. It knows when a load has become what was asked
+// for and nobody does anything any more.
 
 import (
 	"context"

@@ -1,7 +1,7 @@
 package lab
 
-// This file plays the kubelet for pods without nodes: 50 ms after a pod came it is Ready. It also knows when all pods of
-// a load are as they should be, and when that was so.
+// This file plays the kubelet for pods without nodes: 50 ms after a pod came it is Ready. It also knows when all pods
+// of a load are as they should be, and when that was so.
 
 import (
 	"context"

@@ -1,7 +1,7 @@
 package lab
 
-// This file counts what a manager costs others: requests, as the API server answered them, and calls of the hook, as the
-// hook got them. The manager is not asked, so it cannot count wrongly.
+// This file counts what a manager costs others: requests, as the API server answered them, and calls of the hook, as
+// the hook got them. The manager is not asked, so it cannot count wrongly.
 
 import (
 	"fmt"
@@ -79,7 +79,8 @@ func (l *Ledger) Request(r sandbox.Request) {
 	case r.Subresource != "":
 		what += "/" + r.Subresource
 	}
-	// Whether a child can be made again is asked under its own name, so that to be told that it is taken is what is hoped for.
+	// Whether a child can be made again is asked under its own name, so that to be told that it is taken is what is hoped
+	// for.
 	trial := strings.Contains(r.Path, "dryRun=All")
 	if trial {
 		what = "try " + what

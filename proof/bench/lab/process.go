@@ -1,6 +1,7 @@
 package lab
 
-// This file runs a program as a process of its own, so that its processor time, its memory and its bytes are nobody else's.
+// This file runs a program as a process of its own, so that its processor time, its memory and its bytes are nobody
+// else's.
 
 import (
 	"bytes"
@@ -26,8 +27,8 @@ import (
 // Cairn is the package of the program cairn, for [Build].
 const Cairn = "github.com/cairn-dev/cairn/cmd/cairn"
 
-// ProfileVariable is the environment variable with the address, such as 127.0.0.1:6060, at which the profiles of a process can
-// be had while it is measured: go tool pprof http://127.0.0.1:6060/debug/pprof/profile.
+// ProfileVariable is the environment variable with the address, such as 127.0.0.1:6060, at which the profiles of a
+// process can be had while it is measured: go tool pprof http://127.0.0.1:6060/debug/pprof/profile.
 const ProfileVariable = "CAIRN_BENCH_PPROF"
 
 // ticks is in how many parts Linux divides a second when it tells what a process has used.
@@ -40,7 +41,8 @@ var built struct {
 	paths map[string]string
 }
 
-// Build returns the path of a program, built once for all benchmarks of a test binary. TestMain removes it with [RemoveBuilt].
+// Build returns the path of a program, built once for all benchmarks of a test binary. TestMain removes it with
+// [RemoveBuilt].
 func Build(tb testing.TB, program string) string {
 	tb.Helper()
 	built.mu.Lock()
@@ -177,7 +179,8 @@ func (p *Process) Moved() int64 {
 	return sum
 }
 
-// proc returns what the kernel says about the process in one of its files: the part that the expression's group matches.
+// proc returns what the kernel says about the process in one of its files: the part that the expression's group
+// matches.
 func (p *Process) proc(file, expression string) string {
 	p.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.cmd.Process.Pid, file))

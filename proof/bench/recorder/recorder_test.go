@@ -1,4 +1,5 @@
-// Package recorder measures what it costs to record ConfigMaps by a HistoryPolicy: for each that there is, and for each edit.
+// Package recorder measures what it costs to record ConfigMaps by a HistoryPolicy: for each that there is, and for each
+// edit.
 //
 //	make bench BENCH=Recorder
 //

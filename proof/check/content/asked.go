@@ -16,8 +16,8 @@ const LastApplied = "metacontroller.k8s.io/last-applied-configuration"
 // decoratedBy is the annotation of what a DecoratorController attached.
 const decoratedBy = "metacontroller.k8s.io/decorator-controller"
 
-// StraysFrom says in what a child differs from what a hook wants: it was made from something else, by what it says itself,
-// or somebody has changed it since.
+// StraysFrom says in what a child differs from what a hook wants: it was made from something else, by what it says
+// itself, or somebody has changed it since.
 func StraysFrom(child, wanted client.Object) string {
 	want := askedPart(AsTree(wanted))
 	var applied map[string]any
@@ -81,8 +81,8 @@ func Number(v any) int64 {
 // encode is a tree as JSON, keys sorted, empty values left out.
 func encode(v any) string { return Exact(Prune(v)) }
 
-// Exact is a tree as JSON, keys sorted. An empty value is not the same as none: the API server keeps it in what a schema
-// preserves, and a hook may ask.
+// Exact is a tree as JSON, keys sorted. An empty value is not the same as none: the API server keeps it in what a
+// schema preserves, and a hook may ask.
 func Exact(v any) string {
 	encoded, err := json.Marshal(v)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package content compares what objects say. What was asked for must be there; what is there beyond that came from defaults
-// and admission.
+// Package content compares what objects say. What was asked for must be there; what is there beyond that came from
+// defaults and admission.
 //
 // What may not come in: which object it is, and what a kind means by a field.
 package content
@@ -48,7 +48,8 @@ func Missing(path string, want, have any) string {
 	}
 }
 
-// missingElement says what of an element no element of have holds. An element with a name is compared with its namesake.
+// missingElement says what of an element no element of have holds. An element with a name is compared with its
+// namesake.
 func missingElement(path string, want any, have []any) string {
 	first := fmt.Sprintf("%s should be there and is not", path)
 	for _, other := range have {

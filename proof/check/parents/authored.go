@@ -14,9 +14,9 @@ import (
 	"github.com/cairn-dev/cairn/proof/kinds"
 )
 
-// This file tells the rules what a parent is whose controller somebody made with package builder: a StatefulSet, for its type is
-// at hand, of which that controller reads the template, the number of replicas and the limits. Its pods are rolled from the
-// highest ordinal down.
+// This file tells the rules what a parent is whose controller somebody made with package builder: a StatefulSet, for
+// its type is at hand, of which that controller reads the template, the number of replicas and the limits. Its pods are
+// rolled from the highest ordinal down.
 
 // Authored describes such parents.
 func Authored() check.Kind {
@@ -129,7 +129,8 @@ func unitsAt(s *check.State, set *appsv1.StatefulSet, partition int, place func(
 	return out
 }
 
-// authoredCounts counts the places that are asked for, and those where one serves. While a pod is terminating nothing can be said.
+// authoredCounts counts the places that are asked for, and those where one serves. While a pod is terminating nothing
+// can be said.
 func authoredCounts(units []check.Unit) (all, ready int32, ok bool) {
 	for _, u := range units {
 		some, serves := false, false

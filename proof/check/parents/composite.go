@@ -16,8 +16,8 @@ import (
 )
 
 // This file tells the rules what a parent is whose children a hook describes. The hook of a test is a function of its
-// parent, so that the rules can ask it themselves. A controller with children of several resources is as many kinds: one
-// for each, of the same parents.
+// parent, so that the rules can ask it themselves. A controller with children of several resources is as many kinds:
+// one for each, of the same parents.
 
 // Revisions of composite parents are Metacontroller's.
 var compositeRevisions = schema.GroupVersionResource{Group: "metacontroller.k8s.io", Version: "v1alpha1", Resource: "controllerrevisions"}
@@ -166,8 +166,8 @@ func (c Composite) covered(parent map[string]any) map[string]any {
 	return out
 }
 
-// claims reports whether a revision says that a child is its own. Revisions of parents that are in no namespace say in which
-// one a child is.
+// claims reports whether a revision says that a child is its own. Revisions of parents that are in no namespace say in
+// which one a child is.
 func (c Composite) claims(child, revision client.Object) bool {
 	name := child.GetName()
 	if c.Cluster {

@@ -8,8 +8,9 @@ import (
 	"github.com/cairn-dev/cairn/proof/check/content"
 )
 
-// This file is R4 for composite parents: what it means that a rollout is over, also where several controllers have the same
-// parents. Then each says so of its own children, and the condition Updated says so if all of them do, of one generation.
+// This file is R4 for composite parents: what it means that a rollout is over, also where several controllers have the
+// same parents. Then each says so of its own children, and the condition Updated says so if all of them do, of one
+// generation.
 
 // conditionUpdated is the type of the condition that says whether a rollout is over.
 const conditionUpdated = "Updated"
@@ -22,7 +23,8 @@ func (c Composite) complete(parent client.Object) bool {
 	return saysTrue(parent, c.Says, parent.GetGeneration())
 }
 
-// disagree returns the condition of a controller that does not say what Updated says of all of them, "" if there is none.
+// disagree returns the condition of a controller that does not say what Updated says of all of them, "" if there is
+// none.
 func (c Composite) disagree(parent client.Object, generation int64) string {
 	if c.Says == "" || !saysTrue(parent, conditionUpdated, 0) {
 		return ""

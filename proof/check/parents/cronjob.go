@@ -24,8 +24,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/kinds"
 )
 
-// This file tells the rules what a CronJob is: a parent whose children are runs. When they are due is asked of the library whose
-// syntax schedules have, and what a template means with its defaults of upstream's code.
+// This file tells the rules what a CronJob is: a parent whose children are runs. When they are due is asked of the
+// library whose syntax schedules have, and what a template means with its defaults of upstream's code.
 
 // CronJob describes batch/v1 CronJobs.
 func CronJob() check.Kind {
@@ -235,8 +235,8 @@ func cronJobImplausible(parent client.Object) (found []string) {
 	return found
 }
 
-// cronJobMiscounted compares the list of active Jobs with those that the schedule started and that have not finished. One that was
-// listed stays so although it has lost its owner.
+// cronJobMiscounted compares the list of active Jobs with those that the schedule started and that have not finished.
+// One that was listed stays so although it has lost its owner.
 func cronJobMiscounted(s *check.State, parent client.Object) (found []string) {
 	cj := as[batchv1.CronJob](parent)
 	for _, ref := range cj.Status.Active {

@@ -18,8 +18,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/kinds"
 )
 
-// This file tells the rules what a DaemonSet is. Where pods belong, what is available and what a template means with its
-// defaults is asked of upstream's code, never of cairn's.
+// This file tells the rules what a DaemonSet is. Where pods belong, what is available and what a template means with
+// its defaults is asked of upstream's code, never of cairn's.
 
 // DaemonSet describes apps/v1 DaemonSets.
 func DaemonSet() check.Kind {

@@ -55,8 +55,8 @@ func daemonImplausible(parent client.Object) []string {
 	return out
 }
 
-// daemonMiscounted counts again. Of several pods on a node the status may have meant any; such nodes are left out of the
-// counts of what their pods are like.
+// daemonMiscounted counts again. Of several pods on a node the status may have meant any; such nodes are left out of
+// the counts of what their pods are like.
 func daemonMiscounted(state *check.State, parent client.Object) []string {
 	ds := as[appsv1.DaemonSet](parent)
 	var desired, current, misscheduled, ready, updated, byContent int32
@@ -104,8 +104,8 @@ func daemonMiscounted(state *check.State, parent client.Object) []string {
 	return out
 }
 
-// daemonServed counts the nodes that want a pod and have one that is ready. Of several pods on a node the status may have
-// meant any.
+// daemonServed counts the nodes that want a pod and have one that is ready. Of several pods on a node the status may
+// have meant any.
 func daemonServed(state *check.State, parent client.Object) (said, counted int32, ok bool) {
 	ds := as[appsv1.DaemonSet](parent)
 	for _, u := range daemonUnits(state, parent) {

@@ -12,8 +12,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/kinds"
 )
 
-// This file tells the rules what the parents of a HistoryPolicy are: they have revisions, and nothing else of ours. NetworkPolicies have a
-// spec, a generation and no controller.
+// This file tells the rules what the parents of a HistoryPolicy are: they have revisions, and nothing else of ours.
+// NetworkPolicies have a spec, a generation and no controller.
 
 // RecordedLimit is how many old revisions the policy keeps that [Recorded] is about.
 const RecordedLimit = 2

@@ -21,8 +21,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/kinds"
 )
 
-// This file tells the rules what a StatefulSet is. Its pods have ordinals; below the partition only the current revision
-// may be.
+// This file tells the rules what a StatefulSet is. Its pods have ordinals; below the partition only the current
+// revision may be.
 
 // StatefulSet describes apps/v1 StatefulSets.
 func StatefulSet() check.Kind {
@@ -65,8 +65,8 @@ func StatefulSet() check.Kind {
 	return withStatefulStatus(k)
 }
 
-// podStarts reports whether a pod was never ready, by the time of its condition, and nothing says that it never will be. The
-// annotation may say that such a pod is replaced all the same.
+// podStarts reports whether a pod was never ready, by the time of its condition, and nothing says that it never will
+// be. The annotation may say that such a pod is replaced all the same.
 func podStarts(child, parent client.Object) bool {
 	pod := as[corev1.Pod](child)
 	if value := parent.GetAnnotations()["cairn.dev/replace-never-ready"]; value == "true" || value == "always" {
@@ -148,8 +148,8 @@ func strange(s *check.State, set *appsv1.StatefulSet, name string) bool {
 	return metav1.GetControllerOfNoCopy(pod) != nil || err != nil || !selector.Matches(labels.Set(pod.GetLabels()))
 }
 
-// currentIsLost reports whether the pods that are not updated yet come from a revision that the set does not have any more, or
-// that nobody can read. What is to be made from it cannot be made: nothing else may take its place (F15).
+// currentIsLost reports whether the pods that are not updated yet come from a revision that the set does not have any
+// more, or that nobody can read. What is to be made from it cannot be made: nothing else may take its place (F15).
 func currentIsLost(s *check.State, set *appsv1.StatefulSet) bool {
 	name := set.Status.CurrentRevision
 	readable := func(r client.Object) bool {
@@ -159,8 +159,9 @@ func currentIsLost(s *check.State, set *appsv1.StatefulSet) bool {
 	return name != "" && name != set.Status.UpdateRevision && !slices.ContainsFunc(s.Owned(kinds.Revision.GVR, set.UID), readable)
 }
 
-// behind reports whether the rolling update has something left to do from one ordinal on, so that a pod before it is made
-// from the current revision: an old pod is there, one that does not serve, or none although there is one behind it.
+// behind reports whether the rolling update has something left to do from one ordinal on, so that a pod before it is
+// made from the current revision: an old pod is there, one that does not serve, or none although there is one behind
+// it.
 func behind(set *appsv1.StatefulSet, there map[int][]client.Object, from, to int) bool {
 	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
 		return false // whoever deletes a pod asks for the update revision

@@ -12,8 +12,8 @@ import (
 
 // This file tells the rules which claims are a StatefulSet's, and what becomes of them.
 
-// lacksStorage says which claim of its ordinal a pod that was adopted does not mount: only another pod can. Of a pod that is
-// not older than its set, admission took the claim away, and would do so again; what is like that stays.
+// lacksStorage says which claim of its ordinal a pod that was adopted does not mount: only another pod can. Of a pod
+// that is not older than its set, admission took the claim away, and would do so again; what is like that stays.
 func lacksStorage(child, parent client.Object) string {
 	pod := as[corev1.Pod](child)
 	if born := parent.GetCreationTimestamp(); !pod.CreationTimestamp.Before(&born) {
@@ -39,8 +39,8 @@ func claimed(parent, claim client.Object) bool {
 	})
 }
 
-// outlives reports whether a claim of a pod's ordinal is not owned by that pod, although the policy is to delete it on a
-// scale down. One that another controller has is left to that, and one that refers to a set or a pod of another UID
+// outlives reports whether a claim of a pod's ordinal is not owned by that pod, although the policy is to delete it on
+// a scale down. One that another controller has is left to that, and one that refers to a set or a pod of another UID
 // belonged to a predecessor.
 func outlives(claim, child, parent client.Object) bool {
 	set, remove := as[appsv1.StatefulSet](parent), appsv1.DeletePersistentVolumeClaimRetentionPolicyType

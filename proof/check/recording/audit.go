@@ -48,8 +48,8 @@ type Entry struct {
 	Clock time.Time
 	// Pass is the pass of a controller that made the request, nil if nobody knows.
 	Pass *Pass
-	// Late is true if its author had given it up before the server acted on it: what it read meanwhile it did not know when it
-	// asked.
+	// Late is true if its author had given it up before the server acted on it: what it read meanwhile it did not know
+	// when it asked.
 	Late bool
 	// Sent is what was sent, if admission changed that before it was stored; nil if it did not, or if nobody knows.
 	Sent client.Object
@@ -63,8 +63,8 @@ type Refused struct {
 
 	// After is the resource version of the last write before it that the entries tell of.
 	After uint64
-	// Why is what the server said, empty if nobody knows. Injected is true if somebody played the part of the server, or of
-	// a policy, to refuse it: it may have been a good request.
+	// Why is what the server said, empty if nobody knows. Injected is true if somebody played the part of the server, or
+	// of a policy, to refuse it: it may have been a good request.
 	Why      string
 	Injected bool
 }
@@ -181,8 +181,8 @@ func (e *Entry) readObject(o metav1.Object) {
 // at least every write of theirs: what has none is taken for somebody else's. It returns the successful writes that
 // match no event: no-ops, objects that are not recorded, and requests from before the history. Entries are in the order
 // in which the requests were made: of several with one resource version the first one wrote, and the others changed
-// nothing. A write that changed nothing after one by somebody who is not in the entries cannot be told from it, unless it
-// could not have made that change.
+// nothing. A write that changed nothing after one by somebody who is not in the entries cannot be told from it, unless
+// it could not have made that change.
 func (h *History) Attach(entries []Entry, manager func(*Entry) bool) []Entry {
 	h.Audited, h.Manager = true, manager
 	byVersion := map[uint64]int{}

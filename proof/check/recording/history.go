@@ -89,8 +89,8 @@ type History struct {
 	Events []Event
 	// Audited is true if By is known for every write of the controllers: a write without it was somebody else's.
 	Audited bool
-	// Requests are those of the controllers, in the order in which they were answered. Reads is true if the reads that went
-	// past their caches are among them. Attach fills both.
+	// Requests are those of the controllers, in the order in which they were answered. Reads is true if the reads that
+	// went past their caches are among them. Attach fills both.
 	Requests []*Entry
 	Reads    bool
 	// Notes are what no object shows.
@@ -99,16 +99,16 @@ type History struct {
 	Replay string
 	// Refused are the requests that the server did not take, in the order in which they were made. Attach fills it.
 	Refused []Refused
-	// Calls are all that the controllers asked of anybody, in their order. Lasting are the times in which something failed all
-	// along, and nobody but the controllers and the kubelets did anything; Resting is from when on nothing was left to do,
-	// zero if never. Who directs the world fills them.
+	// Calls are all that the controllers asked of anybody, in their order. Lasting are the times in which something failed
+	// all along, and nobody but the controllers and the kubelets did anything; Resting is from when on nothing was left to
+	// do, zero if never. Who directs the world fills them.
 	Calls   []Call
 	Lasting []Span
 	Resting time.Time
 	// Calm is from when on nothing fails and nothing is late. Zero if never, or if nobody knows.
 	Calm time.Time
-	// Clock is where the clocks by which controllers know what is due have stopped, for the rest. Zero if they go on, or if nobody
-	// knows.
+	// Clock is where the clocks by which controllers know what is due have stopped, for the rest. Zero if they go on, or
+	// if nobody knows.
 	Clock time.Time
 	// Manager reports whether an entry was written by the controllers under test. Nil means that every one was.
 	Manager func(*Entry) bool

@@ -46,9 +46,10 @@ type Recorder struct {
 	changed map[string]chan struct{}
 }
 
-// Record starts to record the resources in the given namespaces, until ctx is done or Stop is called. The only namespace
-// may be metav1.NamespaceAll: then [Recorder.HistoryOf] takes the recording apart. The client should be one of its own,
-// without limits and without faults. The first namespace, or "default", gets a ConfigMap by which Sync marks a moment.
+// Record starts to record the resources in the given namespaces, until ctx is done or Stop is called. The only
+// namespace may be metav1.NamespaceAll: then [Recorder.HistoryOf] takes the recording apart. The client should be one
+// of its own, without limits and without faults. The first namespace, or "default", gets a ConfigMap by which Sync
+// marks a moment.
 func Record(ctx context.Context, c dynamic.Interface, namespaces []string, scopes []Scope) (*Recorder, error) {
 	if len(namespaces) == 0 {
 		return nil, errors.New("record: no namespaces")
@@ -175,8 +176,8 @@ func (r *Recorder) history(to uint64, test func(client.Object) bool) (*History, 
 	return NewHistory(r.origin, to, listed, watched)
 }
 
-// Changed returns a channel that is closed when something that is recorded happens in a namespace, so that who waits for
-// a condition need not ask the API server again and again.
+// Changed returns a channel that is closed when something that is recorded happens in a namespace, so that who waits
+// for a condition need not ask the API server again and again.
 func (r *Recorder) Changed(namespace string) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -30,8 +30,8 @@ type Wire struct {
 	due     map[chan struct{}]bool // closed when the answer is in entries, or will never be
 }
 
-// Entries returns what was written so far. It waits for the answers that are due, and not for those to requests that are
-// sent meanwhile: writers may go on.
+// Entries returns what was written so far. It waits for the answers that are due, and not for those to requests that
+// are sent meanwhile: writers may go on.
 func (w *Wire) Entries() []Entry {
 	w.mu.Lock()
 	due := slices.Collect(maps.Keys(w.due))

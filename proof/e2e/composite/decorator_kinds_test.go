@@ -15,8 +15,8 @@ import (
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
-// This file decorates three kinds with one DecoratorController: one with a status of its own, one without, and one outside
-// of namespaces; all of them are told of one related object.
+// This file decorates three kinds with one DecoratorController: one with a status of its own, one without, and one
+// outside of namespaces; all of them are told of one related object.
 
 var plantKind = schema.GroupVersionKind{Group: "test.cairn.dev", Version: "v1", Kind: "Plant"}
 

@@ -90,9 +90,9 @@ type decorating struct {
 	controllers     []*v1alpha1.DecoratorController
 }
 
-// newDecorating returns a lab with the controllers of a manifest, whose hooks are answered by path, and a manager that runs
-// them, with the rights that each of them needs and no more. It runs StatefulSets as well. A field manager is the name by
-// which it applies attachments, where it is to do so by server-side apply.
+// newDecorating returns a lab with the controllers of a manifest, whose hooks are answered by path, and a manager that
+// runs them, with the rights that each of them needs and no more. It runs StatefulSets as well. A field manager is the
+// name by which it applies attachments, where it is to do so by server-side apply.
 func newDecorating(t *testing.T, manifest string, hooks map[string]func(decoration) any, fieldManager string) *decorating {
 	t.Helper()
 	d := &decorating{lab: newLab(t)}
@@ -297,7 +297,8 @@ func (d *decorating) quiet() {
 	})
 }
 
-// TestServicePerPod opts a running StatefulSet in, changes and scales it, and opts it out again: its pods notice nothing.
+// TestServicePerPod opts a running StatefulSet in, changes and scales it, and opts it out again: its pods notice
+// nothing.
 func TestServicePerPod(t *testing.T) {
 	for name, fieldManager := range map[string]string{"dynamic apply": "", "server-side apply": "metacontroller"} {
 		t.Run(name, func(t *testing.T) { testServicePerPod(t, fieldManager) })

@@ -16,8 +16,8 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
-// This file lets webhooks fail, in every way that failure-modes.md names: nothing is deleted, the parent says why, and goes
-// on when the webhook does.
+// This file lets webhooks fail, in every way that failure-modes.md names: nothing is deleted, the parent says why, and
+// goes on when the webhook does.
 
 func TestABadAnswerDeletesNothing(t *testing.T) {
 	text := func(status int, body string) http.HandlerFunc {

@@ -233,8 +233,8 @@ func (l *lab) install(cc *v1alpha1.CompositeController) *v1alpha1.CompositeContr
 	return cc
 }
 
-// cairn runs cairn's manager, with the rights that each of the controllers needs and no more, until stop is called or the
-// test ends.
+// cairn runs cairn's manager, with the rights that each of the controllers needs and no more, until stop is called or
+// the test ends.
 func (l *lab) cairn(controllers ...*v1alpha1.CompositeController) (stop func()) {
 	l.Helper()
 	return l.cairnWith(func(*manager.Options) {}, controllers...)

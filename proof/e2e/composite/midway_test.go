@@ -13,8 +13,8 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
-// This file holds a rollout back, and what tests share that begin with a parent at rest. What else can happen to a rollout on the
-// way, the sweeps of proof/fault say, whose subject is composite.
+// This file holds a rollout back, and what tests share that begin with a parent at rest. What else can happen to a
+// rollout on the way, the sweeps of proof/fault say, whose subject is composite.
 
 // broken is an image whose pods never get ready.
 const broken = "broken:1"

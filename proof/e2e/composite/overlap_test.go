@@ -11,8 +11,8 @@ import (
 	cairn "github.com/cairn-dev/cairn/controllers/metacontroller/composite"
 )
 
-// TestAnOverlapIsSaidByBoth: of two controllers that cannot share their parents, each says so, until one of them is gone. The
-// older one goes on meanwhile.
+// TestAnOverlapIsSaidByBoth: of two controllers that cannot share their parents, each says so, until one of them is
+// gone. The older one goes on meanwhile.
 func TestAnOverlapIsSaidByBoth(t *testing.T) {
 	l := newLab(t)
 	older := l.install(l.controller())

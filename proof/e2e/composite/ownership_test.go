@@ -169,8 +169,8 @@ func TestResync(t *testing.T) {
 	}
 }
 
-// TestOrphans: one that the hook wants is adopted as it is; one that it does not want is left alone, although the selector
-// matches it. Metacontroller adopts and deletes it.
+// TestOrphans: one that the hook wants is adopted as it is; one that it does not want is left alone, although the
+// selector matches it. Metacontroller adopts and deletes it.
 func TestOrphans(t *testing.T) {
 	l := newLab(t)
 	cc := l.install(l.controller())

@@ -20,8 +20,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/manager"
 )
 
-// This file holds what a real API server refuses: what cannot be made again is not deleted, what cannot be told is shown, and
-// what cannot be made is in nobody's way.
+// This file holds what a real API server refuses: what cannot be made again is not deleted, what cannot be told is
+// shown, and what cannot be made is in nobody's way.
 
 // deny makes a policy that refuses pods of the lab's namespace without a label, and waits until it is in force.
 func (l *lab) deny() (lift func()) {
@@ -73,8 +73,8 @@ func (l *lab) deny() (lift func()) {
 	}
 }
 
-// TestWhatCannotBeMadeAgainIsKept: a policy comes that refuses what serves. A restart, an edit of the parent and a repair are
-// no reasons to delete any of it, the condition says what is in the way, and it goes on once that is gone.
+// TestWhatCannotBeMadeAgainIsKept: a policy comes that refuses what serves. A restart, an edit of the parent and a
+// repair are no reasons to delete any of it, the condition says what is in the way, and it goes on once that is gone.
 func TestWhatCannotBeMadeAgainIsKept(t *testing.T) {
 	for _, c := range []struct {
 		name, fieldManager string
@@ -159,8 +159,8 @@ func TestAFullQuotaHoldsNoReplacement(t *testing.T) {
 	l.images(set, 2, "app:2")
 }
 
-// TestDriftIsRepaired: whether a child is what is wanted is found out about itself, after a restart as well, so that no name,
-// port or quota is in the way. And it is made again under its own ports.
+// TestDriftIsRepaired: whether a child is what is wanted is found out about itself, after a restart as well, so that no
+// name, port or quota is in the way. And it is made again under its own ports.
 func TestDriftIsRepaired(t *testing.T) {
 	for _, method := range []v1alpha1.ChildUpdateMethod{v1alpha1.ChildUpdateInPlace, v1alpha1.ChildUpdateRecreate} {
 		t.Run(string(method), func(t *testing.T) {

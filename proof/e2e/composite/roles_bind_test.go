@@ -16,7 +16,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/manager"
 )
 
-// This file shows that the roles of a controller that hands out rights suffice for what was named, and for nothing else.
+// This file shows that the roles of a controller that hands out rights suffice for what was named, and for nothing
+// else.
 
 // TestBoundRoles: a controller that makes bindings gets to make those of roles that were named, and of no others.
 func TestBoundRoles(t *testing.T) {

@@ -40,8 +40,8 @@ import (
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
-// This file shows that the roles that are made for a controller are what its manager needs, and no more: every verb that is
-// granted is used, and none that is used is refused. The identity is one that other tests grant nothing to.
+// This file shows that the roles that are made for a controller are what its manager needs, and no more: every verb
+// that is granted is used, and none that is used is refused. The identity is one that other tests grant nothing to.
 
 // audit notes what a client asks of the API server, and what is refused.
 type audit struct {
@@ -90,7 +90,8 @@ func (a *audit) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// justBefore lets somebody else do something just before the next request of a kind is sent, so that no cache shows it yet.
+// justBefore lets somebody else do something just before the next request of a kind is sent, so that no cache shows it
+// yet.
 func (a *audit) justBefore(what string, do func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -221,8 +222,8 @@ func (i identity) run(o manager.Options) *audit {
 	return a
 }
 
-// asksFor returns the address of a customize hook that asks for all objects of a resource, and the certificate that it is
-// trusted by.
+// asksFor returns the address of a customize hook that asks for all objects of a resource, and the certificate that it
+// is trusted by.
 func (l *lab) asksFor(apiVersion, resource string) (url, ca string) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, `{"relatedResources":[{"apiVersion":%q,"resource":%q}]}`, apiVersion, resource)

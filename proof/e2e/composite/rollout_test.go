@@ -16,8 +16,8 @@ func sortRevisions(r []v1alpha1.ControllerRevision) {
 	slices.SortFunc(r, func(a, b v1alpha1.ControllerRevision) int { return int(a.Revision - b.Revision) })
 }
 
-// TestRollout: create, roll, go back, in every way of selecting and scoping in which Metacontroller's released rollout hangs
-// or fails (metacontroller.md, part 0).
+// TestRollout: create, roll, go back, in every way of selecting and scoping in which Metacontroller's released rollout
+// hangs or fails (metacontroller.md, part 0).
 func TestRollout(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   schema.GroupVersionKind

@@ -25,8 +25,9 @@ func alone(children ...v1alpha1.ChildResource) func(*v1alpha1.CompositeControlle
 	}
 }
 
-// TestResyncAfter is Metacontroller's test of that name: the first answer sets a status; once that is stored the hook is asked again, and
-// asks to be asked once more after a second; nothing else happens meanwhile, and the time that passed is reported.
+// TestResyncAfter is Metacontroller's test of that name: the first answer sets a status; once that is stored the hook
+// is asked again, and asks to be asked once more after a second; nothing else happens meanwhile, and the time that
+// passed is reported.
 func TestResyncAfter(t *testing.T) {
 	const wanted = time.Second
 	l := newLab(t)
@@ -63,8 +64,8 @@ func TestResyncAfter(t *testing.T) {
 	})
 }
 
-// daemonJob answers as Metacontroller's example daemonjob does: a DaemonSet until all its pods are ready, which is read back from the
-// parent's own status; then no DaemonSet, for good, and that status.
+// daemonJob answers as Metacontroller's example daemonjob does: a DaemonSet until all its pods are ready, which is read
+// back from the parent's own status; then no DaemonSet, for good, and that status.
 func daemonJob(in request) any {
 	status, _, _ := unstructured.NestedMap(in.Parent.Object, "status")
 	if n, _ := status["desiredNumberScheduled"].(int64); n > 0 && status["numberReady"] == n {

@@ -1,5 +1,6 @@
-// Package authored is a controller that somebody made with package builder, for checks: StatefulSets, because the type is at
-// hand, of which it reads the replicas, the template and a few limits. Its pods are rolled from the highest ordinal down.
+// Package authored is a controller that somebody made with package builder, for checks: StatefulSets, because the type
+// is at hand, of which it reads the replicas, the template and a few limits. Its pods are rolled from the highest
+// ordinal down.
 //
 // What may not come in: a server, a rule, and what an author would not write.
 package authored
@@ -31,16 +32,16 @@ func Controller() builder.Controller[*appsv1.StatefulSet] { return controller(po
 // SetupSurging adds another controller of the same parents.
 func SetupSurging(ctx context.Context, mgr ctrl.Manager) error { return Surging().Setup(ctx, mgr) }
 
-// Surging is what [SetupSurging] adds: its pods are named by revision, it surges by as many as ordinals.start says, which is a number at
-// hand, and keeps the partition and the budget of the StatefulSet.
+// Surging is what [SetupSurging] adds: its pods are named by revision, it surges by as many as ordinals.start says,
+// which is a number at hand, and keeps the partition and the budget of the StatefulSet.
 func Surging() builder.Controller[*appsv1.StatefulSet] {
 	c := controller(pods().NamedByRevision())
 	c.Strategy = strategy
 	return c
 }
 
-// Releases are what adds two releases of the first controller: the second one has more in its revisions, a field that nobody edits, and
-// something that its function relies on.
+// Releases are what adds two releases of the first controller: the second one has more in its revisions, a field that
+// nobody edits, and something that its function relies on.
 func Releases() []func(ctx context.Context, mgr ctrl.Manager) error {
 	return []func(ctx context.Context, mgr ctrl.Manager) error{Setup, func(ctx context.Context, mgr ctrl.Manager) error {
 		c := controller(pods())

@@ -1,10 +1,11 @@
-// Package catset is a composite parent for checks: its custom resource, its CompositeControllers, what their hook answers,
-// and what the rules of package check must know about it.
+// Package catset is a composite parent for checks: its custom resource, its CompositeControllers, what their hook
+// answers, and what the rules of package check must know about it.
 //
-// The hook wants pods name-0, name-1, ... from the template, the last one first, and a ConfigMap that tells the image. The
-// answer follows from the parent alone, so that the rules can work it out themselves; the status counts pods. The template
-// belongs to revisions. The number of pods does not, nor does spec.note, which is in every pod as an annotation: to change
-// it replaces every pod without a new revision. With the same spec.prefix, two CatSets want pods of the same names.
+// The hook wants pods name-0, name-1, ... from the template, the last one first, and a ConfigMap that tells the image.
+// The answer follows from the parent alone, so that the rules can work it out themselves; the status counts pods. The
+// template belongs to revisions. The number of pods does not, nor does spec.note, which is in every pod as an
+// annotation: to change it replaces every pod without a new revision. With the same spec.prefix, two CatSets want pods
+// of the same names.
 //
 // What may not come in: a server (package fault has one), and anything that is not said of a CatSet.
 package catset
@@ -94,8 +95,8 @@ func configOf(parent *unstructured.Unstructured) *unstructured.Unstructured {
 	}}
 }
 
-// labelled is the metadata of a child of that name, with the labels of the template. What belongs to a parent in no namespace
-// is in its home, or in the one with that suffix.
+// labelled is the metadata of a child of that name, with the labels of the template. What belongs to a parent in no
+// namespace is in its home, or in the one with that suffix.
 func labelled(parent *unstructured.Unstructured, name, suffix string) map[string]any {
 	labels, _, _ := unstructured.NestedMap(parent.Object, "spec", "template", "metadata", "labels")
 	meta := map[string]any{"name": name}
@@ -131,7 +132,8 @@ func Status(pods []client.Object) map[string]any {
 	return map[string]any{"replicas": int64(len(pods)), "readyReplicas": ready}
 }
 
-// stepsLabel makes the hook go by what it has said: its status has a step that is one more than the stored one, up to the last.
+// stepsLabel makes the hook go by what it has said: its status has a step that is one more than the stored one, up to
+// the last.
 const (
 	stepsLabel       = "check.cairn.dev/steps"
 	lastStep   int64 = 3

@@ -7,8 +7,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/check"
 )
 
-// This file holds the same for parents that are in no namespace. Their spec.home says where their pods are to be, and their
-// ConfigMap is in the namespace home-config; the controllers say where their revisions are.
+// This file holds the same for parents that are in no namespace. Their spec.home says where their pods are to be, and
+// their ConfigMap is in the namespace home-config; the controllers say where their revisions are.
 
 // The kind and the resource of parents that are in no namespace.
 var (

@@ -80,14 +80,14 @@ spec:
           status: {type: object, x-kubernetes-preserve-unknown-fields: true}
 `
 
-// Controllers returns the CompositeControllers. Their hook is at that URL, and is waited for as long as timeout says, a Go
-// duration.
+// Controllers returns the CompositeControllers. Their hook is at that URL, and is waited for as long as timeout says, a
+// Go duration.
 func Controllers(url, timeout string) []*v1alpha1.CompositeController {
 	return controllers("check-", Resource.Resource, "", url, timeout)
 }
 
-// controllers are those of one resource of parents. Their names begin with prefix, and revisions of parents that are in no
-// namespace are in home.
+// controllers are those of one resource of parents. Their names begin with prefix, and revisions of parents that are in
+// no namespace are in home.
 func controllers(prefix, resource, home, url, timeout string) []*v1alpha1.CompositeController {
 	var out []*v1alpha1.CompositeController
 	for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -20,8 +20,8 @@ type Question struct {
 	Parent   *unstructured.Unstructured
 	Children map[string]map[string]*unstructured.Unstructured
 	Related  map[string]map[string]*unstructured.Unstructured
-	// Attached says that it comes from a decorator. Finalizing says that the finalize hook is asked, what to leave of a parent
-	// that goes: nothing. The asker's URL tells.
+	// Attached says that it comes from a decorator. Finalizing says that the finalize hook is asked, what to leave of a
+	// parent that goes: nothing. The asker's URL tells.
 	Attached, Finalizing bool
 	// Only is the kind of children that whoever asks has, empty if it has all. The asker's URL tells.
 	Only string

@@ -7,8 +7,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/check"
 )
 
-// This file holds CatSets that two CompositeControllers have: one makes the pods, the other one the ConfigMap, and both roll
-// them out by the same revisions.
+// This file holds CatSets that two CompositeControllers have: one makes the pods, the other one the ConfigMap, and both
+// roll them out by the same revisions.
 
 // Divided CatSets are run by [DividedControllers].
 const Divided Limits = "divided"
@@ -34,8 +34,8 @@ func DividedControllers(podsURL, configsURL, timeout string) []*v1alpha1.Composi
 	return out
 }
 
-// DividedKinds tell the rules what such a CatSet is: both kinds of children belong to revisions, and each controller says in a
-// condition of its own whether its children are updated.
+// DividedKinds tell the rules what such a CatSet is: both kinds of children belong to revisions, and each controller
+// says in a condition of its own whether its children are updated.
 func DividedKinds() []check.Kind {
 	all := composites(Kind, Resource)
 	const says = "cairn.dev/Updated."

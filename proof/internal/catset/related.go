@@ -13,8 +13,9 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
-// This file holds CatSets whose hook wants to know of an object beside them: a ConfigMap with the images that are allowed. What
-// the hook answers follows from the parent alone all the same; without the permission it answers with an error.
+// This file holds CatSets whose hook wants to know of an object beside them: a ConfigMap with the images that are
+// allowed. What the hook answers follows from the parent alone all the same; without the permission it answers with an
+// error.
 
 // Approved CatSets are run by [ApprovedController].
 const Approved Limits = "approved"
@@ -51,7 +52,8 @@ func Customize(body []byte) (map[string]any, error) {
 	}}}, nil
 }
 
-// Permitted reports whether what is asked about may be answered: what the parent asks for is allowed, or it needs no permit.
+// Permitted reports whether what is asked about may be answered: what the parent asks for is allowed, or it needs no
+// permit.
 func (q *Question) Permitted() bool {
 	if LimitsOf(q.Parent) != Approved {
 		return true

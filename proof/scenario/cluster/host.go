@@ -1,5 +1,5 @@
-// Package cluster is the stage of a scenario on a real API server: a sandbox, in which every script has a namespace of its
-// own, managers in this process behind an injector of faults, and a recorder that sees every write.
+// Package cluster is the stage of a scenario on a real API server: a sandbox, in which every script has a namespace of
+// its own, managers in this process behind an injector of faults, and a recorder that sees every write.
 //
 // What may not come in: an assertion. What a script expects is decided in package scenario, what is a broken promise in
 // package check.

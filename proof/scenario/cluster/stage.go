@@ -47,8 +47,8 @@ type Stage struct {
 	failed atomic.Pointer[error]
 }
 
-// Open gives a script a stage. It waits while another script changes the nodes, or until all others are done if this one
-// does. Close has to be called.
+// Open gives a script a stage. It waits while another script changes the nodes, or until all others are done if this
+// one does. Close has to be called.
 func (h *Host) Open(ctx context.Context, script *scenario.Script) (*Stage, error) {
 	s := &Stage{host: h, wire: &recording.Wire{User: "scenario"}, alone: Alone(script)}
 	if s.alone {

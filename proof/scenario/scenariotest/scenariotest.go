@@ -1,4 +1,5 @@
-// Package scenariotest plays the scripts of a folder as tests, one subtest for each file, on whatever stage it is given.
+// Package scenariotest plays the scripts of a folder as tests, one subtest for each file, on whatever stage it is
+// given.
 //
 //	func TestScenarios(t *testing.T) {
 //		scenariotest.Play(t, "../testdata", scenariotest.Stage{Name: "simulation", Form: scenario.Linear, Open: open})

@@ -32,8 +32,8 @@ import (
 	"github.com/cairn-dev/cairn/proof/kinds"
 )
 
-// BuiltIn returns the kinds of Kubernetes that cairn's controllers touch. Their defaults, conversions and rules are those
-// of the API server, from k8s.io/kubernetes.
+// BuiltIn returns the kinds of Kubernetes that cairn's controllers touch. Their defaults, conversions and rules are
+// those of the API server, from k8s.io/kubernetes.
 func BuiltIn() []Kind {
 	return []Kind{
 		upstream[appsv1.DaemonSet, apps.DaemonSet](kinds.DaemonSet.Object(),
@@ -53,8 +53,8 @@ func BuiltIn() []Kind {
 	}
 }
 
-// Batch returns the kinds of batch/v1, made like those of BuiltIn. They are apart because the real Job controller writes to
-// every Job at once, so that no sequence of requests has one answer.
+// Batch returns the kinds of batch/v1, made like those of BuiltIn. They are apart because the real Job controller
+// writes to every Job at once, so that no sequence of requests has one answer.
 func Batch() []Kind {
 	return []Kind{
 		upstream[batchv1.CronJob, batch.CronJob](kinds.CronJob.Object(), cronjob.Strategy, cronjob.StatusStrategy),

@@ -29,8 +29,8 @@ func (s *Server) Transport(_ context.Context, r Request) (Response, error) {
 	return s.Do(r), nil
 }
 
-// NewClient returns a client over a transport. The scheme knows the Go types that are used with it, the kinds say what is
-// served. It is as safe for concurrent use as the transport.
+// NewClient returns a client over a transport. The scheme knows the Go types that are used with it, the kinds say what
+// is served. It is as safe for concurrent use as the transport.
 func NewClient(do Transport, scheme *runtime.Scheme, kinds []Kind) client.Client {
 	c := &modelClient{do: do, scheme: scheme, kinds: map[schema.GroupVersionKind]*Kind{}}
 	var versions []schema.GroupVersion

@@ -87,8 +87,8 @@ func (s *Server) writeDeleting(t *table, r Request, hub runtime.Object, held boo
 	return s.drop(t, written, r.DryRun), nil
 }
 
-// setDeadline says when a graceful deletion ends, by the server's own clock. An earlier request may have set a deadline;
-// this one can only bring it forward.
+// setDeadline says when a graceful deletion ends, by the server's own clock. An earlier request may have set a
+// deadline; this one can only bring it forward.
 func (s *Server) setDeadline(before client.Object, after metav1.Object, grace int64) {
 	now := s.timestamp()
 	deadline := now.Add(time.Duration(grace) * time.Second)
@@ -125,8 +125,8 @@ func defaultPolicy(ctx context.Context, kind rules) rest.GarbageCollectionPolicy
 	return rest.DeleteDependents
 }
 
-// deletionFinalizers are the finalizers with which an object is deleted: those that it has, and at most one by which the
-// garbage collector orphans its dependents or deletes them first. The request decides; then the finalizers that are
+// deletionFinalizers are the finalizers with which an object is deleted: those that it has, and at most one by which
+// the garbage collector orphans its dependents or deletes them first. The request decides; then the finalizers that are
 // there; then the kind.
 func deletionFinalizers(kind rest.GarbageCollectionPolicy, present []string, options *metav1.DeleteOptions) []string {
 	wanted := ""

@@ -13,9 +13,9 @@ import (
 // GarbageCollector is the user of the requests that Garbage returns.
 const GarbageCollector = "system:serviceaccount:kube-system:generic-garbage-collector"
 
-// Garbage returns what the garbage collector has to do now, in a fixed order: by kind, namespace and name of the object.
-// Each request can be served at once; they are all made from this one state, so one may be refused or do nothing after
-// another. When there are none, the collector rests.
+// Garbage returns what the garbage collector has to do now, in a fixed order: by kind, namespace and name of the
+// object. Each request can be served at once; they are all made from this one state, so one may be refused or do
+// nothing after another. When there are none, the collector rests.
 func (s *Server) Garbage() []Request {
 	if s.garbage.at == s.rv {
 		return s.garbage.requests

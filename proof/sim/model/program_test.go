@@ -188,8 +188,8 @@ func (p *program) patch(r *model.Request, k model.Kind, name string, current cli
 }
 
 // forgetAdded takes out of a patch the lists from which its directive takes entries away. What becomes of an entry that
-// one patch both adds and takes away is not defined: apimachinery's strategic merge does it in the order of a Go map, so
-// that the same request has two answers, from the real server too.
+// one patch both adds and takes away is not defined: apimachinery's strategic merge does it in the order of a Go map,
+// so that the same request has two answers, from the real server too.
 func forgetAdded(content, directive m) {
 	from, ok := directive["metadata"].(m)
 	if !ok {

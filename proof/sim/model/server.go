@@ -71,7 +71,8 @@ func (s *Server) Do(r Request) Response {
 	return answer
 }
 
-// Events returns the whole history so far, one event for each change, by resource version. The caller must not change it.
+// Events returns the whole history so far, one event for each change, by resource version. The caller must not change
+// it.
 func (s *Server) Events() []Event { return slices.Clip(s.events) }
 
 // ResourceVersion returns the resource version of the last change.

@@ -74,8 +74,8 @@ func sensible(o sandbox.Options) error {
 	return nil
 }
 
-// heed stops the sandbox at the first signal. A second one ends the process at once, as if nobody had heeded it, but leaves
-// no credentials behind.
+// heed stops the sandbox at the first signal. A second one ends the process at once, as if nobody had heeded it, but
+// leaves no credentials behind.
 func heed(stop func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -158,8 +158,8 @@ func run(ctx context.Context, o sandbox.Options, out io.Writer) error {
 	return nil
 }
 
-// takeKinds returns when the API server takes objects of cairn's own kinds. The manager installs them too, but in its own
-// time, and what is called ready takes everybody's manifests.
+// takeKinds returns when the API server takes objects of cairn's own kinds. The manager installs them too, but in its
+// own time, and what is called ready takes everybody's manifests.
 func takeKinds(ctx context.Context, s *sandbox.Sandbox) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

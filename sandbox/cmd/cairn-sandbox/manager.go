@@ -14,7 +14,8 @@ import (
 )
 
 // useManager runs cairn's manager in the sandbox, under the roles that are shipped, for every kind that cairn has a
-// controller for and that is not left to upstream. Webhooks of composite controllers may be on this machine: where else.
+// controller for and that is not left to upstream. Webhooks of composite controllers may be on this machine: where
+// else.
 func useManager(o *sandbox.Options) {
 	o.Replaced = sandbox.Kinds()
 	ours := slices.DeleteFunc(manager.Names(), func(name string) bool { return slices.Contains(o.Upstream, name) })

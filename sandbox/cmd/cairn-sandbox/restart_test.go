@@ -17,8 +17,8 @@ import (
 	"github.com/cairn-dev/cairn/sandbox/sandboxtest"
 )
 
-// A process can start a sandbox, stop it, and start it again with the state of the first. The manager lives as long as the
-// sandbox, and the sandbox no longer than the manager.
+// A process can start a sandbox, stop it, and start it again with the state of the first. The manager lives as long as
+// the sandbox, and the sandbox no longer than the manager.
 func TestStartTwiceInOneProcess(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	// Too long a path for a unix socket, so that etcd's goes elsewhere.

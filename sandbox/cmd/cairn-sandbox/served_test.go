@@ -39,8 +39,8 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// TestEveryKindIsServedByCairn: the examples, and a ReplicationController, get their pods from cairn. Its events say why a
-// pod was made, which upstream's do not.
+// TestEveryKindIsServedByCairn: the examples, and a ReplicationController, get their pods from cairn. Its events say
+// why a pod was made, which upstream's do not.
 func TestEveryKindIsServedByCairn(t *testing.T) {
 	cmd, _ := testCommand(t, "--nodes=2", "--ready-after="+readyAfter.String())
 	p := start(t, cmd)
@@ -81,7 +81,8 @@ spec:
 // readyAfter is what the flag of that name says.
 const readyAfter = 1500 * time.Millisecond
 
-// takeTime checks that pods run for as long as --ready-after says before they are Ready, but for one that says otherwise.
+// takeTime checks that pods run for as long as --ready-after says before they are Ready, but for one that says
+// otherwise.
 func takeTime(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	pods := client.CoreV1().Pods("shop")

@@ -14,8 +14,8 @@ import (
 	"github.com/cairn-dev/cairn/builder"
 )
 
-// This file is the author's controller: what docs/library.md makes, with the pods of a StatefulSet. What an author would not write
-// to be faster may not come in.
+// This file is the author's controller: what docs/library.md makes, with the pods of a StatefulSet. What an author
+// would not write to be faster may not come in.
 
 // children are the pods that a StatefulSet of the same name would have, the highest ordinal first, as that is rolled.
 func children(fleet *Fleet) ([]client.Object, error) {

@@ -1,6 +1,7 @@
-// Program subject is what is measured: subject fleet runs a controller of package builder as docs/library.md makes one, subject
-// statefulset runs cairn's StatefulSet controller. It is one program, so that what both have in memory beside their objects is the same:
-// garbage is collected more seldom beside more of it. It finds the cluster by KUBECONFIG, and serves profiles at CAIRN_BENCH_PPROF.
+// Program subject is what is measured: subject fleet runs a controller of package builder as docs/library.md makes one,
+// subject statefulset runs cairn's StatefulSet controller. It is one program, so that what both have in memory beside
+// their objects is the same: garbage is collected more seldom beside more of it. It finds the cluster by KUBECONFIG,
+// and serves profiles at CAIRN_BENCH_PPROF.
 //
 // What may not come in: any other package of sandbox/. It would be in the process that is measured.
 package main

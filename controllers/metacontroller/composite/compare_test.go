@@ -11,8 +11,8 @@ import (
 	"github.com/cairn-dev/cairn/rollout"
 )
 
-// TestUntoldStays: a child about which nobody can tell is not touched, is not counted as updated, keeps its revision, and is
-// waited for by name. The others go on, unless they are rolled out in an order: then those after it wait.
+// TestUntoldStays: a child about which nobody can tell is not touched, is not counted as updated, keeps its revision,
+// and is waited for by name. The others go on, unless they are rolled out in an order: then those after it wait.
 func TestUntoldStays(t *testing.T) {
 	refused := errors.New("the API server does not tell")
 	for _, method := range []v1alpha1.ChildUpdateMethod{
@@ -28,7 +28,7 @@ func TestUntoldStays(t *testing.T) {
 			f.same = func(observed, desired *unstructured.Unstructured) bool {
 				return observed != held && told(observed, desired)
 			}
-			f.untold = func(observed, _ *unstructured.Unstructured) error {
+			f.compareErr = func(observed, _ *unstructured.Unstructured) error {
 				if observed == held {
 					return refused
 				}
@@ -48,8 +48,8 @@ func TestUntoldStays(t *testing.T) {
 					t.Error("it is deleted")
 				}
 			}
-			if len(p.untold) != 1 || !errors.Is(p.untold[0], refused) || p.complete() || p.updated != 0 {
-				t.Errorf("untold %v, %d updated", p.untold, p.updated)
+			if len(p.compareErrs) != 1 || !errors.Is(p.compareErrs[0], refused) || p.complete() || p.updated != 0 {
+				t.Errorf("compareErrs %v, %d updated", p.compareErrs, p.updated)
 			}
 			if waits := slices.ContainsFunc(p.waits, func(w rollout.Wait) bool { return w.Unit == "Pod x-0" && w.Reason == refused.Error() }); !waits {
 				t.Errorf("waits %v", p.waits)

@@ -51,13 +51,13 @@ func (s *store) show(at string, objects ...client.Object) {
 	}
 }
 
-// ledger returns a ledger over a pod store and a revision store, both at version 10.
-func ledger() (l *ownership.Ledger, podStore, revisionStore *store) {
+// consistency store returns a consistency store over a pod store and a revision store, both at version 10.
+func consistency() (l *ownership.ConsistencyStore, podStore, revisionStore *store) {
 	podStore, revisionStore = &store{at: "10"}, &store{at: "10"}
-	return ownership.NewLedger(map[schema.GroupResource]ownership.Store{pods: podStore, revisions: revisionStore}), podStore, revisionStore
+	return ownership.NewConsistencyStore(map[schema.GroupResource]ownership.Store{pods: podStore, revisions: revisionStore}), podStore, revisionStore
 }
 
-func unseen(t *testing.T, l *ownership.Ledger, parent types.UID, expected string) {
+func unseen(t *testing.T, l *ownership.ConsistencyStore, parent types.UID, expected string) {
 	t.Helper()
 	if got := l.Unseen(parent); got != expected {
 		t.Errorf("unseen is %q, want %q", got, expected)
@@ -65,9 +65,9 @@ func unseen(t *testing.T, l *ownership.Ledger, parent types.UID, expected string
 }
 
 func TestAWriteIsPendingUntilTheCacheHasSeenIt(t *testing.T) {
-	l, podStore, _ := ledger()
+	l, podStore, _ := consistency()
 	unseen(t, l, "p", "")
-	l.Wrote("p", pods, child("c", version("12")))
+	l.WroteAt("p", pods, child("c", version("12")))
 	unseen(t, l, "p", "the cache of pods has not reached resource version 12")
 	podStore.show("11")
 	unseen(t, l, "p", "the cache of pods has not reached resource version 12")
@@ -80,8 +80,8 @@ func TestAWriteIsPendingUntilTheCacheHasSeenIt(t *testing.T) {
 
 // What an orphan does says nothing about our own writes: only a cache that has reached them settles them.
 func TestAnOrphanAddSettlesNothing(t *testing.T) {
-	l, podStore, _ := ledger()
-	l.Wrote(one.UID, pods, child("c", version("12"), ownedBy(one)))
+	l, podStore, _ := consistency()
+	l.WroteAt(one.UID, pods, child("c", version("12"), ownedBy(one)))
 	orphan := child("orphan", version("11"))
 	podStore.show("11", orphan)
 	wakes(t, nil, orphan, "ns/one", "ns/two")
@@ -89,18 +89,18 @@ func TestAnOrphanAddSettlesNothing(t *testing.T) {
 }
 
 func TestVersionsAreComparedAsNumbers(t *testing.T) {
-	l, podStore, _ := ledger()
+	l, podStore, _ := consistency()
 	podStore.show("9")
-	l.Wrote("p", pods, child("c", version("10")))
+	l.WroteAt("p", pods, child("c", version("10")))
 	unseen(t, l, "p", "the cache of pods has not reached resource version 10")
 	podStore.show("10")
 	unseen(t, l, "p", "")
 }
 
 func TestTheNewestOfSeveralWritesIsWaitedFor(t *testing.T) {
-	l, podStore, _ := ledger()
+	l, podStore, _ := consistency()
 	for _, rv := range []string{"12", "101", "13"} { // in the order in which parallel answers may come
-		l.Wrote("p", pods, child("c", version(rv)))
+		l.WroteAt("p", pods, child("c", version(rv)))
 	}
 	podStore.show("99")
 	unseen(t, l, "p", "the cache of pods has not reached resource version 101")
@@ -110,9 +110,9 @@ func TestTheNewestOfSeveralWritesIsWaitedFor(t *testing.T) {
 
 // Revisions are waited for as children are (F7): seeing one kind says nothing about the other.
 func TestEachResourceIsWaitedFor(t *testing.T) {
-	l, podStore, revisionStore := ledger()
-	l.Wrote("p", pods, child("c", version("12")))
-	l.Wrote("p", revisions, child("r", version("13")))
+	l, podStore, revisionStore := consistency()
+	l.WroteAt("p", pods, child("c", version("12")))
+	l.WroteAt("p", revisions, child("r", version("13")))
 	podStore.show("13")
 	unseen(t, l, "p", "the cache of controllerrevisions.apps has not reached resource version 13")
 	revisionStore.show("13")
@@ -122,8 +122,8 @@ func TestEachResourceIsWaitedFor(t *testing.T) {
 // There is no event for what was created and deleted behind a broken watch. The version of the store passes it all the
 // same, so nothing leaks and nobody waits five minutes (F10, bug 51).
 func TestCreatedAndDeletedUnseenIsSettledByTheVersionOfTheStore(t *testing.T) {
-	l, podStore, _ := ledger()
-	l.Wrote("p", pods, child("c", version("12")))
+	l, podStore, _ := consistency()
+	l.WroteAt("p", pods, child("c", version("12")))
 	unseen(t, l, "p", "the cache of pods has not reached resource version 12")
 	podStore.show("15") // a new list, without it
 	unseen(t, l, "p", "")
@@ -137,7 +137,7 @@ func TestADeleteIsPendingUntilTheCacheHasSeenIt(t *testing.T) {
 		"another one of the same name is on": {child("c", withUID("uid-new"), version("99"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, podStore, _ := ledger()
+			l, podStore, _ := consistency()
 			podStore.show("10", child("c"))
 			l.Deleted("p", pods, child("c"))
 			unseen(t, l, "p", "the cache of pods still shows ns/c, which was deleted")
@@ -158,7 +158,7 @@ func TestWhatIsOutdatedIsPendingUntilTheCacheShowsSomethingElse(t *testing.T) {
 		"another one has its name": {child("c", withUID("uid-new"), version("7"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, podStore, _ := ledger()
+			l, podStore, _ := consistency()
 			shown := child("c", version("7"))
 			podStore.show("10", shown)
 			l.Outdated("p", pods, shown)
@@ -172,7 +172,7 @@ func TestWhatIsOutdatedIsPendingUntilTheCacheShowsSomethingElse(t *testing.T) {
 }
 
 func TestEveryDeleteIsWaitedFor(t *testing.T) {
-	l, podStore, _ := ledger()
+	l, podStore, _ := consistency()
 	a, b := child("a"), child("b")
 	podStore.show("10", a, b)
 	l.Deleted("p", pods, a)
@@ -184,9 +184,9 @@ func TestEveryDeleteIsWaitedFor(t *testing.T) {
 }
 
 func TestAWriteAndADeleteAreBothWaitedFor(t *testing.T) {
-	l, podStore, _ := ledger()
+	l, podStore, _ := consistency()
 	podStore.show("10", child("c"))
-	l.Wrote("p", pods, child("d", version("12")))
+	l.WroteAt("p", pods, child("d", version("12")))
 	l.Deleted("p", pods, child("c"))
 	podStore.show("12", child("c"))
 	unseen(t, l, "p", "the cache of pods still shows ns/c, which was deleted")
@@ -196,20 +196,20 @@ func TestAWriteAndADeleteAreBothWaitedFor(t *testing.T) {
 
 // A recreated parent does not wait for the writes of its predecessor (bug 49).
 func TestWritesBelongToAUIDAndNotToAName(t *testing.T) {
-	l, _, _ := ledger()
-	l.Wrote("uid-old", pods, child("c", version("12")))
+	l, _, _ := consistency()
+	l.WroteAt("uid-old", pods, child("c", version("12")))
 	unseen(t, l, "uid-new", "")
 	unseen(t, l, "uid-old", "the cache of pods has not reached resource version 12")
 }
 
 func TestForgetDropsOneParent(t *testing.T) {
-	l, podStore, _ := ledger()
+	l, podStore, _ := consistency()
 	podStore.show("10", child("c"))
-	l.Wrote("gone", pods, child("d", version("12")))
+	l.WroteAt("gone", pods, child("d", version("12")))
 	l.Deleted("gone", pods, child("c"))
-	l.Wrote("stays", pods, child("d", version("13")))
-	l.Forget("gone")
-	l.Forget("never heard of")
+	l.WroteAt("stays", pods, child("d", version("13")))
+	l.Clear("gone")
+	l.Clear("never heard of")
 	unseen(t, l, "gone", "")
 	unseen(t, l, "stays", "the cache of pods has not reached resource version 13")
 }
@@ -217,21 +217,21 @@ func TestForgetDropsOneParent(t *testing.T) {
 // A controller that waits for what never comes is worse than one that reads a little late.
 func TestWhatCannotBeToldNeverBlocks(t *testing.T) {
 	t.Run("a resource without a store", func(t *testing.T) {
-		l, _, _ := ledger()
-		l.Wrote("p", schema.GroupResource{Resource: "services"}, child("c", version("12")))
+		l, _, _ := consistency()
+		l.WroteAt("p", schema.GroupResource{Resource: "services"}, child("c", version("12")))
 		l.Deleted("p", schema.GroupResource{Resource: "services"}, child("c"))
 		unseen(t, l, "p", "")
 	})
 	for _, rv := range []string{"", "0", "1", "abc", "012", "-3", "1.5"} {
 		t.Run(fmt.Sprintf("a write of version %q", rv), func(t *testing.T) {
-			l, _, _ := ledger()
-			l.Wrote("p", pods, child("c", version(rv)))
+			l, _, _ := consistency()
+			l.WroteAt("p", pods, child("c", version(rv)))
 			unseen(t, l, "p", "")
 		})
 		t.Run(fmt.Sprintf("a store at version %q", rv), func(t *testing.T) {
-			l, podStore, _ := ledger()
+			l, podStore, _ := consistency()
 			podStore.show(rv)
-			l.Wrote("p", pods, child("c", version("12")))
+			l.WroteAt("p", pods, child("c", version("12")))
 			if rv == "1" {
 				unseen(t, l, "p", "the cache of pods has not reached resource version 12")
 				return
@@ -240,13 +240,13 @@ func TestWhatCannotBeToldNeverBlocks(t *testing.T) {
 		})
 	}
 	t.Run("a malformed version does not hide a good one", func(t *testing.T) {
-		l, _, _ := ledger()
-		l.Wrote("p", pods, child("c", version("12")))
-		l.Wrote("p", pods, child("c", version("abc")))
+		l, _, _ := consistency()
+		l.WroteAt("p", pods, child("c", version("12")))
+		l.WroteAt("p", pods, child("c", version("abc")))
 		unseen(t, l, "p", "the cache of pods has not reached resource version 12")
 	})
 	t.Run("a store that fails, or holds something strange", func(t *testing.T) {
-		l, podStore, _ := ledger()
+		l, podStore, _ := consistency()
 		l.Deleted("p", pods, child("c"))
 		podStore.show("10", child("c"))
 		podStore.err = errors.New("broken")
@@ -258,14 +258,14 @@ func TestWhatCannotBeToldNeverBlocks(t *testing.T) {
 	})
 }
 
-// The store of client-go's informers is one that the ledger understands.
+// The store of client-go's informers is one that the consistency store understands.
 func TestAnInformersStoreTellsItsVersion(t *testing.T) {
 	informers := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	l := ownership.NewLedger(map[schema.GroupResource]ownership.Store{pods: informers})
+	l := ownership.NewConsistencyStore(map[schema.GroupResource]ownership.Store{pods: informers})
 	if err := informers.Replace([]any{child("c")}, "10"); err != nil {
 		t.Fatal(err)
 	}
-	l.Wrote("p", pods, child("d", version("12")))
+	l.WroteAt("p", pods, child("d", version("12")))
 	l.Deleted("p", pods, child("c"))
 	if l.Unseen("p") == "" {
 		t.Error("nothing is waited for")
@@ -279,20 +279,20 @@ func TestAnInformersStoreTellsItsVersion(t *testing.T) {
 }
 
 // Workers write for different parents at once, while the informer goes on. Run with -race.
-func TestTheLedgerIsSafeForConcurrentUse(t *testing.T) {
-	l, podStore, _ := ledger()
+func TestTheConsistencyIsSafeForConcurrentUse(t *testing.T) {
+	l, podStore, _ := consistency()
 	var all sync.WaitGroup
 	for worker := range 4 {
 		all.Go(func() {
 			uid := types.UID(fmt.Sprint("p", worker%2))
 			for i := range 200 {
-				l.Wrote(uid, pods, child("c", version(strconv.Itoa(11+i))))
+				l.WroteAt(uid, pods, child("c", version(strconv.Itoa(11+i))))
 				l.Deleted(uid, pods, child("c"))
 				if text := l.Unseen(uid); text != "" && !strings.Contains(text, "the cache of pods") {
 					t.Error(text)
 				}
 				if i%50 == 49 {
-					l.Forget(uid)
+					l.Clear(uid)
 				}
 				podStore.show(strconv.Itoa(11 + i))
 			}

@@ -17,15 +17,15 @@ import (
 // clients that wait until the old name is not found must not wait for ever. See
 // docs/design/log/2026-11-22-names-of-replacements.md.
 
-// mostRevisions is how many revisions are remembered of a node beside those that it has pods of: a spec may soon go back
-// to one.
+// mostRevisions is how many revisions are remembered of a node beside those that it has pods of: a spec may soon go
+// back to one.
 const mostRevisions = 4
 
 // mostGone is how many deleted nodes are remembered for a DaemonSet.
 const mostGone = 1000
 
-// predecessors are the last pods that this process has seen on each node, by DaemonSet. The zero value is empty. It is safe
-// for concurrent use.
+// predecessors are the last pods that this process has seen on each node, by DaemonSet. The zero value is empty. It is
+// safe for concurrent use.
 type predecessors struct {
 	mu  sync.Mutex
 	all map[types.UID]map[string]lastPods
@@ -48,8 +48,8 @@ func predecessorOf(pod *corev1.Pod) predecessor {
 // successor returns the name of the pod that replaces one of that UID.
 type successor func(uid types.UID) string
 
-// later reports whether p was created after other. Of two that were created in one second it is the one whose name follows from the
-// other, as those of two that fail one after the other do, or else the one with the greater name.
+// later reports whether p was created after other. Of two that were created in one second it is the one whose name
+// follows from the other, as those of two that fail one after the other do, or else the one with the greater name.
 func (p predecessor) later(other predecessor, after successor) bool {
 	switch {
 	case !p.created.Equal(&other.created):
@@ -62,8 +62,8 @@ func (p predecessor) later(other predecessor, after successor) bool {
 	return p.name > other.name
 }
 
-// note remembers the pods of a DaemonSet, including those that ended, those that are terminating, and those that it is about
-// to release or to adopt. It also remembers pods of deleted nodes: a node may be recreated under its name.
+// note remembers the pods of a DaemonSet, including those that ended, those that are terminating, and those that it is
+// about to release or to adopt. It also remembers pods of deleted nodes: a node may be recreated under its name.
 func (p *predecessors) note(of client.Object, pods []*corev1.Pod) {
 	names := func(node, hash string) successor {
 		return func(uid types.UID) string { return podName(of, hash, creation{node: node, after: uid}) }

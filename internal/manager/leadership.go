@@ -126,8 +126,8 @@ func (t *term) await(ctx context.Context) error {
 	}
 }
 
-// moment is one time by two clocks: the process's clock stands still while the machine sleeps, and the wall clock can be
-// set back.
+// moment is one time by two clocks: the process's clock stands still while the machine sleeps, and the wall clock can
+// be set back.
 type moment struct{ process, wall time.Time }
 
 func now() moment {

@@ -40,8 +40,8 @@ func (s *server) fails(p *corev1.Pod) {
 	}
 }
 
-// TestAReplacementHasAnotherName replaces the pod of a node again and again: after it failed, and after somebody deleted it.
-// The conformance test "should retry creating failed daemon pods" waits until the failed one is not found.
+// TestAReplacementHasAnotherName replaces the pod of a node again and again: after it failed, and after somebody
+// deleted it. The conformance test "should retry creating failed daemon pods" waits until the failed one is not found.
 func TestAReplacementHasAnotherName(t *testing.T) {
 	for name, lose := range map[string]func(w *world, p *corev1.Pod){
 		"failed": func(w *world, p *corev1.Pod) {
@@ -77,8 +77,8 @@ func TestAReplacementHasAnotherName(t *testing.T) {
 	}
 }
 
-// A pass that ended before it planned has seen its pods as well: here the revision that is asked for again, or an orphan that was
-// to be adopted, has changed since it was read.
+// A pass that ended before it planned has seen its pods as well: here the revision that is asked for again, or an
+// orphan that was to be adopted, has changed since it was read.
 func TestAPassThatEndsEarlyHasSeenItsPods(t *testing.T) {
 	for _, kind := range []string{"ControllerRevision", "Pod"} {
 		t.Run(kind, func(t *testing.T) {
@@ -101,7 +101,8 @@ func TestAPassThatEndsEarlyHasSeenItsPods(t *testing.T) {
 	}
 }
 
-// A pod that is about to be released was the DaemonSet's when it was read. Here it is deleted just before the release arrives.
+// A pod that is about to be released was the DaemonSet's when it was read. Here it is deleted just before the release
+// arrives.
 func TestAReleasedPodHasBeenSeen(t *testing.T) {
 	w := newWorld(t, agent(), node("n1"), stored(t, "agent:1", "one", 1), pod("n1", "one", func(p *corev1.Pod) { p.Labels["app"] = "none" }))
 	p := w.only()
@@ -117,8 +118,8 @@ func TestAReleasedPodHasBeenSeen(t *testing.T) {
 	}
 }
 
-// A pod beside one that is terminating, or that ended and waits for somebody's finalizer, has another name than that at once,
-// also in a process that just started.
+// A pod beside one that is terminating, or that ended and waits for somebody's finalizer, has another name than that at
+// once, also in a process that just started.
 func TestANameBesideOneThatGoes(t *testing.T) {
 	for name, c := range map[string]struct {
 		ds   dsOption
@@ -171,9 +172,9 @@ func (b *blind) List(ctx context.Context, list client.ObjectList, opts ...client
 	return b.Reader.List(ctx, list, opts...)
 }
 
-// Two managers that have seen the same make one pod (P1), however often it was replaced. A process that just started knows
-// nothing of pods that are gone; it is content with what is there.
-func TestStandInsOfTwoManagers(t *testing.T) {
+// Two managers that have seen the same make one pod (P1), however often it was replaced. A process that just started
+// knows nothing of pods that are gone; it is content with what is there.
+func TestReplacementsOfTwoManagers(t *testing.T) {
 	s := newServer(t, agent(), node("n1"))
 	cache := &blind{Reader: s}
 	one, other := worldOf(s, cache, nil), worldOf(s, cache, nil)
@@ -250,7 +251,8 @@ func TestPredecessors(t *testing.T) {
 	}
 }
 
-// Of two pods that were created in one second, the one that stands in for the other is the last one, whatever their names.
+// Of two pods that were created in one second, the one that stands in for the other is the last one, whatever their
+// names.
 func TestPredecessorsOfOneSecond(t *testing.T) {
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent", UID: "ds"}}
 	failed := pod("n1", hashNew)

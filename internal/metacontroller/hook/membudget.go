@@ -93,8 +93,8 @@ func collectUntil(ctx context.Context) {
 
 func (r *room) give(n int64) { r.given.Release(min(n, r.size)) }
 
-// decoding decodes an answer of that size when there is memory for it. The memory of a large answer stays reserved until
-// the answer is garbage: a pass may take long.
+// decoding decodes an answer of that size when there is memory for it. The memory of a large answer stays reserved
+// until the answer is garbage: a pass may take long.
 func decoding[A any](ctx context.Context, size int64, decode func() (A, error)) (A, error) {
 	r := rooms.smaller
 	if size > small {
