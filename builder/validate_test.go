@@ -49,11 +49,11 @@ func TestWhatIsRefusedBeforeItStarts(t *testing.T) {
 		spoil func(*Controller[*appsv1.ReplicaSet])
 		want  string
 	}{
-		"L3: a path that the type does not have": {
+		"a path that the type does not have": {
 			func(c *Controller[*appsv1.ReplicaSet]) { c.Versions = []string{"spec.templates"} },
 			`Versions: "spec.templates": v1.ReplicaSetSpec has no field templates`,
 		},
-		"L3: a path with an index": {
+		"a path with an index": {
 			func(c *Controller[*appsv1.ReplicaSet]) { c.Versions = []string{"spec.template.spec.containers.0"} }, "is a slice, which has no fields",
 		},
 		"a path of the status": {
@@ -63,7 +63,7 @@ func TestWhatIsRefusedBeforeItStarts(t *testing.T) {
 			func(c *Controller[*appsv1.ReplicaSet]) { c.Versions = []string{"metadata.name"} }, "nobody asks for more than labels",
 		},
 		"fewer workers than none": {func(c *Controller[*appsv1.ReplicaSet]) { c.Workers = -1 }, "Workers is -1"},
-		"L3: an empty path": {
+		"an empty path": {
 			func(c *Controller[*appsv1.ReplicaSet]) { c.Versions = []string{""} }, "must name at least one field",
 		},
 		"no path": {
@@ -72,10 +72,10 @@ func TestWhatIsRefusedBeforeItStarts(t *testing.T) {
 		"a path inside another one": {
 			func(c *Controller[*appsv1.ReplicaSet]) { c.Versions = []string{"spec.template", "spec"} }, "lies inside",
 		},
-		"L6: no parent":   {func(c *Controller[*appsv1.ReplicaSet]) { c.Parent = nil }, "Parent is not set"},
-		"L6: no function": {func(c *Controller[*appsv1.ReplicaSet]) { c.Children = nil }, "Children is not set"},
-		"L6: no kinds":    {func(c *Controller[*appsv1.ReplicaSet]) { c.Owns = nil }, "Owns is empty"},
-		"L6: an empty rule": {
+		"no parent":   {func(c *Controller[*appsv1.ReplicaSet]) { c.Parent = nil }, "Parent is not set"},
+		"no function": {func(c *Controller[*appsv1.ReplicaSet]) { c.Children = nil }, "Children is not set"},
+		"no kinds":    {func(c *Controller[*appsv1.ReplicaSet]) { c.Owns = nil }, "Owns is empty"},
+		"an empty rule": {
 			func(c *Controller[*appsv1.ReplicaSet]) { c.Owns = []Rule{{}} }, "Owns[0] is not a valid rule: make it with builder.Rolled",
 		},
 		"a kind twice": {
@@ -131,7 +131,7 @@ func TestAllThatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-// L2: the type by which two snapshots are compared is the parent's own, so that two templates that differ are
+// The type by which two snapshots are compared is the parent's own, so that two templates that differ are
 // different.
 func TestSnapshotsAreComparedByTheParentsType(t *testing.T) {
 	d, err := sound().describe(clientgoscheme.Scheme, mapper())
@@ -166,7 +166,7 @@ func reconcilerOf(t *testing.T, c Controller[*appsv1.ReplicaSet]) *reconciler[*a
 	return &reconciler[*appsv1.ReplicaSet]{described: d, author: c, scheme: scheme, applied: &applier{}}
 }
 
-// L1: the selector matches what gets the labels, whatever the author says.
+// The selector matches what gets the labels, whatever the author says.
 func TestTheSelectorMatchesItsLabels(t *testing.T) {
 	c := sound()
 	parent := &appsv1.ReplicaSet{}
@@ -182,7 +182,7 @@ func TestTheSelectorMatchesItsLabels(t *testing.T) {
 	}
 }
 
-// L4 and L5: what cannot be wanted is refused, and no orphan is adopted that is not wanted.
+// What cannot be wanted is refused, and no orphan is adopted that is not wanted.
 func TestWantedChildren(t *testing.T) {
 	parent := &appsv1.ReplicaSet{}
 	parent.Namespace = "shop"
@@ -192,7 +192,7 @@ func TestWantedChildren(t *testing.T) {
 		children []client.Object
 		want     string
 	}{
-		"L5: one twice":     {[]client.Object{named("web-0"), named("web-0")}, "Pod web-0 is wanted twice"},
+		"one twice":     {[]client.Object{named("web-0"), named("web-0")}, "Pod web-0 is wanted twice"},
 		"no name":           {[]client.Object{named("")}, "has no name"},
 		"another namespace": {[]client.Object{elsewhere}, "is in namespace other"},
 		"another kind":      {[]client.Object{&corev1.ConfigMap{}}, "it is a ConfigMap, which is not among the kinds"},

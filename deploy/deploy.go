@@ -37,7 +37,7 @@ func CRDs() string {
 }
 
 // Roles returns the manifests of the roles that a controller needs, bound to the manager's service account, as one YAML
-// stream. With askServer they include the right to ask the API server about equivalence (rule R3), for controllers that
+// stream. With askServer they include the right to ask the API server about equivalence (rule E3), for controllers that
 // ask. It returns an error for a controller that ships no roles.
 func Roles(controller string, askServer bool) (string, error) {
 	out, err := read("roles/" + controller + ".yaml")

@@ -1,6 +1,6 @@
 package history_test
 
-// Rule R3: the API server is asked whether a stored revision is what the parent asks for, as seldom as possible, and
+// Rule E3: the API server is asked whether a stored revision is what the parent asks for, as seldom as possible, and
 // believed only where it says yes.
 
 import (
@@ -57,7 +57,7 @@ func TestAskEqual(t *testing.T) {
 	if diff := cmp.Diff(before, s.parent()); diff != "" {
 		t.Errorf("asking changed the parent:\n%s", diff)
 	}
-	// The answer is stamped on the revision, whose data stays (R4).
+	// The answer is stamped on the revision, whose data stays (E4).
 	if writes := s.Writes(); len(writes) != 1 || writes[0].Verb != "patch" || !strings.Contains(writes[0].Body, history.ParentGenerationAnnotation) {
 		t.Errorf("wrote %v", writes)
 	}

@@ -1,7 +1,7 @@
 package history_test
 
 // Changing revisions that exist: renumbering on a rollback, stamps, labels that are missing, duplicates; and the fence
-// that keeps an old read of the parent from writing anything (H7, F9).
+// that keeps an old read of the parent from writing anything (H7).
 
 import (
 	"context"

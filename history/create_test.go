@@ -1,6 +1,6 @@
 package history_test
 
-// Creating a revision where something is in the way: taken names (F4), lost responses (F2), refusals (F5), size.
+// Creating a revision where something is in the way: taken names, lost responses, refusals, size.
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func lagging(s *server) *history.Log {
 	return history.New(history.DaemonSet(), history.Options{Client: behind{s}, Live: s, Indexed: true})
 }
 
-// TestTakenName puts an object under the name that the first revision wants (F4). Only a revision of this very parent
+// TestTakenName puts an object under the name that the first revision wants. Only a revision of this very parent
 // with this very content may be used; everything else is somebody else's and stays as it is.
 func TestTakenName(t *testing.T) {
 	counts := map[string]*int32{"no count": nil, "count 3": new(int32(3))}
@@ -129,7 +129,7 @@ func TestTakenNameWithALowNumber(t *testing.T) {
 	}
 }
 
-// TestLostResponse has the create carried out and answered with a timeout (F2): whoever tries again finds what the
+// TestLostResponse has the create carried out and answered with a timeout: whoever tries again finds what the
 // first try made (kubernetes#56355, #55159).
 func TestLostResponse(t *testing.T) {
 	for name, again := range map[string]func(*server) *history.Log{

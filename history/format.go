@@ -15,7 +15,7 @@ import (
 // This file says what a log has to know of the objects that it is stored in. How each kind stores them is in apps.go
 // and in package metacontroller. Formats are contracts with kubectl and with the built-in controllers.
 
-// Annotations that cairn adds to the revisions it writes. They are evidence for rule R0 and for fencing, and nothing
+// Annotations that cairn adds to the revisions it writes. They are evidence for rule E0 and for fencing, and nothing
 // depends on their presence: revisions of the built-in controllers have none.
 const (
 	// ParentUIDAnnotation holds the UID of the parent that the revision was recorded for.

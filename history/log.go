@@ -31,7 +31,7 @@ type Options struct {
 	// with a history of its own. What is not is never adopted, released, counted or deleted: see [Log.Others]. Nil means
 	// that all are.
 	Mine func(o client.Object) bool
-	// AskServer allows rule R3: a server-side dry run on the parent, which needs the right to patch parents. Without
+	// AskServer allows rule E3: a server-side dry run on the parent, which needs the right to patch parents. Without
 	// it, a snapshot that only lacks today's defaults counts as different.
 	AskServer bool
 	// Cache holds what was decoded. Nil means one of [DefaultCacheBytes] that all logs of the process share.

@@ -20,7 +20,7 @@ func TestSecondPassIsQuiet(t *testing.T) {
 		"after a create":   func(*server) {},
 		"after a rollback": func(s *server) { mustPass(t, newLog(s), s.image("agent:2")); s.image("agent:1") },
 		"after a handover": func(s *server) { s.mustCreate(revisionOf(t, s.parent(), "agent:1", 3)) },
-		"after bug 2's handover": func(s *server) {
+		"after a handover that left two of one content": func(s *server) {
 			o := revisionOf(t, s.parent(), "agent:1", 3)
 			o.Data.Raw = with133(o.Data.Raw)
 			s.mustCreate(o)

@@ -23,7 +23,7 @@ type Verdict struct {
 	// Snapshot is the parent's target object state, and Entries are the revisions that it was compared with.
 	Snapshot *revision.Snapshot
 	Entries  []revision.Revision
-	// Refused holds the API server's errors where it refused a dry run under rule R3. A revision without a stamp of this
+	// Refused holds the API server's errors where it refused a dry run under rule E3. A revision without a stamp of this
 	// very generation then counts as different; the caller reports that, for instance in an event.
 	Refused []error
 }
@@ -98,7 +98,7 @@ func (e *refusedError) Error() string {
 
 func (e *refusedError) Unwrap() error { return e.err }
 
-// ask is rule R3: would restoring r change the parent? The server fills in its defaults and drops what it no longer
+// ask is rule E3: would restoring r change the parent? The server fills in its defaults and drops what it no longer
 // knows, on both sides, and raises generation only for a remaining difference. Where edits are not counted, what is
 // versioned of its answer is compared instead. Nothing is stored.
 func (l *Log) ask(ctx context.Context, parent client.Object, snapshot *revision.Snapshot, r revision.Revision) (bool, error) {

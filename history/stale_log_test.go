@@ -1,6 +1,6 @@
 package history_test
 
-// The cache of revisions lags, and nothing else does (F7): what it does not show must not be recorded twice (H1), and
+// The cache of revisions lags, and nothing else does: what it does not show must not be recorded twice (H1), and
 // its numbers must not be given twice (H2, kubernetes#80698).
 
 import (

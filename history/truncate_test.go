@@ -1,6 +1,6 @@
 package history_test
 
-// Truncation deletes only what nothing depends on, as it was read, and never more than it knows about (bugs 15 to 17).
+// Truncation deletes only what nothing depends on, as it was read, and never more than it knows about.
 
 import (
 	"context"

@@ -93,7 +93,7 @@ func TestAdoptionNeedsAnUncachedReadOfTheParent(t *testing.T) {
 	})
 }
 
-// The parent that a pass works with comes from a cache. What the server says counts (F14, kubernetes#42639).
+// The parent that a pass works with comes from a cache. What the server says counts (kubernetes#42639).
 func TestADeletingParentAdoptsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		cached *appsv1.DaemonSet
@@ -202,7 +202,7 @@ func TestEmptySelectorClaimsNothing(t *testing.T) {
 	}
 }
 
-// Two namespaces with the same selector have nothing to do with each other (bug 20).
+// Two namespaces with the same selector have nothing to do with each other.
 func TestNothingOutsideTheNamespace(t *testing.T) {
 	us := parent("us")
 	s := serve(t, us, child("orphan", inNamespace("other")), child("liar", inNamespace("other"), ownedBy(us)),

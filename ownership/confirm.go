@@ -19,7 +19,7 @@ import (
 
 // Confirmer checks, once for each parent and process, that the cached children are those that the API server has. An
 // API server that lags may have filled the cache of a manager that just started with children that are deleted already
-// (kubernetes#59848, failure mode F12); after that a [ConsistencyStore] keeps the cache honest. It is safe for
+// (kubernetes#59848); after that a [ConsistencyStore] keeps the cache honest. It is safe for
 // concurrent use.
 type Confirmer struct {
 	// Live lists past every cache; it needs list on the child kind.

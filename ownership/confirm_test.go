@@ -1,6 +1,6 @@
 package ownership_test
 
-// A process that just started, and a cache that an API server filled which lags behind (F12).
+// A process that just started, and a cache that an API server filled which lags behind.
 
 import (
 	"context"
@@ -125,7 +125,7 @@ func (lister) Get(context.Context, client.ObjectKey, client.Object, ...client.Ge
 
 func (l lister) List(context.Context, client.ObjectList, ...client.ListOption) error { return l() }
 
-// Parents without a selector share a list of their namespace (defect N7): 300 CronJobs are not 300 lists of all Jobs.
+// Parents without a selector share a list of their namespace: 300 CronJobs are not 300 lists of all Jobs.
 // What differs from it is listed anew, and so is everything after a request without a response.
 func TestConfirmSharesAList(t *testing.T) {
 	one, two, three := parent("one"), parent("two"), parent("three")

@@ -108,7 +108,7 @@ func TestTheNewestOfSeveralWritesIsWaitedFor(t *testing.T) {
 	unseen(t, l, "p", "")
 }
 
-// Revisions are waited for as children are (F7): seeing one kind says nothing about the other.
+// Revisions are waited for as children are: seeing one kind says nothing about the other.
 func TestEachResourceIsWaitedFor(t *testing.T) {
 	l, podStore, revisionStore := consistency()
 	l.WroteAt("p", pods, child("c", version("12")))
@@ -120,7 +120,7 @@ func TestEachResourceIsWaitedFor(t *testing.T) {
 }
 
 // There is no event for what was created and deleted behind a broken watch. The version of the store passes it all the
-// same, so nothing leaks and nobody waits five minutes (F10, bug 51).
+// same, so nothing leaks and nobody waits five minutes.
 func TestCreatedAndDeletedUnseenIsSettledByTheVersionOfTheStore(t *testing.T) {
 	l, podStore, _ := consistency()
 	l.WroteAt("p", pods, child("c", version("12")))
@@ -194,7 +194,7 @@ func TestAWriteAndADeleteAreBothWaitedFor(t *testing.T) {
 	unseen(t, l, "p", "")
 }
 
-// A recreated parent does not wait for the writes of its predecessor (bug 49).
+// A recreated parent does not wait for the writes of its predecessor.
 func TestWritesBelongToAUIDAndNotToAName(t *testing.T) {
 	l, _, _ := consistency()
 	l.WroteAt("uid-old", pods, child("c", version("12")))

@@ -165,7 +165,7 @@ func TestAResyncWakesNobody(t *testing.T) {
 	wakes(t, child("c"), child("c"))
 }
 
-// A watch that broke off shows a delete and an add under one name as one update (F10).
+// A watch that broke off shows a delete and an add under one name as one update.
 func TestAnUpdateToAnotherUIDIsADeleteAndAnAdd(t *testing.T) {
 	wakes(t, child("c", labelled("z")), child("c", version("8"), withUID("uid-new")), "ns/one", "ns/two")
 	wakes(t, child("c", labelled("z")), child("c", version("8"), withUID("uid-new"), deleting))

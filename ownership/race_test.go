@@ -118,7 +118,7 @@ func TestAtMostOneControllerRefEver(t *testing.T) {
 	}
 }
 
-// A pass that failed in the middle is repeated, also on a cache that has not seen its writes (bug 24, F1).
+// A pass that failed in the middle is repeated, also on a cache that has not seen its writes.
 func TestAnAdoptionThatHalfSucceededIsRepeated(t *testing.T) {
 	us := parent("us")
 	s := serve(t, us, child("a"), child("b"), child("c"))

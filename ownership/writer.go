@@ -43,7 +43,7 @@ const (
 // Create creates child, which must carry parent's ControllerRef and a name that follows from what it is for. If it was
 // [Created], child is filled with the object as the server has it.
 //
-// A name that is taken is read back, past the cache (failure mode F4). wanted is asked about an object that parent
+// A name that is taken is read back, past the cache. wanted is asked about an object that parent
 // controls and that is not being deleted; anything else is [Taken]. An error is the API server's, wrapped only if the
 // read back failed: the caller retries the pass, and decides by apierrors whether the rest of a batch is worth trying.
 func (w Writer) Create(ctx context.Context, parent, child client.Object, wanted func(found client.Object) bool) (Creation, error) {

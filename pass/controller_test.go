@@ -24,7 +24,7 @@ import (
 var errBoom = errors.New("boom")
 
 // TestTimerBesideAnError: a pass that fails comes again when its timer says, if that is sooner than the back-off, and
-// otherwise when the back-off says (defect W2).
+// otherwise when the back-off says.
 func TestTimerBesideAnError(t *testing.T) {
 	w := newWorld(t, nil, web())
 	var timer time.Duration
@@ -50,7 +50,7 @@ func TestTimerBesideAnError(t *testing.T) {
 }
 
 // TestWaitingIsNoSuccess: a pass that waits for a cache, or was dropped, says nothing about the failure before it
-// (defect W3). Only a pass that did all it should ends a failure.
+//. Only a pass that did all it should ends a failure.
 func TestWaitingIsNoSuccess(t *testing.T) {
 	w := newWorld(t, nil, web())
 	next := func(err error) time.Duration {

@@ -26,7 +26,7 @@ func pod(name string) *corev1.Pod {
 }
 
 // TestManyEvents: a rollout over 300 pods is about twenty events and one that says how many more there were, and a
-// warning in the middle of it is not left out (defect W8).
+// warning in the middle of it is not left out.
 func TestManyEvents(t *testing.T) {
 	w := newWorld(t, nil, web())
 	w.run = func(_ context.Context, p *pass.Pass) error {
@@ -84,7 +84,7 @@ func TestManyWarnings(t *testing.T) {
 }
 
 // TestReferences: what an event is about has no resourceVersion, or no two events of one kind would be joined, and a
-// text is cut to what the API server takes (defect W10).
+// text is cut to what the API server takes.
 func TestReferences(t *testing.T) {
 	w, about := newWorld(t, nil, web()), &regarding{}
 	w.c.Recorder = about
@@ -104,7 +104,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestAnotherCause: a warning that is repeated tells what is wrong now, not what was when it began (defect N3). What
+// TestAnotherCause: a warning that is repeated tells what is wrong now, not what was when it began. What
 // the recorder joins is what refers to the same.
 func TestAnotherCause(t *testing.T) {
 	w, about := newWorld(t, nil, web()), &regarding{}

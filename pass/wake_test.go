@@ -37,7 +37,7 @@ func (w *world) updated(before, after client.Object) []time.Duration {
 }
 
 // TestOwnStatusWakesNobody: a status that differs in each pass, because it quotes an error with a number of its own,
-// does not have the parent reconciled for ever (defect W1). Everything else that happens to a parent wakes it.
+// does not have the parent reconciled for ever. Everything else that happens to a parent wakes it.
 func TestOwnStatusWakesNobody(t *testing.T) {
 	w := newWorld(t, nil, web())
 	for i := range 3 {

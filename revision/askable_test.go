@@ -1,6 +1,6 @@
 package revision_test
 
-// Askable, the gate before rule R3: a question to the API server is only worth it where a default could be the answer.
+// Askable, the gate before rule E3: a question to the API server is only worth it where a default could be the answer.
 
 import (
 	"encoding/json"

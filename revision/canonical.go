@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// This file brings content into canonical form: canonical is rule R1, Typed makes the normalizer of rule R2. What is
+// This file brings content into canonical form: canonical is rule E1, Typed makes the normalizer of rule E2. What is
 // dropped here is dropped from every comparison, so each rule says why it never hides a change.
 
-// canonical returns the canonical bytes of tree (rule R1): keys sorted, creationTimestamp: null dropped, every number
+// canonical returns the canonical bytes of tree (rule E1): keys sorted, creationTimestamp: null dropped, every number
 // in one form. List order counts. It never changes tree. The $patch directive is not there any more: Decode removes it
 // from the subtree that it belongs to, and a field of that name anywhere deeper is content.
 //
@@ -90,12 +90,12 @@ func canonicalNumber(s string) (json.Number, error) {
 	return json.Number(b), err
 }
 
-// Typed returns the normalizer of a kind that has a Go type (rule R2): the tree is decoded into a zero T, nil and empty
+// Typed returns the normalizer of a kind that has a Go type (rule E2): the tree is decoded into a zero T, nil and empty
 // lists and maps are made the same, and the result is encoded again. That drops fields the type no longer has, writes
 // equal quantities alike (1Gi and 1073741824) and gives every struct today's shape. A pointer to an empty struct
 // (emptyDir: {}) is a choice and stays.
 //
-// Defaults are not filled in: the API server is the only authority on them (rule R3).
+// Defaults are not filled in: the API server is the only authority on them (rule E3).
 func Typed[T any]() Normalizer {
 	return func(tree map[string]any) (map[string]any, error) {
 		if probe, found := withoutHugeExponents(tree); found {

@@ -3,7 +3,7 @@
 // may be forgotten.
 //
 // It implements the Controller History proposal (sections "API Objects", "Revision History", "Version Tracking" and
-// "History Maintenance") and the equivalence rules R0 to R6 of cairn's design.
+// "History Maintenance") and the equivalence rules E0 to E6 of cairn's design.
 //
 // A [Target] describes the part of a parent that decides what its children look like; make it once for a kind, with
 // [FieldPaths] or [StrategicMerge], and with [Typed] where the kind has a Go type. Then, for each parent,

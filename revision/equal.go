@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// This file compares two snapshots. Rules R1 and R2 are decided here; R0 needs the stamp (resolve.go), R3 needs the API
+// This file compares two snapshots. Rules E1 and E2 are decided here; E0 needs the stamp (resolve.go), E3 needs the API
 // server, and this file says when asking it can make sense at all.
 
 // Rule names the rule by which a revision was found to be equivalent to the parent, in the order in which they are
@@ -17,17 +17,17 @@ type Rule string
 const (
 	// RuleNone: no rule makes them equal.
 	RuleNone Rule = ""
-	// RuleStamp (R0): the revision was taken from this very parent at this very generation, and no value contradicts it.
-	RuleStamp Rule = "R0"
-	// RuleBytes (R1): the canonical bytes are equal.
-	RuleBytes Rule = "R1"
-	// RuleNormal (R2): equal after both went through today's type.
-	RuleNormal Rule = "R2"
-	// RuleServer (R3): the API server changes nothing when asked to restore it.
-	RuleServer Rule = "R3"
+	// RuleStamp (E0): the revision was taken from this very parent at this very generation, and no value contradicts it.
+	RuleStamp Rule = "E0"
+	// RuleBytes (E1): the canonical bytes are equal.
+	RuleBytes Rule = "E1"
+	// RuleNormal (E2): equal after both went through today's type.
+	RuleNormal Rule = "E2"
+	// RuleServer (E3): the API server changes nothing when asked to restore it.
+	RuleServer Rule = "E3"
 )
 
-// Compare says by which rule, R1 or R2, two snapshots of one target are equal, and [RuleNone] if by neither. It is
+// Compare says by which rule, E1 or E2, two snapshots of one target are equal, and [RuleNone] if by neither. It is
 // reflexive, symmetric and transitive.
 func Compare(a, b *Snapshot) Rule {
 	if bytes.Equal(a.data, b.data) {
@@ -47,7 +47,7 @@ func Compare(a, b *Snapshot) Rule {
 }
 
 // Askable reports whether two snapshots that [Compare] finds different could still be equal for the API server, so that
-// rule R3 is worth a request: they differ only in fields that one of them has and the other has not. That is what a new
+// rule E3 is worth a request: they differ only in fields that one of them has and the other has not. That is what a new
 // default, a removed field or a mirrored one (serviceAccount and serviceAccountName) looks like. A value that both have
 // and that differs, or a list of another length, was edited; no default explains it.
 //

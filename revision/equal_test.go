@@ -147,7 +147,7 @@ func TestCompareOfPlainJSONAgreesWithTheAPIServer(t *testing.T) {
 	})
 }
 
-// What comes back says how much had to be assumed: nothing (R1), or today's type (R2).
+// What comes back says how much had to be assumed: nothing (E1), or today's type (E2).
 func TestCompareNamesTheRule(t *testing.T) {
 	for _, c := range []struct {
 		a, b string

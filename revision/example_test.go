@@ -102,8 +102,8 @@ func ExampleCompare() {
 		fmt.Printf("equal by rule %q, worth asking the API server: %t\n", revision.Compare(now, stored), revision.Askable(now, stored))
 	}
 	// Output:
-	// equal by rule "R1", worth asking the API server: true
-	// equal by rule "R2", worth asking the API server: true
+	// equal by rule "E1", worth asking the API server: true
+	// equal by rule "E2", worth asking the API server: true
 	// equal by rule "", worth asking the API server: true
 	// equal by rule "", worth asking the API server: false
 }

@@ -56,7 +56,7 @@ func (l InUse) Beside(revisions []Revision) bool {
 
 // Prune returns the revisions to delete, oldest first, so that at most limit revisions stay that nothing depends on.
 // The update revision, by UID in keep, is neither counted nor deleted; nor is one that is live, being deleted, or not
-// decodable (rule R6). A negative limit counts as 0. If live is not known, it returns nothing.
+// decodable (rule E6). A negative limit counts as 0. If live is not known, it returns nothing.
 func Prune(revisions []Revision, keep Revision, live InUse, limit int) []Revision {
 	if !live.Known() {
 		return nil

@@ -20,11 +20,11 @@ type ParentState struct {
 	// was forged, or restored from a backup, and is not believed; otherwise it would block the parent for good.
 	Uncached bool
 	// Generational is true if every change of the covered fields raises metadata.generation, as for all of spec. Only
-	// then can a stamp prove equality (rule R0).
+	// then can a stamp prove equality (rule E0).
 	Generational bool
 }
 
-// Answers are the API server's answers to earlier questions under rule R3: revision UID to "equal". They hold for one
+// Answers are the API server's answers to earlier questions under rule E3: revision UID to "equal". They hold for one
 // parent at one generation and one version of each revision; keeping them no longer is the caller's job.
 type Answers map[types.UID]bool
 
@@ -53,7 +53,7 @@ type Resolution struct {
 	// Rule is the rule that found Update. Empty for RollForward, Ask and Stale.
 	Rule Rule
 	// Update is the revision that is equivalent to the parent, as stored before any of the writes below; nil unless
-	// Kind is NoChange or Rollback. Its name, hash and data are what children are built from (rule R4). Its Snapshot is
+	// Kind is NoChange or Rollback. Its name, hash and data are what children are built from (rule E4). Its Snapshot is
 	// nil if it cannot be decoded but a stamp proves that the parent is what it was; use the parent's then.
 	Update *Revision
 	// Number is the number that the update revision must have: its own, or a higher one if it has to be created or
@@ -100,16 +100,16 @@ func (r *Resolution) Renumber() bool { return r.Update != nil && r.Update.Number
 func (r *Resolution) Restamp() bool { return r.Update != nil && r.Update.Stamp != r.Stamp }
 
 // Resolve finds the revision that is equivalent to the parent and says what the log needs (proposal, "Creating a
-// Revision" and "Version Tracking"; design, rules R0 to R6).
+// Revision" and "Version Tracking"; design, rules E0 to E6).
 //
 // revisions are all that the parent owns, in any order. answers may be nil. ask says whether the API server may be
-// asked (rule R3); without it, what cannot be told apart is different.
+// asked (rule E3); without it, what cannot be told apart is different.
 //
 // The only error is a [*NumberError]: a new revision is needed, and there is no number for it. The resolution comes
 // with it, of kind RollForward and with number 0: its other fields hold. Nothing may be recorded from it.
 func Resolve(parent ParentState, revisions []Revision, answers Answers, ask bool) (*Resolution, error) {
 	all := Sorted(revisions)
-	slices.Reverse(all) // newest first: rule R5, and the first match is the one to keep
+	slices.Reverse(all) // newest first: rule E5, and the first match is the one to keep
 	res := &Resolution{Stamp: Stamp{ParentUID: parent.UID, Generation: parent.Generation}}
 	if stale, by := fenced(parent, all); stale {
 		res.Change = Stale
@@ -153,7 +153,7 @@ const ruleOpen Rule = "open"
 // prove says by which rule a stamp is right, [RuleNone] if it is not. Any user who may write revisions can write a
 // stamp, and children are built from the revision: so a stamp proves nothing where a value contradicts it, and where it
 // differs by fields that only one side has (new defaults, or hostPID slipped in) the API server is asked, if it may be.
-// A stamp on unreadable data is right: the parent is used instead, and there is no reason to roll (rule R6).
+// A stamp on unreadable data is right: the parent is used instead, and there is no reason to roll (rule E6).
 func prove(parent ParentState, stamped Revision, answers Answers, ask bool) Rule {
 	equal, asked := answers[stamped.UID]
 	switch {
@@ -184,7 +184,7 @@ func fenced(parent ParentState, all []Revision) (bool, Revision) {
 }
 
 // readable leaves out revisions that no comparison may use: those that are terminating, and those that cannot be
-// decoded (rule R6).
+// decoded (rule E6).
 func readable(all []Revision, res *Resolution) []Revision {
 	var live []Revision
 	for _, r := range all {
@@ -202,7 +202,7 @@ func readable(all []Revision, res *Resolution) []Revision {
 	return live
 }
 
-// dedupe keeps one revision of each content: the newest, unless an older one carries the proof of rule R0. all is
+// dedupe keeps one revision of each content: the newest, unless an older one carries the proof of rule E0. all is
 // newest first.
 func dedupe(all []Revision, stamped *Revision, res *Resolution) []Revision {
 	var kept []Revision
@@ -249,8 +249,8 @@ func stampedBy(parent ParentState, all []Revision) *Revision {
 	return found
 }
 
-// find returns the revision that is equivalent to the parent where no stamp proves one: R1 over all, then R2 over all,
-// then the answers of R3. live is newest first and has no duplicates.
+// find returns the revision that is equivalent to the parent where no stamp proves one: E1 over all, then E2 over all,
+// then the answers of E3. live is newest first and has no duplicates.
 func find(parent ParentState, live []Revision, answers Answers) (*Revision, Rule) {
 	for _, want := range []Rule{RuleBytes, RuleNormal} {
 		for i, r := range live {

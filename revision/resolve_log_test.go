@@ -19,57 +19,57 @@ func TestResolveDuplicates(t *testing.T) {
 	run(t, []resolveCase{
 		{
 			name: "of the newest: the higher number stays", parent: parent("A", 2), log: log{stored("a", 1, "A", at(1)), stored("x", 2, "A", at(1))},
-			want: "NoChange x by R1, number 2, a repeats x",
+			want: "NoChange x by E1, number 2, a repeats x",
 		},
 		{
 			name: "with the same number: the later name stays", parent: parent("A", 2), log: log{stored("a", 1, "A", at(1)), stored("x", 1, "A", at(1))},
-			want: "Rollback x by R1, number 2 (was 1), stamp parent@2, a repeats x",
+			want: "Rollback x by E1, number 2 (was 1), stamp parent@2, a repeats x",
 		},
 		{
 			name: "of an old one, which is none of the newest's business (kubernetes#111280)", parent: parent("B", 2),
-			log: log{stored("x", 0, "A"), stored("a", 1, "A"), stored("b", 2, "B", at(2))}, want: "NoChange b by R0, number 2, x repeats a",
+			log: log{stored("x", 0, "A"), stored("a", 1, "A"), stored("b", 2, "B", at(2))}, want: "NoChange b by E0, number 2, x repeats a",
 		},
 		{
 			name: "of an old one, and back to it", parent: parent("A", 3), log: log{stored("x", 0, "A"), stored("a", 1, "A"), stored("b", 2, "B", at(2))},
-			want: "Rollback a by R1, number 3 (was 1), stamp parent@3, x repeats a",
+			want: "Rollback a by E1, number 3 (was 1), stamp parent@3, x repeats a",
 		},
 		{
 			name: "in other bytes", parent: parent("B", 2),
 			log:  log{stored("a", 1, "A"), stored("x", 2, "A~"), stored("b", 4, "B", at(2))},
-			want: "NoChange b by R0, number 4, a repeats x",
+			want: "NoChange b by E0, number 4, a repeats x",
 		},
 		{
 			name: "not for today's type alone, which drops what it does not have", parent: parent("B", 2),
 			log:  log{stored("a", 1, "A"), stored("x", 2, "A~"), stored("y", 3, "A!"), stored("b", 4, "B", at(2))},
-			want: "NoChange b by R0, number 4, a repeats x",
+			want: "NoChange b by E0, number 4, a repeats x",
 		},
 		{
 			name: "what the stamp proves stays, whatever its number", parent: parent("A", 3), log: log{stored("a", 1, "A", at(3)), stored("x", 2, "A")},
-			want: "Rollback a by R0, number 3 (was 1), x repeats a",
+			want: "Rollback a by E0, number 3 (was 1), x repeats a",
 		},
 		{
 			name: "and all others name it", parent: parent("A", 3), log: log{stored("x", 1, "A"), stored("a", 2, "A", at(3)), stored("y", 3, "A"), stored("z", 4, "A")},
-			want: "Rollback a by R0, number 5 (was 2), y repeats a, z repeats a, x repeats a",
+			want: "Rollback a by E0, number 5 (was 2), y repeats a, z repeats a, x repeats a",
 		},
 		{
 			name: "two at a time", parent: parent("C", 3), log: log{stored("a", 1, "A"), stored("b", 2, "B"), stored("x", 3, "A"), stored("y", 4, "B"), stored("c", 5, "C", at(3))},
-			want: "NoChange c by R0, number 5, b repeats y, a repeats x",
+			want: "NoChange c by E0, number 5, b repeats y, a repeats x",
 		},
 		{
 			name: "different by what could be a default: no duplicate", parent: parent("A+", 3), log: log{stored("a", 1, "A"), stored("b", 2, "A^"), stored("c", 3, "A+", at(3))},
-			want: "NoChange c by R0, number 3",
+			want: "NoChange c by E0, number 3",
 		},
 		{
 			name: "equal for the API server only: no duplicate", parent: parent("A+", 3), log: log{stored("a", 1, "A"), stored("c", 3, "A+", at(2))},
-			answers: revision.Answers{"uid-a": true}, want: "NoChange c by R1, number 3",
+			answers: revision.Answers{"uid-a": true}, want: "NoChange c by E1, number 3",
 		},
 		{
 			name: "what goes away anyway needs no deleting", parent: parent("A", 3), log: log{stored("a", 2, "A", at(3)), stored("x", 1, "A", deleting)},
-			want: "NoChange a by R0, number 2",
+			want: "NoChange a by E0, number 2",
 		},
 		{
 			name: "and nothing moves to it", parent: parent("A", 3), log: log{stored("a", 1, "A", at(3)), stored("x", 2, "A", deleting)},
-			want: "Rollback a by R0, number 3 (was 1)",
+			want: "Rollback a by E0, number 3 (was 1)",
 		},
 	})
 }
@@ -78,11 +78,11 @@ func TestResolveRelabel(t *testing.T) {
 	run(t, []resolveCase{
 		{
 			name: "every revision gets its label, newest first", parent: parent("B", 2),
-			log: log{stored("a", 1, "A", unlabelled), stored("b", 2, "B", at(2), unlabelled), stored("c", 0, "C")}, want: "NoChange b by R0, number 2, relabel b a",
+			log: log{stored("a", 1, "A", unlabelled), stored("b", 2, "B", at(2), unlabelled), stored("c", 0, "C")}, want: "NoChange b by E0, number 2, relabel b a",
 		},
 		{
 			name: "not on its way out", parent: parent("B", 2), log: log{stored("a", 1, "A", unlabelled, deleting), stored("b", 2, "B", at(2))},
-			want: "NoChange b by R0, number 2",
+			want: "NoChange b by E0, number 2",
 		},
 	})
 }
@@ -94,11 +94,11 @@ func TestResolveUndecodable(t *testing.T) {
 	run(t, []resolveCase{
 		{
 			name: "the parent is what it was", parent: parent("A", 5), log: log{stored("u", 2, "?", at(5)), stored("b", 1, "B", at(1))},
-			want: "NoChange u by R0, number 2, cannot read u",
+			want: "NoChange u by E0, number 2, cannot read u",
 		},
 		{
 			name: "whatever else looks like it", parent: parent("A", 5), log: log{stored("u", 2, "?", at(5)), stored("a", 1, "A", at(1))},
-			want: "NoChange u by R0, number 2, cannot read u",
+			want: "NoChange u by E0, number 2, cannot read u",
 		},
 		{
 			name: "the parent changed", parent: parent("A", 6), log: log{stored("u", 2, "?", at(5))},
@@ -106,7 +106,7 @@ func TestResolveUndecodable(t *testing.T) {
 		},
 		{
 			name: "the parent changed back", parent: parent("A", 6), log: log{stored("u", 2, "?", at(5)), stored("a", 1, "A", at(1))},
-			want: "Rollback a by R1, number 3 (was 1), stamp parent@6, cannot read u",
+			want: "Rollback a by E1, number 3 (was 1), stamp parent@6, cannot read u",
 		},
 		{
 			name: "not stamped", parent: parent("A", 5), log: log{stored("u", 2, "?")},
@@ -122,7 +122,7 @@ func TestResolveUndecodable(t *testing.T) {
 		},
 		{
 			name: "two of them are no duplicates, and get no label", parent: parent("A", 5),
-			log: log{stored("u", 2, "?", unlabelled), stored("v", 1, "?"), stored("a", 3, "A", at(5))}, want: "NoChange a by R0, number 3, cannot read u v",
+			log: log{stored("u", 2, "?", unlabelled), stored("v", 1, "?"), stored("a", 3, "A", at(5))}, want: "NoChange a by E0, number 3, cannot read u v",
 		},
 	})
 }
@@ -130,16 +130,16 @@ func TestResolveUndecodable(t *testing.T) {
 func TestResolveNumbers(t *testing.T) {
 	broken := log{stored("a", 0, "A"), stored("b", 0, "B"), stored("c", 1, "C"), stored("d", 2, "D", at(1))} // kubernetes#80698
 	run(t, []resolveCase{
-		{name: "0, 0, 1, 2 and the newest", parent: parent("D", 2), log: broken, want: "NoChange d by R1, number 2"},
-		{name: "0, 0, 1, 2 and the first 0", parent: parent("A", 2), log: broken, want: "Rollback a by R1, number 3 (was 0), stamp parent@2"},
-		{name: "0, 0, 1, 2 and the second 0", parent: parent("B", 2), log: broken, want: "Rollback b by R1, number 3 (was 0), stamp parent@2"},
+		{name: "0, 0, 1, 2 and the newest", parent: parent("D", 2), log: broken, want: "NoChange d by E1, number 2"},
+		{name: "0, 0, 1, 2 and the first 0", parent: parent("A", 2), log: broken, want: "Rollback a by E1, number 3 (was 0), stamp parent@2"},
+		{name: "0, 0, 1, 2 and the second 0", parent: parent("B", 2), log: broken, want: "Rollback b by E1, number 3 (was 0), stamp parent@2"},
 		{name: "0, 0, 1, 2 and a new one", parent: parent("E", 2), log: broken, want: "RollForward, number 3, stamp parent@2"},
 		{
 			name: "two are the newest", parent: parent("B", 2), log: log{stored("a", 2, "A"), stored("b", 2, "B", at(1))},
-			want: "Rollback b by R1, number 3 (was 2), stamp parent@2",
+			want: "Rollback b by E1, number 3 (was 2), stamp parent@2",
 		},
-		{name: "0 is no number", parent: parent("A", 2), log: log{stored("a", 0, "A", at(2))}, want: "Rollback a by R0, number 1 (was 0)"},
-		{name: "nor is anything below", parent: parent("A", 2), log: log{stored("a", -7, "A", at(2))}, want: "Rollback a by R0, number 1 (was -7)"},
+		{name: "0 is no number", parent: parent("A", 2), log: log{stored("a", 0, "A", at(2))}, want: "Rollback a by E0, number 1 (was 0)"},
+		{name: "nor is anything below", parent: parent("A", 2), log: log{stored("a", -7, "A", at(2))}, want: "Rollback a by E0, number 1 (was -7)"},
 	})
 }
 

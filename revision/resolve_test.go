@@ -55,35 +55,35 @@ func TestResolveNoChange(t *testing.T) {
 	run(t, []resolveCase{
 		{
 			name: "same bytes, not stamped yet", parent: parent("A", 3), log: log{stored("a", 1, "A")},
-			want: "NoChange a by R1, number 1, stamp parent@3",
+			want: "NoChange a by E1, number 1, stamp parent@3",
 		},
 		{
 			name: "taken at this generation", parent: parent("A", 3), log: log{stored("a", 1, "A", at(3))},
-			want: "NoChange a by R0, number 1",
+			want: "NoChange a by E0, number 1",
 		},
 		{
 			name: "scaled since: nothing to write", parent: parent("A", 9), log: log{stored("a", 1, "A", at(3))},
-			want: "NoChange a by R1, number 1",
+			want: "NoChange a by E1, number 1",
 		},
 		{
 			name: "other bytes", parent: parent("A", 4), log: log{stored("a", 1, "A~", at(3))},
-			want: "NoChange a by R1, number 1",
+			want: "NoChange a by E1, number 1",
 		},
 		{
 			name: "equal for today's type", parent: parent("A", 4), log: log{stored("a", 1, "A!", at(3))},
-			want: "NoChange a by R2, number 1",
+			want: "NoChange a by E2, number 1",
 		},
 		{
 			name: "stamped by a parent of the same name that is gone", parent: parent("A", 3), log: log{stored("a", 1, "A", by(otherUID, 3))},
-			want: "NoChange a by R1, number 1, stamp parent@3",
+			want: "NoChange a by E1, number 1, stamp parent@3",
 		},
 		{
 			name: "the newest of many", parent: parent("C", 3), log: log{stored("a", 1, "A"), stored("b", 2, "B"), stored("c", 7, "C", at(3))},
-			want: "NoChange c by R0, number 7",
+			want: "NoChange c by E0, number 7",
 		},
 		{
 			name: "the highest number there is", parent: parent("A", 3), log: log{stored("a", math.MaxInt64, "A", at(3)), stored("b", 1, "B")},
-			want: "NoChange a by R0, number 9223372036854775807",
+			want: "NoChange a by E0, number 9223372036854775807",
 		},
 	})
 }
@@ -114,23 +114,23 @@ func TestResolveRollback(t *testing.T) {
 	run(t, []resolveCase{
 		{
 			name: "back to an older one", parent: parent("A", 3), log: log{stored("a", 1, "A", at(1)), stored("b", 2, "B", at(2))},
-			want: "Rollback a by R1, number 3 (was 1), stamp parent@3",
+			want: "Rollback a by E1, number 3 (was 1), stamp parent@3",
 		},
 		{
 			name: "that was stored in other bytes", parent: parent("A", 3), log: log{stored("a", 1, "A~"), stored("b", 2, "B")},
-			want: "Rollback a by R1, number 3 (was 1), stamp parent@3",
+			want: "Rollback a by E1, number 3 (was 1), stamp parent@3",
 		},
 		{
 			name: "that was stored by an older release", parent: parent("A", 3), log: log{stored("a", 1, "A!"), stored("b", 2, "B")},
-			want: "Rollback a by R2, number 3 (was 1), stamp parent@3",
+			want: "Rollback a by E2, number 3 (was 1), stamp parent@3",
 		},
 		{
 			name: "past one that is being deleted", parent: parent("A", 3), log: log{stored("a", 1, "A", at(3)), stored("b", 2, "B", deleting)},
-			want: "Rollback a by R0, number 3 (was 1)",
+			want: "Rollback a by E0, number 3 (was 1)",
 		},
 		{
 			name: "past one that cannot be read", parent: parent("A", 3), log: log{stored("a", 1, "A", at(1)), stored("u", 2, "?")},
-			want: "Rollback a by R1, number 3 (was 1), stamp parent@3, cannot read u",
+			want: "Rollback a by E1, number 3 (was 1), stamp parent@3, cannot read u",
 		},
 	})
 }
@@ -143,7 +143,7 @@ func TestResolveStampProvesEquality(t *testing.T) {
 	run(t, []resolveCase{
 		{
 			name: "a new default", parent: parent("A+", 5), log: log{stored("a", 1, "A", at(5))}, noAsk: true,
-			want: "NoChange a by R0, number 1",
+			want: "NoChange a by E0, number 1",
 		},
 		{
 			name: "or a field that was slipped in: the API server can tell", parent: parent("A+", 5), log: log{stored("a", 1, "A", at(5))},
@@ -151,39 +151,39 @@ func TestResolveStampProvesEquality(t *testing.T) {
 		},
 		{
 			name: "it says default", parent: parent("A+", 5), log: log{stored("a", 1, "A", at(5)), stored("b", 2, "A+", at(4))},
-			answers: revision.Answers{"uid-a": true}, want: "Rollback a by R3, number 3 (was 1)",
+			answers: revision.Answers{"uid-a": true}, want: "Rollback a by E3, number 3 (was 1)",
 		},
 		{
 			name: "it says slipped in", parent: parent("A+", 5), log: log{stored("a", 2, "A", at(5)), stored("b", 1, "A+", at(4))},
-			answers: revision.Answers{"uid-a": false}, want: "Rollback b by R1, number 3 (was 1), stamp parent@5",
+			answers: revision.Answers{"uid-a": false}, want: "Rollback b by E1, number 3 (was 1), stamp parent@5",
 		},
 		{
 			name: "a value that contradicts the stamp", parent: parent("A", 5), log: log{stored("a", 1, "A", at(1)), stored("x", 0, "B", at(5))},
-			noAsk: true, want: "NoChange a by R1, number 1",
+			noAsk: true, want: "NoChange a by E1, number 1",
 		},
 		{
 			name: "and another revision has it spelled out", parent: parent("A+", 5), log: log{stored("a", 2, "A", at(5)), stored("b", 1, "A+", at(4))},
-			noAsk: true, want: "NoChange a by R0, number 2",
+			noAsk: true, want: "NoChange a by E0, number 2",
 		},
 		{
 			name: "even a newer one", parent: parent("A+", 5), log: log{stored("a", 1, "A", at(5)), stored("b", 2, "A+", at(4))}, noAsk: true,
-			want: "Rollback a by R0, number 3 (was 1)",
+			want: "Rollback a by E0, number 3 (was 1)",
 		},
 		{
 			name: "but not if generations do not follow the content", parent: custom,
-			log: log{stored("a", 2, "A", at(5)), stored("b", 1, "A+", at(4))}, want: "Rollback b by R1, number 3 (was 1), stamp parent@5",
+			log: log{stored("a", 2, "A", at(5)), stored("b", 1, "A+", at(4))}, want: "Rollback b by E1, number 3 (was 1), stamp parent@5",
 		},
 		{
 			name: "nor by the stamp of another parent", parent: parent("A+", 5),
-			log: log{stored("a", 2, "A", by(otherUID, 5)), stored("b", 1, "A+", at(4))}, want: "Rollback b by R1, number 3 (was 1), stamp parent@5",
+			log: log{stored("a", 2, "A", by(otherUID, 5)), stored("b", 1, "A+", at(4))}, want: "Rollback b by E1, number 3 (was 1), stamp parent@5",
 		},
 		{
 			name: "nor at another generation", parent: parent("A+", 6),
-			log: log{stored("a", 2, "A", at(5)), stored("b", 1, "A+", at(4))}, want: "Rollback b by R1, number 3 (was 1), stamp parent@6",
+			log: log{stored("a", 2, "A", at(5)), stored("b", 1, "A+", at(4))}, want: "Rollback b by E1, number 3 (was 1), stamp parent@6",
 		},
 		{
 			name: "nor if two claim it", parent: parent("B", 5), log: log{stored("a", 1, "A", at(5)), stored("b", 2, "B", at(5))},
-			want: "NoChange b by R1, number 2",
+			want: "NoChange b by E1, number 2",
 		},
 		{
 			name: "nor if two claim it and neither is it", parent: parent("C", 5), log: log{stored("a", 1, "A", at(5)), stored("b", 2, "B", at(5))},
@@ -195,7 +195,7 @@ func TestResolveStampProvesEquality(t *testing.T) {
 		},
 		{
 			name: "what is being deleted claims nothing", parent: parent("A+", 5), log: log{stored("a", 2, "A", at(5)), stored("b", 1, "B", at(5), deleting)},
-			noAsk: true, want: "NoChange a by R0, number 2",
+			noAsk: true, want: "NoChange a by E0, number 2",
 		},
 		{
 			name: "generation 0 proves nothing", parent: parent("B", 0), log: log{stored("a", 1, "A", at(0))},
@@ -217,22 +217,22 @@ func TestResolveFence(t *testing.T) {
 		{name: "nor one that stays", parent: parent("A", 4), log: log{stored("b", 2, "B", at(5), deleting)}, want: "Stale"},
 		{name: "nor one that can be read", parent: parent("A", 4), log: log{stored("u", 2, "?", at(5))}, want: "Stale"},
 		{name: "nothing is done on the way", parent: parent("A", 4), log: log{stored("a", 1, "A", unlabelled), stored("b", 2, "A", at(5))}, want: "Stale"},
-		{name: "the same generation is new enough", parent: parent("A", 5), log: log{stored("b", 2, "B", at(5)), stored("a", 1, "A", at(5))}, want: "Rollback a by R1, number 3 (was 1)"},
+		{name: "the same generation is new enough", parent: parent("A", 5), log: log{stored("b", 2, "B", at(5)), stored("a", 1, "A", at(5))}, want: "Rollback a by E1, number 3 (was 1)"},
 		{
 			name: "another parent's generations say nothing", parent: parent("A", 4), log: log{stored("a", 1, "A", by(otherUID, 5))},
-			want: "NoChange a by R1, number 1, stamp parent@4",
+			want: "NoChange a by E1, number 1, stamp parent@4",
 		},
 		{
 			name: "read from the API server, a later stamp is a lie", parent: fresh("A", 4), log: log{stored("a", 1, "A", at(1)), stored("b", 2, "B", at(5))},
-			want: "Rollback a by R1, number 3 (was 1), stamp parent@4",
+			want: "Rollback a by E1, number 3 (was 1), stamp parent@4",
 		},
 		{
 			name: "and is put right where it is in the way", parent: fresh("A", 4), log: log{stored("a", 1, "A", at(5))},
-			want: "NoChange a by R1, number 1, stamp parent@4",
+			want: "NoChange a by E1, number 1, stamp parent@4",
 		},
 		{
 			name: "a true stamp stays", parent: fresh("A", 4), log: log{stored("a", 1, "A", at(3))},
-			want: "NoChange a by R1, number 1",
+			want: "NoChange a by E1, number 1",
 		},
 	})
 }
@@ -246,11 +246,11 @@ func TestResolveAsk(t *testing.T) {
 		},
 		{
 			name: "it is", parent: parent("A+", 5), log: log{stored("a", 1, "A", at(4))}, answers: revision.Answers{"uid-a": true},
-			want: "NoChange a by R3, number 1, stamp parent@5",
+			want: "NoChange a by E3, number 1, stamp parent@5",
 		},
 		{
 			name: "it is, and needs no asking again", parent: parent("A+", 5), log: log{stored("a", 1, "A", at(4))},
-			answers: revision.Answers{"uid-a": true}, noAsk: true, want: "NoChange a by R3, number 1, stamp parent@5",
+			answers: revision.Answers{"uid-a": true}, noAsk: true, want: "NoChange a by E3, number 1, stamp parent@5",
 		},
 		{
 			name: "it is not", parent: parent("A+", 5), log: log{stored("a", 1, "A", at(4))}, answers: revision.Answers{"uid-a": false},
@@ -266,15 +266,15 @@ func TestResolveAsk(t *testing.T) {
 		},
 		{
 			name: "one yes is enough", parent: parent("A+", 5), log: log{stored("a", 1, "A"), stored("c", 3, "A^")},
-			answers: revision.Answers{"uid-a": true}, want: "Rollback a by R3, number 4 (was 1), stamp parent@5",
+			answers: revision.Answers{"uid-a": true}, want: "Rollback a by E3, number 4 (was 1), stamp parent@5",
 		},
 		{
 			name: "the newest yes wins", parent: parent("A+", 5), log: log{stored("a", 1, "A"), stored("c", 3, "A^")},
-			answers: revision.Answers{"uid-a": true, "uid-c": true}, want: "NoChange c by R3, number 3, stamp parent@5",
+			answers: revision.Answers{"uid-a": true, "uid-c": true}, want: "NoChange c by E3, number 3, stamp parent@5",
 		},
 		{
 			name: "no question where bytes tell", parent: parent("A+", 5), log: log{stored("a", 1, "A+", at(2)), stored("c", 3, "A^")},
-			want: "Rollback a by R1, number 4 (was 1), stamp parent@5",
+			want: "Rollback a by E1, number 4 (was 1), stamp parent@5",
 		},
 		{
 			name: "nobody asks about what goes away", parent: parent("A+", 5), log: log{stored("a", 1, "A", deleting)},

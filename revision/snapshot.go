@@ -28,7 +28,7 @@ type Snapshot struct {
 	// partial says that the stored data hold more than tree does.
 	partial bool
 
-	// plain and normal are what rules R1 and R2 compare: the canonical bytes, before and after the normalizer.
+	// plain and normal are what rules E1 and E2 compare: the canonical bytes, before and after the normalizer.
 	plain, normal func() ([]byte, error)
 }
 
@@ -82,7 +82,7 @@ func (t *Target) Snapshot(parent any) (*Snapshot, error) {
 // target ever had: with or without a $patch directive, with creationTimestamp null, with more fields than today's type.
 //
 // The error is an [*UndecodableError]. The caller keeps such a revision, reports it, and never starts a rollout because
-// of it (rule R6).
+// of it (rule E6).
 func (t *Target) Decode(data []byte) (*Snapshot, error) {
 	tree, err := decodeObject(data)
 	if err != nil {
@@ -144,7 +144,7 @@ func (t *Target) newSnapshot(data []byte, tree map[string]any) *Snapshot {
 		if t.normalize == nil {
 			return s.plain()
 		}
-		// The normalizer gets the canonical form, so that what R1 finds equal is equal under R2 too.
+		// The normalizer gets the canonical form, so that what E1 finds equal is equal under E2 too.
 		canon, err := canonicalValue(tree)
 		if err != nil {
 			return nil, err

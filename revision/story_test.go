@@ -32,9 +32,9 @@ var appTarget = func() *revision.Target {
 // spelling returns the data of a content: an image, and after it what is odd about the data.
 //
 //	A   {"spec":{"image":"A"}}
-//	A~  the same in other bytes (R1)
-//	A!  the same once today's type has seen it (R2)
-//	A+  the same for an API server that fills in the policy (R3)
+//	A~  the same in other bytes (E1)
+//	A!  the same once today's type has seen it (E2)
+//	A+  the same for an API server that fills in the policy (E3)
 //	A^  another content, which could differ by a default only
 func spelling(content string) string {
 	image, odd := content[:1], content[1:]

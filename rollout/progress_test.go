@@ -85,7 +85,7 @@ func TestEditsInMidRolloutEndWithTheBudgetHeld(t *testing.T) {
 }
 
 // A broken revision takes no more than maxUnavailable with it, however long it is left alone, and the next edit repairs
-// it without waiting for anything (bugs 36 and 37).
+// it without waiting for anything.
 func TestABrokenRevisionIsContainedAndRepaired(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := worlds(t)

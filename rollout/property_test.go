@@ -77,7 +77,7 @@ func find(units []rollout.Unit, key string) rollout.Unit {
 }
 
 // R1: all deletes of a plan that take something away, together with what is unavailable, fit the budget. That their sum
-// fits means that every part of them does, in any order, also when the manager dies in the middle (F22).
+// fits means that every part of them does, in any order, also when the manager dies in the middle.
 func TestDeletesKeepTheBudgetOverTheWholeSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		units, s := sets().Draw(t, "units"), strategies().Draw(t, "strategy")
@@ -124,7 +124,7 @@ func TestCreatesKeepTheSurge(t *testing.T) {
 	})
 }
 
-// A broken rollout can be repaired: whatever the budgets say, what does not serve is replaced at once (bug 37).
+// A broken rollout can be repaired: whatever the budgets say, what does not serve is replaced at once.
 func TestWhatDoesNotServeIsReplacedAtNoCost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		units, s := sets().Draw(t, "units"), strategies().Draw(t, "strategy")

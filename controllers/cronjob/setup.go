@@ -24,7 +24,7 @@ import (
 type Options struct {
 	// Workers is how many CronJobs are reconciled at once. Zero means 5.
 	Workers int
-	// AskServer allows dry-run patches of CronJobs to find out whether a stored snapshot is equivalent (rule R3).
+	// AskServer allows dry-run patches of CronJobs to find out whether a stored snapshot is equivalent (rule E3).
 	AskServer bool
 	// Clock is what says which times have come, for tests. Nil means the system's, by which everything else goes: how long
 	// something takes does not depend on whether a clock is set.

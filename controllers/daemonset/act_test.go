@@ -223,7 +223,7 @@ func TestTakenPodName(t *testing.T) {
 	}
 }
 
-// A lost response is found again by whoever tries again (F2, kubernetes#67662), and there is one pod (P1).
+// A lost response is found again by whoever tries again (kubernetes#67662), and there is one pod (P1).
 func TestCreateLostResponse(t *testing.T) {
 	w := newWorld(t)
 	f, p := creating(1)

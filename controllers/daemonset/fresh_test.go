@@ -1,6 +1,6 @@
 package daemonset
 
-// What a pass reads: before its first write to a pod it checks the cache against the API server (F12), and what the
+// What a pass reads: before its first write to a pod it checks the cache against the API server, and what the
 // cache hands out it never changes.
 
 import (

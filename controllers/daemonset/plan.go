@@ -21,7 +21,7 @@ import (
 
 // facts is all that a plan is made from.
 type facts struct {
-	// ds is the DaemonSet with its template restored from the update revision (rule R4).
+	// ds is the DaemonSet with its template restored from the update revision (rule E4).
 	ds *appsv1.DaemonSet
 	// selector is that of the pods.
 	selector labels.Selector

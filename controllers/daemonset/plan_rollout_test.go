@@ -151,7 +151,7 @@ func TestPlanLooksAgain(t *testing.T) {
 		"the next of two":            {60, []*corev1.Pod{pod("n1", hashNew, ready(20*time.Second)), pod("n2", hashNew, ready(50*time.Second))}, 10 * time.Second},
 		"not ready":                  {60, []*corev1.Pod{pod("n1", hashNew, notReady)}, 0},
 		"no condition yet":           {60, []*corev1.Pod{pod("n1", hashNew, noConditions)}, 0},
-		// The kubelet's clock is ahead of ours (F16, kubernetes#77203): wait for one period, not for the difference.
+		// The kubelet's clock is ahead of ours (kubernetes#77203): wait for one period, not for the difference.
 		"clock ahead":     {60, []*corev1.Pod{pod("n1", hashNew, ready(-10*time.Minute))}, time.Minute},
 		"clock behind":    {60, []*corev1.Pod{pod("n1", hashNew, ready(10*time.Minute))}, 0},
 		"an old one also": {60, []*corev1.Pod{pod("n1", hashOld, ready(30*time.Second))}, 30 * time.Second},

@@ -60,7 +60,7 @@ func TestDuplicateOfALiveRevision(t *testing.T) {
 }
 
 // TestDuplicateAndAStaleCache: after a restart the cache does not show a pod of the duplicate. Neither is any pod
-// pointed elsewhere, nor does the duplicate go, until it does (H3, F12).
+// pointed elsewhere, nor does the duplicate go, until it does (H3).
 func TestDuplicateAndAStaleCache(t *testing.T) {
 	objects := func(pods ...client.Object) []client.Object {
 		return append(append(three(limit(0), onDelete, dsOption(image("agent:3"))),
@@ -165,7 +165,7 @@ func TestCollisionCount(t *testing.T) {
 }
 
 // TestPodsComeFromTheStoredRevision: the revision that the DaemonSet asks for was stored before dnsPolicy had a default
-// (rules R0 and R4). A pod that is made now is like those that were made then.
+// (rules E0 and E4). A pod that is made now is like those that were made then.
 func TestPodsComeFromTheStoredRevision(t *testing.T) {
 	old := stored(t, "agent:1", "one", 1)
 	old.Annotations = map[string]string{history.ParentUIDAnnotation: "agent-uid", history.ParentGenerationAnnotation: "1"}
@@ -181,7 +181,7 @@ func TestPodsComeFromTheStoredRevision(t *testing.T) {
 	}
 }
 
-// An update revision that nobody can read any more is no reason to touch anything (rule R6), and the status says so.
+// An update revision that nobody can read any more is no reason to touch anything (rule E6), and the status says so.
 func TestUnreadableUpdateRevision(t *testing.T) {
 	old := stored(t, "agent:1", "one", 1)
 	old.Annotations = map[string]string{history.ParentUIDAnnotation: "agent-uid", history.ParentGenerationAnnotation: "1"}

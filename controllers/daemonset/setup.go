@@ -29,7 +29,7 @@ import (
 type Options struct {
 	// Workers is how many DaemonSets are reconciled at once. Zero means 4.
 	Workers int
-	// AskServer allows dry-run patches of DaemonSets to find out whether a stored snapshot is equivalent (rule R3).
+	// AskServer allows dry-run patches of DaemonSets to find out whether a stored snapshot is equivalent (rule E3).
 	AskServer bool
 	// Clock is for tests; nil means the system's.
 	Clock clock.WithTicker

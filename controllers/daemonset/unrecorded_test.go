@@ -1,7 +1,7 @@
 package daemonset
 
-// Passes whose revision cannot be stored: no pod is touched (F5), the status says why, and the log is still truncated,
-// but never of what is live (kubernetes#85690 and bug 16).
+// Passes whose revision cannot be stored: no pod is touched, the status says why, and the log is still truncated,
+// but never of what is live (kubernetes#85690).
 
 import (
 	"errors"

@@ -87,7 +87,7 @@ func TestOwnWrites(t *testing.T) {
 	})
 }
 
-// TestStaleRead: the DaemonSet that the cache shows is not the one that there is (F9). Nothing is written, and the pass
+// TestStaleRead: the DaemonSet that the cache shows is not the one that there is. Nothing is written, and the pass
 // is repeated soon, without an error that would be logged.
 func TestStaleRead(t *testing.T) {
 	s := newServer(t, three()...)

@@ -250,7 +250,7 @@ func TestNameTaken(t *testing.T) {
 	}
 }
 
-// TestStaleCache: a process that just started makes and deletes nothing by a cache that is behind (F12).
+// TestStaleCache: a process that just started makes and deletes nothing by a cache that is behind.
 func TestStaleCache(t *testing.T) {
 	for name, c := range map[string]struct{ cached, live []client.Object }{
 		"before creating": {[]client.Object{web(1)}, []client.Object{web(1), pod("a")}},
@@ -266,7 +266,7 @@ func TestStaleCache(t *testing.T) {
 }
 
 // TestStaleParent: a process that finds undone what it did before, or that just started, makes and deletes nothing by a
-// parent that was edited since (F9, F13): somebody else may have done that who knows of the edit. An edit that the
+// parent that was edited since: somebody else may have done that who knows of the edit. An edit that the
 // cache has just shown is followed without asking.
 func TestStaleParent(t *testing.T) {
 	edited := func(replicas int32) *appsv1.ReplicaSet {

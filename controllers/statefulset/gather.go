@@ -114,7 +114,7 @@ func (r *Reconciler) readClaims(
 }
 
 // live returns the revisions that something depends on: those that status names, and those that pods name, terminating
-// ones included. It is complete on every path (bug 16).
+// ones included. It is complete on every path.
 func (o *observed) live(named ...string) revision.InUse {
 	refs := slices.Clone(named)
 	for _, pod := range o.pods {
@@ -179,7 +179,7 @@ func currentOf(set *appsv1.StatefulSet, entries []revision.Revision, update sour
 	return sourceIn(entries, name)
 }
 
-// sourceIn finds a revision by its name. One that is lost is no source, and no other takes its place (F15).
+// sourceIn finds a revision by its name. One that is lost is no source, and no other takes its place.
 func sourceIn(entries []revision.Revision, name string) source {
 	i := slices.IndexFunc(entries, func(r revision.Revision) bool { return r.Name == name })
 	switch {

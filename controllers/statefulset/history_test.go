@@ -1,7 +1,7 @@
 package statefulset
 
 // Passes whose history is not as it should be: a revision that cannot be stored or read, a duplicate, a strange limit.
-// No pod is touched without its revision (F5), what is live stays (bug 16), and the status says why.
+// No pod is touched without its revision, what is live stays, and the status says why.
 
 import (
 	"errors"

@@ -21,7 +21,7 @@ import (
 type facts struct {
 	// set is the StatefulSet as it was read.
 	set *appsv1.StatefulSet
-	// update and current are what pods are created from (rule R4): the revision that the spec asks for, and the one of the
+	// update and current are what pods are created from (rule E4): the revision that the spec asks for, and the one of the
 	// pods that are not updated yet.
 	update, current source
 	// pods are the pods of the set, claims the claims of all ordinals that are asked for or that a pod has, by name.

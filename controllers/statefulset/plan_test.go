@@ -120,7 +120,7 @@ func called(p *corev1.Pod, name string) *corev1.Pod {
 
 func unlabelled(p *corev1.Pod) { delete(p.Labels, appsv1.PodIndexLabel) }
 
-// A pass is repeated at the moment when a pod becomes available, whatever the clock of its kubelet says (bug 35).
+// A pass is repeated at the moment when a pod becomes available, whatever the clock of its kubelet says.
 func TestPlanLooksAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		since time.Duration

@@ -146,7 +146,7 @@ func TestLostPods(t *testing.T) {
 	}
 }
 
-// TestLostRevision: without the current revision, the pods that it is for are not made, and a condition says so (F15).
+// TestLostRevision: without the current revision, the pods that it is for are not made, and a condition says so.
 func TestLostRevision(t *testing.T) {
 	objects := between(t, []setOption{partition(1)}, pod(1, "b"), pod(2, "b"))
 	unreadable := stored(t, "a", "web:a", 1)
@@ -179,7 +179,7 @@ func TestLostRevision(t *testing.T) {
 }
 
 // TestHeldUnderAnUnreadableRevision: a pod below the partition that was never ready stays what it is also where
-// somebody put something unreadable in the place of its revision (F15).
+// somebody put something unreadable in the place of its revision.
 func TestHeldUnderAnUnreadableRevision(t *testing.T) {
 	for content, deletes := range map[string]int{`{"spec":{"template":"no"}}`: 0, "": 1} {
 		odd := stored(t, "odd", "web:odd", 9)
@@ -426,7 +426,7 @@ func TestLooksAgain(t *testing.T) {
 var errBoom = apierrors.NewInternalError(errors.New("boom"))
 
 // TestLostResponses: whatever write is answered by an error although it was carried out, the end is the same, and
-// nothing is there twice (F2, H5).
+// nothing is there twice (H5).
 func TestLostResponses(t *testing.T) {
 	for _, lost := range []string{"create ControllerRevision", "create PersistentVolumeClaim", "create Pod", "patch status StatefulSet", "delete Pod"} {
 		t.Run(lost, func(t *testing.T) {

@@ -30,7 +30,7 @@ import (
 type Options struct {
 	// Workers is how many StatefulSets are reconciled at once. Zero means 4.
 	Workers int
-	// AskServer allows dry-run patches of StatefulSets to find out whether a stored snapshot is equivalent (rule R3).
+	// AskServer allows dry-run patches of StatefulSets to find out whether a stored snapshot is equivalent (rule E3).
 	AskServer bool
 	// Clock is for tests; nil means the system's.
 	Clock clock.PassiveClock

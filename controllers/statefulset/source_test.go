@@ -92,7 +92,7 @@ func TestSourceIgnoresCounters(t *testing.T) {
 	}
 }
 
-// TestCurrentIsGone: nothing takes the place of a current revision that is gone (F15). What is not guarded goes on.
+// TestCurrentIsGone: nothing takes the place of a current revision that is gone. What is not guarded goes on.
 func TestCurrentIsGone(t *testing.T) {
 	gone := func(f facts) facts {
 		f.current.template, f.current.lost = nil, "it is gone"

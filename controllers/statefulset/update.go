@@ -98,7 +98,7 @@ func (p *planner) misguided(i int) bool {
 	s := p.slots[i]
 	from := p.sourceOf(i)
 	if i < p.partition && p.lost[revisionOf(s.pod)] {
-		return false // it is held, and its revision is lost: it stays as it is (F15)
+		return false // it is held, and its revision is lost: it stays as it is
 	}
 	return !p.hold && !p.onDelete() && from.template != nil && from.name != revisionOf(s.pod) &&
 		(i < p.partition || from.name != p.update.name) && p.replaceable(s.pod)

@@ -126,7 +126,7 @@ func TestPlanOfABadStrategy(t *testing.T) {
 	}
 }
 
-// TestGoingBack: the way back of a rollout that broke ends at the revision that served all the time (bug 36, and B64).
+// TestGoingBack: the way back of a rollout that broke ends at the revision that served all the time.
 func TestGoingBack(t *testing.T) {
 	f := given(web(), pod(0, "a"), pod(1, "a"), pod(2, "b", crashing))
 	f.update = f.current
@@ -140,7 +140,7 @@ func TestGoingBack(t *testing.T) {
 }
 
 // TestHeldAndLost: a pod below the partition whose revision is gone stays what it is, also if it was never ready:
-// nobody knows any more what it was made from (F15). With its revision it is replaced by one of the current revision.
+// nobody knows any more what it was made from. With its revision it is replaced by one of the current revision.
 func TestHeldAndLost(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		set := web(partition(1))

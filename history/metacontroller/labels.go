@@ -69,7 +69,7 @@ func (f *Format) Selector(parent client.Object) (labels.Selector, error) {
 
 // Labels returns the labels of a new revision of parent. They are those of the parent's pod template, if it has one,
 // and the resource: Metacontroller's. Where the parent's selector does not match these, the labels that it asks for are
-// added: otherwise the parent would release its revision as soon as it is created (failure mode 26). The error is for
+// added: otherwise the parent would release its revision as soon as it is created. The error is for
 // the author of the parent: it has no selector, or one that nothing matches.
 func (f *Format) Labels(parent *unstructured.Unstructured) (map[string]string, error) {
 	selector, err := f.Selector(parent)

@@ -139,7 +139,7 @@ func decode(target *revision.Target, raw []byte) (*revision.Snapshot, error) {
 }
 
 // Restore returns parent as it was when s was taken: the versioned fields are replaced as a whole, and one that the
-// snapshot does not have is removed, whereas Metacontroller would leave it (failure mode 28). All else is as in parent,
+// snapshot does not have is removed, whereas Metacontroller would leave it. All else is as in parent,
 // which is only read. An error means that the parent now has something other than an object above a field.
 func Restore(parent *unstructured.Unstructured, s *revision.Snapshot) (*unstructured.Unstructured, error) {
 	tree, err := s.Restore(parent.Object)

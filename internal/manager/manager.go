@@ -87,7 +87,7 @@ type Options struct {
 	// Workers is how many parents each controller reconciles at once. Zero leaves it to the controller.
 	Workers int
 	// AskServer allows controllers to find out by server-side dry runs whether a stored snapshot is equivalent to its
-	// parent (rule R3). It needs the right to patch parents.
+	// parent (rule E3). It needs the right to patch parents.
 	AskServer bool
 	// FieldManager, unless it is empty, is the name under which children of CompositeControllers and attachments of
 	// DecoratorControllers are applied by server-side apply. Otherwise they are merged as Metacontroller does by default.

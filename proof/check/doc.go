@@ -117,7 +117,7 @@
 //	    a while      Prompt                beside one, what needs none of the failing writes is done. The caller says what fails
 //	A2  every write  Invalid               no write is refused as invalid or too large, Events included. Needs what was refused
 //	P5  every write  (*step).heldStays     also when the revision of a child that is held back is lost
-//	F6  every write  hasty                 fifty failures with one object in a second are no back-off. Needs times
+//	A3  every write  hasty                 fifty failures with one object in a second are no back-off. Needs times
 //
 // What cannot be seen from outside: what a controller would have done (a promise kept by luck), what it read from its
 // caches, a promise about events and logs, the order of writes within one request of the server, and whether the wait

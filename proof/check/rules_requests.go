@@ -11,7 +11,7 @@ import (
 	"github.com/cairn-dev/cairn/proof/check/content"
 )
 
-// This file holds the rules about requests that did not do what they were meant to: H5 for names that are taken, and F6
+// This file holds the rules about requests that did not do what they were meant to: H5 for names that are taken, and A3
 // for failures that are repeated in haste.
 
 const (
@@ -97,7 +97,7 @@ func (s *step) taken(k Key, recorded client.Object) bool {
 	return false
 }
 
-// hasty is F6: a write that fails is repeated after a pause. Conflicts and names that are taken are answers, not
+// hasty is A3: a write that fails is repeated after a pause. Conflicts and names that are taken are answers, not
 // failures.
 func hasty(h *History) []Violation {
 	type target struct {
@@ -124,7 +124,7 @@ func hasty(h *History) []Violation {
 		if len(recent[t]) > mostFailures && !said[t] {
 			said[t] = true
 			found = append(found, Violation{
-				Invariant: "F6", Object: t.key, RV: r.After, Replay: h.Replay,
+				Invariant: "A3", Object: t.key, RV: r.After, Replay: h.Replay,
 				Sentence: fmt.Sprintf("%s failed %d times within a second, last with %d", r.Verb, len(recent[t]), r.Code),
 			})
 		}

@@ -99,8 +99,8 @@ func TestFailuresAreRepeatedAfterAPause(t *testing.T) {
 		every time.Duration
 	}{
 		{"", 403, 100 * time.Millisecond},
-		{"F6", 403, time.Millisecond},
-		{"F6", 500, 0},
+		{"A3", 403, time.Millisecond},
+		{"A3", 500, 0},
 		{"", 409, 0}, // an answer, not a failure
 	} {
 		w := newWorld(t)

@@ -193,7 +193,7 @@ func (y yachts) says(reason, message string) {
 	})
 }
 
-// L3 of the library's sketch: a path that the served schema does not know is refused by Setup.
+// A path that the served schema does not know is refused by Setup.
 func TestYachtsWithAWrongPath(t *testing.T) {
 	y := newYachts(t)
 	c := y.controller()

@@ -38,7 +38,7 @@ func twice(t *testing.T) (*asking, *appsv1.DaemonSet) {
 }
 
 // TestPlantedRevision: an orphan with the right labels and a wrong name is adopted, as the ControllerRef proposal has
-// it, and shown as what it is; nobody goes back to it by accident (S2 of the list of defects).
+// it, and shown as what it is; nobody goes back to it by accident.
 func TestPlantedRevision(t *testing.T) {
 	a, ds := twice(t)
 	planted := newestOf(a.revisions(ds))

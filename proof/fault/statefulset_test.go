@@ -111,7 +111,7 @@ func parallelWithClaims() fault.Scenario {
 	}
 }
 
-// editedWhileAway is bug 16: the history is full, and the first write after a restart fails. What the pod below the
+// editedWhileAway: the history is full, and the first write after a restart fails. What the pod below the
 // partition is made from must survive that.
 func editedWhileAway() fault.Scenario {
 	return fault.Scenario{

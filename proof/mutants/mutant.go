@@ -20,8 +20,6 @@ type Mutant struct {
 	Name string
 	// Sentence says what is broken.
 	Sentence string
-	// Mode is the known failure mode that it imitates.
-	Mode string
 	// Expect are the invariants that it breaks; any of them will do.
 	Expect []string
 	// World is the kind of world in which it shows, empty if any will do.
@@ -61,8 +59,8 @@ func Parse(name string, data []byte) (*Mutant, error) {
 		}
 		m.Edits = append(m.Edits, Edit{File: file, Before: string(archive.Files[i].Data), After: string(archive.Files[i+1].Data)})
 	}
-	if m.Sentence == "" || m.Mode == "" || len(m.Expect) == 0 || len(m.Edits) == 0 {
-		return nil, fmt.Errorf("mutant %s: want a sentence, \"mode:\", \"expect:\", and something to replace", name)
+	if m.Sentence == "" || len(m.Expect) == 0 || len(m.Edits) == 0 {
+		return nil, fmt.Errorf("mutant %s: want a sentence, \"expect:\" and something to replace", name)
 	}
 	return m, nil
 }
@@ -74,16 +72,14 @@ func (m *Mutant) parseComment(comment string) error {
 		key, value, ok := strings.Cut(line, ": ")
 		switch {
 		case line == "":
-		case ok && key == "mode":
-			m.Mode = value
 		case ok && key == "expect":
 			m.Expect = strings.Fields(value)
 		case ok && key == "world":
 			m.World = value
 		case ok && key == "trouble":
 			m.Trouble = value
-		case m.Mode != "" || m.Expect != nil:
-			return fmt.Errorf("line %q: want \"mode: \", \"expect: \", \"world: \" or \"trouble: \"", line)
+		case m.Expect != nil:
+			return fmt.Errorf("line %q: want \"expect: \", \"world: \" or \"trouble: \"", line)
 		default:
 			sentence = append(sentence, line)
 		}

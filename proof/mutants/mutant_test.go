@@ -14,9 +14,8 @@ import (
 const sampleText = `Pods are deleted twice,
 to be sure.
 
-mode: 16
-world: overlapping
 expect: H3 P6
+world: overlapping
 
 -- before a/b.go --
 	two
@@ -34,7 +33,7 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Mutant{
-		Name: "sample", Sentence: "Pods are deleted twice, to be sure.", Mode: "16", Expect: []string{"H3", "P6"}, World: "overlapping",
+		Name: "sample", Sentence: "Pods are deleted twice, to be sure.", Expect: []string{"H3", "P6"}, World: "overlapping",
 		Edits: []Edit{{"a/b.go", "\ttwo\n", "\t2\n"}, {"a/b.go", "\t2\n\tthree\n", ""}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -48,7 +47,6 @@ func TestParse(t *testing.T) {
 	}
 	for name, broken := range map[string]string{
 		"no sentence":    keys,
-		"no mode":        strings.Replace(sampleText, "mode: 16\n", "", 1),
 		"no expectation": strings.Replace(sampleText, "expect: H3 P6\n", "", 1),
 		"an unknown key": strings.Replace(sampleText, "expect: ", "expects: ", 1),
 		"nothing to do":  header,

@@ -193,7 +193,7 @@ func report(t *testing.T, mutants []*Mutant, results []caught) (number int, last
 			continue // go test -run has left it out
 		}
 		if len(c.Broken) == 0 {
-			_, _ = fmt.Fprintf(w, "%s\tmode %s\tNOT CAUGHT\n", m.Name, m.Mode)
+			_, _ = fmt.Fprintf(w, "%s\tNOT CAUGHT\n", m.Name)
 			continue
 		}
 		number++
@@ -202,8 +202,8 @@ func report(t *testing.T, mutants []*Mutant, results []caught) (number int, last
 			last[m.World+"/"+m.Trouble] = max(last[m.World+"/"+m.Trouble], c.Seed)
 			by = fmt.Sprintf("seed %d", c.Seed)
 		}
-		_, _ = fmt.Fprintf(w, "%s\tmode %s\t%s\t%s\t%.0f s\t%.120s\n",
-			m.Name, m.Mode, strings.Join(c.Broken, " "), by, c.took.Seconds(), strings.TrimSpace(c.Sentence))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%.0f s\t%.120s\n",
+			m.Name, strings.Join(c.Broken, " "), by, c.took.Seconds(), strings.TrimSpace(c.Sentence))
 	}
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)

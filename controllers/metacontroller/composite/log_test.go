@@ -162,7 +162,7 @@ func TestADuplicateStaysWithoutItsOriginal(t *testing.T) {
 	}
 }
 
-// TestAnUnreadableRevisionIsKept: nothing is made from it, it is never pruned (R6), and it keeps its children.
+// TestAnUnreadableRevisionIsKept: nothing is made from it, it is never pruned (E6), and it keeps its children.
 func TestAnUnreadableRevisionIsKept(t *testing.T) {
 	bad := storedRevision(t, 1, "a", "tom-0")
 	bad.ParentPatch.Raw = []byte(`"oops"`)

@@ -412,7 +412,7 @@ func TestAHookThatCountsItsCalls(t *testing.T) {
 	}
 }
 
-// TestANameThatIsTaken keeps one child from being made and no other one (bug 26), and to wait for it costs no request:
+// TestANameThatIsTaken keeps one child from being made and no other one, and to wait for it costs no request:
 // what is in the way is in the cache. Once it is gone, the child is made.
 func TestANameThatIsTaken(t *testing.T) {
 	for name, c := range map[string]struct {

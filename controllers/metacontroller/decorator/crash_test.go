@@ -192,7 +192,7 @@ func (w *world) touch(name string) {
 	}
 }
 
-// TestPastIsNotActedOn: the first step that takes something away waits until the cache shows the object as it is (F9).
+// TestPastIsNotActedOn: the first step that takes something away waits until the cache shows the object as it is.
 func TestPastIsNotActedOn(t *testing.T) {
 	w := newWorld(t, controller(t, "service-per-pod", perPod), servicePerPod, web(t, 3))
 	w.settle(webRequest)

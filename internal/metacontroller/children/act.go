@@ -136,7 +136,7 @@ func (p *Pass) change(ctx context.Context, w Pair) (*unstructured.Unstructured, 
 	return out, err
 }
 
-// create creates one child. It never takes over an existing one (T5): that is for the adoption rules to decide.
+// create creates one child. It never takes over an existing one: that is for the adoption rules to decide.
 func (p *Pass) create(ctx context.Context, c Creation) error {
 	made, err := p.made(c.Desired)
 	if err != nil {

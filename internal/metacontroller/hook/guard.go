@@ -12,7 +12,7 @@ import (
 )
 
 // This file keeps hooks away from addresses that only the manager can reach. Any user who may write a controller may
-// write any URL, and the metadata service, the node and the API server trust the address of the manager (threat T10).
+// write any URL, and the metadata service, the node and the API server trust the address of the manager.
 
 // Guard says which addresses hooks may have. The zero value refuses what is link-local, loopback, multicast or
 // unspecified. It checks the address that is dialled, so a name that resolves to another address than before does not

@@ -149,7 +149,7 @@ func strange(s *check.State, set *appsv1.StatefulSet, name string) bool {
 }
 
 // currentIsLost reports whether the pods that are not updated yet come from a revision that the set does not have any
-// more, or that nobody can read. What is to be made from it cannot be made: nothing else may take its place (F15).
+// more, or that nobody can read. What is to be made from it cannot be made: nothing else may take its place.
 func currentIsLost(s *check.State, set *appsv1.StatefulSet) bool {
 	name := set.Status.CurrentRevision
 	readable := func(r client.Object) bool {

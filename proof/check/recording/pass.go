@@ -22,7 +22,7 @@ type Pass struct {
 	// means that nobody knows.
 	Views map[schema.GroupVersionResource]uint64
 	// Born is the resource version at which the process began, zero if nobody knows. Its first lists may be older. Before
-	// it acts for a parent the first time it must look past them (F12 of the failure modes), so that of children it knows
+	// it acts for a parent the first time it must look past them, so that of children it knows
 	// all up to there.
 	Born uint64
 	// At is when the pass began, zero if nobody knows. What serves only because time has passed since, it could not know.

@@ -113,7 +113,7 @@ func TestABusyHookIsAskedLater(t *testing.T) {
 	l.images(set, 2, "app:1")
 }
 
-// TestAStrangerOfTheSameName: create only, then the adoption rules (T5).
+// TestAStrangerOfTheSameName: create only, then the adoption rules.
 func TestAStrangerOfTheSameName(t *testing.T) {
 	l := newLab(t)
 	stranger := &unstructured.Unstructured{Object: m{
