@@ -8,6 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/inspect/object"
 )
 
 // This file writes why a change was made into the revision that records it. The parent is not touched: controllers copy
@@ -15,7 +17,7 @@ import (
 
 // Annotated is a cause that was written.
 type Annotated struct {
-	Parent Parent
+	Parent object.Parent
 	// Entry is the revision, as it was before.
 	Entry Entry
 	// Changed is false if the revision had this cause already: then nothing was written.
@@ -28,11 +30,11 @@ type Annotated struct {
 // Errors: [*NotFoundError], [*AmbiguousError], those of [Inspector.History]; [*ChangedError] if the revision was
 // written meanwhile (ask again); or what the API server says. After each of them nothing was changed.
 func (i *Inspector) Annotate(ctx context.Context, parent client.Object, find Find, cause string) (*Annotated, error) {
-	r, err := i.read(ctx, parent)
+	r, err := i.Read(ctx, parent)
 	if err != nil {
 		return nil, err
 	}
-	h := r.history()
+	h := r.History()
 	if find == nil {
 		find = func(h *History) (Entry, error) {
 			if current := h.Current(); current != nil {
@@ -47,7 +49,7 @@ func (i *Inspector) Annotate(ctx context.Context, parent client.Object, find Fin
 		return nil, err
 	}
 	out := &Annotated{Parent: h.Parent, Entry: e}
-	o := e.stored.object
+	o := e.stored.Object
 	if was, has := o.GetAnnotations()[ChangeCauseAnnotation]; was == cause && has == (cause != "") {
 		return out, nil
 	}
@@ -61,7 +63,7 @@ func (i *Inspector) Annotate(ctx context.Context, parent client.Object, find Fin
 	if err != nil {
 		return nil, err
 	}
-	err = i.client.Patch(ctx, named(o, h.object(e)), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))
+	err = i.client.Patch(ctx, object.Named(o, h.Holder(e)), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil, &ChangedError{Parent: h.Parent, Err: err}

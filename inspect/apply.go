@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/inspect/content"
+	"github.com/cairn-dev/cairn/inspect/object"
 	"github.com/cairn-dev/cairn/internal/anyobject"
 )
 
@@ -34,7 +36,7 @@ type Applied struct {
 // ChangedError says that the parent has changed since it was read, and that nothing was written. The caller shows it;
 // the user looks again and decides anew.
 type ChangedError struct {
-	Parent Parent
+	Parent object.Parent
 	// Gone is true if the object does not exist any more, or was replaced by another one of the same name.
 	Gone bool
 	// Err is what the API server said, nil if that was no error.
@@ -107,8 +109,8 @@ func (i *Inspector) Apply(ctx context.Context, plan *Undo, dryRun bool) (*Applie
 func (u *Undo) sameSpec(fresh client.Object) (bool, error) {
 	was, errWas := bare(u.live)
 	is, errIs := bare(fresh)
-	a, errA := recorded(u.To.stored.target, u.live)
-	b, errB := recorded(u.To.stored.target, fresh)
+	a, errA := content.Recorded(u.To.stored.Target, u.live)
+	b, errB := content.Recorded(u.To.stored.Target, fresh)
 	if err := errors.Join(errWas, errIs, errA, errB); err != nil {
 		return false, fmt.Errorf("compare %s with what was read before: %w", u.Parent, err)
 	}
@@ -149,7 +151,7 @@ func (u *Undo) applied(out client.Object, dryRun bool) (*Applied, error) {
 		return nil, err
 	}
 	if a.Diff == "" {
-		return nil, &NothingToUndoError{Parent: u.Parent, To: &u.To, Part: u.kind.is().part}
+		return nil, &NothingToUndoError{Parent: u.Parent, To: &u.To, Part: u.kind.Is().Part}
 	}
 	return a, nil
 }

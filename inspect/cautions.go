@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/inspect/object"
 )
 
 // This file says what a user should know before an undo, besides the diff and the privileges.
@@ -19,8 +21,8 @@ func cautions(u *Undo) []string {
 		say("No revision records the spec of %s as it is now, so there will be no way back to it unless its controller records it first.",
 			u.Parent)
 	}
-	if u.To.stored.doubt != "" {
-		say("%s", u.To.stored.doubt)
+	if u.To.stored.Doubt != "" {
+		say("%s", u.To.stored.Doubt)
 	}
 	if paused(u.live) {
 		say("%s is paused: the spec is changed, and nothing is rolled out until it is resumed.", u.Parent)
@@ -70,8 +72,8 @@ func (u *Undo) field(name string) (was, is string, err error) {
 }
 
 // field returns a field of the spec in one line.
-func field(object map[string]any, name string) string {
-	v, found, err := unstructured.NestedFieldNoCopy(object, "spec", name)
+func field(o map[string]any, name string) string {
+	v, found, err := unstructured.NestedFieldNoCopy(o, "spec", name)
 	if err != nil || !found {
 		return "nothing"
 	}
@@ -87,7 +89,7 @@ func passedOver(to Entry, h *History) []string {
 	var out []string
 	for _, e := range h.Entries {
 		if e.Unreadable != nil && e.Number > to.Number {
-			out = append(out, fmt.Sprintf("%s was passed over: %v.", capital(e.String()), e.Unreadable))
+			out = append(out, fmt.Sprintf("%s was passed over: %v.", object.Capital(e.String()), e.Unreadable))
 		}
 	}
 	return out

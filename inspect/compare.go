@@ -7,6 +7,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/inspect/content"
+	"github.com/cairn-dev/cairn/inspect/object"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -32,7 +34,7 @@ type Operand struct {
 
 // Difference is what differs between two states of what a history records of a parent.
 type Difference struct {
-	Parent Parent
+	Parent object.Parent
 	// From and To are the revisions that were compared; nil stands for the object as it is, or for what the caller gave.
 	From, To *Entry
 	// A and B are what the two states are called, and Before and After are their contents as YAML, with secrets masked.
@@ -41,7 +43,7 @@ type Difference struct {
 	// Diff is a unified diff, as YAML, in what the history records; empty if nothing differs. Changes is the same in
 	// words, where the order of what has names is no difference.
 	Diff    string
-	Changes []Change
+	Changes []content.Change
 	// Warnings are sentences about what is unusual about either.
 	Warnings []string
 }
@@ -51,18 +53,18 @@ type Difference struct {
 //
 // Errors: [ErrNothingToCompare], [*NotFoundError], [*AmbiguousError], [*UnreadableError], those of [Inspector.History].
 func (i *Inspector) Diff(ctx context.Context, parent client.Object, a *Operand, b Operand) (*Difference, error) {
-	r, err := i.read(ctx, parent)
+	r, err := i.Read(ctx, parent)
 	if err != nil {
 		return nil, err
 	}
-	if r.lost != nil && a == nil {
-		return nil, r.lost
+	if r.Lost != nil && a == nil {
+		return nil, r.Lost
 	}
 	return r.diff(ctx, a, b)
 }
 
-func (r *reading) diff(ctx context.Context, a *Operand, b Operand) (*Difference, error) {
-	h := r.history()
+func (r *Log) diff(ctx context.Context, a *Operand, b Operand) (*Difference, error) {
+	h := r.History()
 	d := &Difference{Parent: h.Parent, Warnings: r.warnings}
 	var err error
 	if a == nil {
@@ -76,10 +78,10 @@ func (r *reading) diff(ctx context.Context, a *Operand, b Operand) (*Difference,
 	if d.To, err = b.entry(h); err != nil {
 		return nil, err
 	}
-	target := r.target // what is compared of an object is what the revision beside it holds
+	target := r.Target // what is compared of an object is what the revision beside it holds
 	for _, e := range []*Entry{d.To, d.From} {
 		if e != nil {
-			target = e.stored.target
+			target = e.stored.Target
 		}
 	}
 	var before, after []byte
@@ -94,23 +96,23 @@ func (r *reading) diff(ctx context.Context, a *Operand, b Operand) (*Difference,
 }
 
 // draw writes the two contents, and what differs between them.
-func (d *Difference) draw(mask masker, before, after []byte) error {
-	d.Changes = mask.changes(before, after)
-	before, after, err := mask.two(before, after)
+func (d *Difference) draw(mask content.Masker, before, after []byte) error {
+	d.Changes = mask.Changes(before, after)
+	before, after, err := mask.Two(before, after)
 	if err != nil {
 		return err
 	}
-	textA, textB, err := texts(before, after)
+	textA, textB, err := content.Texts(before, after)
 	if err != nil {
 		return err
 	}
 	d.Before, d.After = string(textA), string(textB)
-	d.Diff, err = unified(d.A, before, d.B, after)
+	d.Diff, err = content.Unified(d.A, before, d.B, after)
 	return err
 }
 
 // before is the newest revision that differs from the object.
-func (r *reading) before(ctx context.Context, h *History, d *Difference) (*Entry, error) {
+func (r *Log) before(ctx context.Context, h *History, d *Difference) (*Entry, error) {
 	found, err := previous(h, func(e Entry) (bool, error) { return r.same(ctx, e) })
 	if errors.Is(err, ErrNothingToUndo) {
 		return nil, fmt.Errorf("%s has no revision that can be read and differs from its spec: %w", h.Parent, ErrNothingToCompare)
@@ -136,17 +138,17 @@ func (s Operand) entry(h *History) (*Entry, error) {
 }
 
 // state returns what a state is called, and its content.
-func (r *reading) state(s Operand, e *Entry, target *revision.Target) (title string, content []byte, err error) {
+func (r *Log) state(s Operand, e *Entry, target *revision.Target) (title string, data []byte, err error) {
 	switch {
 	case e != nil:
-		content, err = e.content()
-		return e.String(), content, err
+		data, err = e.content()
+		return e.String(), data, err
 	case s.Given != nil:
-		content, err = recorded(target, s.Given)
-		return s.Title, content, err
+		data, err = content.Recorded(target, s.Given)
+		return s.Title, data, err
 	}
-	content, err = recorded(target, r.parent)
-	return parentOf(r.kind, r.parent).String() + " now", content, err
+	data, err = content.Recorded(target, r.Parent)
+	return object.ParentOf(r.Kind, r.Parent).String() + " now", data, err
 }
 
 // before returns the revision that is n before the current one. The current one counts as the newest, whatever its

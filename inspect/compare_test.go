@@ -7,27 +7,29 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/cairn-dev/cairn/internal/inspecttest"
 )
 
 func number(n int64) Find { return func(h *History) (Entry, error) { return h.Find(n) } }
 
 // TestDiff: what is compared is what the first of the two holds, whatever the controller records by now.
 func TestDiff(t *testing.T) {
-	cc, nap := catSets(), catSet("3")
-	whole := catSets()
+	cc, nap := inspecttest.CatSets(), inspecttest.CatSet("3")
+	whole := inspecttest.CatSets()
 	whole.Spec.ParentResource.RevisionHistory.FieldPaths = []string{"spec"}
-	more := catSet("2")
+	more := inspecttest.CatSet("2")
 	if err := unstructured.SetNestedField(more.Object, "milk", "spec", "template", "drink"); err != nil {
 		t.Fatal(err)
 	}
-	three := catSet("3")
+	three := inspecttest.CatSet("3")
 	if err := unstructured.SetNestedField(three.Object, int64(5), "spec", "replicas"); err != nil {
 		t.Fatal(err)
 	}
-	unreadable := taken(t, cc, catSet("9"), 9)
+	unreadable := inspecttest.Taken(t, cc, inspecttest.CatSet("9"), 9)
 	unreadable.FieldPaths = []string{"status"}
-	i := New(petServer(t, interceptor.Funcs{}, nap, cc, unreadable,
-		taken(t, whole, three, 1), taken(t, cc, more, 2), taken(t, cc, nap, 3)))
+	i := New(inspecttest.PetServer(t, interceptor.Funcs{}, nap, cc, unreadable,
+		inspecttest.Taken(t, whole, three, 1), inspecttest.Taken(t, cc, more, 2), inspecttest.Taken(t, cc, nap, 3)))
 	var missing *NotFoundError
 	var illegible *UnreadableError
 	for name, c := range map[string]struct {
@@ -82,8 +84,8 @@ func TestDiff(t *testing.T) {
 
 // TestNothingToCompare: without an older revision there is nothing to compare with, and that is an error of its own.
 func TestNothingToCompare(t *testing.T) {
-	cc, nap := catSets(), catSet("3")
-	i := New(petServer(t, interceptor.Funcs{}, nap, cc, taken(t, cc, nap, 1)))
+	cc, nap := inspecttest.CatSets(), inspecttest.CatSet("3")
+	i := New(inspecttest.PetServer(t, interceptor.Funcs{}, nap, cc, inspecttest.Taken(t, cc, nap, 1)))
 	if _, err := i.Diff(t.Context(), nap, nil, Operand{}); !errors.Is(err, ErrNothingToCompare) {
 		t.Errorf("got %v", err)
 	}

@@ -2,11 +2,9 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,25 +17,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/internal/inspecttest"
 )
 
 // These tests are about parents of CompositeControllers. What a person sees of them is in the golden files of cli.
 
 // TestWhoseParentIsIt: whether an object is a parent is found out when somebody asks, and what is in the way is said.
 func TestWhoseParentIsIt(t *testing.T) {
-	nap := catSet("2")
-	west := catSet("2")
+	nap := inspecttest.CatSet("2")
+	west := inspecttest.CatSet("2")
 	west.SetKind("Zoo")
 	west.SetNamespace("")
-	zoos := controllerOf("zoo", pets.WithResource("zoos"), "spec.template")
+	zoos := inspecttest.ControllerOf("zoo", inspecttest.Pets.WithResource("zoos"), "spec.template")
 	refused := apierrors.NewForbidden(schema.GroupResource{Group: "metacontroller.k8s.io", Resource: "compositecontrollers"}, "", nil)
-	broken := catSets()
+	broken := inspecttest.CatSets()
 	broken.Spec.ParentResource.RevisionHistory.FieldPaths = []string{"status"}
-	nonsense := controllerOf("nonsense", pets.WithResource("catsets"))
+	nonsense := inspecttest.ControllerOf("nonsense", inspecttest.Pets.WithResource("catsets"))
 	nonsense.Spec.ParentResource.APIVersion = "a/b/c"
-	elsewhere := catSets() // it selected the parent once
+	elsewhere := inspecttest.CatSets() // it selected the parent once
 	elsewhere.Spec.ParentResource.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"kept": "elsewhere"}}
 	for name, c := range map[string]struct {
 		of      client.Object
@@ -45,17 +43,17 @@ func TestWhoseParentIsIt(t *testing.T) {
 		more    []client.Object
 		want    string
 	}{
-		"a parent":                 {of: nap, more: []client.Object{catSets(), nonsense}},
+		"a parent":                 {of: nap, more: []client.Object{inspecttest.CatSets(), nonsense}},
 		"a parent once":            {of: nap, more: []client.Object{elsewhere}},
 		"nobody's":                 {of: nap, more: []client.Object{zoos}, want: "catset.pets.example.com has no history: it controls neither ControllerRevisions nor ReplicaSets with a number; the parents of CompositeControllers are: zoos.pets.example.com"},
 		"no such controllers":      {of: nap, listing: &meta.NoKindMatchError{}, want: "has no history: it controls neither"},
 		"forbidden":                {of: nap, listing: refused, want: "find the CompositeController of catset.pets.example.com: compositecontrollers.metacontroller.k8s.io is forbidden"},
 		"a controller that cannot": {of: nap, more: []client.Object{broken}, want: "CompositeController catset: spec.parentResource.revisionHistory.fieldPaths: status"},
 		"no namespace":             {of: west, more: []client.Object{zoos}, want: "find the revisions of Zoo nap: the parent is in no namespace"},
-		"a DaemonSet":              {of: web("web:1"), listing: refused},
+		"a DaemonSet":              {of: inspecttest.Web("web:1"), listing: refused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			i := New(petServer(t, refusing(c.listing), append(c.more, c.of)...))
+			i := New(inspecttest.PetServer(t, inspecttest.Refusing(c.listing), append(c.more, c.of)...))
 			_, err := i.History(t.Context(), c.of)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v", err)
@@ -64,44 +62,19 @@ func TestWhoseParentIsIt(t *testing.T) {
 	}
 }
 
-// TestAControllerThatRecordsNothing: where no revisions are kept, that is no error, and status works as well.
-func TestAControllerThatRecordsNothing(t *testing.T) {
-	west := catSet("2")
-	west.SetKind("Zoo")
-	west.SetNamespace("")
-	cc := controllerOf("zoo", pets.WithResource("zoos"))
-	cc.Spec.ParentResource.RevisionHistory = nil
-	cc.Spec.ChildResources[0].UpdateStrategy.Method = v1alpha1.ChildUpdateInPlace
-	i := New(petServer(t, interceptor.Funcs{}, west, cc))
-	const why = "CompositeController zoo keeps no revisions"
-	h, err := i.History(t.Context(), west)
-	if err != nil || len(h.Entries) != 0 {
-		t.Fatalf("%+v, %v", h, err)
-	}
-	expectWarnings(t, h.Warnings, why)
-	s, err := i.Status(t.Context(), west, time.Now())
-	if err != nil || s.Rolled != 0 {
-		t.Fatalf("%+v, %v", s, err)
-	}
-	expectWarnings(t, s.Warnings, why, "Its controller has not reported")
-	if _, err := i.PlanUndo(t.Context(), west, 0); !errors.Is(err, ErrNothingToUndo) {
-		t.Errorf("an undo: %v", err)
-	}
-}
-
 // TestBuiltinParents: a kind that has a log by itself is read as a composite parent only where that log is empty, and a
 // parent may have a Go type.
 func TestBuiltinParents(t *testing.T) {
-	cc := controllerOf("webs", appsv1.SchemeGroupVersion.WithResource("daemonsets"), "spec.template")
-	ds := web("web:2")
+	cc := inspecttest.ControllerOf("webs", appsv1.SchemeGroupVersion.WithResource("daemonsets"), "spec.template")
+	ds := inspecttest.Web("web:2")
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(ds)
 	if err != nil {
 		t.Fatal(err)
 	}
 	parent := &unstructured.Unstructured{Object: raw}
 	parent.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DaemonSet"))
-	composite := taken(t, cc, parent, 7)
-	own := stored(t, ds, 1, "aaa")
+	composite := inspecttest.Taken(t, cc, parent, 7)
+	own := inspecttest.StoredOf(t, ds, 1, "aaa")
 	for name, c := range map[string]struct {
 		objects []client.Object
 		want    int64
@@ -113,7 +86,7 @@ func TestBuiltinParents(t *testing.T) {
 		"neither of the two": {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, err := New(petServer(t, interceptor.Funcs{}, append(c.objects, ds.DeepCopy(), cc.DeepCopy())...)).History(t.Context(), ds)
+			h, err := New(inspecttest.PetServer(t, interceptor.Funcs{}, append(c.objects, ds.DeepCopy(), cc.DeepCopy())...)).History(t.Context(), ds)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,26 +99,26 @@ func TestBuiltinParents(t *testing.T) {
 
 // TestGetParent: an object of a custom kind is read without a Go type, at the version that its controller looks at.
 func TestGetParent(t *testing.T) {
-	old := schema.GroupVersion{Group: pets.Group, Version: "v1alpha1"}
-	cc := catSets()
+	old := schema.GroupVersion{Group: inspecttest.Pets.Group, Version: "v1alpha1"}
+	cc := inspecttest.CatSets()
 	var asked []string
 	funcs := interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		asked = append(asked, o.GetObjectKind().GroupVersionKind().String())
 		return c.Get(ctx, key, o, opts...)
 	}}
-	nap := catSet("2")
-	i := New(petServer(t, funcs, nap, cc, taken(t, cc, nap, 1)))
-	who, err := i.Get(t.Context(), pets.WithKind("CatSet").GroupKind(), "shop", "nap")
+	nap := inspecttest.CatSet("2")
+	i := New(inspecttest.PetServer(t, funcs, nap, cc, inspecttest.Taken(t, cc, nap, 1)))
+	who, err := i.Get(t.Context(), inspecttest.Pets.WithKind("CatSet").GroupKind(), "shop", "nap")
 	if err != nil || who.GetUID() != nap.GetUID() {
 		t.Fatalf("%v, %v", who, err)
 	}
-	former := catSet("2")
+	former := inspecttest.CatSet("2")
 	former.SetGroupVersionKind(old.WithKind("CatSet"))
 	h, err := i.History(t.Context(), former)
-	if err != nil || h.Parent.Version != pets.Version || !h.Entries[0].Current {
+	if err != nil || h.Parent.Version != inspecttest.Pets.Version || !h.Entries[0].Current {
 		t.Errorf("%+v, %v", h, err)
 	}
-	want := []string{pets.WithKind("CatSet").String(), pets.WithKind("CatSet").String()}
+	want := []string{inspecttest.Pets.WithKind("CatSet").String(), inspecttest.Pets.WithKind("CatSet").String()}
 	if d := cmp.Diff(want, asked); d != "" {
 		t.Error(d)
 	}
@@ -154,10 +127,10 @@ func TestGetParent(t *testing.T) {
 // TestStampFromTheFuture: a revision that says it was taken from a later parent makes us read again, and blocks nobody
 // if that is a lie.
 func TestStampFromTheFuture(t *testing.T) {
-	cc, nap := catSets(), catSet("2")
-	stamped := taken(t, cc, nap, 2)
+	cc, nap := inspecttest.CatSets(), inspecttest.CatSet("2")
+	stamped := inspecttest.Taken(t, cc, nap, 2)
 	stamped.Annotations = map[string]string{history.ParentUIDAnnotation: "nap-uid", history.ParentGenerationAnnotation: "4"}
-	later := catSet("3")
+	later := inspecttest.CatSet("3")
 	later.SetGeneration(4)
 	later.SetResourceVersion("101")
 	for name, c := range map[string]struct {
@@ -168,7 +141,7 @@ func TestStampFromTheFuture(t *testing.T) {
 		"the stamp is new": {now: nap, current: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, err := New(petServer(t, interceptor.Funcs{}, c.now, cc.DeepCopy(), stamped.DeepCopy())).History(t.Context(), nap)
+			h, err := New(inspecttest.PetServer(t, interceptor.Funcs{}, c.now, cc.DeepCopy(), stamped.DeepCopy())).History(t.Context(), nap)
 			if err != nil || h.Entries[0].Current != c.current {
 				t.Errorf("%+v, %v", h, err)
 			}
@@ -178,17 +151,17 @@ func TestStampFromTheFuture(t *testing.T) {
 
 // TestClaims: a child in two revisions belongs to the newer, and to that of the spec where there are no numbers.
 func TestClaims(t *testing.T) {
-	cc, nap := catSets(), catSet("2")
+	cc, nap := inspecttest.CatSets(), inspecttest.CatSet("2")
 	for name, numbers := range map[string][3]int64{"numbered": {1, 2, 3}, "of Metacontroller": {0, 0, 0}, "gone back": {4, 2, 3}} {
 		t.Run(name, func(t *testing.T) {
 			log := []client.Object{
-				taken(t, cc, catSet("1"), numbers[0], "a", "b", "c"),
-				taken(t, cc, nap, numbers[2], "a"),
+				inspecttest.Taken(t, cc, inspecttest.CatSet("1"), numbers[0], "a", "b", "c"),
+				inspecttest.Taken(t, cc, nap, numbers[2], "a"),
 			}
 			if numbers[1] > 0 {
-				log = append(log, taken(t, cc, catSet("3"), numbers[1], "b", "a"))
+				log = append(log, inspecttest.Taken(t, cc, inspecttest.CatSet("3"), numbers[1], "b", "a"))
 			}
-			h, err := New(petServer(t, interceptor.Funcs{}, append(log, nap, cc)...)).History(t.Context(), nap)
+			h, err := New(inspecttest.PetServer(t, interceptor.Funcs{}, append(log, nap, cc)...)).History(t.Context(), nap)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/cairn-dev/cairn/internal/inspecttest"
 )
 
 // These tests are about going back with parents of CompositeControllers.
@@ -29,17 +31,17 @@ func TestUndoRace(t *testing.T) {
 		"other labels":    {generation: 3, meanwhile: []string{"metadata", "labels", "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cc, nap := catSets(), catSet("2")
+			cc, nap := inspecttest.CatSets(), inspecttest.CatSet("2")
 			kept := cc.Spec.ParentResource.RevisionHistory
 			kept.FieldPaths = append(kept.FieldPaths, c.paths...)
 			nap.SetGeneration(min(c.generation, 3))
-			server := petServer(t, interceptor.Funcs{}, nap, cc, taken(t, cc, catSet("1"), 1), taken(t, cc, nap, 2))
+			server := inspecttest.PetServer(t, interceptor.Funcs{}, nap, cc, inspecttest.Taken(t, cc, inspecttest.CatSet("1"), 1), inspecttest.Taken(t, cc, nap, 2))
 			i := New(server)
 			u, err := i.PlanUndo(t.Context(), nap, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			live := catSet("")
+			live := inspecttest.CatSet("")
 			if err := server.Get(t.Context(), client.ObjectKeyFromObject(nap), live); err != nil {
 				t.Fatal(err)
 			}
@@ -71,10 +73,10 @@ func TestUndoRace(t *testing.T) {
 
 // TestOtherPaths: a revision is weighed by the field paths that it was taken with, not by those of today.
 func TestOtherPaths(t *testing.T) {
-	cc, whole, nap := catSets(), catSets(), catSet("2")
+	cc, whole, nap := inspecttest.CatSets(), inspecttest.CatSets(), inspecttest.CatSet("2")
 	whole.Spec.ParentResource.RevisionHistory.FieldPaths = []string{"spec"}
-	older := catSet("1")
-	i := New(petServer(t, interceptor.Funcs{}, nap, whole, taken(t, cc, older, 1), taken(t, cc, nap, 2), taken(t, whole, nap, 3)))
+	older := inspecttest.CatSet("1")
+	i := New(inspecttest.PetServer(t, interceptor.Funcs{}, nap, whole, inspecttest.Taken(t, cc, older, 1), inspecttest.Taken(t, cc, nap, 2), inspecttest.Taken(t, whole, nap, 3)))
 	// Revision 2 has no replicas and no selector, and everything that it has is as it is now.
 	if _, err := i.PlanUndo(t.Context(), nap, 2); !errors.Is(err, ErrNothingToUndo) {
 		t.Errorf("got %v", err)
@@ -83,14 +85,14 @@ func TestOtherPaths(t *testing.T) {
 	if err != nil || u.To.Number != 1 || strings.Contains(u.Diff, "selector") || strings.Contains(string(u.Patch), "replicas") {
 		t.Errorf("%+v, %v", u, err)
 	}
-	expectWarnings(t, u.Warnings)
+	inspecttest.ExpectWarnings(t, u.Warnings)
 }
 
 // TestAPlanIsOfWhatWasRead: a caller who goes on with the object does not change what a plan was made for.
 func TestAPlanIsOfWhatWasRead(t *testing.T) {
-	cc, nap := catSets(), catSet("2")
-	server := petServer(t, interceptor.Funcs{}, nap, cc, taken(t, cc, catSet("1"), 1), taken(t, cc, nap, 2))
-	mine := catSet("")
+	cc, nap := inspecttest.CatSets(), inspecttest.CatSet("2")
+	server := inspecttest.PetServer(t, interceptor.Funcs{}, nap, cc, inspecttest.Taken(t, cc, inspecttest.CatSet("1"), 1), inspecttest.Taken(t, cc, nap, 2))
+	mine := inspecttest.CatSet("")
 	if err := server.Get(t.Context(), client.ObjectKeyFromObject(nap), mine); err != nil {
 		t.Fatal(err)
 	}

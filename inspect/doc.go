@@ -1,6 +1,7 @@
-// Package inspect answers what a user asks of an object with a revision log: what its history is, what differs between
-// two revisions, whether it is done and what it waits for, what an undo would change; and it carries that undo out. The
-// command line prints what this package returns, and decides nothing itself.
+// Package inspect answers what a user asks of the history of an object: what it is, what differs between two revisions,
+// what an undo would change; and it carries that undo out. Its sisters answer the rest: package status whether the
+// object is done and what it waits for, package tree what it controls, package verify what is wrong with its revisions.
+// The command line prints what they return, and decides nothing itself.
 //
 // An [Inspector] works with the credentials of the caller, through any controller-runtime client that reads past
 // caches. A usual conversation is
@@ -9,14 +10,12 @@
 //	log, err := i.History(ctx, who)
 //	plan, err := i.PlanUndo(ctx, who, 0)      // 0: back to the newest revision that differs
 //	done, err := i.Apply(ctx, plan, false)
-//	still, err := i.Status(ctx, done.Parent, time.Now())
+//	still, err := status.Of(ctx, i, done.Parent, time.Now())
 //
-// A kind with a log is one of three sorts (kind.go): those that store it in apps/v1 ControllerRevisions (builtin.go) or
-// as ReplicaSets (replicasets.go), and the parents of CompositeControllers (composite.go), which are looked up for each
-// question. Of kinds that package history does not know, what an object controls says which sort it is of
-// (convention.go), and its revisions say what they hold, or show it; where no pods are made from them, children are not
-// counted. [Inspector.Status] answers for objects without a history as well, by what they report (settled.go,
-// reported.go). The rest of the package is common.
+// history.go reads the [Log] of an object, entries.go makes a [History] of it, and compare.go compares two states.
+// undo.go plans an undo, with what a user should know before (cautions.go, rivals.go), and apply.go carries it out.
+// annotate.go writes a change cause. Package object knows what an object is, package content what a revision looks
+// like.
 //
 // # What its caller must not do
 //
@@ -26,6 +25,5 @@
 //
 // # What may not come in
 //
-// Printing, flags, a clock, a switch over kinds (packages history and history/metacontroller know the formats;
-// unknown.go has only words for some that have none), any decision of a controller.
+// Printing, flags, a clock, a switch over kinds, any decision of a controller.
 package inspect

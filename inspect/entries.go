@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/inspect/object"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -15,7 +16,7 @@ import (
 
 // NotFoundError says that a history has no such revision. Its message lists the newest that it has.
 type NotFoundError struct {
-	Parent Parent
+	Parent object.Parent
 	// Number is the number asked for, or Name the name.
 	Number int64
 	Name   string
@@ -47,7 +48,7 @@ const maxNamed = 10
 // asked for and several have no number. Numbers can be written by hand; names cannot, so the caller asks again with a
 // name.
 type AmbiguousError struct {
-	Parent Parent
+	Parent object.Parent
 	// Number is the number asked for, 0 if the previous revision was.
 	Number int64
 	// Same are the revisions with that number.
@@ -70,7 +71,7 @@ func (e *AmbiguousError) Error() string {
 
 // UnreadableError says that a revision that was asked for by number or name has content that cannot be read.
 type UnreadableError struct {
-	Parent Parent
+	Parent object.Parent
 	Entry  Entry
 }
 
@@ -102,7 +103,18 @@ func (h *History) Find(number int64) (Entry, error) {
 }
 
 // Object returns what kubectl calls the object that holds an entry: controllerrevision.apps/web-7c9d.
-func (h *History) Object(e Entry) string { return kindName(h.Stored) + "/" + e.Name }
+func (h *History) Object(e Entry) string { return object.KindName(h.Stored) + "/" + e.Name }
+
+// Holder names the object that holds an entry.
+func (h *History) Holder(e Entry) object.Parent {
+	out := object.Parent{Namespace: e.stored.Object.GetNamespace(), Name: e.Name, UID: e.UID}
+	for _, gvk := range append(object.RevisionKinds, object.ReplicaSetKind) {
+		if gvk.GroupKind() == h.Stored {
+			out.GroupVersionKind = gvk
+		}
+	}
+	return out
+}
 
 // FindName returns the entry with that object name. The error is a [*NotFoundError].
 func (h *History) FindName(name string) (Entry, error) {
@@ -132,12 +144,12 @@ func enumerate(entries []Entry) string {
 	return strings.Join(words, ", ")
 }
 
-// history returns what was read as a user wants to see it.
-func (r *reading) history() *History {
+// History returns what was read as a user wants to see it.
+func (r *Log) History() *History {
 	h := &History{
-		Parent: parentOf(r.kind, r.parent), Controller: r.controller, Stored: r.objects, Children: r.children,
+		Parent: object.ParentOf(r.Kind, r.Parent), Controller: r.Controller, Stored: r.Objects, Children: r.Children,
 	}
-	for n, stored := range r.log {
+	for n, stored := range r.Revisions {
 		e := Entry{
 			Number:     stored.Number,
 			Name:       stored.Name,
@@ -146,27 +158,27 @@ func (r *reading) history() *History {
 			Children:   UnknownCount,
 			Deleting:   stored.Deleting,
 			Unreadable: unreadable(stored.Err),
-			Current:    r.verdict != nil && r.verdict.Update != nil && r.verdict.Update.UID == stored.UID,
-			Doubt:      stored.doubt,
-			Unverified: stored.unverified,
+			Current:    r.Resolution != nil && r.Resolution.Update != nil && r.Resolution.Update.UID == stored.UID,
+			Doubt:      stored.Doubt,
+			Unverified: stored.Unverified,
 			stored:     stored,
 			mask:       r.mask,
 		}
 		if e.Current {
 			e.Unverified = ""
 		}
-		if stored.object != nil {
-			signed(&e, stored.object.GetAnnotations())
-			e.Created = stored.object.GetCreationTimestamp().Time
-			e.ChangeCause = stored.object.GetAnnotations()[ChangeCauseAnnotation]
+		if stored.Object != nil {
+			signed(&e, stored.Object.GetAnnotations())
+			e.Created = stored.Object.GetCreationTimestamp().Time
+			e.ChangeCause = stored.Object.GetAnnotations()[ChangeCauseAnnotation]
 		}
-		if r.counts != nil {
-			e.Children = r.counts[n]
+		if r.Counts != nil {
+			e.Children = r.Counts[n]
 		}
 		h.Entries = append(h.Entries, e)
 	}
 	h.compareEach()
-	h.borrowCause(r.parent.GetAnnotations()[ChangeCauseAnnotation])
+	h.borrowCause(r.Parent.GetAnnotations()[ChangeCauseAnnotation])
 	h.Warnings = slices.Concat(r.terminating(), r.warnings, r.oddities(h))
 	return h
 }
@@ -177,7 +189,7 @@ func (h *History) compareEach() {
 		before, errA := h.Entries[n-1].content()
 		after, errB := h.Entries[n].content()
 		if errA == nil && errB == nil {
-			h.Entries[n].Changes = h.Entries[n].mask.changes(before, after)
+			h.Entries[n].Changes = h.Entries[n].mask.Changes(before, after)
 		}
 	}
 }
@@ -202,8 +214,8 @@ func (h *History) borrowCause(cause string) {
 }
 
 // terminating says that the parent is being deleted.
-func (r *reading) terminating() []string {
-	if err := terminatingError(r.kind, r.parent); err != nil {
+func (r *Log) terminating() []string {
+	if err := terminatingError(r.Kind, r.Parent); err != nil {
 		return []string{err.state() + "."}
 	}
 	return nil
@@ -219,13 +231,13 @@ func unreadable(err error) error {
 }
 
 // oddities says what is unusual about a log.
-func (r *reading) oddities(h *History) []string {
+func (r *Log) oddities(h *History) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	unnumbered := 0
 	for n, e := range h.Entries {
 		if e.Unreadable != nil {
-			say("%s can be neither shown nor restored: %v.", capital(e.String()), e.Unreadable)
+			say("%s can be neither shown nor restored: %v.", object.Capital(e.String()), e.Unreadable)
 		}
 		if e.Number == 0 {
 			unnumbered++
@@ -237,40 +249,38 @@ func (r *reading) oddities(h *History) []string {
 		say("%d of %d revisions have no number, as when Metacontroller wrote them; select them by name.", unnumbered, len(h.Entries))
 	}
 	out = append(out, r.pending()...)
-	if r.childrenErr != nil {
-		say("The %s could not be counted: %v.", r.children, r.childrenErr)
+	if r.ChildrenErr != nil {
+		say("The %s could not be counted: %v.", r.Children, r.ChildrenErr)
 	}
 	// They cannot be shown, nor recreated as they are.
-	if r.strays > 0 {
-		total := r.strays
-		for _, n := range r.counts {
+	if r.Strays > 0 {
+		total := r.Strays
+		for _, n := range r.Counts {
 			total += n
 		}
-		say("%d of %d %s come from no revision of this history.", r.strays, total, r.children)
+		say("%d of %d %s come from no revision of this history.", r.Strays, total, r.Children)
 	}
 	return out
 }
 
 // pending says what the controller has still to do to the log, or cannot do.
-func (r *reading) pending() []string {
+func (r *Log) pending() []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	switch {
-	case r.lost != nil:
-		say("It is not known which revision is that of the spec: %v.", r.lost)
+	case r.Lost != nil:
+		say("It is not known which revision is that of the spec: %v.", r.Lost)
 		return out
-	case r.verdict.Update == nil && r.unrecorded != "":
-		say("%s", r.unrecorded)
-	case r.verdict.Update == nil:
+	case r.Resolution.Update == nil && r.Unrecorded != "":
+		say("%s", r.Unrecorded)
+	case r.Resolution.Update == nil:
 		say("No revision records the spec as it is now; its controller has not seen it yet, or does not run.")
-	case r.verdict.Renumber() && r.verdict.Update.Number > 0:
+	case r.Resolution.Renumber() && r.Resolution.Update.Number > 0:
 		say("The spec is that of %s again, which its controller has not renumbered yet.",
-			entryName(r.verdict.Update.Number, r.verdict.Update.Name))
+			object.RevisionName(r.Resolution.Update.Number, r.Resolution.Update.Name))
 	}
-	for _, d := range r.verdict.Duplicates {
+	for _, d := range r.Resolution.Duplicates {
 		say("Revisions %d (%s) and %d (%s) have the same content.", d.Of.Number, d.Of.Name, d.Revision.Number, d.Revision.Name)
 	}
 	return out
 }
-
-func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

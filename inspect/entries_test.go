@@ -6,18 +6,25 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/cairn-dev/cairn/inspect/object"
+	"github.com/cairn-dev/cairn/internal/inspecttest"
 )
 
 // TestHistory: the current revision is the one whose content the spec has, not the newest, and nothing but the number
 // decides the order.
 func TestHistory(t *testing.T) {
-	ds := web("web:1")
-	first, second := stored(t, web("web:1"), 1, "aaa"), stored(t, web("web:2"), 2, "bbb")
+	ds := inspecttest.Web("web:1")
+	first, second := inspecttest.StoredOf(t, inspecttest.Web("web:1"), 1, "aaa"), inspecttest.StoredOf(t, inspecttest.Web("web:2"), 2, "bbb")
 	first.Annotations = map[string]string{ChangeCauseAnnotation: "launch"}
 	h := readingOf(t, ds, []*corev1.Pod{
-		pod(ds, "p1", "aaa"), pod(ds, "p2", "bbb"), pod(ds, "p3", "bbb"), pod(ds, "p4", "gone"),
-	}, second, first).history()
+		inspecttest.Pod(ds, "p1", "aaa"), inspecttest.Pod(ds, "p2", "bbb"), inspecttest.Pod(ds, "p3", "bbb"), inspecttest.Pod(ds, "p4", "gone"),
+	}, second, first).History()
 
 	type line struct {
 		Number   int64
@@ -37,7 +44,7 @@ func TestHistory(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	expectWarnings(t, h.Warnings,
+	inspecttest.ExpectWarnings(t, h.Warnings,
 		"The spec is that of revision 1 (web-aaa) again",
 		"1 of 4 pods come from no revision")
 	if h.Parent.String() != "daemonset.apps/web" {
@@ -46,43 +53,43 @@ func TestHistory(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	old, spec := web("web:1"), web("web:2")
+	old, spec := inspecttest.Web("web:1"), inspecttest.Web("web:2")
 	for name, c := range map[string]struct {
-		reading *reading
+		reading *Log
 		want    []string
 	}{
-		"nothing unusual": {readingOf(t, spec, nil, stored(t, old, 1, "aaa"), stored(t, spec, 2, "bbb")), nil},
+		"nothing unusual": {readingOf(t, spec, nil, inspecttest.StoredOf(t, old, 1, "aaa"), inspecttest.StoredOf(t, spec, 2, "bbb")), nil},
 		"undecodable": {
-			readingOf(t, spec, nil, broken(t, old, 1, "aaa"), stored(t, spec, 2, "bbb")),
+			readingOf(t, spec, nil, inspecttest.Broken(t, old, 1, "aaa"), inspecttest.StoredOf(t, spec, 2, "bbb")),
 			[]string{"Revision 1 (web-aaa) can be neither shown nor restored: the revision's data cannot be read: it has no spec.template"},
 		},
 		"one number twice": {
-			readingOf(t, spec, nil, stored(t, old, 2, "aaa"), stored(t, spec, 2, "bbb"), stored(t, web("web:3"), 1, "ccc")),
+			readingOf(t, spec, nil, inspecttest.StoredOf(t, old, 2, "aaa"), inspecttest.StoredOf(t, spec, 2, "bbb"), inspecttest.StoredOf(t, inspecttest.Web("web:3"), 1, "ccc")),
 			[]string{"Revisions web-aaa and web-bbb both have number 2", "The spec is that of revision 2 (web-bbb) again"},
 		},
-		"not recorded": {readingOf(t, spec, nil, stored(t, old, 1, "aaa")), []string{"No revision records the spec as it is now"}},
+		"not recorded": {readingOf(t, spec, nil, inspecttest.StoredOf(t, old, 1, "aaa")), []string{"No revision records the spec as it is now"}},
 		"no history":   {readingOf(t, spec, nil), []string{"No revision records the spec as it is now"}},
 		"same content": {
-			readingOf(t, spec, nil, stored(t, spec, 1, "aaa"), stored(t, spec, 2, "bbb")),
+			readingOf(t, spec, nil, inspecttest.StoredOf(t, spec, 1, "aaa"), inspecttest.StoredOf(t, spec, 2, "bbb")),
 			[]string{"Revisions 2 (web-bbb) and 1 (web-aaa) have the same content"},
 		},
 	} {
-		t.Run(name, func(t *testing.T) { expectWarnings(t, c.reading.history().Warnings, c.want...) })
+		t.Run(name, func(t *testing.T) { inspecttest.ExpectWarnings(t, c.reading.History().Warnings, c.want...) })
 	}
 }
 
 func TestUncounted(t *testing.T) {
-	r := readingOf(t, web("web:1"), nil, stored(t, web("web:1"), 1, "aaa"))
-	r.counts, r.childrenErr = nil, errors.New("you may not list pods")
-	h := r.history()
+	r := readingOf(t, inspecttest.Web("web:1"), nil, inspecttest.StoredOf(t, inspecttest.Web("web:1"), 1, "aaa"))
+	r.Counts, r.ChildrenErr = nil, errors.New("you may not list pods")
+	h := r.History()
 	if n := h.Entries[0].Children; n != UnknownCount {
 		t.Errorf("%d children", n)
 	}
-	expectWarnings(t, h.Warnings, "The pods could not be counted: you may not list pods.")
+	inspecttest.ExpectWarnings(t, h.Warnings, "The pods could not be counted: you may not list pods.")
 }
 
 func TestFind(t *testing.T) {
-	h := &History{Parent: Parent{Name: "web"}, Entries: []Entry{{Number: 1, Name: "a"}, {Number: 2, Name: "b"}, {Number: 2, Name: "c"}, {Number: 4, Name: "d"}}}
+	h := &History{Parent: object.Parent{Name: "web"}, Entries: []Entry{{Number: 1, Name: "a"}, {Number: 2, Name: "b"}, {Number: 2, Name: "c"}, {Number: 4, Name: "d"}}}
 	if e, err := h.Find(4); err != nil || e.Name != "d" {
 		t.Errorf("Find(4) is %v, %v", e, err)
 	}
@@ -106,15 +113,25 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// expectWarnings wants one warning for each text, in any order, that contains it.
-func expectWarnings(t *testing.T, got []string, want ...string) {
+// readingOf returns what would be read of ds with those revisions and pods.
+func readingOf(t *testing.T, ds *appsv1.DaemonSet, pods []*corev1.Pod, objects ...*appsv1.ControllerRevision) *Log {
 	t.Helper()
-	if len(got) != len(want) {
-		t.Errorf("got %d warnings, want %d: %q", len(got), len(want), got)
+	all := []client.Object{ds}
+	for _, o := range pods {
+		all = append(all, o)
 	}
-	for _, text := range want {
-		if !strings.Contains(strings.Join(got, "\n"), text) {
-			t.Errorf("no warning says %q; there are %q", text, got)
-		}
+	for _, o := range objects {
+		all = append(all, o)
 	}
+	found, err := object.KindsOf(t.Context(), inspecttest.Server(interceptor.Funcs{}, all...), schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, ds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := found[0]
+	r := &Log{Identity: k.Is(), Kind: k, Parent: ds}
+	if err := r.read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.Counts, r.Strays, r.ChildrenErr = k.Count(t.Context(), ds, r.Revisions)
+	return r
 }

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/inspect/content"
+	"github.com/cairn-dev/cairn/inspect/object"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -26,7 +28,7 @@ const UnknownCount = -1
 
 // History is the revision log of one parent.
 type History struct {
-	Parent Parent
+	Parent object.Parent
 	// Controller is the CompositeController that runs the parent, empty for kinds that have a controller of their own.
 	Controller string
 	// Stored is the kind of the objects that hold the revisions.
@@ -76,21 +78,14 @@ type Entry struct {
 	At time.Time
 	// Changes are what differs from the revision before, in words and with secrets masked: of the first one, and where one
 	// of the two cannot be read, none.
-	Changes []Change
+	Changes []content.Change
 
-	stored kept
-	mask   masker
+	stored object.Stored
+	mask   content.Masker
 }
 
 // String returns the entry as sentences name it: revision 3 (web-7c9d).
-func (e Entry) String() string { return entryName(e.Number, e.Name) }
-
-func entryName(number int64, name string) string {
-	if number == 0 {
-		return "the unnumbered revision " + name
-	}
-	return fmt.Sprintf("revision %d (%s)", number, name)
-}
+func (e Entry) String() string { return object.RevisionName(e.Number, e.Name) }
 
 // Content returns the recorded part of the parent as JSON, for instance {"spec":{"template":{…}}}, without the
 // directives under which it is stored, and with secrets masked: see [Inspector.ShowSecrets]. The error is
@@ -100,70 +95,89 @@ func (e Entry) Content() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.mask.one(out)
+	return e.mask.One(out)
 }
 
 func (e Entry) content() ([]byte, error) {
 	if e.Unreadable != nil {
 		return nil, e.Unreadable
 	}
-	return content(e.stored.Snapshot)
+	return content.JSON(e.stored.Snapshot)
 }
 
 // History returns the revisions of parent, oldest first. Nothing is stored or changed; where only the API server can
 // tell whether a revision is equivalent to the spec, it is asked by a dry run, and a refusal becomes a warning.
 //
-// Errors: [*UnknownKindError], [*ChangedError] if parent keeps changing while it is read (ask again), or what the API
-// server says.
+// Errors: [*object.UnknownKindError], [*ChangedError] if parent keeps changing while it is read (ask again), or what
+// the API server says.
 func (i *Inspector) History(ctx context.Context, parent client.Object) (*History, error) {
-	r, err := i.read(ctx, parent)
+	r, err := i.Read(ctx, parent)
 	if err != nil {
 		return nil, err
 	}
-	r.counts, r.strays, r.childrenErr = r.kind.count(ctx, r.parent, r.log)
-	return r.history(), ctx.Err()
+	r.Count(ctx)
+	return r.History(), ctx.Err()
 }
 
-// reading is all that was read of one parent at one moment.
-type reading struct {
-	identity
+// Log is all that was read of one parent at one moment: what [History] is made of, for those who need more of it.
+type Log struct {
+	object.Identity
 
-	kind     kind
-	parent   client.Object
-	log      []kept
-	verdict  *revision.Resolution // nil if it could not be made; then lost says why
-	lost     error
+	// Kind is the sort of history that the parent has.
+	Kind   object.Kind
+	Parent client.Object
+	// Revisions are oldest first.
+	Revisions []object.Stored
+	// Resolution says which revision the parent asks for. It is nil if that could not be found out; then Lost says why.
+	Resolution *revision.Resolution
+	Lost       error
+	// Counts are how many children each revision has, nil if they were not counted, and ChildrenErr why not. Strays is how
+	// many belong to no revision.
+	Counts      []int
+	Strays      int
+	ChildrenErr error
+
 	warnings []string
-	mask     masker
+	mask     content.Masker
+}
 
-	// counts are the numbers of children of each of log, nil if they were not counted.
-	counts      []int
-	strays      int
-	childrenErr error
+// Count counts the children of each revision.
+func (r *Log) Count(ctx context.Context) {
+	r.Counts, r.Strays, r.ChildrenErr = r.Kind.Count(ctx, r.Parent, r.Revisions)
+}
+
+// CountMembers is [Log.Count] where the children were read.
+func (r *Log) CountMembers(m *object.Members) {
+	r.Counts = make([]int, len(r.Revisions))
+	for _, child := range m.Children {
+		if child.Of >= 0 {
+			r.Counts[child.Of]++
+		}
+	}
 }
 
 // maxReads bounds how often a parent is read again that changes meanwhile. During a rollout the status of a parent
 // changes several times a second.
 const maxReads = 8
 
-// read reads parent's log. Where several controllers could keep one, it is the first that has revisions.
-func (i *Inspector) read(ctx context.Context, parent client.Object) (*reading, error) {
+// Read reads parent's log. Where several controllers could keep one, it is the first that has revisions.
+func (i *Inspector) Read(ctx context.Context, parent client.Object) (*Log, error) {
 	gvk, err := i.client.GroupVersionKindFor(parent)
 	if err != nil {
 		return nil, fmt.Errorf("tell the kind of %T %s/%s: %w", parent, parent.GetNamespace(), parent.GetName(), err)
 	}
-	kinds, err := i.kinds(ctx, gvk.GroupKind(), parent)
+	kinds, err := object.KindsOf(ctx, i.client, gvk.GroupKind(), parent)
 	if err != nil {
 		return nil, err
 	}
 	first, err := i.readAs(ctx, kinds[0], gvk, parent)
-	if err != nil || len(first.log) > 0 && len(kinds) == 1 {
+	if err != nil || len(first.Revisions) > 0 && len(kinds) == 1 {
 		return first, err
 	}
-	if first.controller == "" {
+	if first.Controller == "" {
 		// Objects of such a kind can be the parents of a CompositeController too. A user who may not list
 		// CompositeControllers gets the built-in log only.
-		more, _, err := i.composites(ctx, gvk.GroupKind(), parent)
+		more, _, err := object.Composites(ctx, i.client, gvk.GroupKind(), parent)
 		if err == nil {
 			kinds = append(kinds, more...)
 		}
@@ -173,43 +187,43 @@ func (i *Inspector) read(ctx context.Context, parent client.Object) (*reading, e
 
 // choose returns the first reading that has revisions, or first.
 func (i *Inspector) choose(
-	ctx context.Context, first *reading, kinds []kind, gvk schema.GroupVersionKind, parent client.Object,
-) (*reading, error) {
+	ctx context.Context, first *Log, kinds []object.Kind, gvk schema.GroupVersionKind, parent client.Object,
+) (*Log, error) {
 	var names []string
 	for _, k := range kinds {
-		if name := k.is().controller; name != "" {
+		if name := k.Is().Controller; name != "" {
 			names = append(names, name)
 		}
 	}
 	chosen := first
 	for _, k := range kinds[1:] {
-		if len(chosen.log) > 0 {
+		if len(chosen.Revisions) > 0 {
 			break
 		}
 		next, err := i.readAs(ctx, k, gvk, parent)
 		if err != nil {
 			return nil, err
 		}
-		if len(next.log) > 0 {
+		if len(next.Revisions) > 0 {
 			chosen = next
 		}
 	}
 	if len(names) > 1 {
 		chosen.warnf("Several CompositeControllers have %s as parents: %s. This is the history that %s keeps.",
-			kindName(gvk.GroupKind()), strings.Join(names, ", "), chosen.controller)
+			object.KindName(gvk.GroupKind()), strings.Join(names, ", "), chosen.Controller)
 	}
 	return chosen, nil
 }
 
 // readAs reads parent's log as one of its kinds. It starts again from a newer read of parent when the log says that
 // this one is outdated.
-func (i *Inspector) readAs(ctx context.Context, k kind, gvk schema.GroupVersionKind, parent client.Object) (*reading, error) {
-	parent, err := i.as(ctx, k, gvk, parent)
+func (i *Inspector) readAs(ctx context.Context, k object.Kind, gvk schema.GroupVersionKind, parent client.Object) (*Log, error) {
+	parent, err := object.As(ctx, i.client, k, gvk, parent)
 	if err != nil {
 		return nil, err
 	}
 	for range maxReads {
-		r := &reading{identity: k.is(), kind: k, parent: parent, mask: masker{whole: secret(gvk.GroupKind()), off: i.reveal}}
+		r := &Log{Identity: k.Is(), Kind: k, Parent: parent, mask: content.Masker{Whole: content.Secret(gvk.GroupKind()), Off: i.reveal}}
 		if err = r.read(ctx); err == nil {
 			return r, nil
 		}
@@ -222,51 +236,46 @@ func (i *Inspector) readAs(ctx context.Context, k kind, gvk schema.GroupVersionK
 		}
 		parent = fresh
 	}
-	return nil, &ChangedError{Parent: parentOf(k, parent), Err: err}
+	return nil, &ChangedError{Parent: object.ParentOf(k, parent), Err: err}
 }
 
 // again reads parent anew and makes sure that it is still the same object.
-func (i *Inspector) again(ctx context.Context, k kind, parent client.Object) (client.Object, error) {
-	fresh, err := i.get(ctx, k, client.ObjectKeyFromObject(parent))
+func (i *Inspector) again(ctx context.Context, k object.Kind, parent client.Object) (client.Object, error) {
+	fresh, err := object.Get(ctx, i.client, k, client.ObjectKeyFromObject(parent))
 	if client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
 	if err != nil || fresh.GetUID() != parent.GetUID() {
-		return nil, &ChangedError{Parent: parentOf(k, parent), Gone: true, Err: err}
+		return nil, &ChangedError{Parent: object.ParentOf(k, parent), Gone: true, Err: err}
 	}
 	return fresh, nil
 }
 
 // read fills in the log, and which of its revisions the parent asks for.
-func (r *reading) read(ctx context.Context) error {
+func (r *Log) read(ctx context.Context) error {
 	var err error
-	if r.log, err = r.kind.list(ctx, r.parent); err != nil {
+	if r.Revisions, err = r.Kind.List(ctx, r.Parent); err != nil {
 		return err
 	}
-	r.verdict, r.lost = r.resolve(ctx, r.target, revisions(r.log))
-	if errors.Is(r.lost, history.ErrStale) {
-		return r.lost
+	r.Resolution, r.Lost = r.resolve(ctx, r.Target, object.Revisions(r.Revisions))
+	if errors.Is(r.Lost, history.ErrStale) {
+		return r.Lost
 	}
 	return ctx.Err()
 }
 
 // resolve asks which of revisions has what the parent has in the fields of target. What could not be found out becomes
 // a warning.
-func (r *reading) resolve(ctx context.Context, target *revision.Target, revisions []revision.Revision) (*revision.Resolution, error) {
-	found, doubts, err := r.kind.resolve(ctx, r.parent, target, revisions)
+func (r *Log) resolve(ctx context.Context, target *revision.Target, revisions []revision.Revision) (*revision.Resolution, error) {
+	found, doubts, err := r.Kind.Resolve(ctx, r.Parent, target, revisions)
 	for _, doubt := range doubts {
 		r.warnf("%s", doubt)
 	}
 	return found, err
 }
 
-func (r *reading) warnf(format string, args ...any) {
+func (r *Log) warnf(format string, args ...any) {
 	if w := fmt.Sprintf(format, args...); !slices.Contains(r.warnings, w) {
 		r.warnings = append(r.warnings, w)
 	}
-}
-
-// parentOf returns the name that parent has in sentences.
-func parentOf(k kind, parent client.Object) Parent {
-	return Parent{GroupVersionKind: k.is().GroupVersionKind, Namespace: parent.GetNamespace(), Name: parent.GetName(), UID: parent.GetUID()}
 }

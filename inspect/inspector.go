@@ -3,12 +3,12 @@ package inspect
 import (
 	"context"
 	"reflect"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/inspect/object"
 )
 
 // This file finds the object that a user asks about, and says which kinds have a history.
@@ -24,37 +24,22 @@ type Inspector struct {
 // environment variables that are called like passwords, tokens or keys.
 func (i *Inspector) ShowSecrets() *Inspector { return &Inspector{client: i.client, reveal: true} }
 
+// Client is what it asks through.
+func (i *Inspector) Client() client.Client { return i.client }
+
 // New returns an inspector that asks through c. c must read from the API server, not from a cache: what a user is shown
 // must be what exists now. Its scheme must know the built-in kinds that are asked for
 // ([k8s.io/client-go/kubernetes/scheme] does) and, for the parents of CompositeControllers, Metacontroller's types
 // (api/metacontroller/v1alpha1 has an AddToScheme); the parents themselves need no Go types.
 func New(c client.Client) *Inspector { return &Inspector{client: c} }
 
-// Parent names the object asked about.
-type Parent struct {
-	schema.GroupVersionKind
-
-	Namespace, Name string
-	UID             types.UID
-}
-
-// String returns the parent as kubectl prints it: daemonset.apps/web.
-func (p Parent) String() string { return kindName(p.GroupKind()) + "/" + p.Name }
-
-func kindName(gk schema.GroupKind) string {
-	if gk.Group == "" {
-		return strings.ToLower(gk.Kind)
-	}
-	return strings.ToLower(gk.Kind) + "." + gk.Group
-}
-
-// Get reads the object called name. Errors: [*UnknownKindError], or what the API server says.
+// Get reads the object called name. Errors: [*object.UnknownKindError], or what the API server says.
 func (i *Inspector) Get(ctx context.Context, kind schema.GroupKind, namespace, name string) (client.Object, error) {
-	kinds, err := i.kinds(ctx, kind, nil)
+	kinds, err := object.KindsOf(ctx, i.client, kind, nil)
 	if err != nil {
 		return nil, err
 	}
-	return i.get(ctx, kinds[0], client.ObjectKey{Namespace: namespace, Name: name})
+	return object.Get(ctx, i.client, kinds[0], client.ObjectKey{Namespace: namespace, Name: name})
 }
 
 // Refresh reads parent anew, and leaves what it was given as it is. Errors: a [*ChangedError] if the object is deleted,
@@ -75,7 +60,7 @@ func (i *Inspector) Refresh(ctx context.Context, parent client.Object) (client.O
 		return nil, err
 	}
 	if err != nil || fresh.GetUID() != parent.GetUID() {
-		who := Parent{GroupVersionKind: gvk, Namespace: parent.GetNamespace(), Name: parent.GetName(), UID: parent.GetUID()}
+		who := object.Parent{GroupVersionKind: gvk, Namespace: parent.GetNamespace(), Name: parent.GetName(), UID: parent.GetUID()}
 		return nil, &ChangedError{Parent: who, Gone: true, Err: err}
 	}
 	return fresh, nil

@@ -16,6 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/cairn-dev/cairn/inspect/object"
+	"github.com/cairn-dev/cairn/internal/inspecttest"
 )
 
 // These tests are about what is asked of the API server, so they need one, or something like it. What a real one says
@@ -24,12 +27,12 @@ import (
 var daemonSets = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
 
 func TestReadHistory(t *testing.T) {
-	ds := web("web:2")
-	foreign := stored(t, web("web:9"), 9, "zzz")
+	ds := inspecttest.Web("web:2")
+	foreign := inspecttest.StoredOf(t, inspecttest.Web("web:9"), 9, "zzz")
 	foreign.OwnerReferences[0].UID = "somebody-else"
-	other := pod(ds, "other", "aaa")
+	other := inspecttest.Pod(ds, "other", "aaa")
 	other.OwnerReferences[0].UID = "somebody-else"
-	c := server(interceptor.Funcs{}, ds, foreign, other, stored(t, web("web:1"), 1, "aaa"), stored(t, ds, 2, "bbb"), pod(ds, "p1", "aaa"), pod(ds, "p2", "bbb"))
+	c := inspecttest.Server(interceptor.Funcs{}, ds, foreign, other, inspecttest.StoredOf(t, inspecttest.Web("web:1"), 1, "aaa"), inspecttest.StoredOf(t, ds, 2, "bbb"), inspecttest.Pod(ds, "p1", "aaa"), inspecttest.Pod(ds, "p2", "bbb"))
 	i := New(c)
 	typed, err := i.Get(t.Context(), daemonSets, "shop", "web")
 	if err != nil {
@@ -55,7 +58,7 @@ func TestReadHistory(t *testing.T) {
 					t.Errorf("%s has %d children and was created at %s", e, e.Children, e.Created)
 				}
 			}
-			expectWarnings(t, h.Warnings)
+			inspecttest.ExpectWarnings(t, h.Warnings)
 			content, err := h.Entries[0].Content()
 			if err != nil || !strings.Contains(string(content), `"image":"web:1"`) || strings.Contains(string(content), "$patch") {
 				t.Errorf("content %s, %v", content, err)
@@ -69,7 +72,7 @@ func TestUnknownKind(t *testing.T) {
 	controller := func(kind, name string) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, Controller: new(true)}}
 	}
-	i := New(server(interceptor.Funcs{}))
+	i := New(inspecttest.Server(interceptor.Funcs{}))
 	for name, c := range map[string]struct {
 		of   client.Object
 		want string
@@ -92,7 +95,7 @@ func TestUnknownKind(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var unknown *UnknownKindError
+			var unknown *object.UnknownKindError
 			if _, err := i.History(t.Context(), c.of); !errors.As(err, &unknown) || !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("got %v", err)
 			}
@@ -101,7 +104,7 @@ func TestUnknownKind(t *testing.T) {
 			}
 		})
 	}
-	var unknown *UnknownKindError
+	var unknown *object.UnknownKindError
 	if _, err := i.Get(t.Context(), schema.GroupKind{Kind: "Service"}, "shop", "web"); !errors.As(err, &unknown) {
 		t.Errorf("got %v", err)
 	}
@@ -133,11 +136,11 @@ func asked(t *testing.T, changes func(patch string) bool, log *[]string) interce
 // TestUndoAsks: a revision that only lacks today's default is equivalent to the spec, and only the API server can tell.
 // Going "back" to it would change nothing (the built-in undo does just that).
 func TestUndoAsks(t *testing.T) {
-	ds := web("web:2")
+	ds := inspecttest.Web("web:2")
 	ds.Spec.Template.Spec.DNSPolicy = corev1.DNSClusterFirst
 	var log []string
 	funcs := asked(t, func(patch string) bool { return strings.Contains(patch, "web:1") }, &log)
-	c := server(funcs, ds, stored(t, web("web:1"), 1, "aaa"), stored(t, web("web:2"), 2, "bbb"), stored(t, ds, 3, "ccc"))
+	c := inspecttest.Server(funcs, ds, inspecttest.StoredOf(t, inspecttest.Web("web:1"), 1, "aaa"), inspecttest.StoredOf(t, inspecttest.Web("web:2"), 2, "bbb"), inspecttest.StoredOf(t, ds, 3, "ccc"))
 	u, err := New(c).PlanUndo(t.Context(), ds, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +160,7 @@ func TestUndoAsks(t *testing.T) {
 
 // TestUndoWithoutTheRightToAsk: a refusal is no failure; the revision counts as different, and somebody is told.
 func TestUndoWithoutTheRightToAsk(t *testing.T) {
-	ds := web("web:2")
+	ds := inspecttest.Web("web:2")
 	ds.Spec.Template.Spec.DNSPolicy = corev1.DNSClusterFirst
 	for name, refusal := range map[string]error{
 		"forbidden": apierrors.NewForbidden(schema.GroupResource{Resource: "daemonsets"}, "web", errors.New("no patch")),
@@ -167,7 +170,7 @@ func TestUndoWithoutTheRightToAsk(t *testing.T) {
 			funcs := interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 				return refusal
 			}}
-			c := server(funcs, ds, stored(t, web("web:2"), 2, "bbb"))
+			c := inspecttest.Server(funcs, ds, inspecttest.StoredOf(t, inspecttest.Web("web:2"), 2, "bbb"))
 			h, err := New(c).History(t.Context(), ds)
 			if err != nil {
 				t.Fatal(err)
@@ -180,16 +183,16 @@ func TestUndoWithoutTheRightToAsk(t *testing.T) {
 }
 
 func TestApply(t *testing.T) {
-	ds := web("web:2")
+	ds := inspecttest.Web("web:2")
 	ds.Spec.MinReadySeconds = 7
 	var patches []*client.PatchOptions
 	funcs := interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 		po := &client.PatchOptions{}
 		po.ApplyOptions(opts)
 		patches = append(patches, po)
-		return patch(ctx, c, o, p, opts...)
+		return inspecttest.Patch(ctx, c, o, p, opts...)
 	}}
-	c := server(funcs, ds, stored(t, web("evil.example/web:1"), 1, "aaa"), stored(t, ds, 2, "bbb"))
+	c := inspecttest.Server(funcs, ds, inspecttest.StoredOf(t, inspecttest.Web("evil.example/web:1"), 1, "aaa"), inspecttest.StoredOf(t, ds, 2, "bbb"))
 	i := New(c)
 	live, err := i.Get(t.Context(), daemonSets, "shop", "web")
 	if err != nil {
@@ -213,7 +216,7 @@ func TestApply(t *testing.T) {
 	if u.Diff != diff {
 		t.Errorf("diff:\n%s", u.Diff)
 	}
-	expectWarnings(t, u.Privileges, "from registry evil.example")
+	inspecttest.ExpectWarnings(t, u.Privileges, "from registry evil.example")
 	var ops []struct{ Op, Path string }
 	if err := json.Unmarshal(u.Patch, &ops); err != nil || len(ops) != 3 || ops[0].Path != "/metadata/uid" || ops[1].Path != "/metadata/resourceVersion" {
 		t.Errorf("patch %s, %v", u.Patch, err)
@@ -224,7 +227,7 @@ func TestApply(t *testing.T) {
 	if err != nil || !dry.DryRun || dry.Diff != wantDry {
 		t.Fatalf("dry run: %+v, %v", dry, err)
 	}
-	expectWarnings(t, dry.Privileges, "from registry evil.example")
+	inspecttest.ExpectWarnings(t, dry.Privileges, "from registry evil.example")
 	after := &appsv1.DaemonSet{}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(ds), after); err != nil || after.Spec.Template.Spec.Containers[0].Image != "web:2" {
 		t.Errorf("after the dry run: %v, %v", after.Spec.Template.Spec.Containers, err)
@@ -269,7 +272,7 @@ func TestApplyRace(t *testing.T) {
 		"gone": {gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ds := web("web:2")
+			ds := inspecttest.Web("web:2")
 			conflicts := 0
 			funcs := interceptor.Funcs{Patch: func(ctx context.Context, cl client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				err := cl.Patch(ctx, o, p, opts...)
@@ -278,7 +281,7 @@ func TestApplyRace(t *testing.T) {
 				}
 				return err
 			}}
-			cl := server(funcs, ds, stored(t, web("web:1"), 1, "aaa"), stored(t, ds, 2, "bbb"))
+			cl := inspecttest.Server(funcs, ds, inspecttest.StoredOf(t, inspecttest.Web("web:1"), 1, "aaa"), inspecttest.StoredOf(t, ds, 2, "bbb"))
 			i := New(cl)
 			live, err := i.Get(t.Context(), daemonSets, "shop", "web")
 			if err != nil {
@@ -319,11 +322,11 @@ func TestApplyRace(t *testing.T) {
 
 // TestApplyNothing: if the API server finds nothing to change after all, nobody is told that something was undone.
 func TestApplyNothing(t *testing.T) {
-	ds := web("web:2")
+	ds := inspecttest.Web("web:2")
 	funcs := interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
 		return c.Get(ctx, client.ObjectKeyFromObject(o), o)
 	}}
-	i := New(server(funcs, ds, stored(t, web("web:1"), 1, "aaa"), stored(t, ds, 2, "bbb")))
+	i := New(inspecttest.Server(funcs, ds, inspecttest.StoredOf(t, inspecttest.Web("web:1"), 1, "aaa"), inspecttest.StoredOf(t, ds, 2, "bbb")))
 	u, err := i.PlanUndo(t.Context(), ds, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -336,8 +339,8 @@ func TestApplyNothing(t *testing.T) {
 
 // TestUnreadable: a revision that cannot be read is never restored, and never mistaken for the previous one.
 func TestUnreadable(t *testing.T) {
-	ds := web("web:2")
-	c := server(interceptor.Funcs{}, ds, stored(t, web("web:1"), 1, "aaa"), broken(t, ds, 2, "bbb"), stored(t, ds, 3, "ccc"))
+	ds := inspecttest.Web("web:2")
+	c := inspecttest.Server(interceptor.Funcs{}, ds, inspecttest.StoredOf(t, inspecttest.Web("web:1"), 1, "aaa"), inspecttest.Broken(t, ds, 2, "bbb"), inspecttest.StoredOf(t, ds, 3, "ccc"))
 	i := New(c)
 	live, err := i.Get(t.Context(), daemonSets, "shop", "web")
 	if err != nil {
@@ -351,7 +354,7 @@ func TestUnreadable(t *testing.T) {
 	if err != nil || u.To.Number != 1 {
 		t.Fatalf("got %+v, %v", u, err)
 	}
-	expectWarnings(t, u.Warnings, "Revision 2 (web-bbb) was passed over")
+	inspecttest.ExpectWarnings(t, u.Warnings, "Revision 2 (web-bbb) was passed over")
 	if u, err := i.PlanUndoTo(t.Context(), live, "web-aaa"); err != nil || u.To.Number != 1 {
 		t.Errorf("by name: %+v, %v", u, err)
 	}

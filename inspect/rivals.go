@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/inspect/object"
 )
 
 // This file names who else writes the parent, and would take an undo back: tools that keep objects as files say, and
@@ -41,7 +43,7 @@ const (
 
 // rivals names other writers that will write the parent again and revert the undo. Of the tools, the first that is
 // found is named: one mark is often beside another one of the same tool.
-func rivals(p Parent, live metav1.Object) []string {
+func rivals(p object.Parent, live metav1.Object) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if _, ok := live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]; ok {

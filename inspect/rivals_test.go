@@ -6,6 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/cairn-dev/cairn/inspect/object"
 )
 
 // Who takes an undo back is found by the marks that tools leave, and each tool is named once.
@@ -25,7 +27,7 @@ func TestWhoTakesAnUndoBack(t *testing.T) {
 		"Flux HelmRelease":   {labels: map[string]string{"helm.toolkit.fluxcd.io/name": "shop"}, want: "Flux HelmRelease shop"},
 	} {
 		o := &metav1.ObjectMeta{Labels: c.labels, Annotations: c.annotations}
-		got := rivals(Parent{Name: "web"}, o)
+		got := rivals(object.Parent{Name: "web"}, o)
 		if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.Contains(got[0], c.want)) {
 			t.Errorf("%s: %q", name, got)
 		}

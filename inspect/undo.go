@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/inspect/content"
+	"github.com/cairn-dev/cairn/inspect/object"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -22,7 +24,7 @@ const FieldOwner = "cairn"
 
 // Undo is a plan to bring a parent back to one of its revisions. Nothing has happened yet.
 type Undo struct {
-	Parent Parent
+	Parent object.Parent
 	// From is the revision that is equivalent to the spec now, nil if none is.
 	From *Entry
 	// To is the revision to go back to.
@@ -41,16 +43,16 @@ type Undo struct {
 	// user says so.
 	Force bool
 
-	kind kind
+	kind object.Kind
 	live client.Object
-	mask masker
+	mask content.Masker
 }
 
 // PlantedError says that the revision to go back to may not come from a controller: its name does not go with its
 // content, or cannot tell, and pods would get more privileges. Nothing was changed. The caller shows it; a user who has
 // looked at the diff sets [Undo.Force].
 type PlantedError struct {
-	Parent Parent
+	Parent object.Parent
 	Entry  Entry
 	// Why is a sentence that says so.
 	Why string
@@ -77,7 +79,7 @@ func (e *PlantedError) Error() string {
 // EarlierReleaseError says that a revision was recorded by an earlier release of its controller, in fields that it does
 // not look at any more: bringing these back would change nothing. Nothing was changed.
 type EarlierReleaseError struct {
-	Parent Parent
+	Parent object.Parent
 	Entry  Entry
 	// Err says which fields.
 	Err error
@@ -94,7 +96,7 @@ func (e *EarlierReleaseError) Unwrap() error { return e.Err }
 
 // NeverCompleteError says that of no revision is known that a rollout to it was complete.
 type NeverCompleteError struct {
-	Parent Parent
+	Parent object.Parent
 }
 
 // Error says what to do instead.
@@ -108,7 +110,7 @@ var ErrNothingToUndo = errors.New("there is nothing to undo")
 
 // NothingToUndoError says that an undo would change nothing.
 type NothingToUndoError struct {
-	Parent Parent
+	Parent object.Parent
 	// To is the revision asked for, which the spec matches already. Nil if none was asked for, and the log holds no
 	// revision that differs from the spec.
 	To *Entry
@@ -127,7 +129,7 @@ func (e *NothingToUndoError) Error() string {
 // TerminatingError says that the parent is being deleted. Its controller brings nothing back any more, so that nothing
 // was changed; the caller shows it.
 type TerminatingError struct {
-	Parent Parent
+	Parent object.Parent
 	// Since is when the deletion was asked for.
 	Since time.Time
 	// Finalizers are what the deletion waits for.
@@ -148,11 +150,11 @@ func (e *TerminatingError) state() string {
 }
 
 // terminatingError returns nil for a parent that stays.
-func terminatingError(k kind, parent client.Object) *TerminatingError {
+func terminatingError(k object.Kind, parent client.Object) *TerminatingError {
 	if parent.GetDeletionTimestamp() == nil {
 		return nil
 	}
-	return &TerminatingError{Parent: parentOf(k, parent), Since: parent.GetDeletionTimestamp().Time, Finalizers: parent.GetFinalizers()}
+	return &TerminatingError{Parent: object.ParentOf(k, parent), Since: parent.GetDeletionTimestamp().Time, Finalizers: parent.GetFinalizers()}
 }
 
 // Is makes every such error match [ErrNothingToUndo].
@@ -162,7 +164,7 @@ func (e *NothingToUndoError) Is(target error) bool { return target == ErrNothing
 // newest revision that is not equivalent to the spec. It writes nothing.
 //
 // Errors: [ErrNothingToUndo], [*TerminatingError], [*NotFoundError], [*AmbiguousError], [*UnreadableError],
-// [*UnknownKindError], [*ChangedError] (ask again), or what the API server says.
+// [*object.UnknownKindError], [*ChangedError] (ask again), or what the API server says.
 func (i *Inspector) PlanUndo(ctx context.Context, parent client.Object, toRevision int64) (*Undo, error) {
 	if toRevision == 0 {
 		return i.plan(ctx, parent, nil, nil)
@@ -187,15 +189,15 @@ func (i *Inspector) PlanUndoTo(ctx context.Context, parent client.Object, name s
 func (i *Inspector) plan(ctx context.Context, parent client.Object, find Find, eligible func(Entry) bool) (*Undo, error) {
 	stale := &ChangedError{}
 	for range maxReads {
-		r, err := i.read(ctx, parent)
+		r, err := i.Read(ctx, parent)
 		if err != nil {
 			return nil, err
 		}
-		if err := terminatingError(r.kind, r.parent); err != nil {
+		if err := terminatingError(r.Kind, r.Parent); err != nil {
 			return nil, err
 		}
-		if r.lost != nil {
-			return nil, r.lost
+		if r.Lost != nil {
+			return nil, r.Lost
 		}
 		u, err := r.plan(ctx, find, eligible)
 		if err == nil {
@@ -204,16 +206,16 @@ func (i *Inspector) plan(ctx context.Context, parent client.Object, find Find, e
 		if !errors.Is(err, history.ErrStale) {
 			return u, err
 		}
-		stale = &ChangedError{Parent: parentOf(r.kind, r.parent), Err: err}
-		if parent, err = i.again(ctx, r.kind, r.parent); err != nil {
+		stale = &ChangedError{Parent: object.ParentOf(r.Kind, r.Parent), Err: err}
+		if parent, err = i.again(ctx, r.Kind, r.Parent); err != nil {
 			return nil, err
 		}
 	}
 	return nil, stale
 }
 
-func (r *reading) plan(ctx context.Context, find Find, eligible func(Entry) bool) (*Undo, error) {
-	h := r.history()
+func (r *Log) plan(ctx context.Context, find Find, eligible func(Entry) bool) (*Undo, error) {
+	h := r.History()
 	same := func(e Entry) (bool, error) { return r.same(ctx, e) }
 	var to *Entry
 	var err error
@@ -230,11 +232,11 @@ func (r *reading) plan(ctx context.Context, find Find, eligible func(Entry) bool
 	if err != nil {
 		return nil, err
 	}
-	if to.stored.left != nil {
-		return nil, &EarlierReleaseError{Parent: h.Parent, Entry: *to, Err: to.stored.left}
+	if to.stored.Left != nil {
+		return nil, &EarlierReleaseError{Parent: h.Parent, Entry: *to, Err: to.stored.Left}
 	}
-	u := &Undo{Parent: h.Parent, From: h.Current(), To: *to, kind: r.kind, live: r.parent, mask: r.mask}
-	if err := u.aim(r.parent); err != nil {
+	u := &Undo{Parent: h.Parent, From: h.Current(), To: *to, kind: r.Kind, live: r.Parent, mask: r.mask}
+	if err := u.aim(r.Parent); err != nil {
 		return nil, err
 	}
 	u.Warnings = slices.Concat(cautions(u), r.warnings)
@@ -270,15 +272,15 @@ func (u *Undo) aim(live client.Object) error {
 // compare returns the diff and the added privileges from the live parent to another state of it, in the fields that the
 // revision to go back to holds.
 func (u *Undo) compare(other any, title string) (diff string, privileges []string, err error) {
-	a, errA := recorded(u.To.stored.target, u.live)
-	b, errB := recorded(u.To.stored.target, other)
+	a, errA := content.Recorded(u.To.stored.Target, u.live)
+	b, errB := content.Recorded(u.To.stored.Target, other)
 	if err := errors.Join(errA, errB); err != nil {
 		return "", nil, fmt.Errorf("compare two states of %s: %w", u.Parent, err)
 	}
-	if privileges, err = addedPrivileges(a, b); err != nil {
+	if privileges, err = content.AddedPrivileges(a, b); err != nil {
 		return "", nil, err
 	}
-	diff, err = u.mask.unified(u.Parent.String()+" now", a, title, b)
+	diff, err = u.mask.Unified(u.Parent.String()+" now", a, title, b)
 	return diff, privileges, err
 }
 
@@ -314,7 +316,7 @@ func previous(h *History, same func(Entry) (bool, error)) (*Entry, error) {
 }
 
 // chosen finds the revision that the user asked for, and makes sure that going back to it changes something.
-func (r *reading) chosen(h *History, find Find, same func(Entry) (bool, error)) (*Entry, error) {
+func (r *Log) chosen(h *History, find Find, same func(Entry) (bool, error)) (*Entry, error) {
 	e, err := find(h)
 	if err != nil {
 		return nil, err
@@ -329,25 +331,25 @@ func (r *reading) chosen(h *History, find Find, same func(Entry) (bool, error)) 
 		}
 	}
 	if equal {
-		return nil, &NothingToUndoError{Parent: h.Parent, To: &e, Part: r.part}
+		return nil, &NothingToUndoError{Parent: h.Parent, To: &e, Part: r.Part}
 	}
 	return &e, nil
 }
 
 // same reports whether the content of e is what the parent asks for, by the same rules by which a controller decides.
-func (r *reading) same(ctx context.Context, e Entry) (bool, error) {
-	if r.verdict.Update != nil {
+func (r *Log) same(ctx context.Context, e Entry) (bool, error) {
+	if r.Resolution.Update != nil {
 		isDuplicate := func(d revision.Duplicate) bool {
-			return d.Revision.UID == e.UID && d.Of.UID == r.verdict.Update.UID
+			return d.Revision.UID == e.UID && d.Of.UID == r.Resolution.Update.UID
 		}
-		if slices.ContainsFunc(r.verdict.Duplicates, isDuplicate) {
+		if slices.ContainsFunc(r.Resolution.Duplicates, isDuplicate) {
 			return true, nil
 		}
 	}
 	// A stamp was already compared with those of the whole log; alone it proves nothing.
 	alone := e.stored.Revision
 	alone.Stamp, alone.Deleting = revision.Stamp{}, false
-	v, err := r.resolve(ctx, e.stored.target, []revision.Revision{alone})
+	v, err := r.resolve(ctx, e.stored.Target, []revision.Revision{alone})
 	if err != nil {
 		return false, err
 	}

@@ -6,6 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cairn-dev/cairn/inspect/object"
+	"github.com/cairn-dev/cairn/internal/inspecttest"
 )
 
 // TestPrevious: the previous revision is the newest one that differs from the spec (kubectl takes the second highest
@@ -47,14 +50,14 @@ func TestPrevious(t *testing.T) {
 
 // TestSame: equivalence is decided by content, by the same rules as in a controller, for every revision.
 func TestSame(t *testing.T) {
-	spec := web("web:2")
-	emptyArgs := web("web:2")
+	spec := inspecttest.Web("web:2")
+	emptyArgs := inspecttest.Web("web:2")
 	emptyArgs.Spec.Template.Spec.Containers[0].Args = []string{}
-	r := readingOf(t, spec, nil, stored(t, web("web:1"), 1, "aaa"), stored(t, emptyArgs, 2, "bbb"), stored(t, spec, 3, "ccc"))
+	r := readingOf(t, spec, nil, inspecttest.StoredOf(t, inspecttest.Web("web:1"), 1, "aaa"), inspecttest.StoredOf(t, emptyArgs, 2, "bbb"), inspecttest.StoredOf(t, spec, 3, "ccc"))
 	// A planted stamp makes nothing equal.
-	r.log[0].Stamp.ParentUID, r.log[0].Stamp.Generation = spec.UID, spec.Generation
+	r.Revisions[0].Stamp.ParentUID, r.Revisions[0].Stamp.Generation = spec.UID, spec.Generation
 	for n, want := range []bool{false, true, true} {
-		got, err := r.same(t.Context(), Entry{UID: r.log[n].UID, stored: r.log[n]})
+		got, err := r.same(t.Context(), Entry{UID: r.Revisions[n].UID, stored: r.Revisions[n]})
 		if err != nil || got != want {
 			t.Errorf("revision %d: %t, %v, want %t", n+1, got, err, want)
 		}
@@ -76,13 +79,13 @@ func TestCautions(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ds := web("web:2")
-			old := stored(t, web("web:1"), 1, "aaa")
+			ds := inspecttest.Web("web:2")
+			old := inspecttest.StoredOf(t, inspecttest.Web("web:1"), 1, "aaa")
 			if c.rename != "" {
 				old.Name = c.rename
 			}
-			h := readingOf(t, ds, nil, old).history()
-			expectWarnings(t, cautions(&Undo{From: c.from, To: h.Entries[0], live: ds}), c.want...)
+			h := readingOf(t, ds, nil, old).History()
+			inspecttest.ExpectWarnings(t, cautions(&Undo{From: c.from, To: h.Entries[0], live: ds}), c.want...)
 		})
 	}
 }
@@ -90,13 +93,13 @@ func TestCautions(t *testing.T) {
 func TestPassedOver(t *testing.T) {
 	no := errors.New("no JSON")
 	h := &History{Entries: []Entry{{Number: 1, Name: "a", Unreadable: no}, {Number: 2, Name: "b"}, {Number: 3, Name: "c", Unreadable: no}, {Number: 4, Name: "d"}}}
-	expectWarnings(t, passedOver(h.Entries[1], h), "Revision 3 (c) was passed over: no JSON.")
+	inspecttest.ExpectWarnings(t, passedOver(h.Entries[1], h), "Revision 3 (c) was passed over: no JSON.")
 }
 
 // TestRivals: an undo that somebody else will take back says so.
 func TestRivals(t *testing.T) {
-	ds := web("web:2")
-	p := Parent{Name: "web"}
+	ds := inspecttest.Web("web:2")
+	p := object.Parent{Name: "web"}
 	if got := rivals(p, ds); len(got) != 0 {
 		t.Errorf("got %q", got)
 	}
@@ -106,6 +109,6 @@ func TestRivals(t *testing.T) {
 		{Manager: "status", Operation: metav1.ManagedFieldsOperationApply, Subresource: "status"},
 		{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate},
 	}
-	ds.OwnerReferences = []metav1.OwnerReference{{Kind: "Shop", Name: "corner", Controller: yes}}
-	expectWarnings(t, rivals(p, ds), "next apply of a manifest", `server-side apply of "argocd"`, "controlled by Shop corner")
+	ds.OwnerReferences = []metav1.OwnerReference{{Kind: "Shop", Name: "corner", Controller: new(true)}}
+	inspecttest.ExpectWarnings(t, rivals(p, ds), "next apply of a manifest", `server-side apply of "argocd"`, "controlled by Shop corner")
 }

@@ -66,8 +66,11 @@ var law = map[string][]string{
 	// Tests only.
 	"internal/fakeserver": {"ownership", "internal/anyobject"},
 	"internal/goldenfile": {},
-	"internal/layout":     {},
-	"examples":            {"builder"}, // for people to copy: hooks know nothing of us, controllers stand on builder
+	"internal/inspecttest": {
+		"revision", "history", "api", "internal/fakeserver",
+	},
+	"internal/layout": {},
+	"examples":        {"builder"}, // for people to copy: hooks know nothing of us, controllers stand on builder
 	// Two nested modules, of which neither starts a main package of ours: Kubernetes in one process, and what tests us in
 	// it.
 	"sandbox": {"api", "deploy", "internal/manager"},
@@ -79,7 +82,7 @@ var law = map[string][]string{
 }
 
 // forTests are rooms that every test may import, and nothing else.
-var forTests = []string{"internal/fakeserver", "internal/goldenfile"}
+var forTests = []string{"internal/fakeserver", "internal/goldenfile", "internal/inspecttest"}
 
 // pureRooms hold functions of their arguments.
 var pureRooms = []string{"revision", "rollout"}

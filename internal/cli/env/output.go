@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/inspect/object"
 	"github.com/cairn-dev/cairn/internal/printable"
 )
 
@@ -84,7 +85,7 @@ type Parent struct {
 }
 
 // ParentOf returns p as json and yaml show it.
-func ParentOf(p inspect.Parent) Parent {
+func ParentOf(p object.Parent) Parent {
 	out := Parent{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
 	out.APIVersion, out.Kind = p.ToAPIVersionAndKind()
 	return out

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/inspect/status"
 	"github.com/cairn-dev/cairn/internal/cli/env"
 )
 
@@ -26,7 +27,7 @@ type Options struct {
 	// Timeout is after how long it is given up. 0 is never.
 	Timeout time.Duration
 	// View draws a status for a terminal. Nil: there are only lines.
-	View func(io.Writer, *inspect.Status) error
+	View func(io.Writer, *status.Status) error
 	// Lines is where lines go, nil for the standard output.
 	Lines io.Writer
 	// Every is how long it waits at least between two looks, 0 for a second. While nothing changes it waits up to five
@@ -64,9 +65,9 @@ func Rollout(ctx context.Context, e *env.Env, i *inspect.Inspector, parent clien
 	p := newPrinter(e, o)
 	for pause := every; ; pause = min(pause+every/2, 5*every) {
 		fresh, err := i.Refresh(ctx, parent)
-		var s *inspect.Status
+		var s *status.Status
 		if err == nil {
-			s, err = i.Status(ctx, fresh, e.Clock.Now())
+			s, err = status.Of(ctx, i, fresh, e.Clock.Now())
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -76,7 +77,7 @@ func Rollout(ctx context.Context, e *env.Env, i *inspect.Inspector, parent clien
 			return lost(err)
 		default:
 			changed, err := p.show(s)
-			if err != nil || s.State != inspect.InProgress {
+			if err != nil || s.State != status.InProgress {
 				return errors.Join(err, Answer(s.State))
 			}
 			if changed {
@@ -92,11 +93,11 @@ func Rollout(ctx context.Context, e *env.Env, i *inspect.Inspector, parent clien
 }
 
 // Answer returns nil for what is done, and else an [*env.ExitError].
-func Answer(s inspect.State) error {
+func Answer(s status.State) error {
 	switch s {
-	case inspect.Done:
+	case status.Done:
 		return nil
-	case inspect.Failed:
+	case status.Failed:
 		return &env.ExitError{Status: env.Broken}
 	default:
 		return &env.ExitError{Status: env.Unfinished}

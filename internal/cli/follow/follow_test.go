@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/inspect/status"
 	"github.com/cairn-dev/cairn/internal/cli/env"
 	"github.com/cairn-dev/cairn/internal/fakeserver"
 )
@@ -118,11 +119,11 @@ func TestRedraw(t *testing.T) {
 	var screen bytes.Buffer
 	p := &printer{terminal: &env.Terminal{W: &screen, Colours: true, Size: func() (int, int) { return 40, 5 }}}
 	long := strings.Repeat(wide, 30) + "\x1b[2J"
-	p.view = func(w io.Writer, s *inspect.Status) error {
+	p.view = func(w io.Writer, s *status.Status) error {
 		_, err := io.WriteString(w, s.Headline()+"\n"+long+"\n3\n4\n5\n6\n")
 		return err
 	}
-	s := &inspect.Status{State: inspect.InProgress, Reason: "why"}
+	s := &status.Status{State: status.InProgress, Reason: "why"}
 	for range 2 {
 		if _, err := p.show(s); err != nil {
 			t.Fatal(err)

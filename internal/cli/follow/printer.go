@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/text/width"
 
-	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/inspect/status"
 	"github.com/cairn-dev/cairn/internal/cli/env"
 	"github.com/cairn-dev/cairn/internal/printable"
 )
@@ -18,11 +18,11 @@ import (
 
 type printer struct {
 	lines    io.Writer
-	view     func(io.Writer, *inspect.Status) error
+	view     func(io.Writer, *status.Status) error
 	terminal *env.Terminal // nil: lines
 	warn     func(...string)
 
-	last   *inspect.Status
+	last   *status.Status
 	line   string          // the last one, without times
 	warned map[string]bool // what was warned of
 	drawn  int             // how many lines the view has
@@ -43,7 +43,7 @@ func newPrinter(e *env.Env, o Options) *printer {
 var times = regexp.MustCompile(`\b(\d+h)?(\d+m)?\d+s\b`)
 
 // show prints a status if it says anything new.
-func (p *printer) show(s *inspect.Status) (changed bool, err error) {
+func (p *printer) show(s *status.Status) (changed bool, err error) {
 	line := times.ReplaceAllString(s.Line(), "")
 	changed = line != p.line
 	p.last, p.line = s, line
@@ -64,7 +64,7 @@ func (p *printer) show(s *inspect.Status) (changed bool, err error) {
 
 // draw draws the view over the one before. No line is longer than the terminal is wide and no view higher: the cursor
 // goes up by lines of the terminal, and not beyond its top.
-func (p *printer) draw(s *inspect.Status) error {
+func (p *printer) draw(s *status.Status) error {
 	var view bytes.Buffer
 	if err := p.view(&view, s); err != nil {
 		return err
@@ -94,8 +94,8 @@ func (p *printer) draw(s *inspect.Status) error {
 }
 
 // Paint returns a view, made safe for a terminal, with its state in the colour that it has.
-func Paint(text []byte, s inspect.State) []byte {
-	colours := map[inspect.State]env.Colour{inspect.Done: env.Green, inspect.InProgress: env.Yellow, inspect.Failed: env.Red}
+func Paint(text []byte, s status.State) []byte {
+	colours := map[status.State]env.Colour{status.Done: env.Green, status.InProgress: env.Yellow, status.Failed: env.Red}
 	return env.Paint(text, s.Text(), colours[s])
 }
 

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 
-	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/inspect/status"
 	"github.com/cairn-dev/cairn/internal/cli/env"
 	"github.com/cairn-dev/cairn/internal/cli/follow"
 )
@@ -65,7 +65,7 @@ type wait struct {
 	For      string   `json:"for"`
 }
 
-func show(e *env.Env, s *inspect.Status, format string) error {
+func show(e *env.Env, s *status.Status, format string) error {
 	switch format {
 	case "json", "yaml":
 		return env.Encode(e.Out, format, encoded(s))
@@ -86,7 +86,7 @@ func show(e *env.Env, s *inspect.Status, format string) error {
 }
 
 // view is a status for people.
-func view(w io.Writer, s *inspect.Status) error {
+func view(w io.Writer, s *status.Status) error {
 	fmt.Fprintln(w, head(s))
 	tables := []*metav1.Table{conditions(s), shares(s), waits(s)}
 	if s.Children == "" {
@@ -113,8 +113,8 @@ func view(w io.Writer, s *inspect.Status) error {
 }
 
 // head is the headline, and the reason where no table below has it.
-func head(s *inspect.Status) string {
-	below := len(s.Waits) > 0 || slices.ContainsFunc(s.Conditions, func(c inspect.Condition) bool {
+func head(s *status.Status) string {
+	below := len(s.Waits) > 0 || slices.ContainsFunc(s.Conditions, func(c status.Condition) bool {
 		return c.Message != "" && strings.Contains(s.Reason, c.Message)
 	})
 	if below {
@@ -133,7 +133,7 @@ func columns(names ...string) *metav1.Table {
 
 func add(t *metav1.Table, cells ...any) { t.Rows = append(t.Rows, metav1.TableRow{Cells: cells}) }
 
-func conditions(s *inspect.Status) *metav1.Table {
+func conditions(s *status.Status) *metav1.Table {
 	t := columns("Condition", "Status", "Reason", "Message")
 	for _, c := range s.Conditions {
 		add(t, c.Type, c.Status, c.Reason, c.Message)
@@ -141,7 +141,7 @@ func conditions(s *inspect.Status) *metav1.Table {
 	return t
 }
 
-func shares(s *inspect.Status) *metav1.Table {
+func shares(s *status.Status) *metav1.Table {
 	t := columns("Revision", "Current", s.Children, "Available", "Name")
 	for _, share := range s.Shares {
 		number, current, name := "<none>", "", "<none>"
@@ -157,7 +157,7 @@ func shares(s *inspect.Status) *metav1.Table {
 }
 
 // reported are the numbers of objects whose children are not known.
-func reported(s *inspect.Status) *metav1.Table {
+func reported(s *status.Status) *metav1.Table {
 	t := columns("Counter", "Reported")
 	for _, c := range s.Counters {
 		add(t, c.Name, c.Value)
@@ -165,7 +165,7 @@ func reported(s *inspect.Status) *metav1.Table {
 	return t
 }
 
-func waits(s *inspect.Status) *metav1.Table {
+func waits(s *status.Status) *metav1.Table {
 	t := columns("Waits for", "Revision", "Because")
 	for _, wait := range s.Waits {
 		number := "<none>"
@@ -177,7 +177,7 @@ func waits(s *inspect.Status) *metav1.Table {
 	return t
 }
 
-func encoded(s *inspect.Status) report {
+func encoded(s *status.Status) report {
 	out := report{
 		Header: env.HeaderOf("Status"),
 		Parent: env.ParentOf(s.Parent), Controller: s.Controller, Update: env.RefTo(s.Update),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cairn-dev/cairn/inspect/status"
 	"github.com/cairn-dev/cairn/internal/cli/env"
 	"github.com/cairn-dev/cairn/internal/cli/follow"
 )
@@ -69,7 +70,7 @@ func run(ctx context.Context, e *env.Env, args []string, format string) error {
 	if err != nil {
 		return err
 	}
-	s, err := inspector.Status(ctx, parent, e.Clock.Now())
+	s, err := status.Of(ctx, inspector, parent, e.Clock.Now())
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 
-	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/inspect/tree"
 	"github.com/cairn-dev/cairn/internal/cli/env"
 )
 
@@ -34,7 +34,7 @@ type object struct {
 	Children []*object  `json:"children,omitempty"`
 }
 
-func show(w io.Writer, t *inspect.Tree, format string, now time.Time) error {
+func show(w io.Writer, t *tree.Tree, format string, now time.Time) error {
 	switch format {
 	case "json", "yaml":
 		return env.Encode(w, format, document{Header: env.HeaderOf("Tree"), Root: encoded(t.Root), Warnings: t.Warnings})
@@ -46,7 +46,7 @@ func show(w io.Writer, t *inspect.Tree, format string, now time.Time) error {
 	return printer.PrintObj(table(t.Root, now), w)
 }
 
-func encoded(n *inspect.Node) *object {
+func encoded(n *tree.Node) *object {
 	out := &object{Parent: env.ParentOf(n.Parent), State: n.State, Message: n.Message, Revision: n.Revision}
 	if !n.Created.IsZero() {
 		created := n.Created.UTC()
@@ -58,14 +58,14 @@ func encoded(n *inspect.Node) *object {
 	return out
 }
 
-func names(w io.Writer, n *inspect.Node) {
+func names(w io.Writer, n *tree.Node) {
 	fmt.Fprintln(w, n.Parent)
 	for _, child := range n.Children {
 		names(w, child)
 	}
 }
 
-func table(root *inspect.Node, now time.Time) *metav1.Table {
+func table(root *tree.Node, now time.Time) *metav1.Table {
 	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		{Name: "Object", Type: "string", Format: "name"},
 		{Name: "Revision", Type: "string"},
@@ -73,8 +73,8 @@ func table(root *inspect.Node, now time.Time) *metav1.Table {
 		{Name: "Age", Type: "string"},
 		{Name: "Message", Type: "string"},
 	}}
-	var add func(n *inspect.Node, first, rest, namespace string)
-	add = func(n *inspect.Node, first, rest, namespace string) {
+	var add func(n *tree.Node, first, rest, namespace string)
+	add = func(n *tree.Node, first, rest, namespace string) {
 		t.Rows = append(t.Rows, metav1.TableRow{Cells: row(n, first, namespace, now)})
 		for i, child := range n.Children {
 			if i == len(n.Children)-1 {
@@ -89,7 +89,7 @@ func table(root *inspect.Node, now time.Time) *metav1.Table {
 }
 
 // row names the namespace of an object that is in another one than its owner.
-func row(n *inspect.Node, indent, namespace string, now time.Time) []any {
+func row(n *tree.Node, indent, namespace string, now time.Time) []any {
 	name := n.String()
 	if n.Namespace != namespace {
 		name += " -n " + n.Namespace

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/inspect/tree"
 	"github.com/cairn-dev/cairn/internal/cli/env"
 )
 
@@ -47,17 +47,17 @@ With --up the owners of the object are shown, from the uppermost one down to the
 	return cmd
 }
 
-func read(ctx context.Context, e *env.Env, args []string, up bool) (*inspect.Tree, error) {
+func read(ctx context.Context, e *env.Env, args []string, up bool) (*tree.Tree, error) {
 	inspector, o, err := e.Open(args)
 	if err != nil {
 		return nil, err
 	}
 	if up {
-		return inspector.Ancestors(ctx, o)
+		return tree.Ancestors(ctx, inspector.Client(), o)
 	}
 	kinds, err := e.Kinds(o.GetNamespace() != "")
 	if err != nil {
 		return nil, err
 	}
-	return inspector.Tree(ctx, o, kinds)
+	return tree.Below(ctx, inspector.Client(), o, kinds)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/inspect/object"
 	"github.com/cairn-dev/cairn/internal/cli/env"
 )
 
@@ -58,7 +59,7 @@ func show(w io.Writer, r result, o options) error {
 	return nil
 }
 
-func (r result) parent() inspect.Parent {
+func (r result) parent() object.Parent {
 	if r.nothing != nil {
 		return r.nothing.Parent
 	}

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 
-	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/inspect/verify"
 	"github.com/cairn-dev/cairn/internal/cli/env"
 )
 
@@ -29,7 +29,7 @@ type problem struct {
 	Fix     string     `json:"fix,omitempty"`
 }
 
-func show(w io.Writer, found *inspect.Verified, format string) error {
+func show(w io.Writer, found *verify.Verified, format string) error {
 	switch format {
 	case "json", "yaml":
 		out := report{

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/inspect/verify"
 	"github.com/cairn-dev/cairn/internal/cli/env"
 )
 
@@ -91,13 +92,13 @@ func run(ctx context.Context, e *env.Env, args []string, o options) error {
 	return repair(ctx, e, inspector, found.Problems, o.yes)
 }
 
-func look(ctx context.Context, e *env.Env, args []string, all bool) (*inspect.Inspector, *inspect.Verified, error) {
+func look(ctx context.Context, e *env.Env, args []string, all bool) (*inspect.Inspector, *verify.Verified, error) {
 	if len(args) > 0 {
 		inspector, parent, err := e.Open(args)
 		if err != nil {
 			return nil, nil, err
 		}
-		found, err := inspector.VerifyParent(ctx, parent)
+		found, err := verify.Parent(ctx, inspector, parent)
 		return inspector, found, err
 	}
 	inspector, namespace, err := e.Connect()
@@ -111,13 +112,13 @@ func look(ctx context.Context, e *env.Env, args []string, all bool) (*inspect.In
 	if err != nil {
 		return nil, nil, err
 	}
-	found, err := inspector.Verify(ctx, namespace, kinds, e.Clock.Now())
+	found, err := verify.Namespace(ctx, inspector, namespace, kinds, e.Clock.Now())
 	return inspector, found, err
 }
 
 // repair shows the plan, asks, and carries it out. What fails does not keep the rest from being done.
-func repair(ctx context.Context, e *env.Env, inspector *inspect.Inspector, problems []inspect.Problem, yes bool) error {
-	var plan []inspect.Problem
+func repair(ctx context.Context, e *env.Env, inspector *inspect.Inspector, problems []verify.Problem, yes bool) error {
+	var plan []verify.Problem
 	for _, p := range problems {
 		if p.Fix != nil {
 			plan = append(plan, p)
@@ -143,7 +144,7 @@ func repair(ctx context.Context, e *env.Env, inspector *inspect.Inspector, probl
 	var errs []error
 	done := 0
 	for _, p := range plan {
-		if err := inspector.Repair(ctx, p, false); err != nil {
+		if err := verify.Repair(ctx, inspector.Client(), p, false); err != nil {
 			errs = append(errs, err)
 			continue
 		}

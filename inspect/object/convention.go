@@ -1,0 +1,189 @@
+package object
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apimachineryversion "k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/history"
+)
+
+// This file finds the log of an object of a kind that nobody has told us of, by what the object controls:
+// ControllerRevisions, which say what they hold or follow the convention, or ReplicaSets with a number. No kind is
+// named here but those of the logs, and pods.
+
+// conventional returns the kind of an object's log, nil if it controls nothing that is one.
+func conventional(ctx context.Context, c client.Client, parent client.Object) (Kind, error) {
+	if parent == nil {
+		return nil, nil //nolint:nilnil // nobody has said which object
+	}
+	gvk, err := c.GroupVersionKindFor(parent)
+	if err != nil {
+		return nil, err
+	}
+	revisions, err := controlled(ctx, c, parent, appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
+	if err != nil {
+		return nil, err
+	}
+	if len(revisions) > 0 {
+		if gvk, err = recordedIn(c, gvk, revisions); err != nil {
+			return nil, err
+		}
+	}
+	format, err := described(ctx, c, parent, gvk, revisions)
+	if err != nil {
+		return nil, err
+	}
+	if format != nil {
+		return newBuiltin(c, format), nil
+	}
+	if len(revisions) > 0 {
+		return inferred(ctx, c, parent, gvk)
+	}
+	sets, err := controlled(ctx, c, parent, ReplicaSetKind)
+	if err != nil {
+		return nil, err
+	}
+	if key := numberKey(sets); key != "" {
+		return newReplicaSets(c, gvk, key)
+	}
+	return nil, nil //nolint:nilnil // as above
+}
+
+// UnservedVersionError says that revisions were recorded in an API version that the API server does not serve any more.
+// Their fields may mean something else in another version, so they are neither compared nor restored.
+type UnservedVersionError struct {
+	// Recorded is what the revisions say that their parent is.
+	Recorded schema.GroupVersionKind
+	// Err is what the API server's discovery says.
+	Err error
+}
+
+// Error says which version, and what to do.
+func (e *UnservedVersionError) Error() string {
+	return fmt.Sprintf("the revisions were recorded in %s, which the API server does not serve any more, so their fields may mean "+
+		"something else by now; serve that version again to go back (%v)", e.Recorded.GroupVersion(), e.Err)
+}
+
+// Unwrap returns what the API server's discovery says.
+func (e *UnservedVersionError) Unwrap() error { return e.Err }
+
+// recordedIn returns the kind of parent in the version in which its revisions were recorded: their owner references say
+// it. Of several, that of the most revisions counts, then the newer one by Kubernetes' order of versions; the others
+// are shown as unreadable.
+func recordedIn(c client.Client, gvk schema.GroupVersionKind, revisions []metav1.PartialObjectMetadata) (schema.GroupVersionKind, error) {
+	opened := gvk
+	votes := map[string]int{}
+	for n := range revisions {
+		if of := ownedAs(&revisions[n]); of.GroupKind() == gvk.GroupKind() {
+			votes[of.Version]++
+		}
+	}
+	for version, n := range votes {
+		if best := votes[gvk.Version]; n > best || n == best && apimachineryversion.CompareKubeAwareVersionStrings(version, gvk.Version) > 0 {
+			gvk.Version = version
+		}
+	}
+	if gvk == opened {
+		return gvk, nil
+	}
+	if _, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); meta.IsNoMatchError(err) {
+		return gvk, &UnservedVersionError{Recorded: gvk, Err: err}
+	}
+	return gvk, nil
+}
+
+// ownedAs is the kind that the controller reference of a revision names, in the version in which it was recorded.
+func ownedAs(o metav1.Object) schema.GroupVersionKind {
+	ref := metav1.GetControllerOfNoCopy(o)
+	if ref == nil {
+		return schema.GroupVersionKind{}
+	}
+	return schema.FromAPIVersionAndKind(history.RecordedIn(o), ref.Kind)
+}
+
+// described returns the format that the newest revision describes, nil if none does. Only where they differ, because
+// the controller was released anew or a policy was edited, are they read whole: metadata have no number.
+func described(
+	ctx context.Context, c client.Client, parent client.Object, gvk schema.GroupVersionKind, revisions []metav1.PartialObjectMetadata,
+) (*history.Apps, error) {
+	var out *history.Apps
+	differ := false
+	for n := range revisions {
+		format, ok := history.Described(&revisions[n], gvk)
+		differ = differ || ok && out != nil && !maps.Equal(format.Description(), out.Description())
+		if out == nil && ok {
+			out = format
+		}
+	}
+	if !differ {
+		return out, nil
+	}
+	all, err := owned(ctx, c, parent)
+	newest := int64(-1)
+	for n := range all {
+		if format, ok := history.Described(&all[n], gvk); ok && all[n].Revision > newest {
+			out, newest = format, all[n].Revision
+		}
+	}
+	return out, err
+}
+
+// owned returns the revisions that parent controls.
+func owned(ctx context.Context, c client.Client, parent client.Object) ([]appsv1.ControllerRevision, error) {
+	all := &appsv1.ControllerRevisionList{}
+	if err := c.List(ctx, all, client.InNamespace(parent.GetNamespace())); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all.Items, func(r appsv1.ControllerRevision) bool { return !metav1.IsControlledBy(&r, parent) }), nil
+}
+
+// inferred reads the revisions whole: only their content says what they hold.
+func inferred(ctx context.Context, c client.Client, parent client.Object, gvk schema.GroupVersionKind) (Kind, error) {
+	revisions, err := owned(ctx, c, parent)
+	if err != nil {
+		return nil, err
+	}
+	pod := corev1.SchemeGroupVersion.WithKind("Pod")
+	pods, err := controlled(ctx, c, parent, pod)
+	if err != nil {
+		return nil, err
+	}
+	format, err := history.Inferred(gvk, revisions, pod, pods)
+	if err != nil {
+		return nil, fmt.Errorf("find the history of %s: %w", parent.GetName(), err)
+	}
+	return newBuiltin(c, format), nil
+}
+
+// controlled returns the metadata of the objects of a kind that parent controls. Whoever may not list them is shown
+// none: the log may be elsewhere.
+func controlled(ctx context.Context, c client.Client, parent client.Object, gvk schema.GroupVersionKind) (
+	[]metav1.PartialObjectMetadata, error,
+) {
+	found := &metav1.PartialObjectMetadataList{} // the client's scheme need not have the type
+	found.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	switch err := c.List(ctx, found, client.InNamespace(parent.GetNamespace())); {
+	case apierrors.IsForbidden(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	var out []metav1.PartialObjectMetadata
+	for n := range found.Items {
+		if metav1.IsControlledBy(&found.Items[n], parent) {
+			out = append(out, found.Items[n])
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,187 @@
+package object
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/history/metacontroller"
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file is the kinds whose revisions are ReplicaSets: Deployments, and whoever follows them. A ReplicaSet holds the
+// pod template of its parent and a label with its hash, which its pods have as well, and its number is in an annotation
+// of its parent's kind.
+
+// ReplicaSetKind is the kind of the objects that hold the revisions of Deployments.
+var ReplicaSetKind = appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
+
+// replicaSets is one of these kinds.
+type replicaSets struct {
+	client client.Client
+	parent schema.GroupVersionKind
+	// number is the annotation with the number of a revision.
+	number string
+	target *revision.Target
+}
+
+// newReplicaSets compares pod templates as Deployments' are: ReplicaSets are stored with the same defaults.
+func newReplicaSets(c client.Client, parent schema.GroupVersionKind, number string) (Kind, error) {
+	target, err := revision.FieldPaths(revision.Typed[appsv1.Deployment](), revision.Path{"spec", "template"})
+	if err != nil {
+		return nil, err
+	}
+	return &replicaSets{client: c, parent: parent, number: number, target: target}, nil
+}
+
+// numberKey returns the annotation in which objects have the number of a revision, empty if none has one.
+func numberKey(objects []metav1.PartialObjectMetadata) string {
+	for i := range objects {
+		for _, key := range slices.Sorted(maps.Keys(objects[i].Annotations)) {
+			if _, err := strconv.ParseInt(objects[i].Annotations[key], 10, 64); err == nil && strings.HasSuffix(key, "/revision") {
+				return key
+			}
+		}
+	}
+	return ""
+}
+
+func (k *replicaSets) Is() Identity {
+	return Identity{
+		GroupVersionKind: k.parent, Objects: ReplicaSetKind.GroupKind(), Child: "pod", Children: "pods", Part: "template", Target: k.target,
+	}
+}
+
+func (k *replicaSets) Blank() client.Object {
+	out := &unstructured.Unstructured{}
+	out.SetGroupVersionKind(k.parent)
+	return out
+}
+
+func (k *replicaSets) Convert(parent client.Object) (client.Object, error) {
+	if _, ok := parent.(*unstructured.Unstructured); ok {
+		return parent, nil
+	}
+	return Fields(parent, k.parent) // objects of Go types need not say their kind
+}
+
+func (k *replicaSets) List(ctx context.Context, parent client.Object) ([]Stored, error) {
+	var found unstructured.UnstructuredList
+	found.SetGroupVersionKind(ReplicaSetKind.GroupVersion().WithKind("ReplicaSetList"))
+	if err := k.client.List(ctx, &found, client.InNamespace(parent.GetNamespace())); err != nil {
+		return nil, err
+	}
+	var out []Stored
+	for n := range found.Items {
+		if metav1.IsControlledBy(&found.Items[n], parent) {
+			out = append(out, k.read(&found.Items[n]))
+		}
+	}
+	slices.SortFunc(out, func(a, b Stored) int { return revision.CompareByNumber(a.Revision, b.Revision) })
+	return out, nil
+}
+
+// read reads a ReplicaSet as a revision: its template without the labels that were added to what the parent asked for.
+func (k *replicaSets) read(set *unstructured.Unstructured) Stored {
+	number, _ := strconv.ParseInt(set.GetAnnotations()[k.number], 10, 64) // 0 is none
+	label, hash := hashOf(set)
+	r := revision.Revision{
+		Name: set.GetName(), UID: set.GetUID(), ResourceVersion: set.GetResourceVersion(), Number: number, Hash: hash,
+		Deleting: set.GetDeletionTimestamp() != nil,
+	}
+	template, _, err := unstructured.NestedMap(set.Object, "spec", "template")
+	if err == nil {
+		unstructured.RemoveNestedField(template, "metadata", "labels", label)
+		var data []byte
+		if data, err = json.Marshal(map[string]any{"spec": map[string]any{"template": template}}); err == nil {
+			r.Snapshot, err = k.target.Decode(data)
+		}
+	}
+	if err != nil {
+		r.Err = &revision.UndecodableError{Revision: set.GetName(), Err: err}
+	}
+	return Stored{Revision: r, Object: set, Target: k.target}
+}
+
+// hashOf returns the label that makes the pods of a ReplicaSet its own: its value is the end of the name.
+func hashOf(set *unstructured.Unstructured) (label, hash string) {
+	selector, _, err := unstructured.NestedStringMap(set.Object, "spec", "selector", "matchLabels")
+	if err != nil {
+		return "", ""
+	}
+	for _, key := range slices.Sorted(maps.Keys(selector)) {
+		if value := selector[key]; value != "" && strings.HasSuffix(set.GetName(), "-"+value) && strings.HasSuffix(key, "hash") {
+			return key, value
+		}
+	}
+	return "", ""
+}
+
+func (k *replicaSets) Resolve(_ context.Context, parent client.Object, target *revision.Target, revisions []revision.Revision) (
+	*revision.Resolution, []string, error,
+) {
+	now, err := target.Snapshot(untyped(parent).Object)
+	if err != nil {
+		return nil, nil, err
+	}
+	facts := revision.ParentState{UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: now, Uncached: true}
+	found, err := revision.Resolve(facts, revisions, nil, false)
+	return found, nil, err
+}
+
+func (k *replicaSets) Count(ctx context.Context, parent client.Object, log []Stored) ([]int, int, error) {
+	var found metav1.PartialObjectMetadataList
+	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := k.client.List(ctx, &found, client.InNamespace(parent.GetNamespace())); err != nil {
+		return nil, 0, err
+	}
+	counts := make([]int, len(log))
+	for n := range found.Items {
+		if of := madeBy(&found.Items[n], log); of >= 0 {
+			counts[of]++
+		}
+	}
+	return counts, 0, nil
+}
+
+// madeBy returns the index of the ReplicaSet that controls a pod, stray if none of log does.
+func madeBy(pod client.Object, log []Stored) int {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	return slices.IndexFunc(log, func(s Stored) bool { return ref != nil && ref.UID == s.UID })
+}
+
+func (k *replicaSets) Members(ctx context.Context, parent client.Object, log []Stored) (*Members, error) {
+	var found unstructured.UnstructuredList
+	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := k.client.List(ctx, &found, client.InNamespace(parent.GetNamespace())); err != nil {
+		return nil, err
+	}
+	minReady, err := minReadyOf(parent)
+	if err != nil {
+		return nil, err
+	}
+	out := &Members{}
+	ready := PodsReady(minReady)
+	for n := range found.Items {
+		pod := &found.Items[n]
+		if of := madeBy(pod, log); of >= 0 {
+			child := metacontroller.Child{GroupKind: schema.GroupKind{Kind: "Pod"}, Name: pod.GetName()}
+			out.Children = append(out.Children, Member{Child: child, Object: pod, Of: of, Rolled: true, Ready: ready})
+		}
+	}
+	if paused, _, err := unstructured.NestedBool(untyped(parent).Object, "spec", "paused"); err == nil && paused {
+		out.Held = append(out.Held, fmt.Sprintf("%s is paused: every pod keeps its revision.", ParentOf(k, parent)))
+	}
+	return out, nil
+}

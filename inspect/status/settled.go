@@ -1,0 +1,186 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// This file says whether what a parent asks for has come about, and if not, why, in one sentence. Where a controller of
+// ours reports, its conditions and what can be seen of the children count; elsewhere it is what the parent's own
+// controller reports (reported.go).
+
+// State is whether what a parent asks for has come about.
+type State string
+
+// The states.
+const (
+	// Done: there is nothing to wait for.
+	Done State = "Done"
+	// InProgress: it has not come about yet, and may do so without anybody's help.
+	InProgress State = "InProgress"
+	// Failed: its controller has given up, or goes on only after somebody edits or deletes something.
+	Failed State = "Failed"
+)
+
+// Text returns the state as sentences say it of an object: "is in progress".
+func (s State) Text() string {
+	switch s {
+	case Done:
+		return "is done"
+	case Failed:
+		return "has failed"
+	default:
+		return "is in progress"
+	}
+}
+
+// verdict is a state and its reason.
+type verdict struct {
+	state  State
+	reason string
+}
+
+func inProgress(format string, args ...any) verdict {
+	return verdict{InProgress, fmt.Sprintf(format, args...)}
+}
+
+// Complete reports whether there is nothing to wait for: the state is [Done].
+func (s *Status) Complete() bool { return s.State == Done }
+
+// Headline says in one line which object it is about, its state, and how many of its children are updated and
+// available, or the reason.
+func (s *Status) Headline() string {
+	out := s.Parent.String()
+	if s.Controller != "" {
+		out += ", run by CompositeController " + s.Controller + ","
+	}
+	out += " " + s.State.Text() + ": "
+	switch {
+	case s.Children == "" || s.terminating || s.Runs && s.State != Done:
+		return out + s.Reason
+	case s.Runs:
+		return out + fmt.Sprintf("%d of %d %s come from the current revision", s.Updated, s.Total, s.Children)
+	case s.Rolled == 0 && len(s.Shares) == 0:
+		return out + fmt.Sprintf("%d of %d %s are available", s.Available, s.Total, s.Children)
+	}
+	return out + fmt.Sprintf("%d of %d %s are updated, %d of %d are available", s.Updated, s.Rolled, s.Children, s.Available, s.Total)
+}
+
+// Line is the headline with the reason, where there is something to wait for.
+func (s *Status) Line() string {
+	head := s.Headline()
+	if s.State == Done || strings.HasSuffix(head, s.Reason) {
+		return head
+	}
+	return head + "; " + s.Reason
+}
+
+// settle fills in the state of a parent, and why. blocker is the child that keeps it most, nil if none does.
+func (s *Status) settle(parent *unstructured.Unstructured, blocker *Wait) {
+	v := s.verdict(parent)
+	if blocker != nil && !s.lags && !s.terminating {
+		why := blocker.Child + ": " + strings.TrimSuffix(blocker.For, ".")
+		if more := len(s.Waits) - 1; more > 0 {
+			why += fmt.Sprintf(" (and %d more)", more)
+		}
+		switch v.state {
+		case Failed:
+			v.reason = strings.TrimSuffix(v.reason, ".") + "; " + why
+		case InProgress:
+			v.reason = why
+		case Done:
+		}
+	}
+	s.State, s.Reason = v.state, v.reason
+}
+
+func (s *Status) verdict(parent *unstructured.Unstructured) verdict {
+	if s.terminating = parent.GetDeletionTimestamp() != nil; s.terminating {
+		return inProgress("%s", terminating(parent, time.Time{}))
+	}
+	updated := s.condition(Reported[0])
+	switch {
+	case s.Runs:
+		return s.recorded()
+	case updated != nil || s.Controller != "":
+		return s.rolled(updated)
+	case s.Update != nil && s.childless && !reports(parent):
+		return s.recorded()
+	}
+	v := reportedBy(parent)
+	if v.state != Done || s.without {
+		return v
+	}
+	_, says, _ := unstructured.NestedFieldNoCopy(parent.Object, "status", "observedGeneration")
+	switch {
+	case s.childless && s.Update == nil:
+		return s.recorded()
+	case s.Updated < s.Rolled && !says && !partitioned(parent.Object["spec"]):
+		// What is reported may be about an older spec.
+		return inProgress("%d of %d %s are updated", s.Updated, s.Rolled, s.Children)
+	}
+	return v
+}
+
+// recorded is the verdict on parents whose children are not replaced, or not known: the spec is a revision, or will be.
+func (s *Status) recorded() verdict {
+	switch {
+	case s.Update == nil:
+		return inProgress("it is recorded in no revision as it is now")
+	case s.Runs:
+		return verdict{Done, fmt.Sprintf("it is recorded as %s, from which its next %s come", s.Update, s.Children)}
+	}
+	return verdict{Done, fmt.Sprintf("it is recorded as %s, which does not say what is made from it", s.Update)}
+}
+
+// stuck are the reasons of the condition Updated that do not pass by themselves (docs/workloads.md).
+var stuck = []string{"InvalidStrategy", "SelectingAll", "CurrentRevisionLost"}
+
+// rolled is the verdict on parents of our controllers: the controller has said of the spec as it is now that the
+// rollout is over, every child of a kind that is rolled out belongs to the revision that the parent asks for, and every
+// child is available.
+func (s *Status) rolled(updated *Condition) verdict {
+	said := updated != nil && updated.Status == "True" || updated == nil && s.Rolled == 0
+	switch {
+	case s.lags:
+		return inProgress("its controller has not observed the latest spec")
+	case said && s.Updated == s.Rolled && s.Available == s.Total:
+		return verdict{Done, "every child is what the spec asks for, and available"}
+	case updated == nil:
+		return inProgress("its controller has not said yet how far the rollout is")
+	case updated.Status != "True" && slices.Contains(stuck, updated.Reason):
+		return verdict{Failed, updated.Reason + ": " + updated.Message}
+	case s.Available < s.Total && updated.Status == "True":
+		return inProgress("%d of %d children are not available", s.Total-s.Available, s.Total)
+	}
+	return inProgress("%s: %s", updated.Reason, updated.Message)
+}
+
+func (s *Status) condition(kind string) *Condition {
+	for n := range s.Conditions {
+		if s.Conditions[n].Type == kind {
+			return &s.Conditions[n]
+		}
+	}
+	return nil
+}
+
+// terminating says what the end of an object waits for. now is zero where that is not asked.
+func terminating(o *unstructured.Unstructured, now time.Time) string {
+	out := "it is terminating"
+	if f := o.GetFinalizers(); len(f) > 0 {
+		out += ", and waits for its finalizers: " + strings.Join(f, ", ")
+	}
+	// The deletion timestamp is the end of the grace period.
+	if late := now.Sub(o.GetDeletionTimestamp().Time).Truncate(time.Second); !now.IsZero() && late >= overdue {
+		out += fmt.Sprintf("; its grace period ended %s ago", late)
+	}
+	return out
+}
+
+// overdue is how long after its grace period an object is no news.
+const overdue = 10 * time.Second

@@ -1,0 +1,262 @@
+package tree
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/inspect/object"
+)
+
+// This file reads what an object controls, and what controls it. Nothing is known of any kind: the caller says which
+// there are.
+
+const (
+	// listsAtOnce is how many kinds are listed at the same time: about what kubectl's own limit on the client's side
+	// allows.
+	listsAtOnce = 10
+	// deepest is how far up owners are followed. Chains of four are long.
+	deepest = 32
+)
+
+// Below returns what parent controls, directly and indirectly. kinds are those that may be below it, for instance all
+// that discovery says can be listed. They are listed in the namespace of parent or, if it is in none, in all.
+//
+// Errors: what the API server says of parent itself. A kind that cannot be listed is a warning.
+func Below(ctx context.Context, c client.Client, parent client.Object, kinds []schema.GroupVersionKind) (*Tree, error) {
+	root, err := whole(c, parent)
+	if err != nil {
+		return nil, err
+	}
+	out := &Tree{}
+	all, refused := everything(ctx, c, root.meta.Namespace, kinds)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	below := belowOf(root, all)
+	unread := fill(ctx, c, root.meta.Namespace, below)
+	out.Root = grow(root, below)
+	out.Warnings = append(sentences("could not be listed", refused), sentences("could not be read", unread)...)
+	return out, ctx.Err()
+}
+
+// Ancestors returns what controls o, up to the object that nothing controls, as a tree with one branch that ends at o.
+//
+// Errors: what the API server says of o's kind. An owner that cannot be read is a node with the state Unknown, one that
+// is gone or has another UID has the state NotFound.
+func Ancestors(ctx context.Context, c client.Client, o client.Object) (*Tree, error) {
+	at, err := whole(c, o)
+	if err != nil {
+		return nil, err
+	}
+	top := grow(at, nil)
+	for range deepest {
+		ref := metav1.GetControllerOfNoCopy(at.meta)
+		if ref == nil {
+			break
+		}
+		owner, n := owner(ctx, c, ref, at.meta.Namespace)
+		n.Children = []*Node{top}
+		top = n
+		if owner == nil {
+			break
+		}
+		at = owner
+	}
+	return &Tree{Root: top}, ctx.Err()
+}
+
+// owner reads what ref names, nil if it is not there, and describes it.
+func owner(ctx context.Context, c client.Client, ref *metav1.OwnerReference, namespace string) (*found, *Node) {
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	n := &Node{
+		Parent: object.Parent{GroupVersionKind: gvk, Namespace: namespace, Name: ref.Name, UID: ref.UID}, State: status.UnknownStatus.String(),
+	}
+	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		n.Message = fmt.Sprintf("%s is not served any more: %v", ref.APIVersion, err)
+		return nil, n
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		n.Namespace = ""
+	}
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(gvk)
+	switch err := c.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: ref.Name}, o); {
+	case apierrors.IsNotFound(err):
+		n.State, n.Message = status.NotFoundStatus.String(), "it does not exist; what it controls will be deleted by the garbage collector"
+		return nil, n
+	case err != nil:
+		n.Message = err.Error()
+		return nil, n
+	case o.GetUID() != ref.UID:
+		n.State = status.NotFoundStatus.String()
+		n.Message = fmt.Sprintf("an object of this name exists, but it is another one: its UID is %s, and not %s", o.GetUID(), ref.UID)
+		return nil, n
+	}
+	f := foundOf(o)
+	return f, grow(f, nil)
+}
+
+// whole returns an object that the caller has read.
+func whole(c client.Client, o client.Object) (*found, error) {
+	gvk, err := c.GroupVersionKindFor(o)
+	if err != nil {
+		return nil, fmt.Errorf("tell the kind of %T %s/%s: %w", o, o.GetNamespace(), o.GetName(), err)
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", object.Parent{GroupVersionKind: gvk, Name: o.GetName()}, err)
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	u = u.DeepCopy() // of an unstructured object the fields are its own
+	u.SetGroupVersionKind(gvk)
+	return foundOf(u), nil
+}
+
+func foundOf(o *unstructured.Unstructured) *found {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(o.GroupVersionKind())
+	m.Namespace, m.Name, m.UID = o.GetNamespace(), o.GetName(), o.GetUID()
+	m.Labels, m.Annotations, m.OwnerReferences = o.GetLabels(), o.GetAnnotations(), o.GetOwnerReferences()
+	m.CreationTimestamp, m.DeletionTimestamp, m.Finalizers = o.GetCreationTimestamp(), o.GetDeletionTimestamp(), o.GetFinalizers()
+	return &found{meta: m, whole: o}
+}
+
+// everything lists the metadata of all objects of kinds. refused are the kinds that could not be listed, with the
+// reason.
+func everything(ctx context.Context, c client.Client, namespace string, kinds []schema.GroupVersionKind) ([]*found, map[string][]string) {
+	var lock sync.Mutex
+	var all []*found
+	refused := map[string][]string{}
+	each(ctx, kinds, func(ctx context.Context, gvk schema.GroupVersionKind) {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		err := c.List(ctx, list, client.InNamespace(namespace))
+		lock.Lock()
+		defer lock.Unlock()
+		if err != nil {
+			refuse(refused, gvk, err)
+			return
+		}
+		for n := range list.Items {
+			list.Items[n].SetGroupVersionKind(gvk)
+			all = append(all, &found{meta: &list.Items[n]})
+		}
+	})
+	return all, refused
+}
+
+// List returns the metadata of all objects of kinds in a namespace, in all of them if it is empty, and sentences about
+// kinds that could not be listed.
+func List(ctx context.Context, c client.Client, namespace string, kinds []schema.GroupVersionKind) (
+	all []*metav1.PartialObjectMetadata, warnings []string,
+) {
+	objects, refused := everything(ctx, c, namespace, kinds)
+	for _, f := range objects {
+		all = append(all, f.meta)
+	}
+	return all, sentences("could not be listed", refused)
+}
+
+// belowOf keeps of all what is below root, so that nothing else has to be read whole.
+func belowOf(root *found, all []*found) []*found {
+	inside := map[types.UID]bool{root.meta.UID: true}
+	var out []*found
+	for grown := true; grown; {
+		grown = false
+		for _, f := range all {
+			ref := metav1.GetControllerOfNoCopy(f.meta)
+			if ref != nil && inside[ref.UID] && !inside[f.meta.UID] {
+				inside[f.meta.UID] = true
+				out, grown = append(out, f), true
+			}
+		}
+	}
+	return out
+}
+
+// fill reads the rest of objects, kind by kind.
+func fill(ctx context.Context, c client.Client, namespace string, objects []*found) map[string][]string {
+	byKind := map[schema.GroupVersionKind]map[types.UID]*found{}
+	for _, f := range objects {
+		gvk := f.meta.GroupVersionKind()
+		if byKind[gvk] == nil {
+			byKind[gvk] = map[types.UID]*found{}
+		}
+		byKind[gvk][f.meta.UID] = f
+	}
+	kinds := make([]schema.GroupVersionKind, 0, len(byKind))
+	for gvk := range byKind {
+		kinds = append(kinds, gvk)
+	}
+	var lock sync.Mutex
+	refused := map[string][]string{}
+	each(ctx, kinds, func(ctx context.Context, gvk schema.GroupVersionKind) {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		err := c.List(ctx, list, client.InNamespace(namespace))
+		lock.Lock()
+		defer lock.Unlock()
+		if err != nil {
+			refuse(refused, gvk, err)
+			return
+		}
+		for n := range list.Items {
+			if f := byKind[gvk][list.Items[n].GetUID()]; f != nil {
+				list.Items[n].SetGroupVersionKind(gvk)
+				f.whole = &list.Items[n]
+			}
+		}
+	})
+	return refused
+}
+
+// each calls f for all kinds, some at once.
+func each(ctx context.Context, kinds []schema.GroupVersionKind, f func(context.Context, schema.GroupVersionKind)) {
+	var group errgroup.Group
+	group.SetLimit(listsAtOnce)
+	for _, gvk := range kinds {
+		group.Go(func() error {
+			f(ctx, gvk)
+			return nil
+		})
+	}
+	_ = group.Wait() // f says itself what went wrong
+}
+
+// refuse notes that a kind could not be read. A kind that is not served any more, or cannot be listed, has no objects.
+func refuse(refused map[string][]string, gvk schema.GroupVersionKind, err error) {
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+		return
+	}
+	why := err.Error()
+	if apierrors.IsForbidden(err) {
+		why = "you may not list them"
+	}
+	refused[why] = append(refused[why], object.KindName(gvk.GroupKind()))
+}
+
+// sentences says which kinds are missing, one sentence for each reason.
+func sentences(what string, refused map[string][]string) []string {
+	var out []string
+	for why, kinds := range refused {
+		slices.Sort(kinds)
+		out = append(out, fmt.Sprintf("Objects of %s %s: %s.", strings.Join(kinds, ", "), what, why))
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,147 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/internal/inspecttest"
+)
+
+var judged = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+// verified returns "Reason object fixable" of everything that is wrong.
+func verified(t *testing.T, c client.Client) (*Verified, string) {
+	t.Helper()
+	found, err := Namespace(t.Context(), inspect.New(c), "shop", inspecttest.Listed, judged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, p := range found.Problems {
+		lines = append(lines, fmt.Sprintf("%s %s %t", p.Reason, p.Object, p.Fix != nil))
+	}
+	return found, strings.Join(lines, "\n")
+}
+
+func renamed(r *appsv1.ControllerRevision, name string) *appsv1.ControllerRevision {
+	r.Name = name
+	return r
+}
+
+func TestVerify(t *testing.T) {
+	ds := inspecttest.Web("server:2")
+	other := inspecttest.Web("server:1")
+	other.UID, other.ResourceVersion = "gone", ""
+	orphan := func() *appsv1.ControllerRevision {
+		r := inspecttest.StoredOf(t, ds, 1, "aaaa")
+		r.OwnerReferences = nil
+		return r
+	}
+	young := orphan()
+	young.CreationTimestamp = metav1.NewTime(judged.Add(-time.Second))
+	old := func(uid string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "old", Annotations: map[string]string{
+			createdBy: fmt.Sprintf(`{"kind":"SerializedReference","reference":{"kind":"DaemonSet","apiVersion":"apps/v1","name":"web","uid":%q}}`, uid),
+		}}}
+	}
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		want    string
+	}{
+		"all is well":       {[]client.Object{inspecttest.StoredOf(t, ds, 1, "aaaa"), inspecttest.Pod(ds, "p", "aaaa")}, ""},
+		"orphan":            {[]client.Object{orphan()}, "OrphanRevision controllerrevision.apps/web-aaaa false"},
+		"made a second ago": {[]client.Object{young}, ""},
+		"parent gone":       {[]client.Object{inspecttest.StoredOf(t, other, 1, "aaaa")}, "ParentGone controllerrevision.apps/web-aaaa true"},
+		"same number":       {[]client.Object{inspecttest.StoredOf(t, ds, 1, "aaaa"), inspecttest.StoredOf(t, inspecttest.Web("server:1"), 1, "bbbb")}, "SameNumber controllerrevision.apps/web-bbbb false"},
+		"repeated":          {[]client.Object{inspecttest.StoredOf(t, ds, 1, "aaaa"), inspecttest.StoredOf(t, ds, 2, "bbbb")}, "SameContent controllerrevision.apps/web-aaaa true"},
+		"repeated, and used": {
+			[]client.Object{inspecttest.StoredOf(t, ds, 1, "aaaa"), inspecttest.StoredOf(t, ds, 2, "bbbb"), inspecttest.Pod(ds, "p", "aaaa")},
+			"SameContent controllerrevision.apps/web-aaaa false",
+		},
+		"planted":                   {[]client.Object{renamed(inspecttest.StoredOf(t, ds, 1, "aaaa"), "other")}, "NotIntact controllerrevision.apps/other false"},
+		"unreadable":                {[]client.Object{inspecttest.Broken(t, ds, 1, "aaaa"), inspecttest.StoredOf(t, ds, 2, "bbbb")}, "Unreadable controllerrevision.apps/web-aaaa false"},
+		"strays":                    {[]client.Object{inspecttest.StoredOf(t, ds, 1, "aaaa"), inspecttest.Pod(ds, "p", "cccc")}, "NoRevision daemonset.apps/web false"},
+		"created-by":                {[]client.Object{old("web-uid")}, "NoControllerRef pod/old true"},
+		"created-by of another one": {[]client.Object{old("gone")}, "NoControllerRef pod/old false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, got := verified(t, inspecttest.Server(interceptor.Funcs{}, append(tc.objects, ds)...)); got != tc.want {
+				t.Errorf("found\n%s\nwant\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+// A fix writes what was judged, and only that.
+func TestRepair(t *testing.T) {
+	ds := inspecttest.Web("server:2")
+	dup, gone := inspecttest.StoredOf(t, ds, 1, "aaaa"), inspecttest.Web("server:1")
+	gone.UID = "gone"
+	left := inspecttest.StoredOf(t, gone, 1, "cccc")
+	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "old", Annotations: map[string]string{
+		createdBy: `{"kind":"SerializedReference","reference":{"kind":"DaemonSet","apiVersion":"apps/v1","name":"web","uid":"web-uid"}}`,
+	}}}
+	var preconditions []string
+	c := inspecttest.Server(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			var po client.PatchOptions
+			if po.ApplyOptions(opts); len(po.DryRun) > 0 {
+				return nil
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			var do client.DeleteOptions
+			do.ApplyOptions(opts)
+			if len(do.DryRun) > 0 {
+				return nil
+			}
+			preconditions = append(preconditions, fmt.Sprintf("%s %s %s", o.GetName(), *do.Preconditions.UID, *do.Preconditions.ResourceVersion))
+			return c.Delete(ctx, o)
+		},
+	}, ds, dup, inspecttest.StoredOf(t, ds, 2, "bbbb"), left, bare)
+	found, _ := verified(t, c)
+	if len(found.Problems) != 3 {
+		t.Fatalf("%+v", found.Problems)
+	}
+	for _, dryRun := range []bool{true, false} {
+		for _, p := range found.Problems {
+			if err := Repair(t.Context(), c, p, dryRun); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if dryRun && len(preconditions) > 0 {
+			t.Errorf("a dry run deleted %q", preconditions)
+		}
+	}
+	slices.Sort(preconditions)
+	if want := []string{"web-aaaa uid-aaaa 7", "web-cccc uid-cccc 7"}; !slices.Equal(preconditions, want) {
+		t.Errorf("deleted %q, want %q", preconditions, want)
+	}
+	var adopted corev1.Pod
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(bare), &adopted); err != nil || !metav1.IsControlledBy(&adopted, ds) {
+		t.Errorf("%+v, %v", adopted.OwnerReferences, err)
+	}
+	if _, left := verified(t, c); left != "" {
+		t.Errorf("still wrong:\n%s", left)
+	}
+	// What has changed since is not what was judged.
+	for _, p := range found.Problems {
+		if p.Reason == NoControllerRef {
+			if err := Repair(t.Context(), c, p, false); err == nil {
+				t.Error("a pod that changed meanwhile was changed again")
+			}
+		}
+	}
+}

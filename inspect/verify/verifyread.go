@@ -1,0 +1,224 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/inspect/object"
+	"github.com/cairn-dev/cairn/inspect/tree"
+)
+
+// This file reads what verify.go judges: the revisions of one parent or of a namespace, their parents, and objects that
+// name their creator in an annotation.
+
+// createdBy is the annotation by which objects named their creator before Kubernetes 1.6, and bare pods of kubectl
+// still may.
+const createdBy = "kubernetes.io/created-by"
+
+// settling is how old a revision must be to be judged by its parent: the parent may have been created, or deleted, a
+// moment ago.
+const settling = 10 * time.Second
+
+// Verified is what was found.
+type Verified struct {
+	// Revisions and Parents count what was looked at.
+	Revisions, Parents int
+	// Problems are by kind and name of the object.
+	Problems []Problem
+	// Warnings are sentences about what could not be looked at.
+	Warnings []string
+}
+
+func (v *Verified) warnf(format string, args ...any) {
+	v.Warnings = append(v.Warnings, fmt.Sprintf(format, args...))
+}
+
+// Parent returns what is wrong with the history of one parent, and with what belongs to it.
+//
+// Errors: those of [inspect.Inspector.History].
+func Parent(ctx context.Context, i *inspect.Inspector, parent client.Object) (*Verified, error) {
+	r, err := i.Read(ctx, parent)
+	if err != nil {
+		return nil, err
+	}
+	r.Count(ctx)
+	out := &Verified{Revisions: len(r.Revisions), Parents: 1, Problems: check(r)}
+	if r.Lost != nil {
+		out.warnf("Which revisions of %s have the same content is not known: %v.", object.ParentOf(r.Kind, r.Parent), r.Lost)
+	}
+	if r.ChildrenErr != nil {
+		out.warnf("The %s of %s could not be counted: %v.", r.Children, object.ParentOf(r.Kind, r.Parent), r.ChildrenErr)
+	}
+	return out, ctx.Err()
+}
+
+// Namespace returns what is wrong in a namespace, or in all if it is empty: with the revisions of each parent as
+// [Parent], with revisions that have no parent, and with objects of kinds that name their creator only
+// in an annotation. now is compared with the ages of revisions: what was made a moment ago is not judged by a parent
+// that is not seen yet.
+//
+// Errors: what the API server says if revisions cannot be listed at all. What else cannot be looked at is a warning.
+func Namespace(
+	ctx context.Context, i *inspect.Inspector, namespace string, kinds []schema.GroupVersionKind, now time.Time,
+) (*Verified, error) {
+	out := &Verified{}
+	parents := map[types.UID]client.Object{}
+	for _, gvk := range object.RevisionKinds {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		if err := i.Client().List(ctx, list, client.InNamespace(namespace)); err != nil {
+			if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+				continue // Metacontroller's API is not installed
+			}
+			return nil, fmt.Errorf("list revisions: %w", err)
+		}
+		for n := range list.Items {
+			list.Items[n].SetGroupVersionKind(gvk)
+			out.Revisions++
+			if p := unparented(ctx, i, &list.Items[n], parents, now, out); p != nil {
+				out.Problems = append(out.Problems, *p)
+			}
+		}
+	}
+	for _, parent := range parents {
+		if parent == nil {
+			continue
+		}
+		one, err := Parent(ctx, i, parent)
+		if unknown := (*object.UnknownKindError)(nil); errors.As(err, &unknown) {
+			continue // it controls revisions that are no history of its own
+		}
+		if err != nil {
+			out.warnf("The history of %s/%s could not be looked at: %v.", parent.GetNamespace(), parent.GetName(), err)
+			continue
+		}
+		out.Parents++
+		out.Problems = append(out.Problems, one.Problems...)
+		out.Warnings = append(out.Warnings, one.Warnings...)
+	}
+	unreferenced(ctx, i, namespace, kinds, out)
+	slices.SortStableFunc(out.Problems, func(a, b Problem) int {
+		return strings.Compare(a.Object.Namespace+" "+a.Object.String()+" "+a.Reason, b.Object.Namespace+" "+b.Object.String()+" "+b.Reason)
+	})
+	slices.Sort(out.Warnings)
+	return out, ctx.Err()
+}
+
+// unparented judges a revision by its controller, which goes into parents if it exists.
+func unparented(
+	ctx context.Context, i *inspect.Inspector, o *metav1.PartialObjectMetadata, parents map[types.UID]client.Object, now time.Time,
+	out *Verified,
+) *Problem {
+	name := object.Parent{GroupVersionKind: o.GroupVersionKind(), Namespace: o.Namespace, Name: o.Name, UID: o.UID}
+	young := now.Sub(o.CreationTimestamp.Time) < settling || o.DeletionTimestamp != nil
+	ref := metav1.GetControllerOfNoCopy(o)
+	if ref == nil {
+		if young {
+			return nil
+		}
+		p := orphaned(o, name)
+		return &p
+	}
+	if _, known := parents[ref.UID]; known {
+		return nil
+	}
+	parent, other, err := referenced(ctx, i.Client(), ref, o.Namespace)
+	switch {
+	case err != nil:
+		parents[ref.UID] = nil
+		out.warnf("%s %s, which controls %s, could not be read: %v.", ref.Kind, ref.Name, name, err)
+	case parent != nil:
+		parents[ref.UID] = parent
+	case !young:
+		p := abandoned(o, name, ref, other)
+		return &p
+	}
+	return nil
+}
+
+// referenced reads what ref names. It returns nothing if that does not exist; other says that an object of the same
+// name does.
+func referenced(
+	ctx context.Context, c client.Client, ref *metav1.OwnerReference, namespace string,
+) (o client.Object, other bool, err error) {
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, false, err
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		namespace = ""
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	switch err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, u); {
+	case apierrors.IsNotFound(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	case u.GetUID() != ref.UID:
+		return nil, true, nil
+	}
+	return u, false, nil
+}
+
+// unreferenced finds objects that name their creator, and have no ControllerRef.
+func unreferenced(ctx context.Context, i *inspect.Inspector, namespace string, kinds []schema.GroupVersionKind, out *Verified) {
+	all, warnings := tree.List(ctx, i.Client(), namespace, kinds)
+	out.Warnings = append(out.Warnings, warnings...)
+	for _, o := range all {
+		text, has := o.Annotations[createdBy]
+		if !has || metav1.GetControllerOfNoCopy(o) != nil || o.DeletionTimestamp != nil {
+			continue
+		}
+		if p := created(ctx, i, o, text); p != nil {
+			out.Problems = append(out.Problems, *p)
+		}
+	}
+}
+
+// created judges an object by the creator that text names.
+func created(ctx context.Context, i *inspect.Inspector, o *metav1.PartialObjectMetadata, text string) *Problem {
+	var said corev1.SerializedReference
+	name := object.Parent{GroupVersionKind: o.GroupVersionKind(), Namespace: o.Namespace, Name: o.Name, UID: o.UID}
+	if err := json.Unmarshal([]byte(text), &said); err != nil || said.Reference.UID == "" {
+		return nil // whatever that is, it names no creator
+	}
+	by := &metav1.OwnerReference{
+		APIVersion: said.Reference.APIVersion, Kind: said.Reference.Kind, Name: said.Reference.Name, UID: said.Reference.UID,
+		Controller: new(true), BlockOwnerDeletion: new(true),
+	}
+	p := &Problem{Reason: NoControllerRef, Object: name}
+	p.Message = fmt.Sprintf("Its annotation %s names %s %s, and it has no controller reference: nothing deletes it with its creator.",
+		createdBy, by.Kind, by.Name)
+	creator, other, err := referenced(ctx, i.Client(), by, o.Namespace)
+	switch {
+	case err != nil:
+		p.Message += fmt.Sprintf(" The creator could not be read: %v.", err)
+	case other:
+		p.Message += " The creator was deleted, and another object of that name exists; delete this one by hand if nobody needs it."
+	case creator == nil:
+		p.Message += " The creator does not exist any more; delete this one by hand if nobody needs it."
+	case creator.GetDeletionTimestamp() != nil:
+		p.Message += " The creator is terminating, so nothing is added to it."
+	default:
+		p.Fix = &Fix{object: o, adopt: by, Message: fmt.Sprintf(
+			"set the controller reference of %s to %s %s, which has the UID that the annotation names", name, by.Kind, by.Name)}
+	}
+	return p
+}
