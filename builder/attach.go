@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -99,10 +98,7 @@ func Attach[P client.Object](ctx context.Context, mgr ctrl.Manager, parent P, ve
 // newHistory returns the history of a sound kind. o says where its revisions are.
 func newHistory[P client.Object](v versioned, consistency *ownership.ConsistencyStore, o history.Options) *History[P] {
 	h := &History[P]{versioned: v, consistency: consistency}
-	o.AskServer = true
-	o.Wrote = func(parent types.UID, o client.Object) { consistency.WroteAt(parent, history.AppsResource, o) }
-	o.Deleted = func(parent types.UID, o client.Object) { consistency.Deleted(parent, history.AppsResource, o) }
-	o.Outdated = func(parent types.UID, o client.Object) { consistency.Outdated(parent, history.AppsResource, o) }
+	o.AskServer, o.Consistency = true, consistency
 	h.stored = h.format(h.label)
 	h.log = history.New(h.stored, o)
 	return h

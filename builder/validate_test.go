@@ -192,7 +192,7 @@ func TestWantedChildren(t *testing.T) {
 		children []client.Object
 		want     string
 	}{
-		"one twice":     {[]client.Object{named("web-0"), named("web-0")}, "Pod web-0 is wanted twice"},
+		"one twice":         {[]client.Object{named("web-0"), named("web-0")}, "Pod web-0 is wanted twice"},
 		"no name":           {[]client.Object{named("")}, "has no name"},
 		"another namespace": {[]client.Object{elsewhere}, "is in namespace other"},
 		"another kind":      {[]client.Object{&corev1.ConfigMap{}}, "it is a ConfigMap, which is not among the kinds"},

@@ -106,6 +106,6 @@ func (l *Log) patch(ctx context.Context, parent client.Object, r revision.Revisi
 	if err := l.opts.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, raw)); err != nil {
 		return nil, fmt.Errorf("change revision %s: %w", r.Name, err)
 	}
-	l.opts.Wrote(parent.GetUID(), o)
+	l.opts.Consistency.WroteAt(parent.GetUID(), l.Resource(), o)
 	return o, nil
 }

@@ -65,11 +65,11 @@ func TestClaim(t *testing.T) {
 				wrote := 0
 				log := history.New(history.DaemonSet(), history.Options{
 					Client: s, Indexed: indexed,
-					Wrote: func(parent types.UID, _ client.Object) {
+					Consistency: consistency{wrote: func(parent types.UID, _ client.Object) {
 						if parent == "agent-uid" {
 							wrote++
 						}
-					},
+					}},
 				})
 				entries, err := log.Claim(t.Context(), s.parent(), matching)
 				if err != nil || (len(entries) == 1) != c.claimed {

@@ -53,7 +53,7 @@ func (l *Log) Create(
 		err = l.opts.Client.Create(ctx, o)
 		switch {
 		case err == nil:
-			l.opts.Wrote(parent.GetUID(), o)
+			l.opts.Consistency.WroteAt(parent.GetUID(), l.Resource(), o)
 			return &Created{Revision: l.Revision(o), Object: o, CollisionCount: count}, nil
 		case tooLarge(err):
 			return nil, &TooLargeError{Bytes: size, Err: err}
@@ -101,7 +101,7 @@ func (l *Log) readBack(ctx context.Context, parent client.Object, v *Verdict, na
 		if !metav1.IsControlledBy(o, parent) {
 			return nil, nil
 		}
-		l.opts.Wrote(parent.GetUID(), o) // the next pass lets it go
+		l.opts.Consistency.WroteAt(parent.GetUID(), l.Resource(), o) // the next pass lets it go
 		return nil, fmt.Errorf("%w: revision %s does not match the selector any more", ErrStale, name)
 	}
 	if ref := metav1.GetControllerOfNoCopy(o); ref == nil {
@@ -112,7 +112,7 @@ func (l *Log) readBack(ctx context.Context, parent client.Object, v *Verdict, na
 		return nil, nil
 	}
 	// The cache does not show it yet, or it would not have been created. Wait for it before the next pass.
-	l.opts.Wrote(parent.GetUID(), o)
+	l.opts.Consistency.WroteAt(parent.GetUID(), l.Resource(), o)
 	return o, nil
 }
 

@@ -62,7 +62,7 @@ func (l *Log) compare(
 		case !known && expected(l.Revision(o)):
 			hidden = o.GetName()
 		default:
-			l.opts.Wrote(parent.GetUID(), o) // the next pass waits until the cache shows it
+			l.opts.Consistency.WroteAt(parent.GetUID(), l.Resource(), o) // the next pass waits until the cache shows it
 			return "", fmt.Errorf("%w: the cache does not show revision %s as it is", ErrStale, o.GetName())
 		}
 	}
@@ -80,7 +80,7 @@ func (l *Log) gone(parent client.Object, revisions []revision.Revision) error {
 		if err != nil {
 			return err
 		}
-		l.opts.Outdated(parent.GetUID(), o)
+		l.opts.Consistency.Outdated(parent.GetUID(), l.Resource(), o)
 	}
 	if len(revisions) == 0 {
 		return nil
@@ -118,7 +118,7 @@ func (l *Log) Stays(ctx context.Context, parent client.Object, r revision.Revisi
 	case err != nil:
 		return fmt.Errorf("read revision %s past the cache: %w", r.Name, err)
 	case o.GetUID() != r.UID || o.GetResourceVersion() != r.ResourceVersion:
-		l.opts.Wrote(parent.GetUID(), o) // the next pass waits until the cache shows it
+		l.opts.Consistency.WroteAt(parent.GetUID(), l.Resource(), o) // the next pass waits until the cache shows it
 		return fmt.Errorf("%w: revision %s has changed, and the cache does not show it", ErrStale, r.Name)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -162,5 +163,28 @@ func revisionOf(t testing.TB, ds *appsv1.DaemonSet, image string, number int64) 
 		},
 		Data:     runtime.RawExtension{Raw: snapshot.Data()},
 		Revision: number,
+	}
+}
+
+// consistency is a [history.Consistency] that calls functions, those that it has.
+type consistency struct {
+	wrote, deleted, outdated func(parent types.UID, o client.Object)
+}
+
+func (c consistency) WroteAt(parent types.UID, _ schema.GroupResource, o client.Object) {
+	c.call(c.wrote, parent, o)
+}
+
+func (c consistency) Deleted(parent types.UID, _ schema.GroupResource, o client.Object) {
+	c.call(c.deleted, parent, o)
+}
+
+func (c consistency) Outdated(parent types.UID, _ schema.GroupResource, o client.Object) {
+	c.call(c.outdated, parent, o)
+}
+
+func (consistency) call(f func(types.UID, client.Object), parent types.UID, o client.Object) {
+	if f != nil {
+		f(parent, o)
 	}
 }

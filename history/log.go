@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,12 +37,15 @@ type Options struct {
 	AskServer bool
 	// Cache holds what was decoded. Nil means one of [DefaultCacheBytes] that all logs of the process share.
 	Cache *Cache
-	// Wrote and Deleted, if set, are called with every revision written or deleted for a parent, and Wrote also with one
-	// that another writer stored and the cache does not show. Outdated, if set, is called with one that is not as it was
-	// read. See [ownership.ConsistencyStore].
-	Wrote    func(parent types.UID, o client.Object)
-	Deleted  func(parent types.UID, o client.Object)
-	Outdated func(parent types.UID, o client.Object)
+	// Consistency, if set, learns of every revision that is written, deleted, or not as the cache shows it.
+	Consistency Consistency
+}
+
+// Consistency is an [ownership.ConsistencyStore], as a log needs it.
+type Consistency interface {
+	WroteAt(parent types.UID, resource schema.GroupResource, o client.Object)
+	Deleted(parent types.UID, resource schema.GroupResource, o client.Object)
+	Outdated(parent types.UID, resource schema.GroupResource, o client.Object)
 }
 
 // Log is the revision log of the parents of one kind. It is safe for concurrent use on different parents.
@@ -81,14 +85,8 @@ func New(format Format, opts Options) *Log {
 	if opts.Lists == nil {
 		opts.Lists = opts.Client
 	}
-	if opts.Wrote == nil {
-		opts.Wrote = func(types.UID, client.Object) {}
-	}
-	if opts.Deleted == nil {
-		opts.Deleted = func(types.UID, client.Object) {}
-	}
-	if opts.Outdated == nil {
-		opts.Outdated = func(types.UID, client.Object) {}
+	if opts.Consistency == nil {
+		opts.Consistency = ownership.NewConsistencyStore(nil) // without stores it waits for nothing
 	}
 	if opts.Cache == nil {
 		opts.Cache = shared
@@ -138,7 +136,7 @@ func (l *Log) claim(
 			owned := slices.DeleteFunc(slices.Clone(found), func(o client.Object) bool { return !metav1.IsControlledBy(o, parent) })
 			return l.Adoptable(parent, orphan, owned)
 		},
-		Wrote: func(o client.Object) { l.opts.Wrote(parent.GetUID(), o) },
+		Wrote: func(o client.Object) { l.opts.Consistency.WroteAt(parent.GetUID(), l.Resource(), o) },
 	}
 	claimed, err := ownership.Claim(ctx, claimer, found)
 	if err != nil {

@@ -47,7 +47,7 @@ func TestLaggingLog(t *testing.T) {
 			var told []client.Object
 			log := history.New(history.DaemonSet(), history.Options{
 				Client: hiding{s, func(o client.Object) bool { return newest[o.GetName()] }}, Live: s, Indexed: true,
-				Wrote: func(_ types.UID, o client.Object) { told = append(told, o) },
+				Consistency: consistency{wrote: func(_ types.UID, o client.Object) { told = append(told, o) }},
 			})
 			v, recorded, err := pass(t.Context(), log, ds)
 			if v == nil || v.Change != c.kind || errors.Is(err, history.ErrStale) != c.stale || (recorded == nil) != c.stale {
@@ -186,9 +186,9 @@ func TestToldOfEveryWrite(t *testing.T) {
 			}
 			s := newServer(t, ds, first, revisionOf(t, ds, "agent:2", 2))
 			told := map[string]string{}
-			options := history.Options{Client: s, Live: s, Indexed: true, Wrote: func(parent types.UID, o client.Object) {
+			options := history.Options{Client: s, Live: s, Indexed: true, Consistency: consistency{wrote: func(parent types.UID, o client.Object) {
 				told[string(parent)+"/"+o.GetName()] = o.GetResourceVersion()
-			}}
+			}}}
 			if c.lagging {
 				options.Client = hiding{s, func(o client.Object) bool { return o.(*appsv1.ControllerRevision).Revision == 2 }}
 			}
@@ -225,9 +225,9 @@ func TestDeletedRevisionsAreWaitedFor(t *testing.T) {
 	for range 8 {
 		var outdated []string
 		log := history.New(history.DaemonSet(), history.Options{
-			Client: s, Indexed: true, Outdated: func(_ types.UID, o client.Object) {
+			Client: s, Indexed: true, Consistency: consistency{outdated: func(_ types.UID, o client.Object) {
 				outdated = append(outdated, o.GetName()+" "+string(o.GetUID())+" "+o.GetResourceVersion())
-			},
+			}},
 		})
 		err := log.Confirm(t.Context(), s.parent(), entries)
 		if !errors.Is(err, history.ErrStale) || !strings.Contains(err.Error(), entries[0].Name) {

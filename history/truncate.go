@@ -63,7 +63,7 @@ func (l *Log) Delete(ctx context.Context, parent client.Object, r revision.Revis
 	case err != nil:
 		return false, fmt.Errorf("delete revision %s: %w", r.Name, err)
 	}
-	l.opts.Deleted(parent.GetUID(), o)
+	l.opts.Consistency.Deleted(parent.GetUID(), l.Resource(), o)
 	return true, nil
 }
 
@@ -77,7 +77,7 @@ func (l *Log) overtaken(ctx context.Context, parent, read client.Object, conflic
 	case !changed:
 		return conflict
 	case found != nil:
-		l.opts.Wrote(parent.GetUID(), found) // the next pass waits until the cache shows it
+		l.opts.Consistency.WroteAt(parent.GetUID(), l.Resource(), found) // the next pass waits until the cache shows it
 	}
 	return fmt.Errorf("%w: revision %s changed before it could be deleted", ErrStale, read.GetName())
 }

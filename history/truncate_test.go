@@ -83,7 +83,7 @@ func TestTruncateAfterAChange(t *testing.T) {
 		t.Fatalf("the UID alone must tell them apart, but the version is %s, not %s (%v)", replaced.ResourceVersion, version, err)
 	}
 	deleted := 0
-	log := history.New(history.DaemonSet(), history.Options{Client: s, Deleted: func(types.UID, client.Object) { deleted++ }})
+	log := history.New(history.DaemonSet(), history.Options{Client: s, Consistency: consistency{deleted: func(types.UID, client.Object) { deleted++ }}})
 	if err := log.Truncate(t.Context(), s.parent(), entries, entries[3], revision.NewInUse(), 0); !errors.Is(err, history.ErrStale) {
 		t.Error(err)
 	}
@@ -144,9 +144,9 @@ func TestTruncateErrors(t *testing.T) {
 		return nil
 	}
 	var told []string
-	log := history.New(history.DaemonSet(), history.Options{Client: s, Deleted: func(parent types.UID, o client.Object) {
+	log := history.New(history.DaemonSet(), history.Options{Client: s, Consistency: consistency{deleted: func(parent types.UID, o client.Object) {
 		told = append(told, string(parent)+" "+string(o.GetUID()))
-	}})
+	}}})
 	err := log.Truncate(context.Background(), s.parent(), entries, entries[3], revision.NewInUse(), 0)
 	if err == nil || len(err.(interface{ Unwrap() []error }).Unwrap()) != 2 || !apierrors.IsInternalError(errors.Unwrap(err.(interface{ Unwrap() []error }).Unwrap()[0])) {
 		t.Errorf("error %v", err)

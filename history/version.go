@@ -59,7 +59,7 @@ func (l *Log) follow(ctx context.Context, parent client.Object, claimed []client
 		if err != nil {
 			return fmt.Errorf("let revision %s name its owner in %s: %w", o.GetName(), l.OwnerKind(parent).GroupVersion(), err)
 		}
-		l.opts.Wrote(parent.GetUID(), stored)
+		l.opts.Consistency.WroteAt(parent.GetUID(), l.Resource(), stored)
 		moved++
 	}
 	if moved > 0 {

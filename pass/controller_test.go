@@ -50,7 +50,7 @@ func TestTimerBesideAnError(t *testing.T) {
 }
 
 // TestWaitingIsNoSuccess: a pass that waits for a cache, or was dropped, says nothing about the failure before it
-//. Only a pass that did all it should ends a failure.
+// . Only a pass that did all it should ends a failure.
 func TestWaitingIsNoSuccess(t *testing.T) {
 	w := newWorld(t, nil, web())
 	next := func(err error) time.Duration {

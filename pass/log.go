@@ -9,8 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/cairn-dev/cairn/history"
@@ -26,9 +24,7 @@ import (
 func NewLog(c *Controller, f history.Format, askServer bool) *history.Log {
 	out := history.New(f, history.Options{
 		Client: c.Client, Live: c.Live, Lists: c.Cache, Indexed: true, AskServer: askServer,
-		Wrote:    func(parent types.UID, o client.Object) { c.Consistency.WroteAt(parent, f.Resource(), o) },
-		Deleted:  func(parent types.UID, o client.Object) { c.Consistency.Deleted(parent, f.Resource(), o) },
-		Outdated: func(parent types.UID, o client.Object) { c.Consistency.Outdated(parent, f.Resource(), o) },
+		Consistency: c.Consistency,
 	})
 	c.OnForget(out.Forget)
 	return out

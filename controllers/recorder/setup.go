@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/openapi"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -207,10 +206,7 @@ func newReconciler(f *factory, s *settings, consistency *ownership.ConsistencySt
 	r.counts = newCounts(f.client, f.Clock, s.policy)
 	format := s.format(r.authors.of)
 	r.log = history.New(format, history.Options{
-		Client: f.client, Live: f.live, Lists: f.revisions, Indexed: true, Mine: mine,
-		Wrote:    func(parent types.UID, o client.Object) { consistency.WroteAt(parent, history.AppsResource, o) },
-		Deleted:  func(parent types.UID, o client.Object) { consistency.Deleted(parent, history.AppsResource, o) },
-		Outdated: func(parent types.UID, o client.Object) { consistency.Outdated(parent, history.AppsResource, o) },
+		Client: f.client, Live: f.live, Lists: f.revisions, Indexed: true, Mine: mine, Consistency: consistency,
 	})
 	r.OnForget(r.log.Forget)
 	r.OnForget(r.authors.forget)
