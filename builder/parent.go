@@ -117,10 +117,10 @@ func served(scheme *runtime.Scheme, mapper meta.RESTMapper, o client.Object) (sc
 func askedFor(path revision.Path) error {
 	switch path[0] {
 	case "status", "apiVersion", "kind":
-		return fmt.Errorf("nobody asks for %s, so that no revision can restore it; take what users write, as a rule below spec", path[0])
+		return fmt.Errorf("%s is not desired state, so no revision can restore it; version what users write, usually a field of spec", path[0])
 	case "metadata":
 		if len(path) == 1 || path[1] != "labels" && path[1] != "annotations" {
-			return errors.New("of metadata nobody asks for more than labels and annotations; take what users write, as a rule below spec")
+			return errors.New("of metadata only labels and annotations are desired state; version what users write, usually a field of spec")
 		}
 	}
 	return nil

@@ -140,7 +140,7 @@ func (rep report) updated(now metav1.Time) metav1.Condition {
 	case rep.plan.blocker != "":
 		c.Reason, c.Message = pass.RolloutWaiting, progress+"; waiting for "+rep.plan.blocker
 	case rep.facts.strategy.OnDelete:
-		c.Reason, c.Message = pass.RolloutWaiting, progress+"; the others are updated when somebody deletes them"
+		c.Reason, c.Message = pass.RolloutWaiting, progress+"; the others are updated when they are deleted"
 	case len(p.Waiting) > 0:
 		c.Reason = pass.RolloutWaiting
 		c.Message = fmt.Sprintf("%s; %s: %s", progress, p.Waiting[0].Unit, p.Waiting[0].Reason)

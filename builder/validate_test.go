@@ -57,10 +57,10 @@ func TestWhatIsRefusedBeforeItStarts(t *testing.T) {
 			func(c *Controller[*appsv1.ReplicaSet]) { c.Versions = []string{"spec.template.spec.containers.0"} }, "is a slice, which has no fields",
 		},
 		"a path of the status": {
-			func(c *Controller[*appsv1.ReplicaSet]) { c.Versions = []string{"spec.template", "status.replicas"} }, "nobody asks for status",
+			func(c *Controller[*appsv1.ReplicaSet]) { c.Versions = []string{"spec.template", "status.replicas"} }, "status is not desired state",
 		},
 		"a path of what the API server keeps": {
-			func(c *Controller[*appsv1.ReplicaSet]) { c.Versions = []string{"metadata.name"} }, "nobody asks for more than labels",
+			func(c *Controller[*appsv1.ReplicaSet]) { c.Versions = []string{"metadata.name"} }, "only labels and annotations are desired state",
 		},
 		"fewer workers than none": {func(c *Controller[*appsv1.ReplicaSet]) { c.Workers = -1 }, "Workers is -1"},
 		"an empty path": {

@@ -38,9 +38,9 @@ type EscalationError struct {
 func (e *EscalationError) Error() string {
 	var parts []string
 	for _, resource := range e.Resources {
-		what := "refuses a role with rights that whoever writes it does not have"
+		what := "refuses a role with rights that its author does not have"
 		if slices.Contains(bindingResources, resource) {
-			what = "refuses to bind a role whose rights whoever binds it does not have"
+			what = "refuses to bind a role with rights that the author of the binding does not have"
 		}
 		parts = append(parts, fmt.Sprintf("%s: the API server %s", resource, what))
 	}

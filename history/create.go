@@ -77,7 +77,7 @@ func (l *Log) Create(
 		count = &next
 	}
 	return nil, fmt.Errorf("record a revision of %s: %d names in a row are taken by other ControllerRevisions; delete those "+
-		"that nobody owns", l.describe(parent), maxProbes)
+		"that have no owner", l.describe(parent), maxProbes)
 }
 
 // readBack looks at the object that has the name we want. It returns nil if that belongs to another owner. An orphan

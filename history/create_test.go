@@ -208,7 +208,7 @@ func TestAllNamesTaken(t *testing.T) {
 		}
 	}
 	_, recorded, err := pass(t.Context(), newLog(s), ds)
-	want := "record a revision of DaemonSet default/agent: 16 names in a row are taken by other ControllerRevisions; delete those that nobody owns"
+	want := "record a revision of DaemonSet default/agent: 16 names in a row are taken by other ControllerRevisions; delete those that have no owner"
 	if recorded != nil || err == nil || err.Error() != want {
 		t.Errorf("recorded %v, %v", recorded, err)
 	}

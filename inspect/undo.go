@@ -72,7 +72,7 @@ func (u *Undo) Planted() error {
 
 // Error says why the revision is doubted.
 func (e *PlantedError) Error() string {
-	return fmt.Sprintf("%s of %s is not restored, because somebody else may have made it. %s If the diff is what you want, say --force "+
+	return fmt.Sprintf("%s of %s is not restored, because it may not come from its controller. %s If the diff is what you want, say --force "+
 		"(nothing was changed)", e.Entry, e.Parent, e.Why)
 }
 

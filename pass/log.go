@@ -153,7 +153,7 @@ func (r *Recorded) Healthy(limit *int32) metav1.Condition {
 		c.Reason, c.Message = "HistoryFull", r.full.Error()
 	case len(r.Undecodable) > 0:
 		c.Reason = "RevisionUnreadable"
-		c.Message = fmt.Sprintf("%v; it is kept and ignored; delete it if nobody needs it", r.Undecodable[0].Err)
+		c.Message = fmt.Sprintf("%v; it is kept and ignored; delete it if it is not needed", r.Undecodable[0].Err)
 	case limit != nil && *limit < 0:
 		c.Reason = "NegativeHistoryLimit"
 		c.Message = fmt.Sprintf("spec.revisionHistoryLimit is %d, which keeps every revision for ever; set 0 or more", *limit)

@@ -107,7 +107,7 @@ func (r *Reconciler) facts(ctx context.Context, o *observed) facts {
 			if ref := metav1.GetControllerOfNoCopy(found); ref != nil {
 				return ref.Kind + " " + ref.Name
 			}
-			return "nobody"
+			return "no controller"
 		},
 	}
 }

@@ -103,7 +103,7 @@ func (rep report) updated(ds *appsv1.DaemonSet, now metav1.Time) metav1.Conditio
 		c.Reason = pass.RolloutProgressing
 		c.Message = fmt.Sprintf("%s; %s: %s", progress, p.Steps[0].Unit, p.Steps[0].Reason)
 	case !p.Complete() && ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType:
-		c.Reason, c.Message = pass.RolloutWaiting, progress+"; the strategy is OnDelete, so the others are updated when somebody deletes them"
+		c.Reason, c.Message = pass.RolloutWaiting, progress+"; the strategy is OnDelete, so the others are updated when they are deleted"
 	case len(p.Waiting) > 0:
 		c.Reason = pass.RolloutWaiting
 		c.Message = fmt.Sprintf("%s; %s: %s%s", progress, p.Waiting[0].Unit, p.Waiting[0].Reason, downBeside(p))

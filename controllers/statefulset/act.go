@@ -172,7 +172,7 @@ func ownerName(o client.Object) string {
 	if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
 		return ref.Kind + " " + ref.Name
 	}
-	return "nobody"
+	return "no controller"
 }
 
 // createClaim creates a claim. One that exists is used, whoever created it, once the cache shows its state.

@@ -64,7 +64,7 @@ func (p *plan) underWay(onDelete bool) (reason, why string) {
 	case complete && len(waits) == 0:
 		return pass.RolloutProgressing, fmt.Sprintf("%d surplus pods are terminating", p.surplus)
 	case !complete && onDelete && len(p.creates) == 0:
-		return pass.RolloutWaiting, "the strategy is OnDelete, so the others are updated when somebody deletes them"
+		return pass.RolloutWaiting, "the strategy is OnDelete, so the others are updated when they are deleted"
 	case len(waits) > 0:
 		return pass.RolloutWaiting, fmt.Sprintf("%s: %s", waits[0].Unit, waits[0].Reason)
 	case len(p.creates) == 0 && p.rollout.Unavailable == 0:

@@ -338,7 +338,7 @@ func TestTakenNames(t *testing.T) {
 		t.Errorf("it looks again after %v", result.RequeueAfter)
 	}
 	c := findCondition(w.set().Status.Conditions, ConditionUpdated)
-	if c == nil || c.Reason != "RolloutWaiting" || !strings.Contains(c.Message, "web-0: another pod has the name, and belongs to nobody") {
+	if c == nil || c.Reason != "RolloutWaiting" || !strings.Contains(c.Message, "web-0: another pod has the name, and belongs to no controller") {
 		t.Errorf("the condition is %+v", c)
 	}
 	if got := w.WritesTo("Pod"); len(got) != 0 || w.pod(0).Labels != nil {
@@ -376,7 +376,7 @@ func TestTakenUnseen(t *testing.T) {
 	stranger := pod(0, "a", func(p *corev1.Pod) { p.Labels = nil })
 	stranger.OwnerReferences = nil
 	w := worldOf(t, fakeserver.New(t, web(), stranger), fakeserver.New(t, web()), nil)
-	if _, err := w.r.Reconcile(t.Context(), request); err == nil || !strings.Contains(err.Error(), "belongs to nobody") {
+	if _, err := w.r.Reconcile(t.Context(), request); err == nil || !strings.Contains(err.Error(), "belongs to no controller") {
 		t.Error(err)
 	}
 	if got := w.events.Events("FailedCreate"); len(got) != 1 {

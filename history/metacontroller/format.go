@@ -98,7 +98,7 @@ func (f *Format) Adoptable(parent, orphan client.Object, owned []client.Object) 
 		return fmt.Errorf("it cannot be read: %w", read.Err)
 	}
 	if !f.Named(o.Name, read, parent.GetUID()) && !f.Named(o.Name, read, read.Stamp.ParentUID) {
-		return errors.New("its name does not follow from its content, so somebody else made it")
+		return errors.New("its name does not follow from its content, so another writer made it")
 	}
 	for _, mine := range owned {
 		if r, ok := mine.(*v1alpha1.ControllerRevision); ok && r.Revision >= o.Revision {

@@ -22,7 +22,7 @@ const (
 	Done State = "Done"
 	// InProgress: it has not come about yet, and may do so without anybody's help.
 	InProgress State = "InProgress"
-	// Failed: its controller has given up, or goes on only after somebody edits or deletes something.
+	// Failed: its controller has given up, or goes on only after an edit or a deletion.
 	Failed State = "Failed"
 )
 

@@ -69,7 +69,7 @@ func check(r *inspect.Log) []Problem {
 				object.Capital(e.String()), h.Parent, e.Unreadable)
 		}
 		if e.Doubt != "" {
-			say(NotIntact, e, nil, "%s Nothing is done about it: if nobody knows where it comes from, delete it by hand.", e.Doubt)
+			say(NotIntact, e, nil, "%s Nothing is done about it: if its origin is not known, delete it by hand.", e.Doubt)
 		}
 		if n > 0 && e.Number > 0 && h.Entries[n-1].Number == e.Number {
 			say(SameNumber, e, nil, "Revisions %s and %s of %s both have number %d, so which one is newer is not known; select them by name.",

@@ -211,9 +211,9 @@ func created(ctx context.Context, i *inspect.Inspector, o *metav1.PartialObjectM
 	case err != nil:
 		p.Message += fmt.Sprintf(" The creator could not be read: %v.", err)
 	case other:
-		p.Message += " The creator was deleted, and another object of that name exists; delete this one by hand if nobody needs it."
+		p.Message += " The creator was deleted, and another object of that name exists; delete this one by hand if it is not needed."
 	case creator == nil:
-		p.Message += " The creator does not exist any more; delete this one by hand if nobody needs it."
+		p.Message += " The creator does not exist any more; delete this one by hand if it is not needed."
 	case creator.GetDeletionTimestamp() != nil:
 		p.Message += " The creator is terminating, so nothing is added to it."
 	default:

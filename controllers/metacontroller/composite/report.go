@@ -195,7 +195,7 @@ func (r *reporter) failed(ctx context.Context, o *gathered, d *decision, failed 
 	case unknownOwner(failed):
 		return reconcile.Result{RequeueAfter: unknownOwnerRetry}, nil
 	case waiting:
-		log.FromContext(ctx).V(1).Info("Waiting for somebody else", "reason", message)
+		log.FromContext(ctx).V(1).Info("Waiting for another writer", "reason", message)
 		return reconcile.Result{RequeueAfter: waits.Again}, nil
 	}
 	return reconcile.Result{}, failed
@@ -306,7 +306,7 @@ func (r *reporter) noStatus(ctx context.Context, parent *unstructured.Unstructur
 		return err
 	}
 	return &faultError{Reason: noStatusSubresource, Err: fmt.Errorf(
-		"%s does not have subresource 'Status' enabled, so that nobody can see what became of its parents: "+
+		"%s does not have subresource 'Status' enabled, so the state of its parents cannot be reported: "+
 			"set subresources.status in its CRD (%w)", r.parent.Resource.GroupResource(), notFound)}
 }
 

@@ -64,7 +64,7 @@ func build(
 	ctx context.Context, env *host.Environment, cc *v1alpha1.CompositeController, others listControllers,
 ) (*hosting.Controller, error) {
 	if cc.Spec.Hooks == nil || cc.Spec.Hooks.Sync == nil {
-		return nil, &hosting.Error{Reason: "NoSyncHook", Err: errors.New("spec.hooks.sync is not set, so that nobody says what the children are")}
+		return nil, &hosting.Error{Reason: "NoSyncHook", Err: errors.New("spec.hooks.sync is not set, so the desired children are not known")}
 	}
 	s, err := readSettings(cc, env)
 	if err != nil {

@@ -148,7 +148,7 @@ func (r *Reconciler) outcome(ctx context.Context, p *pass.Pass, err error) error
 		p.Warn(nil, "SyncError", "Sync", "%s", note)
 	}
 	if waiting {
-		logger.Info("Waiting for somebody else", "reason", err.Error())
+		logger.Info("Waiting for another writer", "reason", err.Error())
 		p.RequeueAfter(waits.Again)
 		return nil
 	}

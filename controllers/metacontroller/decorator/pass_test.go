@@ -397,7 +397,7 @@ func TestWaitingForAName(t *testing.T) {
 		again time.Duration
 		why   string
 	}{
-		"a stranger": {`{}`, 10 * time.Second, "(nobody controls it, and nothing is adopted)"},
+		"a stranger": {`{}`, 10 * time.Second, "(it has no controller, and nothing is adopted)"},
 		"what an earlier object of the name has left": {
 			`{ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, uid: earlier, controller: true}]}`,
 			time.Second, "belongs to an earlier StatefulSet of this name",

@@ -32,14 +32,14 @@ const (
 const ExitCodes = `Exit codes:
 
   0  done; or there was nothing to do, as when an undo would change nothing
-  1  it failed: the cluster cannot be reached, an object does not exist, somebody may not do this, it changed meanwhile
+  1  it failed: the cluster cannot be reached, an object does not exist, access is denied, it changed meanwhile
   2  the command line is wrong: an unknown verb, flag, controller or value; trying again will not help
 
 "cairn status" answers with it, and so do --watch, and --wait of "cairn undo":
 
     0  the object is done
     2  it is in progress; a command line that is wrong has this code too, and an error
-    3  it has failed: its controller has given up, or goes on only after somebody edits or deletes something
+    3  it has failed: its controller has given up, or goes on only after an edit or a deletion
   124  it was not done within --timeout
   130  the wait was interrupted
 

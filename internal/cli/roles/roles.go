@@ -33,7 +33,7 @@ After an edit of the controller print and apply them again. What a customize hoo
 with --related. Resources that give more than they seem to, such as secrets, roles and webhook
 configurations, are granted with --allow only.
 
-The API server lets nobody hand out rights that they do not have. A controller that makes bindings needs each role that they
+The API server refuses to grant rights that the author of a role does not have. A controller that makes bindings needs each role that they
 refer to, --allow=bind:clusterroles/NAME or --allow=bind:roles/NAME; one that makes roles needs --allow=escalate:roles or
 --allow=escalate:clusterroles, which gives the manager all rights. If it has these rights anyway, say so: --allow=held:roles,
 --allow=held:rolebindings.
@@ -192,7 +192,7 @@ func show(e *env.Env, o *unstructured.Unstructured, grant deploy.Grant) error {
 		return advised(err)
 	}
 	if resource, _, _ := unstructured.NestedString(o.Object, "spec", "resource", "resource"); o.GetKind() == "HistoryPolicy" {
-		e.Warn(fmt.Sprintf("Whoever may read ControllerRevisions, as the ClusterRole view lets, will read the %s that are recorded, "+
+		e.Warn(fmt.Sprintf("Everyone who may read ControllerRevisions, as the ClusterRole view allows, will read the %s that are recorded, "+
 			"earlier versions too.", resource))
 	}
 	const header = "---\n# What cairn's manager may do for %s %s, made by \"cairn roles\".\n"

@@ -46,8 +46,8 @@ func DeclaredParent(r watching.Resources, apiVersion, resource string) (watching
 		return watching.Resource{}, err
 	case !has:
 		return watching.Resource{}, &hosting.Error{Reason: NoStatus, Event: SyncError, Err: fmt.Errorf(
-			"parent resource %s of %s does not have subresource 'Status' enabled, so that nobody could see what became of its "+
-				"parents: set subresources.status in its CRD", found, found.Resource.GroupVersion())}
+			"parent resource %s of %s does not have subresource 'Status' enabled, so the state of its "+
+				"parents cannot be reported: set subresources.status in its CRD", found, found.Resource.GroupVersion())}
 	}
 	return found, nil
 }

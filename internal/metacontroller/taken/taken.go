@@ -71,7 +71,7 @@ func (n Names) Check(ctx context.Context, reader client.Reader, child *unstructu
 }
 
 func (n Names) stranger(found client.Object, name string) error {
-	who, ref := "nobody controls it, and "+n.Orphan, metav1.GetControllerOf(found)
+	who, ref := "it has no controller, and "+n.Orphan, metav1.GetControllerOf(found)
 	if ref != nil {
 		who = fmt.Sprintf("%s %s controls it", ref.Kind, ref.Name)
 	}

@@ -50,7 +50,7 @@ func TestCheck(t *testing.T) {
 		want   string        // part of the text
 		again  time.Duration // of an *Error; otherwise the error is ErrStale
 	}{
-		"nobody's":       {func(*unstructured.Unstructured) {}, "Pod tom exists already and is not ours (nobody controls it, and nothing is adopted)", 10 * time.Second},
+		"nobody's":       {func(*unstructured.Unstructured) {}, "Pod tom exists already and is not ours (it has no controller, and nothing is adopted)", 10 * time.Second},
 		"another's":      {controlledBy(object(catSets, "dogs", "uid-of-dogs")), "CatSet dogs controls it", 10 * time.Second},
 		"an earlier one": {controlledBy(object(catSets, "cats", "earlier")), "belongs to an earlier CatSet of this name", time.Second},
 		"ours":           {controlledBy(cats), "Pod tom is there already", 0},
