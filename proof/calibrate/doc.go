@@ -5,25 +5,25 @@
 //
 // It holds tests only.
 //
-//	- StatefulSet, history limit reached, the first write after a restart fails. The clean-up on the error path knows
-//	  neither revision that status names and deletes the current one (H3); a pod below the partition comes back from the
-//	  update revision (P5), or from the deleted one while the cache shows it (P4), and status calls the update revision the
-//	  current one from then on (S3).
-//	  TestStatefulSetDeletesItsCurrentRevision makes that write fail; in TestTheSweepFindsThatTheCurrentRevisionIsDeleted
-//	  the sweep comes upon it by itself.
-//	- DaemonSet, going back to a revision that exists twice: all pods get its label, whatever they run (P4), and the
-//	  rollout is called complete (R4). TestDaemonSetRelabelsPodsOfOtherRevisions.
-//	- StatefulSet, scaled to 0 in a rollout: all of no pods are updated, so the update revision becomes the current one
-//	  (S3). TestStatefulSetPromotesWithoutPods.
-//	- StatefulSet, edited again before the first edit was promoted: the number of current pods is decremented for a pod
-//	  that is not current, and the server refuses -1 (S1). TestStatefulSetCountsBelowZero. Where there are others to
-//	  count, the wrong number is stored (S1); the tests of the deleted revision see that.
-//	- StatefulSet, OnDelete: all pods were replaced, and the old revision stays current for ever (S3, at rest).
-//	  TestStatefulSetOnDeleteNeverPromotes.
-//	- ReplicaSet, two active managers: each makes all pods (P2). TestTwoManagersMakeTooManyPods.
-//	- StatefulSet, Parallel: the next pod to update is deleted although one below it is down already (R1).
-//	  TestStatefulSetTakesASecondPodDown.
-//	- All kinds: every delete goes by name, without the UID (P6). It is left out of what the tests look at.
+//   - StatefulSet, history limit reached, the first write after a restart fails. The clean-up on the error path knows
+//     neither revision that status names and deletes the current one (H3); a pod below the partition comes back from the
+//     update revision (P5), or from the deleted one while the cache shows it (P4), and status calls the update revision the
+//     current one from then on (S3).
+//     TestStatefulSetDeletesItsCurrentRevision makes that write fail; in TestTheSweepFindsThatTheCurrentRevisionIsDeleted
+//     the sweep comes upon it by itself.
+//   - DaemonSet, going back to a revision that exists twice: all pods get its label, whatever they run (P4), and the
+//     rollout is called complete (R4). TestDaemonSetRelabelsPodsOfOtherRevisions.
+//   - StatefulSet, scaled to 0 in a rollout: all of no pods are updated, so the update revision becomes the current one
+//     (S3). TestStatefulSetPromotesWithoutPods.
+//   - StatefulSet, edited again before the first edit was promoted: the number of current pods is decremented for a pod
+//     that is not current, and the server refuses -1 (S1). TestStatefulSetCountsBelowZero. Where there are others to
+//     count, the wrong number is stored (S1); the tests of the deleted revision see that.
+//   - StatefulSet, OnDelete: all pods were replaced, and the old revision stays current for ever (S3, at rest).
+//     TestStatefulSetOnDeleteNeverPromotes.
+//   - ReplicaSet, two active managers: each makes all pods (P2). TestTwoManagersMakeTooManyPods.
+//   - StatefulSet, Parallel: the next pod to update is deleted although one below it is down already (R1).
+//     TestStatefulSetTakesASecondPodDown.
+//   - All kinds: every delete goes by name, without the UID (P6). It is left out of what the tests look at.
 //
 // The other half is clean_test.go: rollouts, partitions and scaling by the same controllers without a fault, of which
 // nothing is reported.

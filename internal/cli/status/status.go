@@ -26,8 +26,8 @@ the checks of their kind for minReadySeconds: Ready for pods of a workload, the 
 of a composite parent. Children of a kind that is not rolled out belong to no revision.
 
 An object of a kind that has no history is done, in progress or failed by what its own controller reports: conditions, counters,
-phases. A pod that is not available is explained in the words of the component that knows why: the scheduler, the kubelet; a child that cannot be
-created by the quota, policy or webhook that refused it.
+phases. Why a pod is not available is said in the words of the component that knows: the scheduler, the kubelet; why a child cannot
+be created in those of the quota, policy or webhook that refused it.
 
 The exit code is 0 if it is done, 2 if it is in progress and 3 if it has failed. With --watch the command ends when it is done
 or has failed, or after --timeout with 124: a terminal shows a view that changes, a pipe gets a line for each change.`,
