@@ -226,8 +226,8 @@ func (l *Log) describe(parent client.Object) string {
 	return fmt.Sprintf("%s %s/%s", l.OwnerKind(parent).Kind, parent.GetNamespace(), parent.GetName())
 }
 
-// counted reports whether the API server counts the edits of what is versioned of a parent. A format may promise it for
-// a kind that has no generation: ConfigMaps, Secrets and others of the core.
+// tracksGeneration reports whether the API server counts the edits of what is versioned of a parent. A format may
+// promise it for a kind that has no generation: ConfigMaps, Secrets and others of the core.
 func (l *Log) tracksGeneration(parent client.Object) bool {
 	return l.Generational() && parent.GetGeneration() > 0
 }

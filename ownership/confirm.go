@@ -26,7 +26,7 @@ type Confirmer struct {
 	Live client.Reader
 	// Children is the child kind.
 	Children schema.GroupVersionKind
-	// Consistency store, if set, learns what the cache does not show, or still shows, under Resource, that of the child
+	// Consistency, if set, learns what the cache does not show, or still shows, under Resource, that of the child
 	// kind. The next pass then waits for that instead of listing again, five times a second, for as long as the watch
 	// lags.
 	Consistency *ConsistencyStore

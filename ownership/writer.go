@@ -21,7 +21,7 @@ type Writer struct {
 	// Client writes. Live reads past every cache.
 	Client client.Writer
 	Live   client.Reader
-	// Consistency store remembers the writes, under Resource.
+	// Consistency remembers the writes, under Resource.
 	Consistency *ConsistencyStore
 	Resource    schema.GroupResource
 }

@@ -34,7 +34,7 @@ type Config struct {
 	Live   client.Reader
 	// Cache is what is read from instead of Client. Optional.
 	Cache client.Reader
-	// Consistency store remembers the writes of passes until the caches show them. The parents must be among its
+	// Consistency remembers the writes of passes until the caches show them. The parents must be among its
 	// resources.
 	Consistency *ownership.ConsistencyStore
 	Recorder    events.EventRecorder
@@ -66,10 +66,10 @@ const (
 	// longestUnseen and longestStale bound them: both double as long as the cause lasts.
 	longestUnseen = 5 * time.Second
 	longestStale  = 15 * time.Second
-	// easeEvery is how often the back-off of a parent begins anew at most. Where children come and go under a full quota,
+	// resetEvery is how often the back-off of a parent begins anew at most. Where children come and go under a full quota,
 	// each end would otherwise bring a row of refused requests.
 	resetEvery = 10 * time.Second
-	// easedTo is after how many failures it begins anew: the deletion has brought a pass at once, and there are eight in
+	// resetTo is after how many failures it begins anew: the deletion has brought a pass at once, and there are eight in
 	// the next minute.
 	resetTo = 6
 )
@@ -81,13 +81,13 @@ type Controller struct {
 	Config
 
 	mu sync.Mutex
-	// memories is what is remembered of each parent, delays when a request that failed is made again, and rests until when
-	// bursts of child events wait, and eased says that its back-off begins anew.
+	// memories is what is remembered of each parent, delays when a request that failed is made again, cooldowns until when
+	// bursts of child events wait, and backoffResets that its back-off begins anew.
 	memories      map[types.UID]*memory
 	delays        map[reconcile.Request]time.Duration
 	cooldowns     map[reconcile.Request]time.Time
 	backoffResets map[reconcile.Request]bool
-	// forgets are called when a parent was deleted, unconfirms also when the outcome of a write was unknown.
+	// forgets are called when a parent was deleted, outcomesUnknown also when the outcome of a write was unknown.
 	forgets, outcomesUnknown []func(parent types.UID)
 }
 
@@ -106,10 +106,10 @@ type memory struct {
 	waiting, writing bool
 	wake             func()
 	woken            string
-	// failures counts the passes in a row that failed, waits those that waited for a cache, and overtaken those with
+	// failures counts the passes in a row that failed, waits those that waited for a cache, and conflicts those with
 	// [Pass.NoteConflict].
 	failures, waits, conflicts int
-	// eased is how many failures there were when the back-off began anew, which was at easedAt.
+	// resetAfter is how many failures there were when the back-off began anew, which was at resetAt.
 	resetAfter int
 	resetAt    time.Time
 	// failed holds, by name, the writes that failed last, with the number of that failure. See [Writes].
@@ -211,7 +211,7 @@ func (c *Controller) ReconcileParent(
 	return reconcile.Result{RequeueAfter: p.requeueAfter}, nil
 }
 
-// again requeues an overtaken pass.
+// again requeues a pass with a conflict.
 func (m *memory) again(p *Pass) {
 	if !p.conflicted.Load() {
 		m.conflicts = 0
@@ -262,8 +262,8 @@ func (c *Controller) waits(m *memory, n int) {
 	m.waiting = n > 0
 }
 
-// over reports whether a parent was deleted or replaced since it was read. It may have been forgotten before the pass
-// over it began, and would not be forgotten a second time.
+// parentDeleted reports whether a parent was deleted or replaced since it was read. It may have been forgotten before
+// the pass over it began, and would not be forgotten a second time.
 func (c *Controller) parentDeleted(ctx context.Context, parent client.Object) bool {
 	shown := anyobject.Blank(parent)
 	err := c.Cache.Get(ctx, client.ObjectKeyFromObject(parent), shown)

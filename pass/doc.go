@@ -6,7 +6,7 @@
 // events ([Pass.Normal], [Pass.Warn]) and writes the status ([Pass.WriteStatus]). When it is set up:
 //
 //	consistency, err := ownership.NewConsistencyStoreFor(ctx, mgr, children, parents)
-//	c := pass.New(pass.Config{…, Consistency store: consistency store, Run: run})
+//	c := pass.New(pass.Config{…, Consistency: consistency, Run: run})
 //	pods := pass.NewChildren[*corev1.Pod](c, kind, resource, newList)  // for each kind of children
 //	log := pass.NewLog(c, format, askServer)                           // if the parents have revisions
 //	ctrl.NewControllerManagedBy(mgr).WithOptions(c.Options(workers)).

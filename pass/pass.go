@@ -28,7 +28,7 @@ type Pass struct {
 	requeueAfter time.Duration
 	// failing is what memory.failed becomes if the pass fails.
 	failing map[string]int
-	// overtaken says that another writer changed an object first.
+	// conflicted says that another writer changed an object first.
 	conflicted atomic.Bool
 }
 

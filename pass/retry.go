@@ -54,22 +54,22 @@ func (c *Controller) delay(req reconcile.Request, delay time.Duration) {
 	c.delays[req] = delay
 }
 
-// rest sets until when bursts of child events wait: as long as the last pass took, so that a parent with many children
-// keeps a worker busy half of the time at most.
+// startCooldown sets until when bursts of child events wait: as long as the last pass took, so that a parent with many
+// children keeps a worker busy half of the time at most.
 func (c *Controller) startCooldown(req reconcile.Request, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cooldowns[req] = until
 }
 
-// resting returns how long a child event still waits.
+// cooldown returns how long a child event still waits.
 func (c *Controller) cooldown(req reconcile.Request) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cooldowns[req].Sub(c.Clock.Now())
 }
 
-// ease says that the back-off of a request begins anew: what it failed for may be over.
+// resetBackoff says that the back-off of a request begins anew: what it failed for may be over.
 func (c *Controller) resetBackoff(req reconcile.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -81,7 +81,8 @@ func (c *Controller) ChildEvents(router ownership.Router) handler.EventHandler {
 
 func (c *Controller) throttled(q requests) requests { return throttledQueue{q, c, false} }
 
-// patient is a queue that delays requests after the last pass over the same parent for as long as that pass took.
+// throttledQueue is a queue that delays requests after the last pass over the same parent for as long as that pass
+// took.
 type throttledQueue struct {
 	requests
 

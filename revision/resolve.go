@@ -53,7 +53,7 @@ type Resolution struct {
 	// Rule is the rule that found Update. Empty for RollForward, Ask and Stale.
 	Rule Rule
 	// Update is the revision that is equivalent to the parent, as stored before any of the writes below; nil unless
-	// Kind is NoChange or Rollback. Its name, hash and data are what children are built from (rule E4). Its Snapshot is
+	// Change is NoChange or Rollback. Its name, hash and data are what children are built from (rule E4). Its Snapshot is
 	// nil if it cannot be decoded but a stamp proves that the parent is what it was; use the parent's then.
 	Update *Revision
 	// Number is the number that the update revision must have: its own, or a higher one if it has to be created or
@@ -71,7 +71,7 @@ type Resolution struct {
 	// Undecodable lists the revisions that cannot be read. They are kept.
 	Undecodable []Revision
 	// Full says that no number is left that would be higher than all others; nil mostly. With an Update, that one stays
-	// what the parent asks for under the number that it has, although others have higher ones, and Kind is NoChange.
+	// what the parent asks for under the number that it has, although others have higher ones, and Change is NoChange.
 	Full *NumberError
 }
 

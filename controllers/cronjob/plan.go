@@ -61,7 +61,7 @@ const (
 	many = 100
 	// recheck is how long a pass waits at most: see the package comment. It costs no request.
 	recheck = time.Minute
-	// unheard is how often a pass looks, in the cache, for what wakes nobody: whether a name is free again, or a Job
+	// pollInterval is how often a pass looks, in the cache, for what wakes nobody: whether a name is free again, or a Job
 	// without a ControllerRef has finished.
 	pollInterval = 10 * time.Second
 )

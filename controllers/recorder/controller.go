@@ -105,8 +105,8 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	return errors.Join(recorded.Retry(), truncated)
 }
 
-// sign finds out who made the edit that is going to be recorded, which costs a request: caches do not keep who wrote
-// what.
+// noteAuthors finds out who made the edit that is going to be recorded, which costs a request: caches do not keep who
+// wrote what.
 func (r *Reconciler) noteAuthors(ctx context.Context, p *pass.Pass, entries []revision.Revision) error {
 	verdict, err := r.log.Resolve(ctx, p.Parent, entries)
 	if err != nil || verdict.Update != nil && !verdict.Renumber() {

@@ -85,7 +85,7 @@ func (s *settings) keeps(entries []revision.Revision, update *revision.Revision)
 	return kept
 }
 
-// sensible refuses what is never recorded, before anybody asks what the API server serves.
+// validate refuses what is never recorded, before anybody asks what the API server serves.
 func validate(policy *v1alpha1.HistoryPolicy) error {
 	version, err := schema.ParseGroupVersion(policy.Spec.Resource.APIVersion)
 	if err != nil {
@@ -295,8 +295,8 @@ func (s *settings) selects(o client.Object, namespace map[string]string) bool {
 	return s.namespaces == nil || o.GetNamespace() == "" || s.namespaces.Matches(labels.Set(namespace))
 }
 
-// rival returns the policy that records the resource of this one as well and is to go on, nil if this one is. The older
-// one goes on; of two that were created in one second, the first by name.
+// overlapping returns the policy that records the resource of this one as well and is to go on, nil if this one is. The
+// older one goes on; of two that were created in one second, the first by name.
 func overlapping(policy *v1alpha1.HistoryPolicy, all []v1alpha1.HistoryPolicy) *v1alpha1.HistoryPolicy {
 	for i := range all {
 		other := &all[i]

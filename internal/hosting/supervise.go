@@ -36,11 +36,11 @@ const (
 	LastRetry = time.Minute
 	// firstAttempt and lastAttempt bound the same for a controller that could not be started: its CRD may come.
 	firstAttempt, lastAttempt = time.Second, 30 * time.Second
-	// patience is how long a start may take before its condition says that it is waiting.
+	// startTimeout is how long a start may take before its condition says that it is waiting.
 	startTimeout = time.Second
-	// glance is how often a start that takes longer is checked.
+	// pollInterval is how often a start that takes longer is checked.
 	pollInterval = 5 * time.Second
-	// supervisors is how many controllers are started and stopped at once. None waits for another.
+	// maxConcurrentStarts is how many controllers are started and stopped at once. None waits for another.
 	maxConcurrentStarts = 4
 )
 

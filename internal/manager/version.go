@@ -106,7 +106,7 @@ type versions struct {
 	refused *SkewError
 }
 
-// patience is how long an API server may take to say its version, when the manager starts.
+// versionTimeout is how long an API server may take to say its version, when the manager starts.
 const versionTimeout = time.Minute
 
 // fit reads the version of the API server, and removes the controllers that it is too new or too old for. With none

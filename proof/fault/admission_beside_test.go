@@ -2,6 +2,7 @@ package fault_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -46,19 +47,18 @@ func (a *labs) testBeside(t *testing.T) {
 }
 
 // available returns nil if the parent's status has that number there.
-func (l *lab) available(p parent, field string, n int64) error {
-	status, _, _ := unstructured.NestedMap(l.get(p).Object, "status")
-	if got, _, _ := unstructured.NestedInt64(status, field); got != n {
-		return fmt.Errorf("the status of %s is %v, want %s: %d", p.name, status, field, n)
-	}
-	return nil
-}
+func (l *lab) available(p parent, field string, n int64) error { return l.counts(p, field, n, n) }
 
 // atLeast returns nil if the parent's status has that number there, or a larger one.
 func (l *lab) atLeast(p parent, field string, n int64) error {
+	return l.counts(p, field, n, math.MaxInt64)
+}
+
+// counts returns nil if a number of the parent's status is in a range.
+func (l *lab) counts(p parent, field string, least, most int64) error {
 	status, _, _ := unstructured.NestedMap(l.get(p).Object, "status")
-	if got, _, _ := unstructured.NestedInt64(status, field); got < n {
-		return fmt.Errorf("the status of %s is %v, want %s: %d at least", p.name, status, field, n)
+	if got, _, _ := unstructured.NestedInt64(status, field); got < least || got > most {
+		return fmt.Errorf("the status of %s is %v, want %s: %d to %d", p.name, status, field, least, most)
 	}
 	return nil
 }

@@ -203,7 +203,7 @@ func (r *reconciler) carryOut(ctx context.Context, o *gathered, d *decision) (ag
 	return soonest(again, d.plan.again), err
 }
 
-// letGo removes the finalizer of a parent whose finalize hook is done.
+// removeFinalizer removes the finalizer of a parent whose finalize hook is done.
 func (r *reconciler) removeFinalizer(ctx context.Context, o *gathered, d *decision) error {
 	parent, err := r.reporter.reportLast(ctx, o, d)
 	if err != nil {

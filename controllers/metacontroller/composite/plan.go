@@ -65,8 +65,8 @@ type deletion struct {
 	reason   string
 }
 
-// stranded is a child that is held at a revision from which nothing can be created, for that reason. The revision is
-// empty if none lists the child.
+// heldAtLostRevision is a child that is held at a revision from which nothing can be created, for that reason. The
+// revision is empty if none lists the child.
 type heldAtLostRevision struct {
 	key              metacontroller.Child
 	revision, reason string

@@ -32,7 +32,7 @@ func secretOf(value string) *corev1.Secret {
 	}
 }
 
-// vault is an API server with secrets.
+// apiServer is an API server with secrets.
 type apiServer struct {
 	*WatchedSecrets
 
