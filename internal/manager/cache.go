@@ -1,10 +1,12 @@
 package manager
 
 import (
+	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,7 +17,39 @@ import (
 	"github.com/cairn-dev/cairn/controllers/recorder"
 )
 
-// This file says what the caches hold.
+// This file says what the caches hold, and sees that a manager can be stopped before they are filled.
+
+// stoppable is a cache that nobody waits for once the manager is stopped. A manager of controller-runtime 0.24 that is
+// stopped before its caches say that they are filled never returns from Start, and loops without a pause until the
+// process ends (its issue 3440). A read of a kind that is not filled still waits, so nothing acts on less than there is.
+type stoppable struct {
+	cache.Cache
+
+	stopped <-chan struct{}
+}
+
+// stoppableUntil makes caches for a manager that ctx stops.
+func stoppableUntil(ctx context.Context) cache.NewCacheFunc {
+	return func(cfg *rest.Config, o cache.Options) (cache.Cache, error) {
+		c, err := cache.New(cfg, o)
+		return stoppable{c, ctx.Done()}, err
+	}
+}
+
+// WaitForCacheSync returns true when the caches are filled, or when there will be no use of them. The manager's own wait
+// has a context that ends only after Start.
+func (c stoppable) WaitForCacheSync(ctx context.Context) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	filled := make(chan bool, 1)
+	go func() { filled <- c.Cache.WaitForCacheSync(ctx) }()
+	select {
+	case ok := <-filled:
+		return ok
+	case <-c.stopped:
+		return true
+	}
+}
 
 // cache returns how objects are cached. No code here changes a cached object or reads managed fields, so cached objects
 // are not copied, and managed fields are dropped.

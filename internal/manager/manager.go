@@ -146,26 +146,32 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// start runs mgr until ctx ends. A manager of controller-runtime 0.24 that is stopped before its caches are filled
-// never returns, and an API server that cannot be reached fills none. No controller has started then, so there is
-// nothing to wait for.
+// start runs mgr until ctx ends. A manager that does not end in time by then has nothing to wait for.
 func start(ctx context.Context, mgr ctrl.Manager) error {
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	select {
 	case err := <-ended:
-		return err
+		return unlessStopped(ctx, err)
 	case <-ctx.Done():
 	}
 	select {
 	case err := <-ended:
-		return err
+		return unlessStopped(ctx, err)
 	case <-time.After(drain + slack):
 		return nil
 	}
 }
 
-// New returns a manager with the controllers added, not started yet. Errors are as for [Run]. With leader election the
+// unlessStopped is err, or nil if it says no more than that ctx has ended.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+// New returns a manager with the controllers added, not started yet, which ctx stops. Errors are as for [Run]. With leader election the
 // manager's clients write only while the lease is known to be its own, and it ends with a [*LostError] when it is not.
 func New(ctx context.Context, o Options) (ctrl.Manager, error) {
 	o = o.withDefaults()
@@ -180,7 +186,7 @@ func New(ctx context.Context, o Options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	mgr, ready, err := o.bare(scheme)
+	mgr, ready, err := o.bare(ctx, scheme)
 	if err == nil {
 		ready = append(ready, versions.ready)
 		err = mgr.Add(versions)
@@ -195,11 +201,12 @@ func New(ctx context.Context, o Options) (ctrl.Manager, error) {
 }
 
 // bare returns a manager without controllers, and the other checks that have to pass for it to be ready.
-func (o Options) bare(scheme *runtime.Scheme) (ctrl.Manager, []func() error, error) {
+func (o Options) bare(ctx context.Context, scheme *runtime.Scheme) (ctrl.Manager, []func() error, error) {
 	options := ctrl.Options{
-		Scheme: scheme,
-		Logger: o.Logger,
-		Cache:  o.cache(),
+		Scheme:   scheme,
+		Logger:   o.Logger,
+		Cache:    o.cache(),
+		NewCache: stoppableUntil(ctx),
 		// listen serves both.
 		Metrics:                       server.Options{BindAddress: Off},
 		HealthProbeBindAddress:        Off,

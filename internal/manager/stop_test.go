@@ -3,11 +3,17 @@ package manager
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
 // starting is a manager whose Start does what it is told.
@@ -47,5 +53,46 @@ func TestStart(t *testing.T) {
 				<-time.After(time.Hour) // the bubble waits for all
 			})
 		})
+	}
+}
+
+// TestStopBeforeTheCachesAreFilled: a manager that is stopped while the API server does not answer its first list ends,
+// and leaves nothing behind that keeps a processor busy.
+func TestStopBeforeTheCachesAreFilled(t *testing.T) {
+	listed := make(chan struct{}, 10)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := map[string]string{
+			"/api":    `{"kind":"APIVersions","versions":["v1"]}`,
+			"/apis":   `{"kind":"APIGroupList","apiVersion":"v1"}`,
+			"/api/v1": `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","kind":"Pod","namespaced":true}]}`,
+		}[r.URL.Path]
+		if answer == "" {
+			listed <- struct{}{}
+			<-r.Context().Done()
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(answer))
+	}))
+	defer s.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	mgr, _, err := Options{Config: &rest.Config{Host: s.URL}}.withDefaults().bare(ctx, clientgoscheme.Scheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mgr.GetCache().GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false)); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	<-listed
+	stop()
+	select {
+	case err := <-ended:
+		if err := unlessStopped(ctx, err); err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it has not ended")
 	}
 }
