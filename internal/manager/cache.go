@@ -21,7 +21,8 @@ import (
 
 // stoppable is a cache that nobody waits for once the manager is stopped. A manager of controller-runtime 0.24 that is
 // stopped before its caches say that they are filled never returns from Start, and loops without a pause until the
-// process ends (its issue 3440). A read of a kind that is not filled still waits, so nothing acts on less than there is.
+// process ends (its issue 3440). A read of a kind that is not filled still waits, so nothing acts on less than there
+// is.
 type stoppable struct {
 	cache.Cache
 
@@ -36,8 +37,8 @@ func stoppableUntil(ctx context.Context) cache.NewCacheFunc {
 	}
 }
 
-// WaitForCacheSync returns true when the caches are filled, or when there will be no use of them. The manager's own wait
-// has a context that ends only after Start.
+// WaitForCacheSync returns true when the caches are filled, or when there will be no use of them. The manager's own
+// wait has a context that ends only after Start.
 func (c stoppable) WaitForCacheSync(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

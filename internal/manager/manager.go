@@ -171,8 +171,9 @@ func unlessStopped(ctx context.Context, err error) error {
 	return err
 }
 
-// New returns a manager with the controllers added, not started yet, which ctx stops. Errors are as for [Run]. With leader election the
-// manager's clients write only while the lease is known to be its own, and it ends with a [*LostError] when it is not.
+// New returns a manager with the controllers added, not started yet, which ctx stops. Errors are as for [Run]. With
+// leader election the manager's clients write only while the lease is known to be its own, and it ends with a
+// [*LostError] when it is not.
 func New(ctx context.Context, o Options) (ctrl.Manager, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/metacontroller"
-	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
+	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
@@ -93,8 +93,8 @@ func child(parent, o *unstructured.Unstructured) metacontroller.Child {
 }
 
 // namesFor are those that a parent wants for its children.
-func namesFor(parent *unstructured.Unstructured) taken.Names {
-	return taken.Names{
+func namesFor(parent *unstructured.Unstructured) children.Names {
+	return children.Names{
 		Parent:   parent,
 		Ours:     func(client.Object) bool { return true },
 		Describe: func(o *unstructured.Unstructured) string { return child(parent, o).String() },

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/internal/anyobject"
+	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
 	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/pass"
 )
@@ -72,7 +72,7 @@ func (r *reconciler) run(ctx context.Context, p *pass.Pass) error {
 	d, again, err := r.guarded(ctx, o, resync || m.answers.refused)
 	p.RequeueAfter(again)
 	m.answers.refused = badAnswer(err)
-	if _, waiting := taken.Only(err); err != nil && resync && !waiting { // a pass that waits for a name has called the hook
+	if _, waiting := children.OnlyTaken(err); err != nil && resync && !waiting { // a pass that waits for a name has called the hook
 		r.asker.resync.Put(key)
 	}
 	if err == nil {

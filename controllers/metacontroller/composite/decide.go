@@ -14,7 +14,6 @@ import (
 
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
 )
 
 // This file makes the plan of a pass. It has the hook called for the parent as it is, and for an older revision if the
@@ -86,7 +85,7 @@ func (r *decider) decide(ctx context.Context, o *gathered, resync bool) (*decisi
 		}
 	}
 	names := namesFor(o.parent)
-	d.plan.creates, d.blocked = taken.Free(d.plan.creates, func(c creation) error { return names.Check(ctx, r.cache, c.object) })
+	d.plan.creates, d.blocked = children.Free(d.plan.creates, func(c creation) error { return names.Check(ctx, r.cache, c.object) })
 	if !d.done {
 		d.blocked = blocking(d.plan.compareErrs, d.blocked)
 	}
@@ -142,7 +141,7 @@ func (r *decider) plan(ctx context.Context, o *gathered, q *hook.Question, f fac
 }
 
 // blocking joins why missing children are not created with why others, which could not be compared, stay as they are.
-// Without others it returns missing unwrapped, for [taken.Only].
+// Without others it returns missing unwrapped, for [children.OnlyTaken].
 func blocking(compareErrs []error, missing error) error {
 	if len(compareErrs) == 0 {
 		return missing

@@ -19,7 +19,6 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
@@ -177,10 +176,10 @@ func (r *reporter) failed(ctx context.Context, o *gathered, d *decision, failed 
 	if held, ok := errors.AsType[*children.HeldError](failed); ok && message == pass.FirstLine(held) {
 		reason = held.Reason
 	}
-	if _, ok := errors.AsType[*taken.Error](failed); ok {
+	if _, ok := errors.AsType[*children.TakenError](failed); ok {
 		reason = "ChildExists"
 	}
-	waits, waiting := taken.Only(failed)
+	waits, waiting := children.OnlyTaken(failed)
 	if text := reason + message; !waiting || text != o.memory.status.event {
 		o.memory.status.event = text
 		o.pass.Warn(nil, "SyncError", "Sync", "Sync error: %s", message) // repeats are counted

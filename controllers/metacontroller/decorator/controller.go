@@ -15,7 +15,6 @@ import (
 
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
 	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/pass"
 )
@@ -76,7 +75,7 @@ func (r *Reconciler) run(ctx context.Context, p *pass.Pass) error {
 	key := request(d, object).NamespacedName
 	resync := r.resync.Take(key)
 	err := r.pass(ctx, p, d, resync)
-	if _, waiting := taken.Only(err); err != nil && resync && !waiting { // a pass that waits for a name has called the hook
+	if _, waiting := children.OnlyTaken(err); err != nil && resync && !waiting { // a pass that waits for a name has called the hook
 		r.resync.Put(key)
 	}
 	return r.outcome(ctx, p, err)
@@ -109,7 +108,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass, d *decorated, resyn
 	}
 	todo := makePlan(f)
 	names := r.names(object)
-	todo.creates, todo.blocked = taken.Free(todo.creates, func(c creation) error { return names.Check(ctx, r.Cache, c.attachment) })
+	todo.creates, todo.blocked = children.Free(todo.creates, func(c creation) error { return names.Check(ctx, r.Cache, c.attachment) })
 	if todo.compareErr != nil && !todo.done {
 		todo.blocked = errors.Join(todo.compareErr, todo.blocked)
 	}
@@ -143,7 +142,7 @@ func (r *Reconciler) outcome(ctx context.Context, p *pass.Pass, err error) error
 		return nil
 	}
 	note := fmt.Sprintf("Sync error: %v", err)
-	waits, waiting := taken.Only(err)
+	waits, waiting := children.OnlyTaken(err)
 	if said, _ := r.waiting.Swap(uid, note); !waiting || said != note {
 		p.Warn(nil, "SyncError", "Sync", "%s", note)
 	}

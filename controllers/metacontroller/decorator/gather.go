@@ -18,7 +18,6 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
@@ -127,8 +126,8 @@ func withoutOwner(refs []metav1.OwnerReference, uid types.UID) []metav1.OwnerRef
 }
 
 // names are those that the hook wants for the attachments of an object.
-func (r *Reconciler) names(object *unstructured.Unstructured) taken.Names {
-	return taken.Names{
+func (r *Reconciler) names(object *unstructured.Unstructured) children.Names {
+	return children.Names{
 		Parent: object, Ours: r.made, Orphan: "nothing is adopted",
 		Describe: func(o *unstructured.Unstructured) string { return anyobject.Describe(o) },
 	}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/cairn-dev/cairn/internal/metacontroller/refusal"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
@@ -123,7 +122,7 @@ func (p *Pass) update(ctx context.Context, u Update) error {
 // change returns the child as stored, nil if nothing was to be changed.
 func (p *Pass) change(ctx context.Context, w Pair) (*unstructured.Unstructured, error) {
 	if p.applier != nil {
-		return p.applier.Apply(ctx, w.Observed, p.applied(w.Desired))
+		return p.applier.apply(ctx, w.Observed, p.applied(w.Desired))
 	}
 	result, err := p.Memo.Child(w.Variant, w.Observed, w.Desired, p.servedFor(w))
 	if err != nil || !result.Changed {
@@ -146,7 +145,7 @@ func (p *Pass) create(ctx context.Context, c Creation) error {
 	how, err := p.writer(made).Create(ctx, p.parent(), made, p.names.Ours)
 	switch {
 	case err != nil:
-		if refusal.Answered(err) {
+		if answered(err) {
 			p.leaves.drop(leaveOf(c.Desired))
 		}
 		return fmt.Errorf("create %s: %w", p.names.Describe(c.Desired), err)
@@ -166,7 +165,7 @@ func (p *Pass) learn(ctx context.Context, made, desired *unstructured.Unstructur
 		p.remember(made, desired)
 		return nil
 	}
-	err := p.applier.Migrate(ctx, made)
+	err := p.applier.migrate(ctx, made)
 	p.wrote(made)
 	return err
 }

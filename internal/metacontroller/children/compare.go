@@ -14,7 +14,6 @@ import (
 
 	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
-	"github.com/cairn-dev/cairn/internal/metacontroller/refusal"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
@@ -31,7 +30,7 @@ func (p *Pass) Compare(w Pair) Verdict {
 		return p.unknown(w, why)
 	}
 	if p.applier != nil {
-		same, known := p.applier.Known(w.Variant, w.Observed, p.applied(w.Desired))
+		same, known := p.applier.known(w.Variant, w.Observed, p.applied(w.Desired))
 		if !known {
 			return Verdict{}
 		}
@@ -108,11 +107,11 @@ func (p *Pass) Ask(ctx context.Context, wishes []Pair) error {
 // ask asks about one child. An error says nothing about the child.
 func (p *Pass) ask(ctx context.Context, w Pair) (Verdict, error) {
 	if p.applier != nil {
-		same, err := p.applier.Try(ctx, w.Variant, w.Observed, p.applied(w.Desired))
+		same, err := p.applier.try(ctx, w.Variant, w.Observed, p.applied(w.Desired))
 		return applied(same, w.Desired), err
 	}
 	patched, err := p.tryPatch(ctx, w)
-	if err != nil && !refusal.ByKind(err) {
+	if err != nil && !refusedByKind(err) {
 		return Verdict{}, err
 	}
 	if err == nil {
@@ -127,7 +126,7 @@ func (p *Pass) ask(ctx context.Context, w Pair) (Verdict, error) {
 	switch {
 	case createErr == nil:
 		p.keep(w.Observed.GetUID(), w.Desired, created)
-	case !refusal.Answered(createErr):
+	case !answered(createErr):
 		p.served.Remove(w.Observed.GetUID())
 		return Verdict{}, createErr
 	case err != nil:

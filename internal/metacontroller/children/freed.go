@@ -8,8 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	resourcehelper "k8s.io/component-helpers/resource"
-
-	"github.com/cairn-dev/cairn/internal/metacontroller/refusal"
 )
 
 // This file says what is free again once a child is deleted, and would fail a trial until then: the ports and addresses
@@ -77,9 +75,9 @@ func objects(v any) []map[string]any {
 
 // fits reports whether a quota has enough for what a trial asked for once the child is deleted. Without excess it
 // returns false: then the refusal had another reason.
-func fits(excess []refusal.Excess, observed *unstructured.Unstructured) bool {
+func fits(excess []excess, observed *unstructured.Unstructured) bool {
 	for _, e := range excess {
-		if !e.Leaves(freed(observed, e.Resource)) {
+		if !e.leaves(freed(observed, e.Resource)) {
 			return false
 		}
 	}

@@ -8,8 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
-
-	"github.com/cairn-dev/cairn/internal/metacontroller/refusal"
 )
 
 func parse(t *testing.T, text string) *unstructured.Unstructured {
@@ -84,7 +82,7 @@ func TestFits(t *testing.T) {
 		{claim, "x.storageclass.storage.k8s.io/requests.storage=1Gi", "x.storageclass.storage.k8s.io/requests.storage=9Gi", "x.storageclass.storage.k8s.io/requests.storage=9Gi", false},
 	} {
 		text := fmt.Sprintf("exceeded quota: q, requested: %s, used: %s, limited: %s", c.requested, c.used, c.limit)
-		excess := refusal.Quota(apierrors.NewForbidden(podResource, "a", errors.New(text)))
+		excess := quota(apierrors.NewForbidden(podResource, "a", errors.New(text)))
 		if len(excess) == 0 {
 			t.Fatalf("%s is not understood", text)
 		}

@@ -12,8 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
-	"github.com/cairn-dev/cairn/internal/metacontroller/serverside"
-	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -47,8 +45,8 @@ type Keeper struct {
 
 	// creates is the client that creates children.
 	creates client.Client
-	applier *serverside.Applier // nil if children are changed by merge patches
-	served  *lru.Cache          // of serving, by the child's UID
+	applier *applier   // nil if children are changed by merge patches
+	served  *lru.Cache // of serving, by the child's UID
 	leaves  *leaves
 	refused refusals
 }
@@ -73,8 +71,8 @@ func New(c Config) *Keeper {
 		refused: refusals{lru.New(min(c.Size, servedSize))},
 	}
 	if c.FieldManager != "" {
-		k.applier = serverside.New(c.Client, c.Live, c.FieldManager, c.Size)
-		k.creates = k.applier.Client()
+		k.applier = newApplier(c.Client, c.Live, c.FieldManager, c.Size)
+		k.creates = k.applier.creator()
 	}
 	return k
 }
@@ -91,7 +89,7 @@ func (k *Keeper) Forget(child types.UID) {
 }
 
 // Of returns the [Pass] for the children of one parent. kind is the parent's, for owner references.
-func (k *Keeper) Of(names taken.Names, kind schema.GroupVersionKind) *Pass {
+func (k *Keeper) Of(names Names, kind schema.GroupVersionKind) *Pass {
 	return &Pass{Keeper: k, names: names, owner: *metav1.NewControllerRef(names.Parent, kind), answers: map[asked]Verdict{}}
 }
 
@@ -99,7 +97,7 @@ func (k *Keeper) Of(names taken.Names, kind schema.GroupVersionKind) *Pass {
 type Pass struct {
 	*Keeper
 
-	names taken.Names
+	names Names
 	owner metav1.OwnerReference
 	// answers are the verdicts from requests of this pass.
 	answers map[asked]Verdict
@@ -136,7 +134,7 @@ func (p *Pass) made(desired *unstructured.Unstructured) (*unstructured.Unstructu
 
 // applied returns what is applied of a desired child by server-side apply.
 func (p *Pass) applied(desired *unstructured.Unstructured) *unstructured.Unstructured {
-	return serverside.Owned(desired, p.owners(desired))
+	return ownedBy(desired, p.owners(desired))
 }
 
 // owners are the owner references that a hook asked for, and the parent. A hook may not set a second controller (O1).

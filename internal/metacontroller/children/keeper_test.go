@@ -22,7 +22,6 @@ import (
 	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/internal/fakeserver"
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
-	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
 	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
@@ -75,7 +74,7 @@ func (w *world) restart() {
 }
 
 func (w *world) pass() *children.Pass {
-	return w.keeper.Of(taken.Names{
+	return w.keeper.Of(children.Names{
 		Parent: w.parent, Ours: func(client.Object) bool { return true },
 		Describe: func(o *unstructured.Unstructured) string { return anyobject.Describe(o) },
 	}, catKind)

@@ -6,8 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/cairn-dev/cairn/internal/metacontroller/refusal"
-	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -16,7 +14,7 @@ import (
 
 // each does f for all items, the kinds one after the other, in the order in which each kind is first. Those of a kind
 // are done in batches of 1, 2, 4 and so on, up to [pass.AtOnce]. A failure that is the item's own makes the next batch
-// one item again, and one that applies to all of the kind ([refusal.OfAll]) ends the kind. Before each batch but the
+// one item again, and one that applies to all of the kind ([refusesAll]) ends the kind. Before each batch but the
 // first of all it calls still, and stops with its error. It returns all errors, joined, without those which say that
 // the namespace is being deleted: nothing can be created there, and an error in the parent's status would not help.
 func each[T any](items []T, kindOf func(T) schema.GroupKind, still func() error, f func(T) error) error {
@@ -41,7 +39,7 @@ func each[T any](items []T, kindOf func(T) schema.GroupKind, still func() error,
 				rest = nil
 			}
 			for _, err := range failed {
-				if !refusal.Terminating(err) {
+				if !terminating(err) {
 					errs = append(errs, err)
 				}
 			}
@@ -84,8 +82,8 @@ func doBatch[T any](batch []T, f func(T) error) (failed []error, ofAll bool) {
 
 // concernsAll reports whether the next child of the kind would fail in the same way.
 func concernsAll(err error) bool {
-	if _, ok := errors.AsType[*taken.Error](err); ok || pass.IsStale(err) {
+	if _, ok := errors.AsType[*TakenError](err); ok || pass.IsStale(err) {
 		return false
 	}
-	return refusal.OfAll(err)
+	return refusesAll(err)
 }

@@ -8,9 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cairn-dev/cairn/ownership"
@@ -24,12 +22,6 @@ var (
 	errOfAll = apierrors.NewForbidden(podResource, "a", errors.New("exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"))
 )
 
-func terminating() error {
-	err := apierrors.NewForbidden(podResource, "a", errors.New("it is being terminated"))
-	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-	return err
-}
-
 // TestEach: which of a few writes are tried, one letter for the kind of each, and what is said of those that fail.
 func TestEach(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -42,8 +34,8 @@ func TestEach(t *testing.T) {
 		"all are refused":               {"a1 a2 a3", map[string]error{"a1": own, "a2": own, "a3": own}, "a1 a2 a3", "policy policy policy"},
 		"a quota ends the kind":         {"a1 a2 a3 b1 b2", map[string]error{"a1": errOfAll}, "a1 b1 b2", "quota"},
 		"an old read is of one":         {"a1 a2", map[string]error{"a1": fmt.Errorf("%w: a1", ownership.ErrStale)}, "a1 a2", "stale"},
-		"the namespace is deleted":      {"a1 a2 b1", map[string]error{"a1": terminating(), "b1": terminating()}, "a1 b1", ""},
-		"which hides no other failure":  {"a1 a2 b1", map[string]error{"a1": terminating(), "b1": own}, "a1 b1", "policy"},
+		"the namespace is deleted":      {"a1 a2 b1", map[string]error{"a1": errTerminating(), "b1": errTerminating()}, "a1 b1", ""},
+		"which hides no other failure":  {"a1 a2 b1", map[string]error{"a1": errTerminating(), "b1": own}, "a1 b1", "policy"},
 		"an answer that never came":     {"a1 a2", map[string]error{"a1": errors.New("connection refused")}, "a1", "connection"},
 		"a batch is carried out to end": {"a1 a2 a3 a4", map[string]error{"a2": errOfAll}, "a1 a2 a3", "quota"},
 	} {

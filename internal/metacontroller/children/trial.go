@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
-	"github.com/cairn-dev/cairn/internal/metacontroller/refusal"
 )
 
 // This file finds out, before a child is deleted to be recreated, whether that will work: by a dry run of the creation
@@ -41,9 +40,9 @@ func (p *Pass) trial(ctx context.Context, observed, desired *unstructured.Unstru
 		p.refused.forget(observed.GetUID())
 		p.leaves.add(leave, now)
 		return nil
-	case fits(refusal.Quota(err), observed):
+	case fits(quota(err), observed):
 		return nil // this says nothing about other children of the same content
-	case refusal.Answered(err) && !apierrors.IsNotFound(err):
+	case answered(err) && !apierrors.IsNotFound(err):
 		p.refused.add(replacement, observed, desired, err, now)
 		return &HeldError{ReplacementRefused, p.names.Describe(desired), err}
 	}

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
-	"github.com/cairn-dev/cairn/internal/metacontroller/refusal"
 )
 
 // This file holds the results of a comparison.
@@ -75,11 +74,11 @@ type HeldError struct {
 func (e *HeldError) Error() string {
 	if e.Reason == ComparisonRefused {
 		return fmt.Sprintf("%s stays as it is, because the API server refuses to say whether it is what the hook asks for (%s). "+
-			"Change what refuses it, or what the hook asks for", e.Child, refusal.Line(e.Refusal))
+			"Change what refuses it, or what the hook asks for", e.Child, line(e.Refusal))
 	}
 	return fmt.Sprintf("%s is not deleted, because the API server would refuse the one to replace it (%s). "+
 		"Change what refuses it, or what the hook asks for; delete %s yourself if it may go without a replacement",
-		e.Child, refusal.Line(e.Refusal), e.Child)
+		e.Child, line(e.Refusal), e.Child)
 }
 
 // Unwrap returns what the API server said.

@@ -1,13 +1,4 @@
-// Package serverside applies children by server-side apply, if the manager is configured to (Metacontroller's
-// --apply-strategy=server-side-apply). The API server merges and says what a child would become, so that nothing is
-// guessed here; its answer is remembered for each version of a child.
-//
-// Children are still created by a plain create, which never takes over an existing object. The fields that it sets
-// belong to our field manager as an update, and an apply would never remove them; so they are handed over to our field
-// manager as an apply at once, with [Applier.Migrate].
-//
-// What may not come in: which child is to be applied when, revisions, hooks.
-package serverside
+package children
 
 import (
 	"context"
@@ -26,30 +17,37 @@ import (
 
 	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/internal/metacontroller/apply"
-	"github.com/cairn-dev/cairn/internal/metacontroller/refusal"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
-// Applier applies children under one name. It is safe for concurrent use. Make one with [New].
-type Applier struct {
+// This file applies children by server-side apply, if the manager is configured to (Metacontroller's
+// --apply-strategy=server-side-apply). The API server merges and says what a child would become, so that nothing is
+// guessed here; its answer is remembered for each version of a child.
+//
+// Children are still created by a plain create, which never takes over an existing object. The fields that it sets
+// belong to our field manager as an update, and an apply would never remove them; so they are handed over to our field
+// manager as an apply at once, with [applier.migrate].
+
+// applier applies children under one name. It is safe for concurrent use. Make one with [newApplier].
+type applier struct {
 	client  client.Client
 	live    client.Reader
 	manager string
 	trials  *lru.Cache
 }
 
-// New returns an applier that writes with c, reads past every cache with live, and remembers what the API server said
-// of as many as size children. fieldManager is its name.
-func New(c client.Client, live client.Reader, fieldManager string, size int) *Applier {
-	return &Applier{client: c, live: live, manager: fieldManager, trials: lru.New(size)}
+// newApplier returns an applier that writes with c, reads past every cache with live, and remembers what the API server
+// said of as many as size children. fieldManager is its name.
+func newApplier(c client.Client, live client.Reader, fieldManager string, size int) *applier {
+	return &applier{client: c, live: live, manager: fieldManager, trials: lru.New(size)}
 }
 
-// Client returns a client whose creates are by the applier's name, as [Applier.Migrate] asks for.
-func (a *Applier) Client() client.Client { return client.WithFieldOwner(a.client, a.manager) }
+// creator returns a client whose creates are by the applier's name, as [applier.migrate] asks for.
+func (a *applier) creator() client.Client { return client.WithFieldOwner(a.client, a.manager) }
 
-// Owned returns what is applied of a desired child: what a hook may set ([apply.Own], which leaves out the annotation
+// ownedBy returns what is applied of a desired child: what a hook may set ([apply.Own], which leaves out the annotation
 // of the other strategy as well), with these owners: without them its parent's reference would be removed.
-func Owned(desired *unstructured.Unstructured, owners []metav1.OwnerReference) *unstructured.Unstructured {
+func ownedBy(desired *unstructured.Unstructured, owners []metav1.OwnerReference) *unstructured.Unstructured {
 	o := (&unstructured.Unstructured{Object: apply.Own(desired.Object)}).DeepCopy()
 	o.SetOwnerReferences(owners)
 	return o
@@ -67,31 +65,31 @@ type trialKey struct {
 	variant string
 }
 
-// Known reports whether applying owned would change nothing of a child, and whether that is known without a request.
+// known reports whether applying owned would change nothing of a child, and whether that is known without a request.
 // variant tells apart the desired states that one child is compared with in the same pass.
-func (a *Applier) Known(variant string, observed, owned *unstructured.Unstructured) (same, known bool) {
+func (a *applier) known(variant string, observed, owned *unstructured.Unstructured) (same, known bool) {
 	v, ok := a.trials.Get(trialKey{observed.GetUID(), variant})
 	if !ok {
 		return false, false
 	}
-	t := v.(trial) //nolint:forcetypeassert // Try adds them
+	t := v.(trial) //nolint:forcetypeassert // try adds them
 	known = t.version == observed.GetResourceVersion() && apply.Equal(t.desired, owned.Object)
 	return known && t.same, known
 }
 
-// Try asks the API server what applying owned would make of a child, by a dry run, unless that is known. It is not the
-// same if the rules of the kind refuse the change ([refusal.ByKind]): then a field differs that cannot be changed, or
+// try asks the API server what applying owned would make of a child, by a dry run, unless that is known. It is not the
+// same if the rules of the kind refuse the change ([refusedByKind]): then a field differs that cannot be changed, or
 // the desired child could not be created either. An error that wraps [ownership.ErrStale] says that the child has
 // changed since it was read, or that its fields were handed over, which is a write. Any other is the API server's, and
 // says nothing about the child: it is not remembered.
-func (a *Applier) Try(ctx context.Context, variant string, observed, owned *unstructured.Unstructured) (same bool, err error) {
-	if same, known := a.Known(variant, observed, owned); known {
+func (a *applier) try(ctx context.Context, variant string, observed, owned *unstructured.Unstructured) (same bool, err error) {
+	if same, known := a.known(variant, observed, owned); known {
 		return same, nil
 	}
 	t := trial{version: observed.GetResourceVersion(), desired: owned.Object}
-	would, err := a.Apply(ctx, observed, owned, client.DryRunAll)
+	would, err := a.apply(ctx, observed, owned, client.DryRunAll)
 	switch {
-	case refusal.ByKind(err):
+	case refusedByKind(err):
 	case err != nil:
 		return false, err
 	case a.unmigrated(would):
@@ -103,9 +101,9 @@ func (a *Applier) Try(ctx context.Context, variant string, observed, owned *unst
 	return t.same, nil
 }
 
-// Apply applies owned to exactly the child that was read, and returns what the API server makes of it. An error that
+// apply applies owned to exactly the child that was read, and returns what the API server makes of it. An error that
 // wraps [ownership.ErrStale] says that the child has changed since; any other is the API server's.
-func (a *Applier) Apply(
+func (a *applier) apply(
 	ctx context.Context, observed, owned *unstructured.Unstructured, opts ...client.ApplyOption,
 ) (*unstructured.Unstructured, error) {
 	o := owned.DeepCopy() // the answer is decoded over it
@@ -119,10 +117,10 @@ func (a *Applier) Apply(
 	return o, err
 }
 
-// Migrate hands over the fields that our field manager owns by an update, as the response to the creation of made says,
+// migrate hands over the fields that our field manager owns by an update, as the response to the creation of made says,
 // to an apply, and sets the new resourceVersion of made. If another writer is first, that is noticed when the child is
 // compared.
-func (a *Applier) Migrate(ctx context.Context, made *unstructured.Unstructured) error {
+func (a *applier) migrate(ctx context.Context, made *unstructured.Unstructured) error {
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(made, sets.New(a.manager), a.manager)
 	if err != nil || patch == nil {
 		return err
@@ -140,7 +138,7 @@ func (a *Applier) Migrate(ctx context.Context, made *unstructured.Unstructured) 
 }
 
 // unmigrated reports whether our name owns fields of a child that an apply would not remove.
-func (a *Applier) unmigrated(o *unstructured.Unstructured) bool {
+func (a *applier) unmigrated(o *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == a.manager && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == ""
 	})
@@ -148,7 +146,7 @@ func (a *Applier) unmigrated(o *unstructured.Unstructured) bool {
 
 // migrateLive hands over the fields of a child that another client set under our name, or whose handover was
 // interrupted. The next pass compares the child as it is then.
-func (a *Applier) migrateLive(ctx context.Context, observed *unstructured.Unstructured) error {
+func (a *applier) migrateLive(ctx context.Context, observed *unstructured.Unstructured) error {
 	live := anyobject.Blank(observed).(*unstructured.Unstructured) //nolint:forcetypeassert // of the type of observed
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(observed), live)
 	switch {
@@ -158,7 +156,7 @@ func (a *Applier) migrateLive(ctx context.Context, observed *unstructured.Unstru
 		return fmt.Errorf("read %s: %w", anyobject.Describe(observed), err)
 	}
 	if live.GetUID() == observed.GetUID() {
-		if err := a.Migrate(ctx, live); err != nil {
+		if err := a.migrate(ctx, live); err != nil {
 			return err
 		}
 	}

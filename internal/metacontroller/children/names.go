@@ -1,8 +1,4 @@
-// Package taken checks whether the name of a child to be created is taken. Such a child waits, and does not stop the
-// others: pass.SlowStart would stop at it. The check costs no request if the reader is a cache.
-//
-// What may not come in: writes, adoption, and what children are to look like.
-package taken
+package children
 
 import (
 	"context"
@@ -19,22 +15,27 @@ import (
 	"github.com/cairn-dev/cairn/ownership"
 )
 
+// This file checks whether the name of a child to be created is taken. Such a child waits, and does not stop the
+// others: pass.SlowStart would stop at it. The check costs no request if the reader is a cache.
+
 // strangerRetry is how often a name is checked that another owner's object has, and collectRetry one of a child that
 // the garbage collector has to delete. No event tells.
 const strangerRetry, collectRetry = 10 * time.Second, time.Second
 
-// Error says that an object which is left alone has the name of a child. Show it on the parent, and requeue after
+// TakenError says that an object which is left alone has the name of a child. Show it on the parent, and requeue after
 // Again: another writer has to act, and a growing delay would only be later.
-type Error struct {
+type TakenError struct {
 	Again time.Duration
 	text  string
 }
 
-func (e *Error) Error() string { return e.text }
+// Error says who has the name, and what to do.
+func (e *TakenError) Error() string { return e.text }
 
-// Only returns err as an *[Error] if it is nothing else. What is joined with another error is retried as that one is.
-func Only(err error) (*Error, bool) {
-	e, ok := err.(*Error) //nolint:errorlint // see above
+// OnlyTaken returns err as a *[TakenError] if it is nothing else. What is joined with another error is retried as that
+// one is.
+func OnlyTaken(err error) (*TakenError, bool) {
+	e, ok := err.(*TakenError) //nolint:errorlint // see above
 	return e, ok
 }
 
@@ -50,9 +51,9 @@ type Names struct {
 	Orphan string
 }
 
-// Check returns nil if no object in reader has the name of child. It returns an *[Error] if there is one to be left
-// alone, an error that wraps [ownership.ErrStale] if it is a child that a newer read would show, or a terminating one,
-// and any other error if it could not be read (retry).
+// Check returns nil if no object in reader has the name of child. It returns an *[TakenError] if there is one to be
+// left alone, an error that wraps [ownership.ErrStale] if it is a child that a newer read would show, or a terminating
+// one, and any other error if it could not be read (retry).
 func (n Names) Check(ctx context.Context, reader client.Reader, child *unstructured.Unstructured) error {
 	found := anyobject.Blank(child)
 	err := reader.Get(ctx, client.ObjectKeyFromObject(child), found)
@@ -78,10 +79,10 @@ func (n Names) stranger(found client.Object, name string) error {
 	if ref != nil && ref.UID == n.Parent.GetUID() {
 		who += ", and this controller did not make it"
 	} else if ref != nil && ref.Kind == n.Parent.GetKind() && ref.Name == n.Parent.GetName() {
-		return &Error{collectRetry, fmt.Sprintf(
+		return &TakenError{collectRetry, fmt.Sprintf(
 			"%s belongs to an earlier %s of this name, and the garbage collector has not deleted it yet", name, ref.Kind)}
 	}
-	return &Error{strangerRetry, fmt.Sprintf(
+	return &TakenError{strangerRetry, fmt.Sprintf(
 		"%s exists already and is not ours (%s); it is left alone. Delete or rename it, or let the hook use another name", name, who)}
 }
 

@@ -1,4 +1,4 @@
-package refusal_test
+package children
 
 import (
 	"errors"
@@ -13,14 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/cairn-dev/cairn/internal/metacontroller/refusal"
 )
 
 var (
-	pods     = schema.GroupResource{Resource: "pods"}
-	podKind  = schema.GroupKind{Kind: "Pod"}
-	exceeded = "exceeded quota: q, requested: pods=1,requests.cpu=500m, used: pods=3,requests.cpu=2, limited: pods=3,requests.cpu=2"
+	pods    = schema.GroupResource{Resource: "pods"}
+	podKind = schema.GroupKind{Kind: "Pod"}
+	full    = "exceeded quota: q, requested: pods=1,requests.cpu=500m, used: pods=3,requests.cpu=2, limited: pods=3,requests.cpu=2"
 )
 
 // policy is what a ValidatingAdmissionPolicy answers, taken from an API server of 1.36: the code of an invalid object,
@@ -36,7 +34,7 @@ func immutable() error {
 	return apierrors.NewInvalid(podKind, "a", field.ErrorList{field.Forbidden(field.NewPath("spec"), "pod updates may not change it\n@@ -1 @@")})
 }
 
-func terminating() error {
+func errTerminating() error {
 	err := apierrors.NewForbidden(pods, "a", errors.New("it is being terminated"))
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	return err
@@ -54,10 +52,10 @@ func TestWhatRefusalsProve(t *testing.T) {
 		"a webhook":                       {apierrors.NewForbidden(pods, "a", errors.New(`admission webhook "w" denied the request`)), false, true, false},
 		"a webhook without dry runs":      {apierrors.NewBadRequest(`admission webhook "w" does not support dry run`), false, true, false},
 		"invalid, without causes":         {apierrors.NewInvalid(podKind, "a", nil), false, true, false},
-		"a quota":                         {apierrors.NewForbidden(pods, "a", errors.New(exceeded)), false, true, true},
+		"a quota":                         {apierrors.NewForbidden(pods, "a", errors.New(full)), false, true, true},
 		"an owner that is not known":      {apierrors.NewForbidden(pods, "a", errors.New("cannot set blockOwnerDeletion in this case")), false, true, true},
 		"no right":                        {apierrors.NewForbidden(pods, "", errors.New("cannot create")), false, true, true},
-		"a namespace that is deleted":     {terminating(), false, true, true},
+		"a namespace that is deleted":     {errTerminating(), false, true, true},
 		"no such kind":                    {apierrors.NewNotFound(pods, ""), false, true, true},
 		"too busy":                        {apierrors.NewTooManyRequests("later", 1), false, false, true},
 		"a webhook that cannot be called": {apierrors.NewInternalError(errors.New("failed calling webhook")), false, false, true},
@@ -65,13 +63,13 @@ func TestWhatRefusalsProve(t *testing.T) {
 		"a conflict":                      {apierrors.NewConflict(pods, "a", errors.New("changed")), false, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := refusal.ByKind(c.err); got != c.byKind {
+			if got := refusedByKind(c.err); got != c.byKind {
 				t.Errorf("by the rules of the kind: %v", got)
 			}
-			if got := refusal.Answered(c.err); got != c.answered {
+			if got := answered(c.err); got != c.answered {
 				t.Errorf("an answer: %v", got)
 			}
-			if got := refusal.OfAll(c.err); got != c.others {
+			if got := refusesAll(c.err); got != c.others {
 				t.Errorf("concerns all of the kind: %v", got)
 			}
 		})
@@ -82,9 +80,9 @@ func TestWhatRefusalsProve(t *testing.T) {
 func TestQuota(t *testing.T) {
 	forbidden := func(text string) error { return apierrors.NewForbidden(pods, "a", errors.New(text)) }
 	room := map[string]string{}
-	for _, e := range refusal.Quota(forbidden(exceeded)) {
+	for _, e := range quota(forbidden(full)) {
 		for _, freed := range []string{"0", "500m", "1"} {
-			if e.Leaves(resource.MustParse(freed)) {
+			if e.leaves(resource.MustParse(freed)) {
 				room[e.Resource] += freed + " "
 			}
 		}
@@ -100,7 +98,7 @@ func TestQuota(t *testing.T) {
 		"no request":        forbidden("exceeded quota: q, requested: , used: pods=1, limited: pods=1"),
 		"limits must be in": forbidden("failed quota: q: must specify limits.cpu"),
 	} {
-		if got := refusal.Quota(err); len(got) != 0 {
+		if got := quota(err); len(got) != 0 {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -108,13 +106,13 @@ func TestQuota(t *testing.T) {
 
 // TestLine: people get one line of what may hold two objects.
 func TestLine(t *testing.T) {
-	if got := refusal.Line(immutable()); strings.Contains(got, "\n") || !strings.HasSuffix(got, "may not change it …") {
+	if got := line(immutable()); strings.Contains(got, "\n") || !strings.HasSuffix(got, "may not change it …") {
 		t.Errorf("%q", got)
 	}
-	if got := refusal.Line(errors.New(strings.Repeat("ä", 400))); got != strings.Repeat("ä", 150)+" …" {
+	if got := line(errors.New(strings.Repeat("ä", 400))); got != strings.Repeat("ä", 150)+" …" {
 		t.Errorf("%q", got)
 	}
-	if got := refusal.Line(errors.New("no")); got != "no" {
+	if got := line(errors.New("no")); got != "no" {
 		t.Errorf("%q", got)
 	}
 }

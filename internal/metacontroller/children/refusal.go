@@ -1,9 +1,4 @@
-// Package refusal says what a refusal of the API server proves about a child: a field cannot be changed, a quota is
-// exhausted, or all children of the kind would be refused. It is pure. If it proves nothing, the state of the child is
-// unknown to the caller, which must not delete a child that may be in use because of it.
-//
-// What may not come in: requests, and what follows from a refusal.
-package refusal
+package children
 
 import (
 	"errors"
@@ -16,6 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// This file says what a refusal of the API server proves about a child: a field cannot be changed, a quota is
+// exhausted, or all children of the kind would be refused. If it proves nothing, the state of the child is unknown to
+// the caller, which must not delete a child that may be in use because of it. It is pure.
+
 // lineSize is how much of a refusal users are shown. Some hold both objects.
 const lineSize = 300
 
@@ -27,10 +26,10 @@ func status(err error) (metav1.Status, bool) {
 	return metav1.Status{}, false
 }
 
-// ByKind reports whether err is a refusal by the rules of the kind itself: each of its causes names a field and what is
-// wrong with it. A policy or a webhook that refuses with the same code names none. Where a creation of the same content
-// is accepted, such a refusal of a change proves that a field differs which cannot be changed.
-func ByKind(err error) bool {
+// refusedByKind reports whether err is a refusal by the rules of the kind itself: each of its causes names a field and
+// what is wrong with it. A policy or a webhook that refuses with the same code names none. Where a creation of the same
+// content is accepted, such a refusal of a change proves that a field differs which cannot be changed.
+func refusedByKind(err error) bool {
 	s, ok := status(err)
 	if !ok || s.Code != http.StatusUnprocessableEntity || s.Details == nil || len(s.Details.Causes) == 0 {
 		return false
@@ -43,16 +42,16 @@ func ByKind(err error) bool {
 	return true
 }
 
-// Answered reports whether the API server has decided about the request itself. It has not if it failed, was too busy,
+// answered reports whether the API server has decided about the request itself. It has not if it failed, was too busy,
 // or could not be reached: then the same request may succeed a moment later.
-func Answered(err error) bool {
+func answered(err error) bool {
 	s, ok := status(err)
 	return ok && s.Code < http.StatusInternalServerError && s.Code != http.StatusTooManyRequests
 }
 
-// OfAll reports whether every other child of the kind in that namespace would most likely fail as well: no answer, no
-// such resource, no right to it, an exhausted quota. A refusal because of the child's own content is no such error.
-func OfAll(err error) bool {
+// refusesAll reports whether every other child of the kind in that namespace would most likely fail as well: no answer,
+// no such resource, no right to it, an exhausted quota. A refusal because of the child's own content is no such error.
+func refusesAll(err error) bool {
 	s, ok := status(err)
 	switch {
 	case !ok, s.Code >= http.StatusInternalServerError, s.Code == http.StatusTooManyRequests:
@@ -65,17 +64,17 @@ func OfAll(err error) bool {
 	// Authorization does not name the object that is to be created. Admission does, also where it is about the parent's
 	// kind, which it does not know yet or which we may not name as an owner.
 	return strings.Contains(s.Message, "blockOwnerDeletion") || s.Details == nil || s.Details.Name == "" ||
-		len(Quota(err)) > 0 || Terminating(err)
+		len(quota(err)) > 0 || terminating(err)
 }
 
-// Terminating reports whether err is nothing but the refusal to create anything in a namespace that is being deleted.
+// terminating reports whether err is nothing but the refusal to create anything in a namespace that is being deleted.
 // Call it for each error before they are joined: it does not see the others.
-func Terminating(err error) bool {
+func terminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// Line returns the text of err in one readable line.
-func Line(err error) string {
+// line returns the text of err in one readable line.
+func line(err error) string {
 	line, _, cut := strings.Cut(err.Error(), "\n")
 	if len(line) > lineSize {
 		line, cut = line[:lineSize], true

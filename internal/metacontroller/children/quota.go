@@ -1,4 +1,4 @@
-package refusal
+package children
 
 import (
 	"net/http"
@@ -10,18 +10,18 @@ import (
 
 // This file reads refusals because of a quota. The API server gives the amounts in its text only.
 
-// Excess is one resource of an exhausted quota: what the request asks for, what all others have, and how much there may
+// excess is one resource of an exhausted quota: what the request asks for, what all others have, and how much there may
 // be.
-type Excess struct {
+type excess struct {
 	Resource               string
 	Requested, Used, Limit resource.Quantity
 }
 
 var exceeded = regexp.MustCompile(`exceeded quota: .*, requested: (.*), used: (.*), limited: (.*)$`)
 
-// Quota returns the resources of which err says that a quota has too little left. It returns none if err says no such
+// quota returns the resources of which err says that a quota has too little left. It returns none if err says no such
 // thing, or says it in unknown words.
-func Quota(err error) []Excess {
+func quota(err error) []excess {
 	s, ok := status(err)
 	if !ok || s.Code != http.StatusForbidden {
 		return nil
@@ -31,14 +31,14 @@ func Quota(err error) []Excess {
 		return nil
 	}
 	requested, used, limited := amounts(found[1]), amounts(found[2]), amounts(found[3])
-	var out []Excess
+	var out []excess
 	for name, amount := range requested {
 		was, there := used[name]
 		limit, limits := limited[name]
 		if !there || !limits {
 			return nil
 		}
-		out = append(out, Excess{name, amount, was, limit})
+		out = append(out, excess{name, amount, was, limit})
 	}
 	return out
 }
@@ -57,8 +57,8 @@ func amounts(text string) map[string]resource.Quantity {
 	return out
 }
 
-// Leaves reports whether the request fits once freed is free again.
-func (e Excess) Leaves(freed resource.Quantity) bool {
+// leaves reports whether the request fits once freed is free again.
+func (e excess) leaves(freed resource.Quantity) bool {
 	need := e.Requested.DeepCopy()
 	need.Add(e.Used)
 	need.Sub(freed)

@@ -1,4 +1,4 @@
-package taken_test
+package children_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/internal/fakeserver"
-	"github.com/cairn-dev/cairn/internal/metacontroller/taken"
+	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -40,7 +40,7 @@ func controlledBy(parent *unstructured.Unstructured) func(o *unstructured.Unstru
 // TestCheck: of what has a name it is said whose it is, and how soon to look again.
 func TestCheck(t *testing.T) {
 	cats := object(catSets, "cats", "uid-of-cats")
-	names := taken.Names{
+	names := children.Names{
 		Parent: cats, Orphan: "nothing is adopted",
 		Ours:     func(found client.Object) bool { return found.GetLabels()["ours"] != "no" },
 		Describe: func(child *unstructured.Unstructured) string { return child.GetKind() + " " + child.GetName() },
@@ -70,11 +70,11 @@ func TestCheck(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("%v, want %s", err, c.want)
 			}
-			waits, only := taken.Only(err)
+			waits, only := children.OnlyTaken(err)
 			if only != (c.again > 0) || only && waits.Again != c.again || errors.Is(err, ownership.ErrStale) == only {
 				t.Errorf("%#v, to be looked at again in %v", err, c.again)
 			}
-			if _, only = taken.Only(errors.Join(err, context.Canceled)); only {
+			if _, only = children.OnlyTaken(errors.Join(err, context.Canceled)); only {
 				t.Error("it is joined with another error")
 			}
 		})
@@ -83,7 +83,7 @@ func TestCheck(t *testing.T) {
 
 // TestGone: what is not there is in nobody's way, and a creation that was refused because of it is tried again.
 func TestGone(t *testing.T) {
-	names := taken.Names{Parent: object(catSets, "cats", "uid-of-cats"), Describe: (*unstructured.Unstructured).GetName}
+	names := children.Names{Parent: object(catSets, "cats", "uid-of-cats"), Describe: (*unstructured.Unstructured).GetName}
 	server, child := fakeserver.New(t), object(pods, "tom", "")
 	if err := names.Check(t.Context(), server, child); err != nil {
 		t.Error(err)
@@ -97,11 +97,11 @@ func TestGone(t *testing.T) {
 func TestFree(t *testing.T) {
 	stranger, soon := errors.New("a stranger"), ownership.ErrStale
 	blocked := map[string]error{"b": stranger, "c": soon, "e": stranger}
-	free, why := taken.Free([]string{"a", "b", "c", "d", "e"}, func(name string) error { return blocked[name] })
+	free, why := children.Free([]string{"a", "b", "c", "d", "e"}, func(name string) error { return blocked[name] })
 	if strings.Join(free, " ") != "a d" || !errors.Is(why, soon) {
 		t.Errorf("free %v, %v", free, why)
 	}
-	free, why = taken.Free([]string{"b"}, func(name string) error { return blocked[name] })
+	free, why = children.Free([]string{"b"}, func(name string) error { return blocked[name] })
 	if len(free) != 0 || !errors.Is(why, stranger) {
 		t.Errorf("free %v, %v", free, why)
 	}
