@@ -67,13 +67,13 @@ var RevisionKinds = []schema.GroupVersionKind{
 	appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), v1alpha1.SchemeGroupVersion.WithKind("ControllerRevision"),
 }
 
-// Fields returns an object as a tree.
+// Fields returns a copy of an object as a tree.
 func Fields(o client.Object, gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
-		return nil, fmt.Errorf("read the status of %s %s: %w", KindName(gvk.GroupKind()), o.GetName(), err)
+		return nil, fmt.Errorf("read %s: %w", Parent{GroupVersionKind: gvk, Name: o.GetName()}, err)
 	}
-	out := &unstructured.Unstructured{Object: fields}
+	out := (&unstructured.Unstructured{Object: fields}).DeepCopy() // of an unstructured object the fields are its own
 	out.SetGroupVersionKind(gvk)
 	return out, nil
 }

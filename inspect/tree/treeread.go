@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
@@ -81,34 +80,23 @@ func Ancestors(ctx context.Context, c client.Client, o client.Object) (*Tree, er
 
 // owner reads what ref names, nil if it is not there, and describes it.
 func owner(ctx context.Context, c client.Client, ref *metav1.OwnerReference, namespace string) (*found, *Node) {
-	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	n := &Node{
-		Parent: object.Parent{GroupVersionKind: gvk, Namespace: namespace, Name: ref.Name, UID: ref.UID}, State: status.UnknownStatus.String(),
-	}
-	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
+	read, err := object.ReadOwner(ctx, c, ref, namespace)
+	n := &Node{Parent: read.Parent, State: status.UnknownStatus.String()}
+	switch {
+	case meta.IsNoMatchError(err):
 		n.Message = fmt.Sprintf("%s is not served any more: %v", ref.APIVersion, err)
-		return nil, n
-	}
-	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		n.Namespace = ""
-	}
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(gvk)
-	switch err := c.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: ref.Name}, o); {
-	case apierrors.IsNotFound(err):
-		n.State, n.Message = status.NotFoundStatus.String(), "it does not exist; what it controls will be deleted by the garbage collector"
-		return nil, n
 	case err != nil:
 		n.Message = err.Error()
-		return nil, n
-	case o.GetUID() != ref.UID:
+	case read.Another != "":
 		n.State = status.NotFoundStatus.String()
-		n.Message = fmt.Sprintf("an object of this name exists, but it is another one: its UID is %s, and not %s", o.GetUID(), ref.UID)
-		return nil, n
+		n.Message = fmt.Sprintf("an object of this name exists, but it is another one: its UID is %s, and not %s", read.Another, ref.UID)
+	case read.Object == nil:
+		n.State, n.Message = status.NotFoundStatus.String(), "it does not exist; what it controls will be deleted by the garbage collector"
+	default:
+		f := foundOf(read.Object)
+		return f, grow(f, nil)
 	}
-	f := foundOf(o)
-	return f, grow(f, nil)
+	return nil, n
 }
 
 // whole returns an object that the caller has read.
@@ -117,13 +105,10 @@ func whole(c client.Client, o client.Object) (*found, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tell the kind of %T %s/%s: %w", o, o.GetNamespace(), o.GetName(), err)
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	u, err := object.Fields(o, gvk)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", object.Parent{GroupVersionKind: gvk, Name: o.GetName()}, err)
+		return nil, err
 	}
-	u := &unstructured.Unstructured{Object: fields}
-	u = u.DeepCopy() // of an unstructured object the fields are its own
-	u.SetGroupVersionKind(gvk)
 	return foundOf(u), nil
 }
 

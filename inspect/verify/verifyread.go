@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -137,44 +136,18 @@ func unparented(
 	if _, known := parents[ref.UID]; known {
 		return nil
 	}
-	parent, other, err := referenced(ctx, i.Client(), ref, o.Namespace)
+	parent, err := object.ReadOwner(ctx, i.Client(), ref, o.Namespace)
 	switch {
 	case err != nil:
 		parents[ref.UID] = nil
 		out.warnf("%s %s, which controls %s, could not be read: %v.", ref.Kind, ref.Name, name, err)
-	case parent != nil:
-		parents[ref.UID] = parent
+	case parent.Object != nil:
+		parents[ref.UID] = parent.Object
 	case !young:
-		p := abandoned(o, name, ref, other)
+		p := abandoned(o, name, ref, parent.Another != "")
 		return &p
 	}
 	return nil
-}
-
-// referenced reads what ref names. It returns nothing if that does not exist; other says that an object of the same
-// name does.
-func referenced(
-	ctx context.Context, c client.Client, ref *metav1.OwnerReference, namespace string,
-) (o client.Object, other bool, err error) {
-	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return nil, false, err
-	}
-	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		namespace = ""
-	}
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(gvk)
-	switch err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, u); {
-	case apierrors.IsNotFound(err):
-		return nil, false, nil
-	case err != nil:
-		return nil, false, err
-	case u.GetUID() != ref.UID:
-		return nil, true, nil
-	}
-	return u, false, nil
 }
 
 // unreferenced finds objects that name their creator, and have no ControllerRef.
@@ -206,15 +179,15 @@ func created(ctx context.Context, i *inspect.Inspector, o *metav1.PartialObjectM
 	p := &Problem{Reason: NoControllerRef, Object: name}
 	p.Message = fmt.Sprintf("Its annotation %s names %s %s, and it has no controller reference: nothing deletes it with its creator.",
 		createdBy, by.Kind, by.Name)
-	creator, other, err := referenced(ctx, i.Client(), by, o.Namespace)
+	creator, err := object.ReadOwner(ctx, i.Client(), by, o.Namespace)
 	switch {
 	case err != nil:
 		p.Message += fmt.Sprintf(" The creator could not be read: %v.", err)
-	case other:
+	case creator.Another != "":
 		p.Message += " The creator was deleted, and another object of that name exists; delete this one by hand if it is not needed."
-	case creator == nil:
+	case creator.Object == nil:
 		p.Message += " The creator does not exist any more; delete this one by hand if it is not needed."
-	case creator.GetDeletionTimestamp() != nil:
+	case creator.Object.GetDeletionTimestamp() != nil:
 		p.Message += " The creator is terminating, so nothing is added to it."
 	default:
 		p.Fix = &Fix{object: o, adopt: by, Message: fmt.Sprintf(
