@@ -15,7 +15,8 @@
 //
 // in this order: what is recorded was resolved from entries that were claimed in the same pass. Any error ends the
 // pass. [ErrStale] says that something was read too early: read again. The others say in their function's comment what
-// to do. [Log.List] shows a log and writes nothing. The example is such a pass with all that it takes.
+// to do. [Log.List] shows a log and writes nothing. The example is such a pass with all that it takes. The files are in
+// that order: read.go; resolve.go and fence.go, which decide; record.go and truncate.go, which carry out by write.go.
 //
 // # What its caller must not do
 //
@@ -23,8 +24,7 @@
 //   - Run two passes over one parent at once, or in two processes. Elect a leader.
 //   - Give [Log.Truncate] a live set that was not read whole: what it does not name is deleted.
 //   - Read through a cache without a consistency store: see [Options] and package ownership. A log that does not show
-//     our own last write makes
-//     no second revision ([Log.Fence] finds it), but costs requests and a pass.
+//     our own last write makes no second revision ([Log.Fence] finds it), but costs requests and a pass.
 //   - Tell equality by a hash, a name or a number. [Log.Resolve] does, by content.
 //
 // Package builder does all of this for a reconciler of yours (Attach), package pass for a controller.

@@ -7,9 +7,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,7 +14,7 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file reads through the API reader what a write of the log rests on.
+// This file decides what a write of the log may rest on, by reading past every cache.
 
 // Fence checks past every cache what a new number rests on: that the parent is still as it was read (H7), and that the
 // verdict is about all its revisions, because a number that was counted from a stale list would be used twice (H2,
@@ -88,25 +85,6 @@ func (l *Log) gone(parent client.Object, revisions []revision.Revision) error {
 	return fmt.Errorf("%w: revision %s was deleted, or no longer belongs to this parent", ErrStale, revisions[0].Name)
 }
 
-// object returns a stub of a revision of parent: its name, its UID and its version.
-func (l *Log) object(parent client.Object, r revision.Revision) (client.Object, error) {
-	namespace, err := l.Namespace(parent)
-	if err != nil {
-		return nil, err
-	}
-	o := l.Empty()
-	o.SetNamespace(namespace)
-	o.SetName(r.Name)
-	o.SetUID(r.UID)
-	o.SetResourceVersion(r.ResourceVersion)
-	return o, nil
-}
-
-// heldBy reports whether a revision holds what the parent asks for, and is not terminating.
-func (v *Verdict) heldBy(r revision.Revision) bool {
-	return !r.Deleting && r.Snapshot != nil && revision.Compare(v.Snapshot, r.Snapshot) != revision.RuleNone
-}
-
 // Stays checks past the cache that a revision is still as it was read, before its duplicate is deleted: without both,
 // what the children came from would be lost. One whose labels were removed will soon be released. Errors: [ErrStale]
 // (drop the pass), or the API server's (retry).
@@ -151,39 +129,4 @@ func (l *Log) confirmParent(ctx context.Context, parent client.Object) error {
 		return fmt.Errorf("%w: %s has changed since it was read", ErrStale, l.describe(parent))
 	}
 	return nil
-}
-
-// stored lists the revisions that parent owns past every cache.
-func (l *Log) stored(ctx context.Context, parent client.Object) ([]client.Object, error) {
-	selector, err := l.Selector(parent)
-	if err != nil {
-		return nil, err
-	}
-	namespace, err := l.Namespace(parent)
-	if err != nil {
-		return nil, err
-	}
-	list := l.EmptyList()
-	err = l.opts.Live.List(ctx, list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
-	if err != nil {
-		return nil, fmt.Errorf("list the revisions of %s past the cache: %w", l.describe(parent), err)
-	}
-	var out []client.Object
-	err = meta.EachListItem(list, func(item runtime.Object) error {
-		if o := item.(client.Object); metav1.IsControlledBy(o, parent) { //nolint:forcetypeassert // items of an ObjectList are Objects
-			out = append(out, o)
-		}
-		return nil
-	})
-	return out, err
-}
-
-// get reads one revision past every cache.
-func (l *Log) get(ctx context.Context, parent client.Object, name string) (client.Object, error) {
-	namespace, err := l.Namespace(parent)
-	if err != nil {
-		return nil, err
-	}
-	o := l.Empty()
-	return o, l.opts.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, o)
 }

@@ -12,32 +12,6 @@ import (
 
 // This file makes a verdict durable, before any child is touched.
 
-// MaxData is the largest snapshot that is stored, in bytes. The API server stores somewhat more, but a template of this
-// size would fill its store with a handful of revisions.
-const MaxData = 1 << 20
-
-// maxProbes bounds the search for a free name. Sixteen collisions of a 32-bit hash in one namespace are deliberate.
-const maxProbes = 16
-
-// TooLargeError says that a snapshot cannot be stored. The caller reports it on the parent and starts no rollout.
-type TooLargeError struct {
-	// Bytes is the size of the snapshot.
-	Bytes int
-	// Err is what the API server said, nil if it was not asked.
-	Err error
-}
-
-// Error says how large the snapshot is, and how large it may be.
-func (e *TooLargeError) Error() string {
-	if e.Err != nil {
-		return fmt.Sprintf("the snapshot of %d bytes cannot be stored: %v", e.Bytes, e.Err)
-	}
-	return fmt.Sprintf("the snapshot has %d bytes, and at most %d can be stored; make the template smaller", e.Bytes, MaxData)
-}
-
-// Unwrap returns what the API server said.
-func (e *TooLargeError) Unwrap() error { return e.Err }
-
 // Recorded is the log after a verdict has been made durable.
 type Recorded struct {
 	// Update is the revision that is equivalent to the parent, as it is stored now. Children are built from it.

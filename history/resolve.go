@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,7 +15,7 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file finds the stored revision that the parent asks for. Package revision decides; this file fetches what that
+// This file decides: which stored revision the parent asks for. Package revision does it; this file fetches what that
 // package cannot know.
 
 // Verdict is what the log needs, and what it was decided from.
@@ -26,6 +27,11 @@ type Verdict struct {
 	// Refused holds the API server's errors where it refused a dry run under rule E3. A revision without a stamp of this
 	// very generation then counts as different; the caller reports that, for instance in an event.
 	Refused []error
+}
+
+// heldBy reports whether a revision holds what the parent asks for, and is not terminating.
+func (v *Verdict) heldBy(r revision.Revision) bool {
+	return !r.Deleting && r.Snapshot != nil && revision.Compare(v.Snapshot, r.Snapshot) != revision.RuleNone
 }
 
 // ErrStale says that what was read, the parent or its log, is older than what the API server has. The caller drops the
@@ -170,4 +176,20 @@ func (b *answerBook) of(entries []revision.Revision) revision.Answers {
 		}
 	}
 	return out
+}
+
+// Genuine reports whether the name of a stored revision follows from what it holds, as that of each that a controller
+// has made does: see [Apps.Genuine]. It is false where that cannot be said or read, and true for formats whose names
+// say nothing.
+func (l *Log) Genuine(ctx context.Context, parent client.Object, r revision.Revision) bool {
+	apps, ok := l.Format.(*Apps)
+	if !ok {
+		return true
+	}
+	stored := &appsv1.ControllerRevision{}
+	if err := l.opts.Lists.Get(ctx, client.ObjectKey{Namespace: parent.GetNamespace(), Name: r.Name}, stored); err != nil {
+		return false
+	}
+	genuine, _ := apps.Genuine(parent, stored)
+	return genuine
 }

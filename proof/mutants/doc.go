@@ -12,7 +12,7 @@
 //
 //	expect: H3
 //
-//	-- before history/truncate.go --
+//	-- before history/write.go --
 //	lines that the file has exactly once
 //	-- after --
 //	what stands there instead
