@@ -110,9 +110,9 @@ func (r *reconciler[P]) keyOf(w want) string {
 	return w.object.GetName()
 }
 
-// strangers finds out which names of new children are not free: what belongs to others has them, as the cache shows, or
-// a child of our own that is terminating.
-func (r *reconciler[P]) strangers(ctx context.Context, namespace string, f *facts) error {
+// conflicting finds out which names of new children are not free: what belongs to others has them, as the cache shows,
+// or a child of our own that is terminating.
+func (r *reconciler[P]) conflicting(ctx context.Context, namespace string, f *facts) error {
 	for i := range f.places {
 		p := &f.places[i]
 		for _, wanted := range p.missing(f.strategy, f.update) {

@@ -109,7 +109,7 @@ func placed(t *testing.T, r *reconciler[*appsv1.ReplicaSet], children []client.O
 	r.sort(&observed{children: [][]client.Object{children, nil}, now: time.Unix(100, 0)}, parent, &f, wants, wants)
 	shown := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(others...).Build()
 	r.Controller = &pass.Controller{Config: pass.Config{Cache: shown}}
-	if err := r.strangers(t.Context(), "shop", &f); err != nil {
+	if err := r.conflicting(t.Context(), "shop", &f); err != nil {
 		t.Fatal(err)
 	}
 	return f

@@ -35,7 +35,7 @@ func (r *reconciler[P]) facts(ctx context.Context, o *observed, recorded *pass.R
 	}
 	r.sort(o, parent, &f, update, older)
 	r.keepNeeded(parent, &f, recorded)
-	err = r.strangers(ctx, parent.GetNamespace(), &f)
+	err = r.conflicting(ctx, parent.GetNamespace(), &f)
 	return f, err
 }
 

@@ -93,7 +93,7 @@ func DaemonSet() *Apps {
 		SelectorOf: func(parent client.Object) (labels.Selector, error) {
 			ds, ok := parent.(*appsv1.DaemonSet)
 			if !ok {
-				return nil, fmt.Errorf("%T is no DaemonSet", parent)
+				return nil, fmt.Errorf("%T is not a DaemonSet", parent)
 			}
 			return metav1.LabelSelectorAsSelector(ds.Spec.Selector)
 		},
@@ -124,7 +124,7 @@ func StatefulSet() *Apps {
 		SelectorOf: func(parent client.Object) (labels.Selector, error) {
 			set, ok := parent.(*appsv1.StatefulSet)
 			if !ok {
-				return nil, fmt.Errorf("%T is no StatefulSet", parent)
+				return nil, fmt.Errorf("%T is not a StatefulSet", parent)
 			}
 			return metav1.LabelSelectorAsSelector(set.Spec.Selector)
 		},

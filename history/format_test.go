@@ -158,7 +158,7 @@ func TestFormatOf(t *testing.T) {
 func TestFormatOfAnotherKindsObject(t *testing.T) {
 	other := &appsv1.Deployment{}
 	for name, f := range map[string]*history.Apps{"DaemonSet": history.DaemonSet(), "StatefulSet": history.StatefulSet()} {
-		if _, err := f.Selector(other); err == nil || !strings.Contains(err.Error(), "Deployment is no "+name) {
+		if _, err := f.Selector(other); err == nil || !strings.Contains(err.Error(), "Deployment is not a "+name) {
 			t.Errorf("selector: %v", err)
 		}
 		if got := f.Labels(other); got != nil {

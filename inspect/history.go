@@ -267,9 +267,9 @@ func (r *Log) read(ctx context.Context) error {
 // resolve asks which of revisions has what the parent has in the fields of target. What could not be found out becomes
 // a warning.
 func (r *Log) resolve(ctx context.Context, target *revision.Target, revisions []revision.Revision) (*revision.Resolution, error) {
-	found, doubts, err := r.Kind.Resolve(ctx, r.Parent, target, revisions)
-	for _, doubt := range doubts {
-		r.warnf("%s", doubt)
+	found, warnings, err := r.Kind.Resolve(ctx, r.Parent, target, revisions)
+	for _, warning := range warnings {
+		r.warnf("%s", warning)
 	}
 	return found, err
 }

@@ -25,8 +25,8 @@ type observed struct {
 	pods     []*corev1.Pod
 	claims   map[string]*corev1.PersistentVolumeClaim
 	entries  []revision.Revision
-	// strangers are pods of other owners under names that the set asks for.
-	strangers map[string]*corev1.Pod
+	// conflicting are pods of other owners under names that the set asks for.
+	conflicting map[string]*corev1.Pod
 	// pause is that of pods which have ended: see [pass.Pass.Pause].
 	pause func(revision, place string) pass.Wait
 	// genuine says of a revision that somebody may have planted that nobody has.
@@ -41,7 +41,7 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, set *appsv1.State
 	if o.pods, err = r.pods.Claim(ctx, p, selector); err != nil {
 		return nil, err
 	}
-	if o.strangers, err = r.readStrangers(ctx, set, o.pods); err != nil {
+	if o.conflicting, err = r.readConflicting(ctx, set, o.pods); err != nil {
 		return nil, err
 	}
 	if o.claims, err = r.readClaims(ctx, set, o.pods); err != nil {
@@ -53,8 +53,8 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, set *appsv1.State
 	return o, nil
 }
 
-// readStrangers reads which pods have the names of those that are missing.
-func (r *Reconciler) readStrangers(ctx context.Context, set *appsv1.StatefulSet, pods []*corev1.Pod) (map[string]*corev1.Pod, error) {
+// readConflicting reads which pods have the names of those that are missing.
+func (r *Reconciler) readConflicting(ctx context.Context, set *appsv1.StatefulSet, pods []*corev1.Pod) (map[string]*corev1.Pod, error) {
 	ours := map[string]bool{}
 	for _, pod := range pods {
 		ours[pod.Name] = true
@@ -140,7 +140,7 @@ func (o *observed) lost(recorded *pass.Recorded) map[string]bool {
 // facts are what the plan for o is made from. If the update revision could not be recorded, no pod is replaced, and a
 // lost one is recreated from the revisions that status names.
 func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) {
-	f := facts{set: o.set, pods: o.pods, strangers: o.strangers, claims: o.claims, now: r.Clock.Now(), lost: o.lost(recorded)}
+	f := facts{set: o.set, pods: o.pods, conflicting: o.conflicting, claims: o.claims, now: r.Clock.Now(), lost: o.lost(recorded)}
 	if recorded.Update == nil {
 		f.hold = true
 		f.update = sourceIn(o.entries, cmp.Or(o.set.Status.UpdateRevision, nameOf(recorded.Newest(o.live(), o.genuine))))

@@ -27,8 +27,8 @@ type facts struct {
 	// pods are the pods of the set, claims the claims of all ordinals that are asked for or that a pod has, by name.
 	pods   []*corev1.Pod
 	claims map[string]*corev1.PersistentVolumeClaim
-	// strangers are pods of other owners under names that the set asks for.
-	strangers map[string]*corev1.Pod
+	// conflicting are pods of other owners under names that the set asks for.
+	conflicting map[string]*corev1.Pod
 	// now is when the facts were gathered.
 	now time.Time
 	// hold says that the update revision could not be recorded: no pod is replaced.
@@ -107,8 +107,8 @@ type slot struct {
 	// alive says that the pod holds its place. Of such a pod, available says that it is available, and conforms that it
 	// comes from the update revision.
 	alive, available, conforms bool
-	// strays says how its volumes differ from the claims of the ordinal, empty if they do not.
-	strays string
+	// volumesDiffer says how its volumes differ from the claims of the ordinal, empty if they do not.
+	volumesDiffer string
 }
 
 // strangerRetry is how often a pass checks whether a name is free again: events of other owners' pods enqueue nothing.
@@ -187,8 +187,8 @@ func (p *planner) place(s *slot, pod *corev1.Pod) {
 	}
 	s.available, _ = availability(pod, minReady(p.set), p.now)
 	s.conforms = p.update.name != "" && revisionOf(pod) == p.update.name
-	s.strays = storageDiffers(p.set, s.ordinal, pod)
-	if s.strays != "" && precedes(pod, p.set) {
+	s.volumesDiffer = storageDiffers(p.set, s.ordinal, pod)
+	if s.volumesDiffer != "" && precedes(pod, p.set) {
 		s.conforms = false
 	}
 }
@@ -232,7 +232,7 @@ func (p *planner) fill(i int) {
 	if p.ordered && p.blocked != "" {
 		return
 	}
-	if pod := p.strangers[s.name]; pod != nil {
+	if pod := p.conflicting[s.name]; pod != nil {
 		p.waitf(s.name, "another pod has the name, and belongs to %s; it is left alone", ownerName(pod))
 		p.lookAgain(strangerRetry)
 		return
@@ -286,8 +286,8 @@ func (p *planner) keep(s slot) {
 	default:
 		p.blockf("%s is not ready", s.name)
 	}
-	if s.conforms && s.strays != "" {
-		p.differs = append(p.differs, fmt.Sprintf("pod %s stays as it was created: %s, and volumes cannot change", s.name, s.strays))
+	if s.conforms && s.volumesDiffer != "" {
+		p.differs = append(p.differs, fmt.Sprintf("pod %s stays as it was created: %s, and volumes cannot change", s.name, s.volumesDiffer))
 	}
 	if labels := misses(s.pod, identityLabels(p.set, s.ordinal)); labels != nil {
 		p.identities = append(p.identities, identityChange{s.pod, labels})

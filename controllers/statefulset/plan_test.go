@@ -143,7 +143,7 @@ func TestPlanLooksAgain(t *testing.T) {
 // What waits says for what.
 func TestPlanWaits(t *testing.T) {
 	p := mustPlan(t, settled(given(web(replicas(1)), pod(0, "b", stuck), pod(1, "b"))))
-	if diff := cmp.Diff("web-1: it is not asked for any more; web-0 is not ready", says(p)); diff != "" {
+	if diff := cmp.Diff("web-1: surplus (spec.replicas is 1); web-0 is not ready", says(p)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -151,7 +151,7 @@ func TestPlanWaits(t *testing.T) {
 // A halt that nothing but a person may ever end says what to do.
 func TestPlanWaitsForACondemnedPod(t *testing.T) {
 	p := mustPlan(t, settled(given(web(replicas(0)), pod(0, "b"), pod(1, "b", crashing), pod(2, "b", unready))))
-	want := "web-2: it is not asked for any more; web-1, which is not asked for either, is not available; delete it to go on without it"
+	want := "web-2: surplus (spec.replicas is 0); web-1, which is surplus as well, is not available; delete it to go on without it"
 	if diff := cmp.Diff(want, says(p)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -1,6 +1,8 @@
 package statefulset
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -22,11 +24,20 @@ func (p *planner) scaleDown() {
 			p.owners = append(p.owners, owners...)
 		case p.ordered && pod != next:
 			p.owners = append(p.owners, owners...)
-			p.waitf(pod.Name, "it is not asked for any more; %s", p.blocked)
+			p.waitf(pod.Name, "%s; %s", p.outOfRange(), p.blocked)
 		default:
-			p.remove(deletion{pod: pod, owners: owners, reason: "it is not asked for any more"})
+			p.remove(deletion{pod: pod, owners: owners, reason: p.outOfRange()})
 		}
 	}
+}
+
+// outOfRange says why a condemned pod goes.
+func (p *planner) outOfRange() string {
+	start, count := ordinals(p.set)
+	if start > 0 {
+		return fmt.Sprintf("surplus (spec.replicas is %d, from ordinal %d on)", count, start)
+	}
+	return fmt.Sprintf("surplus (spec.replicas is %d)", count)
 }
 
 // nextCondemned returns the pod to delete next under OrderedReady, nil if none may be deleted now, and then blocks
@@ -41,12 +52,12 @@ func (p *planner) nextCondemned() *corev1.Pod {
 	case going(weakest):
 		p.blockf("%s is terminating", weakest.Name)
 	default:
-		p.blockf("%s, which is not asked for either, is not available; delete it to go on without it", weakest.Name)
+		p.blockf("%s, which is surplus as well, is not available; delete it to go on without it", weakest.Name)
 	}
 	if p.blocked != "" {
 		return nil
 	}
-	p.blockf("%s goes first", next.Name)
+	p.blockf("waiting for %s to be deleted", next.Name)
 	return next
 }
 

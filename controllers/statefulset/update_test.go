@@ -33,7 +33,7 @@ func TestPlanRollout(t *testing.T) {
 		"it starts, Parallel":    {[]setOption{parallel}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "b", stuck)}, nil, "1 of 3 may be unavailable, and 1 are"},
 		"it goes, Parallel":      {[]setOption{parallel}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a", terminating)}, nil, ""},
 		"done":                   {nil, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b")}, nil, ""},
-		"scaling comes first":    {[]setOption{replicas(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a")}, []string{"delete web-2"}, "scaling comes first: web-2 goes first"},
+		"scaling comes first":    {[]setOption{replicas(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a")}, []string{"delete web-2"}, "scaling comes first: waiting for web-2 to be deleted"},
 		"scaling, Parallel":      {[]setOption{replicas(2), parallel}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a")}, []string{"delete web-1", "delete web-2"}, ""},
 
 		"two at once":                      {[]setOption{four, atOnce(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a"), pod(3, "a")}, []string{"delete web-2", "delete web-3"}, ""},

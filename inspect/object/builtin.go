@@ -113,7 +113,7 @@ func (b *builtin) List(ctx context.Context, parent client.Object) ([]Stored, err
 
 // origin says why a revision may not come from a controller, or why that cannot be told; both are empty for one that
 // does.
-func (b *builtin) origin(parent client.Object, r revision.Revision, o client.Object) (doubt, unverified string) {
+func (b *builtin) origin(parent client.Object, r revision.Revision, o client.Object) (warning, unverified string) {
 	name := RevisionName(r.Number, r.Name)
 	if r.Hash != "" && !strings.HasSuffix(r.Name, "-"+r.Hash) && revision.LabelValue(r.Name) != r.Hash {
 		return fmt.Sprintf("The name of %s does not go with its hash label %q; it may not come from a controller, so look at the diff.",
@@ -152,21 +152,21 @@ func (b *builtin) own(o client.Object) *history.Apps {
 func (b *builtin) Resolve(ctx context.Context, parent client.Object, _ *revision.Target, revisions []revision.Revision) (
 	*revision.Resolution, []string, error,
 ) {
-	var doubts []string
+	var warnings []string
 	v, err := b.ask.Resolve(ctx, parent, revisions)
 	if err != nil && !errors.Is(err, history.ErrStale) && ctx.Err() == nil {
 		asked := err
 		if v, err = b.quiet.Resolve(ctx, parent, revisions); err == nil {
-			doubts = append(doubts, fmt.Sprintf("The API server could not be asked which revision is the spec's: %v.", asked))
+			warnings = append(warnings, fmt.Sprintf("The API server could not be asked which revision is the spec's: %v.", asked))
 		}
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, refused := range v.Refused {
-		doubts = append(doubts, fmt.Sprintf("Whether a revision is the spec's could not be found out: %v.", refused))
+		warnings = append(warnings, fmt.Sprintf("Whether a revision is the spec's could not be found out: %v.", refused))
 	}
-	return v.Resolution, doubts, nil
+	return v.Resolution, warnings, nil
 }
 
 // count looks at the metadata of the children only: their content plays no part, and there may be thousands.
@@ -174,7 +174,7 @@ func (b *builtin) Count(ctx context.Context, parent client.Object, log []Stored)
 	if b.childless() {
 		return nil, 0, nil
 	}
-	counts, strays := make([]int, len(log)), 0
+	counts, unowned := make([]int, len(log)), 0
 	for _, kind := range b.format.Children {
 		var found metav1.PartialObjectMetadataList
 		if err := b.listChildren(ctx, parent, kind, &found); err != nil {
@@ -184,13 +184,13 @@ func (b *builtin) Count(ctx context.Context, parent client.Object, log []Stored)
 			switch of := b.belongs(parent, &found.Items[n], log); of {
 			case foreign:
 			case Stray:
-				strays++
+				unowned++
 			default:
 				counts[of]++
 			}
 		}
 	}
-	return counts, strays, nil
+	return counts, unowned, nil
 }
 
 func (b *builtin) Members(ctx context.Context, parent client.Object, log []Stored) (*Members, error) {

@@ -27,12 +27,12 @@ type Kind interface {
 	Convert(parent client.Object) (client.Object, error)
 	// list returns the revisions that parent owns, oldest first.
 	List(ctx context.Context, parent client.Object) ([]Stored, error)
-	// resolve asks which of revisions has what parent has in the fields of target. doubts are sentences about what could
+	// resolve asks which of revisions has what parent has in the fields of target. warnings are sentences about what could
 	// not be read. Errors: [history.ErrStale] if parent has to be read again.
 	Resolve(ctx context.Context, parent client.Object, target *revision.Target, revisions []revision.Revision) (
-		found *revision.Resolution, doubts []string, err error)
+		found *revision.Resolution, warnings []string, err error)
 	// count returns how many children belong to each of log, and how many to none.
-	Count(ctx context.Context, parent client.Object, log []Stored) (counts []int, strays int, err error)
+	Count(ctx context.Context, parent client.Object, log []Stored) (counts []int, unowned int, err error)
 	// members returns the children of parent, including those that a revision lists and that do not exist.
 	Members(ctx context.Context, parent client.Object, log []Stored) (*Members, error)
 }
@@ -64,7 +64,7 @@ type Stored struct {
 	Object client.Object
 	// target is the part of the parent that it holds.
 	Target *revision.Target
-	// doubt is a sentence about why the object may not come from a controller, empty if there is no such reason.
+	// warning is a sentence about why the object may not come from a controller, empty if there is no such reason.
 	Doubt string
 	// unverified is a sentence about why that cannot be found out, empty if it can.
 	Unverified string
@@ -77,7 +77,7 @@ type Members struct {
 	Children []Member
 	// held are sentences about children that the update strategy keeps as they are.
 	Held []string
-	// doubts are sentences about what could not be read.
+	// warnings are sentences about what could not be read.
 	Doubts []string
 }
 

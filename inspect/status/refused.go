@@ -42,7 +42,7 @@ func explain(ctx context.Context, i *inspect.Inspector, s *Status, parent *unstr
 func (s *Status) blocker(m *object.Members, now time.Time) *Wait {
 	waits := 0
 	for _, child := range m.Children { // in the order of the waits
-		if lacks(child, now) == "" {
+		if unavailableReason(child, now) == "" {
 			continue
 		}
 		if child.Object != nil && child.Object.GetDeletionTimestamp() == nil {

@@ -22,8 +22,8 @@ func nameOf(m object.Member) string {
 	return m.Kind + " " + m.Namespace + "/" + m.Name
 }
 
-// lacks says why a child is not available, empty if it is.
-func lacks(m object.Member, now time.Time) string {
+// unavailableReason says why a child is not available, empty if it is.
+func unavailableReason(m object.Member, now time.Time) string {
 	switch {
 	case m.Object == nil:
 		return "it does not exist"

@@ -152,7 +152,7 @@ func (s *Status) share(h *inspect.History, m *object.Members, now time.Time) {
 		if child.Rolled {
 			s.Rolled++
 		}
-		if why := lacks(child, now); why != "" {
+		if why := unavailableReason(child, now); why != "" {
 			s.Waits = append(s.Waits, Wait{Child: nameOf(child), Entry: share.Entry, For: why})
 			continue
 		}

@@ -47,7 +47,7 @@ func TestFailing(t *testing.T) {
 				StatusChecks: v1alpha1.ChildUpdateStatusChecks{Conditions: []v1alpha1.StatusConditionCheck{c.check}},
 			})
 			m := object.Member{Object: &unstructured.Unstructured{Object: c.object}, Ready: rule}
-			if got := lacks(m, time.Now()); got != c.want {
+			if got := unavailableReason(m, time.Now()); got != c.want {
 				t.Errorf("got %s", got)
 			}
 		})
@@ -92,7 +92,7 @@ func TestLacks(t *testing.T) {
 		"no transition time": {child(time.Hour, ""), strategy(v1alpha1.ChildUpdateRollingRecreate, 30, ready), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := lacks(object.NewMember(metacontroller.Child{}, c.object, c.strategy), now); got != c.want {
+			if got := unavailableReason(object.NewMember(metacontroller.Child{}, c.object, c.strategy), now); got != c.want {
 				t.Errorf("got %q", got)
 			}
 		})

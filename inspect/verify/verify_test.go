@@ -71,7 +71,7 @@ func TestVerify(t *testing.T) {
 		},
 		"planted":                   {[]client.Object{renamed(inspecttest.StoredOf(t, ds, 1, "aaaa"), "other")}, "NotIntact controllerrevision.apps/other false"},
 		"unreadable":                {[]client.Object{inspecttest.Broken(t, ds, 1, "aaaa"), inspecttest.StoredOf(t, ds, 2, "bbbb")}, "Unreadable controllerrevision.apps/web-aaaa false"},
-		"strays":                    {[]client.Object{inspecttest.StoredOf(t, ds, 1, "aaaa"), inspecttest.Pod(ds, "p", "cccc")}, "NoRevision daemonset.apps/web false"},
+		"unowned":                   {[]client.Object{inspecttest.StoredOf(t, ds, 1, "aaaa"), inspecttest.Pod(ds, "p", "cccc")}, "NoRevision daemonset.apps/web false"},
 		"created-by":                {[]client.Object{old("web-uid")}, "NoControllerRef pod/old true"},
 		"created-by of another one": {[]client.Object{old("gone")}, "NoControllerRef pod/old false"},
 	} {
