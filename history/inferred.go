@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/internal/podtemplate"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -32,7 +33,7 @@ func Inferred(
 	for i := range revisions {
 		data = append(data, revisions[i].Data.Raw)
 	}
-	target, err := revision.Inferred(nil, data...)
+	target, err := revision.Inferred(podtemplate.Normal, data...)
 	if err != nil {
 		return nil, fmt.Errorf("read the revisions of a %s: %w", parent.Kind, err)
 	}

@@ -24,6 +24,8 @@ type Verdict struct {
 	// Snapshot is the parent's target object state, and Entries are the revisions that it was compared with.
 	Snapshot *revision.Snapshot
 	Entries  []revision.Revision
+	// Unasked are the revisions that [Options.Asks] left out.
+	Unasked []revision.Revision
 	// Refused holds the API server's errors where it refused a dry run under rule E3. A revision without a stamp of this
 	// very generation then counts as different; the caller reports that, for instance in an event.
 	Refused []error
@@ -64,9 +66,9 @@ func (l *Log) Resolve(ctx context.Context, parent client.Object, entries []revis
 	facts := revision.ParentState{
 		UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: snapshot, Generational: l.tracksGeneration(parent),
 	}
-	answers := l.answersFor(parent)
+	answers, asked, ask := l.answersFor(parent), 0, l.opts.AskServer
 	for {
-		if v.Resolution, err = revision.Resolve(facts, entries, answers.of(entries), l.opts.AskServer); err != nil {
+		if v.Resolution, err = revision.Resolve(facts, entries, answers.of(entries), ask); err != nil {
 			return v, fmt.Errorf("the log of %s: %w", l.describe(parent), err)
 		}
 		switch v.Change {
@@ -76,6 +78,10 @@ func (l *Log) Resolve(ctx context.Context, parent client.Object, entries []revis
 			}
 			facts.Uncached = true
 		case revision.Ask:
+			if asked++; l.opts.Asks > 0 && asked > l.opts.Asks {
+				v.Unasked, ask = v.Ask, false
+				continue
+			}
 			equal, err := l.ask(ctx, parent, snapshot, v.Ask[0])
 			if _, ok := errors.AsType[*refusedError](err); ok {
 				v.Refused = append(v.Refused, err)

@@ -248,7 +248,7 @@ func (r *Log) oddities(h *History) []string {
 	if unnumbered > 0 {
 		say("%d of %d revisions have no number, as when Metacontroller wrote them; select them by name.", unnumbered, len(h.Entries))
 	}
-	out = append(out, r.pending()...)
+	out = append(out, r.pending(h)...)
 	if r.ChildrenErr != nil {
 		say("The %s could not be counted: %v.", r.Children, r.ChildrenErr)
 	}
@@ -264,7 +264,7 @@ func (r *Log) oddities(h *History) []string {
 }
 
 // pending says what the controller has still to do to the log, or cannot do.
-func (r *Log) pending() []string {
+func (r *Log) pending(h *History) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	switch {
@@ -273,6 +273,8 @@ func (r *Log) pending() []string {
 		return out
 	case r.Resolution.Update == nil && r.Unrecorded != "":
 		say("%s", r.Unrecorded)
+	case r.unknown(h):
+		say("Its controller has seen the spec, and no revision compares equal to it: which one is the spec's is not known.")
 	case r.Resolution.Update == nil:
 		say("No revision records the spec as it is now; its controller has not seen it yet, or does not run.")
 	case r.Resolution.Renumber() && r.Resolution.Update.Number > 0:

@@ -94,6 +94,34 @@ func (e *EarlierReleaseError) Error() string {
 // Unwrap returns which fields.
 func (e *EarlierReleaseError) Unwrap() error { return e.Err }
 
+// ElsewhereError says that what the revisions hold is another object's: there is nothing in the parent to bring back.
+// Nothing was changed.
+type ElsewhereError struct {
+	Parent, At object.Parent
+	// Part is what the revisions hold, as in "template".
+	Part string
+}
+
+// Error says where, and what to do.
+func (e *ElsewhereError) Error() string {
+	return fmt.Sprintf("the %s of %s is that of %s, to which it refers; go back there: cairn undo %s (nothing was changed)",
+		e.Part, e.Parent, e.At, e.At)
+}
+
+// UnknownSpecError says that it cannot be told which revision is the spec's: its controller has seen the spec, so one
+// should be, and none compares equal to it. The previous one is not known then. Nothing was changed.
+type UnknownSpecError struct {
+	Parent object.Parent
+	// Why are sentences about what could not be found out, often none.
+	Why []string
+}
+
+// Error says what to do.
+func (e *UnknownSpecError) Error() string {
+	return strings.Join(append([]string{fmt.Sprintf("which revision of %s is that of its spec is not known, and so not which one is the "+
+		"previous; name one with --to-revision (nothing was changed)", e.Parent)}, e.Why...), ". ")
+}
+
 // NeverCompleteError says that of no revision is known that a rollout to it was complete.
 type NeverCompleteError struct {
 	Parent object.Parent
@@ -196,6 +224,9 @@ func (i *Inspector) plan(ctx context.Context, parent client.Object, find Find, e
 		if err := terminatingError(r.Kind, r.Parent); err != nil {
 			return nil, err
 		}
+		if at := object.Elsewhere(r.Kind, r.Parent); at != nil {
+			return nil, &ElsewhereError{Parent: object.ParentOf(r.Kind, r.Parent), At: *at, Part: r.Part}
+		}
 		if r.Lost != nil {
 			return nil, r.Lost
 		}
@@ -226,6 +257,8 @@ func (r *Log) plan(ctx context.Context, find Find, eligible func(Entry) bool) (*
 		if to, err = previous(h.only(eligible), same); errors.Is(err, ErrNothingToUndo) {
 			err = &NeverCompleteError{Parent: h.Parent}
 		}
+	case r.unknown(h):
+		err = &UnknownSpecError{Parent: h.Parent, Why: r.warnings}
 	default:
 		to, err = previous(h, same)
 	}
@@ -244,6 +277,12 @@ func (r *Log) plan(ctx context.Context, find Find, eligible func(Entry) bool) (*
 		u.Warnings = append(u.Warnings, passedOver(u.To, h)...)
 	}
 	return u, nil
+}
+
+// unknown reports whether a revision should be the spec's, because its controller has seen that, and none is: of a kind
+// of others, comparing has failed.
+func (r *Log) unknown(h *History) bool {
+	return h.Current() == nil && r.Foreign && object.Observed(r.Parent)
 }
 
 // only returns the history of the entries that pass a test.

@@ -14,10 +14,11 @@ import (
 var notVersioned = []string{"apiVersion", "kind", "metadata", "status"}
 
 // Inferred describes what revisions of one parent hold, by their data: for the logs of controllers that follow the
-// convention of apps/v1 ControllerRevisions (data is a part of the parent, as a patch) and say nowhere which part. What
-// a $patch directive marks is held as a whole; beside that it is the fields of spec, and those beside spec. What one of
-// the revisions holds, all do: a field that another one lacks was absent when that was taken, and going back removes
-// it.
+// convention of apps/v1 ControllerRevisions (data is a part of the parent, as a patch) and say nowhere which part. It is
+// the fields of spec, and those beside spec; of what has a $patch directive deeper down, what it marks, as a whole. A
+// directive at spec itself does not make it all of spec: a SidecarSet's revisions hold the containers, and not the
+// selector. What one of the revisions holds, all do: a field that another one lacks, or has as null, was absent when that
+// was taken, and going back removes it.
 //
 // normalize may be nil. Data that is no object is left out. The error says that nothing is held that could be brought
 // back.
@@ -55,13 +56,35 @@ func held(tree map[string]any, at Path) (out []Path) {
 		object, _ := tree[field].(map[string]any)
 		switch {
 		case field == directiveKey, at == nil && slices.Contains(notVersioned, field):
-		case object[directiveKey] == nil && (at == nil && field == "spec" && object != nil || hasDirective(object)):
+		case at == nil && field == "spec" && object != nil, object[directiveKey] == nil && hasDirective(object):
 			out = append(out, held(object, path)...)
 		default:
 			out = append(out, path)
 		}
 	}
 	return out
+}
+
+// withoutNulls returns v without the fields that are null: in a patch they are absent.
+func withoutNulls(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, e := range v {
+			if e != nil {
+				out[key] = withoutNulls(e)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for n := range v {
+			out[n] = withoutNulls(v[n])
+		}
+		return out
+	default:
+		return v
+	}
 }
 
 // hasDirective reports whether an object has a directive anywhere below it.

@@ -22,11 +22,14 @@ func TestInferred(t *testing.T) {
 		"a part that an older one lacks": {[]string{`{"spec":{"a":1}}`, `{"spec":{"a":1,"b":{"c":2}}}`}, "spec.a spec.b"},
 		"a directive deeper down":        {[]string{`{"spec":{"a":{"b":{"$patch":"replace"},"c":1},"d":{"e":1}}}`}, "spec.a.b spec.a.c spec.d"},
 		"a part in two depths":           {[]string{`{"spec":{"a":{"b":{"$patch":"replace"}}}}`, `{"spec":{"a":{"$patch":"replace"}}}`}, "spec.a"},
-		"the whole object":               {[]string{`{"apiVersion":"v1","kind":"Car","metadata":{"name":"a"},"spec":{"doors":4},"status":{"x":1}}`}, "spec.doors"},
-		"no spec":                        {[]string{`{"data":{"a":"b"},"immutable":true}`}, "data immutable"},
-		"one that cannot be read":        {[]string{`7`, `{"data":{"a":"b"}}`}, "data"},
-		"nothing":                        {[]string{`{"spec":{}}`, `{"kind":"Car"}`}, "no field"},
-		"no object":                      {[]string{`[]`}, "no field"},
+		"a directive at spec itself": {
+			[]string{`{"spec":{"$patch":"replace","containers":[],"volumes":null}}`}, "spec.containers spec.volumes",
+		},
+		"the whole object":        {[]string{`{"apiVersion":"v1","kind":"Car","metadata":{"name":"a"},"spec":{"doors":4},"status":{"x":1}}`}, "spec.doors"},
+		"no spec":                 {[]string{`{"data":{"a":"b"},"immutable":true}`}, "data immutable"},
+		"one that cannot be read": {[]string{`7`, `{"data":{"a":"b"}}`}, "data"},
+		"nothing":                 {[]string{`{"spec":{}}`, `{"kind":"Car"}`}, "no field"},
+		"no object":               {[]string{`[]`}, "no field"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var data [][]byte
@@ -46,6 +49,33 @@ func TestInferred(t *testing.T) {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestInferredLeavesTheRest: what no revision holds is not removed, and a null in one is an absent field.
+func TestInferredLeavesTheRest(t *testing.T) {
+	first := []byte(`{"spec":{"$patch":"replace","containers":["a:1"],"volumes":null}}`)
+	target, err := revision.Inferred(nil, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, err := target.Decode(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := map[string]any{"spec": map[string]any{
+		"selector": map[string]any{"app": "a"}, "containers": []any{"a:2"}, "volumes": []any{"v"},
+	}}
+	back, err := was.Restore(live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(back); got != "map[spec:map[containers:[a:1] selector:map[app:a]]]" {
+		t.Error(got)
+	}
+	now, err := target.Snapshot(back)
+	if err != nil || revision.Compare(now, was) == revision.RuleNone {
+		t.Errorf("what was brought back is not the revision: %v", err)
 	}
 }
 

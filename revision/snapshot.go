@@ -110,8 +110,12 @@ func (t *Target) Decode(data []byte) (*Snapshot, error) {
 			return nil, &UndecodableError{Err: fmt.Errorf("it holds %s, and nothing of %s", foreign[0], t.paths[0])}
 		}
 	}
+	partial := t.partial || !reflect.DeepEqual(tree, covered)
+	if t.marked {
+		covered = withoutNulls(covered).(map[string]any) //nolint:forcetypeassert // of a map it is one
+	}
 	s := t.newSnapshot(bytes.Clone(data), covered)
-	s.partial = s.partial || !reflect.DeepEqual(tree, covered)
+	s.partial = partial
 	if _, err := s.normal(); err != nil {
 		return nil, &UndecodableError{Err: err}
 	}

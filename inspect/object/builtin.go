@@ -36,12 +36,14 @@ type builtin struct {
 	client client.Client
 	// ask may ask the API server by a dry run, quiet may not.
 	ask, quiet *history.Log
+	// filler is for kinds of others.
+	filler filler
 }
 
 func newBuiltin(c client.Client, format *history.Apps) *builtin {
 	return &builtin{
-		format: format, client: c,
-		ask:   history.New(format, history.Options{Client: c, AskServer: true}),
+		format: format, client: c, filler: filler{client: c},
+		ask:   history.New(format, history.Options{Client: c, AskServer: true, Asks: 1}),
 		quiet: history.New(format, history.Options{Client: c}),
 	}
 }
@@ -65,6 +67,7 @@ func (b *builtin) Is() Identity {
 		Runs:             b.format.Runs,
 		Part:             paths[0][len(paths[0])-1],
 		Target:           b.format.Target(),
+		Foreign:          b.format.Foreign,
 	}
 }
 
@@ -149,9 +152,15 @@ func (b *builtin) own(o client.Object) *history.Apps {
 
 // resolve asks the API server as well, because it is the only authority on defaults; if it cannot answer, snapshots
 // that only it can compare count as different.
-func (b *builtin) Resolve(ctx context.Context, parent client.Object, _ *revision.Target, revisions []revision.Revision) (
+func (b *builtin) Resolve(ctx context.Context, parent client.Object, target *revision.Target, revisions []revision.Revision) (
 	*revision.Resolution, []string, error,
 ) {
+	if b.format.Foreign {
+		found, warnings, err := b.filler.resolve(ctx, untyped(parent), target, revisions)
+		if err != nil || found.Update != nil || len(warnings) > 0 {
+			return found, warnings, err
+		}
+	}
 	var warnings []string
 	v, err := b.ask.Resolve(ctx, parent, revisions)
 	if err != nil && !errors.Is(err, history.ErrStale) && ctx.Err() == nil {
@@ -165,6 +174,10 @@ func (b *builtin) Resolve(ctx context.Context, parent client.Object, _ *revision
 	}
 	for _, refused := range v.Refused {
 		warnings = append(warnings, fmt.Sprintf("Whether a revision is the spec's could not be found out: %v.", refused))
+	}
+	if n := len(v.Unasked); n > 0 && v.Update == nil {
+		warnings = append(warnings, fmt.Sprintf("%d revisions lack what may be defaults by now, and the API server was not asked about each: "+
+			"one of them may be the spec's.", n))
 	}
 	return v.Resolution, warnings, nil
 }

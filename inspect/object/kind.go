@@ -53,6 +53,8 @@ type Identity struct {
 	Target *revision.Target
 	// runs is true if children are not replaced when the parent goes to another revision.
 	Runs bool
+	// Foreign is true for a kind that others define, and of which no more is known than its objects show.
+	Foreign bool
 	// unrecorded says why the parents have no revisions, empty if they have.
 	Unrecorded string
 }

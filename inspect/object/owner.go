@@ -23,7 +23,7 @@ type Owner struct {
 	Another types.UID
 }
 
-// ReadOwner reads the owner that ref of an object in namespace names. An error says that it could not be read, and
+// ReadOwner reads the owner that ref of an object in namespace names, whatever its UID if ref has none. An error says that it could not be read, and
 // [meta.IsNoMatchError] of it that its kind is not served. The name comes with an error, too.
 func ReadOwner(ctx context.Context, c client.Client, ref *metav1.OwnerReference, namespace string) (Owner, error) {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
@@ -41,7 +41,7 @@ func ReadOwner(ctx context.Context, c client.Client, ref *metav1.OwnerReference,
 	switch {
 	case err != nil:
 		return out, client.IgnoreNotFound(err)
-	case o.GetUID() != ref.UID:
+	case ref.UID != "" && o.GetUID() != ref.UID:
 		out.Another = o.GetUID()
 	default:
 		out.Object = o

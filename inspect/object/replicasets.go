@@ -34,6 +34,7 @@ type replicaSets struct {
 	// number is the annotation with the number of a revision.
 	number string
 	target *revision.Target
+	filler filler
 }
 
 // newReplicaSets compares pod templates as Deployments' are: ReplicaSets are stored with the same defaults.
@@ -42,7 +43,11 @@ func newReplicaSets(c client.Client, parent schema.GroupVersionKind, number stri
 	if err != nil {
 		return nil, err
 	}
-	return &replicaSets{client: c, parent: parent, number: number, target: target}, nil
+	k := &replicaSets{client: c, parent: parent, number: number, target: target}
+	if parent.Group != appsv1.GroupName {
+		k.filler.client = c
+	}
+	return k, nil
 }
 
 // numberKey returns the annotation in which objects have the number of a revision, empty if none has one.
@@ -60,6 +65,7 @@ func numberKey(objects []metav1.PartialObjectMetadata) string {
 func (k *replicaSets) Is() Identity {
 	return Identity{
 		GroupVersionKind: k.parent, Objects: ReplicaSetKind.GroupKind(), Child: "pod", Children: "pods", Part: "template", Target: k.target,
+		Foreign: k.parent.Group != appsv1.GroupName,
 	}
 }
 
@@ -128,16 +134,56 @@ func hashOf(set *unstructured.Unstructured) (label, hash string) {
 	return "", ""
 }
 
-func (k *replicaSets) Resolve(_ context.Context, parent client.Object, target *revision.Target, revisions []revision.Revision) (
+// Resolve compares with the template of the object that the parent refers to, if it has none of its own.
+func (k *replicaSets) Resolve(ctx context.Context, parent client.Object, target *revision.Target, revisions []revision.Revision) (
 	*revision.Resolution, []string, error,
 ) {
-	now, err := target.Snapshot(untyped(parent).Object)
-	if err != nil {
-		return nil, nil, err
+	of := untyped(parent)
+	if ref := referred(of); ref != nil {
+		at, err := ReadOwner(ctx, k.client, ref, parent.GetNamespace())
+		switch {
+		case err != nil:
+			return nil, nil, fmt.Errorf("read %s, which has the template of %s: %w", at.Parent, ParentOf(k, parent), err)
+		case at.Object == nil:
+			return nil, nil, fmt.Errorf("%s, which has the template of %s, does not exist", at.Parent, ParentOf(k, parent))
+		}
+		template, _, err := unstructured.NestedMap(at.Object.Object, "spec", "template")
+		if err != nil {
+			return nil, nil, err
+		}
+		of = of.DeepCopy()
+		if err := unstructured.SetNestedMap(of.Object, template, "spec", "template"); err != nil {
+			return nil, nil, err
+		}
 	}
-	facts := revision.ParentState{UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: now, Uncached: true}
-	found, err := revision.Resolve(facts, revisions, nil, false)
-	return found, nil, err
+	return k.filler.resolve(ctx, of, target, revisions)
+}
+
+// Elsewhere returns the object that holds what is recorded of parent, nil if parent does: an Argo Rollout may refer to a
+// Deployment and have no template.
+func Elsewhere(k Kind, parent client.Object) *Parent {
+	if _, ok := k.(*replicaSets); !ok {
+		return nil
+	}
+	ref := referred(untyped(parent))
+	if ref == nil {
+		return nil
+	}
+	return &Parent{
+		GroupVersionKind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), Namespace: parent.GetNamespace(), Name: ref.Name,
+	}
+}
+
+// referred returns the reference to the object that has the template of parent, nil if parent has one.
+func referred(parent *unstructured.Unstructured) *metav1.OwnerReference {
+	if _, own, err := unstructured.NestedMap(parent.Object, "spec", "template"); err == nil && own {
+		return nil
+	}
+	ref, found, err := unstructured.NestedStringMap(parent.Object, "spec", "workloadRef")
+	if err != nil || !found {
+		return nil
+	}
+	return &metav1.OwnerReference{APIVersion: ref["apiVersion"], Kind: ref["kind"], Name: ref["name"]}
 }
 
 func (k *replicaSets) Count(ctx context.Context, parent client.Object, log []Stored) ([]int, int, error) {
