@@ -30,8 +30,8 @@ type Options struct {
 	// AskServer allows rule E3: a server-side dry run on the parent, which needs the right to patch parents. Without
 	// it, a snapshot that only lacks today's defaults counts as different.
 	AskServer bool
-	// Asks is how many of these one [Log.Resolve] sends at most; what it does not ask about counts as different. Zero is no
-	// bound.
+	// Asks is how many of these one [Log.Resolve] sends at most; what it does not ask about counts as different. Zero is
+	// no bound.
 	Asks int
 	// Cache holds what was decoded. Nil means one of [DefaultCacheBytes] that all logs of the process share.
 	Cache *Cache

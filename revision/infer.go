@@ -14,11 +14,11 @@ import (
 var notVersioned = []string{"apiVersion", "kind", "metadata", "status"}
 
 // Inferred describes what revisions of one parent hold, by their data: for the logs of controllers that follow the
-// convention of apps/v1 ControllerRevisions (data is a part of the parent, as a patch) and say nowhere which part. It is
-// the fields of spec, and those beside spec; of what has a $patch directive deeper down, what it marks, as a whole. A
-// directive at spec itself does not make it all of spec: a SidecarSet's revisions hold the containers, and not the
-// selector. What one of the revisions holds, all do: a field that another one lacks, or has as null, was absent when that
-// was taken, and going back removes it.
+// convention of apps/v1 ControllerRevisions (data is a part of the parent, as a patch) and say nowhere which part. It
+// is the fields of spec, and those beside spec; of what has a $patch directive deeper down, what it marks, as a whole.
+// A directive at spec itself does not make it all of spec: a SidecarSet's revisions hold the containers, and not the
+// selector. What one of the revisions holds, all do: a field that another one lacks, or has as null, was absent when
+// that was taken, and going back removes it.
 //
 // normalize may be nil. Data that is no object is left out. The error says that nothing is held that could be brought
 // back.

@@ -14,10 +14,10 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file finds the revision of a spec that its author left to be filled in. Of a kind that others define the API server
-// fills in no pod template: its controller does, in the ReplicaSet or the revision that it makes. So the two differ
-// although nothing was edited. Then the controller's own word counts, and after that what the API server makes of the
-// template.
+// This file finds the revision of a spec that its author left to be filled in. Of a kind that others define the API
+// server fills in no pod template: its controller does, in the ReplicaSet or the revision that it makes. So the two
+// differ although nothing was edited. Then the controller's own word counts, and after that what the API server makes
+// of the template.
 
 // filler does so for one question. It is for one goroutine.
 type filler struct {
@@ -61,8 +61,8 @@ func compared(parent *unstructured.Unstructured, target *revision.Target, revisi
 	return revision.Resolve(facts, revisions, nil, false)
 }
 
-// words are the fields of a status in which controllers say which revision is the spec's, by name or by hash: StatefulSets
-// and those of Kruise, Argo Rollouts, Kruise's DaemonSets.
+// words are the fields of a status in which controllers say which revision is the spec's, by name or by hash:
+// StatefulSets and those of Kruise, Argo Rollouts, Kruise's DaemonSets.
 var words = []string{"updateRevision", "currentPodHash", "daemonSetHash"}
 
 // said returns the revision that parent's controller says is the spec's, nil if it does not say. It counts only if the
@@ -110,7 +110,7 @@ func (f *filler) fill(ctx context.Context, parent *unstructured.Unstructured) (*
 }
 
 func (f *filler) template(ctx context.Context, parent *unstructured.Unstructured, template map[string]any) (map[string]any, error) {
-	const own = "cairn.dev/dry-run"
+	const own = "cairn-dry-run" // never stored
 	given, _, err := unstructured.NestedStringMap(template, "metadata", "labels")
 	if err != nil {
 		return nil, err

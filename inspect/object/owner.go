@@ -23,8 +23,9 @@ type Owner struct {
 	Another types.UID
 }
 
-// ReadOwner reads the owner that ref of an object in namespace names, whatever its UID if ref has none. An error says that it could not be read, and
-// [meta.IsNoMatchError] of it that its kind is not served. The name comes with an error, too.
+// ReadOwner reads the owner that ref of an object in namespace names, whatever its UID if ref has none. An error says
+// that it could not be read, and [meta.IsNoMatchError] of it that its kind is not served. The name comes with an error,
+// too.
 func ReadOwner(ctx context.Context, c client.Client, ref *metav1.OwnerReference, namespace string) (Owner, error) {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	out := Owner{Parent: Parent{GroupVersionKind: gvk, Namespace: namespace, Name: ref.Name, UID: ref.UID}}

@@ -159,8 +159,8 @@ func (k *replicaSets) Resolve(ctx context.Context, parent client.Object, target 
 	return k.filler.resolve(ctx, of, target, revisions)
 }
 
-// Elsewhere returns the object that holds what is recorded of parent, nil if parent does: an Argo Rollout may refer to a
-// Deployment and have no template.
+// Elsewhere returns the object that holds what is recorded of parent, nil if parent does: an Argo Rollout may refer to
+// a Deployment and have no template.
 func Elsewhere(k Kind, parent client.Object) *Parent {
 	if _, ok := k.(*replicaSets); !ok {
 		return nil

@@ -32,7 +32,7 @@ func plain(ctx context.Context, i *inspect.Inspector, parent client.Object, now 
 	}
 	s := &Status{
 		Parent:  object.Parent{GroupVersionKind: gvk, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()},
-		without: true, childless: true, Conditions: reported(o.Object), Counters: counters(o.Object),
+		without: true, childless: true, Conditions: reported(o.Object), Counters: counters(o.Object), now: now,
 	}
 	if refused != nil {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("Whether it has a history could not be read: %v.", refused))

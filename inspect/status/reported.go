@@ -74,6 +74,8 @@ func reportedBy(o *unstructured.Unstructured) verdict {
 	switch {
 	case found.Status == kstatus.FailedStatus || slices.Contains(brokenPhases, phase):
 		return verdict{Failed, failure(o, found, phase, message)}
+	case broken(o) != "":
+		return verdict{Failed, broken(o)}
 	case found.Status == kstatus.InProgressStatus:
 		return inProgress("%s", delay(o, found))
 	case unfinished(o):
@@ -84,20 +86,55 @@ func reportedBy(o *unstructured.Unstructured) verdict {
 	return convention(o, phase, message)
 }
 
-// Phases that are common in the status of custom resources. Any other phase says nothing.
+// Phases and conditions that are common in the status of custom resources. Any others say nothing.
 var (
 	brokenPhases = []string{"Failed", "Error", "Degraded"}
-	movingPhases = []string{"Pending", "Progressing", "Paused", "Creating", "Provisioning", "Installing", "Updating", "Upgrading", "Deleting"}
+	movingPhases = []string{
+		"Pending", "Progressing", "Paused", "Creating", "Provisioning", "Installing", "Updating", "Upgrading", "Deleting",
+		"Unknown", "Missing", "Suspended",
+	}
+	brokenConditions = []string{"Failed", "Degraded"} // if they are true
+	goodConditions   = []string{"Available", "Ready", "Synced", "Healthy", "Accepted", "Programmed", "Established", "Reconciled"}
 )
+
+// broken says that a condition or the health of an object is that it has failed, empty if none does.
+func broken(o *unstructured.Unstructured) string {
+	for _, kind := range brokenConditions {
+		if c := readiness.FindCondition(o.Object, kind); c != nil && c.Status == string(corev1.ConditionTrue) {
+			return sentence("its condition "+kind+" is True", c.Reason, c.Message)
+		}
+	}
+	if health, why := healthOf(o); slices.Contains(brokenPhases, health) {
+		return sentence("its health is "+health, why)
+	}
+	return ""
+}
+
+// healthOf returns the health that a status says, as Argo CD's Applications do, and why.
+func healthOf(o *unstructured.Unstructured) (health, why string) {
+	if said, _, err := unstructured.NestedString(o.Object, "status", "health"); err == nil {
+		return said, ""
+	}
+	said, _, _ := unstructured.NestedStringMap(o.Object, "status", "health")
+	return said["status"], said["message"]
+}
 
 // convention is the verdict on objects of kinds that kstatus does not know, and in whose conditions it finds no
 // trouble.
 func convention(o *unstructured.Unstructured, phase, message string) verdict {
-	if c := readiness.FindCondition(o.Object, "Available"); c != nil && c.Status == string(corev1.ConditionFalse) {
-		return inProgress("%s", sentence("it is not available", c.Reason, c.Message))
+	for _, kind := range goodConditions {
+		if c := readiness.FindCondition(o.Object, kind); c != nil && c.Status != string(corev1.ConditionTrue) {
+			return inProgress("%s", sentence("its condition "+kind+" is "+c.Status, c.Reason, c.Message))
+		}
 	}
 	if slices.Contains(movingPhases, phase) {
 		return inProgress("%s", sentence("its phase is "+phase, message))
+	}
+	if health, why := healthOf(o); slices.Contains(movingPhases, health) {
+		return inProgress("%s", sentence("its health is "+health, why))
+	}
+	if ready, says, err := unstructured.NestedBool(o.Object, "status", "ready"); err == nil && says && !ready {
+		return inProgress("its status says that it is not ready")
 	}
 	want, found, err := unstructured.NestedInt64(o.Object, "spec", "replicas")
 	if err == nil && found {

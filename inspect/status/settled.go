@@ -3,10 +3,15 @@ package status
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/cairn-dev/cairn/inspect/object"
 )
 
 // This file says whether what a parent asks for has come about, and if not, why, in one sentence. Where a controller of
@@ -67,7 +72,11 @@ func (s *Status) Headline() string {
 	case s.Rolled == 0 && len(s.Shares) == 0:
 		return out + fmt.Sprintf("%d of %d %s are available", s.Available, s.Total, s.Children)
 	}
-	return out + fmt.Sprintf("%d of %d %s are updated, %d of %d are available", s.Updated, s.Rolled, s.Children, s.Available, s.Total)
+	out += fmt.Sprintf("%d of %d %s are updated, %d of %d are available", s.Updated, s.Rolled, s.Children, s.Available, s.Total)
+	if s.State == Done && s.kept > 0 {
+		out += "; " + s.Reason
+	}
+	return out
 }
 
 // Line is the headline with the reason, where there is something to wait for.
@@ -112,6 +121,9 @@ func (s *Status) verdict(parent *unstructured.Unstructured) verdict {
 		return s.recorded()
 	}
 	v := reportedBy(parent)
+	if v.state == Done && s.unreported(parent) {
+		return inProgress("no controller has reported on it yet")
+	}
 	if v.state != Done || s.without {
 		return v
 	}
@@ -124,6 +136,17 @@ func (s *Status) verdict(parent *unstructured.Unstructured) verdict {
 		return inProgress("%d of %d %s are updated", s.Updated, s.Rolled, s.Children)
 	}
 	return v
+}
+
+// fresh is how long a controller is given to report on a new object.
+const fresh = 30 * time.Second
+
+// unreported reports whether a controller may have yet to look at an object: of the built-in kinds it is known which
+// have a status.
+func (s *Status) unreported(o *unstructured.Unstructured) bool {
+	_, specified := o.Object["spec"]
+	return specified && !reports(o) && !scheme.Scheme.IsGroupRegistered(o.GroupVersionKind().Group) &&
+		s.now.Sub(o.GetCreationTimestamp().Time) < fresh
 }
 
 // recorded is the verdict on parents whose children are not replaced, or not known: the spec is a revision, or will be.
@@ -154,10 +177,32 @@ func (s *Status) rolled(updated *Condition) verdict {
 		return inProgress("its controller has not said yet how far the rollout is")
 	case updated.Status != "True" && slices.Contains(stuck, updated.Reason):
 		return verdict{Failed, updated.Reason + ": " + updated.Message}
+	case s.kept > 0 && s.Updated+s.kept >= s.Rolled && s.Available == s.Total:
+		return verdict{Done, fmt.Sprintf("%s keeps %d of %d %s at their revision", s.keeper, s.Rolled-s.Updated, s.Rolled, s.Children)}
 	case s.Available < s.Total && updated.Status == "True":
 		return inProgress("%d of %d children are not available", s.Total-s.Available, s.Total)
 	}
 	return inProgress("%s: %s", updated.Reason, updated.Message)
+}
+
+// keep counts a child that the strategy of a StatefulSet or DaemonSet keeps at an older revision, as kubectl rollout
+// status does not wait for it.
+func (s *Status) keep(parent *unstructured.Unstructured, child object.Member, updated bool) {
+	if gvk := parent.GroupVersionKind(); updated || !child.Rolled || gvk.Group != appsv1.GroupName {
+		return
+	}
+	strategy, _, _ := unstructured.NestedMap(parent.Object, "spec", "updateStrategy")
+	partition, _, _ := unstructured.NestedInt64(strategy, "rollingUpdate", "partition")
+	ordinal, err := strconv.ParseInt(child.Name[strings.LastIndexByte(child.Name, '-')+1:], 10, 64)
+	switch {
+	case strategy["type"] == string(appsv1.OnDeleteStatefulSetStrategyType):
+		s.keeper = "the strategy OnDelete"
+	case err == nil && ordinal < partition:
+		s.keeper = fmt.Sprintf("the partition %d", partition)
+	default:
+		return
+	}
+	s.kept++
 }
 
 func (s *Status) condition(kind string) *Condition {

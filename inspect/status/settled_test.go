@@ -1,6 +1,8 @@
 package status
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,8 +62,31 @@ func TestReportedBy(t *testing.T) {
 			Failed, "BadImage: no such",
 		},
 		"{apiVersion: example.com/v1, kind: App, status: {conditions: [{type: Available, status: 'False', reason: TooFew}]}}": {
-			InProgress, "it is not available: TooFew",
+			InProgress, "its condition Available is False: TooFew",
 		},
+		"{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, status: {conditions: [{type: Failed, status: 'True', reason: FailedJobs, message: a job failed}]}}": {
+			Failed, "its condition Failed is True: FailedJobs: a job failed",
+		},
+		"{apiVersion: example.com/v1, kind: App, status: {conditions: [{type: Degraded, status: 'True', reason: Lost}, {type: Ready, status: 'True'}]}}": {
+			Failed, "its condition Degraded is True: Lost",
+		},
+		"{apiVersion: example.com/v1, kind: App, status: {conditions: [{type: Degraded, status: 'False'}, {type: Ready, status: 'True'}]}}": {
+			Done, "its condition Ready is True",
+		},
+		"{apiVersion: example.com/v1, kind: App, status: {conditions: [{type: Synced, status: 'False', reason: NoRights}]}}": {
+			InProgress, "its condition Synced is False: NoRights",
+		},
+		"{apiVersion: example.com/v1, kind: App, status: {conditions: [{type: Healthy, status: Unknown}]}}": {
+			InProgress, "its condition Healthy is Unknown",
+		},
+		"{apiVersion: argoproj.io/v1alpha1, kind: Application, status: {health: {status: Degraded, message: 1 pod crashes}}}": {
+			Failed, "its health is Degraded: 1 pod crashes",
+		},
+		"{apiVersion: argoproj.io/v1alpha1, kind: Application, status: {health: {status: Progressing}}}": {InProgress, "its health is Progressing"},
+		"{apiVersion: argoproj.io/v1alpha1, kind: Application, status: {health: {status: Healthy}}}":     {Done, nothingWaited},
+		"{apiVersion: example.com/v1, kind: App, status: {phase: Unknown}}":                              {InProgress, "its phase is Unknown"},
+		"{apiVersion: example.com/v1, kind: App, status: {ready: false}}":                                {InProgress, "its status says that it is not ready"},
+		"{apiVersion: example.com/v1, kind: App, status: {ready: true}}":                                 {Done, nothingWaited},
 	} {
 		o := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
@@ -101,6 +126,65 @@ func TestStuckAndTerminating(t *testing.T) {
 	}
 	if got := terminating(ending, time.Now().Add(time.Minute)); !strings.Contains(got, "; its grace period ended ") {
 		t.Error(got)
+	}
+}
+
+// TestNotReportedYet: of a kind of others that is a few seconds old and has no status it is not known whether a
+// controller has yet to look at it; an old one has none that reports.
+func TestNotReportedYet(t *testing.T) {
+	now := time.Now()
+	for name, c := range map[string]struct {
+		api  string
+		age  time.Duration
+		want State
+	}{
+		"young":                     {"example.com/v1", time.Second, InProgress},
+		"old":                       {"example.com/v1", time.Hour, Done},
+		"a kind without a status":   {"networking.k8s.io/v1", time.Second, Done},
+		"a kind of a special group": {"jobset.x-k8s.io/v1", time.Second, InProgress},
+	} {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": c.api, "kind": "Thing", "spec": map[string]any{"a": "b"}}}
+		o.SetCreationTimestamp(metav1.NewTime(now.Add(-c.age)))
+		o.SetGeneration(1)
+		s := Status{without: true, childless: true, now: now}
+		if s.settle(o, nil); s.State != c.want || c.want == InProgress && !strings.Contains(s.Reason, "reported on it yet") {
+			t.Errorf("%s: %s: %s", name, s.State, s.Reason)
+		}
+	}
+}
+
+// TestHeld: what the strategy of a StatefulSet keeps is not waited for.
+func TestHeld(t *testing.T) {
+	const partition = `{updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 2}}}`
+	for name, c := range map[string]struct {
+		spec    string
+		updated []int // ordinals of those that come from the update revision, of three
+		want    State
+	}{
+		"all that may be":  {partition, []int{2}, Done},
+		"one is missing":   {partition, nil, InProgress},
+		"more than may be": {partition, []int{1, 2}, Done},
+		"OnDelete":         {`{updateStrategy: {type: OnDelete}}`, nil, Done},
+		"no strategy":      {`{}`, []int{2}, InProgress},
+	} {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet"}}
+		spec := map[string]any{}
+		if err := yaml.Unmarshal([]byte(c.spec), &spec); err != nil {
+			t.Fatal(err)
+		}
+		fix(spec)
+		o.Object["spec"] = spec
+		s := Status{Children: "pods", Rolled: 3, Total: 3, Available: 3, Updated: len(c.updated), Conditions: []Condition{
+			{Type: "Updated", Status: "False", Reason: "RolloutWaiting", Message: "it waits"},
+		}}
+		for n := range 3 {
+			member := object.Member{Rolled: true, Of: slices.Index(c.updated, n)}
+			member.Name = fmt.Sprint("web-", n)
+			s.keep(o, member, slices.Contains(c.updated, n))
+		}
+		if s.settle(o, nil); s.State != c.want {
+			t.Errorf("%s: %s: %s", name, s.State, s.Reason)
+		}
 	}
 }
 

@@ -85,6 +85,11 @@ type Status struct {
 	without   bool // the parent has no history
 
 	terminating bool
+
+	// kept is how many children the strategy keeps at an older revision, and keeper what of it.
+	kept   int
+	keeper string
+	now    time.Time
 }
 
 // Reported are the types of the conditions about revisions: how far the rollout is, and whether the history can be
@@ -126,7 +131,10 @@ func statusOf(r *inspect.Log, parent *unstructured.Unstructured, m *object.Membe
 	s := &Status{
 		Parent: h.Parent, Controller: h.Controller, Children: h.Children, Update: h.Current(), childless: h.Children == "",
 		Conditions: reported(parent.Object), Counters: counters(parent.Object), Runs: r.Runs, Held: m.Held,
-		Warnings: slices.Concat(h.Warnings, m.Doubts),
+		Warnings: slices.Concat(h.Warnings, m.Doubts), now: now,
+	}
+	for _, child := range m.Children {
+		s.keep(parent, child, child.Of >= 0 && h.Entries[child.Of].Current)
 	}
 	if why := unobserved(parent.Object); why != "" && !r.Runs {
 		s.lags, s.Warnings = true, append(s.Warnings, why)
