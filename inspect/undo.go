@@ -324,13 +324,15 @@ func (u *Undo) compare(other any, title string) (diff string, privileges []strin
 }
 
 // previous finds the newest revision that is not equivalent to the spec: going back to one that is would change
-// nothing, and the user would believe that it did. same says whether an entry is. Which of several without a number is
-// the newest cannot be known.
+// nothing, and the user would believe that it did. same says whether an entry is.
 func previous(h *History, same func(Entry) (bool, error)) (*Entry, error) {
-	var unnumbered []Entry
+	var found, unnumbered []Entry
 	for _, e := range slices.Backward(h.Entries) {
 		if e.Unreadable != nil || e.Deleting || e.Current {
 			continue
+		}
+		if len(found) > 0 && e.Number != found[0].Number {
+			break
 		}
 		equal, err := same(e)
 		if err != nil {
@@ -339,18 +341,26 @@ func previous(h *History, same func(Entry) (bool, error)) (*Entry, error) {
 		switch {
 		case equal:
 		case e.Number > 0:
-			return &e, nil
+			found = append(found, e)
 		default:
 			unnumbered = append(unnumbered, e)
 		}
 	}
-	switch len(unnumbered) {
+	if len(found) > 0 {
+		return one(h, found)
+	}
+	return one(h, unnumbered)
+}
+
+// one returns the only one of entries. Which of several with one number, or without one, is the newest cannot be known.
+func one(h *History, entries []Entry) (*Entry, error) {
+	switch len(entries) {
 	case 0:
 		return nil, &NothingToUndoError{Parent: h.Parent}
 	case 1:
-		return &unnumbered[0], nil
+		return &entries[0], nil
 	default:
-		return nil, &AmbiguousError{Parent: h.Parent, Same: unnumbered}
+		return nil, &AmbiguousError{Parent: h.Parent, Number: entries[0].Number, Same: entries}
 	}
 }
 

@@ -42,6 +42,11 @@ func TestPrevious(t *testing.T) {
 			}
 		})
 	}
+	twins := []Entry{{Number: 1, Name: "a"}, {Number: 2, Name: "b"}, {Number: 2, Name: "c"}, {Number: 3, Name: "d", Current: true}}
+	_, err := previous(&History{Entries: twins}, func(Entry) (bool, error) { return false, nil })
+	if e, ok := errors.AsType[*AmbiguousError](err); !ok || e.Number != 2 || len(e.Same) != 2 || e.Same[0].Name != "c" {
+		t.Errorf("two revisions of one number: %v", err)
+	}
 	boom := errors.New("boom")
 	if _, err := previous(&History{Entries: []Entry{{Number: 1, Name: "a"}}}, func(Entry) (bool, error) { return false, boom }); !errors.Is(err, boom) {
 		t.Errorf("an error of the comparison became %v", err)

@@ -2,6 +2,7 @@ package object
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,7 +23,8 @@ import (
 // ControllerRevisions, which say what they hold or follow the convention, or ReplicaSets with a number. No kind is
 // named here but those of the logs, and pods.
 
-// conventional returns the kind of an object's log, nil if it controls nothing that is one.
+// conventional returns the kind of an object's log, nil if it controls nothing that is one. Where one may be, and may
+// not be listed, that is the error.
 func conventional(ctx context.Context, c client.Client, parent client.Object) (Kind, error) {
 	if parent == nil {
 		return nil, nil //nolint:nilnil // nobody has said which object
@@ -32,7 +34,8 @@ func conventional(ctx context.Context, c client.Client, parent client.Object) (K
 		return nil, err
 	}
 	revisions, err := controlled(ctx, c, parent, appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
-	if err != nil {
+	hidden := err
+	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
 	if len(revisions) > 0 {
@@ -51,13 +54,13 @@ func conventional(ctx context.Context, c client.Client, parent client.Object) (K
 		return inferred(ctx, c, parent, gvk)
 	}
 	sets, err := controlled(ctx, c, parent, ReplicaSetKind)
-	if err != nil {
+	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
 	if key := numberKey(sets); key != "" {
 		return newReplicaSets(c, gvk, key)
 	}
-	return nil, nil //nolint:nilnil // as above
+	return nil, errors.Join(hidden, err)
 }
 
 // UnservedVersionError says that revisions were recorded in an API version that the API server does not serve any more.
@@ -166,17 +169,13 @@ func inferred(ctx context.Context, c client.Client, parent client.Object, gvk sc
 	return newBuiltin(c, format), nil
 }
 
-// controlled returns the metadata of the objects of a kind that parent controls. Whoever may not list them is shown
-// none: the log may be elsewhere.
+// controlled returns the metadata of the objects of a kind that parent controls.
 func controlled(ctx context.Context, c client.Client, parent client.Object, gvk schema.GroupVersionKind) (
 	[]metav1.PartialObjectMetadata, error,
 ) {
 	found := &metav1.PartialObjectMetadataList{} // the client's scheme need not have the type
 	found.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	switch err := c.List(ctx, found, client.InNamespace(parent.GetNamespace())); {
-	case apierrors.IsForbidden(err):
-		return nil, nil
-	case err != nil:
+	if err := c.List(ctx, found, client.InNamespace(parent.GetNamespace())); err != nil {
 		return nil, err
 	}
 	var out []metav1.PartialObjectMetadata

@@ -2,8 +2,10 @@ package object
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -103,17 +105,20 @@ func KindsOf(ctx context.Context, c client.Client, gk schema.GroupKind, parent c
 	if format, ok := history.FormatOf(gk); ok {
 		return []Kind{newBuiltin(c, format)}, nil
 	}
-	if found, err := conventional(ctx, c, parent); err != nil || found != nil {
-		return []Kind{found}, err
+	one, hidden := conventional(ctx, c, parent)
+	if one != nil || hidden != nil && !apierrors.IsForbidden(hidden) {
+		return []Kind{one}, hidden
 	}
 	found, parents, err := Composites(ctx, c, gk, parent)
-	if err != nil {
+	switch {
+	case apierrors.IsForbidden(err):
+		hidden = errors.Join(hidden, err)
+	case err != nil:
 		return nil, err
+	case len(found) > 0:
+		return found, nil
 	}
-	if len(found) == 0 {
-		return nil, unknown(gk, parent, parents)
-	}
-	return found, nil
+	return nil, unknown(gk, parent, parents, hidden)
 }
 
 // As returns a copy of parent in the type and the version in which k reads it: the caller may change the object without

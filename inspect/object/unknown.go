@@ -22,6 +22,8 @@ type UnknownKindError struct {
 	Controller *metav1.OwnerReference
 	// Parents are the resources whose objects are parents of a CompositeController, which keeps their history, sorted.
 	Parents []schema.GroupResource
+	// Hidden says what may not be read, nil if all may: there may be a history all the same.
+	Hidden error
 }
 
 // without says why kinds that are often asked for have no history to read.
@@ -32,8 +34,15 @@ var without = map[schema.GroupKind]string{
 	{Kind: "Pod"}:                       "keeps no revisions",
 }
 
-// Error says where the history is, as far as that is known, and else where one would be.
+// Unwrap returns what may not be read.
+func (e *UnknownKindError) Unwrap() error { return e.Hidden }
+
+// Error says where the history is, as far as that is known, and else where one would be; or which right is missing.
 func (e *UnknownKindError) Error() string {
+	if e.Hidden != nil {
+		return fmt.Sprintf("whether %s has a history is not known, because a right is missing: %v", KindName(e.Kind),
+			strings.ReplaceAll(e.Hidden.Error(), "\n", "; "))
+	}
 	why, ok := without[e.Kind]
 	if !ok {
 		why = "has no history: it controls neither ControllerRevisions nor ReplicaSets with a number"
@@ -53,9 +62,10 @@ func (e *UnknownKindError) Error() string {
 }
 
 // unknown returns the error about a kind without a log. o is the object that was asked for, nil if none was read, and
-// parents are the resources that have a CompositeController.
-func unknown(kind schema.GroupKind, o client.Object, parents []schema.GroupResource) error {
-	e := &UnknownKindError{Kind: kind, Parents: parents}
+// parents are the resources that have a CompositeController. hidden is what may not be
+// read.
+func unknown(kind schema.GroupKind, o client.Object, parents []schema.GroupResource, hidden error) error {
+	e := &UnknownKindError{Kind: kind, Parents: parents, Hidden: hidden}
 	slices.SortFunc(e.Parents, func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) })
 	e.Parents = slices.Compact(e.Parents)
 	if o != nil {

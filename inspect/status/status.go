@@ -104,7 +104,7 @@ var Reported = []string{"Updated", "HistoryHealthy"}
 func Of(ctx context.Context, i *inspect.Inspector, parent client.Object, now time.Time) (*Status, error) {
 	r, err := i.Read(ctx, parent)
 	if unknown := (*object.UnknownKindError)(nil); errors.As(err, &unknown) {
-		return plain(ctx, i, parent, now, nil)
+		return plain(ctx, i, parent, now, unknown.Hidden)
 	} else if apierrors.IsForbidden(err) {
 		return plain(ctx, i, parent, now, err)
 	}

@@ -77,15 +77,23 @@ func Namespace(
 ) (*Verified, error) {
 	out := &Verified{}
 	parents := map[types.UID]client.Object{}
+	seen := false
+	var hidden error
 	for _, gvk := range object.RevisionKinds {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 		if err := i.Client().List(ctx, list, client.InNamespace(namespace)); err != nil {
-			if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-				continue // Metacontroller's API is not installed
+			switch {
+			case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // Metacontroller's API is not installed
+				continue
+			case apierrors.IsForbidden(err):
+				hidden = err
+				out.warnf("Revisions of kind %s could not be looked at: %v.", object.KindName(gvk.GroupKind()), err)
+				continue
 			}
 			return nil, fmt.Errorf("list revisions: %w", err)
 		}
+		seen = true
 		for n := range list.Items {
 			list.Items[n].SetGroupVersionKind(gvk)
 			out.Revisions++
@@ -93,6 +101,9 @@ func Namespace(
 				out.Problems = append(out.Problems, *p)
 			}
 		}
+	}
+	if !seen && hidden != nil {
+		return nil, fmt.Errorf("list revisions: %w", hidden)
 	}
 	for _, parent := range parents {
 		if parent == nil {
