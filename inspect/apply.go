@@ -16,6 +16,7 @@ import (
 	"github.com/cairn-dev/cairn/inspect/content"
 	"github.com/cairn-dev/cairn/inspect/object"
 	"github.com/cairn-dev/cairn/internal/anyobject"
+	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file carries a plan out. Nothing else in this package writes.
@@ -31,6 +32,9 @@ type Applied struct {
 	Diff string
 	// Privileges are as in [Undo], by the API server's answer.
 	Privileges []string
+	// Altered is a unified diff, as YAML, from the revision to what the API server's answer has in its place, where that is
+	// more than defaults: admission has changed it. Empty mostly.
+	Altered string
 }
 
 // ChangedError says that the parent has changed since it was read, and that nothing was written. The caller shows it;
@@ -153,5 +157,29 @@ func (u *Undo) applied(out client.Object, dryRun bool) (*Applied, error) {
 	if a.Diff == "" {
 		return nil, &NothingToUndoError{Parent: u.Parent, To: &u.To, Part: u.kind.Is().Part}
 	}
-	return a, nil
+	a.Altered, err = u.altered(out)
+	return a, err
+}
+
+// altered compares the revision with what is stored in its place. What only one of them has is taken for defaults, and
+// for fields that are not known any more.
+func (u *Undo) altered(out client.Object) (diff string, err error) {
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(out)
+	if err != nil {
+		return "", fmt.Errorf("convert %T: %w", out, err)
+	}
+	stored, err := u.To.stored.Target.Snapshot(tree)
+	if err != nil {
+		return "", fmt.Errorf("read what is stored of %s: %w", u.Parent, err)
+	}
+	asked := u.To.stored.Snapshot
+	if revision.Compare(asked, stored) != revision.RuleNone || revision.Askable(asked, stored) {
+		return "", nil
+	}
+	a, errA := content.JSON(asked)
+	b, errB := content.JSON(stored)
+	if err := errors.Join(errA, errB); err != nil {
+		return "", err
+	}
+	return u.mask.Unified(u.To.String(), a, "what admission makes of it", b)
 }

@@ -1,11 +1,16 @@
 package inspect
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/cairn-dev/cairn/inspect/object"
 	"github.com/cairn-dev/cairn/internal/inspecttest"
@@ -116,4 +121,34 @@ func TestRivals(t *testing.T) {
 	}
 	ds.OwnerReferences = []metav1.OwnerReference{{Kind: "Shop", Name: "corner", Controller: new(true)}}
 	inspecttest.ExpectWarnings(t, rivals(p, ds), "next apply of a manifest", `server-side apply of "argocd"`, "controlled by Shop corner")
+}
+
+// TestAltered: what admission makes of an undo is not called the revision. Defaults are no change.
+func TestAltered(t *testing.T) {
+	for name, c := range map[string]struct {
+		image  string
+		policy corev1.DNSPolicy
+		want   string
+	}{
+		"as asked":  {image: "web:1"},
+		"defaults":  {image: "web:1", policy: corev1.DNSClusterFirst},
+		"admission": {image: "registry.example.com/web:1", want: "registry.example.com/web:1"},
+	} {
+		ds := inspecttest.Web("web:2")
+		funcs := interceptor.Funcs{Patch: func(_ context.Context, _ client.WithWatch, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
+			stored := inspecttest.Web(c.image)
+			stored.Spec.Template.Spec.DNSPolicy = c.policy
+			stored.DeepCopyInto(o.(*appsv1.DaemonSet))
+			return nil
+		}}
+		i := New(inspecttest.Server(funcs, ds, inspecttest.StoredOf(t, inspecttest.Web("web:1"), 1, "aaa"), inspecttest.StoredOf(t, ds, 2, "bbb")))
+		u, err := i.PlanUndo(t.Context(), ds, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := i.Apply(t.Context(), u, true)
+		if err != nil || (a.Altered != "") != (c.want != "") || !strings.Contains(a.Altered, c.want) {
+			t.Errorf("%s: %v\n%s", name, err, a.Altered)
+		}
+	}
 }

@@ -29,6 +29,7 @@ type report struct {
 	DryRun     bool       `json:"dryRun"`
 	Diff       string     `json:"diff,omitempty"`
 	Privileges []string   `json:"privileges,omitempty"`
+	Altered    string     `json:"altered,omitempty"` // a diff from the revision to what admission makes of it
 	Warnings   []string   `json:"warnings,omitempty"`
 }
 
@@ -52,6 +53,9 @@ func show(w io.Writer, r result, o options) error {
 		fmt.Fprintf(w, "%s skipped rollback (current %s already matches %s)%s\n", r.parent(), r.nothing.Part, to, suffix)
 		return nil
 	}
+	if r.done.Altered != "" {
+		suffix = ", as admission changes it" + suffix
+	}
 	fmt.Fprintf(w, "%s rolled back to %s%s\n", r.parent(), r.plan.To, suffix)
 	if o.dryRun != noDryRun {
 		fmt.Fprint(w, r.done.Diff)
@@ -74,5 +78,6 @@ func (r result) report(o options) report {
 	}
 	out.Changed, out.From, out.To = true, env.RefTo(r.plan.From), env.RefTo(&r.plan.To)
 	out.Diff, out.Privileges, out.Warnings = r.done.Diff, r.done.Privileges, r.plan.Warnings
+	out.Altered = r.done.Altered
 	return out
 }

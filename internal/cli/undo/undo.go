@@ -174,6 +174,10 @@ func carryOut(ctx context.Context, e *env.Env, i *inspect.Inspector, plan *inspe
 		return result{}, err
 	}
 	warnPrivileges(e, plan.To, tried.Privileges) // this may be the last chance to stop it
+	if tried.Altered != "" {
+		e.Warn(fmt.Sprintf("Admission changes %s: what is stored is not what the revision holds.", plan.To))
+		fmt.Fprint(e.ErrOut, tried.Altered)
+	}
 	if o.dryRun == onServer {
 		return result{plan: plan, done: tried}, nil
 	}
