@@ -41,7 +41,7 @@ type Difference struct {
 	A, B          string
 	Before, After string
 	// Diff is a unified diff, as YAML, in what the history records; empty if nothing differs. Changes is the same in
-	// words, where the order of what has names is no difference.
+	// words.
 	Diff    string
 	Changes []content.Change
 	// Warnings are sentences about what is unusual about either.

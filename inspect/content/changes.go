@@ -11,9 +11,9 @@ import (
 
 // This file says in words what differs between two contents. It is pure.
 //
-// Elements of a list are compared by what they are called, where all have a name of their own, so that a list in
-// another order is no change: as the API server treats the lists of pods. Which field is the name is found from the
-// elements; nothing is known of kinds.
+// Elements of a list are compared by what they are called, where all have a name of their own: which field that is is
+// found from the elements, and nothing is known of kinds. Their order counts as well. Init containers run in it, a
+// variable may use those before it, and pods are replaced for any other order.
 
 // Change is one field that differs.
 type Change struct {
@@ -135,7 +135,22 @@ func compareElements(path []step, a, b []any, found *[]difference) bool {
 		}
 		*found = append(*found, difference{path: at, before: before, after: after, was: inA, is: inB})
 	}
+	if before, after := common(a, is, key), common(b, was, key); !slices.Equal(before, after) {
+		at := append(slices.Clip(path), step{selector: "[order]"})
+		*found = append(*found, difference{path: at, before: strings.Join(before, " "), after: strings.Join(after, " "), was: true, is: true})
+	}
 	return true
+}
+
+// common returns the names of the elements of a list that another one has as well, in their order.
+func common(list []any, other map[string]any, key []string) []string {
+	var out []string
+	for _, e := range list {
+		if name := selector(tree(e), key); other[name] != nil {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // keyOf returns the fields by which all elements of both lists can be told apart, nil if there are none.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What differs is said in words, as short as it can be; the order of what has names is no difference.
+// What differs is said in words, as short as it can be.
 func TestChanges(t *testing.T) {
 	const pod = `{"spec":{"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"nginx:1.28"},{"name":"log","image":"log:1"}]}}}}`
 	for name, c := range map[string]struct {
@@ -19,8 +19,9 @@ func TestChanges(t *testing.T) {
 		},
 		"another order": {
 			pod, `{"spec":{"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"log","image":"log:1"},{"name":"web","image":"nginx:1.28"}]}}}}`,
-			nil,
+			[]string{`containers[order]: [name="web"] [name="log"] → [name="log"] [name="web"]`},
 		},
+		"an element before the others": {`{"env":[{"name":"A"}]}`, `{"env":[{"name":"B"},{"name":"A"}]}`, []string{`+env[name="B"]: {"name":"B"}`}},
 		"a container more, a label less": {
 			pod, `{"spec":{"template":{"metadata":{"labels":{}},"spec":{"containers":[{"name":"web","image":"nginx:1.28"},{"name":"log","image":"log:1"},{"name":"x","image":"y"}]}}}}`,
 			[]string{`-labels.app: web`, `+containers[name="x"]: {"image":"y","name":"x"}`},
