@@ -32,8 +32,8 @@ type Applied struct {
 	Diff string
 	// Privileges are as in [Undo], by the API server's answer.
 	Privileges []string
-	// Altered is a unified diff, as YAML, from the revision to what the API server's answer has in its place, where that is
-	// more than defaults: admission has changed it. Empty mostly.
+	// Altered is a unified diff, as YAML, from the revision to what the API server's answer has in its place, where that
+	// is more than defaults: admission has changed it. Empty mostly.
 	Altered string
 }
 

@@ -85,8 +85,8 @@ func (r *Log) diff(ctx context.Context, a *Operand, b Operand) (*Difference, err
 		}
 	}
 	var before, after []byte
-	if d.A, before, err = r.state(*a, d.From, target); err == nil {
-		d.B, after, err = r.state(b, d.To, target)
+	if d.A, before, err = r.state(*a, d.From, d.To, target); err == nil {
+		d.B, after, err = r.state(b, d.To, d.From, target)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("compare two states of %s: %w", d.Parent, err)
@@ -137,8 +137,9 @@ func (s Operand) entry(h *History) (*Entry, error) {
 	return &e, err
 }
 
-// state returns what a state is called, and its content.
-func (r *Log) state(s Operand, e *Entry, target *revision.Target) (title string, data []byte, err error) {
+// state returns what a state is called, and its content: of the object, in the version of the entry that it is compared
+// with.
+func (r *Log) state(s Operand, e, with *Entry, target *revision.Target) (title string, data []byte, err error) {
 	switch {
 	case e != nil:
 		data, err = e.content()
@@ -147,7 +148,8 @@ func (r *Log) state(s Operand, e *Entry, target *revision.Target) (title string,
 		data, err = content.Recorded(target, s.Given)
 		return s.Title, data, err
 	}
-	data, err = content.Recorded(target, r.Parent)
+	_, live := r.beside(with)
+	data, err = content.Recorded(target, live)
 	return object.ParentOf(r.Kind, r.Parent).String() + " now", data, err
 }
 

@@ -144,12 +144,18 @@ type NothingToUndoError struct {
 	To *Entry
 	// Part is what is recorded of such a parent, as in "the current template matches", if To is not nil.
 	Part string
+	// Unreadable is the newest revision that cannot be read, if To is nil and there is one.
+	Unreadable *Entry
 }
 
 // Error says why there is nothing to undo.
 func (e *NothingToUndoError) Error() string {
 	if e.To == nil {
-		return fmt.Sprintf("%s has no revision that can be read and differs from its spec, so there is nothing to go back to", e.Parent)
+		out := fmt.Sprintf("%s has no revision that can be read and differs from its spec, so there is nothing to go back to", e.Parent)
+		if e.Unreadable != nil {
+			out += fmt.Sprintf("; of %s: %v", e.Unreadable, e.Unreadable.Unreadable)
+		}
+		return out
 	}
 	return fmt.Sprintf("%s matches %s already", e.Parent, e.To)
 }
@@ -233,6 +239,7 @@ func (i *Inspector) plan(ctx context.Context, parent client.Object, find Find, e
 		u, err := r.plan(ctx, find, eligible)
 		if err == nil {
 			u.Warnings = append(u.Warnings, i.autoscalers(ctx, u)...)
+			u.Warnings = append(u.Warnings, i.converted(u, parent)...)
 		}
 		if !errors.Is(err, history.ErrStale) {
 			return u, err
@@ -268,8 +275,9 @@ func (r *Log) plan(ctx context.Context, find Find, eligible func(Entry) bool) (*
 	if to.stored.Left != nil {
 		return nil, &EarlierReleaseError{Parent: h.Parent, Entry: *to, Err: to.stored.Left}
 	}
-	u := &Undo{Parent: h.Parent, From: h.Current(), To: *to, kind: r.Kind, live: r.Parent, mask: r.mask}
-	if err := u.aim(r.Parent); err != nil {
+	u := &Undo{Parent: h.Parent, From: h.Current(), To: *to, mask: r.mask}
+	u.kind, u.live = r.beside(to)
+	if err := u.aim(u.live); err != nil {
 		return nil, err
 	}
 	u.Warnings = slices.Concat(cautions(u), r.warnings)
@@ -277,6 +285,25 @@ func (r *Log) plan(ctx context.Context, find Find, eligible func(Entry) bool) (*
 		u.Warnings = append(u.Warnings, passedOver(u.To, h)...)
 	}
 	return u, nil
+}
+
+// converted warns where the undo is written in another version than the one in which the object was asked for: the API
+// server drops what that version has not.
+func (i *Inspector) converted(u *Undo, parent client.Object) []string {
+	asked, err := i.client.GroupVersionKindFor(parent)
+	if in := u.kind.Is().GroupVersion(); err == nil && asked.GroupVersion() != in {
+		return []string{fmt.Sprintf("%s was recorded in %s, and is written in it: what only other versions have may be lost.",
+			object.Capital(u.To.String()), in)}
+	}
+	return nil
+}
+
+// beside returns the kind and the parent in the version in which an entry was recorded. e may be nil.
+func (r *Log) beside(e *Entry) (object.Kind, client.Object) {
+	if e != nil && e.stored.Kind != nil {
+		return e.stored.Kind, e.stored.Parent
+	}
+	return r.Kind, r.Parent
 }
 
 // unknown reports whether a revision should be the spec's, because its controller has seen that, and none is: of a kind
@@ -356,7 +383,13 @@ func previous(h *History, same func(Entry) (bool, error)) (*Entry, error) {
 func one(h *History, entries []Entry) (*Entry, error) {
 	switch len(entries) {
 	case 0:
-		return nil, &NothingToUndoError{Parent: h.Parent}
+		nothing := &NothingToUndoError{Parent: h.Parent}
+		for n := range h.Entries { // oldest first
+			if h.Entries[n].Unreadable != nil {
+				nothing.Unreadable = &h.Entries[n]
+			}
+		}
+		return nil, nothing
 	case 1:
 		return &entries[0], nil
 	default:

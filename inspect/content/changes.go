@@ -11,8 +11,8 @@ import (
 
 // This file says in words what differs between two contents. It is pure.
 //
-// Elements of a list are compared by what they are called, where all have a name of their own: which field that is is
-// found from the elements, and nothing is known of kinds. Their order counts as well. Init containers run in it, a
+// Elements of a list are compared by what they are called, where all have a name of their own. The elements show which
+// field is the name; nothing is known of kinds. Their order counts as well. Init containers run in it, a
 // variable may use those before it, and pods are replaced for any other order.
 
 // Change is one field that differs.

@@ -38,11 +38,14 @@ type builtin struct {
 	ask, quiet *history.Log
 	// filler is for kinds of others.
 	filler filler
+	// versions are those in which revisions were recorded and which are not the log's own, and recorded says which.
+	versions map[string]*version
+	recorded recordedElsewhere
 }
 
 func newBuiltin(c client.Client, format *history.Apps) *builtin {
 	return &builtin{
-		format: format, client: c, filler: filler{client: c},
+		format: format, client: c, filler: filler{client: c}, recorded: recordedElsewhere{},
 		ask:   history.New(format, history.Options{Client: c, AskServer: true, Asks: 1}),
 		quiet: history.New(format, history.Options{Client: c}),
 	}
@@ -103,11 +106,13 @@ func (b *builtin) List(ctx context.Context, parent client.Object) ([]Stored, err
 				_, left = b.format.Target().As(target)
 			}
 		}
-		if of := ownedAs(o); r.Err == nil && of.GroupKind() == b.format.Parent.GroupKind() && of.Version != b.format.Parent.Version {
-			r.Snapshot, r.Err = nil, &revision.UndecodableError{Revision: r.Name, Err: fmt.Errorf(
-				"it was recorded in %s, and the others in %s", of.GroupVersion(), b.format.Parent.GroupVersion())}
-		}
 		s := Stored{Revision: r, Object: o, Target: target, Left: left}
+		if v, err := b.in(ctx, parent, o); r.Err == nil && err != nil {
+			s.Snapshot, s.Err = nil, &revision.UndecodableError{Revision: r.Name, Err: err}
+		} else if v != nil {
+			s.Kind, s.Parent = v, v.parent
+			b.recorded[r.UID] = v
+		}
 		s.Doubt, s.Unverified = b.origin(parent, r, o)
 		out = append(out, s)
 	}
@@ -153,6 +158,17 @@ func (b *builtin) own(o client.Object) *history.Apps {
 // resolve asks the API server as well, because it is the only authority on defaults; if it cannot answer, snapshots
 // that only it can compare count as different.
 func (b *builtin) Resolve(ctx context.Context, parent client.Object, target *revision.Target, revisions []revision.Revision) (
+	*revision.Resolution, []string, error,
+) {
+	found, warnings, err := b.resolveOwn(ctx, parent, target, b.ownVersion(revisions))
+	if err != nil {
+		return nil, nil, err
+	}
+	more, err := b.resolveEach(ctx, found, revisions)
+	return found, append(warnings, more...), err
+}
+
+func (b *builtin) resolveOwn(ctx context.Context, parent client.Object, target *revision.Target, revisions []revision.Revision) (
 	*revision.Resolution, []string, error,
 ) {
 	if b.format.Foreign {

@@ -38,11 +38,7 @@ func conventional(ctx context.Context, c client.Client, parent client.Object) (K
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
-	if len(revisions) > 0 {
-		if gvk, err = recordedIn(c, gvk, revisions); err != nil {
-			return nil, err
-		}
-	}
+	gvk = recordedIn(c, gvk, revisions)
 	format, err := described(ctx, c, parent, gvk, revisions)
 	if err != nil {
 		return nil, err
@@ -63,10 +59,10 @@ func conventional(ctx context.Context, c client.Client, parent client.Object) (K
 	return nil, errors.Join(hidden, err)
 }
 
-// UnservedVersionError says that revisions were recorded in an API version that the API server does not serve any more.
+// UnservedVersionError says that a revision was recorded in an API version that the API server does not serve any more.
 // Their fields may mean something else in another version, so they are neither compared nor restored.
 type UnservedVersionError struct {
-	// Recorded is what the revisions say that their parent is.
+	// Recorded is what the revision says that its parent is.
 	Recorded schema.GroupVersionKind
 	// Err is what the API server's discovery says.
 	Err error
@@ -74,7 +70,7 @@ type UnservedVersionError struct {
 
 // Error says which version, and what to do.
 func (e *UnservedVersionError) Error() string {
-	return fmt.Sprintf("the revisions were recorded in %s, which the API server does not serve any more, so their fields may mean "+
+	return fmt.Sprintf("it was recorded in %s, which the API server does not serve any more, so its fields may mean "+
 		"something else by now; serve that version again to go back (%v)", e.Recorded.GroupVersion(), e.Err)
 }
 
@@ -82,13 +78,12 @@ func (e *UnservedVersionError) Error() string {
 func (e *UnservedVersionError) Unwrap() error { return e.Err }
 
 // recordedIn returns the kind of parent in the version in which its revisions were recorded: their owner references say
-// it. Of several, that of the most revisions counts, then the newer one by Kubernetes' order of versions; the others
-// are shown as unreadable.
-func recordedIn(c client.Client, gvk schema.GroupVersionKind, revisions []metav1.PartialObjectMetadata) (schema.GroupVersionKind, error) {
-	opened := gvk
+// it. Of several that are served, that of the most revisions counts, then the newer one by Kubernetes' order of
+// versions; those of the others are read in their own (versions.go).
+func recordedIn(c client.Client, gvk schema.GroupVersionKind, revisions []metav1.PartialObjectMetadata) schema.GroupVersionKind {
 	votes := map[string]int{}
 	for n := range revisions {
-		if of := ownedAs(&revisions[n]); of.GroupKind() == gvk.GroupKind() {
+		if of := ownedAs(&revisions[n]); of.GroupKind() == gvk.GroupKind() && unserved(c, of) == nil {
 			votes[of.Version]++
 		}
 	}
@@ -97,13 +92,15 @@ func recordedIn(c client.Client, gvk schema.GroupVersionKind, revisions []metav1
 			gvk.Version = version
 		}
 	}
-	if gvk == opened {
-		return gvk, nil
-	}
+	return gvk
+}
+
+// unserved returns an [*UnservedVersionError] for a version that is served no more, nil for any other.
+func unserved(c client.Client, gvk schema.GroupVersionKind) error {
 	if _, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); meta.IsNoMatchError(err) {
-		return gvk, &UnservedVersionError{Recorded: gvk, Err: err}
+		return &UnservedVersionError{Recorded: gvk, Err: err}
 	}
-	return gvk, nil
+	return nil
 }
 
 // ownedAs is the kind that the controller reference of a revision names, in the version in which it was recorded.

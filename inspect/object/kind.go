@@ -72,6 +72,9 @@ type Stored struct {
 	Doubt string
 	// unverified is a sentence about why that cannot be found out, empty if it can.
 	Unverified string
+	// Kind and Parent are the kind and the parent in the version in which it was recorded, nil if that is the log's own.
+	Kind   Kind
+	Parent client.Object
 	// left says that it holds what its controller does not version any more; nil if it does.
 	Left error
 }

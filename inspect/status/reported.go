@@ -122,19 +122,8 @@ func healthOf(o *unstructured.Unstructured) (health, why string) {
 // convention is the verdict on objects of kinds that kstatus does not know, and in whose conditions it finds no
 // trouble.
 func convention(o *unstructured.Unstructured, phase, message string) verdict {
-	for _, kind := range goodConditions {
-		if c := readiness.FindCondition(o.Object, kind); c != nil && c.Status != string(corev1.ConditionTrue) {
-			return inProgress("%s", sentence("its condition "+kind+" is "+c.Status, c.Reason, c.Message))
-		}
-	}
-	if slices.Contains(movingPhases, phase) {
-		return inProgress("%s", sentence("its phase is "+phase, message))
-	}
-	if health, why := healthOf(o); slices.Contains(movingPhases, health) {
-		return inProgress("%s", sentence("its health is "+health, why))
-	}
-	if ready, says, err := unstructured.NestedBool(o.Object, "status", "ready"); err == nil && says && !ready {
-		return inProgress("its status says that it is not ready")
+	if why := waiting(o, phase, message); why != "" {
+		return inProgress("%s", why)
 	}
 	want, found, err := unstructured.NestedInt64(o.Object, "spec", "replicas")
 	if err == nil && found {
@@ -149,6 +138,25 @@ func convention(o *unstructured.Unstructured, phase, message string) verdict {
 		return verdict{Done, "its condition Ready is True"}
 	}
 	return verdict{Done, enumerateCounters(o, nothingWaited)}
+}
+
+// waiting says what the conditions, the phase or the health of an object wait for, empty if none does.
+func waiting(o *unstructured.Unstructured, phase, message string) string {
+	for _, kind := range goodConditions {
+		if c := readiness.FindCondition(o.Object, kind); c != nil && c.Status != string(corev1.ConditionTrue) {
+			return sentence("its condition "+kind+" is "+c.Status, c.Reason, c.Message)
+		}
+	}
+	if slices.Contains(movingPhases, phase) {
+		return sentence("its phase is "+phase, message)
+	}
+	if health, why := healthOf(o); slices.Contains(movingPhases, health) {
+		return sentence("its health is "+health, why)
+	}
+	if ready, says, err := unstructured.NestedBool(o.Object, "status", "ready"); err == nil && says && !ready {
+		return "its status says that it is not ready"
+	}
+	return ""
 }
 
 const nothingWaited = "nothing in its status is waited for"

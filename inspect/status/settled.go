@@ -121,12 +121,17 @@ func (s *Status) verdict(parent *unstructured.Unstructured) verdict {
 		return s.recorded()
 	}
 	v := reportedBy(parent)
-	if v.state == Done && s.unreported(parent) {
+	switch {
+	case v.state == Done && s.unreported(parent):
 		return inProgress("no controller has reported on it yet")
+	case v.state == Done && !s.without:
+		return s.beside(v, parent)
 	}
-	if v.state != Done || s.without {
-		return v
-	}
+	return v
+}
+
+// beside is the verdict on parents of other controllers, which report v, and on what can be seen of their children.
+func (s *Status) beside(v verdict, parent *unstructured.Unstructured) verdict {
 	_, says, _ := unstructured.NestedFieldNoCopy(parent.Object, "status", "observedGeneration")
 	switch {
 	case s.childless && s.Update == nil:
@@ -177,7 +182,7 @@ func (s *Status) rolled(updated *Condition) verdict {
 		return inProgress("its controller has not said yet how far the rollout is")
 	case updated.Status != "True" && slices.Contains(stuck, updated.Reason):
 		return verdict{Failed, updated.Reason + ": " + updated.Message}
-	case s.kept > 0 && s.Updated+s.kept >= s.Rolled && s.Available == s.Total:
+	case s.keeps():
 		return verdict{Done, fmt.Sprintf("%s keeps %d of %d %s at their revision", s.keeper, s.Rolled-s.Updated, s.Rolled, s.Children)}
 	case s.Available < s.Total && updated.Status == "True":
 		return inProgress("%d of %d children are not available", s.Total-s.Available, s.Total)
@@ -203,6 +208,11 @@ func (s *Status) keep(parent *unstructured.Unstructured, child object.Member, up
 		return
 	}
 	s.kept++
+}
+
+// keeps reports whether the strategy keeps all children that are not updated, and there is nothing else to wait for.
+func (s *Status) keeps() bool {
+	return s.kept > 0 && s.Updated+s.kept >= s.Rolled && s.Available == s.Total
 }
 
 func (s *Status) condition(kind string) *Condition {

@@ -67,7 +67,11 @@ func (m module) download(ctx context.Context) (string, error) {
 	cmd.Dir = os.TempDir() // no module of ours has a say in it
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
 	raw, failed := cmd.Output()
-	var got struct{ Dir, Sum, Error string }
+	var got struct {
+		Dir   string `json:"Dir"`
+		Sum   string `json:"Sum"`
+		Error string `json:"Error"`
+	}
 	switch err := json.Unmarshal(raw, &got); {
 	case got.Error != "":
 		return "", fmt.Errorf("%s", got.Error)

@@ -154,7 +154,7 @@ func (a *asking) spec(o *unstructured.Unstructured) string {
 // then.
 func (a *asking) goesBack(what string, o *unstructured.Unstructured) string {
 	a.Helper()
-	a.says(exit.OK, "history "+what, "2 *")
+	a.says(exit.OK, "history "+what, "2          *")
 	a.says(exit.OK, "undo "+what+" --yes", "rolled back to revision 1")
 	return a.spec(o)
 }
@@ -205,7 +205,7 @@ func TestArgoRollouts(t *testing.T) {
 	refers := made("refers", `"workloadRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"source"}`)
 	a.replicates(refers, 1, "app:1", "")
 	a.replicates(refers, 2, "app:2", "")
-	a.says(exit.OK, "history "+rollout+"/refers", "2 *")
+	a.says(exit.OK, "history "+rollout+"/refers", "2          *")
 	a.says(exit.Failed, "undo "+rollout+"/refers --yes", "is that of deployment.apps/source")
 	if got := a.spec(refers); strings.Contains(got, "image") {
 		t.Error(got)
@@ -276,6 +276,47 @@ func TestLeaderWorkerSets(t *testing.T) {
 	}
 	got := a.goesBack("leaderworkerset/lws", o)
 	if strings.Count(got, "vllm:1") != 2 || !strings.Contains(got, `"replicas":1`) {
+		t.Error(got)
+	}
+}
+
+// TestRevisionsInTwoVersions: each is read in the version in which it was recorded, and gone back to in it.
+func TestRevisionsInTwoVersions(t *testing.T) {
+	a := &asking{newEnv(t), t.TempDir()}
+	const group = "trucks.example.com"
+	err := install.Apply(t.Context(), a.sandbox.Config(), `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: trucks.`+group+`}
+spec:
+  group: `+group+`
+  scope: Namespaced
+  names: {kind: Truck, plural: trucks, singular: truck}
+  versions:
+  - {name: v1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {image: {type: string}}}}}}}
+  - {name: v2, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {image: {type: string}, tyres: {type: string}}}}}}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	truck := a.made(group+"/v2", "Truck", "east", `{"image":"a:5","tyres":"wide"}`)
+	old := truck.DeepCopy()
+	old.SetAPIVersion(group + "/v1")
+	for n := range 5 {
+		if of := n + 1; of <= 3 {
+			a.keeps(old, of, fmt.Sprintf(`{"spec":{"$patch":"replace","image":"a:%d"}}`, of))
+		} else {
+			a.keeps(truck, of, fmt.Sprintf(`{"spec":{"$patch":"replace","image":"a:%d","tyres":"wide"}}`, of))
+		}
+	}
+	a.says(exit.OK, "history truck/east", "3   ", "5          *")
+	a.says(exit.OK, "diff truck/east", "--- revision 4", "-    image: a:4", "+    image: a:5")
+	a.says(exit.OK, "undo truck/east --yes", "rolled back to revision 4")
+	if got := a.spec(truck); got != `{"image":"a:4","tyres":"wide"}` {
+		t.Error(got)
+	}
+	a.says(exit.OK, "undo truck/east --to-revision 2 --yes", "written in it: what only other versions have may be lost", "rolled back to revision 2")
+	if got := a.spec(truck); got != `{"image":"a:2"}` { // the API server prunes what v1 lacks
 		t.Error(got)
 	}
 }
