@@ -46,6 +46,25 @@ type Undo struct {
 	kind object.Kind
 	live client.Object
 	mask content.Masker
+	log  *Log
+}
+
+// Replaced counts the children that come from other revisions than that to go back to: its controller replaces them, as
+// far as its strategy goes. of is what they are called, and empty where they are not known or not replaced.
+func (u *Undo) Replaced(ctx context.Context) (n int, of string) {
+	if u.log.Runs || u.log.Children == "" {
+		return 0, ""
+	}
+	counts, unowned, err := u.log.Kind.Count(ctx, u.log.Parent, u.log.Revisions)
+	if err != nil {
+		return 0, ""
+	}
+	for i, r := range u.log.Revisions {
+		if r.UID != u.To.UID {
+			n += counts[i]
+		}
+	}
+	return n + unowned, u.log.Children
 }
 
 // PlantedError says that the revision to go back to may not come from a controller: its name does not go with its
@@ -275,7 +294,7 @@ func (r *Log) plan(ctx context.Context, find Find, eligible func(Entry) bool) (*
 	if to.stored.Left != nil {
 		return nil, &EarlierReleaseError{Parent: h.Parent, Entry: *to, Err: to.stored.Left}
 	}
-	u := &Undo{Parent: h.Parent, From: h.Current(), To: *to, mask: r.mask}
+	u := &Undo{Parent: h.Parent, From: h.Current(), To: *to, mask: r.mask, log: r}
 	u.kind, u.live = r.beside(to)
 	if err := u.aim(u.live); err != nil {
 		return nil, err

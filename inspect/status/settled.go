@@ -56,6 +56,19 @@ func inProgress(format string, args ...any) verdict {
 // Complete reports whether there is nothing to wait for: the state is [Done].
 func (s *Status) Complete() bool { return s.State == Done }
 
+// counted reports whether the headline says how many children are updated.
+func (s *Status) counted() bool {
+	return s.Children != "" && !s.terminating && !s.Runs && (s.Rolled > 0 || len(s.Shares) > 0)
+}
+
+// StateText returns the state as the headline says it.
+func (s *Status) StateText() string {
+	if s.State == Done && s.counted() {
+		return "rolled out"
+	}
+	return s.State.Text()
+}
+
 // Headline says in one line which object it is about, its state, and how many of its children are updated and
 // available, or the reason.
 func (s *Status) Headline() string {
@@ -63,16 +76,17 @@ func (s *Status) Headline() string {
 	if s.Controller != "" {
 		out += ", run by CompositeController " + s.Controller + ","
 	}
-	out += " " + s.State.Text() + ": "
+	out += " " + s.StateText() + ": "
 	switch {
 	case s.Children == "" || s.terminating || s.Runs && s.State != Done:
 		return out + s.Reason
 	case s.Runs:
 		return out + fmt.Sprintf("%d of %d %s come from the current revision", s.Updated, s.Total, s.Children)
-	case s.Rolled == 0 && len(s.Shares) == 0:
-		return out + fmt.Sprintf("%d of %d %s are available", s.Available, s.Total, s.Children)
+	case !s.counted():
+		return out + fmt.Sprintf("%d/%d %s available", s.Available, max(s.Total, s.Wanted), s.Children)
 	}
-	out += fmt.Sprintf("%d of %d %s are updated, %d of %d are available", s.Updated, s.Rolled, s.Children, s.Available, s.Total)
+	out += fmt.Sprintf("%d/%d %s updated, %d/%d available",
+		s.Updated, max(s.Rolled, s.Wanted), s.Children, s.Available, max(s.Total, s.Wanted))
 	if s.State == Done && s.kept > 0 {
 		out += "; " + s.Reason
 	}
@@ -85,7 +99,7 @@ func (s *Status) Line() string {
 	if s.State == Done || strings.HasSuffix(head, s.Reason) {
 		return head
 	}
-	return head + "; " + s.Reason
+	return head + "; " + strings.Join(strings.Fields(s.Reason), " ")
 }
 
 // settle fills in the state of a parent, and why. blocker is the child that keeps it most, nil if none does.

@@ -66,6 +66,8 @@ type Status struct {
 	Shares []Share
 	// Total is how many children exist or are to be created, and Available how many of these are.
 	Total, Available int
+	// Wanted is how many pods the parent asks for, 0 where that is not known.
+	Wanted int
 	// Rolled is how many of the children are of kinds that are rolled out, so that they belong to revisions, and Updated
 	// is how many of these belong to Update.
 	Rolled, Updated int
@@ -139,8 +141,21 @@ func statusOf(r *inspect.Log, parent *unstructured.Unstructured, m *object.Membe
 	if why := unobserved(parent.Object); why != "" && !r.Runs {
 		s.lags, s.Warnings = true, append(s.Warnings, why)
 	}
+	if s.Children == "pods" {
+		s.Wanted = wanted(parent.Object)
+	}
 	s.share(h, m, now)
 	return s
+}
+
+// wanted is how many pods a parent asks for, 0 if it does not say.
+func wanted(parent map[string]any) int {
+	for _, path := range [][]string{{"spec", "replicas"}, {"status", "desiredNumberScheduled"}} {
+		if n, found, err := unstructured.NestedInt64(parent, path...); err == nil && found {
+			return int(n)
+		}
+	}
+	return 0
 }
 
 // share counts the children by revision, and says which of them are not available.

@@ -154,6 +154,11 @@ func replay(transcript string, c client.Client) string {
 }
 
 func execute(c client.Client, args []string, stdout, stderr *bytes.Buffer) error {
+	return run(environment(c, stdout, stderr), args)
+}
+
+// environment is that of a command in a world.
+func environment(c client.Client, stdout, stderr *bytes.Buffer) *env.Env {
 	e := env.New(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: stdout, ErrOut: stderr}, "v0")
 	e.Clock = testingclock.NewFakePassiveClock(now)
 	e.Open = func(args []string) (*inspect.Inspector, client.Object, error) {
@@ -182,11 +187,15 @@ func execute(c client.Client, args []string, stdout, stderr *bytes.Buffer) error
 	e.Names = func(_ context.Context, resource string) ([]string, error) {
 		return map[string][]string{"sts": {"db", "dbs", "other"}, "statefulsets": {"db"}}[resource], nil
 	}
+	return e
+}
+
+func run(e *env.Env, args []string) error {
 	root := cli.NewRoot(e)
 	root.SetArgs(diff.Arguments(args))
 	err := root.ExecuteContext(context.Background())
 	if err != nil {
-		env.Report(stderr, err)
+		env.Report(e.ErrOut, err)
 	}
 	return err
 }
@@ -256,4 +265,33 @@ func pod(name, hash string) *corev1.Pod {
 		Namespace: "shop", Name: name, OwnerReferences: owner(),
 		Labels: map[string]string{"app": "web", appsv1.DefaultDaemonSetUniqueLabelKey: hash},
 	}}
+}
+
+// TestAQuestionBeforeAnUndo: it says where, what is replaced, and how to take it back; and anything but yes is no.
+func TestAQuestionBeforeAnUndo(t *testing.T) {
+	for answer, want := range map[string]struct {
+		code int
+		last string
+	}{"n\n": {env.Failed, "Nothing was changed.\n"}, "yes\n": {env.OK, ""}} {
+		c := server(worlds["plain"]())
+		var stdout, stderr bytes.Buffer
+		e := environment(c, &stdout, &stderr)
+		e.In = strings.NewReader(answer)
+		e.Interactive = func() bool { return true }
+		e.Where = func() string { return "context kind-shop, cluster https://127.0.0.1:6443, namespace shop" }
+		err := run(e, []string{"undo", "ds/web"})
+		said := stderr.String()
+		if env.Code(err) != want.code || !strings.HasSuffix(said, want.last) || !strings.Contains(said, "-      - image: web:2") {
+			t.Errorf("%q: %v\n%s", answer, err, said)
+		}
+		for _, text := range []string{
+			"In context kind-shop, cluster https://127.0.0.1:6443, namespace shop: 2 pods are of another revision, and will be replaced. " +
+				"To take it back: cairn undo daemonset.apps/web --to-revision 2\n",
+			"Bring daemonset.apps/web back to revision 1 (web-6fbc8)? [y/N] ",
+		} {
+			if !strings.Contains(said, text) {
+				t.Errorf("it does not say %q:\n%s", text, said)
+			}
+		}
+	}
 }

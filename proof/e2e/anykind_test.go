@@ -91,7 +91,7 @@ func TestADeployment(t *testing.T) {
 	a.says(exit.OK, "history deploy/web", "deployment.apps/web\n", "1  0", "2  *  2", "upgrade")
 	a.says(exit.OK, "history deploy/web --revision 1", "with revision #1", "image: app:1")
 	a.says(exit.OK, "diff deploy/web", "--- revision 1", "-      - image: app:1", "+      - image: app:2")
-	a.says(exit.OK, "status deploy/web", "2 of 2 pods are updated, 2 of 2 are available")
+	a.says(exit.OK, "status deploy/web", "2/2 pods updated, 2/2 available")
 	a.says(exit.OK, "undo deploy/web --dry-run=server", "(server dry run)", "+      - image: app:1")
 	a.says(exit.OK, "undo deploy/web", "rolled back to revision 1")
 	rolled("app:1")
@@ -172,7 +172,7 @@ func TestTheConvention(t *testing.T) {
 
 	a.says(exit.OK, "history convoy/east", "convoy.anykind.example.com/east\n", "PODS", "1  1", "east-6fbc1", "2  *  2", "east-6fbc2")
 	a.says(exit.OK, "diff convoy/east", "--- revision 1 (east-6fbc1)", "+  network:", "-    image: app:1", "+    image: app:2")
-	a.says(exit.Unfinished, "status convoy/east", "is in progress: 2 of 3 pods are updated")
+	a.says(exit.Unfinished, "status convoy/east", "is in progress: 2/3 pods updated")
 	a.says(exit.OK, "undo convoy/east", "rolled back to revision 1 (east-6fbc1)")
 	if err := a.Get(t.Context(), client.ObjectKeyFromObject(convoy), convoy); err != nil {
 		t.Fatal(err)

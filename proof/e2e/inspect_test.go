@@ -102,7 +102,7 @@ spec: {replicas: 3, selector: {matchLabels: {app: nap}}, template: {text: "1"}}
 	p.pod("nap-1", "linux")
 	p.eventually("wait until one pod is ready and the other one refused", func() error {
 		stdout, stderr, _ := p.cairn("status", "petset/nap")
-		for _, want := range []string{"2 of 3 children are updated, 1 of 3 are available", "Pod nap-0  2  it is not scheduled: Unschedulable: 0/5 nodes"} {
+		for _, want := range []string{"2/3 children updated, 1/3 available", "Pod nap-0  2  it is not scheduled: Unschedulable: 0/5 nodes"} {
 			if !strings.Contains(squeezed(stdout), want) {
 				return errorf("no %q in\n%s%s", want, stderr, stdout)
 			}
@@ -189,7 +189,7 @@ func TestAStuckRolloutSaysWhy(t *testing.T) {
 	c.must(c.kubectl("apply", "-f", c.file))
 	c.rolledOut("nginx:1.28")
 	status := func() (out string) { return squeezed(c.cli("status", "catset/nap")) }
-	if out := status(); !strings.Contains(out, "5 of 5 children are updated, 5 of 5 are available") || strings.Contains(out, "WAITS FOR") {
+	if out := status(); !strings.Contains(out, "5/5 children updated, 5/5 available") || strings.Contains(out, "WAITS FOR") {
 		t.Errorf("all is well, and cairn status says:\n%s", out)
 	}
 	if out := c.cli("status", "catset/nap", "-o", "json"); !strings.Contains(out, `"complete": true`) {
@@ -199,7 +199,7 @@ func TestAStuckRolloutSaysWhy(t *testing.T) {
 	c.eventually("wait until the rollout is stuck, and says so", func() error {
 		out := status()
 		for _, want := range []string{
-			"1 of 5 children are updated, 4 of 5 are available", `Updated  False  RolloutWaiting  Pod nap-4`,
+			"1/5 children updated, 4/5 available", `Updated  False  RolloutWaiting  Pod nap-4`,
 			"1  4  4  catsets.", "2  *  1  0  catsets.", `Pod nap-4  2  container cat is waiting: ErrImagePull`,
 		} {
 			if !strings.Contains(out, want) {

@@ -56,7 +56,7 @@ func TestStatusOfADeployment(t *testing.T) {
 	a.upstreamOf("replicaset")
 	web := a.deployment("web", "app:1", 2)
 	a.create(web)
-	a.says(exit.OK, "status deploy/web --watch --timeout 1m", "deployment.apps/web is done: 2 of 2 pods are updated, 2 of 2 are available")
+	a.says(exit.OK, "status deploy/web --watch --timeout 1m", "deployment.apps/web rolled out: 2/2 pods updated, 2/2 available")
 	a.says(exit.OK, "status deploy/web -o json", `"state": "Done"`, `"readyReplicas": 2`)
 
 	image := func(image string) {
@@ -66,14 +66,14 @@ func TestStatusOfADeployment(t *testing.T) {
 		}
 	}
 	image("app:2")
-	out := a.says(exit.OK, "status deploy/web --watch --timeout 1m", "deployment.apps/web is in progress", "deployment.apps/web is done: 2 of 2 pods are updated")
+	out := a.says(exit.OK, "status deploy/web --watch --timeout 1m", "deployment.apps/web is in progress", "deployment.apps/web rolled out: 2/2 pods updated")
 	if lines := strings.Split(strings.TrimSpace(out), "\n"); !strings.Contains(lines[len(lines)-1], "is done") {
 		t.Errorf("the last line is not the last state:\n%s", out)
 	}
 	image("broken:3")
-	a.sooner(exit.Unfinished, "status deploy/web", "is in progress: 1 of 3 pods are updated, 2 of 3 are available", "container main is waiting: ErrImagePull")
+	a.sooner(exit.Unfinished, "status deploy/web", "is in progress: 1/3 pods updated, 2/3 available", "container main is waiting: ErrImagePull")
 	a.says(exit.TimedOut, "status deploy/web --watch --timeout 2s", "timed out after 2s: deployment.apps/web is in progress")
-	a.says(exit.OK, "undo deploy/web --wait --timeout 1m", "rolled back to revision 2", "deployment.apps/web is done: 2 of 2")
+	a.says(exit.OK, "undo deploy/web --wait --timeout 1m", "rolled back to revision 2", "deployment.apps/web rolled out: 2/2")
 
 	nowhere := a.deployment("nowhere", "app:1", 1)
 	nowhere.Spec.Template.Spec.NodeSelector = map[string]string{"nobody": "has-it"}
@@ -104,7 +104,7 @@ func TestStatusOfOtherKinds(t *testing.T) {
 	a := &asking{newEnv(t), t.TempDir()}
 	a.upstream()
 	a.create(a.daemonSet("agent", "app:1"))
-	a.says(exit.OK, "status ds/agent --watch --timeout 1m", "daemonset.apps/agent is done: 5 of 5 pods are updated, 5 of 5 are available")
+	a.says(exit.OK, "status ds/agent --watch --timeout 1m", "daemonset.apps/agent rolled out: 5/5 pods updated, 5/5 available")
 
 	job := func(name string, change func(*corev1.PodSpec)) {
 		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name}}

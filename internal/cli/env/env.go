@@ -50,6 +50,8 @@ type Env struct {
 	Open func(args []string) (*inspect.Inspector, client.Object, error)
 	// Connect returns an inspector without an object, and the namespace that the flags say.
 	Connect func() (*inspect.Inspector, string, error)
+	// Where says which cluster, context and namespace the flags mean, for questions; empty if that is not known.
+	Where func() string
 	// Interactive reports whether somebody can be asked: input and error stream are terminals.
 	Interactive func() bool
 	// Kinds returns the kinds whose objects can be listed: those in namespaces or, if namespaced is false, all.
@@ -82,8 +84,28 @@ func New(streams genericiooptions.IOStreams, version string) *Env {
 	}
 	e.Connect = e.connect
 	e.Interactive = func() bool { return isTerminal(e.In) && isTerminal(e.ErrOut) }
-	e.Open, e.Kinds, e.Resources, e.Names = e.open, e.listable, e.resources, e.names
+	e.Open, e.Kinds, e.Resources, e.Names, e.Where = e.open, e.listable, e.resources, e.names, e.where
 	return e
+}
+
+// where is kubectl's context, cluster and namespace.
+func (e *Env) where() string {
+	loader := e.Cluster.ToRawKubeConfigLoader()
+	raw, err := loader.RawConfig()
+	cfg, unknown := e.Cluster.ToRESTConfig()
+	namespace, _, nowhere := loader.Namespace()
+	if errors.Join(err, unknown, nowhere) != nil {
+		return ""
+	}
+	name := raw.CurrentContext
+	if given := *e.Cluster.Context; given != "" {
+		name = given
+	}
+	out := "cluster " + cfg.Host + ", namespace " + namespace
+	if name != "" {
+		out = "context " + name + ", " + out
+	}
+	return out
 }
 
 func (e *Env) userAgent() string { return "cairn/" + e.Version }

@@ -82,7 +82,7 @@ func (p *printer) draw(s *status.Status) error {
 	}
 	text := []byte(strings.Join(lines, "\n") + "\n")
 	if p.terminal.Colours {
-		text = Paint(text, s.State)
+		text = Paint(text, s)
 	}
 	back := ""
 	if p.drawn > 0 {
@@ -94,9 +94,9 @@ func (p *printer) draw(s *status.Status) error {
 }
 
 // Paint returns a view, made safe for a terminal, with its state in the colour that it has.
-func Paint(text []byte, s status.State) []byte {
+func Paint(text []byte, s *status.Status) []byte {
 	colours := map[status.State]env.Colour{status.Done: env.Green, status.InProgress: env.Yellow, status.Failed: env.Red}
-	return env.Paint(text, s.Text(), colours[s])
+	return env.Paint(text, s.StateText(), colours[s.State])
 }
 
 // cut returns a line that fits into so many columns.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,8 +45,9 @@ type condition struct {
 
 type counts struct {
 	Total     int `json:"total"`
-	Available int `json:"passing"` // fields of a version are never renamed
-	Rolled    int `json:"rolled"`  // of kinds that are rolled out
+	Wanted    int `json:"wanted,omitempty"` // pods that the parent asks for
+	Available int `json:"passing"`          // fields of a version are never renamed
+	Rolled    int `json:"rolled"`           // of kinds that are rolled out
 	Updated   int `json:"updated"`
 }
 
@@ -81,13 +81,13 @@ func show(e *env.Env, s *status.Status, format string) error {
 	if err := view(&text, s); err != nil {
 		return err
 	}
-	_, err := t.W.Write(follow.Paint(text.Bytes(), s.State))
+	_, err := t.W.Write(follow.Paint(text.Bytes(), s))
 	return err
 }
 
 // view is a status for people.
 func view(w io.Writer, s *status.Status) error {
-	fmt.Fprintln(w, head(s))
+	fmt.Fprintln(w, s.Line())
 	tables := []*metav1.Table{conditions(s), shares(s), waits(s)}
 	if s.Children == "" {
 		tables = []*metav1.Table{conditions(s), reported(s), waits(s)}
@@ -110,17 +110,6 @@ func view(w io.Writer, s *status.Status) error {
 		fmt.Fprintln(w, sentence)
 	}
 	return nil
-}
-
-// head is the headline, and the reason where no table below has it.
-func head(s *status.Status) string {
-	below := len(s.Waits) > 0 || slices.ContainsFunc(s.Conditions, func(c status.Condition) bool {
-		return c.Message != "" && strings.Contains(s.Reason, c.Message)
-	})
-	if below {
-		return s.Headline()
-	}
-	return s.Line()
 }
 
 func columns(names ...string) *metav1.Table {
@@ -165,14 +154,30 @@ func reported(s *status.Status) *metav1.Table {
 	return t
 }
 
+// waits are the children that are waited for. Those that wait for the same are one row: 300 pods for which there is no
+// node have one cause.
 func waits(s *status.Status) *metav1.Table {
-	t := columns("Waits for", "Revision", "Because")
+	type cause struct{ revision, why string }
+	var causes []cause
+	children := map[cause][]string{}
 	for _, wait := range s.Waits {
 		number := "<none>"
 		if wait.Entry != nil {
 			number = env.Number(wait.Entry.Number)
 		}
-		add(t, wait.Child, number, wait.For)
+		c := cause{number, strings.Join(strings.Fields(wait.For), " ")}
+		if children[c] == nil {
+			causes = append(causes, c)
+		}
+		children[c] = append(children[c], wait.Child)
+	}
+	t := columns("Waits for", "Revision", "Because")
+	for _, c := range causes {
+		who := children[c][0]
+		if more := len(children[c]) - 1; more > 0 {
+			who += fmt.Sprintf(" and %d more", more)
+		}
+		add(t, who, c.revision, c.why)
 	}
 	return t
 }
@@ -182,7 +187,7 @@ func encoded(s *status.Status) report {
 		Header: env.HeaderOf("Status"),
 		Parent: env.ParentOf(s.Parent), Controller: s.Controller, Update: env.RefTo(s.Update),
 		State: string(s.State), Reason: s.Reason, Complete: s.Complete(),
-		Children:   counts{Total: s.Total, Available: s.Available, Rolled: s.Rolled, Updated: s.Updated},
+		Children:   counts{Total: s.Total, Wanted: s.Wanted, Available: s.Available, Rolled: s.Rolled, Updated: s.Updated},
 		Conditions: []condition{}, Revisions: []share{}, Waits: []wait{}, Held: s.Held, Warnings: s.Warnings, Counters: map[string]int64{},
 	}
 	for _, c := range s.Conditions {

@@ -186,6 +186,7 @@ func carryOut(ctx context.Context, e *env.Env, i *inspect.Inspector, plan *inspe
 	}
 	if !o.yes && e.Interactive() {
 		fmt.Fprint(e.ErrOut, tried.Diff)
+		fmt.Fprintln(e.ErrOut, stakes(ctx, e, plan))
 		sure, err := e.Confirm(fmt.Sprintf("Bring %s back to %s?", plan.Parent, plan.To))
 		if err != nil {
 			return result{}, err
@@ -197,6 +198,23 @@ func carryOut(ctx context.Context, e *env.Env, i *inspect.Inspector, plan *inspe
 	}
 	done, err := i.Apply(ctx, plan, false)
 	return result{plan: plan, done: done}, err
+}
+
+// stakes says where an undo is carried out, what is replaced, and how it is taken back.
+func stakes(ctx context.Context, e *env.Env, plan *inspect.Undo) string {
+	out := "In " + e.Where()
+	if replaced, of := plan.Replaced(ctx); of != "" {
+		out += fmt.Sprintf(": %d %s are of another revision, and will be replaced", replaced, of)
+	}
+	out += "."
+	if from := plan.From; from != nil {
+		which := env.Number(from.Number)
+		if from.Number == 0 {
+			which = from.Name
+		}
+		out += fmt.Sprintf(" To take it back: %s undo %s --to-revision %s", e.Name, plan.Parent, which)
+	}
+	return out
 }
 
 func warnPrivileges(e *env.Env, to inspect.Entry, privileges []string) {
