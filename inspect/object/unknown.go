@@ -45,7 +45,7 @@ func (e *UnknownKindError) Error() string {
 	}
 	why, ok := without[e.Kind]
 	if !ok {
-		why = "has no history: it controls neither ControllerRevisions nor ReplicaSets with a number"
+		why = "has no history: it controls neither ControllerRevisions nor ReplicaSets with a number (a HistoryPolicy can record one)"
 	}
 	if e.Controller != nil {
 		gk := schema.FromAPIVersionAndKind(e.Controller.APIVersion, e.Controller.Kind).GroupKind()

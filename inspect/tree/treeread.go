@@ -29,6 +29,8 @@ const (
 	listsAtOnce = 10
 	// deepest is how far up owners are followed. Chains of four are long.
 	deepest = 32
+	// named is how many kinds a warning names.
+	named = 5
 )
 
 // Below returns what parent controls, directly and indirectly. kinds are those that may be below it, for instance all
@@ -240,7 +242,11 @@ func sentences(what string, refused map[string][]string) []string {
 	var out []string
 	for why, kinds := range refused {
 		slices.Sort(kinds)
-		out = append(out, fmt.Sprintf("Objects of %s %s: %s.", strings.Join(kinds, ", "), what, why))
+		which := strings.Join(kinds[:min(len(kinds), named)], ", ")
+		if more := len(kinds) - named; more > 0 {
+			which += fmt.Sprintf(" and %d other kinds", more)
+		}
+		out = append(out, fmt.Sprintf("Objects of %s %s: %s.", which, what, why))
 	}
 	slices.Sort(out)
 	return out

@@ -25,7 +25,7 @@ More help:
 {{- else if .HasAvailableLocalFlags}}
 
 Flags:
-{{.LocalFlags.FlagUsagesWrapped 120 | trimTrailingWhitespaces}}
+{{.LocalFlags.FlagUsagesWrapped 80 | trimTrailingWhitespaces}}
 
 "{{.Root.DisplayName}} help options" lists the flags that every verb has.
 {{- end}}

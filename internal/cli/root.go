@@ -106,6 +106,7 @@ It finds the cluster as kubectl does: --kubeconfig, KUBECONFIG, --context, --nam
 	})
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.DisableFlagsInUseLine = true
+		cmd.Long = folded(cmd.Long)
 		strict(cmd)
 	}
 	complete.Attach(root, e)
@@ -156,5 +157,35 @@ func options(root *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// wrapped is as wide as a terminal was when help was invented.
-func wrapped(flags *pflag.FlagSet) string { return flags.FlagUsagesWrapped(100) }
+// columns is how wide help is.
+const columns = 80
+
+func wrapped(flags *pflag.FlagSet) string { return flags.FlagUsagesWrapped(columns) }
+
+// folded returns text with its paragraphs wrapped; what is indented stays as it is.
+func folded(text string) string {
+	var out, words []string
+	flush := func() {
+		line := ""
+		for _, word := range words {
+			if line != "" && len(line)+1+len(word) > columns {
+				out, line = append(out, line), ""
+			}
+			line = strings.TrimPrefix(line+" "+word, " ")
+		}
+		if line != "" {
+			out = append(out, line)
+		}
+		words = nil
+	}
+	for _, line := range strings.Split(text, "\n") {
+		if line != "" && line[0] != ' ' {
+			words = append(words, strings.Fields(line)...)
+			continue
+		}
+		flush()
+		out = append(out, line)
+	}
+	flush()
+	return strings.Join(out, "\n")
+}

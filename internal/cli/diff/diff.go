@@ -5,7 +5,6 @@ package diff
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -126,10 +125,11 @@ func run(ctx context.Context, e *env.Env, args []string, o options) (differs boo
 	if program := os.Getenv(externalVariable); program != "" && o.format == "" && d.Diff != "" {
 		return true, external(ctx, e, program, d)
 	}
-	return d.Diff != "", show(e.Out, d, o.format)
+	return d.Diff != "", show(e, d, o.format)
 }
 
-func show(w io.Writer, d *inspect.Difference, format string) error {
+func show(e *env.Env, d *inspect.Difference, format string) error {
+	w := e.Out
 	switch format {
 	case "json", "yaml":
 		return env.Encode(w, format, report{
@@ -152,7 +152,7 @@ func show(w io.Writer, d *inspect.Difference, format string) error {
 		fmt.Fprintf(w, "%s: nothing differs between %s and %s\n", d.Parent, d.A, d.B)
 		return nil
 	}
-	fmt.Fprint(w, d.Diff)
+	e.PrintDiff(w, d.Diff)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package env
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 
@@ -28,8 +29,8 @@ func (e *Env) Terminal() *Terminal {
 	if e.out == nil || os.Getenv("TERM") == "dumb" {
 		return nil
 	}
-	file, ok := e.out.W.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
+	file := terminalOf(e.out)
+	if file == nil {
 		return nil
 	}
 	return &Terminal{W: file, Colours: os.Getenv("NO_COLOR") == "", Size: func() (int, int) {
@@ -39,6 +40,41 @@ func (e *Env) Terminal() *Terminal {
 		}
 		return columns, lines
 	}}
+}
+
+// terminalOf returns the terminal that is written to, nil if that is none.
+func terminalOf(w io.Writer) *os.File {
+	if escaped, ok := w.(*printable.Writer); ok {
+		w = escaped.W
+	}
+	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		return file
+	}
+	return nil
+}
+
+// PrintDiff writes a unified diff, in colours if w, one of the two streams, is a terminal that has them.
+func (e *Env) PrintDiff(w io.Writer, diff string) {
+	if file := terminalOf(w); file != nil && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == "" {
+		_, _ = file.Write(PaintDiff([]byte(diff))) // as the functions that print tables, it does not say
+		return
+	}
+	fmt.Fprint(w, diff)
+}
+
+// PaintDiff returns a unified diff, made safe for a terminal, in colours.
+func PaintDiff(diff []byte) []byte {
+	var out bytes.Buffer
+	for line := range bytes.Lines(printable.Escape(diff)) {
+		text := bytes.TrimSuffix(line, []byte("\n"))
+		colour := map[string]Colour{"+": Green, "-": Red, "@": Yellow}[string(text[:min(1, len(text))])]
+		if colour == "" {
+			out.Write(line)
+			continue
+		}
+		out.WriteString(string(colour) + string(text) + "\x1b[0m\n")
+	}
+	return out.Bytes()
 }
 
 // Colour is one of the colours that states have.

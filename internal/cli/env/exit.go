@@ -43,6 +43,9 @@ const ExitCodes = `Exit codes:
   124  it was not done within --timeout
   130  the wait was interrupted
 
+"cairn diff --exit-code" and "cairn verify" answer 1 if something differs or is wrong, and 2 if that could not be found
+out.
+
 Output goes to the standard output, warnings and errors to the standard error. An error is one line that begins with
 "error:".`
 

@@ -98,7 +98,7 @@ func table(h *inspect.History, now time.Time) *metav1.Table {
 		}
 		age, created := duration.HumanDuration(now.Sub(e.Created)), e.Created.UTC().Format(time.RFC3339)
 		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{
-			env.Number(e.Number), current, made, age, e.Name, e.Hash, created, intact(e), yes(e.Completed), by(e), changed(e), cause,
+			env.Number(e.Number), current, made, age, e.Name, e.Hash, created, intact(e), completed(h, e), by(e), changed(e), cause,
 		}})
 	}
 	if h.Children == "" {
@@ -112,6 +112,15 @@ func yes(is bool) string {
 		return "yes"
 	}
 	return "no"
+}
+
+// completed says whether a rollout to a revision was once complete. Where no revision says so, its controller does not
+// note it.
+func completed(h *inspect.History, e inspect.Entry) string {
+	if !slices.ContainsFunc(h.Entries, func(e inspect.Entry) bool { return e.Completed }) {
+		return "unknown"
+	}
+	return yes(e.Completed)
 }
 
 func intact(e inspect.Entry) string {

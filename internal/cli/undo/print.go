@@ -2,7 +2,6 @@ package undo
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/inspect/object"
@@ -33,7 +32,8 @@ type report struct {
 	Warnings   []string   `json:"warnings,omitempty"`
 }
 
-func show(w io.Writer, r result, o options) error {
+func show(e *env.Env, r result, o options) error {
+	w := e.Out
 	switch o.format {
 	case "json", "yaml":
 		return env.Encode(w, o.format, r.report(o))
@@ -58,7 +58,7 @@ func show(w io.Writer, r result, o options) error {
 	}
 	fmt.Fprintf(w, "%s rolled back to %s%s\n", r.parent(), r.plan.To, suffix)
 	if o.dryRun != noDryRun {
-		fmt.Fprint(w, r.done.Diff)
+		e.PrintDiff(w, r.done.Diff)
 	}
 	return nil
 }

@@ -140,12 +140,12 @@ func run(ctx context.Context, e *env.Env, args []string, o options) error {
 	}
 	var nothing *inspect.NothingToUndoError
 	if errors.As(err, &nothing) && nothing.To != nil {
-		return show(e.Out, result{nothing: nothing}, o)
+		return show(e, result{nothing: nothing}, o)
 	}
 	if err != nil {
 		return err
 	}
-	return show(e.Out, r, o)
+	return show(e, r, o)
 }
 
 func (o *options) plan(ctx context.Context, i *inspect.Inspector, parent client.Object) (*inspect.Undo, error) {
@@ -176,7 +176,7 @@ func carryOut(ctx context.Context, e *env.Env, i *inspect.Inspector, plan *inspe
 	warnPrivileges(e, plan.To, tried.Privileges) // this may be the last chance to stop it
 	if tried.Altered != "" {
 		e.Warn(fmt.Sprintf("Admission changes %s: what is stored is not what the revision holds.", plan.To))
-		fmt.Fprint(e.ErrOut, tried.Altered)
+		e.PrintDiff(e.ErrOut, tried.Altered)
 	}
 	if o.dryRun == onServer {
 		return result{plan: plan, done: tried}, nil
@@ -185,7 +185,7 @@ func carryOut(ctx context.Context, e *env.Env, i *inspect.Inspector, plan *inspe
 		return result{}, err
 	}
 	if !o.yes && e.Interactive() {
-		fmt.Fprint(e.ErrOut, tried.Diff)
+		e.PrintDiff(e.ErrOut, tried.Diff)
 		fmt.Fprintln(e.ErrOut, stakes(ctx, e, plan))
 		sure, err := e.Confirm(fmt.Sprintf("Bring %s back to %s?", plan.Parent, plan.To))
 		if err != nil {

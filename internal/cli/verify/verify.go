@@ -38,7 +38,8 @@ func New(e *env.Env) *cobra.Command {
   NoControllerRef  an object of an old cluster that names its creator in an annotation only
 
 Nothing is changed. With --fix, what can be put right without losing anything is listed, and done when it is confirmed, each with the
-UID and the version that was looked at as preconditions. The exit code is 1 if something is wrong and was not put right.`,
+UID and the version that was looked at as preconditions. The exit code is 1 if something is wrong and was not put right, and 2 if that could not
+be found out.`,
 		Example: `  # Is everything in this namespace as it should be?
   cairn verify
 
@@ -77,7 +78,7 @@ UID and the version that was looked at as preconditions. The exit code is 1 if s
 func run(ctx context.Context, e *env.Env, args []string, o options) error {
 	inspector, found, err := look(ctx, e, args, o.all)
 	if err != nil {
-		return err
+		return &env.ExitError{Status: env.Misused, Err: err}
 	}
 	e.Warn(found.Warnings...)
 	if err := show(e.Out, found, o.format); err != nil {
