@@ -21,6 +21,9 @@ ARGS  ?=
 TESTFLAGS ?=
 BENCH     ?= .
 
+# make compat WITH=argo-rollouts
+WITH ?= argo-rollouts
+
 # make check CHECKFLAGS="-run TestSweep/daemonset"
 CHECKFLAGS ?=
 
@@ -54,6 +57,10 @@ test: build $(TOOLS)/gotestsum ## run all tests of all modules (TESTFLAGS="-run 
 .PHONY: check
 check: ## look for broken promises: simulation, every fault, scenarios (half an hour)
 	@LDFLAGS='$(LDFLAGS)' CHECKFLAGS='$(CHECKFLAGS)' hack/check.sh controllers
+
+.PHONY: compat
+compat: build ## run the real controller of a kind of others, and the command line on its objects (WITH=argo-rollouts)
+	@hack/compat.sh '$(WITH)'
 
 .PHONY: calibrate
 calibrate: ## see that the checker finds what it must: upstream's bugs, ours with a line spoilt (about 12 minutes)

@@ -23,6 +23,9 @@ type Options struct {
 	// on them.
 	Lists   client.Reader
 	Indexed bool
+	// Matching lists only what the parent's selector matches, as kubectl does, where there is no index: of a namespace
+	// with thousands of revisions those of one parent. What the parent controls beside that is not found.
+	Matching bool
 	// Mine reports whether a revision that a parent controls was made by this log, for a kind that may have a controller
 	// with a history of its own. What is not is never adopted, released, counted or deleted: see [Log.Others]. Nil means
 	// that all are.

@@ -125,8 +125,32 @@ func (l *Log) candidates(ctx context.Context, parent client.Object, selector lab
 		}
 		return nil
 	}
-	err = ownership.Candidates(ctx, l.opts.Lists, l.EmptyList(), namespace, parent.GetUID(), selector, l.opts.Indexed, found)
+	lists := l.opts.Lists
+	if l.opts.Matching && !l.opts.Indexed {
+		if lists, err = l.matching(parent); err != nil {
+			return nil, fmt.Errorf("find the revisions of %s: %w", l.describe(parent), err)
+		}
+	}
+	err = ownership.Candidates(ctx, lists, l.EmptyList(), namespace, parent.GetUID(), selector, l.opts.Indexed, found)
 	return out, err
+}
+
+// matching is a reader that lists what the selector of parent matches.
+func (l *Log) matching(parent client.Object) (client.Reader, error) {
+	selector, err := l.Selector(parent)
+	return &selecting{l.opts.Lists, client.MatchingLabelsSelector{Selector: selector}}, err
+}
+
+// selecting is a reader whose lists have a selector.
+type selecting struct {
+	client.Reader
+
+	by client.MatchingLabelsSelector
+}
+
+// List lists what the selector matches.
+func (s *selecting) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return s.Reader.List(ctx, list, append(opts, s.by)...)
 }
 
 func (l *Log) read(objects []client.Object) []revision.Revision {

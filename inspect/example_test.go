@@ -67,6 +67,7 @@ func snapshotOf(ds *appsv1.DaemonSet, number int64, image string) *appsv1.Contro
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       ds.Namespace,
 			Name:            fmt.Sprintf("%s-r%d", ds.Name, number),
+			Labels:          map[string]string{"app": "web"},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(ds, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))},
 			UID:             types.UID(fmt.Sprintf("revision-%d", number)),
 		},

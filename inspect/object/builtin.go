@@ -44,10 +44,13 @@ type builtin struct {
 }
 
 func newBuiltin(c client.Client, format *history.Apps) *builtin {
+	o := history.Options{Client: c, AskServer: true, Asks: 1, Indexed: indexed(c)}
+	_, o.Matching = history.FormatOf(format.Parent.GroupKind()) // the others' revisions need not have the parent's labels
+	ask := history.New(format, o)
+	o.AskServer = false
 	return &builtin{
 		format: format, client: c, filler: filler{client: c}, recorded: recordedElsewhere{},
-		ask:   history.New(format, history.Options{Client: c, AskServer: true, Asks: 1}),
-		quiet: history.New(format, history.Options{Client: c}),
+		ask: ask, quiet: history.New(format, o),
 	}
 }
 

@@ -142,10 +142,10 @@ func described(
 // owned returns the revisions that parent controls.
 func owned(ctx context.Context, c client.Client, parent client.Object) ([]appsv1.ControllerRevision, error) {
 	all := &appsv1.ControllerRevisionList{}
-	if err := c.List(ctx, all, client.InNamespace(parent.GetNamespace())); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(all.Items, func(r appsv1.ControllerRevision) bool { return !metav1.IsControlledBy(&r, parent) }), nil
+	err := narrowed(ctx, c, parent, all, func() bool {
+		return slices.ContainsFunc(all.Items, func(r appsv1.ControllerRevision) bool { return metav1.IsControlledBy(&r, parent) })
+	})
+	return slices.DeleteFunc(all.Items, func(r appsv1.ControllerRevision) bool { return !metav1.IsControlledBy(&r, parent) }), err
 }
 
 // inferred reads the revisions whole: only their content says what they hold.
@@ -172,14 +172,14 @@ func controlled(ctx context.Context, c client.Client, parent client.Object, gvk 
 ) {
 	found := &metav1.PartialObjectMetadataList{} // the client's scheme need not have the type
 	found.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := c.List(ctx, found, client.InNamespace(parent.GetNamespace())); err != nil {
-		return nil, err
-	}
 	var out []metav1.PartialObjectMetadata
+	err := narrowed(ctx, c, parent, found, func() bool {
+		return slices.ContainsFunc(found.Items, func(o metav1.PartialObjectMetadata) bool { return metav1.IsControlledBy(&o, parent) })
+	})
 	for n := range found.Items {
 		if metav1.IsControlledBy(&found.Items[n], parent) {
 			out = append(out, found.Items[n])
 		}
 	}
-	return out, nil
+	return out, err
 }

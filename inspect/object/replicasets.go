@@ -85,7 +85,10 @@ func (k *replicaSets) Convert(parent client.Object) (client.Object, error) {
 func (k *replicaSets) List(ctx context.Context, parent client.Object) ([]Stored, error) {
 	var found unstructured.UnstructuredList
 	found.SetGroupVersionKind(ReplicaSetKind.GroupVersion().WithKind("ReplicaSetList"))
-	if err := k.client.List(ctx, &found, client.InNamespace(parent.GetNamespace())); err != nil {
+	err := narrowed(ctx, k.client, parent, &found, func() bool {
+		return slices.ContainsFunc(found.Items, func(o unstructured.Unstructured) bool { return metav1.IsControlledBy(&o, parent) })
+	})
+	if err != nil {
 		return nil, err
 	}
 	var out []Stored
@@ -189,7 +192,7 @@ func referred(parent *unstructured.Unstructured) *metav1.OwnerReference {
 func (k *replicaSets) Count(ctx context.Context, parent client.Object, log []Stored) ([]int, int, error) {
 	var found metav1.PartialObjectMetadataList
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	if err := k.client.List(ctx, &found, client.InNamespace(parent.GetNamespace())); err != nil {
+	if err := k.client.List(ctx, &found, k.pods(parent)...); err != nil {
 		return nil, 0, err
 	}
 	counts := make([]int, len(log))
@@ -201,6 +204,15 @@ func (k *replicaSets) Count(ctx context.Context, parent client.Object, log []Sto
 	return counts, 0, nil
 }
 
+// pods are those that may belong to a ReplicaSet of parent: they have the labels of both.
+func (k *replicaSets) pods(parent client.Object) []client.ListOption {
+	out := []client.ListOption{client.InNamespace(parent.GetNamespace())}
+	if by := selectorOf(parent); by != nil {
+		out = append(out, by)
+	}
+	return out
+}
+
 // madeBy returns the index of the ReplicaSet that controls a pod, stray if none of log does.
 func madeBy(pod client.Object, log []Stored) int {
 	ref := metav1.GetControllerOfNoCopy(pod)
@@ -210,7 +222,7 @@ func madeBy(pod client.Object, log []Stored) int {
 func (k *replicaSets) Members(ctx context.Context, parent client.Object, log []Stored) (*Members, error) {
 	var found unstructured.UnstructuredList
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	if err := k.client.List(ctx, &found, client.InNamespace(parent.GetNamespace())); err != nil {
+	if err := k.client.List(ctx, &found, k.pods(parent)...); err != nil {
 		return nil, err
 	}
 	minReady, err := minReadyOf(parent)

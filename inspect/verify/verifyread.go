@@ -76,6 +76,7 @@ func Namespace(
 	ctx context.Context, i *inspect.Inspector, namespace string, kinds []schema.GroupVersionKind, now time.Time,
 ) (*Verified, error) {
 	out := &Verified{}
+	each := inspect.New(&once{Client: i.Client(), kept: map[listed]*content{}})
 	parents := map[types.UID]client.Object{}
 	seen := false
 	var hidden error
@@ -109,7 +110,7 @@ func Namespace(
 		if parent == nil {
 			continue
 		}
-		one, err := Parent(ctx, i, parent)
+		one, err := Parent(ctx, each, parent)
 		if unknown := (*object.UnknownKindError)(nil); errors.As(err, &unknown) {
 			continue // it controls revisions that are no history of its own
 		}

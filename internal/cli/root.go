@@ -178,7 +178,7 @@ func folded(text string) string {
 		}
 		words = nil
 	}
-	for _, line := range strings.Split(text, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		if line != "" && line[0] != ' ' {
 			words = append(words, strings.Fields(line)...)
 			continue

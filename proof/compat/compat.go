@@ -61,6 +61,17 @@ func Definitions(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
+// Dir returns the directory of a module that was published, which it downloads. The error says that there is no such
+// module here, or why it could not be downloaded.
+func Dir(ctx context.Context, path string) (string, error) {
+	for _, m := range modules {
+		if m.path == path {
+			return m.download(ctx)
+		}
+	}
+	return "", fmt.Errorf("there is no module %s in package compat", path)
+}
+
 // download returns the directory of the module in the module cache.
 func (m module) download(ctx context.Context) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", m.path+"@"+m.version)

@@ -178,7 +178,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: cat-lover}]
 	for _, verb := range []string{"history", "diff", "undo"} {
 		p.says(exit.Failed, verb+" petset/nap", "petset.inspect.example.com has no history: it controls neither")
 	}
-	p.says(exit.OK, "status petset/nap", "petset.inspect.example.com/nap is done: nothing in its status is waited for")
+	p.says(exit.Unfinished, "status petset/nap", "petset.inspect.example.com/nap is in progress: no controller has reported on it yet")
 }
 
 // TestAStuckRolloutSaysWhy: where a rollout cannot go on, the command line names the child and the check, in the words

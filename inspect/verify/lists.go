@@ -1,0 +1,108 @@
+package verify
+
+import (
+	"context"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/ownership"
+)
+
+// This file lists each kind once for all parents of a namespace: to list the revisions of a namespace anew for each of
+// its parents is quadratic.
+
+// once is a client whose lists are those of the first time. What it returns is shared, and not to be changed. It is for
+// one goroutine.
+type once struct {
+	client.Client
+
+	kept map[listed]*content
+}
+
+// listed is what was listed: as what type, since some are read as metadata and some whole.
+type listed struct {
+	as        reflect.Type
+	gvk       schema.GroupVersionKind
+	namespace string
+}
+
+type content struct {
+	items []runtime.Object
+	// controlled are the indices of what an object controls, by its UID.
+	controlled map[string][]int
+}
+
+// Controlled implements [object.Indexed].
+func (o *once) Controlled() {}
+
+// List lists what was asked for out of what is kept.
+func (o *once) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var asked client.ListOptions
+	asked.ApplyOptions(opts)
+	uid, ok := ownerOf(asked.FieldSelector)
+	if !ok || asked.Limit > 0 || asked.Continue != "" {
+		return o.Client.List(ctx, list, opts...)
+	}
+	whole, err := o.whole(ctx, list, asked.Namespace)
+	if err != nil {
+		return err
+	}
+	var out []runtime.Object
+	take := func(item runtime.Object) {
+		if m, err := meta.Accessor(item); err == nil && (asked.LabelSelector == nil || asked.LabelSelector.Matches(labels.Set(m.GetLabels()))) {
+			out = append(out, item)
+		}
+	}
+	if uid != "" {
+		for _, n := range whole.controlled[uid] {
+			take(whole.items[n])
+		}
+	} else {
+		for _, item := range whole.items {
+			take(item)
+		}
+	}
+	return meta.SetList(list, out)
+}
+
+// ownerOf returns the UID that a selector asks for the controlled objects of. ok is false for any other selector.
+func ownerOf(selector fields.Selector) (uid string, ok bool) {
+	if selector == nil || selector.Empty() {
+		return "", true
+	}
+	return selector.RequiresExactMatch(ownership.ControllerIndex)
+}
+
+func (o *once) whole(ctx context.Context, list client.ObjectList, namespace string) (*content, error) {
+	gvk, err := o.GroupVersionKindFor(list)
+	if err != nil {
+		return nil, err
+	}
+	at := listed{reflect.TypeOf(list), gvk, namespace}
+	if c := o.kept[at]; c != nil {
+		return c, nil
+	}
+	all := list.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // a deep copy of an ObjectList
+	if err := o.Client.List(ctx, all, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	c := &content{controlled: map[string][]int{}}
+	err = meta.EachListItem(all, func(item runtime.Object) error {
+		if m, err := meta.Accessor(item); err == nil {
+			if ref := metav1.GetControllerOfNoCopy(m); ref != nil {
+				c.controlled[string(ref.UID)] = append(c.controlled[string(ref.UID)], len(c.items))
+			}
+		}
+		c.items = append(c.items, item)
+		return nil
+	})
+	o.kept[at] = c
+	return c, err
+}
