@@ -67,7 +67,7 @@ func TestStatusOfADeployment(t *testing.T) {
 	}
 	image("app:2")
 	out := a.says(exit.OK, "status deploy/web --watch --timeout 1m", "deployment.apps/web is in progress", "deployment.apps/web rolled out: 2/2 pods updated")
-	if lines := strings.Split(strings.TrimSpace(out), "\n"); !strings.Contains(lines[len(lines)-1], "is done") {
+	if lines := strings.Split(strings.TrimSpace(out), "\n"); !strings.Contains(lines[len(lines)-1], "rolled out") {
 		t.Errorf("the last line is not the last state:\n%s", out)
 	}
 	image("broken:3")

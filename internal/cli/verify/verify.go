@@ -38,8 +38,8 @@ func New(e *env.Env) *cobra.Command {
   NoControllerRef  an object of an old cluster that names its creator in an annotation only
 
 Nothing is changed. With --fix, what can be put right without losing anything is listed, and done when it is confirmed, each with the
-UID and the version that was looked at as preconditions. The exit code is 1 if something is wrong and was not put right, and 2 if that could not
-be found out.`,
+UID and the version that was looked at as preconditions. The exit code is 1 if something is wrong and was not put right,
+and 2 if that could not be found out.`,
 		Example: `  # Is everything in this namespace as it should be?
   cairn verify
 
