@@ -38,7 +38,8 @@ kubectl() { bin/kubectl "$@"; }
 
 for crd in "$source/$crds"/*-crd.yaml; do kubectl apply --server-side -f "$crd" >/dev/null; done
 kubectl wait --for=condition=Established crd --all --timeout=60s >/dev/null
-"$work/controller" --kubeconfig "$KUBECONFIG" --namespaced=false --metricsPort 0 --healthzPort 0 >"$work/controller.log" 2>&1 &
+kubectl create namespace argo-rollouts >/dev/null # its lease is there
+"$work/controller" --kubeconfig "$KUBECONFIG" --namespaced=false --metricsport 18090 --healthzPort 18080 >"$work/controller.log" 2>&1 &
 controller=$!
 
 rollout() { # an image
@@ -56,7 +57,7 @@ rollout() { # an image
 	YAML
 }
 healthy() { # an image, and how many pods run it
-	kubectl wait --for=jsonpath='{.status.phase}'=Healthy rollout/web --timeout=120s >/dev/null
+	kubectl wait --for=jsonpath='{.status.phase}'=Healthy rollout/web --timeout=60s >/dev/null
 	for _ in $(seq 600); do
 		[ "$(kubectl get pods -l app=web -o jsonpath='{range .items[*]}{.spec.containers[0].image}{"\n"}{end}' | sort | uniq -c | tr -s ' ')" = " 3 $1" ] && return
 		sleep 0.2
@@ -72,6 +73,9 @@ ask status rollout/web
 ask diff rollout/web -o changes
 ask undo rollout/web --yes
 healthy nginx:1.28
+written=$(kubectl get rollout web -o jsonpath='{.spec.template.spec.dnsPolicy}{.spec.template.spec.affinity}')
+[ -z "$written" ] || { echo "compat: the undo wrote what the controller had filled in: $written" >&2; exit 1; }
+[ "$(kubectl get replicasets -o name | wc -l)" = 3 ] || { echo "compat: the controller made another revision" >&2; exit 1; }
 ask history rollout/web
 ask tree rollout/web
 ask verify rollout/web

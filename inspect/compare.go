@@ -85,8 +85,8 @@ func (r *Log) diff(ctx context.Context, a *Operand, b Operand) (*Difference, err
 		}
 	}
 	var before, after []byte
-	if d.A, before, err = r.state(*a, d.From, d.To, target); err == nil {
-		d.B, after, err = r.state(b, d.To, d.From, target)
+	if d.A, before, err = r.state(h, *a, d.From, d.To, target); err == nil {
+		d.B, after, err = r.state(h, b, d.To, d.From, target)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("compare two states of %s: %w", d.Parent, err)
@@ -138,8 +138,8 @@ func (s Operand) entry(h *History) (*Entry, error) {
 }
 
 // state returns what a state is called, and its content: of the object, in the version of the entry that it is compared
-// with.
-func (r *Log) state(s Operand, e, with *Entry, target *revision.Target) (title string, data []byte, err error) {
+// with. Where a controller of others has filled in the object, that is what the revision of the spec holds.
+func (r *Log) state(h *History, s Operand, e, with *Entry, target *revision.Target) (title string, data []byte, err error) {
 	switch {
 	case e != nil:
 		data, err = e.content()
@@ -149,7 +149,11 @@ func (r *Log) state(s Operand, e, with *Entry, target *revision.Target) (title s
 		return s.Title, data, err
 	}
 	_, live := r.beside(with)
-	data, err = content.Recorded(target, live)
+	if now := h.Current(); r.Foreign && now != nil && now.Unreadable == nil {
+		data, err = now.content()
+	} else {
+		data, err = content.Recorded(target, live)
+	}
 	return object.ParentOf(r.Kind, r.Parent).String() + " now", data, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
@@ -340,8 +341,10 @@ func (h *History) only(test func(Entry) bool) *History {
 
 // aim makes the patch and its description for the parent as read in live.
 func (u *Undo) aim(live client.Object) error {
-	var err error
-	snapshot := u.To.stored.Snapshot
+	snapshot, err := u.wanted(live)
+	if err != nil {
+		return err
+	}
 	u.live = live
 	if u.Patch, err = snapshot.RestorePatch(live); err != nil {
 		return fmt.Errorf("plan to bring %s back to %s: %w", u.Parent, u.To, err)
@@ -352,6 +355,36 @@ func (u *Undo) aim(live client.Object) error {
 	}
 	u.Diff, u.Privileges, err = u.compare(restored, u.To.String())
 	return err
+}
+
+// wanted returns what is to be restored: the revision as a whole. Where the controller of a kind of others has filled
+// in what the live object has not, that is what differs between the revision and that of the spec: else its defaults,
+// and what it adds for itself, would be written into the spec.
+func (u *Undo) wanted(live client.Object) (*revision.Snapshot, error) {
+	to := u.To.stored
+	if u.log == nil || !u.log.Foreign || u.From == nil || u.From.stored.Snapshot == nil || u.From.stored.Kind != to.Kind {
+		return to.Snapshot, nil
+	}
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	if err != nil {
+		return nil, fmt.Errorf("convert %T: %w", live, err)
+	}
+	now, err := to.Target.Snapshot(tree)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", u.Parent, err)
+	}
+	if revision.Compare(now, u.From.stored.Snapshot) != revision.RuleNone {
+		return to.Snapshot, nil
+	}
+	hashes := make([]string, 0, len(u.log.Revisions))
+	for _, r := range u.log.Revisions {
+		hashes = append(hashes, r.Hash)
+	}
+	merged, err := content.MergeSnapshots(now, u.From.stored.Snapshot, to.Snapshot, hashes)
+	if err != nil {
+		return nil, fmt.Errorf("plan to bring %s back to %s: %w", u.Parent, u.To, err)
+	}
+	return to.Target.Snapshot(merged)
 }
 
 // compare returns the diff and the added privileges from the live parent to another state of it, in the fields that the

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
+	"github.com/cairn-dev/cairn/inspect/object"
 	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
@@ -64,7 +64,7 @@ func blank(value any) bool {
 
 // reportedBy is the verdict on an object by its own status.
 func reportedBy(o *unstructured.Unstructured) verdict {
-	o = orderly(o)
+	o = object.Orderly(o)
 	found, err := kstatus.Compute(o)
 	if err != nil {
 		return inProgress("its status cannot be read: %v", err)
@@ -261,25 +261,4 @@ func enumerateCounters(o *unstructured.Unstructured, otherwise string) string {
 // sentence joins what there is by colons.
 func sentence(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": ")
-}
-
-// orderly returns a copy of an object whose status follows the conventions where it has fields of the same names: some
-// controllers write observedGeneration as a string, or conditions as something else than a list of objects.
-func orderly(o *unstructured.Unstructured) *unstructured.Unstructured {
-	o = o.DeepCopy()
-	status, ok := o.Object["status"].(map[string]any)
-	if !ok {
-		delete(o.Object, "status")
-		return o
-	}
-	if text, ok := status["observedGeneration"].(string); ok {
-		delete(status, "observedGeneration")
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-			status["observedGeneration"] = n
-		}
-	}
-	if _, err := kstatus.GetObjectWithConditions(o.Object); err != nil {
-		delete(status, "conditions")
-	}
-	return o
 }

@@ -102,7 +102,7 @@ func node(f *found) *Node {
 			n.Message += "; it waits for its finalizers: " + strings.Join(f.meta.Finalizers, ", ")
 		}
 	case f.whole != nil:
-		computed, err := status.Compute(f.whole)
+		computed, err := status.Compute(object.Orderly(f.whole))
 		if err != nil {
 			n.Message = err.Error()
 			break

@@ -174,7 +174,7 @@ func TestArgoRollouts(t *testing.T) {
 	quiet := made("quiet", own)
 	a.replicates(quiet, 1, "app:1", "")
 	a.replicates(quiet, 2, "app:2", "")
-	if got, want := a.goesBack(rollout+"/quiet", quiet), `"image":"app:1"`; !strings.Contains(got, want) || !strings.Contains(got, "canary") {
+	if got, want := a.goesBack(rollout+"/quiet", quiet), `"image":"app:1"`; !strings.Contains(got, want) || strings.Contains(got, "dnsPolicy") || !strings.Contains(got, "canary") {
 		t.Error(got)
 	}
 
@@ -184,7 +184,7 @@ func TestArgoRollouts(t *testing.T) {
 	a.replicates(spoken, 1, "app:1", affinity)
 	hash := a.replicates(spoken, 2, "app:2", affinity)
 	a.reports(spoken, `{"observedGeneration":"$G","currentPodHash":"`+hash+`"}`)
-	if got := a.goesBack(rollout+"/spoken", spoken); !strings.Contains(got, `"image":"app:1"`) {
+	if got := a.goesBack(rollout+"/spoken", spoken); !strings.Contains(got, `"image":"app:1"`) || strings.Contains(got, "affinity") {
 		t.Error(got)
 	}
 
@@ -237,7 +237,7 @@ func TestKruise(t *testing.T) {
 					`"updatedReplicas":0,"updatedReadyReplicas":0,"currentReplicas":0,"currentNumberScheduled":0,"desiredNumberScheduled":0,`+
 					`"numberMisscheduled":0,"numberReady":0,"daemonSetHash":"6fbc2","updatedNumberScheduled":0}`)
 			}
-			if got := a.goesBack(strings.ToLower(kind)+".apps.kruise.io/"+name, o); !strings.Contains(got, `"image":"app:1"`) || !strings.Contains(got, "selector") {
+			if got := a.goesBack(strings.ToLower(kind)+".apps.kruise.io/"+name, o); !strings.Contains(got, `"image":"app:1"`) || !strings.Contains(got, "selector") || strings.Contains(got, "dnsPolicy") {
 				t.Error(got)
 			}
 		}

@@ -1,0 +1,125 @@
+package content
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/cairn-dev/cairn/revision"
+)
+
+// This file brings back what differs between two revisions, and nothing else, into an object that has less than either:
+// of a kind of others the controller fills in defaults, and adds fields of its own, in what it keeps. It is pure.
+
+// Merge returns live with what to has otherwise than from. hashes are texts in which revisions differ by themselves, as
+// controllers write them into what they add: one counts as any other. It changes none of its arguments.
+func Merge(live, from, to map[string]any, hashes []string) map[string]any {
+	return merger{hashes}.fields(live, from, to)
+}
+
+// MergeSnapshots is [Merge] of what three snapshots hold.
+func MergeSnapshots(live, from, to *revision.Snapshot, hashes []string) (map[string]any, error) {
+	var trees [3]map[string]any
+	for n, s := range []*revision.Snapshot{live, from, to} {
+		raw, err := JSON(s)
+		if err == nil {
+			trees[n], err = decoded(raw)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return Merge(trees[0], trees[1], trees[2], hashes), nil
+}
+
+type merger struct{ hashes []string }
+
+func (m merger) value(live, from, to any) any {
+	if m.same(from, to) {
+		return live
+	}
+	if l, f, t := tree(live), tree(from), tree(to); l != nil && f != nil && t != nil {
+		return m.fields(l, f, t)
+	}
+	l, okL := live.([]any)
+	f, okF := from.([]any)
+	t, okT := to.([]any)
+	if okL && okF && okT {
+		if key := keyOf(l, f, t); key != nil {
+			return m.elements(l, f, t, key)
+		}
+	}
+	return to
+}
+
+func (m merger) fields(live, from, to map[string]any) map[string]any {
+	out := map[string]any{}
+	for field, value := range live {
+		is, kept := to[field]
+		was, had := from[field]
+		switch {
+		case kept && had:
+			out[field] = m.value(value, was, is)
+		case kept:
+			out[field] = is
+		case !had:
+			out[field] = value
+		}
+	}
+	for field, is := range to {
+		_, there := live[field]
+		if was, had := from[field]; !there && (!had || !m.same(was, is)) {
+			out[field] = is
+		}
+	}
+	return out
+}
+
+// elements merges lists whose elements have names: in the order of to, and then those that neither revision has.
+func (m merger) elements(live, from, to []any, key []string) []any {
+	has, was, is := byName(live, key), byName(from, key), byName(to, key)
+	var out []any
+	for _, e := range to {
+		name := selector(tree(e), key)
+		before, had := was[name]
+		now, there := has[name]
+		switch {
+		case there && had:
+			out = append(out, m.value(now, before, e))
+		case there, !had, !m.same(before, e):
+			out = append(out, e)
+		}
+	}
+	for _, e := range live {
+		name := selector(tree(e), key)
+		if was[name] == nil && is[name] == nil {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// same reports whether two values are equal, but for the hashes in them.
+func (m merger) same(a, b any) bool {
+	if x, y := tree(a), tree(b); x != nil && y != nil {
+		if len(x) != len(y) {
+			return false
+		}
+		for field, value := range x {
+			if other, has := y[field]; !has || !m.same(value, other) {
+				return false
+			}
+		}
+		return true
+	}
+	x, okX := a.([]any)
+	y, okY := b.([]any)
+	if okX && okY {
+		return slices.EqualFunc(x, y, m.same)
+	}
+	s, okS := a.(string)
+	t, okT := b.(string)
+	if okS && okT && slices.Contains(m.hashes, s) && slices.Contains(m.hashes, t) {
+		return true
+	}
+	return reflect.DeepEqual(a, b)
+}
