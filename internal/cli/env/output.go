@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/text/width"
 	"sigs.k8s.io/yaml"
 
 	"github.com/cairn-dev/cairn/inspect"
@@ -111,4 +112,23 @@ func Number(n int64) string {
 		return "<none>"
 	}
 	return strconv.FormatInt(n, 10)
+}
+
+// Cut returns a line that fits into so many columns.
+func Cut(line string, columns int) string {
+	line = strings.ReplaceAll(line, "\t", " ")
+	used, end := 0, 0 // end is where the line is cut if it does not fit
+	for at, r := range line {
+		w := 1
+		if k := width.LookupRune(r).Kind(); k == width.EastAsianWide || k == width.EastAsianFullwidth {
+			w = 2
+		}
+		if used+w <= columns-1 {
+			end = at + len(string(r))
+		}
+		if used += w; used > columns {
+			return line[:end] + "…"
+		}
+	}
+	return line
 }

@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strings"
 
-	"golang.org/x/text/width"
-
 	"github.com/cairn-dev/cairn/inspect/status"
 	"github.com/cairn-dev/cairn/internal/cli/env"
 	"github.com/cairn-dev/cairn/internal/printable"
@@ -78,7 +76,7 @@ func (p *printer) draw(s *status.Status) error {
 		lines = append(lines[:max(0, height-2)], "…")
 	}
 	for n := range lines {
-		lines[n] = cut(lines[n], columns)
+		lines[n] = env.Cut(lines[n], columns)
 	}
 	text := []byte(strings.Join(lines, "\n") + "\n")
 	if p.terminal.Colours {
@@ -97,23 +95,4 @@ func (p *printer) draw(s *status.Status) error {
 func Paint(text []byte, s *status.Status) []byte {
 	colours := map[status.State]env.Colour{status.Done: env.Green, status.InProgress: env.Yellow, status.Failed: env.Red}
 	return env.Paint(text, s.StateText(), colours[s.State])
-}
-
-// cut returns a line that fits into so many columns.
-func cut(line string, columns int) string {
-	line = strings.ReplaceAll(line, "\t", " ")
-	used, end := 0, 0 // end is where the line is cut if it does not fit
-	for at, r := range line {
-		w := 1
-		if k := width.LookupRune(r).Kind(); k == width.EastAsianWide || k == width.EastAsianFullwidth {
-			w = 2
-		}
-		if used+w <= columns-1 {
-			end = at + len(string(r))
-		}
-		if used += w; used > columns {
-			return line[:end] + "…"
-		}
-	}
-	return line
 }

@@ -49,7 +49,8 @@ type entry struct {
 	Changes     []string  `json:"changes,omitempty"` // from the revision before
 }
 
-func printAll(w io.Writer, h *inspect.History, format string, now time.Time) error {
+// printAll prints a history. width is that of the terminal, 0 where there is none.
+func printAll(w io.Writer, h *inspect.History, format string, now time.Time, width int) error {
 	switch format {
 	case "json", "yaml":
 		return env.Encode(w, format, encoded(h))
@@ -64,8 +65,12 @@ func printAll(w io.Writer, h *inspect.History, format string, now time.Time) err
 		return nil
 	}
 	fmt.Fprintln(w, h.Parent)
-	printer := printers.NewTablePrinter(printers.PrintOptions{Wide: format == "wide"})
-	return printer.PrintObj(table(h, now), w)
+	t := table(h, now)
+	if width > 0 {
+		shown(t, format == "wide")
+		fit(t, width)
+	}
+	return printers.NewTablePrinter(printers.PrintOptions{Wide: format == "wide"}).PrintObj(t, w)
 }
 
 func table(h *inspect.History, now time.Time) *metav1.Table {
@@ -94,7 +99,7 @@ func table(h *inspect.History, now time.Time) *metav1.Table {
 		}
 		made := strconv.Itoa(e.Children)
 		if e.Children == inspect.UnknownCount {
-			made = "<unknown>"
+			made = unknown
 		}
 		age, created := duration.HumanDuration(now.Sub(e.Created)), e.Created.UTC().Format(time.RFC3339)
 		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{
@@ -130,9 +135,12 @@ func intact(e inspect.Entry) string {
 	return yes(e.Doubt == "")
 }
 
+// unknown stands for what is not known.
+const unknown = "<unknown>"
+
 func by(e inspect.Entry) string {
 	if e.By == "" {
-		return "<unknown>"
+		return unknown
 	}
 	return e.By
 }

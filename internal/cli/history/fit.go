@@ -1,0 +1,88 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cairn-dev/cairn/internal/cli/env"
+)
+
+// This file makes a table fit into a terminal. Elsewhere nothing is left out.
+
+// narrower are the steps by which a table gets narrower, until it fits: a column that is left out, or one whose texts
+// are cut, to so many characters at least. The least important comes first.
+var narrower = []struct {
+	column string
+	least  int // 0: it is left out
+}{
+	{"Created", 0},
+	{"Hash", 0},
+	{"Completed", 0},
+	{"Intact", 0},
+	{"Changed", 24},
+	{"By", 0},
+	{"Change-Cause", 24},
+	{"Changed", 0},
+	{"Name", 0},
+	{"Change-Cause", 8},
+}
+
+// fit leaves out and cuts columns until the table is at most width wide.
+func fit(t *metav1.Table, width int) {
+	for _, step := range narrower {
+		excess := total(t) - width
+		at := slices.IndexFunc(t.ColumnDefinitions, func(c metav1.TableColumnDefinition) bool { return c.Name == step.column })
+		switch {
+		case excess <= 0:
+			return
+		case at < 0:
+		case step.least == 0:
+			without(t, at)
+		default:
+			shorten(t, at, max(step.least, widest(t, at)-excess))
+		}
+	}
+}
+
+// gap is what tables of kubectl have between two columns.
+const gap = 3
+
+func total(t *metav1.Table) int {
+	out := -gap
+	for n := range t.ColumnDefinitions {
+		out += widest(t, n) + gap
+	}
+	return out
+}
+
+func widest(t *metav1.Table, column int) int {
+	out := utf8.RuneCountInString(t.ColumnDefinitions[column].Name)
+	for _, row := range t.Rows {
+		out = max(out, utf8.RuneCountInString(fmt.Sprint(row.Cells[column])))
+	}
+	return out
+}
+
+func shorten(t *metav1.Table, column, to int) {
+	for _, row := range t.Rows {
+		row.Cells[column] = env.Cut(fmt.Sprint(row.Cells[column]), to)
+	}
+}
+
+// shown leaves out the columns that only -o wide has, unless that is asked for. A terminal shows who made an edit and
+// what it changed as well, where that is known, if there is room.
+func shown(t *metav1.Table, wide bool) {
+	for n := len(t.ColumnDefinitions) - 1; n >= 0; n-- {
+		column := &t.ColumnDefinitions[n]
+		blank := !slices.ContainsFunc(t.Rows, func(r metav1.TableRow) bool { return r.Cells[n] != "" && r.Cells[n] != unknown })
+		edit := column.Name == "By" || column.Name == "Changed"
+		if !wide && (edit && blank || !edit && column.Priority > 0) {
+			without(t, n)
+			continue
+		}
+		column.Priority = 0
+	}
+}
