@@ -170,7 +170,7 @@ func TestFleet(t *testing.T) {
 	f.cli("undo", "fleet/web", "--to-revision", "1")
 	f.are("web-0=app:1 web-1=app:1 web-2=app:1")
 	f.eventually("cairn status", func() error {
-		if out := f.cli("status", "fleet/web"); !strings.Contains(out, "3 of 3 pods are updated") || !strings.Contains(out, "OnLatestRevision") {
+		if out := f.cli("status", "fleet/web"); !strings.Contains(out, "3/3 pods updated") || !strings.Contains(out, "OnLatestRevision") {
 			return errors.New(out)
 		}
 		return nil

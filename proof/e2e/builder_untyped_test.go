@@ -274,7 +274,7 @@ func TestYachts(t *testing.T) {
 	if again := y.are("web-0=app:1 web-1=app:1"); slices.Equal(first, again) {
 		t.Error("the first pods are there still")
 	}
-	if out := y.cli("status", "yacht/web"); !strings.Contains(out, "2 of 2") {
+	if out := y.cli("status", "yacht/web"); !strings.Contains(out, "2/2 pods updated") {
 		t.Errorf("cairn status:\n%s", out)
 	}
 
