@@ -36,7 +36,7 @@ func TestFits(t *testing.T) {
 					t.Errorf("%d columns at %d: %s", n, width, line)
 				}
 			}
-			all.WriteString(fmt.Sprintf("%d columns, -o %q\n%s\n", width, format, out.String()))
+			fmt.Fprintf(&all, "%d columns, -o %q\n%s\n", width, format, out.String())
 		}
 	}
 	goldenfile.Check(t, "fit.golden", all.String())
