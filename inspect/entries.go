@@ -9,6 +9,7 @@ import (
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/inspect/object"
+	"github.com/cairn-dev/cairn/internal/author"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -177,10 +178,26 @@ func (r *Log) History() *History {
 		}
 		h.Entries = append(h.Entries, e)
 	}
+	r.attribute(h)
 	h.compareEach()
 	h.borrowCause(r.Parent.GetAnnotations()[ChangeCauseAnnotation])
 	h.Warnings = slices.Concat(r.terminating(), r.warnings, r.oddities(h))
 	return h
+}
+
+// attribute says who made the edit that the current revision records, where its controller does not note that: whoever
+// wrote it last. Of the others it is not known any more.
+func (r *Log) attribute(h *History) {
+	current := h.Current()
+	if current == nil || current.By != "" {
+		return
+	}
+	if by := author.Last(r.Parent.GetManagedFields(), current.stored.Target); by != nil {
+		current.By = by.Manager
+		if by.Time != nil {
+			current.At = by.Time.Time
+		}
+	}
 }
 
 // compareEach says of each entry what differs from the one before.

@@ -73,7 +73,7 @@ type Entry struct {
 	// Completed says that a rollout to this revision is known to have been complete once ([history.CompletedAnnotation]).
 	Completed bool
 	// By is the field manager that made the edit which this revision records, and At when that was, as far as its
-	// controller noted it ([history.RecordedByAnnotation]).
+	// controller noted it ([history.RecordedByAnnotation]); of the current revision otherwise who wrote it last.
 	By string
 	At time.Time
 	// Changes are what differs from the revision before, in words and with secrets masked: of the first one, and where one

@@ -80,13 +80,17 @@ It finds the cluster as kubectl does: --kubeconfig, KUBECONFIG, --context, --nam
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		// Without this, a mistyped verb would print the help and succeed.
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
 			}
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				return fmt.Errorf("there is no verb %q; did you mean %s?", args[0], strings.Join(near, " or "))
+			}
 			return fmt.Errorf("there is no verb %q", args[0])
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SuggestionsMinimumDistance: 2,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(e.In)
 	root.SetOut(e.Out)

@@ -31,7 +31,7 @@ var law = map[string][]string{
 	"builder": {
 		"revision", "rollout", "ownership", "history", "pass", "internal/anyobject", "internal/readiness", "internal/schemas",
 	},
-	"inspect":     {"revision", "history", "ownership", "api", "internal/anyobject", "internal/podtemplate", "internal/printable", "internal/readiness"},
+	"inspect":     {"revision", "history", "ownership", "api", "internal/anyobject", "internal/author", "internal/podtemplate", "internal/printable", "internal/readiness"},
 	"deploy":      {"api"},
 	"controllers": {},
 	"controllers/*": {
@@ -39,13 +39,14 @@ var law = map[string][]string{
 	},
 	"controllers/recorder": {
 		"revision", "ownership", "history", "pass", "api",
-		"internal/anyobject", "internal/hosting", "internal/queue", "internal/schemas", "internal/watching",
+		"internal/anyobject", "internal/author", "internal/hosting", "internal/queue", "internal/schemas", "internal/watching",
 	},
 	"controllers/metacontroller/*": {
 		"revision", "rollout", "ownership", "history", "pass", "api", "internal/anyobject", "internal/hosting",
 		"internal/metacontroller", "internal/queue", "internal/readiness", "internal/watching",
 	},
 	// What nobody is promised.
+	"internal/author":      {"revision"},
 	"internal/anyobject":   {},
 	"internal/bounded":     {},
 	"internal/readiness":   {},
