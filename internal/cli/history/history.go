@@ -26,10 +26,10 @@ composite parent claims; there is no such column where revisions do not say what
 Metacontroller wrote have no number and come first. With --revision the recorded content of one revision is printed; values of
 Secrets, and of environment variables that are called like passwords, are masked.
 
-A terminal shows BY, the field manager that made an edit, where its controller notes it and for the current revision, and
-CHANGED, what differs from the revision before, and leaves out what does not fit, the least important column first. -o wide adds: INTACT, no if the
-name of a revision does not go with its content; COMPLETED, yes if a rollout to it is known to have been complete; and
-BY and CHANGED everywhere.`,
+A terminal shows BY, the field manager that made an edit, where its controller notes it and for the current revision,
+and CHANGED, what differs from the revision before, and leaves out what does not fit, the least important column first.
+-o wide adds: INTACT, no if the name of a revision does not go with its content; COMPLETED, yes if a rollout to it is
+known to have been complete; and BY and CHANGED everywhere.`,
 		Example: `  # All revisions of a DaemonSet
   cairn history ds/web
 
