@@ -380,7 +380,7 @@ func (u *Undo) wanted(live client.Object) (*revision.Snapshot, error) {
 	for _, r := range u.log.Revisions {
 		hashes = append(hashes, r.Hash)
 	}
-	merged, err := content.MergeSnapshots(now, u.From.stored.Snapshot, to.Snapshot, hashes)
+	merged, err := content.Merge(now, u.From.stored.Snapshot, to.Snapshot, hashes)
 	if err != nil {
 		return nil, fmt.Errorf("plan to bring %s back to %s: %w", u.Parent, u.To, err)
 	}

@@ -11,13 +11,8 @@ import (
 // of a kind of others the controller fills in defaults, and adds fields of its own, in what it keeps. It is pure.
 
 // Merge returns live with what to has otherwise than from. hashes are texts in which revisions differ by themselves, as
-// controllers write them into what they add: one counts as any other. It changes none of its arguments.
-func Merge(live, from, to map[string]any, hashes []string) map[string]any {
-	return merger{hashes}.fields(live, from, to)
-}
-
-// MergeSnapshots is [Merge] of what three snapshots hold.
-func MergeSnapshots(live, from, to *revision.Snapshot, hashes []string) (map[string]any, error) {
+// controllers write them into what they add: one counts as any other.
+func Merge(live, from, to *revision.Snapshot, hashes []string) (map[string]any, error) {
 	var trees [3]map[string]any
 	for n, s := range []*revision.Snapshot{live, from, to} {
 		raw, err := JSON(s)
@@ -28,9 +23,10 @@ func MergeSnapshots(live, from, to *revision.Snapshot, hashes []string) (map[str
 			return nil, err
 		}
 	}
-	return Merge(trees[0], trees[1], trees[2], hashes), nil
+	return merger{hashes}.fields(trees[0], trees[1], trees[2]), nil
 }
 
+// merger merges trees, and changes none of them.
 type merger struct{ hashes []string }
 
 func (m merger) value(live, from, to any) any {

@@ -35,7 +35,7 @@ func TestMerge(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := json.Marshal(Merge(trees[0], trees[1], trees[2], []string{"hash1", "hash2"}))
+			got, err := json.Marshal(merger{[]string{"hash1", "hash2"}}.fields(trees[0], trees[1], trees[2]))
 			if err != nil || string(got) != c.want {
 				t.Errorf("%s, %v\nwant %s", got, err, c.want)
 			}

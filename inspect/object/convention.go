@@ -142,9 +142,7 @@ func described(
 // owned returns the revisions that parent controls.
 func owned(ctx context.Context, c client.Client, parent client.Object) ([]appsv1.ControllerRevision, error) {
 	all := &appsv1.ControllerRevisionList{}
-	err := narrowed(ctx, c, parent, all, func() bool {
-		return slices.ContainsFunc(all.Items, func(r appsv1.ControllerRevision) bool { return metav1.IsControlledBy(&r, parent) })
-	})
+	err := narrowed(ctx, c, parent, all)
 	return slices.DeleteFunc(all.Items, func(r appsv1.ControllerRevision) bool { return !metav1.IsControlledBy(&r, parent) }), err
 }
 
@@ -173,9 +171,7 @@ func controlled(ctx context.Context, c client.Client, parent client.Object, gvk 
 	found := &metav1.PartialObjectMetadataList{} // the client's scheme need not have the type
 	found.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	var out []metav1.PartialObjectMetadata
-	err := narrowed(ctx, c, parent, found, func() bool {
-		return slices.ContainsFunc(found.Items, func(o metav1.PartialObjectMetadata) bool { return metav1.IsControlledBy(&o, parent) })
-	})
+	err := narrowed(ctx, c, parent, found)
 	for n := range found.Items {
 		if metav1.IsControlledBy(&found.Items[n], parent) {
 			out = append(out, found.Items[n])

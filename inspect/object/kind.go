@@ -66,25 +66,25 @@ type Stored struct {
 	revision.Revision
 
 	Object client.Object
-	// target is the part of the parent that it holds.
+	// Target is the part of the parent that it holds.
 	Target *revision.Target
-	// warning is a sentence about why the object may not come from a controller, empty if there is no such reason.
+	// Doubt is a sentence about why the object may not come from a controller, empty if there is no such reason.
 	Doubt string
-	// unverified is a sentence about why that cannot be found out, empty if it can.
+	// Unverified is a sentence about why that cannot be found out, empty if it can.
 	Unverified string
 	// Kind and Parent are the kind and the parent in the version in which it was recorded, nil if that is the log's own.
 	Kind   Kind
 	Parent client.Object
-	// left says that it holds what its controller does not version any more; nil if it does.
+	// Left says that it holds what its controller does not version any more; nil if it does.
 	Left error
 }
 
 // Members are the children of one parent.
 type Members struct {
 	Children []Member
-	// held are sentences about children that the update strategy keeps as they are.
+	// Held are sentences about children that the update strategy keeps as they are.
 	Held []string
-	// warnings are sentences about what could not be read.
+	// Doubts are sentences about what could not be read.
 	Doubts []string
 }
 

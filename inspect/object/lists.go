@@ -3,6 +3,7 @@ package object
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,20 +26,29 @@ func indexed(c client.Client) bool {
 	return is
 }
 
-// narrowed lists what may be parent's: by index, or what the selector of its spec matches. found reports whether parent
-// controls any of that; if not, all of the namespace is listed, because not every kind gives its labels to what it
-// makes.
-func narrowed(ctx context.Context, c client.Client, parent client.Object, list client.ObjectList, found func() bool) error {
+// narrowed lists what may be parent's: by index, or what the selector of its spec matches. If parent controls none of
+// that, all of the namespace is listed, because not every kind gives its labels to what it makes.
+func narrowed(ctx context.Context, c client.Client, parent client.Object, list client.ObjectList) error {
 	in := client.InNamespace(parent.GetNamespace())
 	if indexed(c) {
 		return c.List(ctx, list, in, client.MatchingFields{ownership.ControllerIndex: string(parent.GetUID())})
 	}
 	if by := selectorOf(parent); by != nil {
-		if err := c.List(ctx, list, in, by); err != nil || found() {
+		if err := c.List(ctx, list, in, by); err != nil || controlsAny(parent, list) {
 			return err
 		}
 	}
 	return c.List(ctx, list, in)
+}
+
+func controlsAny(parent client.Object, list client.ObjectList) bool {
+	found := false
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		o, err := meta.Accessor(item)
+		found = found || err == nil && metav1.IsControlledBy(o, parent)
+		return err
+	})
+	return err == nil && found
 }
 
 // selectorOf returns the selector of a parent's spec, nil if it has none.

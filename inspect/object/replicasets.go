@@ -69,11 +69,7 @@ func (k *replicaSets) Is() Identity {
 	}
 }
 
-func (k *replicaSets) Blank() client.Object {
-	out := &unstructured.Unstructured{}
-	out.SetGroupVersionKind(k.parent)
-	return out
-}
+func (k *replicaSets) Blank() client.Object { return blankOf(k.parent)() }
 
 func (k *replicaSets) Convert(parent client.Object) (client.Object, error) {
 	if _, ok := parent.(*unstructured.Unstructured); ok {
@@ -85,10 +81,7 @@ func (k *replicaSets) Convert(parent client.Object) (client.Object, error) {
 func (k *replicaSets) List(ctx context.Context, parent client.Object) ([]Stored, error) {
 	var found unstructured.UnstructuredList
 	found.SetGroupVersionKind(ReplicaSetKind.GroupVersion().WithKind("ReplicaSetList"))
-	err := narrowed(ctx, k.client, parent, &found, func() bool {
-		return slices.ContainsFunc(found.Items, func(o unstructured.Unstructured) bool { return metav1.IsControlledBy(&o, parent) })
-	})
-	if err != nil {
+	if err := narrowed(ctx, k.client, parent, &found); err != nil {
 		return nil, err
 	}
 	var out []Stored

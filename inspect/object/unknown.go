@@ -62,8 +62,7 @@ func (e *UnknownKindError) Error() string {
 }
 
 // unknown returns the error about a kind without a log. o is the object that was asked for, nil if none was read, and
-// parents are the resources that have a CompositeController. hidden is what may not be
-// read.
+// parents are the resources that have a CompositeController. hidden is what may not be read.
 func unknown(kind schema.GroupKind, o client.Object, parents []schema.GroupResource, hidden error) error {
 	e := &UnknownKindError{Kind: kind, Parents: parents, Hidden: hidden}
 	slices.SortFunc(e.Parents, func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) })

@@ -71,11 +71,12 @@ func reportedBy(o *unstructured.Unstructured) verdict {
 	}
 	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
 	message, _, _ := unstructured.NestedString(o.Object, "status", "message")
+	trouble := broken(o)
 	switch {
 	case found.Status == kstatus.FailedStatus || slices.Contains(brokenPhases, phase):
 		return verdict{Failed, failure(o, found, phase, message)}
-	case broken(o) != "":
-		return verdict{Failed, broken(o)}
+	case trouble != "":
+		return verdict{Failed, trouble}
 	case found.Status == kstatus.InProgressStatus:
 		return inProgress("%s", delay(o, found))
 	case unfinished(o):

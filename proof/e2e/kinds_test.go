@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	exit "github.com/cairn-dev/cairn/internal/cli/env"
@@ -39,27 +40,10 @@ func theirs(t *testing.T) *asking {
 func tree(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var out map[string]any
-	if err := json.Unmarshal([]byte(text), &out); err != nil {
+	if err := utiljson.Unmarshal([]byte(text), &out); err != nil { // whole numbers as clients read them
 		t.Fatalf("%v in %s", err, text)
 	}
-	return (&unstructured.Unstructured{Object: runtime.DeepCopyJSON(whole(out).(map[string]any))}).Object
-}
-
-// whole makes integers of whole numbers.
-func whole(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k := range v {
-			v[k] = whole(v[k])
-		}
-	case []any:
-		for n := range v {
-			v[n] = whole(v[n])
-		}
-	case float64:
-		return int64(v)
-	}
-	return v
+	return out
 }
 
 // template is a pod template as users write it, and filled is what the API server makes of it.
