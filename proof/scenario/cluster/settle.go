@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/proof/check"
+	"github.com/cairn-dev/cairn/proof/scenario"
 	"github.com/cairn-dev/cairn/sandbox"
 )
 
@@ -122,6 +123,8 @@ func leftover(k check.Kind, there map[types.UID]bool, objects []client.Object) e
 		}
 		if pod, ok := o.(*corev1.Pod); ok && !met(pod) {
 			return fmt.Errorf("no scheduler and no kubelet has looked at pod %s", pod.Name)
+		} else if ok && willBeReady(pod) {
+			return fmt.Errorf("pod %s is not Ready yet", pod.Name)
 		}
 	}
 	return nil
@@ -140,6 +143,14 @@ func met(pod *corev1.Pod) bool {
 		}
 	}
 	return len(pod.Status.ContainerStatuses) == len(pod.Spec.Containers)
+}
+
+// willBeReady reports whether the kubelet has a pod's containers running and will say that it is Ready. A status may call a
+// rollout complete before that: that of a StatefulSet whose first ordinal moves counts the pods that are to go.
+func willBeReady(pod *corev1.Pod) bool {
+	running := !slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Running == nil })
+	return running && pod.Status.Phase == corev1.PodRunning && pod.Annotations[sandbox.ReadyAnnotation] != "false" &&
+		!reached(pod, scenario.Ready)
 }
 
 // minReady is how long a pod of a parent has to be ready.
