@@ -105,7 +105,7 @@ type refusedError struct {
 }
 
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("the API server refuses to restore revision %s, so it counts as different: %v", e.revision, e.err)
+	return fmt.Sprintf("the API server refuses to restore revision %s: %v", e.revision, e.err)
 }
 
 func (e *refusedError) Unwrap() error { return e.err }

@@ -290,6 +290,7 @@ func (r *Log) pending(h *History) []string {
 		return out
 	case r.Resolution.Update == nil && r.Unrecorded != "":
 		say("%s", r.Unrecorded)
+	case r.Resolution.Update == nil && r.refused: // the warning says what is not known
 	case r.unknown(h):
 		say("Its controller has seen the spec, and no revision compares equal to it: which one is the spec's is not known.")
 	case r.Resolution.Update == nil:

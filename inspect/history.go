@@ -138,7 +138,9 @@ type Log struct {
 	ChildrenErr error
 
 	warnings []string
-	mask     content.Masker
+	// refused says that whether a revision is the spec's could not be found out: no answer is no difference.
+	refused bool
+	mask    content.Masker
 }
 
 // Count counts the children of each revision.
@@ -270,6 +272,7 @@ func (r *Log) resolve(ctx context.Context, target *revision.Target, revisions []
 	found, warnings, err := r.Kind.Resolve(ctx, r.Parent, target, revisions)
 	for _, warning := range warnings {
 		r.warnf("%s", warning)
+		r.refused = true
 	}
 	return found, err
 }

@@ -128,8 +128,9 @@ func (e *ElsewhereError) Error() string {
 		e.Part, e.Parent, e.At, e.At)
 }
 
-// UnknownSpecError says that it cannot be told which revision is the spec's: its controller has seen the spec, so one
-// should be, and none compares equal to it. The previous one is not known then. Nothing was changed.
+// UnknownSpecError says that it cannot be told which revision is the spec's: the API server did not say or, of a kind
+// of others, its controller has seen the spec, so one should be, and none compares equal to it. The previous one is not
+// known then. Nothing was changed.
 type UnknownSpecError struct {
 	Parent object.Parent
 	// Why are sentences about what could not be found out, often none.
@@ -326,10 +327,10 @@ func (r *Log) beside(e *Entry) (object.Kind, client.Object) {
 	return r.Kind, r.Parent
 }
 
-// unknown reports whether a revision should be the spec's, because its controller has seen that, and none is: of a kind
-// of others, comparing has failed.
+// unknown reports whether a revision may be the spec's although none compares equal to it: the API server did not say
+// or, of a kind of others, its controller has seen the spec.
 func (r *Log) unknown(h *History) bool {
-	return h.Current() == nil && r.Foreign && object.Observed(r.Parent)
+	return h.Current() == nil && (r.refused || r.Foreign && object.Observed(r.Parent))
 }
 
 // only returns the history of the entries that pass a test.

@@ -71,21 +71,30 @@ func (s *Status) StateText() string {
 
 // Headline says in one line which object it is about, its state, and how many of its children are updated and
 // available, or the reason.
-func (s *Status) Headline() string {
+func (s *Status) Headline() string { return s.subject() + s.progress() }
+
+// Line is the headline with the reason, where there is something to wait for.
+func (s *Status) Line() string { return s.subject() + s.Message() }
+
+func (s *Status) subject() string {
 	out := s.Parent.String()
 	if s.Controller != "" {
 		out += ", run by CompositeController " + s.Controller + ","
 	}
-	out += " " + s.StateText() + ": "
+	return out + " " + s.StateText() + ": "
+}
+
+// progress says how many children are updated and available or, where they are not counted, the reason.
+func (s *Status) progress() string {
 	switch {
 	case s.Children == "" || s.terminating || s.Runs && s.State != Done:
-		return out + s.Reason
+		return s.Reason
 	case s.Runs:
-		return out + fmt.Sprintf("%d of %d %s come from the current revision", s.Updated, s.Total, s.Children)
+		return fmt.Sprintf("%d of %d %s come from the current revision", s.Updated, s.Total, s.Children)
 	case !s.counted():
-		return out + fmt.Sprintf("%d/%d %s available", s.Available, max(s.Total, s.Wanted), s.Children)
+		return fmt.Sprintf("%d/%d %s available", s.Available, max(s.Total, s.Wanted), s.Children)
 	}
-	out += fmt.Sprintf("%d/%d %s updated, %d/%d available",
+	out := fmt.Sprintf("%d/%d %s updated, %d/%d available",
 		s.Updated, max(s.Rolled, s.Wanted), s.Children, s.Available, max(s.Total, s.Wanted))
 	if s.State == Done && s.kept > 0 {
 		out += "; " + s.Reason
@@ -93,13 +102,13 @@ func (s *Status) Headline() string {
 	return out
 }
 
-// Line is the headline with the reason, where there is something to wait for.
-func (s *Status) Line() string {
-	head := s.Headline()
-	if s.State == Done || strings.HasSuffix(head, s.Reason) {
-		return head
+// Message is what a line says behind the state: how far it is, and what it waits for.
+func (s *Status) Message() string {
+	progress := s.progress()
+	if s.State == Done || strings.HasSuffix(progress, s.Reason) {
+		return progress
 	}
-	return head + "; " + strings.Join(strings.Fields(s.Reason), " ")
+	return progress + "; " + strings.Join(strings.Fields(s.Reason), " ")
 }
 
 // settle fills in the state of a parent, and why. blocker is the child that keeps it most, nil if none does.

@@ -69,7 +69,7 @@ func TestOnce(t *testing.T) {
 		}
 		objects = append(objects, pod)
 	}
-	c := &once{Client: inspecttest.Server(interceptor.Funcs{}, objects...), kept: map[listed]*content{}}
+	c := inspect.New(inspecttest.Server(interceptor.Funcs{}, objects...)).Once().Client()
 	for name, want := range map[string]struct {
 		opts []client.ListOption
 		want string

@@ -76,7 +76,7 @@ func Namespace(
 	ctx context.Context, i *inspect.Inspector, namespace string, kinds []schema.GroupVersionKind, now time.Time,
 ) (*Verified, error) {
 	out := &Verified{}
-	each := inspect.New(&once{Client: i.Client(), kept: map[listed]*content{}})
+	each := i.Once()
 	parents := map[types.UID]client.Object{}
 	seen := false
 	var hidden error

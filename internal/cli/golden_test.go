@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -161,18 +162,24 @@ func execute(c client.Client, args []string, stdout, stderr *bytes.Buffer) error
 func environment(c client.Client, stdout, stderr *bytes.Buffer) *env.Env {
 	e := env.New(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: stdout, ErrOut: stderr}, "v0")
 	e.Clock = testingclock.NewFakePassiveClock(now)
-	e.Open = func(args []string) (*inspect.Inspector, client.Object, error) {
+	e.Objects = func(args []string, _ *env.Selection) (*inspect.Inspector, []client.Object, error) {
 		kind, name, _ := strings.Cut(strings.Join(args, "/"), "/")
 		o, ok := shortNames[kind]
 		if !ok {
 			return nil, nil, fmt.Errorf("this world has no %s", kind)
+		}
+		if name == "" {
+			return all(c, o)
 		}
 		o = o.DeepCopyObject().(client.Object)
 		key := client.ObjectKey{Namespace: "shop", Name: name}
 		if namespaced, err := c.IsObjectNamespaced(o); err == nil && !namespaced {
 			key.Namespace = ""
 		}
-		return inspect.New(c), o, c.Get(context.Background(), key, o)
+		if err := c.Get(context.Background(), key, o); err != nil {
+			return nil, nil, err
+		}
+		return inspect.New(c), []client.Object{o}, nil
 	}
 	e.Connect = func() (*inspect.Inspector, string, error) { return inspect.New(c), "shop", nil }
 	e.Kinds = func(bool) ([]schema.GroupVersionKind, error) {
@@ -285,7 +292,7 @@ func TestAQuestionBeforeAnUndo(t *testing.T) {
 			t.Errorf("%q: %v\n%s", answer, err, said)
 		}
 		for _, text := range []string{
-			"In context kind-shop, cluster https://127.0.0.1:6443, namespace shop: 2 pods are of another revision, and will be replaced. " +
+			"In context kind-shop, cluster https://127.0.0.1:6443, namespace shop. 2 pods are of another revision, and will be replaced. " +
 				"To take it back: cairn undo daemonset.apps/web --to-revision 2\n",
 			"Bring daemonset.apps/web back to revision 1 (web-6fbc8)? [y/N] ",
 		} {
@@ -294,4 +301,20 @@ func TestAQuestionBeforeAnUndo(t *testing.T) {
 			}
 		}
 	}
+}
+
+// all returns the objects of a type.
+func all(c client.Client, of client.Object) (*inspect.Inspector, []client.Object, error) {
+	gvk, err := c.GroupVersionKindFor(of)
+	if err != nil {
+		return nil, nil, err
+	}
+	var list unstructured.UnstructuredList
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	err = c.List(context.Background(), &list, client.InNamespace("shop"))
+	var out []client.Object
+	for n := range list.Items {
+		out = append(out, &list.Items[n])
+	}
+	return inspect.New(c), out, err
 }

@@ -51,7 +51,7 @@ An empty cause removes it.`,
 		},
 	}
 	cmd.Flags().StringVar(&which, "revision", "", "number, or object name, of the revision (default: the current one)")
-	output := env.AddOutput(cmd.Flags(), "json", "yaml", "name")
+	output := env.AddOutput(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.Format()
 		if err != nil {
@@ -77,13 +77,13 @@ func run(ctx context.Context, e *env.Env, object []string, cause string, find in
 	if err != nil {
 		return err
 	}
-	switch format {
-	case "json", "yaml":
+	switch {
+	case env.Encodes(format):
 		return env.Encode(e.Out, format, report{
 			Header: env.HeaderOf("Annotation"), Parent: env.ParentOf(done.Parent), Revision: env.RefTo(&done.Entry),
 			Cause: cause, Changed: done.Changed,
 		})
-	case "name":
+	case format == "name":
 		fmt.Fprintln(e.Out, done.Parent)
 		return nil
 	}

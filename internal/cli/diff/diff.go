@@ -4,11 +4,13 @@ package diff
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/internal/cli/env"
@@ -63,15 +65,22 @@ differs, 1 if something does, and 2 if that could not be found out; without it 0
   # From revision 2 to revision 4
   cairn diff catset/nap 2 4
 
+  # What has changed in all Deployments of an app, in words?
+  cairn diff deploy -l app=web -o changes
+
   # From the revision before the current one to a file
   cairn diff sts/db -1 db.yaml`,
-		Args: func(_ *cobra.Command, args []string) error {
-			object, states := split(args)
-			if len(states) > 2 { //nolint:mnd // A and B
-				return fmt.Errorf("%q are more than two states to compare", strings.Join(states, " "))
-			}
-			return env.OneObject(object)
-		},
+	}
+	selection := env.AddSelection(cmd.Flags())
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		objects, states := split(args, selection)
+		if len(states) > 2 { //nolint:mnd // A and B
+			return fmt.Errorf("%q are more than two states to compare", strings.Join(states, " "))
+		}
+		if !selection.Any() {
+			return env.OneObject(objects)
+		}
+		return selection.Args(objects)
 	}
 	cmd.Flags().StringVar(&from, "revision", "",
 		"number, or object name, of the revision to begin with (default: the newest that differs from the object)")
@@ -79,17 +88,17 @@ differs, 1 if something does, and 2 if that could not be found out; without it 0
 		"number, or object name, of the revision to compare it with (default: the object as it is)")
 	cmd.Flags().BoolVar(&o.exitCode, "exit-code", false, "end with 1 if something differs, with 2 if that could not be found out")
 	cmd.Flags().BoolVar(&o.reveal, "show-secrets", false, "do not mask secrets")
-	output := env.AddOutput(cmd.Flags(), "changes", "json", "yaml", "name")
+	output := env.AddOutput(cmd.Flags(), "changes")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var err error
 		if o.format, err = output.Format(); err != nil {
 			return err
 		}
-		object, states := split(args)
+		objects, states := split(args, selection)
 		if o.states, err = parse(states, from, to); err != nil {
 			return err
 		}
-		differs, err := run(cmd.Context(), e, object, o)
+		differs, err := run(cmd.Context(), e, objects, selection, o)
 		switch {
 		case o.exitCode && err != nil:
 			return &env.ExitError{Status: env.Misused, Err: err}
@@ -101,13 +110,13 @@ differs, 1 if something does, and 2 if that could not be found out; without it 0
 	return cmd
 }
 
-func run(ctx context.Context, e *env.Env, args []string, o options) (differs bool, err error) {
-	inspector, parent, err := e.Open(args)
+func run(ctx context.Context, e *env.Env, args []string, s *env.Selection, o options) (differs bool, err error) {
+	found, err := e.Select(args, s)
 	if err != nil {
 		return false, err
 	}
 	if o.reveal {
-		inspector = inspector.ShowSecrets()
+		found.Inspector = found.ShowSecrets()
 	}
 	var a *inspect.Operand
 	var b inspect.Operand
@@ -117,43 +126,55 @@ func run(ctx context.Context, e *env.Env, args []string, o options) (differs boo
 	if len(o.states) > 1 {
 		b = o.states[1]
 	}
-	d, err := inspector.Diff(ctx, parent, a, b)
-	if err != nil {
-		return false, err
+	reports := []report{}
+	err = found.Each(func(i *inspect.Inspector, parent client.Object) error {
+		d, err := i.Diff(ctx, parent, a, b)
+		if err != nil {
+			return err
+		}
+		e.Warn(found.Warnings(found.Title(d.Parent, d.Parent.Namespace), d.Warnings)...)
+		differs = differs || d.Diff != ""
+		if env.Encodes(o.format) {
+			reports = append(reports, encoded(d))
+			return nil
+		}
+		if program := os.Getenv(externalVariable); program != "" && o.format == "" && d.Diff != "" {
+			return external(ctx, e, program, d)
+		}
+		show(e, found, d, o.format)
+		return nil
+	})
+	if env.Encodes(o.format) && (err == nil || len(reports) > 0) {
+		err = errors.Join(env.EncodeAll(e.Out, o.format, found, "Difference", reports), err)
 	}
-	e.Warn(d.Warnings...)
-	if program := os.Getenv(externalVariable); program != "" && o.format == "" && d.Diff != "" {
-		return true, external(ctx, e, program, d)
-	}
-	return d.Diff != "", show(e, d, o.format)
+	return differs, err
 }
 
-func show(e *env.Env, d *inspect.Difference, format string) error {
-	w := e.Out
-	switch format {
-	case "json", "yaml":
-		return env.Encode(w, format, report{
-			Header: env.HeaderOf("Difference"), Parent: env.ParentOf(d.Parent), From: env.RefTo(d.From), To: env.RefTo(d.To), A: d.A, B: d.B,
-			Differs: d.Diff != "", Diff: d.Diff, Changes: words(d), Warnings: d.Warnings,
-		})
-	case "name":
-		if d.Diff != "" {
-			fmt.Fprintln(w, d.Parent)
-		}
-		return nil
+func encoded(d *inspect.Difference) report {
+	return report{
+		Header: env.HeaderOf("Difference"), Parent: env.ParentOf(d.Parent), From: env.RefTo(d.From), To: env.RefTo(d.To), A: d.A, B: d.B,
+		Differs: d.Diff != "", Diff: d.Diff, Changes: words(d), Warnings: d.Warnings,
 	}
-	if format == "changes" && len(d.Changes) > 0 {
+}
+
+func show(e *env.Env, found *env.Found, d *inspect.Difference, format string) {
+	title := found.Title(d.Parent, d.Parent.Namespace)
+	switch {
+	case format == "name" && d.Diff == "":
+	case format == "name":
+		fmt.Fprintln(e.Out, d.Parent)
+	case d.Diff == "", format == "changes" && len(d.Changes) == 0:
+		fmt.Fprintf(e.Out, "%s: nothing differs between %s and %s\n", title, d.A, d.B)
+	case format == "changes":
 		for _, change := range words(d) {
-			fmt.Fprintln(w, change)
+			if !found.One {
+				change = title + ": " + change
+			}
+			fmt.Fprintln(e.Out, change)
 		}
-		return nil
+	default:
+		e.PrintDiff(e.Out, d.Diff)
 	}
-	if d.Diff == "" || format == "changes" {
-		fmt.Fprintf(w, "%s: nothing differs between %s and %s\n", d.Parent, d.A, d.B)
-		return nil
-	}
-	e.PrintDiff(w, d.Diff)
-	return nil
 }
 
 func words(d *inspect.Difference) []string {

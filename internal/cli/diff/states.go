@@ -35,10 +35,13 @@ func Arguments(args []string) []string {
 	return out
 }
 
-// split separates the object from the states: TYPE/NAME, or TYPE NAME.
-func split(args []string) (object, states []string) {
+// split separates the object from the states: TYPE/NAME, or TYPE NAME; with -l or -A it is a TYPE, with -f it is none.
+func split(args []string, s *env.Selection) (objects, states []string) {
 	n := 1
-	if len(args) > 0 && !strings.Contains(args[0], "/") {
+	switch {
+	case s.FromFiles():
+		n = 0
+	case len(args) > 0 && !strings.Contains(args[0], "/") && !s.Any():
 		n = 2
 	}
 	n = min(n, len(args))

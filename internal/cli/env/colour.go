@@ -26,14 +26,14 @@ type Terminal struct {
 
 // Terminal returns the terminal that the standard output is, nil if it is none, or one that obeys nothing (TERM=dumb).
 func (e *Env) Terminal() *Terminal {
-	if e.out == nil || os.Getenv("TERM") == "dumb" {
+	if e.out == nil {
 		return nil
 	}
 	file := terminalOf(e.out)
 	if file == nil {
 		return nil
 	}
-	return &Terminal{W: file, Colours: os.Getenv("NO_COLOR") == "", Size: func() (int, int) {
+	return &Terminal{W: file, Colours: colours(), Size: func() (int, int) {
 		columns, lines, err := term.GetSize(int(file.Fd()))
 		if err != nil || columns <= 0 || lines <= 0 {
 			return 80, 24
@@ -42,12 +42,15 @@ func (e *Env) Terminal() *Terminal {
 	}}
 }
 
-// terminalOf returns the terminal that is written to, nil if that is none.
+// colours is false if the user wants none: https://no-color.org.
+func colours() bool { return os.Getenv("NO_COLOR") == "" }
+
+// terminalOf returns the terminal that is written to, nil if that is none or obeys nothing.
 func terminalOf(w io.Writer) *os.File {
 	if escaped, ok := w.(*printable.Writer); ok {
 		w = escaped.W
 	}
-	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" {
 		return file
 	}
 	return nil
@@ -55,7 +58,7 @@ func terminalOf(w io.Writer) *os.File {
 
 // PrintDiff writes a unified diff, in colours if w, one of the two streams, is a terminal that has them.
 func (e *Env) PrintDiff(w io.Writer, diff string) {
-	if file := terminalOf(w); file != nil && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == "" {
+	if file := terminalOf(w); file != nil && colours() {
 		_, _ = file.Write(PaintDiff([]byte(diff))) // as the functions that print tables, it does not say
 		return
 	}

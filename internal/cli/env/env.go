@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/resource"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -46,8 +45,9 @@ type Env struct {
 	// Quiet is called before a verb talks to the cluster that prints what a user should know. Nil means that logs stay as
 	// they are.
 	Quiet func()
-	// Open finds the object that args name, TYPE/NAME or TYPE NAME, and an inspector to ask about it.
-	Open func(args []string) (*inspect.Inspector, client.Object, error)
+	// Objects finds the objects that args and flags mean, and an inspector to ask about them: see [Env.Open] and
+	// [Env.Select].
+	Objects func(args []string, s *Selection) (*inspect.Inspector, []client.Object, error)
 	// Connect returns an inspector without an object, and the namespace that the flags say.
 	Connect func() (*inspect.Inspector, string, error)
 	// Where says which cluster, context and namespace the flags mean, for questions; empty if that is not known.
@@ -84,7 +84,7 @@ func New(streams genericiooptions.IOStreams, version string) *Env {
 	}
 	e.Connect = e.connect
 	e.Interactive = func() bool { return isTerminal(e.In) && isTerminal(e.ErrOut) }
-	e.Open, e.Kinds, e.Resources, e.Names, e.Where = e.open, e.listable, e.resources, e.names, e.where
+	e.Objects, e.Kinds, e.Resources, e.Names, e.Where = e.objects, e.listable, e.resources, e.names, e.where
 	return e
 }
 
@@ -150,31 +150,6 @@ func noCluster() error {
 		return fmt.Errorf("there is no cluster to talk to: KUBECONFIG is %s, where there is no file; correct it, or give --kubeconfig", files)
 	}
 	return errors.New("there is no cluster to talk to: give --kubeconfig, set KUBECONFIG, or run in a pod")
-}
-
-func (e *Env) open(args []string) (*inspect.Inspector, client.Object, error) {
-	inspector, namespace, err := e.connect() // says what is missing better than the builder does
-	if err != nil {
-		return nil, nil, err
-	}
-	_, enforce, _ := e.Cluster.ToRawKubeConfigLoader().Namespace() // connect has asked
-	infos, err := resource.NewBuilder(e.Cluster).
-		Unstructured().
-		NamespaceParam(namespace).DefaultNamespace().FilenameParam(enforce, &resource.FilenameOptions{}).
-		ResourceTypeOrNameArgs(false, args...).
-		Latest().
-		Do().Infos()
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(infos) != 1 {
-		return nil, nil, &UsageError{Err: fmt.Errorf("name exactly one object, not %d", len(infos))}
-	}
-	parent, ok := infos[0].Object.(client.Object)
-	if !ok {
-		return nil, nil, fmt.Errorf("the API server answered with a %T", infos[0].Object)
-	}
-	return inspector, parent, nil
 }
 
 func (e *Env) connect() (*inspect.Inspector, string, error) {

@@ -24,11 +24,12 @@ type Output struct {
 	offered []string
 }
 
-// AddOutput adds a flag -o that takes one of offered.
-func AddOutput(flags *pflag.FlagSet, offered ...string) *Output {
-	o := &Output{offered: offered}
-	flags.StringVarP(&o.value, "output", "o", "", "output format: "+strings.Join(offered, ", "))
-	_ = flags.SetAnnotation("output", formats, offered) // the flag was added a line ago
+// AddOutput adds a flag -o that takes one of own, json, yaml, name, and kubectl's templates.
+func AddOutput(flags *pflag.FlagSet, own ...string) *Output {
+	o := &Output{offered: append(own, "json", "yaml", "name")}
+	flags.StringVarP(&o.value, "output", "o", "",
+		"output format: "+strings.Join(o.offered, ", ")+", jsonpath=..., go-template=..., custom-columns=...")
+	_ = flags.SetAnnotation("output", formats, append(slices.Clone(o.offered), templates...)) // the flag was added a line ago
 	return o
 }
 
@@ -43,8 +44,17 @@ func (o *Output) Format() (string, error) {
 	if o.value == "" || slices.Contains(o.offered, o.value) {
 		return o.value, nil
 	}
-	return "", Usagef("there is no output format %q; there are: %s", o.value, strings.Join(o.offered, ", "))
+	if !templated(o.value) {
+		return "", Usagef("there is no output format %q; there are: %s", o.value, strings.Join(append(o.offered, templates...), ", "))
+	}
+	if _, err := printerOf(o.value); err != nil {
+		return "", &UsageError{Err: err}
+	}
+	return o.value, nil
 }
+
+// Encodes reports whether a format is one for [Encode].
+func Encodes(format string) bool { return format == "json" || format == "yaml" || templated(format) }
 
 // Header says what machine output is: fields may be added to a version, and are never renamed or removed.
 type Header struct {
@@ -55,12 +65,27 @@ type Header struct {
 // HeaderOf returns the header of output of a kind, as History.
 func HeaderOf(kind string) Header { return Header{APIVersion: "cli.cairn.dev/v1alpha1", Kind: kind} }
 
-// Encode writes v as json or yaml, in the shape of its JSON tags. Text that YAML would write as it is, and that is not
-// safe on a terminal, is written as JSON, which is YAML as well, and has escapes.
+// EncodeAll writes a document for each object that a verb was asked about: a list, unless the command line names one.
+func EncodeAll[T any](w io.Writer, format string, f *Found, kind string, documents []T) error {
+	if f.One && len(documents) == 1 {
+		return Encode(w, format, documents[0])
+	}
+	return Encode(w, format, struct {
+		Header
+
+		Items []T `json:"items"`
+	}{HeaderOf(kind + "List"), append([]T{}, documents...)})
+}
+
+// Encode writes v in a format for machines, in the shape of its JSON tags. Text that YAML would write as it is, and
+// that is not safe on a terminal, is written as JSON, which is YAML as well, and has escapes.
 func Encode(w io.Writer, format string, v any) error {
 	b, err := json.MarshalIndent(v, "", "    ")
 	if err != nil {
 		return err
+	}
+	if templated(format) {
+		return byTemplate(w, format, b)
 	}
 	b = append(printable.Escape(b), '\n')
 	if format == "yaml" {

@@ -44,6 +44,22 @@ func Object(ctx context.Context, e *env.Env, args []string, o Options) error {
 	return Rollout(ctx, e, inspector, parent, o)
 }
 
+// All follows what was found, one object after the other, within one timeout. It ends with the first that is not done.
+// Errors: those of [Rollout].
+func All(ctx context.Context, e *env.Env, found *env.Found, o Options) error {
+	began := e.Clock.Now()
+	for _, parent := range found.Objects {
+		left := o
+		if o.Timeout > 0 {
+			left.Timeout = max(o.Timeout-e.Clock.Since(began), time.Nanosecond)
+		}
+		if err := Rollout(ctx, e, found.Inspector, parent, left); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // errTimeout is why a context ends after [Options.Timeout].
 var errTimeout = errors.New("timeout")
 

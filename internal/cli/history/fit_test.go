@@ -28,7 +28,7 @@ func TestFits(t *testing.T) {
 	for _, width := range []int{80, 120, 200} {
 		for _, format := range []string{"", "wide"} {
 			var out bytes.Buffer
-			if err := printAll(&out, h, format, now, width); err != nil {
+			if err := printAll(&out, h.Parent.String(), h, format, now, width); err != nil {
 				t.Fatal(err)
 			}
 			for line := range strings.Lines(out.String()) {
@@ -41,7 +41,7 @@ func TestFits(t *testing.T) {
 	}
 	goldenfile.Check(t, "fit.golden", all.String())
 	var piped bytes.Buffer
-	if err := printAll(&piped, h, "", now, 0); err != nil || !strings.Contains(piped.String(), "meeting of last Tuesday") || strings.Contains(piped.String(), "argocd") {
+	if err := printAll(&piped, h.Parent.String(), h, "", now, 0); err != nil || !strings.Contains(piped.String(), "meeting of last Tuesday") || strings.Contains(piped.String(), "argocd") {
 		t.Errorf("%v\n%s", err, &piped)
 	}
 }

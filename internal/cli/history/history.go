@@ -3,8 +3,11 @@ package history
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/internal/cli/env"
@@ -15,7 +18,7 @@ func New(e *env.Env) *cobra.Command {
 	var which string
 	var reveal bool
 	cmd := &cobra.Command{
-		Use:   "history TYPE/NAME [--revision N]",
+		Use:   "history TYPE/NAME ... [--revision N]",
 		Short: "Show the revisions of an object, or what one of them holds",
 		Long: `Show the revisions of an object, oldest first: those that its controller keeps in ControllerRevisions or ReplicaSets, whatever its
 kind, or that a CompositeController keeps of it.
@@ -36,13 +39,17 @@ known to have been complete; and BY and CHANGED everywhere.`,
   # What revision 2 of a StatefulSet holds
   cairn history sts/db --revision 2
 
+  # Of all Deployments of an app: which revision is current, and why it was made
+  cairn history deploy -l app=web -o custom-columns=NAME:.parent.name,REV:.revision,CURRENT:.current,CAUSE:.changeCause
+
   # A parent of a CompositeController, and a revision by the name of its object
   cairn history catset/nap --revision catsets.ctl.example.com-4be2f…`,
-		Args: func(_ *cobra.Command, args []string) error { return env.OneObject(args) },
 	}
+	selection := env.AddSelection(cmd.Flags())
+	cmd.Args = func(_ *cobra.Command, args []string) error { return selection.Args(args) }
 	cmd.Flags().StringVar(&which, "revision", "", "print the content of the revision with this number, or object name")
 	cmd.Flags().BoolVar(&reveal, "show-secrets", false, "do not mask secrets in the content of a revision")
-	output := env.AddOutput(cmd.Flags(), "wide", "json", "yaml", "name")
+	output := env.AddOutput(cmd.Flags(), "wide")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.Format()
 		if err != nil {
@@ -54,31 +61,59 @@ known to have been complete; and BY and CHANGED everywhere.`,
 				return err
 			}
 		}
-		return run(cmd.Context(), e, args, format, find, reveal)
+		found, err := e.Select(args, selection)
+		if err != nil {
+			return err
+		}
+		if reveal {
+			found.Inspector = found.ShowSecrets()
+		}
+		if find != nil {
+			return one(cmd.Context(), e, found, format, find)
+		}
+		return all(cmd.Context(), e, found, format)
 	}
 	return cmd
 }
 
-// run prints one revision, or all if find is nil.
-func run(ctx context.Context, e *env.Env, args []string, format string, find inspect.Find, reveal bool) error {
-	inspector, parent, err := e.Open(args)
-	if err != nil {
-		return err
+// all prints the histories of what was found.
+func all(ctx context.Context, e *env.Env, found *env.Found, format string) error {
+	width := 0
+	if t := e.Terminal(); t != nil {
+		width, _ = t.Size()
 	}
-	if reveal {
-		inspector = inspector.ShowSecrets()
-	}
-	h, err := inspector.History(ctx, parent)
-	if err != nil {
-		return err
-	}
-	if find == nil {
-		e.Warn(h.Warnings...)
-		width := 0
-		if t := e.Terminal(); t != nil {
-			width, _ = t.Size()
+	logs := []log{}
+	failed := found.Each(func(i *inspect.Inspector, parent client.Object) error {
+		h, err := i.History(ctx, parent)
+		if err != nil {
+			return err
 		}
-		return printAll(e.Out, h, format, e.Clock.Now(), width)
+		title := found.Title(h.Parent, h.Parent.Namespace)
+		e.Warn(found.Warnings(title, h.Warnings)...)
+		if env.Encodes(format) {
+			logs = append(logs, encoded(h))
+			return nil
+		}
+		if len(logs) > 0 && format != "name" {
+			fmt.Fprintln(e.Out)
+		}
+		logs = append(logs, log{})
+		return printAll(e.Out, title, h, format, e.Clock.Now(), width)
+	})
+	if env.Encodes(format) && (failed == nil || len(logs) > 0) {
+		return errors.Join(env.EncodeAll(e.Out, format, found, "History", logs), failed)
+	}
+	return failed
+}
+
+// one prints one revision of one object.
+func one(ctx context.Context, e *env.Env, found *env.Found, format string, find inspect.Find) error {
+	if n := len(found.Objects); n != 1 {
+		return env.Usagef("--revision is about one object, not %d", n)
+	}
+	h, err := found.History(ctx, found.Objects[0])
+	if err != nil {
+		return err
 	}
 	entry, err := find(h)
 	if err != nil {

@@ -49,22 +49,19 @@ type entry struct {
 	Changes     []string  `json:"changes,omitempty"` // from the revision before
 }
 
-// printAll prints a history. width is that of the terminal, 0 where there is none.
-func printAll(w io.Writer, h *inspect.History, format string, now time.Time, width int) error {
-	switch format {
-	case "json", "yaml":
-		return env.Encode(w, format, encoded(h))
-	case "name":
+// printAll prints a history under a title. width is that of the terminal, 0 where there is none.
+func printAll(w io.Writer, title string, h *inspect.History, format string, now time.Time, width int) error {
+	if format == "name" {
 		for _, e := range h.Entries {
 			fmt.Fprintln(w, h.Object(e))
 		}
 		return nil
 	}
 	if len(h.Entries) == 0 {
-		fmt.Fprintf(w, "%s has no revisions yet\n", h.Parent)
+		fmt.Fprintf(w, "%s has no revisions yet\n", title)
 		return nil
 	}
-	fmt.Fprintln(w, h.Parent)
+	fmt.Fprintln(w, title)
 	t := table(h, now)
 	if width > 0 {
 		shown(t, format == "wide")
@@ -199,7 +196,7 @@ func printOne(w io.Writer, h *inspect.History, e inspect.Entry, format string) e
 	if err != nil {
 		return &inspect.UnreadableError{Parent: h.Parent, Entry: e}
 	}
-	if format == "json" || format == "yaml" {
+	if env.Encodes(format) {
 		return env.Encode(w, format, json.RawMessage(content))
 	}
 	text, err := yaml.JSONToYAML(printable.Escape(content))

@@ -65,15 +65,23 @@ type wait struct {
 	For      string   `json:"for"`
 }
 
-func show(e *env.Env, s *status.Status, format string) error {
-	switch format {
-	case "json", "yaml":
-		return env.Encode(e.Out, format, encoded(s))
-	case "name":
-		fmt.Fprintln(e.Out, s.Parent)
+func show(e *env.Env, found *env.Found, all []*status.Status, format string) error {
+	switch {
+	case env.Encodes(format):
+		reports := make([]report, 0, len(all))
+		for _, s := range all {
+			reports = append(reports, encoded(s))
+		}
+		return env.EncodeAll(e.Out, format, found, "Status", reports)
+	case format == "name":
+		for _, s := range all {
+			fmt.Fprintln(e.Out, s.Parent)
+		}
 		return nil
+	case !found.One:
+		return overview(e, found, all)
 	}
-	t := e.Terminal()
+	s, t := all[0], e.Terminal()
 	if t == nil || !t.Colours {
 		return view(e.Out, s)
 	}
@@ -83,6 +91,37 @@ func show(e *env.Env, s *status.Status, format string) error {
 	}
 	_, err := t.W.Write(follow.Paint(text.Bytes(), s))
 	return err
+}
+
+// overview has a line for each object. A terminal shows as much of why as there is room.
+func overview(e *env.Env, found *env.Found, all []*status.Status) error {
+	if len(all) == 0 {
+		return nil
+	}
+	t := columns("Namespace", "Object", "State", "Message")
+	for _, s := range all {
+		add(t, s.Parent.Namespace, s.Parent.String(), string(s.State), s.Message())
+	}
+	if !found.Everywhere {
+		t.ColumnDefinitions = t.ColumnDefinitions[1:]
+		for n := range t.Rows {
+			t.Rows[n].Cells = t.Rows[n].Cells[1:]
+		}
+	}
+	var text bytes.Buffer
+	if err := printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(t, &text); err != nil {
+		return err
+	}
+	terminal := e.Terminal()
+	if terminal == nil {
+		_, err := e.Out.Write(text.Bytes())
+		return err
+	}
+	width, _ := terminal.Size()
+	for line := range strings.Lines(text.String()) {
+		fmt.Fprintln(e.Out, env.Cut(strings.TrimRight(line, " \n"), width))
+	}
+	return nil
 }
 
 // view is a status for people.

@@ -34,16 +34,30 @@ type object struct {
 	Children []*object  `json:"children,omitempty"`
 }
 
-func show(w io.Writer, t *tree.Tree, format string, now time.Time) error {
-	switch format {
-	case "json", "yaml":
-		return env.Encode(w, format, document{Header: env.HeaderOf("Tree"), Root: encoded(t.Root), Warnings: t.Warnings})
-	case "name":
-		names(w, t.Root)
+func show(w io.Writer, found *env.Found, trees []*tree.Tree, format string, now time.Time) error {
+	if env.Encodes(format) {
+		documents := make([]document, 0, len(trees))
+		for _, t := range trees {
+			documents = append(documents, document{Header: env.HeaderOf("Tree"), Root: encoded(t.Root), Warnings: t.Warnings})
+		}
+		return env.EncodeAll(w, format, found, "Tree", documents)
+	}
+	t := table()
+	for _, one := range trees {
+		if format == "name" {
+			names(w, one.Root)
+			continue
+		}
+		namespace := one.Root.Namespace
+		if found.Everywhere {
+			namespace = ""
+		}
+		add(t, one.Root, "", "", namespace, now)
+	}
+	if len(t.Rows) == 0 {
 		return nil
 	}
-	printer := printers.NewTablePrinter(printers.PrintOptions{})
-	return printer.PrintObj(table(t.Root, now), w)
+	return printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(t, w)
 }
 
 func encoded(n *tree.Node) *object {
@@ -65,27 +79,26 @@ func names(w io.Writer, n *tree.Node) {
 	}
 }
 
-func table(root *tree.Node, now time.Time) *metav1.Table {
-	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
+func table() *metav1.Table {
+	return &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		{Name: "Object", Type: "string", Format: "name"},
 		{Name: "Revision", Type: "string"},
 		{Name: "State", Type: "string"},
 		{Name: "Age", Type: "string"},
 		{Name: "Message", Type: "string"},
 	}}
-	var add func(n *tree.Node, first, rest, namespace string)
-	add = func(n *tree.Node, first, rest, namespace string) {
-		t.Rows = append(t.Rows, metav1.TableRow{Cells: row(n, first, namespace, now)})
-		for i, child := range n.Children {
-			if i == len(n.Children)-1 {
-				add(child, rest+"└─ ", rest+"   ", n.Namespace)
-			} else {
-				add(child, rest+"├─ ", rest+"│  ", n.Namespace)
-			}
+}
+
+// add adds a row for a node, and for those below it.
+func add(t *metav1.Table, n *tree.Node, first, rest, namespace string, now time.Time) {
+	t.Rows = append(t.Rows, metav1.TableRow{Cells: row(n, first, namespace, now)})
+	for i, child := range n.Children {
+		if i == len(n.Children)-1 {
+			add(t, child, rest+"└─ ", rest+"   ", n.Namespace, now)
+		} else {
+			add(t, child, rest+"├─ ", rest+"│  ", n.Namespace, now)
 		}
 	}
-	add(root, "", "", root.Namespace)
-	return t
 }
 
 // row names the namespace of an object that is in another one than its owner.

@@ -4,9 +4,12 @@ package tree
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/inspect/tree"
 	"github.com/cairn-dev/cairn/internal/cli/env"
 )
@@ -15,7 +18,7 @@ import (
 func New(e *env.Env) *cobra.Command {
 	var up bool
 	cmd := &cobra.Command{
-		Use:   "tree TYPE/NAME [--up]",
+		Use:   "tree TYPE/NAME ... [--up]",
 		Short: "Show what an object controls, or what controls it",
 		Long: `Show what an object controls, directly and indirectly, found by controller references alone: all kinds that the cluster
 has and that you may list are looked at, in the namespace of the object or, if it is in none, in all namespaces.
@@ -28,36 +31,49 @@ With --up the owners of the object are shown, from the uppermost one down to the
 
   # Who made this pod?
   cairn tree pod/api-5d8f6c-x2x7k --up`,
-		Args: func(_ *cobra.Command, args []string) error { return env.OneObject(args) },
 	}
+	selection := env.AddSelection(cmd.Flags())
+	cmd.Args = func(_ *cobra.Command, args []string) error { return selection.Args(args) }
 	cmd.Flags().BoolVar(&up, "up", false, "show what controls the object, instead of what it controls")
-	output := env.AddOutput(cmd.Flags(), "json", "yaml", "name")
+	output := env.AddOutput(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.Format()
 		if err != nil {
 			return err
 		}
-		t, err := read(cmd.Context(), e, args, up)
+		found, err := e.Select(args, selection)
 		if err != nil {
 			return err
 		}
-		e.Warn(t.Warnings...)
-		return show(e.Out, t, format, e.Clock.Now())
+		return all(cmd.Context(), e, found, up, format)
 	}
 	return cmd
 }
 
-func read(ctx context.Context, e *env.Env, args []string, up bool) (*tree.Tree, error) {
-	inspector, o, err := e.Open(args)
-	if err != nil {
-		return nil, err
+func all(ctx context.Context, e *env.Env, found *env.Found, up bool, format string) error {
+	var trees []*tree.Tree
+	failed := found.Each(func(i *inspect.Inspector, o client.Object) error {
+		t, err := read(ctx, e, i, o, up)
+		if err != nil {
+			return err
+		}
+		e.Warn(found.Warnings(found.Title(t.Root, t.Root.Namespace), t.Warnings)...)
+		trees = append(trees, t)
+		return nil
+	})
+	if len(trees) == 0 && failed != nil {
+		return failed
 	}
+	return errors.Join(show(e.Out, found, trees, format, e.Clock.Now()), failed)
+}
+
+func read(ctx context.Context, e *env.Env, i *inspect.Inspector, o client.Object, up bool) (*tree.Tree, error) {
 	if up {
-		return tree.Ancestors(ctx, inspector.Client(), o)
+		return tree.Ancestors(ctx, i.Client(), o)
 	}
 	kinds, err := e.Kinds(o.GetNamespace() != "")
 	if err != nil {
 		return nil, err
 	}
-	return tree.Below(ctx, inspector.Client(), o, kinds)
+	return tree.Below(ctx, i.Client(), o, kinds)
 }

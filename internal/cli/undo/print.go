@@ -34,10 +34,10 @@ type report struct {
 
 func show(e *env.Env, r result, o options) error {
 	w := e.Out
-	switch o.format {
-	case "json", "yaml":
+	switch {
+	case env.Encodes(o.format):
 		return env.Encode(w, o.format, r.report(o))
-	case "name":
+	case o.format == "name":
 		fmt.Fprintln(w, r.parent())
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -81,7 +82,7 @@ apply) is a warning. A revision whose name does not go with its content may not 
 	cmd.Flags().BoolVar(&o.force, "force", false, "go back also to a revision that may not come from a controller")
 	cmd.Flags().BoolVar(&o.reveal, "show-secrets", false, "do not mask secrets in what is shown")
 	wait := follow.AddWait(cmd.Flags())
-	output := env.AddOutput(cmd.Flags(), "json", "yaml", "name")
+	output := env.AddOutput(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var err error
 		if o.format, err = output.Format(); err != nil {
@@ -202,19 +203,21 @@ func carryOut(ctx context.Context, e *env.Env, i *inspect.Inspector, plan *inspe
 
 // stakes says where an undo is carried out, what is replaced, and how it is taken back.
 func stakes(ctx context.Context, e *env.Env, plan *inspect.Undo) string {
-	out := "In " + e.Where()
-	if replaced, of := plan.Replaced(ctx); of != "" {
-		out += fmt.Sprintf(": %d %s are of another revision, and will be replaced", replaced, of)
+	var out string
+	if where := e.Where(); where != "" {
+		out = "In " + where + ". "
 	}
-	out += "."
+	if replaced, of := plan.Replaced(ctx); of != "" {
+		out += fmt.Sprintf("%d %s are of another revision, and will be replaced. ", replaced, of)
+	}
 	if from := plan.From; from != nil {
 		which := env.Number(from.Number)
 		if from.Number == 0 {
 			which = from.Name
 		}
-		out += fmt.Sprintf(" To take it back: %s undo %s --to-revision %s", e.Name, plan.Parent, which)
+		out += fmt.Sprintf("To take it back: %s undo %s --to-revision %s", e.Name, plan.Parent, which)
 	}
-	return out
+	return strings.TrimSpace(out)
 }
 
 func warnPrivileges(e *env.Env, to inspect.Entry, privileges []string) {

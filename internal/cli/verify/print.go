@@ -30,8 +30,8 @@ type problem struct {
 }
 
 func show(w io.Writer, found *verify.Verified, format string) error {
-	switch format {
-	case "json", "yaml":
+	switch {
+	case env.Encodes(format):
 		out := report{
 			Header: env.HeaderOf("Verification"), Parents: found.Parents, Revisions: found.Revisions,
 			Problems: []problem{}, Warnings: found.Warnings,
@@ -44,7 +44,7 @@ func show(w io.Writer, found *verify.Verified, format string) error {
 			out.Problems = append(out.Problems, line)
 		}
 		return env.Encode(w, format, out)
-	case "name":
+	case format == "name":
 		for _, p := range found.Problems {
 			fmt.Fprintln(w, p.Object)
 		}

@@ -58,7 +58,7 @@ and 2 if that could not be found out.`,
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "look at all namespaces")
 	cmd.Flags().BoolVar(&o.fix, "fix", false, "put right what can be, after a question")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "with --fix: do not ask")
-	output := env.AddOutput(cmd.Flags(), "json", "yaml", "name")
+	output := env.AddOutput(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var err error
 		if o.format, err = output.Format(); err != nil {

@@ -145,8 +145,8 @@ func met(pod *corev1.Pod) bool {
 	return len(pod.Status.ContainerStatuses) == len(pod.Spec.Containers)
 }
 
-// willBeReady reports whether the kubelet has a pod's containers running and will say that it is Ready. A status may call a
-// rollout complete before that: that of a StatefulSet whose first ordinal moves counts the pods that are to go.
+// willBeReady reports whether the kubelet has a pod's containers running and will say that it is Ready. A status may
+// call a rollout complete before that: that of a StatefulSet whose first ordinal moves counts the pods that are to go.
 func willBeReady(pod *corev1.Pod) bool {
 	running := !slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Running == nil })
 	return running && pod.Status.Phase == corev1.PodRunning && pod.Annotations[sandbox.ReadyAnnotation] != "false" &&

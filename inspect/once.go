@@ -1,4 +1,4 @@
-package verify
+package inspect
 
 import (
 	"context"
@@ -15,15 +15,21 @@ import (
 	"github.com/cairn-dev/cairn/ownership"
 )
 
-// This file lists each kind once for all parents of a namespace: to list the revisions of a namespace anew for each of
-// its parents is quadratic.
+// This file lists each kind once for many parents: to list the revisions of a namespace anew for each of its parents is
+// quadratic.
+
+// Once returns an inspector that lists what a namespace has of a kind once, for all the objects that it is asked about.
+// Its answers are as of then. It is for one goroutine.
+func (i *Inspector) Once() *Inspector {
+	return &Inspector{client: &once{Client: i.client, kept: map[listed]*items{}}, reveal: i.reveal}
+}
 
 // once is a client whose lists are those of the first time. What it returns is shared, and not to be changed. It is for
 // one goroutine.
 type once struct {
 	client.Client
 
-	kept map[listed]*content
+	kept map[listed]*items
 }
 
 // listed is what was listed: as what type, since some are read as metadata and some whole.
@@ -33,8 +39,8 @@ type listed struct {
 	namespace string
 }
 
-type content struct {
-	items []runtime.Object
+type items struct {
+	all []runtime.Object
 	// controlled are the indices of what an object controls, by its UID.
 	controlled map[string][]int
 }
@@ -62,10 +68,10 @@ func (o *once) List(ctx context.Context, list client.ObjectList, opts ...client.
 	}
 	if uid != "" {
 		for _, n := range whole.controlled[uid] {
-			take(whole.items[n])
+			take(whole.all[n])
 		}
 	} else {
-		for _, item := range whole.items {
+		for _, item := range whole.all {
 			take(item)
 		}
 	}
@@ -80,7 +86,7 @@ func ownerOf(selector fields.Selector) (uid string, ok bool) {
 	return selector.RequiresExactMatch(ownership.ControllerIndex)
 }
 
-func (o *once) whole(ctx context.Context, list client.ObjectList, namespace string) (*content, error) {
+func (o *once) whole(ctx context.Context, list client.ObjectList, namespace string) (*items, error) {
 	gvk, err := o.GroupVersionKindFor(list)
 	if err != nil {
 		return nil, err
@@ -93,14 +99,14 @@ func (o *once) whole(ctx context.Context, list client.ObjectList, namespace stri
 	if err := o.Client.List(ctx, all, client.InNamespace(namespace)); err != nil {
 		return nil, err
 	}
-	c := &content{controlled: map[string][]int{}}
+	c := &items{controlled: map[string][]int{}}
 	err = meta.EachListItem(all, func(item runtime.Object) error {
 		if m, err := meta.Accessor(item); err == nil {
 			if ref := metav1.GetControllerOfNoCopy(m); ref != nil {
-				c.controlled[string(ref.UID)] = append(c.controlled[string(ref.UID)], len(c.items))
+				c.controlled[string(ref.UID)] = append(c.controlled[string(ref.UID)], len(c.all))
 			}
 		}
-		c.items = append(c.items, item)
+		c.all = append(c.all, item)
 		return nil
 	})
 	o.kept[at] = c
