@@ -26,10 +26,7 @@ func annotations(copied map[string]string, s revision.Stamp) map[string]string {
 	}
 	stamp := stampAnnotations(s)
 	maps.Copy(out, stamp)
-	size := 0
-	for k, v := range out {
-		size += len(k) + len(v)
-	}
+	size := sizeOf(out)
 	if size <= maxAnnotations {
 		return out
 	}
@@ -53,6 +50,14 @@ func annotations(copied map[string]string, s revision.Stamp) map[string]string {
 		delete(out, k)
 	}
 	return out
+}
+
+func sizeOf(annotations map[string]string) int {
+	size := 0
+	for k, v := range annotations {
+		size += len(k) + len(v)
+	}
+	return size
 }
 
 func stampAnnotations(s revision.Stamp) map[string]string {

@@ -283,6 +283,7 @@ func (f *Apps) Read(o client.Object) revision.Revision {
 		Number:          stored.Revision,
 		Hash:            stored.Labels[f.HashLabel],
 		Stamp:           ReadStamp(stored),
+		Completed:       CompletedRevisions(stored),
 		Deleting:        stored.DeletionTimestamp != nil,
 	}
 	s, err := f.decode(stored)

@@ -44,7 +44,7 @@ func TestRenumber(t *testing.T) {
 	if len(writes) != 1 {
 		t.Fatalf("wrote %v", writes)
 	}
-	// Exactly the number and the stamp, of exactly the object that was read.
+	// Exactly the number, the stamp and the number before, of exactly the object that was read.
 	o := before[recorded.Update.Name]
 	var got map[string]any
 	if err := json.Unmarshal([]byte(writes[0].Body), &got); err != nil {
@@ -52,7 +52,9 @@ func TestRenumber(t *testing.T) {
 	}
 	want := map[string]any{"revision": 3.0, "metadata": map[string]any{
 		"uid": string(o.UID), "resourceVersion": o.ResourceVersion,
-		"annotations": map[string]any{history.ParentUIDAnnotation: "agent-uid", history.ParentGenerationAnnotation: "3"},
+		"annotations": map[string]any{
+			history.ParentUIDAnnotation: "agent-uid", history.ParentGenerationAnnotation: "3", history.WasRevisionAnnotation: "1",
+		},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("patch (-want +got):\n%s", diff)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,11 +62,11 @@ func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, coll
 	case v.Update == nil:
 		out.Update, out.CollisionCount, err = l.create(ctx, parent, v, collisionCount, hidden)
 	case v.Renumber() || v.Restamp():
-		change := Change{Number: v.Number, Stamp: v.Stamp}
+		change := Change{Number: v.Number, Stamp: v.Stamp, Annotations: v.Annotations()}
 		if f, has := l.Format.(interface {
 			again(parent client.Object) map[string]any
 		}); has && v.Renumber() {
-			change.Annotations = f.again(parent)
+			maps.Copy(change.Annotations, f.again(parent))
 		}
 		out.Update, err = l.Change(ctx, parent, *v.Update, change)
 	default:

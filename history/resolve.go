@@ -29,6 +29,8 @@ type Verdict struct {
 	// Refused holds the API server's errors where it refused a dry run under rule E3. A revision without a stamp of this
 	// very generation then counts as different; the caller reports that, for instance in an event.
 	Refused []error
+	// Noted are annotations for the revision that is recorded: see [CompletedRevisionsAnnotation].
+	Noted map[string]string
 }
 
 // heldBy reports whether a revision holds what the parent asks for, and is not terminating.
@@ -93,6 +95,7 @@ func (l *Log) Resolve(ctx context.Context, parent client.Object, entries []revis
 			}
 			answers.put(v.Ask[0], equal)
 		case revision.NoChange, revision.Rollback, revision.RollForward:
+			v.Noted = noted(parent, v)
 			return v, nil
 		}
 	}

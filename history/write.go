@@ -78,6 +78,7 @@ func (l *Log) Create(
 		if err != nil {
 			return nil, err
 		}
+		note(o, v.Noted)
 		if fill != nil {
 			fill(o)
 		}
@@ -192,6 +193,8 @@ func (l *Log) patchTrimmed(
 	if without == nil {
 		without = map[string]any{}
 	}
+	delete(without, CompletedRevisionsAnnotation)
+	delete(without, WasRevisionAnnotation)
 	before := len(without)
 	for k := range o.GetAnnotations() {
 		if _, ok := kept[k]; !ok {

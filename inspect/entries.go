@@ -1,11 +1,16 @@
 package inspect
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/inspect/object"
@@ -170,7 +175,7 @@ func (r *Log) History() *History {
 		}
 		if stored.Object != nil {
 			signed(&e, stored.Object.GetAnnotations())
-			e.Created = stored.Object.GetCreationTimestamp().Time
+			e.Created, e.Since = stored.Object.GetCreationTimestamp().Time, since(stored.Object)
 			e.ChangeCause = stored.Object.GetAnnotations()[ChangeCauseAnnotation]
 		}
 		if r.Counts != nil {
@@ -179,6 +184,7 @@ func (r *Log) History() *History {
 		h.Entries = append(h.Entries, e)
 	}
 	r.attribute(h)
+	r.complete(h)
 	h.compareEach()
 	h.borrowCause(r.Parent.GetAnnotations()[ChangeCauseAnnotation])
 	h.Warnings = slices.Concat(r.terminating(), r.warnings, r.oddities(h))
@@ -200,6 +206,40 @@ func (r *Log) attribute(h *History) {
 	}
 }
 
+// complete says which revisions are known to have been complete: what others have noted of them, and the status of the
+// current one.
+func (r *Log) complete(h *History) {
+	known := sets.New[string]()
+	for n := range h.Entries {
+		known.Insert(h.Entries[n].stored.Completed...)
+	}
+	if current := h.Current(); current != nil {
+		parent, err := object.Fields(r.Parent, r.GroupVersionKind)
+		if err == nil && object.Observed(parent) && history.Completed(parent.Object) {
+			known.Insert(current.Name)
+		}
+	}
+	for n := range h.Entries {
+		h.Entries[n].Completed = h.Entries[n].Completed || known.Has(h.Entries[n].Name)
+	}
+}
+
+// since returns when an object got its number: when its writer changed it last. A ReplicaSet is written too often to
+// tell.
+func since(o client.Object) time.Time {
+	out := o.GetCreationTimestamp().Time
+	for _, e := range o.GetManagedFields() {
+		var fields map[string]any
+		if e.Time == nil || e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		if _, numbers := fields["f:revision"]; numbers && e.Time.After(out) {
+			out = e.Time.Time
+		}
+	}
+	return out
+}
+
 // compareEach says of each entry what differs from the one before.
 func (h *History) compareEach() {
 	for n := 1; n < len(h.Entries); n++ {
@@ -211,10 +251,21 @@ func (h *History) compareEach() {
 	}
 }
 
+// revisionHistory ends the annotation in which ReplicaSets have the numbers that they had before, the newest last: of
+// Deployments and of Argo Rollouts.
+const revisionHistory = "/revision-history"
+
 // signed takes what the controller noted beside the content.
 func signed(e *Entry, annotations map[string]string) {
 	_, e.Completed = annotations[history.CompletedAnnotation]
 	e.By = annotations[history.RecordedByAnnotation]
+	was := annotations[history.WasRevisionAnnotation]
+	for key, numbers := range annotations {
+		if strings.HasSuffix(key, revisionHistory) {
+			was = numbers[strings.LastIndex(numbers, ",")+1:]
+		}
+	}
+	e.Was, _ = strconv.ParseInt(was, 10, 64) // what is no number is not known
 	if at, err := time.Parse(time.RFC3339, annotations[history.RecordedAtAnnotation]); err == nil {
 		e.At = at
 	}

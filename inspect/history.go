@@ -70,8 +70,13 @@ type Entry struct {
 	// Unverified is a sentence about why it cannot be found out whether the object comes from a controller, empty if it
 	// can, and for the revision that is current: it holds what the spec has in any case.
 	Unverified string
-	// Completed says that a rollout to this revision is known to have been complete once ([history.CompletedAnnotation]).
+	// Completed says that a rollout to this revision is known to have been complete once: as a revision notes it
+	// ([history.CompletedAnnotation], [history.CompletedRevisionsAnnotation]) or, of the current one, as the status says.
 	Completed bool
+	// Was is the number that the revision had before the parent went back to it, 0 if it did not or that is not known.
+	Was int64
+	// Since is when it got its number, as far as that is known: when it was made, or the parent went back to it.
+	Since time.Time
 	// By is the field manager that made the edit which this revision records, and At when that was, as far as its
 	// controller noted it ([history.RecordedByAnnotation]); of the current revision otherwise who wrote it last.
 	By string

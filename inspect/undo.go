@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,16 +66,6 @@ func (u *Undo) Replaced(ctx context.Context) (n int, of string) {
 	return n + unowned, u.log.Children
 }
 
-// PlantedError says that the revision to go back to may not come from a controller: its name does not go with its
-// content, or cannot tell, and pods would get more privileges. Nothing was changed. The caller shows it; a user who has
-// looked at the diff sets [Undo.Force].
-type PlantedError struct {
-	Parent object.Parent
-	Entry  Entry
-	// Why is a sentence that says so.
-	Why string
-}
-
 // Planted returns a [*PlantedError] if the plan is not carried out unless it is forced, nil otherwise.
 func (u *Undo) Planted() error {
 	why := u.To.Doubt
@@ -89,131 +77,6 @@ func (u *Undo) Planted() error {
 	}
 	return &PlantedError{Parent: u.Parent, Entry: u.To, Why: why}
 }
-
-// Error says why the revision is doubted.
-func (e *PlantedError) Error() string {
-	return fmt.Sprintf("%s of %s is not restored, because it may not come from its controller. %s If the diff is what you want, say --force "+
-		"(nothing was changed)", e.Entry, e.Parent, e.Why)
-}
-
-// EarlierReleaseError says that a revision was recorded by an earlier release of its controller, in fields that it does
-// not look at any more: bringing these back would change nothing. Nothing was changed.
-type EarlierReleaseError struct {
-	Parent object.Parent
-	Entry  Entry
-	// Err says which fields.
-	Err error
-}
-
-// Error says which fields, and what to do.
-func (e *EarlierReleaseError) Error() string {
-	return fmt.Sprintf("%s of %s was recorded by an earlier release of its controller: %v; run that release to go back to it, or edit %s "+
-		"by hand (nothing was changed)", e.Entry, e.Parent, e.Err, e.Parent)
-}
-
-// Unwrap returns which fields.
-func (e *EarlierReleaseError) Unwrap() error { return e.Err }
-
-// ElsewhereError says that what the revisions hold is another object's: there is nothing in the parent to bring back.
-// Nothing was changed.
-type ElsewhereError struct {
-	Parent, At object.Parent
-	// Part is what the revisions hold, as in "template".
-	Part string
-}
-
-// Error says where, and what to do.
-func (e *ElsewhereError) Error() string {
-	return fmt.Sprintf("the %s of %s is that of %s, to which it refers; go back there: cairn undo %s (nothing was changed)",
-		e.Part, e.Parent, e.At, e.At)
-}
-
-// UnknownSpecError says that it cannot be told which revision is the spec's: the API server did not say or, of a kind
-// of others, its controller has seen the spec, so one should be, and none compares equal to it. The previous one is not
-// known then. Nothing was changed.
-type UnknownSpecError struct {
-	Parent object.Parent
-	// Why are sentences about what could not be found out, often none.
-	Why []string
-}
-
-// Error says what to do.
-func (e *UnknownSpecError) Error() string {
-	return strings.Join(append([]string{fmt.Sprintf("which revision of %s is that of its spec is not known, and so not which one is the "+
-		"previous; name one with --to-revision (nothing was changed)", e.Parent)}, e.Why...), ". ")
-}
-
-// NeverCompleteError says that of no revision is known that a rollout to it was complete.
-type NeverCompleteError struct {
-	Parent object.Parent
-}
-
-// Error says what to do instead.
-func (e *NeverCompleteError) Error() string {
-	return fmt.Sprintf("%s has no other revision that is known to have been complete: its controller does not note that, or it has not "+
-		"happened yet; name a revision with --to-revision", e.Parent)
-}
-
-// ErrNothingToUndo matches every [*NothingToUndoError]. Nothing was written, and nothing needs to be.
-var ErrNothingToUndo = errors.New("there is nothing to undo")
-
-// NothingToUndoError says that an undo would change nothing.
-type NothingToUndoError struct {
-	Parent object.Parent
-	// To is the revision asked for, which the spec matches already. Nil if none was asked for, and the log holds no
-	// revision that differs from the spec.
-	To *Entry
-	// Part is what is recorded of such a parent, as in "the current template matches", if To is not nil.
-	Part string
-	// Unreadable is the newest revision that cannot be read, if To is nil and there is one.
-	Unreadable *Entry
-}
-
-// Error says why there is nothing to undo.
-func (e *NothingToUndoError) Error() string {
-	if e.To == nil {
-		out := fmt.Sprintf("%s has no revision that can be read and differs from its spec, so there is nothing to go back to", e.Parent)
-		if e.Unreadable != nil {
-			out += fmt.Sprintf("; of %s: %v", e.Unreadable, e.Unreadable.Unreadable)
-		}
-		return out
-	}
-	return fmt.Sprintf("%s matches %s already", e.Parent, e.To)
-}
-
-// TerminatingError says that the parent is being deleted. Its controller brings nothing back any more, so that nothing
-// was changed; the caller shows it.
-type TerminatingError struct {
-	Parent object.Parent
-	// Since is when the deletion was asked for.
-	Since time.Time
-	// Finalizers are what the deletion waits for.
-	Finalizers []string
-}
-
-// Error says since when, and what the deletion waits for.
-func (e *TerminatingError) Error() string {
-	return e.state() + "; nothing can be brought back (nothing was changed)"
-}
-
-func (e *TerminatingError) state() string {
-	out := fmt.Sprintf("%s is terminating: its deletion was requested at %s", e.Parent, e.Since.UTC().Format(time.RFC3339))
-	if len(e.Finalizers) > 0 {
-		out += ", and it waits for its finalizers: " + strings.Join(e.Finalizers, ", ")
-	}
-	return out
-}
-
-// terminatingError returns nil for a parent that stays.
-func terminatingError(k object.Kind, parent client.Object) *TerminatingError {
-	if parent.GetDeletionTimestamp() == nil {
-		return nil
-	}
-	return &TerminatingError{Parent: object.ParentOf(k, parent), Since: parent.GetDeletionTimestamp().Time, Finalizers: parent.GetFinalizers()}
-}
-
-// Is makes every such error match [ErrNothingToUndo].
-func (e *NothingToUndoError) Is(target error) bool { return target == ErrNothingToUndo }
 
 // PlanUndo says what it takes to bring parent back to the revision with number toRevision or, if that is 0, to the
 // newest revision that is not equivalent to the spec. It writes nothing.
@@ -227,21 +90,16 @@ func (i *Inspector) PlanUndo(ctx context.Context, parent client.Object, toRevisi
 	return i.plan(ctx, parent, func(h *History) (Entry, error) { return h.Find(toRevision) }, nil)
 }
 
-// PlanUndoLastGood is [Inspector.PlanUndo] to the newest revision that is not equivalent to the spec and to which a
-// rollout was once complete, as its controller has noted ([history.CompletedAnnotation]). The error is a
-// [*NeverCompleteError] if there is none.
-func (i *Inspector) PlanUndoLastGood(ctx context.Context, parent client.Object) (*Undo, error) {
-	return i.plan(ctx, parent, nil, func(e Entry) bool { return e.Completed })
-}
-
 // PlanUndoTo is [Inspector.PlanUndo] to the revision object called name.
 func (i *Inspector) PlanUndoTo(ctx context.Context, parent client.Object, name string) (*Undo, error) {
 	return i.plan(ctx, parent, func(h *History) (Entry, error) { return h.FindName(name) }, nil)
 }
 
-// plan makes a plan to go back to what find finds; a nil find means the previous revision, of those that are eligible
-// if that is set.
-func (i *Inspector) plan(ctx context.Context, parent client.Object, find Find, eligible func(Entry) bool) (*Undo, error) {
+// plan makes a plan to go back to what find finds; a nil find means the previous revision, of those that pass the test
+// that eligible makes if that is set.
+func (i *Inspector) plan(
+	ctx context.Context, parent client.Object, find Find, eligible func(*Log) (func(Entry) bool, error),
+) (*Undo, error) {
 	stale := &ChangedError{}
 	for range maxReads {
 		r, err := i.Read(ctx, parent)
@@ -273,7 +131,7 @@ func (i *Inspector) plan(ctx context.Context, parent client.Object, find Find, e
 	return nil, stale
 }
 
-func (r *Log) plan(ctx context.Context, find Find, eligible func(Entry) bool) (*Undo, error) {
+func (r *Log) plan(ctx context.Context, find Find, eligible func(*Log) (func(Entry) bool, error)) (*Undo, error) {
 	h := r.History()
 	same := func(e Entry) (bool, error) { return r.same(ctx, e) }
 	var to *Entry
@@ -282,9 +140,7 @@ func (r *Log) plan(ctx context.Context, find Find, eligible func(Entry) bool) (*
 	case find != nil:
 		to, err = r.chosen(h, find, same)
 	case eligible != nil:
-		if to, err = previous(h.only(eligible), same); errors.Is(err, ErrNothingToUndo) {
-			err = &NeverCompleteError{Parent: h.Parent}
-		}
+		to, err = r.lastGood(h, eligible, same)
 	case r.unknown(h):
 		err = &UnknownSpecError{Parent: h.Parent, Why: r.warnings}
 	default:

@@ -23,6 +23,8 @@ type Revision struct {
 	Hash string
 	// Stamp says from which read of which parent the revision was last recorded. Zero if another writer recorded it.
 	Stamp Stamp
+	// Completed are the names of revisions to which a rollout is known to have been complete when this one was recorded.
+	Completed []string
 	// Deleting is true for an object with a deletion timestamp: it counts for numbers, and nothing new may rely on it.
 	Deleting bool
 	// Snapshot is the decoded data, nil if it cannot be decoded; then Err says why.

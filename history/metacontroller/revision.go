@@ -100,6 +100,7 @@ func (f *Format) Read(stored client.Object) revision.Revision {
 		Number:          o.Revision,
 		Hash:            o.Name, // no label points at a revision: it lists its children by name
 		Stamp:           history.ReadStamp(o),
+		Completed:       history.CompletedRevisions(o),
 		Deleting:        o.DeletionTimestamp != nil,
 	}
 	target, err := f.TargetOf(o)

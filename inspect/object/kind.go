@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -100,6 +101,16 @@ type Member struct {
 	Rolled bool
 	// ready is when the child is available.
 	Ready readiness.Rule
+}
+
+// Available reports whether the child exists, is not terminating, and has passed its checks for at least so long.
+func (m Member) Available(atLeast time.Duration, now time.Time) bool {
+	if m.Object == nil || m.Object.GetDeletionTimestamp() != nil {
+		return false
+	}
+	rule := m.Ready
+	rule.MinReady = max(rule.MinReady, atLeast)
+	return rule.Of(m.Object, time.Time{}, now).Available()
 }
 
 // KindsOf returns the logs that objects of a kind have, the likeliest first; there is at least one. parent is nil if

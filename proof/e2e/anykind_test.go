@@ -96,6 +96,7 @@ func TestADeployment(t *testing.T) {
 	a.says(exit.OK, "undo deploy/web", "rolled back to revision 1")
 	rolled("app:1")
 	a.says(exit.OK, "history deploy/web", "2  0", "3  *  2")
+	a.says(exit.OK, "history deploy/web -o wide", "rollback to 1")
 	a.says(exit.OK, "undo deploy/web --to-revision 3", "skipped rollback (current template already matches revision 3)")
 	a.says(exit.Failed, "undo deploy/web --to-revision 1", "has no revision 1; it has: 2 (web-")
 	if got := fmt.Sprint(web.Spec.Template.Labels); got != "map[app:web]" {

@@ -82,9 +82,15 @@ func (r *recorder) updateRevision(ctx context.Context, o *gathered, w revisionWr
 	c := history.Change{Fields: map[string]any{"children": children}}
 	if w.number != w.entry.revision.Number {
 		c.Number, c.Stamp = w.number, o.log.Stamp
+		if w.entry == o.log.newest {
+			c.Annotations = o.log.Annotations()
+		}
 	}
 	if w.held != nil {
-		c.Annotations = map[string]any{metacontroller.HeldAnnotation: nil}
+		if c.Annotations == nil {
+			c.Annotations = map[string]any{}
+		}
+		c.Annotations[metacontroller.HeldAnnotation] = nil
 		if *w.held != "" {
 			c.Annotations[metacontroller.HeldAnnotation] = *w.held
 		}

@@ -17,9 +17,9 @@ import (
 func TestFits(t *testing.T) {
 	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	h := &inspect.History{Children: "pods", Entries: []inspect.Entry{
-		{Number: 1, Name: "web-7bc8986495", Hash: "7bc8986495", Created: now.Add(-80 * time.Hour), Children: 1, ChangeCause: "launch day"},
+		{Number: 1, Name: "web-7bc8986495", Hash: "7bc8986495", Created: now.Add(-80 * time.Hour), Since: now.Add(-80 * time.Hour), Children: 1, ChangeCause: "launch day"},
 		{
-			Number: 2, Name: "web-66db7fc774", Hash: "66db7fc774", Created: now.Add(-time.Hour), Current: true, Children: 5, By: "argocd-controller",
+			Number: 2, Name: "web-66db7fc774", Hash: "66db7fc774", Created: now.Add(-3 * time.Hour), Since: now.Add(-time.Hour), Current: true, Children: 5, By: "argocd-controller",
 			ChangeCause: "the second release of this year, with everything that was asked for in the meeting of last Tuesday",
 			Changes:     []content.Change{{Path: `containers[name="web"].image`, Before: "registry.example.com/shop/web:1.28.1", After: "registry.example.com/shop/web:1.29.0"}, {}},
 		},

@@ -45,6 +45,8 @@ type entry struct {
 	Doubt       string    `json:"doubt,omitempty"`      // why it is not intact
 	Unverified  string    `json:"unverified,omitempty"` // why that cannot be told; then it counts as intact
 	Completed   bool      `json:"completed,omitempty"`
+	Was         int64     `json:"was,omitempty"`  // the number before the parent went back to it
+	Since       time.Time `json:"since,omitzero"` // when it got its number
 	By          string    `json:"by,omitempty"`
 	Changes     []string  `json:"changes,omitempty"` // from the revision before
 }
@@ -98,7 +100,7 @@ func table(h *inspect.History, now time.Time) *metav1.Table {
 		if e.Children == inspect.UnknownCount {
 			made = unknown
 		}
-		age, created := duration.HumanDuration(now.Sub(e.Created)), e.Created.UTC().Format(time.RFC3339)
+		age, created := duration.HumanDuration(now.Sub(e.Since)), e.Created.UTC().Format(time.RFC3339)
 		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{
 			env.Number(e.Number), current, made, age, e.Name, e.Hash, created, intact(e), completed(h, e), by(e), changed(e), cause,
 		}})
@@ -142,8 +144,11 @@ func by(e inspect.Entry) string {
 	return e.By
 }
 
-// changed is the first change, and how many more there are.
+// changed is what was gone back to, or the first change, and how many more there are.
 func changed(e inspect.Entry) string {
+	if e.Was > 0 {
+		return fmt.Sprintf("rollback to %d", e.Was)
+	}
 	switch n := len(e.Changes); n {
 	case 0:
 		return ""
@@ -170,7 +175,7 @@ func encoded(h *inspect.History) log {
 		line := entry{
 			Revision: e.Number, Name: e.Name, Hash: e.Hash, Created: e.Created.UTC(), Current: e.Current,
 			ChangeCause: e.ChangeCause, Deleting: e.Deleting, Intact: e.Doubt == "", Doubt: e.Doubt, Unverified: e.Unverified,
-			Completed: e.Completed, By: e.By,
+			Completed: e.Completed, By: e.By, Was: e.Was, Since: e.Since.UTC(),
 		}
 		for _, change := range e.Changes {
 			line.Changes = append(line.Changes, change.String())

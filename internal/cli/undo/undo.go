@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,6 +51,9 @@ the fieldPaths of its controller say; if that is all of spec, the scale goes bac
 then replaces the children, under the object's own update strategy. If the spec changes while this command runs, nothing
 is done. If the undo would change nothing, that is said, and the exit code is 0.
 
+--to last-good goes back to the newest revision to which a rollout was once complete, as controllers of cairn note it, or whose
+children, one at least, have all been available for 30 seconds.
+
 The API server is asked first, by a dry run, what it would store. On a terminal that is shown, and you are asked; --yes
 answers the question. Who else writes the object and would take the undo back (Helm, Argo CD, Flux, an autoscaler, kubectl
 apply) is a warning. A revision whose name does not go with its content may not come from a controller: it is refused without
@@ -63,8 +67,8 @@ apply) is a warning. A revision whose name does not go with its content may not 
   # A StatefulSet, back to revision 2
   cairn undo sts/db --to-revision 2
 
-  # Back to the newest revision to which a rollout was once complete
-  cairn undo fleet/north --to last-good
+  # Out of a rollout that is stuck, whatever was tried since
+  cairn undo deploy/api --to last-good
 
   # Back, and wait until the rollout is over
   cairn undo ds/web --wait --timeout 5m
@@ -75,7 +79,7 @@ apply) is a warning. A revision whose name does not go with its content may not 
 	}
 	cmd.Flags().StringVar(&revision, "to-revision", "",
 		"number, or object name, of the revision to go back to (default: the newest that differs from the spec)")
-	cmd.Flags().StringVar(&to, "to", "", `"last-good" is the newest revision that differs from the spec and was once completely rolled out`)
+	cmd.Flags().StringVar(&to, "to", "", `"last-good" is the newest revision that differs from the spec and is known to be good`)
 	cmd.Flags().StringVar(&o.dryRun, "dry-run", noDryRun,
 		`"server" has the API server say what would change, "client" computes it here; neither changes anything`)
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
@@ -132,7 +136,7 @@ func run(ctx context.Context, e *env.Env, args []string, o options) error {
 	if o.reveal {
 		inspector = inspector.ShowSecrets()
 	}
-	plan, err := o.plan(ctx, inspector, parent)
+	plan, err := o.plan(ctx, inspector, parent, e.Clock.Now())
 	var r result
 	if err == nil {
 		e.Warn(plan.Warnings...)
@@ -149,10 +153,10 @@ func run(ctx context.Context, e *env.Env, args []string, o options) error {
 	return show(e, r, o)
 }
 
-func (o *options) plan(ctx context.Context, i *inspect.Inspector, parent client.Object) (*inspect.Undo, error) {
+func (o *options) plan(ctx context.Context, i *inspect.Inspector, parent client.Object, now time.Time) (*inspect.Undo, error) {
 	switch {
 	case o.lastGood:
-		return i.PlanUndoLastGood(ctx, parent)
+		return i.PlanUndoLastGood(ctx, parent, now)
 	case o.name != "":
 		return i.PlanUndoTo(ctx, parent, o.name)
 	}
