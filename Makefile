@@ -21,8 +21,8 @@ ARGS  ?=
 TESTFLAGS ?=
 BENCH     ?= .
 
-# make compat WITH=argo-rollouts
-WITH ?= argo-rollouts
+# make compat WITH=kruise; without a name all of them
+WITH ?=
 
 # make check CHECKFLAGS="-run TestSweep/daemonset"
 CHECKFLAGS ?=
@@ -59,8 +59,9 @@ check: ## look for broken promises: simulation, every fault, scenarios (half an 
 	@LDFLAGS='$(LDFLAGS)' CHECKFLAGS='$(CHECKFLAGS)' hack/check.sh controllers
 
 .PHONY: compat
-compat: build ## run the real controller of a kind of others, and the command line on its objects (WITH=argo-rollouts)
-	@hack/compat.sh '$(WITH)'
+compat: build ## run the real controllers of others, ask the command line, write docs/kinds.md (WITH=argo-rollouts, lws, kruise)
+	@cd proof && go build -o ../bin/compat/compat ./compat/cmd/compat
+	@bin/compat/compat $(WITH)
 
 .PHONY: calibrate
 calibrate: ## see that the checker finds what it must: upstream's bugs, ours with a line spoilt (about 12 minutes)

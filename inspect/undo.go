@@ -230,9 +230,6 @@ func (u *Undo) wanted(live client.Object) (*revision.Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", u.Parent, err)
 	}
-	if revision.Compare(now, u.From.stored.Snapshot) != revision.RuleNone {
-		return to.Snapshot, nil
-	}
 	hashes := make([]string, 0, len(u.log.Revisions))
 	for _, r := range u.log.Revisions {
 		hashes = append(hashes, r.Hash)

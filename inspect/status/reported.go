@@ -120,18 +120,29 @@ func healthOf(o *unstructured.Unstructured) (health, why string) {
 	return said["status"], said["message"]
 }
 
+// goals are the numbers that are wanted, and the counters that reach them: of whatever has replicas, of DaemonSets, and
+// of what is in pods of others, as Kruise's SidecarSets.
+var goals = []struct{ fields, counters []string }{
+	{[]string{"spec", "replicas"}, []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas"}},
+	{[]string{"status", "desiredNumberScheduled"}, []string{"updatedNumberScheduled", "numberReady", "numberAvailable"}},
+	{[]string{"status", "matchedPods"}, []string{"updatedPods", "readyPods"}},
+}
+
 // convention is the verdict on objects of kinds that kstatus does not know, and in whose conditions it finds no
 // trouble.
 func convention(o *unstructured.Unstructured, phase, message string) verdict {
 	if why := waiting(o, phase, message); why != "" {
 		return inProgress("%s", why)
 	}
-	want, found, err := unstructured.NestedInt64(o.Object, "spec", "replicas")
-	if err == nil && found {
-		for _, name := range []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas"} {
+	for _, g := range goals {
+		want, found, err := unstructured.NestedInt64(o.Object, g.fields...)
+		if err != nil || !found {
+			continue
+		}
+		for _, name := range g.counters {
 			has, reported, err := unstructured.NestedInt64(o.Object, "status", name)
-			if err == nil && reported && has < want && (name != "updatedReplicas" || !partitioned(o.Object["spec"])) {
-				return inProgress("%s is %d, and spec.replicas is %d", name, has, want)
+			if err == nil && reported && has < want && (!strings.HasPrefix(name, "updated") || !partitioned(o.Object["spec"])) {
+				return inProgress("%s is %d, and %s is %d", name, has, strings.Join(g.fields, "."), want)
 			}
 		}
 	}
@@ -148,6 +159,9 @@ func waiting(o *unstructured.Unstructured, phase, message string) string {
 			return sentence("its condition "+kind+" is "+c.Status, c.Reason, c.Message)
 		}
 	}
+	if c := readiness.FindCondition(o.Object, "Progressing"); c != nil && c.Status == string(corev1.ConditionTrue) && !good(o) {
+		return sentence("its condition Progressing is True", c.Reason, c.Message)
+	}
 	if slices.Contains(movingPhases, phase) {
 		return sentence("its phase is "+phase, message)
 	}
@@ -158,6 +172,14 @@ func waiting(o *unstructured.Unstructured, phase, message string) string {
 		return "its status says that it is not ready"
 	}
 	return ""
+}
+
+// good reports whether a condition says that an object is as it should be.
+func good(o *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(goodConditions, func(kind string) bool {
+		c := readiness.FindCondition(o.Object, kind)
+		return c != nil && c.Status == string(corev1.ConditionTrue)
+	})
 }
 
 const nothingWaited = "nothing in its status is waited for"

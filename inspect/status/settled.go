@@ -140,7 +140,7 @@ func (s *Status) verdict(parent *unstructured.Unstructured) verdict {
 		return s.recorded()
 	case updated != nil || s.Controller != "":
 		return s.rolled(updated)
-	case s.Update != nil && s.childless && !reports(parent):
+	case s.Update != nil && s.childless && !reports(parent) && !s.unreported(parent):
 		return s.recorded()
 	}
 	v := reportedBy(parent)

@@ -84,9 +84,21 @@ func TestReportedBy(t *testing.T) {
 		},
 		"{apiVersion: argoproj.io/v1alpha1, kind: Application, status: {health: {status: Progressing}}}": {InProgress, "its health is Progressing"},
 		"{apiVersion: argoproj.io/v1alpha1, kind: Application, status: {health: {status: Healthy}}}":     {Done, nothingWaited},
-		"{apiVersion: example.com/v1, kind: App, status: {phase: Unknown}}":                              {InProgress, "its phase is Unknown"},
-		"{apiVersion: example.com/v1, kind: App, status: {ready: false}}":                                {InProgress, "its status says that it is not ready"},
-		"{apiVersion: example.com/v1, kind: App, status: {ready: true}}":                                 {Done, nothingWaited},
+		"{apiVersion: apps.kruise.io/v1alpha1, kind: DaemonSet, status: {desiredNumberScheduled: 3, numberAvailable: 3, numberReady: 3, updatedNumberScheduled: 1}}": {
+			InProgress, "updatedNumberScheduled is 1, and status.desiredNumberScheduled is 3",
+		},
+		"{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, status: {matchedPods: 3, readyPods: 2, updatedPods: 3}}": {
+			InProgress, "readyPods is 2, and status.matchedPods is 3",
+		},
+		"{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {replicas: 2}, status: {replicas: 2, updatedReplicas: 2, conditions: [{type: Progressing, status: 'True', reason: GroupsProgressing}]}}": {
+			InProgress, "its condition Progressing is True: GroupsProgressing",
+		},
+		"{apiVersion: example.com/v1, kind: App, status: {conditions: [{type: Progressing, status: 'True', reason: New}, {type: Available, status: 'True'}]}}": {
+			Done, nothingWaited,
+		},
+		"{apiVersion: example.com/v1, kind: App, status: {phase: Unknown}}": {InProgress, "its phase is Unknown"},
+		"{apiVersion: example.com/v1, kind: App, status: {ready: false}}":   {InProgress, "its status says that it is not ready"},
+		"{apiVersion: example.com/v1, kind: App, status: {ready: true}}":    {Done, nothingWaited},
 	} {
 		o := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
@@ -146,9 +158,13 @@ func TestNotReportedYet(t *testing.T) {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": c.api, "kind": "Thing", "spec": map[string]any{"a": "b"}}}
 		o.SetCreationTimestamp(metav1.NewTime(now.Add(-c.age)))
 		o.SetGeneration(1)
-		s := Status{without: true, childless: true, now: now}
-		if s.settle(o, nil); s.State != c.want || c.want == InProgress && !strings.Contains(s.Reason, "reported on it yet") {
-			t.Errorf("%s: %s: %s", name, s.State, s.Reason)
+		for _, s := range []Status{
+			{without: true, childless: true, now: now},
+			{childless: true, Update: &inspect.Entry{Number: 1}, now: now}, // its revision is there before any pod
+		} {
+			if s.settle(o, nil); s.State != c.want || c.want == InProgress && !strings.Contains(s.Reason, "reported on it yet") {
+				t.Errorf("%s: %s: %s", name, s.State, s.Reason)
+			}
 		}
 	}
 }

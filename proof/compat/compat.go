@@ -72,6 +72,16 @@ func Dir(ctx context.Context, path string) (string, error) {
 	return "", fmt.Errorf("there is no module %s in package compat", path)
 }
 
+// Version returns the version of a module that is used, as v1.8.3, and nothing if there is no such module here.
+func Version(path string) string {
+	for _, m := range modules {
+		if m.path == path {
+			return m.version
+		}
+	}
+	return ""
+}
+
 // download returns the directory of the module in the module cache.
 func (m module) download(ctx context.Context) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", m.path+"@"+m.version)
