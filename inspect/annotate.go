@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,4 +73,28 @@ func (i *Inspector) Annotate(ctx context.Context, parent client.Object, find Fin
 	}
 	out.Changed = true
 	return out, nil
+}
+
+// withCause adds to a JSON patch what gives live the cause of the revision that it goes back to, as kubectl does: its
+// controller would copy the one that it has, which is about the revision that it leaves.
+func withCause(patch []byte, live client.Object, cause string) ([]byte, error) {
+	was, has := live.GetAnnotations()[ChangeCauseAnnotation]
+	if was == cause {
+		return patch, nil
+	}
+	const annotations = "/metadata/annotations"
+	at := annotations + "/" + strings.ReplaceAll(ChangeCauseAnnotation, "/", "~1")
+	var ops []map[string]any
+	if err := json.Unmarshal(patch, &ops); err != nil {
+		return nil, err
+	}
+	switch {
+	case cause == "":
+		ops = append(ops, map[string]any{"op": "remove", "path": at})
+	case has || len(live.GetAnnotations()) > 0:
+		ops = append(ops, map[string]any{"op": "add", "path": at, "value": cause})
+	default:
+		ops = append(ops, map[string]any{"op": "add", "path": annotations, "value": map[string]string{ChangeCauseAnnotation: cause}})
+	}
+	return json.Marshal(ops)
 }

@@ -206,6 +206,11 @@ func (u *Undo) aim(live client.Object) error {
 	if u.Patch, err = snapshot.RestorePatch(live); err != nil {
 		return fmt.Errorf("plan to bring %s back to %s: %w", u.Parent, u.To, err)
 	}
+	if u.kind.Is().Copied {
+		if u.Patch, err = withCause(u.Patch, live, u.To.ChangeCause); err != nil {
+			return err
+		}
+	}
 	restored, err := snapshot.Restore(live)
 	if err != nil {
 		return fmt.Errorf("plan to bring %s back to %s: %w", u.Parent, u.To, err)

@@ -56,6 +56,8 @@ type Identity struct {
 	Target *revision.Target
 	// runs is true if children are not replaced when the parent goes to another revision.
 	Runs bool
+	// Copied is true if the controller copies the annotations of the parent to its current revision, all the time.
+	Copied bool
 	// Foreign is true for a kind that others define, and of which no more is known than its objects show.
 	Foreign bool
 	// unrecorded says why the parents have no revisions, empty if they have.

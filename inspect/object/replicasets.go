@@ -65,7 +65,7 @@ func numberKey(objects []metav1.PartialObjectMetadata) string {
 func (k *replicaSets) Is() Identity {
 	return Identity{
 		GroupVersionKind: k.parent, Objects: ReplicaSetKind.GroupKind(), Child: "pod", Children: "pods", Part: "template", Target: k.target,
-		Foreign: k.parent.Group != appsv1.GroupName,
+		Foreign: k.parent.Group != appsv1.GroupName, Copied: true,
 	}
 }
 

@@ -97,6 +97,7 @@ func TestADeployment(t *testing.T) {
 	rolled("app:1")
 	a.says(exit.OK, "history deploy/web", "2  0", "3  *  2")
 	a.says(exit.OK, "history deploy/web -o wide", "rollback to 1")
+	a.says(exit.OK, "history deploy/web -o custom-columns=REV:.revision,CAUSE:.changeCause", "2  upgrade", "3  <none>")
 	a.says(exit.OK, "undo deploy/web --to-revision 3", "skipped rollback (current template already matches revision 3)")
 	a.says(exit.Failed, "undo deploy/web --to-revision 1", "has no revision 1; it has: 2 (web-")
 	if got := fmt.Sprint(web.Spec.Template.Labels); got != "map[app:web]" {

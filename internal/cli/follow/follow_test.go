@@ -134,3 +134,23 @@ func TestRedraw(t *testing.T) {
 		t.Errorf("got\n%q\nwant\n%q", screen.String(), want)
 	}
 }
+
+// TestPassingWarnings: what is warned of at one look, and over at the next, is no news: of what stays it is, and at the end.
+func TestPassingWarnings(t *testing.T) {
+	var warned []string
+	p := &printer{lines: io.Discard, warned: map[string]bool{}, warn: func(s ...string) { warned = append(warned, s...) }}
+	looks := []*status.Status{
+		{State: status.InProgress, Warnings: []string{"not seen yet", "odd"}},
+		{State: status.InProgress, Warnings: []string{"odd"}},
+		{State: status.InProgress, Warnings: []string{"odd"}},
+		{State: status.Done, Warnings: []string{"odd", "late"}},
+	}
+	for _, s := range looks {
+		if _, err := p.show(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Join(warned, ", "); got != "odd, late" {
+		t.Errorf("warned of %s", got)
+	}
+}

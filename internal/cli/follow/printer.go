@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/cairn-dev/cairn/inspect/status"
@@ -23,6 +24,7 @@ type printer struct {
 	last   *status.Status
 	line   string          // the last one, without times
 	warned map[string]bool // what was warned of
+	before []string        // the warnings at the last look
 	drawn  int             // how many lines the view has
 }
 
@@ -49,11 +51,13 @@ func (p *printer) show(s *status.Status) (changed bool, err error) {
 		return changed, p.draw(s)
 	}
 	for _, w := range s.Warnings {
-		if !p.warned[w] {
+		// What a controller has yet to do is over at the next look, mostly.
+		if stays := s.State != status.InProgress || slices.Contains(p.before, w); stays && !p.warned[w] {
 			p.warned[w] = true
 			p.warn(w)
 		}
 	}
+	p.before = s.Warnings
 	if changed {
 		_, err = fmt.Fprintln(p.lines, s.Line())
 	}
