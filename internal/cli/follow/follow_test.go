@@ -135,7 +135,8 @@ func TestRedraw(t *testing.T) {
 	}
 }
 
-// TestPassingWarnings: what is warned of at one look, and over at the next, is no news: of what stays it is, and at the end.
+// TestPassingWarnings: what is warned of at one look, and over at the next, is no news: of what stays it is, and at the
+// end.
 func TestPassingWarnings(t *testing.T) {
 	var warned []string
 	p := &printer{lines: io.Discard, warned: map[string]bool{}, warn: func(s ...string) { warned = append(warned, s...) }}
