@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/dump"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,16 +42,27 @@ func namedAsDaemonSet(parent client.Object, data []byte, collisionCount *int32) 
 	if !ok {
 		return named(parent, data, collisionCount)
 	}
+	return daemonSetName(ds.Name, ds.Spec.Template)(collisionCount)
+}
+
+// daemonSetName returns the name and the hash by the collision count. What costs most, the dump, is made once.
+func daemonSetName(ds string, template corev1.PodTemplateSpec) func(collisionCount *int32) (name, hash string) {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(dump.ForHash(ds.Spec.Template))) // a hash never fails to write
-	if collisionCount != nil {
-		_, _ = h.Write(binary.LittleEndian.AppendUint64(nil, uint64(uint32(*collisionCount)))) // its bits, as upstream
+	_, _ = h.Write([]byte(dump.ForHash(template))) // a hash never fails to write
+	return func(collisionCount *int32) (name, hash string) {
+		sum := h.Sum32()
+		if collisionCount != nil {
+			for _, b := range binary.LittleEndian.AppendUint64(nil, uint64(uint32(*collisionCount))) { // its bits, as upstream
+				const prime = 16777619 // of FNV-32a
+				sum = (sum ^ uint32(b)) * prime
+			}
+		}
+		hash = rand.SafeEncodeString(strconv.FormatUint(uint64(sum), 10))
+		if name = ds + "-" + hash; len(name) > maxName {
+			return revision.Name(ds, hash), hash // upstream records none
+		}
+		return name, hash
 	}
-	hash = rand.SafeEncodeString(strconv.FormatUint(uint64(h.Sum32()), 10))
-	if name = ds.Name + "-" + hash; len(name) > maxName {
-		return revision.Name(ds.Name, hash), hash // upstream records none
-	}
-	return name, hash
 }
 
 // namedAsStatefulSet hashes data: FNV-32, not 32a, over it and the collision count in decimal. No count is a count of
@@ -73,35 +86,40 @@ func (f *Apps) Genuine(parent client.Object, stored *appsv1.ControllerRevision) 
 	if f.Foreign {
 		return false, false
 	}
-	of := parent
 	if ds, ok := parent.(*appsv1.DaemonSet); ok {
-		held := &appsv1.DaemonSet{}
-		s, err := f.Versioned.Decode(stored.Data.Raw)
-		if err != nil || s.Into(held) != nil {
+		var held appsv1.DaemonSet
+		if err := utiljson.Unmarshal(stored.Data.Raw, &held); err != nil {
 			return false, false
 		}
-		held.Name, of = ds.Name, held
+		genuine := probed(stored.Name, daemonSetName(ds.Name, held.Spec.Template))
+		return genuine, genuine
 	}
 	data := [][]byte{stored.Data.Raw}
 	var compact bytes.Buffer
 	if json.Compact(&compact, stored.Data.Raw) == nil && compact.Len() < len(stored.Data.Raw) {
 		data = append(data, compact.Bytes())
 	}
+	naming := f.Named
+	if naming == nil {
+		naming = named
+	}
 	for _, d := range data {
-		for count := int32(-1); count < maxProbes; count++ {
-			collisions := &count
-			if count < 0 {
-				collisions = nil
-			}
-			name, _ := named(of, d, collisions)
-			if f.Named != nil {
-				name, _ = f.Named(of, d, collisions)
-			}
-			if name == stored.Name {
-				return true, true
-			}
+		if probed(stored.Name, func(count *int32) (name, hash string) { return naming(parent, d, count) }) {
+			return true, true
 		}
 	}
-	_, daemons := parent.(*appsv1.DaemonSet)
-	return false, !daemons
+	return false, true
+}
+
+// probed reports whether a name is one of those that [Log.Create] tries.
+func probed(want string, naming func(collisionCount *int32) (name, hash string)) bool {
+	if name, _ := naming(nil); name == want {
+		return true
+	}
+	for count := range int32(maxProbes) {
+		if name, _ := naming(&count); name == want {
+			return true
+		}
+	}
+	return false
 }

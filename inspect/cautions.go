@@ -21,8 +21,8 @@ func cautions(u *Undo) []string {
 		say("No revision records the spec of %s as it is now, so there will be no way back to it unless its controller records it first.",
 			u.Parent)
 	}
-	if u.To.stored.Doubt != "" {
-		say("%s", u.To.stored.Doubt)
+	if doubt, _ := u.To.Origin(); doubt != "" {
+		say("%s", doubt)
 	}
 	if paused(u.live) {
 		say("%s is paused: the spec is changed, and nothing is rolled out until it is resumed.", u.Parent)

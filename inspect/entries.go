@@ -165,13 +165,8 @@ func (r *Log) History() *History {
 			Deleting:   stored.Deleting,
 			Unreadable: unreadable(stored.Err),
 			Current:    r.Resolution != nil && r.Resolution.Update != nil && r.Resolution.Update.UID == stored.UID,
-			Doubt:      stored.Doubt,
-			Unverified: stored.Unverified,
 			stored:     stored,
 			mask:       r.mask,
-		}
-		if e.Current {
-			e.Unverified = ""
 		}
 		if stored.Object != nil {
 			signed(&e, stored.Object.GetAnnotations())
@@ -185,7 +180,6 @@ func (r *Log) History() *History {
 	}
 	r.attribute(h)
 	r.complete(h)
-	h.compareEach()
 	h.borrowCause(r.Parent.GetAnnotations()[ChangeCauseAnnotation])
 	h.Warnings = slices.Concat(r.terminating(), r.warnings, r.oddities(h))
 	return h

@@ -64,12 +64,6 @@ type Entry struct {
 	Deleting bool
 	// Unreadable says why the content cannot be read, nil if it can.
 	Unreadable error
-	// Doubt is a sentence about why the object may not come from a controller, empty if there is no such reason: then it
-	// is intact.
-	Doubt string
-	// Unverified is a sentence about why it cannot be found out whether the object comes from a controller, empty if it
-	// can, and for the revision that is current: it holds what the spec has in any case.
-	Unverified string
 	// Completed says that a rollout to this revision is known to have been complete once: as a revision notes it
 	// ([history.CompletedAnnotation], [history.CompletedRevisionsAnnotation]) or, of the current one, as the status says.
 	Completed bool
@@ -82,7 +76,7 @@ type Entry struct {
 	By string
 	At time.Time
 	// Changes are what differs from the revision before, in words and with secrets masked: of the first one, and where one
-	// of the two cannot be read, none.
+	// of the two cannot be read, none. [Inspector.History] fills them in.
 	Changes []content.Change
 
 	stored object.Stored
@@ -91,6 +85,19 @@ type Entry struct {
 
 // String returns the entry as sentences name it: revision 3 (web-7c9d).
 func (e Entry) String() string { return object.RevisionName(e.Number, e.Name) }
+
+// Origin returns a sentence about why the object may not come from a controller, empty if there is no such reason: then
+// it is intact. unverified is one about why that cannot be found out, empty if it can, and for the revision that is
+// current: it holds what the spec has in any case.
+func (e Entry) Origin() (doubt, unverified string) {
+	if e.stored.Origin == nil {
+		return "", ""
+	}
+	if doubt, unverified = e.stored.Origin(); e.Current {
+		unverified = ""
+	}
+	return doubt, unverified
+}
 
 // Content returns the recorded part of the parent as JSON, for instance {"spec":{"template":{…}}}, without the
 // directives under which it is stored, and with secrets masked: see [Inspector.ShowSecrets]. The error is
@@ -121,7 +128,9 @@ func (i *Inspector) History(ctx context.Context, parent client.Object) (*History
 		return nil, err
 	}
 	r.Count(ctx)
-	return r.History(), ctx.Err()
+	h := r.History()
+	h.compareEach()
+	return h, ctx.Err()
 }
 
 // Log is all that was read of one parent at one moment: what [History] is made of, for those who need more of it.

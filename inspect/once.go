@@ -4,12 +4,14 @@ import (
 	"context"
 	"reflect"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/ownership"
@@ -21,7 +23,8 @@ import (
 // Once returns an inspector that lists what a namespace has of a kind once, for all the objects that it is asked about.
 // Its answers are as of then. It is for one goroutine.
 func (i *Inspector) Once() *Inspector {
-	return &Inspector{client: &once{Client: i.client, kept: map[listed]*items{}}, reveal: i.reveal}
+	kept, warnings := map[listed]*items{}, map[string]map[types.UID][]corev1.Event{}
+	return &Inspector{client: &once{Client: i.client, kept: kept, warnings: warnings}, reveal: i.reveal}
 }
 
 // once is a client whose lists are those of the first time. What it returns is shared, and not to be changed. It is for
@@ -30,6 +33,8 @@ type once struct {
 	client.Client
 
 	kept map[listed]*items
+	// warnings are the events of type Warning of a namespace, by what they are about.
+	warnings map[string]map[types.UID][]corev1.Event
 }
 
 // listed is what was listed: as what type, since some are read as metadata and some whole.
@@ -52,6 +57,9 @@ func (o *once) Controlled() {}
 func (o *once) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	var asked client.ListOptions
 	asked.ApplyOptions(opts)
+	if events, ok := list.(*corev1.EventList); ok {
+		return o.events(ctx, events, asked)
+	}
 	uid, ok := ownerOf(asked.FieldSelector)
 	if !ok || asked.Limit > 0 || asked.Continue != "" {
 		return o.Client.List(ctx, list, opts...)
@@ -76,6 +84,34 @@ func (o *once) List(ctx context.Context, list client.ObjectList, opts ...client.
 		}
 	}
 	return meta.SetList(list, out)
+}
+
+// events lists those about one object out of all warnings of a namespace. Others are asked for anew.
+func (o *once) events(ctx context.Context, list *corev1.EventList, asked client.ListOptions) error {
+	if asked.FieldSelector == nil {
+		return o.Client.List(ctx, list, &asked)
+	}
+	about, one := asked.FieldSelector.RequiresExactMatch("involvedObject.uid")
+	kind, only := asked.FieldSelector.RequiresExactMatch("type")
+	if !one || !only || kind != corev1.EventTypeWarning {
+		return o.Client.List(ctx, list, &asked)
+	}
+	of, known := o.warnings[asked.Namespace]
+	if !known {
+		var all corev1.EventList
+		warning := client.MatchingFields{"type": corev1.EventTypeWarning}
+		if err := o.Client.List(ctx, &all, client.InNamespace(asked.Namespace), warning); err != nil {
+			return err
+		}
+		of = map[types.UID][]corev1.Event{}
+		for n := range all.Items {
+			uid := all.Items[n].InvolvedObject.UID
+			of[uid] = append(of[uid], all.Items[n])
+		}
+		o.warnings[asked.Namespace] = of
+	}
+	list.Items = of[types.UID(about)]
+	return nil
 }
 
 // ownerOf returns the UID that a selector asks for the controlled objects of. ok is false for any other selector.

@@ -38,7 +38,7 @@ type Undo struct {
 	Privileges []string
 	// Warnings are sentences about what else a user should know before.
 	Warnings []string
-	// Force carries the plan out although To may not come from a controller: see [Entry.Doubt]. The caller sets it if the
+	// Force carries the plan out although To may not come from a controller: see [Entry.Origin]. The caller sets it if the
 	// user says so.
 	Force bool
 
@@ -68,9 +68,9 @@ func (u *Undo) Replaced(ctx context.Context) (n int, of string) {
 
 // Planted returns a [*PlantedError] if the plan is not carried out unless it is forced, nil otherwise.
 func (u *Undo) Planted() error {
-	why := u.To.Doubt
+	why, unverified := u.To.Origin()
 	if why == "" && len(u.Privileges) > 0 {
-		why = u.To.Unverified
+		why = unverified
 	}
 	if why == "" || u.Force {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -116,7 +117,7 @@ func (b *builtin) List(ctx context.Context, parent client.Object) ([]Stored, err
 			s.Kind, s.Parent = v, v.parent
 			b.recorded[r.UID] = v
 		}
-		s.Doubt, s.Unverified = b.origin(parent, r, o)
+		s.Origin = sync.OnceValues(func() (doubt, unverified string) { return b.origin(parent, r, o) })
 		out = append(out, s)
 	}
 	return out, nil

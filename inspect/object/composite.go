@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -163,10 +164,13 @@ func (c *composite) List(ctx context.Context, parent client.Object) ([]Stored, e
 func (c *composite) read(parent client.Object, o *v1alpha1.ControllerRevision) Stored {
 	s := Stored{Revision: c.log.Revision(o), Object: o, Target: c.targetOf(o)}
 	s.Hash = "" // children do not point at their revision
-	if s.Snapshot != nil && !c.named(parent, s) {
-		s.Doubt = fmt.Sprintf("The name of %s does not go with its content: it was adopted from another %s, or it does not come "+
-			"from a controller, so look at the diff.", RevisionName(s.Number, s.Name), KindName(c.gvk.GroupKind()))
-	}
+	s.Origin = sync.OnceValues(func() (doubt, unverified string) {
+		if s.Snapshot == nil || c.named(parent, s) {
+			return "", ""
+		}
+		return fmt.Sprintf("The name of %s does not go with its content: it was adopted from another %s, or it does not come "+
+			"from a controller, so look at the diff.", RevisionName(s.Number, s.Name), KindName(c.gvk.GroupKind())), ""
+	})
 	return s
 }
 

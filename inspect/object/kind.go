@@ -71,10 +71,9 @@ type Stored struct {
 	Object client.Object
 	// Target is the part of the parent that it holds.
 	Target *revision.Target
-	// Doubt is a sentence about why the object may not come from a controller, empty if there is no such reason.
-	Doubt string
-	// Unverified is a sentence about why that cannot be found out, empty if it can.
-	Unverified string
+	// Origin returns a sentence about why the object may not come from a controller, empty if there is no such reason, and
+	// one about why that cannot be found out. It hashes what is stored, the first time.
+	Origin func() (doubt, unverified string)
 	// Kind and Parent are the kind and the parent in the version in which it was recorded, nil if that is the log's own.
 	Kind   Kind
 	Parent client.Object

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/inspect"
@@ -100,17 +99,9 @@ func refusal(
 // warnings returns the events of type Warning about an object.
 func warnings(ctx context.Context, c client.Client, o *unstructured.Unstructured) ([]corev1.Event, error) {
 	var found corev1.EventList
-	about := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("involvedObject.uid", string(o.GetUID()))}
-	if err := c.List(ctx, &found, client.InNamespace(o.GetNamespace()), about); err != nil {
-		return nil, err
-	}
-	var out []corev1.Event
-	for n := range found.Items {
-		if found.Items[n].Type == corev1.EventTypeWarning {
-			out = append(out, found.Items[n])
-		}
-	}
-	return out, nil
+	about := client.MatchingFields{"involvedObject.uid": string(o.GetUID()), "type": corev1.EventTypeWarning}
+	err := c.List(ctx, &found, client.InNamespace(o.GetNamespace()), about)
+	return found.Items, err
 }
 
 // happened returns when an event was last seen: the old and the new API write different fields.

@@ -68,8 +68,8 @@ func check(r *inspect.Log) []Problem {
 			say(Unreadable, e, nil, "%s of %s can be neither shown nor restored: %v. It is kept; delete it by hand if nothing was made from it.",
 				object.Capital(e.String()), h.Parent, e.Unreadable)
 		}
-		if e.Doubt != "" {
-			say(NotIntact, e, nil, "%s Nothing is done about it: if its origin is not known, delete it by hand.", e.Doubt)
+		if doubt, _ := e.Origin(); doubt != "" {
+			say(NotIntact, e, nil, "%s Nothing is done about it: if its origin is not known, delete it by hand.", doubt)
 		}
 		if n > 0 && e.Number > 0 && h.Entries[n-1].Number == e.Number {
 			say(SameNumber, e, nil, "Revisions %s and %s of %s both have number %d, so which one is newer is not known; select them by name.",

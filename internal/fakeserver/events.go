@@ -6,10 +6,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// This file is the one field selector that users of the fake client here ask with: events by the object that they are
-// about. An API server answers it from its own index.
+// This file is the field selectors that users of the fake client here ask with: events by their type and the object
+// that they are about. An API server answers it.
 
-// EventsByObject has the client that b builds answer lists of events by involvedObject.uid.
+// EventsByObject has the client that b builds answer lists of events by involvedObject.uid and type.
 func EventsByObject(b *fake.ClientBuilder) *fake.ClientBuilder {
 	return b.WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string {
 		event, ok := o.(*corev1.Event)
@@ -17,5 +17,11 @@ func EventsByObject(b *fake.ClientBuilder) *fake.ClientBuilder {
 			return nil
 		}
 		return []string{string(event.InvolvedObject.UID)}
+	}).WithIndex(&corev1.Event{}, "type", func(o client.Object) []string {
+		event, ok := o.(*corev1.Event)
+		if !ok {
+			return nil
+		}
+		return []string{event.Type}
 	})
 }

@@ -128,10 +128,11 @@ func completed(h *inspect.History, e inspect.Entry) string {
 }
 
 func intact(e inspect.Entry) string {
-	if e.Unverified != "" {
+	doubt, unverified := e.Origin()
+	if unverified != "" {
 		return "unknown"
 	}
-	return yes(e.Doubt == "")
+	return yes(doubt == "")
 }
 
 // unknown stands for what is not known.
@@ -172,9 +173,10 @@ func encoded(h *inspect.History) log {
 		Header: env.HeaderOf("History"), Parent: env.ParentOf(h.Parent), Controller: h.Controller, Revisions: []entry{}, Warnings: h.Warnings,
 	}
 	for _, e := range h.Entries {
+		doubt, unverified := e.Origin()
 		line := entry{
 			Revision: e.Number, Name: e.Name, Hash: e.Hash, Created: e.Created.UTC(), Current: e.Current,
-			ChangeCause: e.ChangeCause, Deleting: e.Deleting, Intact: e.Doubt == "", Doubt: e.Doubt, Unverified: e.Unverified,
+			ChangeCause: e.ChangeCause, Deleting: e.Deleting, Intact: doubt == "", Doubt: doubt, Unverified: unverified,
 			Completed: e.Completed, By: e.By, Was: e.Was, Since: e.Since.UTC(),
 		}
 		for _, change := range e.Changes {
