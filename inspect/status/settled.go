@@ -162,6 +162,8 @@ func (s *Status) beside(v verdict, parent *unstructured.Unstructured) verdict {
 	case s.Updated < s.Rolled && !says && !partitioned(parent.Object["spec"]):
 		// What is reported may be about an older spec.
 		return inProgress("%d of %d %s are updated", s.Updated, s.Rolled, s.Children)
+	case s.Available < s.Wanted:
+		return inProgress("%d of %d %s are available, though the status says that all are", s.Available, s.Wanted, s.Children)
 	}
 	return v
 }

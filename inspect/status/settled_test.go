@@ -267,3 +267,21 @@ func TestWhatNobodyCanCreate(t *testing.T) {
 		})
 	}
 }
+
+// TestCountedPods: a status that says all is well is not believed against the pods that are there: nobody may run who
+// keeps it.
+func TestCountedPods(t *testing.T) {
+	o := &unstructured.Unstructured{}
+	text := `{apiVersion: apps/v1, kind: DaemonSet, metadata: {generation: 1}, status: {observedGeneration: 1,
+		desiredNumberScheduled: 3, currentNumberScheduled: 3, updatedNumberScheduled: 3, numberAvailable: 3, numberReady: 3}}`
+	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+		t.Fatal(err)
+	}
+	fix(o.Object)
+	for available, want := range map[int]State{3: Done, 2: InProgress, 0: InProgress} {
+		s := Status{Children: "pods", Wanted: 3, Rolled: available, Updated: available, Total: available, Available: available}
+		if s.settle(o, nil); s.State != want {
+			t.Errorf("%d available: %s: %s", available, s.State, s.Reason)
+		}
+	}
+}

@@ -42,7 +42,7 @@ func TestSeveralObjects(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant %s", command, out, want)
 		}
 	}
-	a.says(exit.OK, "status ds -A", "NAMESPACE", a.namespace+"   daemonset.apps/web   Done")
+	a.says(exit.OK, "status ds -A -l team=shop", "NAMESPACE", a.namespace+"   daemonset.apps/web   Done")
 	a.says(exit.OK, "status ds/web ds/api --watch --timeout 1m", "daemonset.apps/web rolled out", "daemonset.apps/api rolled out")
 	a.says(exit.OK, "tree ds -l team=shop", "pod/web-")
 	a.says(exit.Failed, "history ds web gone", "daemonset.apps/web", `"gone" not found`)

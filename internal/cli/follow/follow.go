@@ -47,17 +47,22 @@ func Object(ctx context.Context, e *env.Env, args []string, o Options) error {
 // All follows what was found, one object after the other, within one timeout. It ends with the first that is not done.
 // Errors: those of [Rollout].
 func All(ctx context.Context, e *env.Env, found *env.Found, o Options) error {
-	began := e.Clock.Now()
+	ctx, cancel := o.within(ctx)
+	defer cancel()
 	for _, parent := range found.Objects {
-		left := o
-		if o.Timeout > 0 {
-			left.Timeout = max(o.Timeout-e.Clock.Since(began), time.Nanosecond)
-		}
-		if err := Rollout(ctx, e, found.Inspector, parent, left); err != nil {
+		if err := rollout(ctx, e, found.Inspector, parent, o); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// within returns a context that ends after the timeout.
+func (o *Options) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.Timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, o.Timeout, errTimeout)
 }
 
 // errTimeout is why a context ends after [Options.Timeout].
@@ -69,11 +74,12 @@ var errTimeout = errors.New("timeout")
 // user has been told of; that the object was deleted meanwhile; or what the API server says, unless it may say
 // something else the next time.
 func Rollout(ctx context.Context, e *env.Env, i *inspect.Inspector, parent client.Object, o Options) error {
-	if o.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, errTimeout)
-		defer cancel()
-	}
+	ctx, cancel := o.within(ctx)
+	defer cancel()
+	return rollout(ctx, e, i, parent, o)
+}
+
+func rollout(ctx context.Context, e *env.Env, i *inspect.Inspector, parent client.Object, o Options) error {
 	every := o.Every
 	if every == 0 {
 		every = time.Second
