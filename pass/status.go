@@ -1,8 +1,6 @@
 package pass
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -16,12 +14,24 @@ const (
 	RolloutWaiting = "RolloutWaiting"
 )
 
-// Urgent reports whether a status is to be written at once. It is not urgent only while a rollout is under way, before
-// and after, of the same generation: then one write a second is enough. Its end, or that it fails, is urgent again.
-func Urgent(before, after []metav1.Condition, sameGeneration bool) bool {
-	rolls := func(conditions []metav1.Condition) bool {
-		c := find(conditions, Updated)
-		return c != nil && c.Status == metav1.ConditionFalse && slices.Contains([]string{RolloutProgressing, RolloutWaiting}, c.Reason)
+// Urgent reports whether a status is to be written at once. It is not while only counters and messages change, of the
+// same generation: while pods start, and while a rollout is under way. Then one write a second is enough. done says that
+// everything is as it should be, as others wait for; that is urgent, and so is any other news in the conditions.
+func Urgent(before, after []metav1.Condition, sameGeneration, done bool) bool {
+	return !sameGeneration || done || news(before) != news(after)
+}
+
+// news is what of conditions is news when it changes: to make progress and to wait follow each other many times.
+func news(conditions []metav1.Condition) (out [2]metav1.Condition) {
+	for n, kind := range []string{Updated, HistoryHealthy} {
+		c := find(conditions, kind)
+		if c == nil {
+			continue
+		}
+		out[n].Status, out[n].Reason = c.Status, c.Reason
+		if c.Status == metav1.ConditionFalse && c.Reason == RolloutWaiting {
+			out[n].Reason = RolloutProgressing
+		}
 	}
-	return !sameGeneration || !rolls(before) || !rolls(after)
+	return out
 }

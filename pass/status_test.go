@@ -78,19 +78,20 @@ func TestUrgent(t *testing.T) {
 	progress, waits := updated(metav1.ConditionFalse, "RolloutProgressing"), updated(metav1.ConditionFalse, "RolloutWaiting")
 	done, fails := updated(metav1.ConditionTrue, "OnLatestRevision"), updated(metav1.ConditionFalse, "RolloutFailing")
 	for name, c := range map[string]struct {
-		before, after []metav1.Condition
-		same, want    bool
+		before, after    []metav1.Condition
+		same, done, want bool
 	}{
-		"under way":                      {progress, waits, true, false},
-		"begins":                         {done, progress, true, true},
-		"ends":                           {waits, done, true, true},
-		"fails":                          {progress, fails, true, true},
-		"goes on":                        {fails, progress, true, true},
-		"none, and a pod became ready":   {done, done, true, true},
-		"under way, for a newer edit":    {progress, progress, false, true},
-		"the first status of the parent": {nil, progress, true, true},
+		"under way":                      {progress, waits, true, false, false},
+		"begins":                         {done, progress, true, false, true},
+		"ends":                           {waits, done, true, true, true},
+		"fails":                          {progress, fails, true, false, true},
+		"goes on":                        {fails, progress, true, false, true},
+		"none, and a pod became ready":   {done, done, true, false, false},
+		"none, and the last one did":     {done, done, true, true, true},
+		"under way, for a newer edit":    {progress, progress, false, false, true},
+		"the first status of the parent": {nil, progress, true, false, true},
 	} {
-		if got := pass.Urgent(c.before, c.after, c.same); got != c.want {
+		if got := pass.Urgent(c.before, c.after, c.same, c.done); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

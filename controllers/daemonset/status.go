@@ -68,7 +68,8 @@ func (r *Reconciler) writeStatus(
 	ctx context.Context, p *pass.Pass, ds *appsv1.DaemonSet, status *appsv1.DaemonSetStatus, conditions []metav1.Condition,
 ) error {
 	was := pass.ConditionsOf(ds.Status.Conditions, conditionFields)
-	urgent := pass.Urgent(was, conditions, status.ObservedGeneration == ds.Status.ObservedGeneration)
+	done := status.UpdatedNumberScheduled == status.DesiredNumberScheduled && status.NumberAvailable == status.DesiredNumberScheduled
+	urgent := pass.Urgent(was, conditions, status.ObservedGeneration == ds.Status.ObservedGeneration, done)
 	status.Conditions = pass.StoredConditions(conditions, conditionFields)
 	before := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: ds.Namespace, Name: ds.Name, UID: ds.UID, ResourceVersion: ds.ResourceVersion,

@@ -33,7 +33,10 @@ func (r *Reconciler) report(ctx context.Context, p *pass.Pass, set *appsv1.State
 	status.Conditions = pass.StoredConditions(conditions, conditionFields)
 	names := status.CurrentRevision == set.Status.CurrentRevision && status.UpdateRevision == set.Status.UpdateRevision
 	was := pass.ConditionsOf(set.Status.Conditions, conditionFields)
-	urgent := !names || pass.Urgent(was, conditions, status.ObservedGeneration == set.Status.ObservedGeneration)
+	_, count := ordinals(set)
+	wanted := int32(count)
+	done := status.Replicas == wanted && status.UpdatedReplicas == wanted && status.AvailableReplicas == wanted
+	urgent := !names || pass.Urgent(was, conditions, status.ObservedGeneration == set.Status.ObservedGeneration, done)
 	return r.writeStatus(ctx, p, set, status, urgent)
 }
 

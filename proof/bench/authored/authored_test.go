@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		Nodes: sandbox.NoNodes, Requests: counted.Request, Replaced: []string{sandbox.StatefulSet},
 	})
 	lab.RemoveBuilt()
-	if err := printed.write(os.Stdout); err != nil {
+	if err := printed.Write(os.Stdout, rounds); err != nil {
 		code = 1
 	}
 	os.Exit(code)
@@ -51,13 +51,13 @@ func BenchmarkAuthored(b *testing.B) {
 	for _, l := range []lab.Load{{Parents: 20, Children: 10}, {Parents: 1, Children: 100}} {
 		b.Run(l.String(), func(b *testing.B) {
 			for b.Loop() {
-				costs := map[string]map[string][]lab.Cost{}
+				costs := map[string]map[string]lab.Rounds{}
 				for round := range rounds {
 					for i := range pair {
 						s := pair[(round+i)%len(pair)]
 						for phase, cost := range s.round(b, l) {
 							if costs[s.name] == nil {
-								costs[s.name] = map[string][]lab.Cost{}
+								costs[s.name] = map[string]lab.Rounds{}
 							}
 							costs[s.name][phase] = append(costs[s.name][phase], cost)
 						}

@@ -1,0 +1,153 @@
+package workload
+
+// This file is what is compared: the two programs, and the kinds.
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/cairn-dev/cairn/proof/bench/lab"
+	"github.com/cairn-dev/cairn/sandbox/sandboxtest"
+)
+
+// subject is a program that runs a controller of a kind.
+type subject struct {
+	name, program string
+	arguments     func(k *workload) []string
+}
+
+// subjects are the two: the one that cairn is compared with first.
+var subjects = [2]subject{
+	{
+		"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager",
+		func(k *workload) []string {
+			return []string{
+				"--controllers=" + k.name + "-controller", "--leader-elect=false", "--secure-port=0",
+				"--kube-api-qps=10000", "--kube-api-burst=10000", // cairn has no limit of its own
+			}
+		},
+	},
+	{"cairn", lab.Cairn, func(k *workload) []string {
+		return []string{
+			"manager", "--controllers=" + k.name, "--leader-elect=false", "--metrics-bind-address=off", "--health-probe-bind-address=off",
+		}
+	}},
+}
+
+// phase is what is measured at once.
+type phase struct {
+	name string
+	do   func(c *lab.Cluster)
+}
+
+// workload is a kind, and what is done with it.
+type workload struct {
+	name       string
+	kind       lab.Kind
+	load, full lab.Load
+	nodes      bool // a pod is wanted for each node
+	phases     []phase
+}
+
+var (
+	created = phase{"created", (*lab.Cluster).Create}
+	rolled  = phase{"rolled", (*lab.Cluster).Edit}
+	toZero  = phase{"scaled to 0", func(c *lab.Cluster) {
+		c.Load.Children = 0
+		c.Patch(types.MergePatchType, `{"spec":{"replicas":0}}`)
+	}}
+)
+
+var kinds = []*workload{
+	{
+		name: "daemonset", nodes: true, load: lab.Load{Parents: 1, Children: 200}, full: lab.Load{Parents: 1, Children: 1000},
+		kind: kind("DaemonSet", "daemonsets", nil, lab.M{
+			"updateStrategy": lab.M{"type": "RollingUpdate", "rollingUpdate": lab.M{"maxUnavailable": "10%"}},
+		}, "desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable"),
+		phases: []phase{created, rolled},
+	},
+	{
+		name: "statefulset", load: lab.Load{Parents: 1, Children: 60}, full: lab.Load{Parents: 1, Children: 300},
+		kind: kind("StatefulSet", "statefulsets", replicas, lab.M{"podManagementPolicy": "Parallel"},
+			"replicas", "updatedReplicas", "availableReplicas"),
+		phases: []phase{created, rolled},
+	},
+	{
+		name: "replicaset", load: lab.Load{Parents: 1, Children: 300}, full: lab.Load{Parents: 1, Children: 2000},
+		kind:   kind("ReplicaSet", "replicasets", replicas, nil, "replicas", "availableReplicas"),
+		phases: []phase{created, toZero},
+	},
+}
+
+func replicas(children int) lab.M { return lab.M{"replicas": int64(children)} }
+
+// kind is a kind of apps/v1. It is up to date when the counters in its status are as many as the first of them.
+func kind(name, resource string, sized func(int) lab.M, more lab.M, counters ...string) lab.Kind {
+	return lab.Kind{
+		Resource: appsv1.SchemeGroupVersion.WithResource(resource),
+		Parent: func(parent string, children int) lab.M {
+			labels := lab.M{"parent": parent}
+			spec := lab.M{
+				"selector": lab.M{"matchLabels": labels},
+				"template": lab.M{"metadata": lab.M{"labels": labels}, "spec": lab.PodSpec(1)},
+			}
+			maps.Copy(spec, more)
+			if sized != nil {
+				maps.Copy(spec, sized(children))
+			}
+			return lab.M{"apiVersion": "apps/v1", "kind": name, "metadata": lab.M{"name": parent}, "spec": spec}
+		},
+		Updated: func(o *unstructured.Unstructured) bool {
+			want, counted, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
+			for _, counter := range counters {
+				n, _, _ := unstructured.NestedInt64(o.Object, "status", counter)
+				if !counted {
+					want, counted = n, true
+				}
+				if n != want {
+					return false
+				}
+			}
+			seen, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+			return seen == o.GetGeneration()
+		},
+	}
+}
+
+// needNodes makes as many nodes as are wanted, which are Ready and run nothing.
+func needNodes(tb testing.TB, want int) {
+	tb.Helper()
+	cfg := sandboxtest.Get(tb).Config()
+	cfg.QPS = -1
+	nodes := kubernetes.NewForConfigOrDie(cfg).CoreV1().Nodes()
+	var group errgroup.Group
+	group.SetLimit(16)
+	for n := range want {
+		group.Go(func() error {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%04d", n)}}
+			_, err := nodes.Create(tb.Context(), node, metav1.CreateOptions{})
+			if apierrors.IsAlreadyExists(err) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			ready := []byte(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)
+			_, err = nodes.Patch(tb.Context(), node.Name, types.StrategicMergePatchType, ready, metav1.PatchOptions{}, "status")
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		tb.Fatal(err)
+	}
+}
