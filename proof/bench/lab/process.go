@@ -85,12 +85,18 @@ type Process struct {
 	stop  func()
 }
 
+// Kubeconfig stands for the path of the kubeconfig in arguments of [Start], for programs that do not look at KUBECONFIG.
+const Kubeconfig = "$KUBECONFIG"
+
 // Start runs a program as cfg's user, which it finds by KUBECONFIG, until [Process.Stop] or the end of the test.
 func Start(tb testing.TB, cfg *rest.Config, path string, args ...string) *Process {
 	tb.Helper()
 	kubeconfig := filepath.Join(tb.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(*kubeconfigOf(cfg), kubeconfig); err != nil {
 		tb.Fatal(err)
+	}
+	for n := range args {
+		args[n] = strings.ReplaceAll(args[n], Kubeconfig, kubeconfig)
 	}
 	p := &Process{TB: tb, log: &bytes.Buffer{}, ended: make(chan error, 1)}
 	p.stop = sync.OnceFunc(p.end)
@@ -103,6 +109,17 @@ func Start(tb testing.TB, cfg *rest.Config, path string, args ...string) *Proces
 	go func() { p.ended <- p.cmd.Wait() }()
 	tb.Cleanup(p.Stop)
 	return p
+}
+
+// Runs ends the test if the process has ended by itself.
+func (p *Process) Runs() {
+	p.Helper()
+	select {
+	case err := <-p.ended:
+		p.ended <- err
+		p.Fatalf("the process ended by itself: %v; its log:\n%s", err, p.tail())
+	default:
+	}
 }
 
 // Stop ends the process as Kubernetes does, and waits for its end.

@@ -5,6 +5,7 @@ package workload
 import (
 	"fmt"
 	"maps"
+	"os"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -32,15 +33,19 @@ var subjects = [2]subject{
 		"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager",
 		func(k *workload) []string {
 			return []string{
-				"--controllers=" + k.name + "-controller", "--leader-elect=false", "--secure-port=0",
+				"--kubeconfig=" + lab.Kubeconfig, "--controllers=" + k.name + "-controller", "--leader-elect=false", "--secure-port=0",
 				"--kube-api-qps=10000", "--kube-api-burst=10000", // cairn has no limit of its own
 			}
 		},
 	},
 	{"cairn", lab.Cairn, func(k *workload) []string {
-		return []string{
+		args := []string{
 			"manager", "--controllers=" + k.name, "--leader-elect=false", "--metrics-bind-address=off", "--health-probe-bind-address=off",
 		}
+		if at := os.Getenv(lab.ProfileVariable); at != "" {
+			args = append(args, "--pprof-bind-address="+at)
+		}
+		return args
 	}},
 }
 

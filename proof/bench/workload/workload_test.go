@@ -102,6 +102,7 @@ func (k *workload) start(tb testing.TB, load lab.Load, which int) (*lab.Cluster,
 	p := lab.Start(tb, c.Subject, lab.Build(tb, s.program), s.arguments(k)...)
 	watches := "watch " + k.kind.Resource.Resource
 	c.Eventually(watches, func(context.Context) (bool, error) {
+		p.Runs()
 		return counted.Since(before).Requests[watches] > 0, nil
 	})
 	c.Rested()
