@@ -68,8 +68,8 @@ calibrate: ## see that the checker finds what it must: upstream's bugs, ours wit
 	@LDFLAGS='$(LDFLAGS)' CHECKFLAGS='$(CHECKFLAGS)' hack/check.sh checker
 
 .PHONY: bench
-bench: build ## run the benchmarks, side by side with upstream (BENCH=regexp)
-	@cd proof && go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m -ldflags '$(LDFLAGS)' ./bench/...
+bench: build ## run the benchmarks, side by side with upstream (BENCH=regexp, FULL=1: Workload with thousands of pods)
+	@cd proof && FULL='$(FULL)' go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m -ldflags '$(LDFLAGS)' ./bench/...
 
 .PHONY: verify
 verify: ## generate, tidy, lint; fail when that changes a file

@@ -15,8 +15,8 @@ const (
 )
 
 // Urgent reports whether a status is to be written at once. It is not while only counters and messages change, of the
-// same generation: while pods start, and while a rollout is under way. Then one write a second is enough. done says that
-// everything is as it should be, as others wait for; that is urgent, and so is any other news in the conditions.
+// same generation: while pods start, and while a rollout is under way. Then one write a second is enough. done says
+// that everything is as it should be, as others wait for; that is urgent, and so is any other news in the conditions.
 func Urgent(before, after []metav1.Condition, sameGeneration, done bool) bool {
 	return !sameGeneration || done || news(before) != news(after)
 }

@@ -85,7 +85,8 @@ type Process struct {
 	stop  func()
 }
 
-// Kubeconfig stands for the path of the kubeconfig in arguments of [Start], for programs that do not look at KUBECONFIG.
+// Kubeconfig stands for the path of the kubeconfig in arguments of [Start], for programs that do not look at
+// KUBECONFIG.
 const Kubeconfig = "$KUBECONFIG"
 
 // Start runs a program as cfg's user, which it finds by KUBECONFIG, until [Process.Stop] or the end of the test.
