@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,9 +37,12 @@ func (f *filler) resolve(ctx context.Context, parent *unstructured.Unstructured,
 		return found, nil, err
 	}
 	if r := said(parent, revisions); r != nil {
-		found.Change, found.Update, found.Number, found.Stamp = revision.NoChange, r, r.Number, r.Stamp
-		found.Reason = fmt.Sprintf("the status says that it is %s", r.Name)
+		known(found, r, "the status says so")
 		return found, nil, nil
+	}
+	if r, err := alike(parent, target, revisions); r != nil || err != nil {
+		known(found, r, "it differs in empty fields only")
+		return found, nil, err
 	}
 	if f.client == nil {
 		return found, nil, nil
@@ -59,6 +63,70 @@ func compared(parent *unstructured.Unstructured, target *revision.Target, revisi
 	}
 	facts := revision.ParentState{UID: parent.GetUID(), Generation: parent.GetGeneration(), Snapshot: now, Uncached: true}
 	return revision.Resolve(facts, revisions, nil, false)
+}
+
+// known makes a revision that of the spec.
+func known(found *revision.Resolution, r *revision.Revision, why string) {
+	if r != nil {
+		found.Change, found.Update, found.Number, found.Stamp = revision.NoChange, r, r.Number, r.Stamp
+		found.Reason = fmt.Sprintf("%s: %s", r.Name, why)
+	}
+}
+
+// alike returns the newest revision that has what parent has, but for fields that hold nothing. Controllers that are
+// written in Go write these into their revisions, as "resources: {}", where users do not.
+func alike(parent *unstructured.Unstructured, target *revision.Target, revisions []revision.Revision) (*revision.Revision, error) {
+	snapshot, err := target.Snapshot(parent.Object)
+	if err != nil {
+		return nil, err
+	}
+	held := func(s *revision.Snapshot) (any, error) {
+		var tree map[string]any
+		err := s.Into(&tree)
+		return filled(tree), err
+	}
+	now, err := held(snapshot)
+	if err != nil {
+		return nil, err
+	}
+	var newest *revision.Revision
+	for n := range revisions {
+		r := &revisions[n]
+		if r.Snapshot == nil || newest != nil && revision.CompareByNumber(*r, *newest) < 0 {
+			continue
+		}
+		if was, err := held(r.Snapshot); err == nil && was != nil && reflect.DeepEqual(was, now) {
+			newest = r
+		}
+	}
+	return newest, nil
+}
+
+// filled returns a value without what holds nothing: null, {} and [].
+func filled(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for key, field := range v {
+			if f := filled(field); f != nil {
+				out[key] = f
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+		return nil
+	case []any:
+		var out []any
+		for _, element := range v {
+			out = append(out, filled(element))
+		}
+		if len(out) > 0 {
+			return out
+		}
+		return nil
+	}
+	return value
 }
 
 // words are the fields of a status in which controllers say which revision is the spec's, by name or by hash:

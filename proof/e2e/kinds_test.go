@@ -227,16 +227,19 @@ func TestKruise(t *testing.T) {
 		}
 	}
 
-	side := func(image string) string {
-		return `"containers":[{"name":"side","image":"` + image + `","podInjectPolicy":"BeforeAppContainer"}]`
+	side := func(image string, more ...string) string {
+		return `"containers":[{"name":"side","image":"` + image + `","podInjectPolicy":"BeforeAppContainer"` + strings.Join(more, "") + `}]`
 	}
 	o := a.made("apps.kruise.io/v1alpha1", "SidecarSet", "side-"+a.namespace,
 		`{`+side("envoy:2")+`,"selector":{"matchLabels":{"app":"k"}},"namespace":"default","updateStrategy":{"type":"RollingUpdate"},`+
 			`"injectionStrategy":{"paused":false}}`)
 	for n, image := range []string{"envoy:1", "envoy:2"} {
-		a.keeps(o, n+1, `{"spec":{"$patch":"replace",`+side(image)+`,"volumes":null,"initContainers":null,"imagePullSecrets":null}}`)
+		a.keeps(o, n+1, `{"spec":{"$patch":"replace",`+side(image, `,"resources":{}`)+`,"volumes":null,"initContainers":null,"imagePullSecrets":null}}`)
 	}
 	got := a.goesBack("sidecarset/"+o.GetName(), o)
+	if strings.Contains(got, "resources") {
+		t.Errorf("the undo wrote what its controller encodes: %s", got)
+	}
 	for _, kept := range []string{"envoy:1", "selector", "namespace", "updateStrategy", "injectionStrategy"} {
 		if !strings.Contains(got, kept) {
 			t.Errorf("%s is gone: %s", kept, got)
