@@ -56,8 +56,7 @@ func (s *Status) blocker(m *object.Members, now time.Time) *Wait {
 }
 
 // refusal says why children cannot be created, and else what other trouble the newest event is about; empty if nobody
-// says so. Our controllers say it in their condition. An event counts if no child was created since: events stay for an
-// hour.
+// says so. Our controllers say it in their condition. Of others an event may: events stay for an hour.
 func refusal(
 	ctx context.Context, c client.Client, s *Status, parent *unstructured.Unstructured, m *object.Members,
 ) (refused, trouble string) {
@@ -70,6 +69,16 @@ func refusal(
 		}
 		return "", ""
 	}
+	if s.Wanted > 0 && s.Total >= s.Wanted && len(s.Waits) > 0 {
+		return "", "" // all are there, so that one of them says more than an event of before
+	}
+	return newestEvent(ctx, c, s, parent, m)
+}
+
+// newestEvent is what the newest warning about parent says, unless a child was created since.
+func newestEvent(
+	ctx context.Context, c client.Client, s *Status, parent *unstructured.Unstructured, m *object.Members,
+) (refused, trouble string) {
 	var newest time.Time
 	for _, child := range m.Children {
 		if child.Object != nil && child.Object.GetCreationTimestamp().After(newest) {

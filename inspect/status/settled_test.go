@@ -268,6 +268,24 @@ func TestWhatNobodyCanCreate(t *testing.T) {
 	}
 }
 
+// TestAllAreThere: an event that says that one could not be created is over when as many are there as are wanted.
+func TestAllAreThere(t *testing.T) {
+	now := time.Now().Truncate(time.Second)
+	ds := inspecttest.Web("web:1")
+	event := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "1"}, InvolvedObject: corev1.ObjectReference{UID: ds.UID},
+		Type: corev1.EventTypeWarning, Reason: "FailedCreate", Message: "exceeded quota", LastTimestamp: metav1.NewTime(now),
+	}
+	for wanted, want := range map[int32]string{1: "Pod web-a", 2: "exceeded quota"} {
+		ds.Status = appsv1.DaemonSetStatus{ObservedGeneration: ds.Generation, DesiredNumberScheduled: wanted, CurrentNumberScheduled: 1}
+		c := inspecttest.Server(interceptor.Funcs{}, ds, event, inspecttest.StoredOf(t, ds, 1, "aaa"), inspecttest.Pod(ds, "web-a", "aaa"))
+		s, err := Of(t.Context(), inspect.New(c), ds, now)
+		if err != nil || s.State != InProgress || !strings.Contains(s.Reason, want) {
+			t.Errorf("%d wanted: %+v, %v", wanted, s, err)
+		}
+	}
+}
+
 // TestCountedPods: a status that says all is well is not believed against the pods that are there: nobody may run who
 // keeps it.
 func TestCountedPods(t *testing.T) {
