@@ -170,7 +170,7 @@ func (r *Log) History() *History {
 		}
 		if stored.Object != nil {
 			signed(&e, stored.Object.GetAnnotations())
-			e.Created, e.Since = stored.Object.GetCreationTimestamp().Time, since(stored.Object)
+			e.Created = stored.Object.GetCreationTimestamp().Time
 			e.ChangeCause = stored.Object.GetAnnotations()[ChangeCauseAnnotation]
 		}
 		if r.Counts != nil {
@@ -215,6 +215,15 @@ func (r *Log) complete(h *History) {
 	}
 	for n := range h.Entries {
 		h.Entries[n].Completed = h.Entries[n].Completed || known.Has(h.Entries[n].Name)
+	}
+}
+
+// date says of each entry since when it has its number.
+func (h *History) date() {
+	for n := range h.Entries {
+		if o := h.Entries[n].stored.Object; o != nil {
+			h.Entries[n].Since = since(o)
+		}
 	}
 }
 

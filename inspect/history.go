@@ -70,6 +70,7 @@ type Entry struct {
 	// Was is the number that the revision had before the parent went back to it, 0 if it did not or that is not known.
 	Was int64
 	// Since is when it got its number, as far as that is known: when it was made, or the parent went back to it.
+	// [Inspector.History] fills it in.
 	Since time.Time
 	// By is the field manager that made the edit which this revision records, and At when that was, as far as its
 	// controller noted it ([history.RecordedByAnnotation]); of the current revision otherwise who wrote it last.
@@ -129,6 +130,7 @@ func (i *Inspector) History(ctx context.Context, parent client.Object) (*History
 	}
 	r.Count(ctx)
 	h := r.History()
+	h.date()
 	h.compareEach()
 	return h, ctx.Err()
 }

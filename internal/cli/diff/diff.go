@@ -132,7 +132,7 @@ func run(ctx context.Context, e *env.Env, args []string, s *env.Selection, o opt
 		if err != nil {
 			return err
 		}
-		e.Warn(found.Warnings(found.Title(d.Parent, d.Parent.Namespace), d.Warnings)...)
+		e.Warn(found.Warnings(d.Parent, d.Warnings)...)
 		differs = differs || d.Diff != ""
 		if env.Encodes(o.format) {
 			reports = append(reports, encoded(d))
@@ -158,7 +158,7 @@ func encoded(d *inspect.Difference) report {
 }
 
 func show(e *env.Env, found *env.Found, d *inspect.Difference, format string) {
-	title := found.Title(d.Parent, d.Parent.Namespace)
+	title := found.Title(d.Parent)
 	switch {
 	case format == "name" && d.Diff == "":
 	case format == "name":

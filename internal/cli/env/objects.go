@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/inspect/object"
 )
 
 // This file finds the objects that a verb is about, as kubectl does: by name, by -l, by -A, by -f.
@@ -111,21 +112,21 @@ func (f *Found) Each(ask func(*inspect.Inspector, client.Object) error) error {
 }
 
 // Title is what an object is called above what is said of it: with its namespace where they are of several.
-func (f *Found) Title(name fmt.Stringer, namespace string) string {
-	if !f.Everywhere || namespace == "" {
-		return name.String()
+func (f *Found) Title(p object.Parent) string {
+	if !f.Everywhere || p.Namespace == "" {
+		return p.String()
 	}
-	return name.String() + " -n " + namespace
+	return p.String() + " -n " + p.Namespace
 }
 
 // Warnings are sentences about an object: they name it where there are several.
-func (f *Found) Warnings(title string, sentences []string) []string {
+func (f *Found) Warnings(about object.Parent, sentences []string) []string {
 	if f.One {
 		return sentences
 	}
 	out := make([]string, 0, len(sentences))
 	for _, s := range sentences {
-		out = append(out, title+": "+s)
+		out = append(out, f.Title(about)+": "+s)
 	}
 	return out
 }

@@ -82,23 +82,23 @@ func all(ctx context.Context, e *env.Env, found *env.Found, format string) error
 	if t := e.Terminal(); t != nil {
 		width, _ = t.Size()
 	}
-	logs := []log{}
+	var logs []log
+	printed := false
 	failed := found.Each(func(i *inspect.Inspector, parent client.Object) error {
 		h, err := i.History(ctx, parent)
 		if err != nil {
 			return err
 		}
-		title := found.Title(h.Parent, h.Parent.Namespace)
-		e.Warn(found.Warnings(title, h.Warnings)...)
+		e.Warn(found.Warnings(h.Parent, h.Warnings)...)
 		if env.Encodes(format) {
 			logs = append(logs, encoded(h))
 			return nil
 		}
-		if len(logs) > 0 && format != "name" {
+		if printed && format != "name" {
 			fmt.Fprintln(e.Out)
 		}
-		logs = append(logs, log{})
-		return printAll(e.Out, title, h, format, e.Clock.Now(), width)
+		printed = true
+		return printAll(e.Out, found.Title(h.Parent), h, format, e.Clock.Now(), width)
 	})
 	if env.Encodes(format) && (failed == nil || len(logs) > 0) {
 		return errors.Join(env.EncodeAll(e.Out, format, found, "History", logs), failed)

@@ -57,7 +57,7 @@ func all(ctx context.Context, e *env.Env, found *env.Found, up bool, format stri
 		if err != nil {
 			return err
 		}
-		e.Warn(found.Warnings(found.Title(t.Root, t.Root.Namespace), t.Warnings)...)
+		e.Warn(found.Warnings(t.Root.Parent, t.Warnings)...)
 		trees = append(trees, t)
 		return nil
 	})

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/proof/check/content"
 )
 
 // images are rolled out one after the other. The undo goes back to the second.
@@ -382,7 +384,7 @@ func (t *trial) diff(ctx context.Context) error {
 }
 
 // undo asks for the older image, and waits until the controller has done it: all pods run that image, the command line
-// says so, and the spec is what it was then.
+// says so, and the spec is what it was then, but for what is empty: a revision may have that where the object has not.
 func (t *trial) undo(ctx context.Context, older any) error {
 	if _, err := t.ask(ctx, "undo", "--yes"); err != nil {
 		return err
@@ -394,39 +396,11 @@ func (t *trial) undo(ctx context.Context, older any) error {
 	if err != nil {
 		return err
 	}
-	if now := o.Object["spec"]; !reflect.DeepEqual(filled(now), filled(older)) {
+	if now := o.Object["spec"]; !reflect.DeepEqual(content.Prune(now), content.Prune(older)) {
 		fmt.Fprintf(t.out, "compat: the spec was\n%s\nand is\n%s\n", printed(older), printed(now))
 		return errors.New("the spec is not what it was with the older image")
 	}
 	return nil
-}
-
-// filled returns a value without what holds nothing: null, {} and []. A revision may have these where the object does
-// not, and the other way round, by how a controller encodes it.
-func filled(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		out := map[string]any{}
-		for key, value := range v {
-			if f := filled(value); f != nil {
-				out[key] = f
-			}
-		}
-		if len(out) > 0 {
-			return out
-		}
-		return nil
-	case []any:
-		var out []any
-		for _, value := range v {
-			out = append(out, filled(value))
-		}
-		if len(out) > 0 {
-			return out
-		}
-		return nil
-	}
-	return value
 }
 
 // tree asks for what the object controls, and expects the pods in it.
