@@ -21,8 +21,8 @@ import (
 //
 // The recorder of client-go joins events that are the same but for their text into one with a count, which costs
 // nothing. It takes two for the same if all that they refer to is, resourceVersions included, so that references have
-// none here, but for that of the parent where a warning has another cause than before: it would else go on telling the
-// first one for as long as it is repeated.
+// none here, but for that of the parent where a warning has another cause than before, or an event about no child
+// another text: it would else go on telling the first one for as long as it is repeated.
 
 const (
 	// MaxNote is how long the text of an event may be, in bytes. The API server refuses more than 1,024.
@@ -60,8 +60,12 @@ func (p *Pass) event(kind string, related client.Object, reason, action, note st
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if kind == corev1.EventTypeWarning {
-		key.version = b.cause(key, note, p.Parent.GetResourceVersion(), now)
+	version := p.Parent.GetResourceVersion()
+	switch {
+	case kind == corev1.EventTypeWarning:
+		key.version = b.cause(key, gist(note), version, now, oneCause)
+	case related == nil:
+		key.version = b.cause(key, note, version, now, 0)
 	}
 	if !b.admit(key, now) {
 		if kind == corev1.EventTypeNormal {
@@ -69,7 +73,7 @@ func (p *Pass) event(kind string, related client.Object, reason, action, note st
 			return
 		}
 		related, key.related = nil, ""
-		key.version = b.cause(eventKey{kind: kind, reason: reason, action: action}, note, p.Parent.GetResourceVersion(), now)
+		key.version = b.cause(eventKey{kind: kind, reason: reason, action: action}, gist(note), version, now, oneCause)
 		b.sent[key] = now
 	}
 	about := reference(p.Parent, p.kind())
@@ -77,7 +81,7 @@ func (p *Pass) event(kind string, related client.Object, reason, action, note st
 	c.Recorder.Eventf(about, referenceOrNil(related), kind, reason, action, "%s", note)
 }
 
-// cause is what warnings of a key tell.
+// cause is what warnings of a key, or events about no child, tell.
 type cause struct {
 	line, version string
 	since, last   time.Time
@@ -109,7 +113,7 @@ type budget struct {
 	// sent is when events of a key were sent last, omitted what was left out since the last event that said so.
 	sent    map[eventKey]time.Time
 	omitted map[eventKey]*omitted
-	// told are the causes of warnings.
+	// told is what warnings, and events about no child, tell.
 	told map[eventKey]cause
 }
 
@@ -128,17 +132,16 @@ type omitted struct {
 	at    time.Time
 }
 
-// cause returns the version of the parent that a warning of a key refers to: a new one if its first line says something
-// else than was told, and that was a while ago. Where the parent has not changed since, the recorder could not tell the
-// two apart.
-func (b *budget) cause(key eventKey, note, version string, now time.Time) string {
-	line := gist(note)
+// cause returns the version of the parent that an event of a key refers to: a new one if its line says something else
+// than was told, and that has been told for at least this long. Where the parent has not changed since, the recorder
+// could not tell the two apart.
+func (b *budget) cause(key eventKey, line, version string, now time.Time, least time.Duration) string {
 	t, told := b.told[key]
 	switch {
 	case !told || now.Sub(t.last) >= known:
 		maps.DeleteFunc(b.told, func(_ eventKey, old cause) bool { return now.Sub(old.last) >= known })
 		t = cause{line: line, since: now}
-	case t.line != line && now.Sub(t.since) >= oneCause && version != t.version:
+	case t.line != line && now.Sub(t.since) >= least && version != t.version:
 		t = cause{line: line, since: now, version: version}
 	}
 	if b.told == nil {
@@ -187,7 +190,7 @@ func (b *budget) admit(key eventKey, now time.Time) bool {
 
 // leaveOut counts an event that is not sent.
 func (b *budget) leaveOut(key eventKey, note string, now time.Time) {
-	key.related = ""
+	key.related, key.version = "", ""
 	o := b.omitted[key]
 	if o == nil {
 		o = &omitted{}

@@ -3,6 +3,9 @@ package pass_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +155,34 @@ func TestAnotherCause(t *testing.T) {
 	}
 	if last := about.events[len(about.events)-1]; !strings.HasSuffix(last.about, "web-uid ") {
 		t.Errorf("the first of new ones is about %q", last.about)
+	}
+}
+
+// TestAnotherText: an event about no child tells what is so now, also a moment after it told something else: a rollout
+// that waits for one pod, and then for the next one.
+func TestAnotherText(t *testing.T) {
+	w, about := newWorld(t, nil, web()), &regarding{}
+	w.c.Recorder = about
+	for version, note := range []string{"waits for web-3", "waits for web-3", "waits for web-2", "waits for web-2"} {
+		w.clock.Step(time.Second)
+		w.run = func(_ context.Context, p *pass.Pass) error {
+			p.Parent.SetResourceVersion(strconv.Itoa(version))
+			p.Normal(nil, "RolloutWaiting", "Roll", "%s", note)
+			return nil
+		}
+		if _, err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := map[string]string{} // the recorder joins what is about the same, and tells the first text
+	for _, e := range about.events {
+		if _, joined := first[e.about]; !joined {
+			first[e.about] = e.note
+		}
+	}
+	told := slices.Sorted(maps.Values(first))
+	if want := []string{"waits for web-2", "waits for web-3"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
 	}
 }
 
