@@ -46,17 +46,18 @@ compile() {
 	"$root/hack/progress.sh" "$label" "-test $flags $*" go list -v -export -test $flags "$@"
 }
 
-# The race detector is for packages that start goroutines or guard something from them, in their code or their tests.
+# The race detector, which needs C, is for packages that start goroutines or guard something from them, in their code or
+# their tests.
 mapfile -t shared < <(git grep -lE '^\s*go [a-z(]|\.Go\(|^\s*"(sync|sync/atomic)"$' -- '*.go' ':!sandbox' ':!proof' | xargs -n1 dirname | sort -u | sed 's|^|./|')
 mapfile -t plain < <(go list -f '{{.Dir}}' ./... | sed "s|^$root|.|" | grep -vxF "$(printf '%s\n' "${shared[@]}")")
-compile "compiling the root module, with the race detector" -race "${shared[@]}"
+CGO_ENABLED=1 compile "compiling the root module, with the race detector" -race "${shared[@]}"
 compile "compiling the root module" "" "${plain[@]}"
 took compiling
 
 # client-go panics if a cached object was changed. To find out it compares every version of the last minutes, each second:
 # it is on where a process has one manager, and off where it has many.
 export KUBE_CACHE_MUTATION_DETECTOR=true
-stage shared -race "${shared[@]}"
+CGO_ENABLED=1 stage shared -race "${shared[@]}"
 stage plain "${plain[@]}"
 took root
 

@@ -34,20 +34,19 @@ func NewConsistencyStoreFor(
 		if err != nil {
 			return nil, err
 		}
-		// controller-runtime keeps the index of a field under this name. A second registration would be refused.
-		if _, there := informer.GetIndexer().GetIndexers()["field:"+ControllerIndex]; !there {
+		if _, there := informer.GetIndexer().GetIndexers()[indexName]; !there { // a second registration would be refused
 			if err := mgr.GetFieldIndexer().IndexField(ctx, o, ControllerIndex, IndexController); err != nil {
 				return nil, fmt.Errorf("index %s by controller: %w", resource, err)
 			}
 		}
-		stores[resource] = informer.GetStore()
+		stores[resource] = &shared{informer.GetIndexer(), informer.HasSynced}
 	}
 	for resource, o := range others {
 		informer, err := informerOf(ctx, mgr, resource, o)
 		if err != nil {
 			return nil, err
 		}
-		stores[resource] = informer.GetStore()
+		stores[resource] = &shared{informer.GetIndexer(), informer.HasSynced}
 	}
 	return NewConsistencyStore(stores), nil
 }

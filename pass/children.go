@@ -105,11 +105,14 @@ func (ch *Children[C]) Shown(ctx context.Context, p *Pass) ([]C, error) {
 // candidates returns the children that the cache shows as the parent's, and the orphans that selector matches.
 func (ch *Children[C]) candidates(ctx context.Context, parent client.Object, selector labels.Selector) ([]C, error) {
 	var out []C
-	err := ownership.Candidates(ctx, ch.controller.Cache, ch.newList(), ch.namespace(parent), parent.GetUID(), selector, true,
-		func(o client.Object) error {
-			out = append(out, o.(C)) //nolint:forcetypeassert // the items of that list
-			return nil
-		})
+	found := func(o client.Object) error {
+		out = append(out, o.(C)) //nolint:forcetypeassert // the kind of the store, and of the list
+		return nil
+	}
+	if ok, err := ch.controller.Consistency.Candidates(ch.Resource, ch.namespace(parent), parent.GetUID(), selector, found); ok {
+		return out, err
+	}
+	err := ownership.Candidates(ctx, ch.controller.Cache, ch.newList(), ch.namespace(parent), parent.GetUID(), selector, true, found)
 	return out, err
 }
 

@@ -45,9 +45,10 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, f facts, plan *plan)
 // create makes the pod of one node. If its name is taken, the next name follows from the UID of the holder, as if the
 // pod replaced it: the holder may be the last pod of the node, released since, and known to clients under that name.
 func (r *Reconciler) create(ctx context.Context, p *pass.Pass, f facts, c creation) error {
+	_, taken := f.before()
 	for range maxNameProbes {
 		pod := podFor(f.ds, f.hash, c)
-		if uid, seen := f.seen[pod.Name]; seen { // a relabelled pod had this name
+		if uid, seen := taken[pod.Name]; seen { // a relabelled pod had this name
 			c.after = uid
 			continue
 		}

@@ -23,6 +23,7 @@ var (
 	kind              = appsv1.SchemeGroupVersion.WithKind("DaemonSet")
 	podKind           = corev1.SchemeGroupVersion.WithKind("Pod")
 	podResource       = schema.GroupResource{Resource: "pods"}
+	nodeResource      = schema.GroupResource{Resource: "nodes"}
 	daemonSetResource = schema.GroupResource{Group: appsv1.GroupName, Resource: "daemonsets"}
 )
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
@@ -32,15 +34,11 @@ type observed struct {
 func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.DaemonSet, selector labels.Selector) (*observed, error) {
 	o := &observed{ds: ds, selector: selector, pause: p.Pause}
 	o.genuine = func(e revision.Revision) bool { return r.log.Genuine(ctx, ds, e) }
-	var nodes corev1.NodeList
-	if err := r.Client.List(ctx, &nodes); err != nil {
-		return nil, fmt.Errorf("list nodes: %w", err)
-	}
-	for i := range nodes.Items {
-		o.nodes = append(o.nodes, &nodes.Items[i])
+	var err error
+	if o.nodes, err = r.nodes(ctx); err != nil {
+		return nil, err
 	}
 	r.predecessors.trim(ds.UID, o.nodes)
-	var err error
 	if o.pods, err = r.pods.Claim(ctx, p, selector); err != nil {
 		return nil, err
 	}
@@ -48,6 +46,28 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 		return nil, err
 	}
 	return o, nil
+}
+
+// nodes returns all nodes, the cache's own where it can hand them out.
+func (r *Reconciler) nodes(ctx context.Context) ([]*corev1.Node, error) {
+	if shown, ok := r.Consistency.Shown(nodeResource); ok {
+		out := make([]*corev1.Node, 0, len(shown))
+		for _, o := range shown {
+			if node, ok := o.(*corev1.Node); ok {
+				out = append(out, node)
+			}
+		}
+		return out, nil
+	}
+	var list corev1.NodeList
+	if err := r.Client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	out := make([]*corev1.Node, 0, len(list.Items))
+	for i := range list.Items {
+		out = append(out, &list.Items[i])
+	}
+	return out, nil
 }
 
 // live returns the revisions that something depends on: those that pods name, terminating pods included, and made, the
@@ -80,10 +100,13 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 		}
 		ds.Spec.Template, f.hash = restored.Spec.Template, from.Hash
 	}
-	f.predecessors, f.seen = r.predecessors.of(o.ds.UID, f.hash)
-	for _, pod := range o.pods {
-		f.seen[pod.Name] = pod.UID
-	}
+	f.past = sync.OnceValues(func() (last, seen map[string]types.UID) {
+		last, seen = r.predecessors.of(o.ds.UID, f.hash)
+		for _, pod := range o.pods {
+			seen[pod.Name] = pod.UID
+		}
+		return last, seen
+	})
 	f.backoff = func(node string) pass.Wait { return o.pause(f.hash, node) }
 	return f, nil
 }

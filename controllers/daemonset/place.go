@@ -78,7 +78,7 @@ func nodeOf(pod *corev1.Pod) (string, error) {
 // byNode groups the pods that count by the node that they are, or will be, on. A terminating pod that has ended only
 // waits for a finalizer of another controller; it takes no place.
 func byNode(pods []*corev1.Pod) map[string][]*corev1.Pod {
-	out := map[string][]*corev1.Pod{}
+	out := make(map[string][]*corev1.Pod, len(pods))
 	for _, pod := range pods {
 		if pod.DeletionTimestamp != nil && (pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded) {
 			continue

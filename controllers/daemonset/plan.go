@@ -3,6 +3,7 @@ package daemonset
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -35,16 +36,23 @@ type facts struct {
 	// nodes are all nodes, pods the claimed pods by node.
 	nodes []*corev1.Node
 	pods  map[string][]*corev1.Pod
-	// predecessors are the UIDs of the last pods of the update revision, by node: a new pod never has the name of one that
-	// it replaces.
-	predecessors map[string]types.UID
-	// seen are the UIDs of all pods that are there or remembered, by their names: no new pod gets one of these names.
-	seen map[string]types.UID
+	// past, if not nil, returns the UIDs of the last pods of the update revision, by node: a new pod never has the name of
+	// one that it replaces; and the UIDs of all pods that are there or remembered, by their names, which no new pod gets.
+	// It costs what there are pods, so it is for passes that create some.
+	past func() (last, seen map[string]types.UID)
 	// now is when the facts were gathered.
 	now time.Time
 	// backoff returns how long a failed pod on a node must stay before it is replaced by one of the update revision; zero
 	// or less means now.
 	backoff func(node string) pass.Wait
+}
+
+// before is past, of no pods if that is nil.
+func (f *facts) before() (last, seen map[string]types.UID) {
+	if f.past == nil {
+		return nil, nil
+	}
+	return f.past()
 }
 
 // plan is what one pass does, and what it found out.
@@ -256,13 +264,15 @@ func (p *planner) keepOne(node string, pods []*corev1.Pod) *rollout.Instance {
 
 // strays plans the deletion of pods that wait to be scheduled to a deleted node: no other controller would delete them.
 func (p *planner) strays() {
-	known := map[string]bool{}
+	known := make(map[string]bool, len(p.nodes))
 	for _, node := range p.nodes {
 		known[node.Name] = true
 	}
-	for _, node := range sortedKeys(p.pods) {
+	gone := slices.DeleteFunc(slices.Collect(maps.Keys(p.pods)), func(node string) bool { return known[node] })
+	slices.Sort(gone)
+	for _, node := range gone {
 		for _, pod := range alive(p.pods[node]) {
-			if !known[node] && pod.Spec.NodeName == "" {
+			if pod.Spec.NodeName == "" {
 				p.remove(deletion{pod: pod, node: node, reason: fmt.Sprintf("it waits for node %s, which does not exist", node)})
 			}
 		}
@@ -325,7 +335,8 @@ func (p *planner) available(pod *corev1.Pod) bool {
 }
 
 func (p *planner) create(node, reason string) {
-	p.creates = append(p.creates, creation{node: node, reason: reason, after: p.predecessors[node]})
+	last, _ := p.before()
+	p.creates = append(p.creates, creation{node: node, reason: reason, after: last[node]})
 }
 
 func (p *planner) remove(d deletion) { p.deletes = append(p.deletes, d) }
@@ -359,13 +370,4 @@ func first(a, b bool) int {
 	default:
 		return 1
 	}
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }

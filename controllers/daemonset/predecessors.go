@@ -2,7 +2,6 @@ package daemonset
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sync"
 
@@ -63,24 +62,71 @@ func (p predecessor) later(other predecessor, after successor) bool {
 }
 
 // note remembers the pods of a DaemonSet, including those that ended, those that are terminating, and those that it is
-// about to release or to adopt. It also remembers pods of deleted nodes: a node may be recreated under its name.
+// about to release or to adopt. It also remembers pods of deleted nodes: a node may be recreated under its name. A pod
+// that was created after the one that is shown, and deleted already, has a name that must not be used again either.
 func (p *predecessors) note(of client.Object, pods []*corev1.Pod) {
-	names := func(node, hash string) successor {
-		return func(uid types.UID) string { return podName(of, hash, creation{node: node, after: uid}) }
-	}
-	shown, ds := newest(names, pods), of.GetUID()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before := p.all[ds]
-	now := make(map[string]lastPods, max(len(before), len(shown)))
-	maps.Copy(now, before)
-	for node, byHash := range shown {
-		now[node] = before[node].with(byHash, func(hash string) successor { return names(node, hash) })
+	nodes := p.all[of.GetUID()]
+	if nodes == nil {
+		if p.all == nil {
+			p.all = map[types.UID]map[string]lastPods{}
+		}
+		nodes = make(map[string]lastPods, len(pods))
+		p.all[of.GetUID()] = nodes
 	}
-	if p.all == nil {
-		p.all = map[types.UID]map[string]lastPods{}
+	crowded := false
+	for _, pod := range pods {
+		node, err := nodeOf(pod)
+		if err != nil {
+			continue
+		}
+		hash := pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
+		was, ok := nodes[node][hash]
+		if ok && was.uid == pod.UID {
+			continue // nearly always
+		}
+		shown := predecessorOf(pod)
+		if ok && !shown.later(was, func(uid types.UID) string { return podName(of, hash, creation{node: node, after: uid}) }) {
+			continue
+		}
+		if nodes[node] == nil {
+			nodes[node] = lastPods{}
+		}
+		nodes[node][hash] = shown
+		crowded = crowded || len(nodes[node]) > mostRevisions
 	}
-	p.all[ds] = now
+	if crowded {
+		thin(nodes, pods)
+	}
+}
+
+// thin keeps the pods that are shown on a node, by their revisions, and of the others the newest few.
+func thin(nodes map[string]lastPods, pods []*corev1.Pod) {
+	type place struct{ node, hash string }
+	shown := make(map[place]bool, len(pods))
+	for _, pod := range pods {
+		if node, err := nodeOf(pod); err == nil {
+			shown[place{node, pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]}] = true
+		}
+	}
+	for node, byHash := range nodes {
+		if len(byHash) <= mostRevisions {
+			continue
+		}
+		var others []string
+		for hash := range byHash {
+			if !shown[place{node, hash}] {
+				others = append(others, hash)
+			}
+		}
+		slices.SortFunc(others, func(a, b string) int {
+			return cmp.Or(byHash[b].created.Compare(byHash[a].created.Time), cmp.Compare(a, b))
+		})
+		for _, hash := range others[min(len(others), mostRevisions):] {
+			delete(byHash, hash)
+		}
+	}
 }
 
 // trim drops what is remembered of nodes that do not exist, if there are many of them.
@@ -107,8 +153,9 @@ func (p *predecessors) trim(ds types.UID, nodes []*corev1.Node) {
 func (p *predecessors) of(ds types.UID, hash string) (last, seen map[string]types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last, seen = map[string]types.UID{}, map[string]types.UID{}
-	for node, byHash := range p.all[ds] {
+	nodes := p.all[ds]
+	last, seen = make(map[string]types.UID, len(nodes)), make(map[string]types.UID, len(nodes))
+	for node, byHash := range nodes {
 		for h, was := range byHash {
 			seen[was.name] = was.uid
 			if h == hash {
@@ -117,47 +164,6 @@ func (p *predecessors) of(ds types.UID, hash string) (last, seen map[string]type
 		}
 	}
 	return last, seen
-}
-
-// with returns the pods that are shown on a node now and, of those that were remembered, the newest few. A pod that was
-// created after the one that is shown, and deleted already, has a name that must not be used again either.
-func (was lastPods) with(shown lastPods, names func(hash string) successor) lastPods {
-	out := maps.Clone(shown)
-	var others []string
-	for hash, before := range was {
-		switch last, ok := shown[hash]; {
-		case !ok:
-			others = append(others, hash)
-		case last.uid != before.uid && before.later(last, names(hash)):
-			out[hash] = before
-		}
-	}
-	slices.SortFunc(others, func(a, b string) int {
-		return cmp.Or(was[b].created.Compare(was[a].created.Time), cmp.Compare(a, b))
-	})
-	for _, hash := range others[:min(len(others), mostRevisions)] {
-		out[hash] = was[hash]
-	}
-	return out
-}
-
-// newest returns the newest pod of each revision on each node.
-func newest(names func(node, hash string) successor, pods []*corev1.Pod) map[string]lastPods {
-	out := map[string]lastPods{}
-	for _, pod := range pods {
-		node, err := nodeOf(pod)
-		if err != nil {
-			continue
-		}
-		if out[node] == nil {
-			out[node] = lastPods{}
-		}
-		hash, shown := pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey], predecessorOf(pod)
-		if other, ok := out[node][hash]; !ok || shown.later(other, names(node, hash)) {
-			out[node][hash] = shown
-		}
-	}
-	return out
 }
 
 // forget drops what is remembered of a deleted DaemonSet.

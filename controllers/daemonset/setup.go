@@ -82,6 +82,7 @@ func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.ConsistencyStore, e
 		history.AppsResource: &appsv1.ControllerRevision{},
 	}, map[schema.GroupResource]client.Object{
 		daemonSetResource: &appsv1.DaemonSet{},
+		nodeResource:      &corev1.Node{},
 	})
 }
 

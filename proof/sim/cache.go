@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -28,16 +29,15 @@ type caches struct {
 	cache.Cache
 
 	scheme    *runtime.Scheme
-	seed      uint64
 	informers map[schema.GroupVersionKind]*informer
 	// order has the informers in the order of their resources.
 	order []*informer
 }
 
 func newCaches(scheme *runtime.Scheme, seed uint64, kinds map[schema.GroupVersionResource]schema.GroupVersionKind) *caches {
-	c := &caches{scheme: scheme, seed: seed, informers: map[schema.GroupVersionKind]*informer{}}
+	c := &caches{scheme: scheme, informers: map[schema.GroupVersionKind]*informer{}}
 	for resource, kind := range kinds {
-		i := newInformer(resource, kind)
+		i := newInformer(resource, kind, seed)
 		c.informers[kind] = i
 		c.order = append(c.order, i)
 	}
@@ -142,7 +142,7 @@ func (c *caches) find(i *informer, options client.ListOptions) ([]runtime.Object
 			return nil, err
 		}
 	}
-	var found []client.Object
+	var found []runtime.Object
 	for _, item := range items {
 		o := item.(client.Object) //nolint:forcetypeassert // the store holds nothing else
 		if options.Namespace != "" && o.GetNamespace() != options.Namespace {
@@ -153,32 +153,42 @@ func (c *caches) find(i *informer, options client.ListOptions) ([]runtime.Object
 		}
 		found = append(found, o)
 	}
-	c.shuffle(found)
-	out := make([]runtime.Object, len(found))
-	for n, o := range found {
-		out[n] = o
-	}
-	return out, nil
+	return found, nil
 }
 
-// shuffle puts objects into an order that depends on the seed and on what they are, and on nothing that another
-// goroutine does.
-func (c *caches) shuffle(objects []client.Object) {
+// shuffled is a store whose lists are in an order that depends on the seed and on what is in them, and on nothing that
+// another goroutine does: client-go's are in none.
+type shuffled struct {
+	toolscache.Indexer
+
+	seed uint64
+}
+
+func (s shuffled) List() []any { return s.shuffle(s.Indexer.List()) }
+
+func (s shuffled) ByIndex(name, key string) ([]any, error) {
+	found, err := s.Indexer.ByIndex(name, key)
+	return s.shuffle(found), err
+}
+
+func (s shuffled) shuffle(items []any) []any {
 	type placed struct {
-		o     client.Object
+		item  any
 		place uint64
 	}
-	all := make([]placed, len(objects))
-	for n, o := range objects {
+	all := make([]placed, len(items))
+	for n, item := range items {
 		h := fnv.New64a()
+		o := item.(client.Object) //nolint:forcetypeassert // the store holds nothing else
 		_, _ = h.Write([]byte(o.GetUID()))
 		_, _ = h.Write([]byte(o.GetResourceVersion()))
-		all[n] = placed{o, mix(h.Sum64() ^ c.seed)}
+		all[n] = placed{item, mix(h.Sum64() ^ s.seed)}
 	}
 	slices.SortFunc(all, func(a, b placed) int { return cmp.Compare(a.place, b.place) })
 	for n := range all {
-		objects[n] = all[n].o
+		items[n] = all[n].item
 	}
+	return items
 }
 
 // mix spreads the bits of a number (the finaliser of splitmix64).

@@ -28,7 +28,7 @@ type informer struct {
 
 	resource schema.GroupVersionResource
 	kind     schema.GroupVersionKind
-	store    toolscache.Indexer
+	store    shuffled
 	// next is the first event of the resource that the store has not taken in.
 	next int
 	// empty is true while the store is as it was before the first write. No store says that it is of version 0, which
@@ -64,11 +64,11 @@ type notice struct {
 	initial bool
 }
 
-func newInformer(resource schema.GroupVersionResource, kind schema.GroupVersionKind) *informer {
+func newInformer(resource schema.GroupVersionResource, kind schema.GroupVersionKind, seed uint64) *informer {
 	return &informer{
 		resource: resource,
 		kind:     kind,
-		store:    toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, toolscache.Indexers{}),
+		store:    shuffled{toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, toolscache.Indexers{}), seed},
 	}
 }
 
@@ -103,7 +103,7 @@ func (i *informer) list(objects []client.Object, rv uint64, events []model.Event
 // objects are what the store holds, by name.
 func (i *informer) objects() map[types.NamespacedName]client.Object {
 	out := map[types.NamespacedName]client.Object{}
-	for _, item := range i.store.List() {
+	for _, item := range i.store.Indexer.List() {
 		o := item.(client.Object) //nolint:forcetypeassert // list and take put nothing else in
 		out[client.ObjectKeyFromObject(o)] = o
 	}

@@ -16,7 +16,8 @@ func report(b *testing.B, l lab.Load, costs map[string]map[string]lab.Rounds) {
 	b.Helper()
 	b.ReportMetric(0, "ns/op") // it holds the waits for rest
 	for _, phase := range phases {
-		printed.Add(phase+" "+l.String(), [2]string{statefulSet, authored}, [2]lab.Rounds{costs[statefulSet][phase], costs[authored][phase]})
+		printed.Add(phase, l, lab.Measured{Name: statefulSet, Rounds: costs[statefulSet][phase]},
+			lab.Measured{Name: authored, Rounds: costs[authored][phase]})
 		for _, s := range pair {
 			for i, c := range costs[s.name][phase] {
 				b.Logf("%s, %s, round %d: CPU %.2f s; %s", phase, s.name, i+1, c.CPU.Seconds(), c.Tally)

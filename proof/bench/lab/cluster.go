@@ -69,6 +69,7 @@ type Cluster struct {
 
 	kind    Kind
 	counted *Ledger
+	running *Process // what is waited for ends with it
 }
 
 // NewCluster prepares a load: all but the parents and who looks after them. The parents' kind has to be installed.
@@ -239,7 +240,13 @@ func ObservedUpdated(o *unstructured.Unstructured) bool {
 // Eventually waits for a condition, patiently.
 func (c *Cluster) Eventually(what string, f wait.ConditionWithContextFunc) {
 	c.Helper()
-	if err := wait.PollUntilContextTimeout(c.Context(), pollInterval, patience, true, f); err != nil {
+	checked := func(ctx context.Context) (bool, error) {
+		if c.running != nil {
+			c.running.Runs()
+		}
+		return f(ctx)
+	}
+	if err := wait.PollUntilContextTimeout(c.Context(), pollInterval, patience, true, checked); err != nil {
 		c.Fatalf("wait for %s: %v", what, errors.Join(err, c.state()))
 	}
 }

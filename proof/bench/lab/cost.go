@@ -17,6 +17,8 @@ type Cost struct {
 // Measure returns what it takes until the load is as it is to be after a change.
 func (c *Cluster) Measure(p *Process, change func()) Cost {
 	c.Helper()
+	c.running = p
+	defer func() { c.running = nil }()
 	before, cpu, moved, start := c.counted.Read(), p.CPU(), p.Moved(), time.Now()
 	change()
 	end := c.Served()

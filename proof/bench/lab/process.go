@@ -41,8 +41,8 @@ var built struct {
 	paths map[string]string
 }
 
-// Build returns the path of a program, built once for all benchmarks of a test binary. TestMain removes it with
-// [RemoveBuilt].
+// Build returns the path of a program, built once for all benchmarks of a test binary, without C and symbols, as
+// programs are released. TestMain removes it with [RemoveBuilt].
 func Build(tb testing.TB, program string) string {
 	tb.Helper()
 	built.mu.Lock()
@@ -58,7 +58,8 @@ func Build(tb testing.TB, program string) string {
 		built.dir, built.paths = dir, map[string]string{}
 	}
 	path := filepath.Join(built.dir, filepath.Base(program))
-	cmd := exec.CommandContext(tb.Context(), "go", "build", "-buildvcs=false", "-o", path, program)
+	cmd := exec.CommandContext(tb.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", path, program)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		tb.Fatalf("build %s: %v\n%s", program, err, out)
 	}

@@ -1,15 +1,19 @@
 package workload
 
-// This file is what is compared: the two programs, and the kinds.
+// This file is what is compared: the programs, and the kinds.
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,9 +31,10 @@ type subject struct {
 	arguments     func(k *workload) []string
 }
 
-// subjects are the two: the one that cairn is compared with first.
-var subjects = [2]subject{
-	{
+// floor, upstream and cairn are the programs; cairn, the last one, is compared with the others.
+var (
+	floor    = subject{"floor", "github.com/cairn-dev/cairn/proof/bench/workload/cmd/floor", func(k *workload) []string { return []string{k.name} }}
+	upstream = subject{
 		"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager",
 		func(k *workload) []string {
 			return []string{
@@ -37,8 +42,8 @@ var subjects = [2]subject{
 				"--kube-api-qps=10000", "--kube-api-burst=10000", // cairn has no limit of its own
 			}
 		},
-	},
-	{"cairn", lab.Cairn, func(k *workload) []string {
+	}
+	cairn = subject{"cairn", lab.Cairn, func(k *workload) []string {
 		args := []string{
 			"manager", "--controllers=" + k.name, "--leader-elect=false", "--metrics-bind-address=off", "--health-probe-bind-address=off",
 		}
@@ -46,8 +51,9 @@ var subjects = [2]subject{
 			args = append(args, "--pprof-bind-address="+at)
 		}
 		return args
-	}},
-}
+	}}
+	all = []subject{floor, upstream, cairn}
+)
 
 // phase is what is measured at once.
 type phase struct {
@@ -57,12 +63,17 @@ type phase struct {
 
 // workload is a kind, and what is done with it.
 type workload struct {
-	name       string
-	kind       lab.Kind
-	load, full lab.Load
-	nodes      bool // a pod is wanted for each node
-	phases     []phase
+	name string
+	// variant tells two workloads of one kind apart.
+	variant     string
+	kind        lab.Kind
+	subjects    []subject
+	loads, full []lab.Load
+	nodes       bool // a pod is wanted for each node
+	phases      []phase
 }
+
+func (k *workload) title() string { return strings.TrimSpace(k.name + " " + k.variant) }
 
 var (
 	created = phase{"created", (*lab.Cluster).Create}
@@ -75,23 +86,79 @@ var (
 
 var kinds = []*workload{
 	{
-		name: "daemonset", nodes: true, load: lab.Load{Parents: 1, Children: 200}, full: lab.Load{Parents: 1, Children: 1000},
+		name: "daemonset", nodes: true, subjects: all, loads: one(200), full: one(500, 1000, 4000),
 		kind: kind("DaemonSet", "daemonsets", nil, lab.M{
 			"updateStrategy": lab.M{"type": "RollingUpdate", "rollingUpdate": lab.M{"maxUnavailable": "10%"}},
 		}, "desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable"),
 		phases: []phase{created, rolled},
 	},
 	{
-		name: "statefulset", load: lab.Load{Parents: 1, Children: 60}, full: lab.Load{Parents: 1, Children: 300},
+		name: "statefulset", subjects: all, loads: one(60), full: one(300),
 		kind: kind("StatefulSet", "statefulsets", replicas, lab.M{"podManagementPolicy": "Parallel"},
 			"replicas", "updatedReplicas", "availableReplicas"),
 		phases: []phase{created, rolled},
 	},
 	{
-		name: "replicaset", load: lab.Load{Parents: 1, Children: 300}, full: lab.Load{Parents: 1, Children: 2000},
+		name: "statefulset", variant: "OrderedReady, 2 claims", subjects: all[1:], loads: nil, full: one(300),
+		kind: kind("StatefulSet", "statefulsets", replicas, lab.M{
+			"podManagementPolicy": "OrderedReady", "volumeClaimTemplates": []any{claim("data"), claim("log")},
+		}, "replicas", "updatedReplicas", "availableReplicas"),
+		phases: []phase{created, rolled},
+	},
+	{
+		name: "replicaset", subjects: all, loads: one(300), full: one(2000),
 		kind:   kind("ReplicaSet", "replicasets", replicas, nil, "replicas", "availableReplicas"),
 		phases: []phase{created, toZero},
 	},
+	{
+		name: "cronjob", subjects: all[1:], loads: []lab.Load{{Parents: 100}}, full: []lab.Load{{Parents: 1000}},
+		kind: cronJobs, phases: []phase{fired},
+	},
+}
+
+// claim is a template of a claim.
+func claim(name string) lab.M {
+	return lab.M{
+		"metadata": lab.M{"name": name},
+		"spec":     lab.M{"accessModes": []any{"ReadWriteOnce"}, "resources": lab.M{"requests": lab.M{"storage": "1Gi"}}},
+	}
+}
+
+// cronJobs fire each minute. Their Jobs are suspended: pods are not what is measured.
+var cronJobs = lab.Kind{
+	Resource: batchv1.SchemeGroupVersion.WithResource("cronjobs"),
+	Parent: func(parent string, _ int) lab.M {
+		pod := lab.PodSpec(1)
+		pod["restartPolicy"] = "Never"
+		return lab.M{"apiVersion": "batch/v1", "kind": "CronJob", "metadata": lab.M{"name": parent}, "spec": lab.M{
+			"schedule":    "* * * * *",
+			"jobTemplate": lab.M{"spec": lab.M{"suspend": true, "template": lab.M{"spec": pod}}},
+		}}
+	},
+	Updated: func(o *unstructured.Unstructured) bool {
+		at, _, _ := unstructured.NestedString(o.Object, "status", "lastScheduleTime")
+		active, _, _ := unstructured.NestedSlice(o.Object, "status", "active")
+		return at != "" && len(active) == 1
+	},
+}
+
+// fired is the first minute of CronJobs, which are made a while before it.
+var fired = phase{"fired", func(c *lab.Cluster) {
+	const before = 15 * time.Second
+	c.Eventually("the time before a minute", func(context.Context) (bool, error) {
+		now := time.Now()
+		left := now.Truncate(time.Minute).Add(time.Minute).Sub(now)
+		return left > before && left < before+10*time.Second, nil
+	})
+	c.Create()
+}}
+
+// one is loads of one parent, with so many pods.
+func one(children ...int) (out []lab.Load) {
+	for _, n := range children {
+		out = append(out, lab.Load{Parents: 1, Children: n})
+	}
+	return out
 }
 
 func replicas(children int) lab.M { return lab.M{"replicas": int64(children)} }
