@@ -13,7 +13,7 @@ type InUse struct {
 // NewInUse returns the set of revisions that refs name, each by its hash label value or by its object name: the labels
 // found on children, and the names found in the parent's status. Empty strings are ignored.
 func NewInUse(refs ...string) InUse {
-	l := InUse{known: true, refs: make(map[string]struct{}, len(refs))}
+	l := InUse{known: true, refs: map[string]struct{}{}} // few, however many children
 	for _, ref := range refs {
 		if ref != "" {
 			l.refs[ref] = struct{}{}

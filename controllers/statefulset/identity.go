@@ -24,7 +24,7 @@ func decimal(ordinal int64) string { return strconv.FormatInt(ordinal, 10) }
 func ordinalOf(set *appsv1.StatefulSet, name string) (ordinal int64, ok bool) {
 	digits, ours := strings.CutPrefix(name, set.Name+"-")
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if !ours || err != nil || n < 0 || podName(set, n) != name {
+	if !ours || err != nil || n < 0 || decimal(n) != digits {
 		return 0, false
 	}
 	return n, true
@@ -54,6 +54,11 @@ func identityLabels(set *appsv1.StatefulSet, ordinal int64) map[string]string {
 		appsv1.StatefulSetPodNameLabel: podName(set, ordinal),
 		appsv1.PodIndexLabel:           decimal(ordinal),
 	}
+}
+
+// carriesIdentity reports whether the pod of a slot has them, as nearly all pods do in nearly all passes.
+func carriesIdentity(s *slot) bool {
+	return s.pod.Labels[appsv1.StatefulSetPodNameLabel] == s.name && s.pod.Labels[appsv1.PodIndexLabel] == decimal(s.ordinal)
 }
 
 // misses returns those of want that pod does not carry, nil if it carries all.

@@ -151,6 +151,7 @@ func makePlan(f facts) (*plan, error) {
 func newPlanner(f facts) (*planner, error) {
 	p := &planner{facts: f, plan: &plan{}, ordered: f.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement}
 	start, count := ordinals(f.set)
+	p.slots = make([]slot, 0, min(count, int64(len(f.pods))))
 	for i := range count {
 		p.slots = append(p.slots, slot{ordinal: start + i, name: podName(f.set, start+i)})
 	}
@@ -289,7 +290,8 @@ func (p *planner) keep(s slot) {
 	if s.conforms && s.volumesDiffer != "" {
 		p.differs = append(p.differs, fmt.Sprintf("pod %s stays as it was created: %s, and volumes cannot change", s.name, s.volumesDiffer))
 	}
-	if labels := misses(s.pod, identityLabels(p.set, s.ordinal)); labels != nil {
+	if !carriesIdentity(&s) {
+		labels := misses(s.pod, identityLabels(p.set, s.ordinal))
 		p.identities = append(p.identities, identityChange{s.pod, labels})
 	}
 	p.owners = append(p.owners, p.claimOwners(s.pod)...)

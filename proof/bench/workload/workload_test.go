@@ -50,7 +50,7 @@ func BenchmarkWorkload(b *testing.B) {
 			loads = k.full
 		}
 		for _, load := range loads {
-			b.Run(k.name+"/"+load.String(), func(b *testing.B) {
+			b.Run(k.title()+"/"+load.String(), func(b *testing.B) {
 				for b.Loop() {
 					k.compare(b, load)
 				}
