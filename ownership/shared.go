@@ -85,3 +85,15 @@ func (s *ConsistencyStore) Shown(resource schema.GroupResource) (objects []any, 
 	}
 	return store.List(), true
 }
+
+// Object returns an object as its cache shows it, nil if it shows none; ok is that of [ConsistencyStore.Shown]. It is
+// the cache's own.
+func (s *ConsistencyStore) Object(resource schema.GroupResource, key types.NamespacedName) (o client.Object, ok bool) {
+	store, ok := s.stores[resource].(*shared)
+	if !ok || !store.synced() {
+		return nil, false
+	}
+	item, _, err := store.GetByKey(toolscache.NewObjectName(key.Namespace, key.Name).String())
+	o, _ = item.(client.Object)
+	return o, err == nil
+}

@@ -76,6 +76,11 @@ func TestCandidatesOfAnIndex(t *testing.T) {
 			if err != nil || ok != c.ok || !slices.Equal(got, c.want) {
 				t.Errorf("got %v, %t, %v; want %v, %t", got, ok, err, c.want, c.ok)
 			}
+			one, ok := s.Object(pods, types.NamespacedName{Namespace: "ns", Name: "theirs"})
+			none, _ := s.Object(pods, types.NamespacedName{Namespace: "other", Name: "theirs"})
+			if ok != c.synced || (one != nil) != c.synced || none != nil {
+				t.Errorf("one object is %v, %t; none is %v", one, ok, none)
+			}
 			if all, ok := s.Shown(pods); ok != c.synced || ok && len(all) != len(shown) {
 				t.Errorf("%d of %d are shown, %t", len(all), len(shown), ok)
 			}

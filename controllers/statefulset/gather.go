@@ -8,9 +8,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
@@ -66,17 +67,32 @@ func (r *Reconciler) readConflicting(ctx context.Context, set *appsv1.StatefulSe
 		if ours[name] {
 			continue
 		}
-		pod := &corev1.Pod{}
-		err := r.Client.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: name}, pod)
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
+		pod, err := read(ctx, r, podResource, set.Namespace, name, &corev1.Pod{})
+		if err != nil {
 			return nil, fmt.Errorf("read pod %s/%s: %w", set.Namespace, name, err)
-		default:
+		}
+		if pod != nil {
 			out[name] = pod
 		}
 	}
 	return out, nil
+}
+
+// read returns what the cache has under a name, nil if it has nothing: its own object where it can hand it out. Of a
+// set with claims each pass looks for a thousand of them.
+func read[O interface {
+	comparable
+	client.Object
+}](ctx context.Context, r *Reconciler, resource schema.GroupResource, namespace, name string, empty O) (found O, err error) {
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	if o, ok := r.Consistency.Object(resource, key); ok {
+		found, _ = o.(O)
+		return found, nil
+	}
+	if err := r.Client.Get(ctx, key, empty); err != nil {
+		return found, client.IgnoreNotFound(err)
+	}
+	return empty, nil
 }
 
 // readClaims reads the claims of every ordinal that is asked for, and of every existing pod, by their names.
@@ -99,13 +115,11 @@ func (r *Reconciler) readClaims(
 	}
 	for ordinal := range wanted {
 		for _, name := range claimNames(set, ordinal) {
-			claim := &corev1.PersistentVolumeClaim{}
-			err := r.Client.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: name}, claim)
-			switch {
-			case apierrors.IsNotFound(err):
-			case err != nil:
+			claim, err := read(ctx, r, claimResource, set.Namespace, name, &corev1.PersistentVolumeClaim{})
+			if err != nil {
 				return nil, fmt.Errorf("read claim %s/%s: %w", set.Namespace, name, err)
-			default:
+			}
+			if claim != nil {
 				out[name] = claim
 			}
 		}
