@@ -30,8 +30,8 @@ const (
 	pollInterval = 20 * time.Millisecond
 	// patience is how long a load may take.
 	patience = 10 * time.Minute
-	// calm is how long nothing has to happen until all is over. A status is held back for a second at most.
-	calm = 1500 * time.Millisecond
+	// Calm is how long nothing has to happen until all is over. A status is held back for a second at most.
+	Calm = 1500 * time.Millisecond
 )
 
 // Load is so many parents with so many children each.
@@ -217,7 +217,7 @@ func (c *Cluster) Settled() {
 // Rested waits until nothing is counted any more but calls of the hook by a resync.
 func (c *Cluster) Rested() {
 	c.Helper()
-	c.Eventually("rest", func(context.Context) (bool, error) { return c.counted.Quiet(calm, c.Resyncs), nil })
+	c.Eventually("rest", func(context.Context) (bool, error) { return c.counted.Quiet(Calm, c.Resyncs), nil })
 }
 
 // Condition returns the status of a condition, nothing if there is none of that type.

@@ -3,7 +3,6 @@ package workload
 // This file holds the writes to the floor. Times are for the benchmark; these are the same on every machine.
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,8 +16,8 @@ import (
 func TestCostOfWorkloads(t *testing.T) {
 	const pods = 40
 	for _, k := range kinds {
-		if !slices.ContainsFunc(k.subjects, func(s subject) bool { return s.name == floor.name }) {
-			continue // other objects than pods
+		if len(k.subjects) < len(all) {
+			continue // there are other objects than pods
 		}
 		t.Run(k.name, func(t *testing.T) {
 			c, p := k.start(t, lab.Load{Parents: 1, Children: pods}, cairn)

@@ -73,6 +73,9 @@ type workload struct {
 	phases      []phase
 }
 
+// pods reports whether pods are what is made.
+func (k *workload) pods() bool { return k.kind.Resource.Group == appsv1.GroupName }
+
 func (k *workload) title() string { return strings.TrimSpace(k.name + " " + k.variant) }
 
 var (

@@ -102,14 +102,26 @@ func (k *workload) round(tb testing.TB, load lab.Load, s subject) map[string]lab
 // start prepares a load and the process that looks after it.
 func (k *workload) start(tb testing.TB, load lab.Load, s subject) (*lab.Cluster, *lab.Process) {
 	tb.Helper()
+	c := k.cluster(tb, load)
+	return c, k.run(c, s)
+}
+
+// cluster prepares a load.
+func (k *workload) cluster(tb testing.TB, load lab.Load) *lab.Cluster {
+	tb.Helper()
 	if k.nodes {
 		needNodes(tb, load.Children)
 	}
-	c := lab.NewCluster(tb, counted, load, k.kind)
+	return lab.NewCluster(tb, counted, load, k.kind)
+}
+
+// run starts the process that looks after a load, and waits until it has nothing to do.
+func (k *workload) run(c *lab.Cluster, s subject) *lab.Process {
+	c.Helper()
 	before := counted.Read()
-	p := lab.Start(tb, c.Subject, lab.Build(tb, s.program), s.arguments(k)...)
+	p := lab.Start(c.TB, c.Subject, lab.Build(c.TB, s.program), s.arguments(k)...)
 	watches := "watch pods"
-	if load.Children == 0 {
+	if !k.pods() {
 		watches = "watch " + k.kind.Resource.Resource
 	}
 	c.Eventually(watches, func(context.Context) (bool, error) {
@@ -117,5 +129,5 @@ func (k *workload) start(tb testing.TB, load lab.Load, s subject) (*lab.Cluster,
 		return counted.Since(before).Requests[watches] > 0, nil
 	})
 	c.Rested()
-	return c, p
+	return p
 }
