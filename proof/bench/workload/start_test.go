@@ -1,7 +1,7 @@
 package workload
 
-// This file is many small parents, of three revisions each: what it costs to start on them, where nothing is to be done,
-// and what one of them costs that is edited again and again without a change that matters.
+// This file is many small parents, of three revisions each: what it costs to start on them, where nothing is to be
+// done, and what one of them costs that is edited again and again without a change that matters.
 
 import (
 	"fmt"
