@@ -147,6 +147,8 @@ type planner struct {
 
 	free                        []Step
 	unavailable, surging, spare int
+	// follows and full are why units wait for the first one, and for the budget: the same for a thousand of them.
+	follows, full string
 }
 
 // count looks at the whole set before anything is decided: to count the budget over the part seen so far was
@@ -229,7 +231,10 @@ func (p *planner) replace(u Unit) {
 			Reason: fmt.Sprintf("it comes from revision %s and is not available anyway", old.Revision),
 		})
 	case p.Ordered && len(p.Waiting) > 0:
-		p.wait(u, fmt.Sprintf("%s comes first", p.Waiting[0].Unit))
+		if p.follows == "" {
+			p.follows = p.Waiting[0].Unit + " comes first"
+		}
+		p.wait(u, p.follows)
 	case p.surging < p.MaxSurge:
 		p.surging++
 		p.step(Step{
@@ -244,11 +249,21 @@ func (p *planner) replace(u Unit) {
 			Verb: Delete, Unit: u.Key, Instance: old.Name,
 			Reason: fmt.Sprintf("it comes from revision %s (unavailable %d of %d)", old.Revision, p.unavailable, p.MaxUnavailable),
 		})
-	case p.MaxSurge > 0:
-		p.wait(u, fmt.Sprintf("the surge is %d of %d", p.surging, p.MaxSurge))
 	default:
-		p.wait(u, fmt.Sprintf("%d of %d may be unavailable, and %d are", p.MaxUnavailable, p.Total, p.unavailable))
+		p.wait(u, p.spent())
 	}
+}
+
+// spent says that the budget is, which stays so for all units that follow.
+func (p *planner) spent() string {
+	switch {
+	case p.full != "":
+	case p.MaxSurge > 0:
+		p.full = fmt.Sprintf("the surge is %d of %d", p.surging, p.MaxSurge)
+	default:
+		p.full = fmt.Sprintf("%d of %d may be unavailable, and %d are", p.MaxUnavailable, p.Total, p.unavailable)
+	}
+	return p.full
 }
 
 // leave decides about an old instance in a place that needs no new one.
