@@ -28,8 +28,6 @@ type Store interface {
 // usable; make one with [NewConsistencyStore]. It is safe for concurrent use.
 type ConsistencyStore struct {
 	stores map[schema.GroupResource]Store
-	// indexed are the stores that have an index by controller.
-	indexed map[schema.GroupResource]*shared
 
 	mu      sync.Mutex
 	pending map[types.UID]*debts
@@ -53,13 +51,7 @@ type old struct {
 // NewConsistencyStore returns a consistency store over the stores of the resources that the controller writes. Writes
 // to other resources are not waited for.
 func NewConsistencyStore(stores map[schema.GroupResource]Store) *ConsistencyStore {
-	s := &ConsistencyStore{stores: stores, indexed: map[schema.GroupResource]*shared{}, pending: map[types.UID]*debts{}}
-	for resource, store := range stores {
-		if indexed, ok := indexOf(store); ok {
-			s.indexed[resource] = indexed
-		}
-	}
-	return s
+	return &ConsistencyStore{stores: stores, pending: map[types.UID]*debts{}}
 }
 
 // WroteAt remembers that o, as the server returned it from a create, update or patch, was written on behalf of parent.

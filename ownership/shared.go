@@ -1,6 +1,8 @@
 package ownership
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,27 +26,26 @@ type shared struct {
 	toolscache.Indexer
 
 	synced func() bool
+	// indexed says that it has the index by controller: see [shared.hasIndex].
+	indexed bool
 }
 
-// indexOf returns the store if it has an index by controller with the names and keys that are known here. They are
-// controller-runtime's own, so that they are tried on an object beforehand: another release may have others.
-func indexOf(store Store) (*shared, bool) {
-	s, ok := store.(*shared)
-	if !ok {
-		return nil, false
-	}
+// hasIndex reports whether the store has an index by controller with the name and keys that are known here. They are
+// controller-runtime's own, so that they are tried on an object: another release may have others.
+func (s *shared) hasIndex() bool {
 	index, ok := s.GetIndexers()[indexName]
 	if !ok {
-		return nil, false
+		return false
 	}
 	probe := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "namespace"}}
 	keys, err := index(probe)
-	for _, key := range keys {
-		if key == indexKey(probe.Namespace, Orphan) {
-			return s, err == nil
-		}
-	}
-	return nil, false
+	return err == nil && slices.Contains(keys, indexKey(probe.Namespace, Orphan))
+}
+
+// shown returns the store of a resource if it is an informer's that has synced.
+func (s *ConsistencyStore) shown(resource schema.GroupResource) (*shared, bool) {
+	store, ok := s.stores[resource].(*shared)
+	return store, ok && store.synced()
 }
 
 // Candidates is the function [Candidates] for a resource whose cache [NewConsistencyStoreFor] has indexed; ok is false
@@ -52,8 +53,8 @@ func indexOf(store Store) (*shared, bool) {
 func (s *ConsistencyStore) Candidates(
 	resource schema.GroupResource, namespace string, uid types.UID, selector labels.Selector, visit func(client.Object) error,
 ) (ok bool, err error) {
-	store, ok := s.indexed[resource]
-	if !ok || namespace == "" || !store.synced() {
+	store, ok := s.shown(resource)
+	if !ok || !store.indexed || namespace == "" {
 		return false, nil
 	}
 	values := []string{string(uid)}
@@ -79,8 +80,8 @@ func (s *ConsistencyStore) Candidates(
 // Shown returns all objects of a resource that its cache shows; ok is false if that is not a manager's, or has not
 // synced yet. Objects are the cache's own.
 func (s *ConsistencyStore) Shown(resource schema.GroupResource) (objects []any, ok bool) {
-	store, ok := s.stores[resource].(*shared)
-	if !ok || !store.synced() {
+	store, ok := s.shown(resource)
+	if !ok {
 		return nil, false
 	}
 	return store.List(), true
@@ -89,8 +90,8 @@ func (s *ConsistencyStore) Shown(resource schema.GroupResource) (objects []any, 
 // Object returns an object as its cache shows it, nil if it shows none; ok is that of [ConsistencyStore.Shown]. It is
 // the cache's own.
 func (s *ConsistencyStore) Object(resource schema.GroupResource, key types.NamespacedName) (o client.Object, ok bool) {
-	store, ok := s.stores[resource].(*shared)
-	if !ok || !store.synced() {
+	store, ok := s.shown(resource)
+	if !ok {
 		return nil, false
 	}
 	item, _, err := store.GetByKey(toolscache.NewObjectName(key.Namespace, key.Name).String())

@@ -18,8 +18,9 @@ import (
 
 var pods = schema.GroupResource{Resource: "pods"}
 
-// storeOf is the store of an informer that has synced or not, and keeps its index under the keys that key makes.
-func storeOf(t *testing.T, synced bool, key func(namespace, value string) string, shown ...*corev1.Pod) *ConsistencyStore {
+// consistencyOf is over the store of an informer that has synced or not, and keeps its index under the keys that key
+// makes.
+func consistencyOf(t *testing.T, synced bool, key func(namespace, value string) string, shown ...*corev1.Pod) *ConsistencyStore {
 	t.Helper()
 	indexer := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{indexName: func(o any) (keys []string, _ error) {
 		for _, value := range IndexController(o.(client.Object)) {
@@ -32,7 +33,9 @@ func storeOf(t *testing.T, synced bool, key func(namespace, value string) string
 			t.Fatal(err)
 		}
 	}
-	return NewConsistencyStore(map[schema.GroupResource]Store{pods: &shared{indexer, func() bool { return synced }}})
+	store := &shared{Indexer: indexer, synced: func() bool { return synced }}
+	store.indexed = store.hasIndex()
+	return NewConsistencyStore(map[schema.GroupResource]Store{pods: store})
 }
 
 func podOf(namespace, name, app string, controller types.UID) *corev1.Pod {
@@ -67,7 +70,7 @@ func TestCandidatesOfAnIndex(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			var got []string
-			s := storeOf(t, c.synced, c.key, shown...)
+			s := consistencyOf(t, c.synced, c.key, shown...)
 			ok, err := s.Candidates(pods, c.namespace, "us", c.selector, func(o client.Object) error {
 				got = append(got, o.GetName())
 				return nil
@@ -86,7 +89,7 @@ func TestCandidatesOfAnIndex(t *testing.T) {
 			}
 		})
 	}
-	if ok, _ := storeOf(t, true, indexKey).Candidates(schema.GroupResource{Resource: "nodes"}, "ns", "us", x, nil); ok {
+	if ok, _ := consistencyOf(t, true, indexKey).Candidates(schema.GroupResource{Resource: "nodes"}, "ns", "us", x, nil); ok {
 		t.Error("a resource without a store has an index")
 	}
 }

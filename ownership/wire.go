@@ -30,35 +30,36 @@ func NewConsistencyStoreFor(
 ) (*ConsistencyStore, error) {
 	stores := map[schema.GroupResource]Store{}
 	for resource, o := range children {
-		informer, err := informerOf(ctx, mgr, resource, o)
+		store, err := storeOf(ctx, mgr, resource, o)
 		if err != nil {
 			return nil, err
 		}
-		if _, there := informer.GetIndexer().GetIndexers()[indexName]; !there { // a second registration would be refused
+		if _, there := store.GetIndexers()[indexName]; !there { // a second registration would be refused
 			if err := mgr.GetFieldIndexer().IndexField(ctx, o, ControllerIndex, IndexController); err != nil {
 				return nil, fmt.Errorf("index %s by controller: %w", resource, err)
 			}
 		}
-		stores[resource] = &shared{informer.GetIndexer(), informer.HasSynced}
+		store.indexed = store.hasIndex()
+		stores[resource] = store
 	}
 	for resource, o := range others {
-		informer, err := informerOf(ctx, mgr, resource, o)
+		store, err := storeOf(ctx, mgr, resource, o)
 		if err != nil {
 			return nil, err
 		}
-		stores[resource] = &shared{informer.GetIndexer(), informer.HasSynced}
+		stores[resource] = store
 	}
 	return NewConsistencyStore(stores), nil
 }
 
-func informerOf(ctx context.Context, mgr Cached, resource schema.GroupResource, o client.Object) (toolscache.SharedIndexInformer, error) {
+func storeOf(ctx context.Context, mgr Cached, resource schema.GroupResource, o client.Object) (*shared, error) {
 	informer, err := mgr.GetCache().GetInformer(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", resource, err)
 	}
-	shared, ok := informer.(toolscache.SharedIndexInformer)
+	indexed, ok := informer.(toolscache.SharedIndexInformer)
 	if !ok {
 		return nil, fmt.Errorf("the cache of %s is a %T, which has no store to read our own writes from", resource, informer)
 	}
-	return shared, nil
+	return &shared{Indexer: indexed.GetIndexer(), synced: indexed.HasSynced}, nil
 }

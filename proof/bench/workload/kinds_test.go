@@ -76,6 +76,9 @@ type workload struct {
 // pods reports whether pods are what is made.
 func (k *workload) pods() bool { return k.kind.Resource.Group == appsv1.GroupName }
 
+// simple reports whether the floor can do it: there are no other objects than pods.
+func (k *workload) simple() bool { return len(k.subjects) == len(all) }
+
 func (k *workload) title() string { return strings.TrimSpace(k.name + " " + k.variant) }
 
 var (
