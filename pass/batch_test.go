@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/ownership"
@@ -75,7 +76,7 @@ func TestSlowStart(t *testing.T) {
 
 // newPass is a pass that nothing has failed before.
 func newPass() *pass.Pass {
-	return pass.New(pass.Config{Consistency: ownership.NewConsistencyStore(nil)}).NewPass(web())
+	return pass.New(pass.Config{Consistency: ownership.NewConsistencyStore(nil), Clock: clock.RealClock{}}).NewPass(web())
 }
 
 // Between batches it asks whether to go on.

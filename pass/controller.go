@@ -186,8 +186,7 @@ func (c *Controller) ReconcileParent(
 	began := c.Clock.Now()
 	err := c.run(ctx, req, p)
 	p.flushEvents()
-	ended := c.Clock.Now()
-	c.startCooldown(req, ended.Add(ended.Sub(began)))
+	c.startCooldown(req, c.Clock.Since(began), p.writing)
 	switch {
 	case c.stale(err):
 		return c.wait(ctx, m, "Dropped a pass", err.Error(), StaleRetry, longestStale), nil

@@ -26,6 +26,8 @@ type Pass struct {
 	resource     schema.GroupResource
 	memory       *memory
 	requeueAfter time.Duration
+	// writing is how long [SlowStart] took so far.
+	writing time.Duration
 	// failing is what memory.failed becomes if the pass fails.
 	failing map[string]int
 	// conflicted says that another writer changed an object first.

@@ -54,12 +54,16 @@ func (c *Controller) delay(req reconcile.Request, delay time.Duration) {
 	c.delays[req] = delay
 }
 
-// startCooldown sets until when bursts of child events wait: as long as the last pass took, so that a parent with many
-// children keeps a worker busy half of the time at most.
-func (c *Controller) startCooldown(req reconcile.Request, until time.Time) {
+// settling is how long a burst of child events waits at most for the events of the pass's own writes.
+const settling = 100 * time.Millisecond
+
+// startCooldown sets until when bursts of child events wait after a pass that took so long, some of it for writes: as
+// long as it took without them, so that a parent with many children keeps a worker busy half of the time at most. The
+// cache shows the writes while they are made, so that there is little to wait for at the end.
+func (c *Controller) startCooldown(req reconcile.Request, took, writing time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cooldowns[req] = until
+	c.cooldowns[req] = c.Clock.Now().Add(took - writing + min(writing, settling))
 }
 
 // cooldown returns how long a child event still waits.

@@ -126,6 +126,27 @@ func TestBursts(t *testing.T) {
 	}
 }
 
+// TestBurstsAfterWrites: the wait is for what the pass thought, and for its writes no longer than their events take.
+func TestBurstsAfterWrites(t *testing.T) {
+	w := newWorld(t, nil, web())
+	w.run = func(_ context.Context, p *pass.Pass) error {
+		w.clock.Step(80 * time.Millisecond)
+		return pass.SlowStart(p, pass.Writes[int]{Items: []int{1, 2, 3}, Still: func() error {
+			w.clock.Step(2 * time.Second)
+			return nil
+		}, Do: func(int) error { return nil }})
+	}
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	q := &queue{}
+	router := ownership.Parents{Reader: w.Server, Kind: setKind.GroupKind(), New: w.c.New}.Router()
+	w.c.ChildEvents(router).Create(t.Context(), event.CreateEvent{Object: pod("a")}, q)
+	if got := q.added; len(got) != 1 || got[0] != 180*time.Millisecond {
+		t.Errorf("a child event after writes of 2 s: %v", got)
+	}
+}
+
 // TestOwnStatusBeforeItsAnswer: the event of our own status write comes before the answer to it. It wakes nobody
 // either; what somebody else wrote meanwhile does, once the answer is there, and so does what came of a write whose
 // answer was lost.
