@@ -111,6 +111,9 @@ func (l *Log) confirmParent(ctx context.Context, parent client.Object) error {
 	if err != nil {
 		return err
 	}
+	if l.opts.Reread != nil {
+		l.opts.Reread(fresh)
+	}
 	if fresh.GetGeneration() != parent.GetGeneration() {
 		return fmt.Errorf("%w: it is at generation %d, not %d", ErrStale, fresh.GetGeneration(), parent.GetGeneration())
 	}

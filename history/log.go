@@ -30,6 +30,9 @@ type Options struct {
 	// with a history of its own. What is not is never adopted, released, counted or deleted: see [Log.Others]. Nil means
 	// that all are.
 	Mine func(o client.Object) bool
+	// Reread, if set, is given each parent that was read past the cache because a revision of it is about to be recorded.
+	// It has what a cache strips: managedFields. It may be another version than the parent that is recorded.
+	Reread func(fresh client.Object)
 	// AskServer allows rule E3: a server-side dry run on the parent, which needs the right to patch parents. Without
 	// it, a snapshot that only lacks today's defaults counts as different.
 	AskServer bool

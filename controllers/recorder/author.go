@@ -13,7 +13,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file remembers who made an edit.
+// This file remembers who made an edit. Caches do not keep who wrote what; the fence before a revision is made reads
+// the object past them.
 
 // authors remember who made the edit that is being recorded, from when it was read until the revision is made.
 type authors struct {

@@ -89,9 +89,6 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	if err != nil {
 		return pass.AsNamespaceTerminating(err)
 	}
-	if err := r.noteAuthors(ctx, p, entries); err != nil {
-		return err
-	}
 	recorded, err := pass.Record(ctx, p, r.log, entries, nil, func(context.Context, revision.Revision, revision.Revision) error {
 		return nil // nothing points at a revision
 	})
@@ -103,23 +100,6 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	nothing := func(context.Context) error { return nil }
 	truncated := recorded.Truncate(ctx, p, r.log, revision.NewInUse(), &limit, nothing) // a full quota may be why nothing was recorded
 	return errors.Join(recorded.Retry(), truncated)
-}
-
-// noteAuthors finds out who made the edit that is going to be recorded, which costs a request: caches do not keep who
-// wrote what.
-func (r *Reconciler) noteAuthors(ctx context.Context, p *pass.Pass, entries []revision.Revision) error {
-	verdict, err := r.log.Resolve(ctx, p.Parent, entries)
-	if err != nil || verdict.Update != nil && !verdict.Renumber() {
-		return nil //nolint:nilerr // pass.Record meets the same error, and knows what to do about it
-	}
-	fresh := r.newParent()
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(p.Parent), fresh); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if fresh.GetResourceVersion() == p.Parent.GetResourceVersion() { // otherwise it was edited again, and who made this edit is not known
-		r.authors.note(fresh, r.target)
-	}
-	return nil
 }
 
 // parentEvents enqueues objects for their own changes, but not for those of nothing but a status, where that can be

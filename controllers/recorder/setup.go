@@ -207,6 +207,7 @@ func newReconciler(f *factory, s *settings, consistency *ownership.ConsistencySt
 	format := s.format(r.authors.of)
 	r.log = history.New(format, history.Options{
 		Client: f.client, Live: f.live, Lists: f.revisions, Indexed: true, Mine: mine, Consistency: consistency,
+		Reread: func(fresh client.Object) { r.authors.note(fresh, s.target) },
 	})
 	r.OnForget(r.log.Forget)
 	r.OnForget(r.authors.forget)

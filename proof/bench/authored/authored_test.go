@@ -48,7 +48,11 @@ const (
 
 // BenchmarkAuthored makes parents, leaves them alone, touches them, rolls them to another image and back.
 func BenchmarkAuthored(b *testing.B) {
-	for _, l := range []lab.Load{{Parents: 20, Children: 10}, {Parents: 1, Children: 100}} {
+	loads := []lab.Load{{Parents: 20, Children: 10}, {Parents: 1, Children: 100}}
+	if os.Getenv("FULL") != "" {
+		loads = []lab.Load{{Parents: 500, Children: 4}}
+	}
+	for _, l := range loads {
 		b.Run(l.String(), func(b *testing.B) {
 			for b.Loop() {
 				costs := map[string]map[string]lab.Rounds{}

@@ -56,7 +56,11 @@ func BenchmarkCompositeRolling(b *testing.B) {
 
 // BenchmarkCompositeCreate makes parents, and their children with them.
 func BenchmarkCompositeCreate(b *testing.B) {
-	for _, l := range []load{{parents: 1, children: 100}, {parents: 100, children: 10}} {
+	loads := []load{{parents: 1, children: 100}, {parents: 100, children: 10}}
+	if os.Getenv("FULL") != "" {
+		loads = append(loads, load{parents: 1000, children: 3})
+	}
+	for _, l := range loads {
 		b.Run(l.String(), func(b *testing.B) {
 			c, p := newManagedCluster(b, l)
 			var costs []lab.Cost

@@ -12,6 +12,7 @@ var published = map[string]figures{
 	"rolled 10x100": {wall: 141.8, cpu: 85.5, calls: 4012, megabytes: 1020, requests: 8044, peak: 105.7},
 
 	"created 100x10": {wall: 7.6, cpu: 1.6, calls: 202, requests: 1492},
+	"created 1000x3": {cpu: 13.8},
 
 	"at rest for a minute 100x10":           {cpu: 0.03, requests: 4},
 	"at rest for a minute 100x10-resync10s": {cpu: 1.54, calls: 600, megabytes: 17, requests: 600},
@@ -22,6 +23,8 @@ var targets = map[string][8]string{
 	"rolled 1x100":       {"", "≤ 2.5", "", "≤ 3.5", "", "≤ 2", "", ""},
 	"rolled 10x100":      {"≤ 35.5", "≤ 20", "", "≤ 3.5", "", "≤ 2", "", ""},
 	"rolled 1x100-max10": {"", "", "", "≤ 2.5", "", "≤ 0.5", "", ""},
+
+	"created 1000x3": {"", "≤ 6.9", "", "", "", "", "", ""},
 
 	"at rest for a minute 100x10":           {"", "", "0", "", "0", "", "", ""},
 	"at rest for a minute 100x10-resync10s": {"", "≤ 0.46", "0", "", "≤ 600", "", "", ""},

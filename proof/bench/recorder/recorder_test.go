@@ -3,14 +3,17 @@
 //
 //	make bench BENCH=Recorder
 //
-// What may not come in: edits that come faster than a person's or a controller's, which a watch delivers as one.
+// What may not come in: edits that come faster than a person's or a controller's, but for the one that is about them.
 package recorder
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -67,6 +70,8 @@ type shelf struct {
 	mu sync.Mutex
 	// seen is when the revision with that number of that ConfigMap appeared.
 	seen map[string]time.Time
+	// deleted is how many of them are gone.
+	deleted int
 }
 
 // policy records the ConfigMaps of one namespace, which are labeled with its name, as the policy is.
@@ -79,8 +84,8 @@ spec:
   selector: {matchLabels: {bench: %[1]s}}
 `
 
-// newShelf creates so many ConfigMaps.
-func newShelf(tb testing.TB, size int) *shelf {
+// newShelf creates so many ConfigMaps with so many bytes of data each.
+func newShelf(tb testing.TB, size, bytes int) *shelf {
 	tb.Helper()
 	s := sandboxtest.Get(tb)
 	cfg := s.Config()
@@ -108,7 +113,7 @@ func newShelf(tb testing.TB, size int) *shelf {
 	group.SetLimit(writers)
 	for n := range size {
 		group.Go(func() error {
-			o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name(n), Labels: map[string]string{"bench": out.namespace}}, Data: map[string]string{"n": "0"}}
+			o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name(n), Labels: map[string]string{"bench": out.namespace}}, Data: map[string]string{"n": "0", "filler": strings.Repeat("x", bytes)}}
 			_, err := client.CoreV1().ConfigMaps(out.namespace).Create(tb.Context(), o, metav1.CreateOptions{})
 			return err
 		})
@@ -137,6 +142,10 @@ func (s *shelf) watch(client metadata.Interface) {
 			defer s.mu.Unlock()
 			s.seen[m.Name] = time.Now()
 		}
+	}, DeleteFunc: func(any) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.deleted++
 	}})
 	if err != nil {
 		s.Fatal(err)
@@ -202,7 +211,7 @@ func (s *shelf) counted() bool {
 	n, _, err := unstructured.NestedInt64(o.Object, "status", "revisions")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return err == nil && n == int64(len(s.seen))
+	return err == nil && n == int64(len(s.seen)-s.deleted)
 }
 
 // edit edits so many ConfigMaps, one after the other, each once, and waits until each edit is recorded.
@@ -214,15 +223,21 @@ func (s *shelf) edit(edits, round int) []time.Duration {
 	defer tick.Stop()
 	for n := range edits {
 		<-tick.C
-		patch := fmt.Appendf(nil, `{"data":{"n":"%d"}}`, round)
-		o := name(n * s.size / edits)
-		if _, err := s.client.CoreV1().ConfigMaps(s.namespace).Patch(s.Context(), o, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-			s.Fatal(err)
-		}
+		s.patch(n*s.size/edits, fmt.Sprint(round))
 		answered := time.Now()
 		out = append(out, s.recorded(done+n+1, answered))
 	}
 	return out
+}
+
+// patch edits one ConfigMap.
+func (s *shelf) patch(n int, value string) {
+	s.Helper()
+	patch := fmt.Appendf(nil, `{"data":{"n":"%s"}}`, value)
+	_, err := s.client.CoreV1().ConfigMaps(s.namespace).Patch(s.Context(), name(n), types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
 }
 
 // recorded waits for one revision more.
@@ -246,8 +261,8 @@ func (s *shelf) until(every time.Duration, what string, done func() bool) {
 
 // TestCostOfAnEdit: an edit costs few requests, and nothing costs none, however many objects there are.
 func TestCostOfAnEdit(t *testing.T) {
-	const size, edits, most = 60, 20, 4.0
-	s := newShelf(t, size)
+	const size, edits, most = 60, 20, 3.0
+	s := newShelf(t, size, 0)
 	p := s.start()
 	s.measure(p, func() []time.Duration { s.revisions(size); return nil })
 	c := s.measure(p, func() []time.Duration { return s.edit(edits, 1) })
@@ -270,7 +285,7 @@ func BenchmarkRecorder(b *testing.B) {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			for b.Loop() {
 				const edits = 500
-				s := newShelf(b, size)
+				s := newShelf(b, size, 0)
 				p := s.start()
 				first := s.measure(p, func() []time.Duration { s.revisions(size); return nil })
 				edit := s.measure(p, func() []time.Duration { return s.edit(edits, 1) })
@@ -286,4 +301,65 @@ func BenchmarkRecorder(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkRecorderLarge records a few ConfigMaps near the API server's limit, which are edited again and again.
+func BenchmarkRecorderLarge(b *testing.B) {
+	const size, bytes, rounds = 15, 900_000, 12
+	for b.Loop() {
+		s := newShelf(b, size, bytes)
+		p := s.start()
+		s.measure(p, func() []time.Duration { s.revisions(size); return nil })
+		edit := s.measure(p, func() []time.Duration {
+			var out []time.Duration
+			for round := range rounds {
+				out = append(out, s.edit(size, round+1)...)
+			}
+			return out
+		})
+		b.Log(edit.Tally)
+		b.Logf("%d ConfigMaps of %d KB, %d edits each: %.2f requests, CPU %.1f ms and %s (median) each, %d MiB", size, bytes/1000, rounds,
+			float64(edit.Total())/(size*rounds), 1000*edit.cpu.Seconds()/(size*rounds),
+			edit.latencies[len(edit.latencies)/2].Round(100*time.Microsecond), edit.peak>>20)
+		p.Stop()
+	}
+}
+
+// BenchmarkRecorderBurst edits one ConfigMap a hundred times a second. What is recorded in the end is the last state;
+// how many of those before it were is printed.
+func BenchmarkRecorderBurst(b *testing.B) {
+	const edits = 500
+	for b.Loop() {
+		s := newShelf(b, 1, 0)
+		p := s.start()
+		s.measure(p, func() []time.Duration { s.revisions(1); return nil })
+		burst := s.measure(p, func() []time.Duration {
+			tick := time.NewTicker(10 * time.Millisecond)
+			defer tick.Stop()
+			for n := range edits {
+				<-tick.C
+				s.patch(0, fmt.Sprint("burst-", n))
+			}
+			return nil
+		})
+		s.until(50*time.Millisecond, "the last state to be recorded", func() bool { return s.newest() == fmt.Sprint("burst-", edits-1) })
+		b.Logf("%d edits of one ConfigMap in %.1f s: %d revisions seen, %.2f requests an edit, CPU %.2f ms, %d MiB", edits, burst.wall.Seconds(),
+			len(s.revisions(0)), float64(burst.Total())/edits, 1000*burst.cpu.Seconds()/edits, burst.peak>>20)
+		p.Stop()
+	}
+}
+
+// newest is what the revision with the highest number holds as "n".
+func (s *shelf) newest() string {
+	s.Helper()
+	all, err := s.client.AppsV1().ControllerRevisions(s.namespace).List(s.Context(), metav1.ListOptions{})
+	if err != nil || len(all.Items) == 0 {
+		s.Fatal(len(all.Items), err)
+	}
+	newest := slices.MaxFunc(all.Items, func(a, b appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })
+	var held corev1.ConfigMap
+	if err := json.Unmarshal(newest.Data.Raw, &held); err != nil {
+		s.Fatal(err)
+	}
+	return held.Data["n"]
 }
