@@ -6,6 +6,7 @@ SHELL := /usr/bin/env bash
 .DELETE_ON_ERROR:
 
 BIN   := bin
+DIST  := dist
 TOOLS := $(BIN)/tools
 
 # What "cairn version" says.
@@ -46,6 +47,14 @@ build: ## build bin/cairn, bin/cairn-sandbox and bin/kubectl (4 to 5 minutes the
 		go build -v -buildvcs=false -ldflags '$(LDFLAGS) -X main.version=$(VERSION)' -o $(BIN)/ $$pkgs
 	@ln -sfn cairn $(BIN)/kubectl-cairn && cp cmd/cairn/kubectl_complete-cairn $(BIN)/ # "kubectl cairn", and its completion
 
+.PHONY: image
+image: ## build the manager's image into dist/: OCI layout and archive, linux/amd64 and linux/arm64, no daemon needed
+	@cd release && GOWORK=off go run ./cmd/release -version $(VERSION) -source .. -out ../$(DIST) image
+
+.PHONY: release
+release: ## build all that a release has into dist/ (VERSION=v0.1.0)
+	@cd release && GOWORK=off go run ./cmd/release -version $(VERSION) -source .. -out ../$(DIST)
+
 ##@ Check
 
 .PHONY: unit
@@ -80,10 +89,11 @@ verify: ## generate, tidy, lint; fail when that changes a file
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## lint all modules (SINCE=main~1: only what changed since then)
 	@$(TOOLS)/golangci-lint run $(if $(SINCE),--new-from-rev=$(SINCE) $(CHANGED),./... ./sandbox/... ./proof/...)
+	@cd release && GOWORK=off $(CURDIR)/$(TOOLS)/golangci-lint run $(if $(SINCE),--new-from-rev=$(SINCE))
 
 # The packages with a Go file that differs from $(SINCE) or that git does not know yet.
-CHANGED = $(sort $(foreach file,$(wildcard $(shell git diff --name-only $(SINCE) -- '*.go'; \
-	git ls-files --others --exclude-standard -- '*.go')),./$(dir $(file))))
+CHANGED = $(sort $(foreach file,$(wildcard $(shell git diff --name-only $(SINCE) -- '*.go' ':!release'; \
+	git ls-files --others --exclude-standard -- '*.go' ':!release')),./$(dir $(file))))
 
 .PHONY: actionlint
 actionlint: $(TOOLS)/actionlint ## check the workflows of .github
@@ -120,7 +130,7 @@ tidy: ## tidy the module files: root, sandbox, proof, tools
 
 .PHONY: clean
 clean: ## remove what was built
-	@rm -rf $(BIN)
+	@rm -rf $(BIN) $(DIST)
 
 .PHONY: help
 help: ## print this

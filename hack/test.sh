@@ -48,7 +48,7 @@ compile() {
 
 # The race detector, which needs C, is for packages that start goroutines or guard something from them, in their code or
 # their tests.
-mapfile -t shared < <(git grep -lE '^\s*go [a-z(]|\.Go\(|^\s*"(sync|sync/atomic)"$' -- '*.go' ':!sandbox' ':!proof' | xargs -n1 dirname | sort -u | sed 's|^|./|')
+mapfile -t shared < <(git grep -lE '^\s*go [a-z(]|\.Go\(|^\s*"(sync|sync/atomic)"$' -- '*.go' ':!sandbox' ':!proof' ':!release' | xargs -n1 dirname | sort -u | sed 's|^|./|')
 mapfile -t plain < <(go list -f '{{.Dir}}' ./... | sed "s|^$root|.|" | grep -vxF "$(printf '%s\n' "${shared[@]}")")
 CGO_ENABLED=1 compile "compiling the root module, with the race detector" -race "${shared[@]}"
 compile "compiling the root module" "" "${plain[@]}"
@@ -82,6 +82,12 @@ slowest() {
 printf '\n==> the slowest packages\n' && slowest '' 2 ''
 printf '==> the slowest tests\n' && slowest ',"Test":"([^"]*)"' 3 '\2'
 printf '==> the parts\n' && cat "$logs/parts"
+
+# A module that is not of the workspace.
+cd release
+GOWORK=off stage release -count=1 ./...
+cd ..
+took release
 
 hack/leftovers.sh "$run" || echo leftovers >>"$logs/failed"
 if [[ -e $logs/failed ]]; then

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 GOWORK=off go mod tidy
 (cd sandbox && GOWORK=off go mod tidy)
 (cd proof && GOWORK=off go mod tidy)
+(cd release && GOWORK=off go mod tidy)
 (cd examples/fleet && GOWORK=off go mod tidy)
 (cd examples/journal && GOWORK=off go mod tidy)
 
