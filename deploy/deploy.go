@@ -26,6 +26,13 @@ const (
 // one YAML stream.
 func Identity() string { return must(read("manager/identity.yaml")) }
 
+// MetricsReader is the ClusterRole that lets somebody read the manager's metrics.
+const MetricsReader = "cairn-metrics-reader"
+
+// Metrics returns the manifests of what the manager needs to serve metrics to those who may read them, and of
+// [MetricsReader], as one YAML stream.
+func Metrics() string { return must(read("manager/metrics.yaml")) }
+
 // CRDs returns the manifests of all custom resource definitions, as one YAML stream.
 func CRDs() string {
 	files, _ := fs.Glob(manifests, "crds/*.yaml") // the pattern is well-formed

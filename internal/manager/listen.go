@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -10,11 +11,14 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/cairn-dev/cairn/internal/manager/scrape"
 )
 
 // This file serves probes and metrics. controller-runtime can do so too, but does not say which port it got for port 0,
@@ -32,13 +36,37 @@ func listen(ctx context.Context, mgr ctrl.Manager, o Options, ready []func() err
 		probes.Handle(path, handler)
 		probes.Handle(path+"/", handler)
 	}
-	scrape := http.NewServeMux()
-	scrape.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
 	return errors.Join(
-		serve(ctx, mgr, o, "probes", o.HealthProbeBindAddress, probes),
-		serve(ctx, mgr, o, "metrics", o.MetricsBindAddress, scrape),
-		serve(ctx, mgr, o, "profiles", o.PprofBindAddress, profiles()),
+		serve(ctx, mgr, o, "probes", o.HealthProbeBindAddress, probes, nil),
+		serveMetrics(ctx, mgr, o),
+		serve(ctx, mgr, o, "profiles", o.PprofBindAddress, profiles(), nil),
 	)
+}
+
+// serveMetrics serves them to everybody, or over TLS to those whom the API server lets. Who waits for the lease asks
+// it, too: the client is not the one that writes only with the lease.
+func serveMetrics(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	handler := promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
+	var secure *tls.Config
+	if o.MetricsSecure && o.MetricsBindAddress != Off && o.MetricsBindAddress != "" {
+		guard, err := scrape.New(o.Config, clock.RealClock{})
+		if err != nil {
+			return fmt.Errorf("serve metrics: %w", err)
+		}
+		cfg, watch, err := scrape.TLS(o.MetricsCertDir)
+		if err != nil {
+			return fmt.Errorf("serve metrics: %w", err)
+		}
+		if watch != nil {
+			if err := mgr.Add(watch); err != nil {
+				return fmt.Errorf("serve metrics: %w", err)
+			}
+		}
+		handler, secure = guard.Handler(handler), cfg
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", handler)
+	return serve(ctx, mgr, o, "metrics", o.MetricsBindAddress, mux, secure)
 }
 
 // profiles serves the profiles of the Go runtime.
@@ -52,7 +80,8 @@ func profiles() http.Handler {
 	return mux
 }
 
-func serve(ctx context.Context, mgr ctrl.Manager, o Options, what, address string, handler http.Handler) error {
+// serve serves over TLS if secure is not nil.
+func serve(ctx context.Context, mgr ctrl.Manager, o Options, what, address string, handler http.Handler, secure *tls.Config) error {
 	if address == Off || address == "" {
 		return nil
 	}
@@ -60,7 +89,10 @@ func serve(ctx context.Context, mgr ctrl.Manager, o Options, what, address strin
 	if err != nil {
 		return fmt.Errorf("serve %s: %w; choose another address, or %q for none", what, err, Off)
 	}
-	o.Logger.Info("Listening", "for", what, "address", listener.Addr().String())
+	o.Logger.Info("Listening", "for", what, "address", listener.Addr().String(), "tls", secure != nil)
+	if secure != nil {
+		listener = tls.NewListener(listener, secure)
+	}
 	return mgr.Add(&ctrlmanager.Server{
 		Name:     what,
 		Server:   &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout},

@@ -109,6 +109,11 @@ type Options struct {
 	// MetricsBindAddress, HealthProbeBindAddress and PprofBindAddress are host:port; port 0 picks a free one, which
 	// the log tells, and [Off] or nothing listens nowhere.
 	MetricsBindAddress, HealthProbeBindAddress, PprofBindAddress string
+	// MetricsSecure serves metrics over TLS, to those whom the API server lets get /metrics: which needs the right to
+	// create tokenreviews and subjectaccessreviews. The certificate is tls.crt of MetricsCertDir, or one that nobody has
+	// signed.
+	MetricsSecure  bool
+	MetricsCertDir string
 	// Namespace, unless it is empty, is the only one that is watched. Parents and children that are in no namespace cannot
 	// be watched then.
 	Namespace string

@@ -3,7 +3,9 @@ package manager
 import (
 	"io"
 	"log/slog"
+	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,6 +29,8 @@ type flags struct {
 	leaseDuration, renewDeadline        time.Duration
 	retryPeriod                         time.Duration
 	metrics, probes, profiles           string
+	metricsSecure                       *bool // nil: unless the address is a loopback one
+	metricsCertDir                      string
 	watchNamespace                      string
 	targets                             string
 	hookAllow                           []string
@@ -56,10 +60,17 @@ func (f *flags) add(fs *pflag.FlagSet) {
 		"how long a leader that cannot renew its lease goes on writing; less than the lease")
 	fs.DurationVar(&f.retryPeriod, "leader-elect-retry-period", manager.DefaultRetryPeriod,
 		"pause between two tries to take or renew the lease")
-	// Metrics are plain HTTP and need no credentials, so opening them to the network is a decision. Probes say no more
-	// than "ok", and the kubelet asks from outside the pod.
-	fs.StringVar(&f.metrics, "metrics-bind-address", "127.0.0.1:8080",
-		"where to serve /metrics, unauthenticated, hence 127.0.0.1 by default; port 0: a free one, off: nowhere")
+	// Probes say no more than "ok", and the kubelet asks from outside the pod, without credentials.
+	fs.StringVar(&f.metrics, "metrics-bind-address", "127.0.0.1:8080", "where to serve /metrics; port 0: a free one, off: nowhere")
+	fs.BoolFunc("metrics-secure",
+		"serve /metrics over TLS, and only to those whom the API server lets get it (default: unless the address is a loopback one)",
+		func(text string) error {
+			secure, err := strconv.ParseBool(text)
+			f.metricsSecure = &secure
+			return err
+		})
+	fs.StringVar(&f.metricsCertDir, "metrics-cert-path", "",
+		"folder with the tls.crt and tls.key for /metrics, which are read again when they change (default: a self-signed certificate)")
 	fs.StringVar(&f.probes, "health-probe-bind-address", ":8081", "where to serve /healthz and /readyz; port 0: a free one, off: nowhere")
 	// Profiles hold what is in memory.
 	fs.StringVar(&f.profiles, "pprof-bind-address", "off",
@@ -84,6 +95,24 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.IntVarP(&f.verbosity, "v", "v", 0, "more of --log-level=info; debug is 4")
 	fs.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	f.addMetacontroller(fs)
+}
+
+// secure says whether metrics are served over TLS. Plain HTTP, which asks nobody who he is, does not leave the machine.
+func (f *flags) secure(address string) (bool, error) {
+	host, _, _ := net.SplitHostPort(address)
+	ip, _ := netip.ParseAddr(host)
+	local := host == "localhost" || ip.IsLoopback()
+	switch {
+	case address == manager.Off:
+		return false, nil
+	case f.metricsSecure == nil:
+		return !local, nil
+	case !*f.metricsSecure && !local:
+		return false, env.Usagef("--metrics-secure=false needs a loopback --metrics-bind-address such as 127.0.0.1:8080: "+
+			"at %s anybody could read the metrics", address)
+	default:
+		return *f.metricsSecure, nil
+	}
 }
 
 // prefixes reads the addresses that webhooks may have.

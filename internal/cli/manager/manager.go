@@ -92,6 +92,10 @@ func (f *flags) options() (manager.Options, error) {
 	if err != nil {
 		return manager.Options{}, err
 	}
+	secure, err := f.secure(metrics)
+	if err != nil {
+		return manager.Options{}, err
+	}
 	probes, err := address("health-probe-bind-address", f.probes)
 	if err != nil {
 		return manager.Options{}, err
@@ -125,6 +129,8 @@ func (f *flags) options() (manager.Options, error) {
 		RenewDeadline:           f.renewDeadline,
 		RetryPeriod:             f.retryPeriod,
 		MetricsBindAddress:      metrics,
+		MetricsSecure:           secure,
+		MetricsCertDir:          f.metricsCertDir,
 		HealthProbeBindAddress:  probes,
 		PprofBindAddress:        profiles,
 		Namespace:               f.watchNamespace,

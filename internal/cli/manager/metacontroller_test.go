@@ -35,7 +35,7 @@ func TestMetacontrollersDefaults(t *testing.T) {
 		Controllers: []string{"daemonset"}, Workers: 5, AskServer: true,
 		LeaderElectionNamespace: "cairn-system", LeaderElectionID: "metacontroller",
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
-		MetricsBindAddress: ":9999", HealthProbeBindAddress: ":8081", PprofBindAddress: manager.Off,
+		MetricsBindAddress: ":9999", MetricsSecure: true, HealthProbeBindAddress: ":8081", PprofBindAddress: manager.Off,
 		TargetLabelSelector: labels.Everything(),
 	}
 	if d := diff(want, got); d != "" {
@@ -47,6 +47,23 @@ func TestMetacontrollersDefaults(t *testing.T) {
 	// A flag without a value, and the one that turns the lease on.
 	if got, err := parse(t, "--controllers=daemonset", "--leader-elect=false", "--leader-election").options(); err != nil || !got.LeaderElect {
 		t.Errorf("%+v %v", got, err)
+	}
+}
+
+// TestMetricsSecure: what leaves the machine is not for everybody.
+func TestMetricsSecure(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": false, "--metrics-secure": true, "--metrics-bind-address=off": false, "--metrics-bind-address=:8080": true,
+		"--metrics-bind-address=[::1]:8080": false, "--metrics-bind-address=localhost:8080": false,
+		"--metrics-bind-address=10.0.0.1:8080": true, "--metrics-bind-address=127.0.0.1:0 --metrics-secure=false": false,
+	} {
+		got, err := parse(t, append(strings.Fields(text), "--controllers=daemonset")...).options()
+		if err != nil || got.MetricsSecure != want {
+			t.Errorf("%s: %v, %v", text, got.MetricsSecure, err)
+		}
+	}
+	if _, err := parse(t, "--controllers=daemonset", "--metrics-bind-address=:8080", "--metrics-secure=false").options(); err == nil {
+		t.Error("metrics for everybody")
 	}
 }
 
