@@ -51,9 +51,13 @@ build: ## build bin/cairn, bin/cairn-sandbox and bin/kubectl (4 to 5 minutes the
 image: ## build the manager's image into dist/: OCI layout and archive, linux/amd64 and linux/arm64, no daemon needed
 	@cd release && GOWORK=off go run ./cmd/release -version $(VERSION) -source .. -out ../$(DIST) image
 
+.PHONY: chart
+chart: $(TOOLS)/helm ## pack the Helm chart into dist/, and render it as manifests for kubectl
+	@cd release && GOWORK=off go run ./cmd/release -version $(VERSION) -source .. -out ../$(DIST) -helm $(CURDIR)/$(TOOLS)/helm chart
+
 .PHONY: release
-release: ## build all that a release has into dist/ (VERSION=v0.1.0)
-	@cd release && GOWORK=off go run ./cmd/release -version $(VERSION) -source .. -out ../$(DIST)
+release: $(TOOLS)/helm ## build all that a release has into dist/ (VERSION=v0.1.0)
+	@cd release && GOWORK=off go run ./cmd/release -version $(VERSION) -source .. -out ../$(DIST) -helm $(CURDIR)/$(TOOLS)/helm
 
 ##@ Check
 
@@ -62,7 +66,7 @@ unit: ## run the tests of the root module, which need no control plane (1 to 2 m
 	@go test -vet=off $(TESTFLAGS) ./...
 
 .PHONY: test
-test: build $(TOOLS)/gotestsum ## run all tests of all modules (TESTFLAGS="-run Rollout")
+test: build $(TOOLS)/gotestsum $(TOOLS)/helm ## run all tests of all modules (TESTFLAGS="-run Rollout")
 	@GOTESTSUM=$(CURDIR)/$(TOOLS)/gotestsum LDFLAGS='$(LDFLAGS)' TESTFLAGS='$(TESTFLAGS)' hack/test.sh
 
 .PHONY: check
@@ -144,6 +148,13 @@ tool_actionlint     := github.com/rhysd/actionlint/cmd/actionlint
 tool_apidiff        := golang.org/x/exp/cmd/apidiff
 tool_govulncheck    := golang.org/x/vuln/cmd/govulncheck
 tool_go-licenses    := github.com/google/go-licenses/v2
+
+# Helm needs newer libraries of Kubernetes than the others can be built with: a module file of its own.
+$(TOOLS)/helm: helm.mod helm.sum
+	@mkdir -p $(TOOLS)
+	@GOWORK=off GOFLAGS= hack/progress.sh 'building helm' '-modfile=helm.mod helm.sh/helm/v4/cmd/helm' \
+		go build -v -buildvcs=false -ldflags '-s -w' -modfile=helm.mod -o $@ helm.sh/helm/v4/cmd/helm
+	@touch $@
 
 # A linter that an older Go has built refuses newer sources: the Go release is part of what a tool depends on.
 go_stamp := $(TOOLS)/.$(shell go env GOVERSION)

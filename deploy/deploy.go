@@ -24,7 +24,9 @@ const (
 
 // Identity returns the manifests of the manager's namespace and service account, and of its right to hold its lease, as
 // one YAML stream.
-func Identity() string { return must(read("manager/identity.yaml")) }
+func Identity() string {
+	return must(read("manager/00-namespace.yaml")) + "---\n" + must(read("manager/account.yaml")) + "---\n" + must(read("manager/lease.yaml"))
+}
 
 // MetricsReader is the ClusterRole that lets somebody read the manager's metrics.
 const MetricsReader = "cairn-metrics-reader"

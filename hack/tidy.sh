@@ -19,9 +19,12 @@ go list -deps -test ./... ./sandbox/... ./proof/... >/dev/null
 # everything that they import. So the module file is tidied in an empty directory.
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-cp tools.mod "$tmp/go.mod"
-cp tools.sum "$tmp/go.sum"
-(cd "$tmp" && GOWORK=off go mod tidy)
-# Copied back only when it is another one: a new date would build the tools again.
-cmp -s "$tmp/go.mod" tools.mod || cp "$tmp/go.mod" tools.mod
-cmp -s "$tmp/go.sum" tools.sum || cp "$tmp/go.sum" tools.sum
+for name in tools helm; do
+	mkdir "$tmp/$name"
+	cp $name.mod "$tmp/$name/go.mod"
+	cp $name.sum "$tmp/$name/go.sum"
+	(cd "$tmp/$name" && GOWORK=off go mod tidy)
+	# Copied back only when it is another one: a new date would build the tools again.
+	cmp -s "$tmp/$name/go.mod" $name.mod || cp "$tmp/$name/go.mod" $name.mod
+	cmp -s "$tmp/$name/go.sum" $name.sum || cp "$tmp/$name/go.sum" $name.sum
+done

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/mod/semver"
 )
 
 // This file says what a release is of, and builds its programs.
@@ -28,7 +30,8 @@ type Release struct {
 	Binaries string
 }
 
-// New returns the release of the commit that is checked out in source.
+// New returns the release of the commit that is checked out in source. A version that is no semantic one, as that of a
+// commit without a tag, becomes a prerelease: v0.0.0-g1a2b3c4.
 func New(ctx context.Context, version, source, out string) (*Release, error) {
 	said, err := run(ctx, source, nil, "git", "log", "-1", "--format=%H %ct")
 	if err != nil {
@@ -38,6 +41,9 @@ func New(ctx context.Context, version, source, out string) (*Release, error) {
 	unix, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil {
 		return nil, fmt.Errorf("when was commit %s made: %w", commit, err)
+	}
+	if !semver.IsValid(version) {
+		version = "v0.0.0-g" + version
 	}
 	return &Release{Version: version, Source: source, Out: out, Commit: commit, Time: time.Unix(unix, 0).UTC()}, nil
 }

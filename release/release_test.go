@@ -50,6 +50,15 @@ func newRelease(t *testing.T) *release.Release {
 	return r
 }
 
+// TestVersion: a commit without a tag has a version that Helm, krew and registries take.
+func TestVersion(t *testing.T) {
+	for said, want := range map[string]string{"v1.2.3": "v1.2.3", "v0.1.0-rc.1": "v0.1.0-rc.1", "01a2b3c-dirty": "v0.0.0-g01a2b3c-dirty", "dev": "v0.0.0-gdev"} {
+		if r, err := release.New(t.Context(), said, "..", "dist"); err != nil || r.Version != want {
+			t.Errorf("%s: %+v, %v", said, r, err)
+		}
+	}
+}
+
 // TestImage: two builds have one digest, and the program runs in what is unpacked, as the image's user, with nothing
 // else there that could be run.
 func TestImage(t *testing.T) {
