@@ -28,6 +28,8 @@ type Release struct {
 	Time   time.Time
 	// Binaries is a folder with programs that are built already, as linux_amd64/cairn. Empty means that they are built.
 	Binaries string
+
+	built map[Platform]string
 }
 
 // New returns the release of the commit that is checked out in source. A version that is no semantic one, as that of a
@@ -45,7 +47,9 @@ func New(ctx context.Context, version, source, out string) (*Release, error) {
 	if !semver.IsValid(version) {
 		version = "v0.0.0-g" + version
 	}
-	return &Release{Version: version, Source: source, Out: out, Commit: commit, Time: time.Unix(unix, 0).UTC()}, nil
+	return &Release{
+		Version: version, Source: source, Out: out, Commit: commit, Time: time.Unix(unix, 0).UTC(), built: map[Platform]string{},
+	}, nil
 }
 
 // Platform is what a program runs on, as Go calls it.
@@ -78,12 +82,15 @@ func (r *Release) Binary(ctx context.Context, p Platform) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := os.Stat(path); err == nil {
+	if r.built[p] == path {
 		return path, nil
 	}
 	env := []string{"GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0", "GOOS=" + p.OS, "GOARCH=" + p.Arch, "GOAMD64=v1", "GOARM64=v8.0"}
 	_, err = run(ctx, r.Source, env, "go", "build", "-trimpath", "-buildvcs=false",
 		"-ldflags", "-s -w -buildid= -X main.version="+r.Version, "-o", path, "./cmd/cairn")
+	if err == nil {
+		r.built[p] = path
+	}
 	return path, err
 }
 
