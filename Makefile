@@ -47,17 +47,19 @@ build: ## build bin/cairn, bin/cairn-sandbox and bin/kubectl (4 to 5 minutes the
 		go build -v -buildvcs=false -ldflags '$(LDFLAGS) -X main.version=$(VERSION)' -o $(BIN)/ $$pkgs
 	@ln -sfn cairn $(BIN)/kubectl-cairn && cp cmd/cairn/kubectl_complete-cairn $(BIN)/ # "kubectl cairn", and its completion
 
+release_cmd = cd release && GOWORK=off go run ./cmd/release -version $(VERSION) -source .. -out ../$(DIST) -helm $(CURDIR)/$(TOOLS)/helm
+
 .PHONY: image
 image: ## build the manager's image into dist/: OCI layout and archive, linux/amd64 and linux/arm64, no daemon needed
-	@cd release && GOWORK=off go run ./cmd/release -version $(VERSION) -source .. -out ../$(DIST) image
+	@$(release_cmd) image
 
 .PHONY: chart
 chart: $(TOOLS)/helm ## pack the Helm chart into dist/, and render it as manifests for kubectl
-	@cd release && GOWORK=off go run ./cmd/release -version $(VERSION) -source .. -out ../$(DIST) -helm $(CURDIR)/$(TOOLS)/helm chart
+	@$(release_cmd) chart
 
 .PHONY: release
 release: $(TOOLS)/helm ## build all that a release has into dist/ (VERSION=v0.1.0)
-	@cd release && GOWORK=off go run ./cmd/release -version $(VERSION) -source .. -out ../$(DIST) -helm $(CURDIR)/$(TOOLS)/helm
+	@$(release_cmd)
 
 ##@ Check
 

@@ -74,6 +74,12 @@ KUBE_CACHE_MUTATION_DETECTOR=false stage proof -count=1 "${others[@]}"
 wait
 took proof
 
+# A module that is not of the workspace.
+cd release
+GOWORK=off stage release -count=1 ./...
+cd ..
+took release
+
 # slowest prints the ten packages or tests that took longest: what stands between the package and the seconds in go test's JSON.
 slowest() {
 	sed -nE 's|.*"Action":"pass","Package":"github.com/cairn-dev/cairn/?([^"]*)"'"$1"',"Elapsed":([0-9.]+).*|\'"$2"' \1 '"$3"'|p' "$logs"/*.json |
@@ -82,12 +88,6 @@ slowest() {
 printf '\n==> the slowest packages\n' && slowest '' 2 ''
 printf '==> the slowest tests\n' && slowest ',"Test":"([^"]*)"' 3 '\2'
 printf '==> the parts\n' && cat "$logs/parts"
-
-# A module that is not of the workspace.
-cd release
-GOWORK=off stage release -count=1 ./...
-cd ..
-took release
 
 hack/leftovers.sh "$run" || echo leftovers >>"$logs/failed"
 if [[ -e $logs/failed ]]; then

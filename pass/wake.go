@@ -66,7 +66,7 @@ func StatusOnly(e event.UpdateEvent) bool {
 }
 
 // ChildEvents enqueues the parents of a child, as router finds them. In a burst of events they are delayed after the
-// last pass for as long as that pass took. A child that is deleted may make room for another one, in a quota or on a
+// last pass, as startCooldown says. A child that is deleted may make room for another one, in a quota or on a
 // node, a moment later: the back-off of its parent begins anew, unless children are runs ([Config.Runs]).
 func (c *Controller) ChildEvents(router ownership.Router) handler.EventHandler {
 	all := router.Handler()
@@ -81,8 +81,7 @@ func (c *Controller) ChildEvents(router ownership.Router) handler.EventHandler {
 
 func (c *Controller) throttled(q requests) requests { return throttledQueue{q, c, false} }
 
-// throttledQueue is a queue that delays requests after the last pass over the same parent for as long as that pass
-// took.
+// throttledQueue is a queue that delays requests after the last pass over the same parent.
 type throttledQueue struct {
 	requests
 

@@ -35,11 +35,7 @@ func (r *Release) Archive(ctx context.Context, p Platform) (string, error) {
 		if p.OS == "windows" {
 			return zipped(w, files, r.Time)
 		}
-		z := gzip.NewWriter(w)
-		if err := tarred(z, files, r.Time); err != nil {
-			return err
-		}
-		return z.Close()
+		return gzipped(w, files, r.Time)
 	})
 }
 
@@ -84,8 +80,16 @@ var shells = []struct{ name, file string }{
 	{"powershell", "completions/cairn.ps1"},
 }
 
-// documents are the manual pages and completions, made by the program for this machine.
+// documents are the manual pages and completions, made once, by the program for this machine.
 func (r *Release) documents(ctx context.Context) ([]file, error) {
+	var err error
+	if r.documented == nil {
+		r.documented, err = r.document(ctx)
+	}
+	return r.documented, err
+}
+
+func (r *Release) document(ctx context.Context) ([]file, error) {
 	program, err := r.Binary(ctx, host())
 	if err != nil {
 		return nil, err
@@ -139,6 +143,15 @@ func tarred(w io.Writer, files []file, date time.Time) error {
 	return out.Close()
 }
 
+// gzipped is tarred, compressed.
+func gzipped(w io.Writer, files []file, date time.Time) error {
+	z := gzip.NewWriter(w)
+	if err := tarred(z, files, date); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
 func zipped(w io.Writer, files []file, date time.Time) error {
 	out := zip.NewWriter(w)
 	for _, f := range files {
@@ -153,6 +166,14 @@ func zipped(w io.Writer, files []file, date time.Time) error {
 		}
 	}
 	return out.Close()
+}
+
+// save writes a file that is data.
+func save(name string, data []byte) error {
+	return create(name, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
 }
 
 // create writes a file, whole or not at all.

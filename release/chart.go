@@ -2,7 +2,6 @@ package release
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -48,13 +47,7 @@ func (r *Release) Chart() (string, error) {
 		files[i] = f
 	}
 	name := filepath.Join(r.Out, fmt.Sprintf("cairn-%s.tgz", strings.TrimPrefix(r.Version, "v")))
-	return name, create(name, func(w io.Writer) error {
-		z := gzip.NewWriter(w)
-		if err := tarred(z, files, r.Time); err != nil {
-			return err
-		}
-		return z.Close()
-	})
+	return name, create(name, func(w io.Writer) error { return gzipped(w, files, r.Time) })
 }
 
 // installs are the manifests for those who do not use Helm, by what is in their names: which controllers they run.
@@ -78,10 +71,7 @@ func (r *Release) Installs(ctx context.Context, helm, chart string) ([]string, e
 			return nil, err
 		}
 		name := filepath.Join(r.Out, "install"+i.name+".yaml")
-		if err := create(name, func(w io.Writer) error {
-			_, err := w.Write(append(namespace, text...))
-			return err
-		}); err != nil {
+		if err := save(name, slices.Concat(namespace, text)); err != nil {
 			return nil, err
 		}
 		out = append(out, name)

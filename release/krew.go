@@ -2,7 +2,6 @@ package release
 
 import (
 	"fmt"
-	"io"
 	"path/filepath"
 
 	"sigs.k8s.io/yaml"
@@ -63,8 +62,5 @@ an edit, and what a rollout waits for. Needs nothing in the cluster.
 		return "", err
 	}
 	out := filepath.Join(r.Out, "cairn.yaml")
-	return out, create(out, func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	})
+	return out, save(out, data)
 }

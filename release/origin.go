@@ -142,10 +142,7 @@ func (r *Release) Checksums(files ...string) (string, error) {
 		fmt.Fprintf(&out, "%s  %s\n", digest, filepath.Base(name))
 	}
 	name := filepath.Join(r.Out, "checksums.txt")
-	return name, create(name, func(w io.Writer) error {
-		_, err := io.WriteString(w, out.String())
-		return err
-	})
+	return name, save(name, []byte(out.String()))
 }
 
 // sum is the SHA-256 of a file.

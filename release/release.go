@@ -29,7 +29,9 @@ type Release struct {
 	// Binaries is a folder with programs that are built already, as linux_amd64/cairn. Empty means that they are built.
 	Binaries string
 
-	built map[Platform]string
+	// built are the programs that this release has built, documented what it has made of the manual pages and completions.
+	built      map[Platform]string
+	documented []file
 }
 
 // New returns the release of the commit that is checked out in source. A version that is no semantic one, as that of a

@@ -10,12 +10,12 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
@@ -36,22 +36,15 @@ const (
 type Guard struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
-	clock  clock.PassiveClock
 	slots  chan struct{}
-
-	mu      sync.Mutex
-	answers map[question]answer
+	// answers are statuses by question.
+	answers *cache.LRUExpireCache
 }
 
 // question is a token and what it is for. Of the token only a digest is kept in memory.
 type question struct {
 	token        [sha256.Size]byte
 	method, path string
-}
-
-type answer struct {
-	status int
-	until  time.Time
 }
 
 // New returns a guard that asks the API server of cfg, which has to let that identity create tokenreviews and
@@ -71,7 +64,9 @@ func New(cfg *rest.Config, c clock.PassiveClock) (*Guard, error) {
 func newGuard(
 	tokens authenticationclient.TokenReviewInterface, access authorizationclient.SubjectAccessReviewInterface, c clock.PassiveClock,
 ) *Guard {
-	return &Guard{tokens: tokens, access: access, clock: c, slots: make(chan struct{}, asking), answers: map[question]answer{}}
+	return &Guard{
+		tokens: tokens, access: access, slots: make(chan struct{}, asking), answers: cache.NewLRUExpireCacheWithClock(remembered, c),
+	}
 }
 
 // Handler is next for those who may get the path of a request. The others get 401 without a valid token, 403 without
@@ -143,27 +138,18 @@ func (g *Guard) ask(ctx context.Context, q question, token string) int {
 }
 
 func (g *Guard) known(q question) (status int, ok bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	known, ok := g.answers[q]
-	return known.status, ok && g.clock.Now().Before(known.until)
+	known, _ := g.answers.Get(q)
+	status, ok = known.(int)
+	return status, ok
 }
 
 // remember keeps what the API server has said; that it could not be asked is not kept.
 func (g *Guard) remember(q question, status int) {
-	if status == http.StatusServiceUnavailable {
-		return
+	switch status {
+	case http.StatusServiceUnavailable:
+	case http.StatusOK:
+		g.answers.Add(q, status, allowedFor)
+	default:
+		g.answers.Add(q, status, deniedFor)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now, holds := g.clock.Now(), deniedFor
-	if status == http.StatusOK {
-		holds = allowedFor
-	}
-	for old, a := range g.answers {
-		if len(g.answers) >= remembered || now.After(a.until) {
-			delete(g.answers, old)
-		}
-	}
-	g.answers[q] = answer{status, now.Add(holds)}
 }
