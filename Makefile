@@ -24,7 +24,7 @@ ARGS  ?=
 TESTFLAGS ?=
 BENCH     ?= .
 
-# make compat WITH=kruise; without a name all of them
+# make compat WITH=kruise, make compat WITH=v1.33.13; without a name all of the first sort
 WITH ?=
 
 # make check CHECKFLAGS="-run TestSweep/daemonset"
@@ -76,7 +76,7 @@ check: ## look for broken promises: simulation, every fault, scenarios (half an 
 	@LDFLAGS='$(LDFLAGS)' CHECKFLAGS='$(CHECKFLAGS)' hack/check.sh controllers
 
 .PHONY: compat
-compat: build ## run the real controllers of others, ask the command line, write docs/kinds.md (WITH=argo-rollouts, lws, kruise)
+compat: build ## run the real controllers of others (WITH=argo-rollouts, lws, kruise), or the tests on another Kubernetes (WITH=v1.33.13)
 	@cd proof && go build -o ../bin/compat/compat ./compat/cmd/compat
 	@bin/compat/compat $(WITH)
 

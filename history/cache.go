@@ -8,8 +8,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file keeps what was decoded, so that a pass that finds nothing new decodes nothing. It is bounded in bytes,
-// because a template in memory takes many times the bytes that it has in the store.
+// This file keeps what was read from revisions, so that a pass that finds nothing new decodes nothing. It is bounded in
+// bytes.
 
 // DefaultCacheBytes is the bound of the cache that all logs of a process share that are given none.
 const DefaultCacheBytes = 64 << 20

@@ -30,12 +30,7 @@ const (
 // Compare says by which rule, E1 or E2, two snapshots of one target are equal, and [RuleNone] if by neither. It is
 // reflexive, symmetric and transitive.
 func Compare(a, b *Snapshot) Rule {
-	if bytes.Equal(a.data, b.data) {
-		return RuleBytes
-	}
-	pa, errA := a.plain()
-	pb, errB := b.plain()
-	if errA == nil && errB == nil && bytes.Equal(pa, pb) {
+	if bytes.Equal(a.data, b.data) || bytes.Equal(a.plain, b.plain) {
 		return RuleBytes
 	}
 	na, errA := a.normal()
@@ -78,12 +73,11 @@ func duplicates(a, b *Snapshot) bool {
 
 // Known reports whether today's type has all fields of s. Of one that has others, what is restored from it is a part.
 func (s *Snapshot) Known() bool {
-	plain, errPlain := s.plain()
-	normal, errNormal := s.normal()
-	if errPlain != nil || errNormal != nil {
+	normal, err := s.normal()
+	if err != nil {
 		return false
 	}
-	p, errPlain := decodeObject(plain)
+	p, errPlain := decodeObject(s.plain)
 	n, errNormal := decodeObject(normal)
 	return errPlain == nil && errNormal == nil && has(n, p)
 }

@@ -30,8 +30,9 @@ func (s *Snapshot) RestorePatch(parent any) ([]byte, error) {
 		}
 		ops = append(ops, patchOp{"op": "replace", "path": pointer(path), "value": value})
 	}
+	tree := s.content()
 	for _, path := range s.target.paths {
-		value, wanted := s.target.wanted(root, s.tree, path)
+		value, wanted := s.target.wanted(root, tree, path)
 		_, present := lookup(root, path)
 		switch {
 		case wanted:

@@ -4,14 +4,17 @@ import "encoding/json"
 
 // This file estimates what a snapshot takes in memory, so that caches can be bounded in bytes.
 
-// Size returns about how many bytes of memory s takes: its data, its decoded form, and what comparing it leaves behind.
-// That is many times the data, because every field is a string, a map entry and an interface of its own.
+// Size returns about how many bytes of memory s takes: its data, and what comparing it leaves behind.
 func (s *Snapshot) Size() int {
-	const compared = 2 // the canonical bytes before and after the normalizer, each about as long as the data
-	return (1+compared)*len(s.data) + SizeOf(s.tree)
+	const (
+		compared = 2   // the canonical bytes before and after the normalizer, each about as long as the data
+		object   = 256 // whatever the data
+	)
+	return object + (1+compared)*len(s.data)
 }
 
-// SizeOf returns about how many bytes of memory decoded JSON takes, as the Go runtime lays it out on 64 bits.
+// SizeOf returns about how many bytes of memory decoded JSON takes, as the Go runtime lays it out on 64 bits. That is
+// many times the bytes, because every field is a string, a map entry and an interface of its own.
 func SizeOf(v any) int {
 	const (
 		header   = 16  // of a string, and of an interface

@@ -21,15 +21,16 @@ const directiveKey = "$patch"
 // restore and store it as often as needed. Make one with [Target.Snapshot] or [Target.Decode].
 type Snapshot struct {
 	target *Target
-	data   []byte
-	// tree holds the covered subtrees without directives. Nothing may change it.
-	tree map[string]any
-
-	// partial says that the stored data hold more than tree does.
+	// data is all that is kept of the content: in memory, its decoded form takes ten times as much.
+	data []byte
+	// taken says that the data were made from a parent, and hold nothing but what the target covers.
+	taken bool
+	// partial says that the stored data hold more than the covered subtrees.
 	partial bool
 
 	// plain and normal are what rules E1 and E2 compare: the canonical bytes, before and after the normalizer.
-	plain, normal func() ([]byte, error)
+	plain  []byte
+	normal func() ([]byte, error)
 }
 
 // Snapshot takes the target object state of parent, which is a typed object, a map[string]any, or anything else that
@@ -70,12 +71,16 @@ func (t *Target) Snapshot(parent any) (*Snapshot, error) {
 			return nil, err
 		}
 	}
-	for _, path := range t.paths {
-		if value, _ := lookup(tree, path); t.directive {
-			delete(value.(map[string]any), directiveKey) //nolint:forcetypeassert // checked above
-		}
+	if err := t.unmark(tree); err != nil {
+		return nil, err
 	}
-	return t.newSnapshot(data, tree), nil
+	s := &Snapshot{target: t, data: data, taken: true, partial: t.partial}
+	if s.plain, err = canonical(tree); err != nil {
+		return nil, err
+	}
+	s.plain = same(s.plain, data)
+	s.normal = sync.OnceValues(func() ([]byte, error) { return s.normalized(s.content()) })
+	return s, nil
 }
 
 // Decode reads stored data as a snapshot (proposal, "Reconstructing the History"). It accepts every format that this
@@ -84,10 +89,49 @@ func (t *Target) Snapshot(parent any) (*Snapshot, error) {
 // The error is an [*UndecodableError]. The caller keeps such a revision, reports it, and never starts a rollout because
 // of it (rule E6).
 func (t *Target) Decode(data []byte) (*Snapshot, error) {
-	tree, err := decodeObject(data)
+	covered, partial, err := t.covered(data)
 	if err != nil {
 		return nil, &UndecodableError{Err: err}
 	}
+	s := &Snapshot{target: t, data: bytes.Clone(data), partial: partial}
+	if s.plain, err = canonical(covered); err != nil {
+		return nil, &UndecodableError{Err: err}
+	}
+	s.plain = same(s.plain, s.data)
+	normal, err := s.normalized(covered)
+	if err != nil {
+		return nil, &UndecodableError{Err: err}
+	}
+	s.normal = func() ([]byte, error) { return normal, nil }
+	return s, nil
+}
+
+// covered decodes stored data, and returns the covered subtrees and whether there is more than them in the data.
+func (t *Target) covered(data []byte) (covered map[string]any, partial bool, err error) {
+	tree, err := decodeObject(data)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := t.unmark(tree); err != nil {
+		return nil, false, err
+	}
+	// What lies outside the covered paths is no part of the history, whoever wrote it there: it is neither compared nor
+	// restored. It may tell two revisions apart for those who did.
+	covered = t.only(tree)
+	if !says(covered) && says(tree) {
+		if foreign := held(tree, nil); len(foreign) > 0 {
+			return nil, false, fmt.Errorf("it holds %s, and nothing of %s", foreign[0], t.paths[0])
+		}
+	}
+	partial = t.partial || !reflect.DeepEqual(tree, covered)
+	if t.marked {
+		covered = withoutNulls(covered).(map[string]any) //nolint:forcetypeassert // of a map it is one
+	}
+	return covered, partial, nil
+}
+
+// unmark removes the directives. It fails if there is nothing that could have one.
+func (t *Target) unmark(tree map[string]any) error {
 	for _, path := range t.paths {
 		value, ok := lookup(tree, path)
 		subtree, isObject := value.(map[string]any)
@@ -97,29 +141,29 @@ func (t *Target) Decode(data []byte) (*Snapshot, error) {
 				delete(subtree, directiveKey)
 			}
 		case t.directive && !ok:
-			return nil, &UndecodableError{Err: fmt.Errorf("it has no %s", path)}
+			return fmt.Errorf("it has no %s", path)
 		case t.directive:
-			return nil, &UndecodableError{Err: fmt.Errorf("its %s is %s, not an object", path, kindOf(value))}
+			return fmt.Errorf("its %s is %s, not an object", path, kindOf(value))
 		}
 	}
-	// What lies outside the covered paths is no part of the history, whoever wrote it there: it is neither compared nor
-	// restored. It may tell two revisions apart for those who did.
-	covered := t.only(tree)
-	if !says(covered) && says(tree) {
-		if foreign := held(tree, nil); len(foreign) > 0 {
-			return nil, &UndecodableError{Err: fmt.Errorf("it holds %s, and nothing of %s", foreign[0], t.paths[0])}
+	return nil
+}
+
+// content decodes the covered subtrees, without directives. The caller may change them.
+func (s *Snapshot) content() map[string]any {
+	var tree map[string]any
+	var err error
+	if s.taken {
+		if tree, err = decodeObject(s.data); err == nil {
+			err = s.target.unmark(tree)
 		}
+	} else {
+		tree, _, err = s.target.covered(s.data)
 	}
-	partial := t.partial || !reflect.DeepEqual(tree, covered)
-	if t.marked {
-		covered = withoutNulls(covered).(map[string]any) //nolint:forcetypeassert // of a map it is one
+	if err != nil {
+		panic(fmt.Sprintf("revision: data that were decoded before: %v", err))
 	}
-	s := t.newSnapshot(bytes.Clone(data), covered)
-	s.partial = partial
-	if _, err := s.normal(); err != nil {
-		return nil, &UndecodableError{Err: err}
-	}
-	return s, nil
+	return tree
 }
 
 // UndecodableError says that the data of a stored revision is no snapshot of its kind.
@@ -141,25 +185,30 @@ func (e *UndecodableError) Error() string {
 // Unwrap returns what was wrong with the data.
 func (e *UndecodableError) Unwrap() error { return e.Err }
 
-func (t *Target) newSnapshot(data []byte, tree map[string]any) *Snapshot {
-	s := &Snapshot{target: t, data: data, tree: tree, partial: t.partial}
-	s.plain = sync.OnceValues(func() ([]byte, error) { return canonical(tree) })
-	s.normal = sync.OnceValues(func() ([]byte, error) {
-		if t.normalize == nil {
-			return s.plain()
-		}
-		// The normalizer gets the canonical form, so that what E1 finds equal is equal under E2 too.
-		canon, err := canonicalValue(tree)
-		if err != nil {
-			return nil, err
-		}
-		normal, err := t.normalize(canon.(map[string]any)) //nolint:forcetypeassert // the type of tree
-		if err != nil {
-			return nil, err
-		}
-		return canonical(t.only(normal))
-	})
-	return s
+// normalized returns what rule E2 compares, of the covered subtrees.
+func (s *Snapshot) normalized(tree map[string]any) ([]byte, error) {
+	if s.target.normalize == nil {
+		return s.plain, nil
+	}
+	// The normalizer gets the canonical form, so that what E1 finds equal is equal under E2 too.
+	canon, err := canonicalValue(tree)
+	if err != nil {
+		return nil, err
+	}
+	normal, err := s.target.normalize(canon.(map[string]any)) //nolint:forcetypeassert // the type of tree
+	if err != nil {
+		return nil, err
+	}
+	out, err := canonical(s.target.only(normal))
+	return same(out, s.plain), err
+}
+
+// same returns a, as b if the two are equal: one of them is kept, and not both.
+func same(a, b []byte) []byte {
+	if bytes.Equal(a, b) {
+		return b
+	}
+	return a
 }
 
 // only keeps the covered subtrees of tree: a normalizer may add siblings, which are not versioned.
@@ -181,8 +230,13 @@ func (t *Target) encode(tree map[string]any) ([]byte, error) {
 	out := tree
 	for _, path := range t.paths {
 		subtree, _ := lookup(tree, path)
-		marked := map[string]any{}
-		maps.Copy(marked, subtree.(map[string]any)) //nolint:forcetypeassert // Snapshot checked it
+		marked := maps.Clone(subtree.(map[string]any)) //nolint:forcetypeassert // Snapshot checked it
+		if t.nullTimes {
+			marked = withNullTimes(marked)
+		}
+		if marked == nil {
+			marked = map[string]any{}
+		}
 		marked[directiveKey] = "replace"
 		out = map[string]any{}
 		if err := place(out, path, marked); err != nil {
@@ -214,11 +268,7 @@ func (s *Snapshot) Into(into any) error {
 	if !v.Elem().IsZero() {
 		return fmt.Errorf("cannot decode a snapshot into a %T that is not zero: fields removed since would survive", into)
 	}
-	b, err := s.plain() // canonical, because encoding/json reads 30.0 into no integer
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(b, into)
+	return json.Unmarshal(s.plain, into) // canonical, because encoding/json reads 30.0 into no integer
 }
 
 // Restore returns a copy of parent whose covered subtrees are those of s: replaced as a whole, and removed where s has
@@ -230,8 +280,9 @@ func (s *Snapshot) Restore(parent any) (map[string]any, error) {
 		return nil, fmt.Errorf("read the parent as JSON: %w", err)
 	}
 	root = deepCopy(root).(map[string]any) //nolint:forcetypeassert // a deep copy has the type of its source
+	tree := s.content()
 	for _, path := range s.target.paths {
-		value, ok := s.target.wanted(root, s.tree, path)
+		value, ok := s.target.wanted(root, tree, path)
 		if !ok {
 			remove(root, path)
 			continue

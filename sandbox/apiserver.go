@@ -45,22 +45,30 @@ func listenAPI(ctx context.Context, port int) (*trackedListener, error) {
 	return &trackedListener{Listener: l, port: int(bound.Port())}, nil
 }
 
-// apiServer is a kube-apiserver that was built and not yet run.
-type apiServer struct {
-	listener *trackedListener
-	chain    *apiserver.APIAggregator
+// apiServer is a kube-apiserver that does not run yet.
+type apiServer interface {
+	// run serves until ctx is done and every connection is closed.
+	run(ctx context.Context) error
+	// abandon gives the port up, if it is not to run.
+	abandon() error
 }
 
-// newAPIServer builds the server. It owns the listener from here on. requests may be nil.
-func newAPIServer(
-	ctx context.Context, listener *trackedListener, keys *pki, etcdEndpoint string, requests func(Request),
-) (*apiServer, error) {
-	o := options.NewServerRunOptions()
-	flags := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
-	for _, set := range o.Flags().FlagSets {
-		flags.AddFlagSet(set)
+// newAPIServer builds a server. It owns the listener from here on, and closes it if there is an error.
+func (s *Sandbox) newAPIServer(ctx context.Context, listener *trackedListener) (apiServer, error) {
+	if s.options.Binaries != "" {
+		return &programServer{sandbox: s, listener: listener}, nil
 	}
-	err := flags.Parse([]string{
+	server, err := embedAPIServer(ctx, listener, s.pki, s.etcd.endpoint, s.options.Requests)
+	if err != nil {
+		_ = listener.Close()
+		return nil, err
+	}
+	return server, nil
+}
+
+// apiServerFlags are those of the server, but for its port.
+func apiServerFlags(keys *pki, etcdEndpoint string) []string {
+	return []string{
 		"--etcd-servers=" + etcdEndpoint,
 		"--bind-address=127.0.0.1",
 		"--tls-cert-file=" + keys.serverCert(),
@@ -78,8 +86,25 @@ func newAPIServer(
 		// The endpoint of the kubernetes service may not be a loopback address, and nothing in a simulated pod dials it.
 		"--endpoint-reconciler-type=none",
 		"--profiling=false",
-	})
-	if err != nil {
+	}
+}
+
+// embeddedServer is a kube-apiserver in this process.
+type embeddedServer struct {
+	listener *trackedListener
+	chain    *apiserver.APIAggregator
+}
+
+// embedAPIServer builds one. requests may be nil.
+func embedAPIServer(
+	ctx context.Context, listener *trackedListener, keys *pki, etcdEndpoint string, requests func(Request),
+) (*embeddedServer, error) {
+	o := options.NewServerRunOptions()
+	flags := pflag.NewFlagSet(apiServerProgram, pflag.ContinueOnError)
+	for _, set := range o.Flags().FlagSets {
+		flags.AddFlagSet(set)
+	}
+	if err := flags.Parse(apiServerFlags(keys, etcdEndpoint)); err != nil {
 		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
 	}
 	o.SecureServing.Listener = listener
@@ -113,11 +138,14 @@ func newAPIServer(
 	// The default is the request timeout, a minute: an HTTP server that shuts down waits for its watches, and they end
 	// when the client does.
 	chain.GenericAPIServer.ShutdownTimeout = drainTimeout
-	return &apiServer{listener: listener, chain: chain}, nil
+	return &embeddedServer{listener: listener, chain: chain}, nil
 }
 
+// abandon gives the port up.
+func (a *embeddedServer) abandon() error { return a.listener.Close() }
+
 // run serves until ctx is done and every connection is closed.
-func (a *apiServer) run(ctx context.Context) error {
+func (a *embeddedServer) run(ctx context.Context) error {
 	prepared, err := a.chain.PrepareRun()
 	if err != nil {
 		return fmt.Errorf("prepare kube-apiserver: %w", err)

@@ -68,6 +68,9 @@ const controllerShutdown = 2 * time.Second
 
 // runControllers runs the controllers until ctx is done and their workers have returned.
 func (s *Sandbox) runControllers(ctx context.Context) error {
+	if s.options.Binaries != "" {
+		return s.runControllersProgram(ctx)
+	}
 	root, err := s.ConfigFor("system:kube-controller-manager", mastersName)
 	if err != nil {
 		return err
@@ -93,6 +96,26 @@ func (s *Sandbox) runControllers(ctx context.Context) error {
 	return nil
 }
 
+// controllerFlags are those of kube-controller-manager. It refuses to leave out a controller that it does not know.
+func (s *Sandbox) controllerFlags(known func(name string) bool) []string {
+	args := []string{
+		"--kubeconfig=" + s.file.path,
+		"--controllers=*",
+		"--secure-port=0",
+		"--leader-elect=false",
+		"--root-ca-file=" + s.pki.caFile(),
+		"--allocate-node-cidrs=false",
+		// Simulated nodes send no heartbeats; see nodes.go.
+		"--node-monitor-grace-period=" + nodeGracePeriod.String(),
+	}
+	for _, name := range omittedControllers {
+		if known(name) {
+			args = append(args, "--controllers=-"+name)
+		}
+	}
+	return args
+}
+
 // newControllerContext gives the controllers their settings, clients and informers.
 func (s *Sandbox) newControllerContext(ctx context.Context, root *rest.Config) (app.ControllerContext, error) {
 	var none app.ControllerContext
@@ -107,20 +130,7 @@ func (s *Sandbox) newControllerContext(ctx context.Context, root *rest.Config) (
 	for _, set := range sets.FlagSets {
 		flags.AddFlagSet(set)
 	}
-	args := []string{
-		"--kubeconfig=" + s.file.path,
-		"--controllers=*",
-		"--secure-port=0",
-		"--leader-elect=false",
-		"--root-ca-file=" + s.pki.caFile(),
-		"--allocate-node-cidrs=false",
-		// Simulated nodes send no heartbeats; see nodes.go.
-		"--node-monitor-grace-period=" + nodeGracePeriod.String(),
-	}
-	for _, name := range omittedControllers {
-		args = append(args, "--controllers=-"+name)
-	}
-	if err := flags.Parse(args); err != nil {
+	if err := flags.Parse(s.controllerFlags(func(string) bool { return true })); err != nil {
 		return none, err
 	}
 	config, err := o.Config(ctx, known, disabled, aliases)

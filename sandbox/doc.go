@@ -24,6 +24,8 @@
 // (Options.Upstream), or started and stopped by a test (RunUpstream). A test can also take the API server or etcd away
 // for a while (RestartAPIServer, RestartEtcd).
 //
+// Another version of Kubernetes runs as programs of its own beside etcd and the simulated nodes (Options.Binaries).
+//
 // # What is not
 //
 // Nodes and pods are objects whose status is written by KWOK; no container runs, and logs, exec and port-forward fail.

@@ -68,6 +68,11 @@ type Options struct {
 	// with its error. Its context ends before the API server stops.
 	Manager func(ctx context.Context, cfg *rest.Config) error
 
+	// Binaries is a directory with kube-apiserver, kube-controller-manager and kube-scheduler of another version of
+	// Kubernetes, which run as programs then ("make compat WITH=v1.33.13" builds such). Empty means the version of
+	// KubernetesVersion, in this process. A cluster of another version is a temporary one: DataDir must be empty.
+	Binaries string
+
 	// Requests, when not nil, is told of every request that the API server answers, whoever made it: of a watch when it
 	// begins, of anything else shortly before or after its client has the whole answer. It is called from many goroutines
 	// at once, and the server's worker waits for it.
@@ -88,6 +93,10 @@ func (o *Options) check() error {
 	}
 	if o.Nodes > maxNodes {
 		return fmt.Errorf("%w: %d nodes; the simulated address ranges hold %d", ErrInvalidOptions, o.Nodes, maxNodes)
+	}
+	if o.Binaries != "" && o.DataDir != "" {
+		return fmt.Errorf("%w: the data in %s are for Kubernetes %s, and %s holds programs of another version",
+			ErrInvalidOptions, o.DataDir, KubernetesVersion, o.Binaries)
 	}
 	if o.ReadyAfter < 0 {
 		return fmt.Errorf("%w: ready after %s; want a duration of zero or more, for instance 5s", ErrInvalidOptions, o.ReadyAfter)

@@ -50,7 +50,7 @@ func (s *Sandbox) restartAPIServer(ctx context.Context, meanwhile func()) error 
 	s.mu.Lock()
 	if s.stopping {
 		s.mu.Unlock()
-		_ = server.listener.Close()
+		_ = server.abandon()
 		return ErrStopped
 	}
 	s.api = startComponent(context.WithoutCancel(ctx), "kube-apiserver", server.run, s.fail)
@@ -65,7 +65,7 @@ func (s *Sandbox) restartAPIServer(ctx context.Context, meanwhile func()) error 
 }
 
 // anotherAPIServer builds one at the address of the first.
-func (s *Sandbox) anotherAPIServer(ctx context.Context) (*apiServer, error) {
+func (s *Sandbox) anotherAPIServer(ctx context.Context) (apiServer, error) {
 	_, text, err := net.SplitHostPort(s.addr)
 	if err != nil {
 		return nil, err
@@ -84,12 +84,7 @@ func (s *Sandbox) anotherAPIServer(ctx context.Context) (*apiServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := newAPIServer(context.WithoutCancel(ctx), listener, s.pki, s.etcd.endpoint, s.options.Requests)
-	if err != nil {
-		_ = listener.Close()
-		return nil, err
-	}
-	return server, nil
+	return s.newAPIServer(context.WithoutCancel(ctx), listener)
 }
 
 // RestartEtcd stops etcd, calls meanwhile, and starts it again with the same data, while the API server runs: its

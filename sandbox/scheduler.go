@@ -14,6 +14,19 @@ import (
 // schedulerConfigz is the name under which kube-scheduler publishes its configuration in this process.
 const schedulerConfigz = "componentconfig"
 
+// schedulerFlag is a flag, and the set of those in which it is.
+type schedulerFlag struct{ set, name, value string }
+
+// schedulerFlags are those of kube-scheduler.
+func schedulerFlags(kubeconfig string) []schedulerFlag {
+	return []schedulerFlag{
+		{"deprecated", "kubeconfig", kubeconfig},
+		{"deprecated", "kube-api-qps", "-1"},
+		{"leader election", "leader-elect", "false"},
+		{"secure serving", "secure-port", "0"},
+	}
+}
+
 // runScheduler runs the scheduler, with its own identity and RBAC rights, until ctx is done.
 func (s *Sandbox) runScheduler(ctx context.Context) error {
 	cfg, err := s.ConfigFor("system:kube-scheduler")
@@ -24,13 +37,11 @@ func (s *Sandbox) runScheduler(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.options.Binaries != "" {
+		return s.runSchedulerProgram(ctx, kubeconfig)
+	}
 	o := options.NewOptions()
-	for _, flag := range []struct{ set, name, value string }{
-		{"deprecated", "kubeconfig", kubeconfig},
-		{"deprecated", "kube-api-qps", "-1"},
-		{"leader election", "leader-elect", "false"},
-		{"secure serving", "secure-port", "0"},
-	} {
+	for _, flag := range schedulerFlags(kubeconfig) {
 		if err := o.Flags.FlagSet(flag.set).Set(flag.name, flag.value); err != nil {
 			return fmt.Errorf("kube-scheduler --%s: %w", flag.name, err)
 		}

@@ -97,9 +97,8 @@ func Start(lifetime context.Context, o Options) (_ *Sandbox, err error) {
 		return nil, err
 	}
 	o.progress("kube-apiserver")
-	server, err := newAPIServer(ctx, listener, s.pki, s.etcd.endpoint, o.Requests)
+	server, err := s.newAPIServer(ctx, listener)
 	if err != nil {
-		_ = listener.Close()
 		return nil, err
 	}
 	s.api = startComponent(context.WithoutCancel(ctx), "kube-apiserver", server.run, s.fail)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 	"k8s.io/kubernetes/pkg/controller/cronjob"
 	"k8s.io/kubernetes/pkg/controller/daemon"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
@@ -21,6 +22,8 @@ import (
 
 // upstreamController says how to build the upstream controller of a kind.
 type upstreamController struct {
+	// name is the controller's, for --controllers.
+	name string
 	// identity is the service account whose rights it has.
 	identity string
 	// workers is the upstream default.
@@ -36,11 +39,11 @@ type runner interface {
 type upstreamBuilder = func(context.Context, kubernetes.Interface, informers.SharedInformerFactory) (runner, error)
 
 var upstreamControllers = map[string]upstreamController{
-	CronJob:               {"cronjob-controller", 5, newCronJobs},
-	DaemonSet:             {"daemon-set-controller", 2, newDaemonSets},
-	StatefulSet:           {"statefulset-controller", 5, newStatefulSets},
-	ReplicaSet:            {"replicaset-controller", 5, newReplicaSets},
-	ReplicationController: {"replication-controller", 5, newReplicationControllers},
+	CronJob:               {names.CronJobController, "cronjob-controller", 5, newCronJobs},
+	DaemonSet:             {names.DaemonSetController, "daemon-set-controller", 2, newDaemonSets},
+	StatefulSet:           {names.StatefulSetController, "statefulset-controller", 5, newStatefulSets},
+	ReplicaSet:            {names.ReplicaSetController, "replicaset-controller", 5, newReplicaSets},
+	ReplicationController: {names.ReplicationControllerController, "replication-controller", 5, newReplicationControllers},
 }
 
 func newCronJobs(ctx context.Context, c kubernetes.Interface, f informers.SharedInformerFactory) (runner, error) {
@@ -109,6 +112,9 @@ func (s *Sandbox) RunUpstreamWith(ctx context.Context, kind string, cfg *rest.Co
 	u, err := upstreamOf(kind)
 	if err != nil {
 		return nil, err
+	}
+	if s.options.Binaries != "" {
+		return s.runUpstreamProgram(ctx, kind, cfg)
 	}
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {

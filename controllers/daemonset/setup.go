@@ -31,6 +31,9 @@ type Options struct {
 	Workers int
 	// AskServer allows dry-run patches of DaemonSets to find out whether a stored snapshot is equivalent (rule E3).
 	AskServer bool
+	// Kubernetes is the minor version of the API server, as 33: revisions are stored as that release does. Zero means that
+	// of the types.
+	Kubernetes int
 	// Clock is for tests; nil means the system's.
 	Clock clock.WithTicker
 }
@@ -69,7 +72,7 @@ func newReconciler(
 		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: o.Clock, Run: r.pass,
 	})
 	r.OnForget(r.predecessors.forget)
-	r.log = pass.NewLog(r.Controller, history.DaemonSet(), o.AskServer)
+	r.log = pass.NewLog(r.Controller, history.DaemonSet().StoredBy(o.Kubernetes), o.AskServer)
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
 	r.pods.Seen = func(ds client.Object, pods []*corev1.Pod) { r.predecessors.note(ds, pods) }
 	return r

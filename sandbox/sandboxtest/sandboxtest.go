@@ -41,6 +41,10 @@ import (
 // LogVariable is the environment variable that names the file for the components' logs.
 const LogVariable = "CAIRN_SANDBOX_LOG"
 
+// BinariesVariable is the environment variable that names the directory of Options.Binaries: the tests then run against
+// another version of Kubernetes.
+const BinariesVariable = "CAIRN_SANDBOX_BINARIES"
+
 // pollInterval is the pause between two looks.
 const pollInterval = 5 * time.Millisecond
 
@@ -69,6 +73,9 @@ func Main(m *testing.M, o sandbox.Options) int {
 		}
 		defer func() { _ = f.Close() }()
 		o.Log = f
+	}
+	if o.Binaries == "" {
+		o.Binaries = os.Getenv(BinariesVariable)
 	}
 	shared.start = sync.OnceValues(func() (*sandbox.Sandbox, error) {
 		s, err := sandbox.Start(ctx, o)

@@ -1,11 +1,13 @@
 // Command compat runs the real controllers of other projects against the sandbox, and asks the command line about
 // their objects:
 //
-//	compat kruise   one project; without a name all of them
+//	compat kruise     one project; without a name all of them
+//	compat v1.33.13   the tests against that version of Kubernetes
 //
 // It is started in the root of the repository, after "make build". The controllers are built from their published
 // modules (package compat), with these modules' own dependencies, into bin/compat: some minutes the first time. What is
-// seen becomes the table in docs/kinds.md; the exit code is 1 if a row says that something went wrong.
+// seen becomes the table in docs/kinds.md, or in docs/versions.md; the exit code is 1 if a row says that something went
+// wrong.
 package main
 
 import (
@@ -14,6 +16,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -34,6 +37,9 @@ func main() {
 // play runs the system with that name, or all, and writes the page. It says whether every row of theirs is as it
 // should be.
 func play(ctx context.Context, out io.Writer, name string) (ok bool, err error) {
+	if isVersion(name) {
+		return tryVersion(ctx, out, name)
+	}
 	chosen := systems
 	if name != "" {
 		i := slices.IndexFunc(systems, func(s system) bool { return s.name == name })
@@ -52,7 +58,7 @@ func play(ctx context.Context, out io.Writer, name string) (ok bool, err error) 
 			fmt.Fprintln(out, r.text)
 			ok = ok && !r.failed
 		}
-		if err := write(s, rows); err != nil {
+		if err := theKinds.change(filepath.Join("docs", "kinds.md"), s.replaced(rows)); err != nil {
 			return false, err
 		}
 	}

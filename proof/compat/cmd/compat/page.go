@@ -4,15 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/cairn-dev/cairn/proof/compat"
-)
-
-const (
-	begin = "<!-- compat: begin -->"
-	end   = "<!-- compat: end -->"
 )
 
 // verbs are the columns of the table, in the order in which they are asked.
@@ -49,42 +43,58 @@ func cell(err error) string {
 	return strings.NewReplacer("\n", "; ", "|", "\\|").Replace(err.Error())
 }
 
-// write puts the rows of a system into the page, in place of those that it has there.
-func write(s system, rows []row) error {
-	file := filepath.Join("docs", "kinds.md")
+// section is a table between two lines of a page that say where it begins and ends.
+type section struct{ name, head string }
+
+var theKinds = section{name: "compat", head: "| kind | " + strings.Join(verbs, " | ") + " | remark |"}
+
+// change writes the section of a file anew, with the rows that f makes of those that are there.
+func (s section) change(file string, f func(old []string) []string) error {
 	page, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	changed, err := replaced(string(page), s, rows)
+	changed, err := s.changed(string(page), f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	return os.WriteFile(file, []byte(changed), 0o644) //nolint:gosec // it is there, and for everybody to read
 }
 
-// replaced returns the page with other rows of the system between the markers. The systems keep their order.
-func replaced(page string, s system, rows []row) (string, error) {
+// changed is change for the text of a page.
+func (s section) changed(page string, f func(old []string) []string) (string, error) {
+	begin, end := "<!-- "+s.name+": begin -->", "<!-- "+s.name+": end -->"
 	before, rest, ok1 := strings.Cut(page, begin)
 	table, after, ok2 := strings.Cut(rest, end)
 	if !ok1 || !ok2 {
 		return "", errors.New("there must be a line " + begin + " and, below it, a line " + end)
 	}
-	lines := []string{
-		begin, "", "| kind | " + strings.Join(verbs, " | ") + " | remark |", strings.Repeat("|---", len(verbs)+2) + "|",
-	}
-	for _, other := range systems {
-		if other.name == s.name {
-			for _, r := range rows {
-				lines = append(lines, r.text)
-			}
-			continue
-		}
-		for line := range strings.Lines(table) {
-			if strings.HasPrefix(line, "| "+other.title+" ") {
-				lines = append(lines, strings.TrimSpace(line))
-			}
+	var old []string
+	for line := range strings.Lines(table) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "| ") && line != s.head {
+			old = append(old, line)
 		}
 	}
-	return before + strings.Join(append(lines, "", end), "\n") + after, nil
+	lines := []string{begin, "", s.head, strings.Repeat("|---", strings.Count(s.head, "|")-1) + "|"}
+	return before + strings.Join(append(append(lines, f(old)...), "", end), "\n") + after, nil
+}
+
+// replaced returns what f of change returns, with other rows of one system. The systems keep their order.
+func (s system) replaced(rows []row) func(old []string) []string {
+	return func(old []string) (lines []string) {
+		for _, other := range systems {
+			if other.name == s.name {
+				for _, r := range rows {
+					lines = append(lines, r.text)
+				}
+				continue
+			}
+			for _, line := range old {
+				if strings.HasPrefix(line, "| "+other.title+" ") {
+					lines = append(lines, line)
+				}
+			}
+		}
+		return lines
+	}
 }

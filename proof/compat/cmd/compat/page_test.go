@@ -10,11 +10,12 @@ import (
 
 // TestReplaced: the rows of one system are replaced, those of the others stay, in the order of the systems.
 func TestReplaced(t *testing.T) {
+	const begin, end = "<!-- compat: begin -->", "<!-- compat: end -->"
 	page := "before\n" + begin + "\n| LeaderWorkerSet 0.6.0 `LeaderWorkerSet` | old |\n" +
 		"| Argo Rollouts 1.8.3 `Rollout` | kept |\n" + end + "\nafter\n"
 	lws := systems[1]
 	found := map[string]error{"history": nil, "diff": errors.New("a|b")}
-	got, err := replaced(page, lws, []row{lws.row(lws.kinds[0], found)})
+	got, err := theKinds.changed(page, lws.replaced([]row{lws.row(lws.kinds[0], found)}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func TestReplaced(t *testing.T) {
 	if diff := cmp.Diff(want, strings.Split(got, "\n")); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := replaced("a page without markers", lws, nil); err == nil {
+	if _, err := theKinds.changed("a page without markers", lws.replaced(nil)); err == nil {
 		t.Error("a page without markers was changed")
 	}
 }
