@@ -95,11 +95,13 @@ verify: ## generate, tidy, lint; fail when that changes a file
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## lint all modules (SINCE=main~1: only what changed since then)
 	@$(TOOLS)/golangci-lint run $(if $(SINCE),--new-from-rev=$(SINCE) $(CHANGED),./... ./sandbox/... ./proof/...)
-	@cd release && GOWORK=off $(CURDIR)/$(TOOLS)/golangci-lint run $(if $(SINCE),--new-from-rev=$(SINCE))
+	@for module in release deploy/monitoring; do \
+		(cd $$module && GOWORK=off $(CURDIR)/$(TOOLS)/golangci-lint run $(if $(SINCE),--new-from-rev=$(SINCE))) || exit 1; \
+	done
 
 # The packages with a Go file that differs from $(SINCE) or that git does not know yet.
-CHANGED = $(sort $(foreach file,$(wildcard $(shell git diff --name-only $(SINCE) -- '*.go' ':!release'; \
-	git ls-files --others --exclude-standard -- '*.go' ':!release')),./$(dir $(file))))
+CHANGED = $(sort $(foreach file,$(wildcard $(shell git diff --name-only $(SINCE) -- '*.go' ':!release' ':!deploy/monitoring'; \
+	git ls-files --others --exclude-standard -- '*.go' ':!release' ':!deploy/monitoring')),./$(dir $(file))))
 
 .PHONY: actionlint
 actionlint: $(TOOLS)/actionlint ## check the workflows of .github

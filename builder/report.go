@@ -50,10 +50,12 @@ type report struct {
 
 // report stores what rep says, and reports whether that is what the API server has now.
 func (r *reconciler[P]) report(ctx context.Context, p *pass.Pass, parent P, rep report) (stored bool, err error) {
+	updated := rep.updated(metav1.NewTime(p.Now()))
+	p.NoteRollout(rep.plan.rollout, updated)
 	s := Summary{
 		Wanted:  int32(len(rep.facts.places)),
 		Current: rep.plan.current, Ready: rep.plan.ready, Available: rep.plan.available, Updated: rep.plan.updated,
-		updated: rep.updated(metav1.NewTime(p.Now())),
+		updated: updated,
 		healthy: func(conditions *[]metav1.Condition) {
 			rep.recorded.SetHealthy(p, conditions, r.limit(parent), p.Now())
 		},

@@ -8,6 +8,7 @@ GOWORK=off go mod tidy
 (cd sandbox && GOWORK=off go mod tidy)
 (cd proof && GOWORK=off go mod tidy)
 (cd release && GOWORK=off go mod tidy)
+(cd deploy/monitoring && GOWORK=off go mod tidy)
 (cd examples/fleet && GOWORK=off go mod tidy)
 (cd examples/journal && GOWORK=off go mod tidy)
 

@@ -61,6 +61,7 @@ func SlowStart[T any](p *Pass, w Writes[T]) error {
 		batch := items[:min(size, len(items))]
 		items = items[len(batch):]
 		if err := Each(batch, do); err != nil {
+			p.noteRefusals(err)
 			return err
 		}
 	}

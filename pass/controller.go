@@ -122,6 +122,8 @@ type memory struct {
 	// statusAt is when the status was written last.
 	statusAt time.Time
 	events   budget
+	// series are its metrics. Guarded.
+	series series
 }
 
 // New returns a controller.
@@ -183,6 +185,7 @@ func (c *Controller) ReconcileParent(
 		return c.wait(ctx, m, "Waiting for the caches to show our own writes", unseen, UnseenRetry, longestUnseen), nil
 	}
 	p := &Pass{Parent: parent, controller: c, resource: resource, memory: m}
+	c.describe(p)
 	began := c.Clock.Now()
 	err := c.run(ctx, req, p)
 	p.flushEvents()
@@ -204,8 +207,10 @@ func (c *Controller) ReconcileParent(
 			delay = p.requeueAfter // a timer does not wait for the back-off
 		}
 		c.delay(req, delay)
+		c.showRetry(m, delay)
 		return reconcile.Result{}, err
 	}
+	c.showRetry(m, 0)
 	m.failures, m.resetAfter, m.failed = 0, 0, nil
 	return reconcile.Result{RequeueAfter: p.requeueAfter}, nil
 }
@@ -295,6 +300,7 @@ func (c *Controller) end(uid types.UID, m *memory) {
 	gone := m.gone && m.running == 0
 	if gone {
 		delete(c.memories, uid)
+		m.series.end()
 		c.dropLocked(m.request)
 	}
 	c.mu.Unlock()
@@ -313,6 +319,7 @@ func (c *Controller) Forget(uid types.UID) {
 		m.gone = true
 	case m != nil:
 		delete(c.memories, uid)
+		m.series.end()
 		c.dropLocked(m.request)
 	}
 	c.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 
 // This file packs the Helm chart: what is in deploy/chart, and the manifests beside it, which it renders as they are.
 
-// shipped are the folders of deploy/ whose manifests the chart renders.
-var shipped = []string{"manager", "roles", "crds"}
+// shipped are the folders of deploy/ with manifests that the chart renders.
+var shipped = []string{"manager", "roles", "crds", "monitoring"}
 
 // Chart packs the chart of the release and returns the path of the archive. "helm package" would do, but for the dates.
 func (r *Release) Chart() (string, error) {

@@ -76,7 +76,8 @@ func TestChart(t *testing.T) {
 			"controllers": []string{"composite", "decorator"}, "watchNamespace": "team", "askServer": false, "replicas": 1,
 			"podDisruptionBudget": false, "networkPolicy": false, "metrics": map[string]any{"enabled": false},
 		},
-		"monitored": {"metrics": map[string]any{"certSecret": "metrics-tls", "serviceMonitor": map[string]any{"enabled": true}}},
+		"monitored": {"metrics": map[string]any{"certSecret": "metrics-tls", "serviceMonitor": map[string]any{"enabled": true},
+			"prometheusRule": map[string]any{"enabled": true}}},
 	} {
 		values["crds"] = false
 		got, err := render(t, packed, values)
@@ -135,6 +136,7 @@ func TestEveryValueIsRendered(t *testing.T) {
 		"askServer":                       {"controllers": []any{"daemonset"}},
 		"metrics.serviceMonitor.interval": {"metrics": map[string]any{"serviceMonitor": map[string]any{"enabled": true}}},
 		"metrics.serviceMonitor.labels":   {"metrics": map[string]any{"serviceMonitor": map[string]any{"enabled": true}}},
+		"metrics.prometheusRule.labels":   {"metrics": map[string]any{"prometheusRule": map[string]any{"enabled": true}}},
 	}
 	packed := chart(t)
 	tried := 0

@@ -48,7 +48,9 @@ func (r *Reconciler) report(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 		status.CollisionCount = rep.recorded.Collisions
 	}
 	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
-	pass.SetCondition(&conditions, rep.updated(ds, metav1.NewTime(p.Now())))
+	updated := rep.updated(ds, metav1.NewTime(p.Now()))
+	p.NoteRollout(rep.plan.rollout, updated)
+	pass.SetCondition(&conditions, updated)
 	rep.recorded.SetHealthy(p, &conditions, nil, p.Now())
 	return r.writeStatus(ctx, p, ds, status, conditions)
 }

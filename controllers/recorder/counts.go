@@ -9,17 +9,33 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/queue"
 )
 
-// This file counts what is recorded, and writes it into the status of the policy: every few seconds at most, and only
-// if it changed.
+// This file counts what is recorded, and writes it into the status of the policy, and into metrics: every few seconds
+// at most, and only if it changed.
+
+var (
+	objects = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "cairn_history_policy_objects",
+		Help: "Objects of a HistoryPolicy: those that are recorded, and those that could not be (skipped).",
+	}, []string{"policy", "state"})
+	revisions = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "cairn_history_policy_revisions", Help: "Revisions of the objects of a HistoryPolicy.",
+	}, []string{"policy"})
+)
+
+func init() { //nolint:gochecknoinits // how metrics are registered
+	metrics.Registry.MustRegister(objects, revisions)
+}
 
 const (
 	// countEvery is how often counts are written at most.
@@ -102,6 +118,7 @@ func (c *counts) wake() {
 func (c *counts) run(ctx context.Context, _ queue.Queue) error {
 	c.wake() // the status may be that of an earlier process
 	go func() {
+		defer c.unmeasure()
 		for {
 			select {
 			case <-ctx.Done():
@@ -143,9 +160,23 @@ func (c *counts) status() v1alpha1.HistoryPolicyStatus {
 	return out
 }
 
+// measure makes the metrics say what the counts are.
+func (c *counts) measure(now v1alpha1.HistoryPolicyStatus) {
+	objects.WithLabelValues(c.policy.Name, "recorded").Set(float64(now.Parents))
+	objects.WithLabelValues(c.policy.Name, "skipped").Set(float64(now.Skipped))
+	revisions.WithLabelValues(c.policy.Name).Set(float64(now.Revisions))
+}
+
+// unmeasure removes the metrics of the policy.
+func (c *counts) unmeasure() {
+	objects.DeletePartialMatch(prometheus.Labels{"policy": c.policy.Name})
+	revisions.DeletePartialMatch(prometheus.Labels{"policy": c.policy.Name})
+}
+
 // write stores the counts if they are not what the status has.
 func (c *counts) write(ctx context.Context) error {
 	now := c.status()
+	c.measure(now)
 	if reflect.DeepEqual(now, c.written) {
 		return nil
 	}

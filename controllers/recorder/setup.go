@@ -168,7 +168,7 @@ func (f *factory) controller(ctx context.Context, s *settings) (*hosting.Control
 		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 		sources = append(sources, &watching.Events{Cache: f.Cache, Object: namespace, Handler: inNamespace(parents)})
 	}
-	return &hosting.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: sources}, nil
+	return &hosting.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: sources, Close: r.Close}, nil
 }
 
 // consistency store is over the store of the objects, and over that of their revisions.

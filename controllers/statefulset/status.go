@@ -28,7 +28,9 @@ func (r *Reconciler) report(ctx context.Context, p *pass.Pass, set *appsv1.State
 		status.CollisionCount = rep.recorded.Collisions
 	}
 	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
-	pass.SetCondition(&conditions, rep.updated(set, metav1.NewTime(p.Now())))
+	updated := rep.updated(set, metav1.NewTime(p.Now()))
+	p.NoteRollout(rep.plan.rollout, updated)
+	pass.SetCondition(&conditions, updated)
 	rep.recorded.SetHealthy(p, &conditions, set.Spec.RevisionHistoryLimit, p.Now())
 	status.Conditions = pass.StoredConditions(conditions, conditionFields)
 	names := status.CurrentRevision == set.Status.CurrentRevision && status.UpdateRevision == set.Status.UpdateRevision

@@ -27,7 +27,7 @@ var law = map[string][]string{
 	"api":       {},
 	"ownership": {"revision", "internal/anyobject"},
 	"history":   {"revision", "ownership", "api", "internal/anyobject", "internal/bounded", "internal/podtemplate", "internal/readiness"},
-	"pass":      {"revision", "ownership", "history", "internal/anyobject", "internal/queue"},
+	"pass":      {"revision", "rollout", "ownership", "history", "internal/anyobject", "internal/queue"},
 	"builder": {
 		"revision", "rollout", "ownership", "history", "pass", "internal/anyobject", "internal/readiness", "internal/schemas",
 	},

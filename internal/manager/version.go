@@ -149,13 +149,16 @@ func fit(ctx context.Context, o *Options) (*versions, error) {
 func (v *versions) judge(ctx context.Context) *SkewError {
 	versionSkew.Set(float64(v.seen.Newer()))
 	refused := refusal(v.seen, v.options.Controllers)
-	if v.seen.Newer() <= 0 && refused == nil {
+	if v.seen.Newer() == 0 && refused == nil {
 		return nil
 	}
 	lost, unknown := v.lost(ctx)
 	if refused != nil && !v.options.AllowVersionSkew {
 		refused.Lost, refused.Unknown = lost, unknown
 		return refused
+	}
+	if v.seen.Newer() < 0 && refused == nil && unknown == nil && len(lost) == 0 {
+		return nil
 	}
 	v.options.Logger.Info("The API server is not of the version that the types are of", "server", fmt.Sprintf("1.%d", v.seen.Server),
 		"types", fmt.Sprintf("1.%d", v.seen.Types), "lost", lostText(lost, unknown))
@@ -164,7 +167,7 @@ func (v *versions) judge(ctx context.Context) *SkewError {
 
 // lost finds the fields that the requested controllers would lose.
 func (v *versions) lost(ctx context.Context) ([]string, error) {
-	if v.seen.Newer() <= 0 {
+	if v.seen.Newer() == 0 {
 		return nil, nil
 	}
 	var kinds []skew.Kind

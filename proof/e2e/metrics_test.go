@@ -5,15 +5,22 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/cairn-dev/cairn/deploy"
+	"github.com/cairn-dev/cairn/internal/manager"
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
 
@@ -35,7 +42,8 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	for _, p := range []*process{e.manager(root, kubeconfig, "--metrics-secure"), e.manager(root, kubeconfig, "--metrics-secure")} {
 		url := "https://" + p.address("metrics") + "/metrics"
 		e.eventually("read the metrics with the right to", func() error {
-			if status, body := e.scrape(url, reader.BearerToken); status != http.StatusOK || !strings.Contains(body, "rest_client_requests_total") {
+			status, body := e.scrape(url, reader.BearerToken)
+			if status != http.StatusOK || !strings.Contains(body, `leader_election_master_status{name="`+deploy.LeaseName+`"}`) {
 				return fmt.Errorf("%d %.200s\n%s", status, body, p.text())
 			}
 			return nil
@@ -81,4 +89,90 @@ func (e *env) scrape(url, token string) (status int, body string) {
 		e.Fatal(err)
 	}
 	return resp.StatusCode, string(page)
+}
+
+// TestWhatAlertsAndDashboardName: every metric that they name is there when there is something to say, with the labels
+// of the object, and not when the object is gone. The leader's is in the test above, those of hooks in package hook.
+func TestWhatAlertsAndDashboardName(t *testing.T) {
+	r := newRecorded(t)
+	named := regexp.MustCompile(`\b(cairn|workqueue|rest_client|process)_[a-z_]+`)
+	var names []string
+	for _, file := range []string{"alerts.yaml", "dashboard.json"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "monitoring", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, named.FindAllString(string(text), -1)...)
+	}
+	policy := r.policy("settings", configMaps)
+	r.cairnWith(func(*rest.Config) {}, manager.Options{Controllers: []string{"daemonset", "recorder"}, AskServer: true})
+	stuck := r.daemonSet("stuck", "app:1")
+	r.create(stuck)
+	r.rolledOut(stuck)
+	r.image(stuck, "broken:1")
+	r.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "settings"}, Data: map[string]string{"a": "b"}})
+	r.create(&corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "full"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("5")}},
+	})
+	refused := r.daemonSet("refused", "app:1")
+	r.create(refused)
+	r.eventually("every metric is there", func() error {
+		for _, name := range names {
+			if len(series(t, name, "")) == 0 {
+				return errorf("no %s", name)
+			}
+		}
+		for name, want := range map[string]string{
+			"cairn_rollout_last_progress_timestamp_seconds": "apps DaemonSet stuck " + r.namespace + " waiting",
+			"cairn_retry_delay_seconds":                     "apps DaemonSet refused " + r.namespace,
+			"cairn_refused_writes_total":                    "apps DaemonSet Forbidden",
+			"cairn_history_policy_objects":                  policy.Name + " recorded",
+			"cairn_history_policy_revisions":                policy.Name,
+		} {
+			if len(series(t, name, want)) == 0 {
+				return errorf("of %s there is no %q: %q", name, want, series(t, name, ""))
+			}
+		}
+		return nil
+	})
+	for _, o := range []client.Object{stuck, refused, policy} {
+		if err := r.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.eventually("none is left", func() error {
+		for _, name := range names {
+			for _, of := range []string{r.namespace, policy.Name} {
+				if left := series(t, name, of); len(left) > 0 {
+					return errorf("of %s there is still %q", name, left)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// series returns the label values of each series of a metric that have a text in them.
+func series(t *testing.T, metric, text string) (out []string) {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != metric {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			var values []string
+			for _, label := range m.GetLabel() {
+				values = append(values, label.GetValue())
+			}
+			if s := strings.Join(values, " "); strings.Contains(s, text) {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
 }

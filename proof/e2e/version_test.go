@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"reflect"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,7 +31,9 @@ func TestNoFieldIsLost(t *testing.T) {
 		{GroupVersion: appsv1.SchemeGroupVersion, Kind: "StatefulSet", Type: reflect.TypeFor[appsv1.StatefulSet]()},
 		{GroupVersion: corev1.SchemeGroupVersion, Kind: "ReplicationController", Type: reflect.TypeFor[corev1.ReplicationController]()},
 	}
-	if lost, err := skew.Lost(t.Context(), client.RESTClient(), kinds...); err != nil || len(lost) > 0 {
+	lost, err := skew.Lost(t.Context(), client.RESTClient(), kinds...)
+	lost = slices.DeleteFunc(lost, func(field string) bool { return field == "spec.template.spec.workloadRef" }) // alpha, in 1.35 only
+	if err != nil || len(lost) > 0 {
 		t.Errorf("lost: %v (%v)", lost, err)
 	}
 	type container struct {
@@ -47,8 +50,7 @@ func TestNoFieldIsLost(t *testing.T) {
 		} `json:"spec"`
 	}
 	kinds[0].Type = reflect.TypeFor[old]()
-	lost, err := skew.Lost(t.Context(), client.RESTClient(), kinds[0])
-	if err != nil {
+	if lost, err = skew.Lost(t.Context(), client.RESTClient(), kinds[0]); err != nil {
 		t.Fatal(err)
 	}
 	found := map[string]bool{}

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -21,6 +22,7 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/rollout"
 )
 
 // This file writes the status of parents, and events: the hook's status, how far the rollout is, and what went wrong.
@@ -50,6 +52,8 @@ func (r *reporter) report(ctx context.Context, o *gathered, d *decision) (time.D
 	var again time.Duration
 	if rolled {
 		again = r.announce(o, d, reason, message)
+		o.pass.NoteRollout(rollout.Plan{Total: d.plan.total, Updated: d.plan.updated, Available: d.plan.serving},
+			metav1.Condition{Status: metav1.ConditionStatus(status), Reason: reason})
 	}
 	if !o.statusDiffers(wantedStatus) {
 		return again, nil

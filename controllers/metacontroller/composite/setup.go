@@ -96,7 +96,10 @@ func build(
 	resync := watching.NewResync(cc.Spec.ResyncPeriodSeconds, func() []types.NamespacedName { return r.ours(ctx) }, env.Clock)
 	r.asker.related, r.asker.resync = objects, resync
 	sources := append(r.sources(env), objects.Source(), resync)
-	return &hosting.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: sources, Close: hooks.Close}, nil
+	return &hosting.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: sources, Close: func() {
+		hooks.Close()
+		r.Close()
+	}}, nil
 }
 
 func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settings) (*host.Hooks, error) {

@@ -80,7 +80,10 @@ func Build(ctx context.Context, env *host.Environment, dc *v1alpha1.DecoratorCon
 	if h.Finalize != nil {
 		r.finalize = h.Finalize
 	}
-	return &hosting.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: r.sources(ctx, env, dc, h), Close: h.Close}, nil
+	return &hosting.Controller{Reconciler: r, Limiter: r.Limiter(), Sources: r.sources(ctx, env, dc, h), Close: func() {
+		h.Close()
+		r.Close()
+	}}, nil
 }
 
 // sources enqueue objects: for their own changes, for those of attachments and of related objects, and periodically.

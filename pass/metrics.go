@@ -1,0 +1,165 @@
+package pass
+
+import (
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/cairn-dev/cairn/rollout"
+)
+
+// This file is the metrics of parents: of rollouts that are not complete, and of passes that fail. A parent has a
+// series for as long as there is something to say, so there are few of them, and an alert names the object.
+
+var (
+	rollouts = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "cairn_rollout_last_progress_timestamp_seconds",
+		Help: "When a rollout that is not complete last got on, in seconds since 1970, for each object that has one. " +
+			"The state is progressing, waiting, held (by a partition, OnDelete or a pause) or failing.",
+	}, []string{"group", "kind", "namespace", "name", "state"})
+	retries = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "cairn_retry_delay_seconds",
+		Help: "How long the next pass over an object waits because the last one failed, for each object with which that is so.",
+	}, []string{"group", "kind", "namespace", "name"})
+	refusals = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "cairn_refused_writes_total",
+		Help: "Writes that the API server has refused, by the kind of the parent, and the reason that it gave.",
+	}, []string{"group", "kind", "reason"})
+)
+
+func init() { //nolint:gochecknoinits // how metrics are registered
+	metrics.Registry.MustRegister(rollouts, retries, refusals)
+}
+
+// series are the metrics of one parent.
+type series struct {
+	object []string // group, kind, namespace, name
+	// state is what the series of the rollout has, empty if there is none.
+	state string
+	// generation is that of the parent, best the most that was reached of each count since, and at when that was.
+	generation int64
+	best       [2]int
+	at         time.Time
+	// finished says that the rollout of this generation was complete, or that none was seen.
+	finished, failing bool
+}
+
+// NoteRollout tells the metrics how far the rollout of the parent is; updated is its condition [Updated]. A rollout is
+// complete once all units are updated and available; it gets on when there are more of either than there ever were
+// since the last edit.
+func (p *Pass) NoteRollout(plan rollout.Plan, updated metav1.Condition) {
+	c := p.controller
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, counts := &p.memory.series, [2]int{plan.Updated, plan.Available}
+	switch generation := p.Parent.GetGeneration(); {
+	case s.generation != generation:
+		// One that is complete but for pods that are down is no rollout: another process has seen it complete.
+		s.generation, s.best, s.at, s.finished = generation, counts, p.Now(), updated.Status == metav1.ConditionTrue
+	case counts[0] > s.best[0] || counts[1] > s.best[1]:
+		s.best, s.at = [2]int{max(counts[0], s.best[0]), max(counts[1], s.best[1])}, p.Now()
+	}
+	s.finished = updated.Status == metav1.ConditionTrue && (s.finished || plan.Available >= plan.Total)
+	s.show(stateOf(s, plan, updated))
+}
+
+// stateOf is the state of a rollout, empty if it is complete.
+func stateOf(s *series, plan rollout.Plan, updated metav1.Condition) string {
+	switch {
+	case s.finished:
+		return ""
+	case updated.Reason == RolloutProgressing:
+		return "progressing"
+	case updated.Status == metav1.ConditionFalse && updated.Reason != RolloutWaiting:
+		return "failing"
+	case updated.Status == metav1.ConditionFalse && plan.Updated+plan.Held == plan.Total:
+		return "held"
+	default:
+		return "waiting"
+	}
+}
+
+// show makes the series of the rollout say so.
+func (s *series) show(state string) {
+	if s.object == nil {
+		return // not a pass of a Reconcile
+	}
+	if s.state != "" && s.state != state {
+		rollouts.DeleteLabelValues(append(slices.Clone(s.object), s.state)...)
+	}
+	if s.state = state; state != "" {
+		rollouts.WithLabelValues(append(slices.Clone(s.object), state)...).Set(float64(s.at.UnixMilli()) / float64(time.Second/time.Millisecond))
+	}
+}
+
+// retry says how long the next pass waits because the last one failed, zero if it did not.
+func (s *series) retry(delay time.Duration) {
+	switch {
+	case delay > 0:
+		retries.WithLabelValues(s.object...).Set(delay.Seconds())
+	case s.failing:
+		retries.DeleteLabelValues(s.object...)
+	}
+	s.failing = delay > 0
+}
+
+// describe says whose series they are.
+func (c *Controller) describe(p *Pass) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.memory.series.object == nil {
+		kind := p.kind()
+		p.memory.series.object = []string{kind.Group, kind.Kind, p.Parent.GetNamespace(), p.Parent.GetName()}
+	}
+}
+
+// showRetry is retry for a pass that has ended.
+func (c *Controller) showRetry(m *memory, delay time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m.series.retry(delay)
+}
+
+// end removes them.
+func (s *series) end() {
+	s.show("")
+	s.retry(0)
+}
+
+// noteRefusals counts what the API server refused of the writes of a pass.
+func (p *Pass) noteRefusals(err error) {
+	kind := p.kind()
+	for _, e := range leaves(err) {
+		switch reason := apierrors.ReasonForError(e); reason {
+		case metav1.StatusReasonUnknown, metav1.StatusReasonConflict, metav1.StatusReasonNotFound: // no answer, or a race
+		default:
+			refusals.WithLabelValues(kind.Group, kind.Kind, string(reason)).Inc()
+		}
+	}
+}
+
+// leaves returns the errors that were joined.
+func leaves(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var out []error
+	for _, e := range joined.Unwrap() {
+		out = append(out, leaves(e)...)
+	}
+	return out
+}
+
+// Close removes the metrics of all parents, when the last pass has ended and the process goes on.
+func (c *Controller) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.memories {
+		m.series.end()
+	}
+}
