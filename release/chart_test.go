@@ -76,8 +76,10 @@ func TestChart(t *testing.T) {
 			"controllers": []string{"composite", "decorator"}, "watchNamespace": "team", "askServer": false, "replicas": 1,
 			"podDisruptionBudget": false, "networkPolicy": false, "metrics": map[string]any{"enabled": false},
 		},
-		"monitored": {"metrics": map[string]any{"certSecret": "metrics-tls", "serviceMonitor": map[string]any{"enabled": true},
-			"prometheusRule": map[string]any{"enabled": true}}},
+		"monitored": {"metrics": map[string]any{
+			"certSecret": "metrics-tls", "serviceMonitor": map[string]any{"enabled": true},
+			"prometheusRule": map[string]any{"enabled": true},
+		}},
 	} {
 		values["crds"] = false
 		got, err := render(t, packed, values)
