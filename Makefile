@@ -76,7 +76,7 @@ check: ## look for broken promises: simulation, every fault, scenarios (half an 
 	@LDFLAGS='$(LDFLAGS)' CHECKFLAGS='$(CHECKFLAGS)' hack/check.sh controllers
 
 .PHONY: compat
-compat: build ## run the real controllers of others (WITH=argo-rollouts, lws, kruise), or the tests on another Kubernetes (WITH=v1.33.13)
+compat: build $(TOOLS)/helm ## run the real controllers of others (WITH=argo-rollouts, lws, kruise), or the tests on another Kubernetes (WITH=v1.33.13)
 	@cd proof && go build -o ../bin/compat/compat ./compat/cmd/compat
 	@bin/compat/compat $(WITH)
 

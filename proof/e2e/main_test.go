@@ -44,7 +44,14 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "64"); err != nil { // what the command line says comes later, and counts
 		panic(err)
 	}
-	os.Exit(sandboxtest.Main(m, sandbox.Options{Nodes: nodes, Replaced: sandbox.Kinds(), Requests: note}))
+	code := sandboxtest.Main(m, sandbox.Options{Nodes: nodes, Replaced: sandbox.Kinds(), Requests: func(r sandbox.Request) {
+		note(r)
+		use(r)
+	}})
+	if code == 0 {
+		code = rightsAreUsed()
+	}
+	os.Exit(code)
 }
 
 // slots are for tests that run beside each other.

@@ -92,7 +92,7 @@ func (u *upgraded) roll(image string) {
 	u.Helper()
 	u.env.image(u.ds, image)
 	u.editSet(u.set, setImage(image))
-	u.cats.image(image)
+	u.image(image)
 	u.eventually("wait until two pods of each have "+image, func() error {
 		have := map[string]int{}
 		for name, pod := range u.all() {
@@ -114,7 +114,7 @@ func (u *upgraded) finished(image string) {
 	u.Helper()
 	u.env.rolledOut(u.ds)
 	u.setRolledOut(u.set)
-	u.cats.rolledOut(image)
+	u.rolledOut(image)
 }
 
 // TestUpgrade: what the previous manager has left in mid-rollout the new one finishes, and the other way round, as if
@@ -187,7 +187,7 @@ func (u *upgraded) restsUnder(what string, kill *func(), roots ...string) {
 	for _, root := range roots {
 		(*kill)()
 		*kill = u.runs(root)
-		u.env.settled(u.ds)
+		u.settled(u.ds)
 		u.setSettled(u.set)
 		u.looks("catset", "nap")
 	}

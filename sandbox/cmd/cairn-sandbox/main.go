@@ -91,6 +91,7 @@ func heed(stop func()) {
 
 func command() *cobra.Command {
 	var o sandbox.Options
+	var installed string
 	cmd := &cobra.Command{
 		Use:   "cairn-sandbox",
 		Short: "Run Kubernetes in one process, with simulated nodes",
@@ -113,7 +114,7 @@ process, on the loopback address, until Ctrl-C.`,
 			} else if !cmd.Flags().Changed("nodes") {
 				o.Nodes = 0 // keep the nodes of a data directory
 			}
-			useManager(&o)
+			useManager(&o, installed)
 			return run(cmd.Context(), o, cmd.OutOrStdout())
 		},
 	}
@@ -126,6 +127,9 @@ process, on the loopback address, until Ctrl-C.`,
 	flags.StringVar(&o.DataDir, "data-dir", "", "directory that keeps the state between runs (default: a temporary one)")
 	flags.IntVar(&o.Port, "port", 0, "port of the API server on 127.0.0.1 (default: any free port)")
 	flags.StringSliceVar(&o.Upstream, "upstream", nil, "kinds to leave to the upstream controllers: "+strings.Join(sandbox.Kinds(), ", "))
+	flags.StringVar(&installed, "installed", "", "run the manager as it is installed: this program, as a process with the token and the "+
+		"roles of its service account; without a value the cairn beside cairn-sandbox")
+	flags.Lookup("installed").NoOptDefVal = installedHere
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "file to write the credentials to (default: in the data directory)")
 	return cmd
 }

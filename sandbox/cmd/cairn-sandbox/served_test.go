@@ -29,7 +29,7 @@ func TestServed(t *testing.T) {
 		"Served by the upstream controllers: cronjob, daemonset, replicaset, replicationcontroller, statefulset":                  sandbox.Kinds(),
 	} {
 		o := sandbox.Options{Upstream: upstream}
-		useManager(&o)
+		useManager(&o, "")
 		if got := served(o); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}

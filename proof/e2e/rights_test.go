@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/cairn-dev/cairn/deploy"
+	"github.com/cairn-dev/cairn/internal/manager"
+	"github.com/cairn-dev/cairn/sandbox"
+)
+
+// This file finds rights that the shipped roles grant and no test needs: after all tests of the package have run, each
+// verb on each resource must have been used by the manager's service account. One that was not is dropped from the
+// role, or tested.
+
+// managerUser is the service account of the manifests.
+const managerUser = "system:serviceaccount:" + deploy.Namespace + ":" + deploy.ServiceAccount
+
+// used are the rights that the manager's service account has used.
+var used sync.Map
+
+// use notes a request of the manager's.
+func use(r sandbox.Request) {
+	if r.User == managerUser && r.Resource != "" && r.Code < 400 {
+		used.Store(right(r.Verb, r.Group, strings.TrimSuffix(r.Resource+"/"+r.Subresource, "/")), true)
+	}
+}
+
+func right(verb, group, resource string) string {
+	return strings.TrimSpace(verb + " " + resource + " " + group)
+}
+
+// askedByAdmission are rights that requests need without being such requests: setting blockOwnerDeletion needs the
+// right to update the finalizers of the owner (OwnerReferencesPermissionEnforcement).
+func askedByAdmission(right string) bool {
+	verb, resource, _ := strings.Cut(right, " ")
+	return verb == "update" && strings.Contains(resource, "/finalizers")
+}
+
+// unused are the rights of the roles that were not used.
+func unused() (out []string, err error) {
+	for _, name := range manager.Names() {
+		text, err := deploy.Roles(name, true)
+		if err != nil {
+			return nil, err
+		}
+		rules, err := rulesIn(text)
+		if err != nil {
+			return nil, fmt.Errorf("roles of %s: %w", name, err)
+		}
+		for _, rule := range rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						r := right(verb, group, resource)
+						if _, ok := used.Load(r); !ok && !askedByAdmission(r) {
+							out = append(out, name+": "+r)
+						}
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// rulesIn returns the rules of all roles in a YAML stream.
+func rulesIn(text string) (out []rbacv1.PolicyRule, err error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), len(text))
+	for {
+		var role rbacv1.ClusterRole // a Role has the same rules
+		if err := decoder.Decode(&role); errors.Is(err, io.EOF) {
+			return out, nil
+		} else if err != nil {
+			return nil, err
+		}
+		out = append(out, role.Rules...)
+	}
+}
+
+// rightsAreUsed is the exit code of the package when all of its tests have passed: 1 if a right was not used. Of a part
+// of the tests nothing can be said.
+func rightsAreUsed() int {
+	for _, name := range []string{"test.run", "test.skip", "test.list"} {
+		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
+			return 0
+		}
+	}
+	left, err := unused()
+	if err == nil && len(left) == 0 {
+		return 0
+	}
+	fmt.Fprintf(os.Stderr, "rights in deploy/roles that no test of e2e has needed (%v):\n  %s\n", err, strings.Join(left, "\n  "))
+	return 1
+}
