@@ -165,7 +165,8 @@ func (s *step) lostReturns() {
 			continue
 		}
 		key := Key{Resource: s.k.Children, Namespace: s.e.Key.Namespace, Name: wanted.GetName()}
-		if s.toldWithout(wanted) || !s.shown(key, parent) && !s.ever(parent, func(world *State) bool { return world.Get(key) != nil }) {
+		told, with := s.told(wanted)
+		if told && !with || !told && !s.shown(key, parent) && !s.ever(parent, func(world *State) bool { return world.Get(key) != nil }) {
 			s.violationf("P5", "it takes %s from %s, and that is not there: it is to come back as it was", wanted.GetName(), before.GetName())
 		}
 	}
@@ -187,11 +188,11 @@ func (s *step) shown(child Key, parent client.Object) bool {
 	return uid != "" && s.record.at(uid, from) != nil
 }
 
-// toldWithout reports whether the author knew that a child is not there: it did not tell the hook of it. Where two
-// managers act, nobody knows which of them told.
-func (s *step) toldWithout(child client.Object) bool {
+// told reports whether the author has told the hook of children, and of this one among them: that is what its caches
+// showed, however old they were. Where two managers act, nobody knows which of them told.
+func (s *step) told(child client.Object) (told, with bool) {
 	if s.another(ownerUID(s.e.New)) {
-		return false
+		return false, false
 	}
 	var last *Note
 	for i := range s.h.Notes {
@@ -200,7 +201,7 @@ func (s *step) toldWithout(child client.Object) bool {
 		}
 	}
 	kind := child.GetObjectKind().GroupVersionKind().GroupKind()
-	return last != nil && !slices.ContainsFunc(last.Told, func(o client.Object) bool {
+	return last != nil, last != nil && slices.ContainsFunc(last.Told, func(o client.Object) bool {
 		return o.GetName() == child.GetName() && o.GetObjectKind().GroupVersionKind().GroupKind() == kind
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -111,11 +112,17 @@ func TestWhatAlertsAndDashboardName(t *testing.T) {
 	r.rolledOut(stuck)
 	r.image(stuck, "broken:1")
 	r.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "settings"}, Data: map[string]string{"a": "b"}})
-	r.create(&corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "full"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("5")}},
+	const critical = "system-node-critical"
+	r.create(&corev1.ResourceQuota{ // which leaves the other DaemonSet alone
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "none"},
+		Spec: corev1.ResourceQuotaSpec{
+			Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")},
+			ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
+				{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{critical}},
+			}},
+		},
 	})
-	refused := r.daemonSet("refused", "app:1")
+	refused := r.daemonSet("refused", "app:1", func(ds *appsv1.DaemonSet) { ds.Spec.Template.Spec.PriorityClassName = critical })
 	r.create(refused)
 	r.eventually("every metric is there", func() error {
 		for _, name := range names {
