@@ -164,12 +164,19 @@ func (s *step) lostReturns() {
 		if before == nil || !s.returns(parent, before, wanted) {
 			continue
 		}
-		key := Key{Resource: s.k.Children, Namespace: s.e.Key.Namespace, Name: wanted.GetName()}
-		told, with := s.told(wanted)
-		if told && !with || !told && !s.shown(key, parent) && !s.ever(parent, func(world *State) bool { return world.Get(key) != nil }) {
+		if !s.believed(parent, wanted) {
 			s.violationf("P5", "it takes %s from %s, and that is not there: it is to come back as it was", wanted.GetName(), before.GetName())
 		}
 	}
+}
+
+// believed reports whether the author may have believed that a child is there.
+func (s *step) believed(parent, child client.Object) bool {
+	if told, with := s.told(child); told {
+		return with
+	}
+	key := Key{Resource: s.k.Children, Namespace: s.e.Key.Namespace, Name: child.GetName()}
+	return s.shown(key, parent) || s.ever(parent, func(world *State) bool { return world.Get(key) != nil })
 }
 
 // returns reports whether a child that is lost has to come back from the revision that it belongs to: that one wants
