@@ -22,7 +22,7 @@ import (
 )
 
 // theVersions is the table of Kubernetes versions in docs/versions.md.
-var theVersions = section{name: "kubernetes", head: "| Kubernetes | end to end | of them handovers | composite | every fault |"}
+var theVersions = section{name: "kubernetes", head: "| Kubernetes | end to end | of them handovers | composite | install | every fault |"}
 
 var version = regexp.MustCompile(`^v1\.(\d+)\.(\d+)$`)
 

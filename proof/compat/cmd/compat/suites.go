@@ -18,7 +18,7 @@ import (
 )
 
 // suites are the packages of proof that are run, in the order of the columns.
-var suites = []string{"e2e", "e2e/composite", "fault"}
+var suites = []string{"e2e", "e2e/composite", "e2e/install", "fault"}
 
 // handover are the tests in which the other controllers and cairn take over from each other.
 var handover = regexp.MustCompile(`Handover`)
