@@ -44,7 +44,7 @@ var registry = map[string]func(context.Context, ctrl.Manager, Options, environme
 		return cronjob.Setup(ctx, mgr, cronjob.Options{Workers: o.Workers, AskServer: o.AskServer, Clock: o.Clock})
 	},
 	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
-		return daemonset.Setup(ctx, mgr, daemonset.Options{Workers: o.Workers, AskServer: o.AskServer, Kubernetes: o.server})
+		return daemonset.Setup(ctx, mgr, daemonset.Options{Workers: o.Workers, AskServer: o.AskServer, Kubernetes: o.Kubernetes})
 	},
 	recorder.Name: func(ctx context.Context, mgr ctrl.Manager, _ Options, shared environment) error {
 		env, err := shared()
@@ -60,7 +60,7 @@ var registry = map[string]func(context.Context, ctrl.Manager, Options, environme
 		return replicaset.SetupReplicationControllers(ctx, mgr, replicaset.Options{Workers: o.Workers})
 	},
 	"statefulset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
-		return statefulset.Setup(ctx, mgr, statefulset.Options{Workers: o.Workers, AskServer: o.AskServer, Kubernetes: o.server})
+		return statefulset.Setup(ctx, mgr, statefulset.Options{Workers: o.Workers, AskServer: o.AskServer, Kubernetes: o.Kubernetes})
 	},
 }
 
@@ -121,8 +121,8 @@ type Options struct {
 	AllowVersionSkew bool
 	// Clock is what controllers of schedules go by, for tests of what happens at a time. Nil means the system's.
 	Clock clock.PassiveClock
-	// server is the minor version of the API server, zero if it is not known.
-	server int
+	// Kubernetes is the minor version of the API server, by which revisions are stored. [New] finds it out.
+	Kubernetes int
 	// Logger gets structured logs. The zero value discards them.
 	Logger logr.Logger
 }
