@@ -26,7 +26,8 @@ func TestThePageIsReal(t *testing.T) {
 	if len(commands) < 8 {
 		t.Fatalf("the page has %d commands: %q", len(commands), commands)
 	}
-	must(t, "kubectl wait --for=delete namespace/cairn-system crd/historypolicies.cairn.dev --timeout=60s") // of the other test
+	must(t, "kubectl wait --for=delete --timeout=60s namespace/cairn-system "+ // of the other test
+		"crd/historypolicies.cairn.dev crd/{composite,decorator}controllers.metacontroller.k8s.io crd/controllerrevisions.metacontroller.k8s.io")
 	for _, command := range commands {
 		out := must(t, command)
 		switch {
