@@ -18,6 +18,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// TestOnANewCluster: the page comes first, for it begins with nothing and ends with nothing.
+func TestOnANewCluster(t *testing.T) {
+	t.Run("the commands of the page", thePageIsReal)
+	t.Run("the chart with all controllers", chartIsAccepted)
+}
+
 // The chart of two versions, and what is rendered from it, in a folder dist: what "make chart" leaves.
 const first, second = "v0.1.0", "v0.2.0"
 
