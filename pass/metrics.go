@@ -72,11 +72,13 @@ func stateOf(s *series, plan rollout.Plan, updated metav1.Condition) string {
 	switch {
 	case s.finished:
 		return ""
+	case updated.Status == metav1.ConditionTrue: // updated, and not yet available
+		return "waiting"
 	case updated.Reason == RolloutProgressing:
 		return "progressing"
-	case updated.Status == metav1.ConditionFalse && updated.Reason != RolloutWaiting:
+	case updated.Reason != RolloutWaiting:
 		return "failing"
-	case updated.Status == metav1.ConditionFalse && plan.Updated+plan.Held == plan.Total:
+	case plan.Updated+plan.Held == plan.Total:
 		return "held"
 	default:
 		return "waiting"

@@ -87,8 +87,9 @@ func (s *Sandbox) controllerConfig(name string) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// kubeconfigOf returns what a file for cfg holds.
-func kubeconfigOf(cfg *rest.Config) ([]byte, error) {
+// KubeconfigOf returns what a kubeconfig file for cfg holds, which authenticates by a client certificate or a token.
+// cfg has them in memory, and names no files. The error is not nil only if they cannot be written as YAML.
+func KubeconfigOf(cfg *rest.Config) ([]byte, error) {
 	return clientcmd.Write(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{contextName: {
 			Server:                   cfg.Host,
@@ -97,6 +98,7 @@ func kubeconfigOf(cfg *rest.Config) ([]byte, error) {
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{contextName: {
 			ClientCertificateData: cfg.CertData,
 			ClientKeyData:         cfg.KeyData,
+			Token:                 cfg.BearerToken,
 		}},
 		Contexts:       map[string]*clientcmdapi.Context{contextName: {Cluster: contextName, AuthInfo: contextName}},
 		CurrentContext: contextName,
@@ -106,7 +108,7 @@ func kubeconfigOf(cfg *rest.Config) ([]byte, error) {
 // privateKubeconfig writes cfg to a file in the data directory, for a component that reads nothing else.
 func (s *Sandbox) privateKubeconfig(name string, cfg *rest.Config) (string, error) {
 	path := filepath.Join(s.data.pki(), name+".kubeconfig")
-	content, err := kubeconfigOf(cfg)
+	content, err := KubeconfigOf(cfg)
 	if err != nil {
 		return "", err
 	}

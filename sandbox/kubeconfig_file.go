@@ -42,7 +42,7 @@ func takeKubeconfig(path string, cfg *rest.Config) (_ *kubeconfigFile, err error
 	if err := mayOverwrite(path); err != nil {
 		return nil, err
 	}
-	content, err := kubeconfigOf(cfg)
+	content, err := KubeconfigOf(cfg)
 	if err != nil {
 		return nil, err
 	}

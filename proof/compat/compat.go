@@ -84,7 +84,17 @@ func Version(path string) string {
 
 // download returns the directory of the module in the module cache.
 func (m module) download(ctx context.Context) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", m.path+"@"+m.version)
+	dir, sum, err := Download(ctx, m.path, m.version)
+	if err == nil && sum != m.sum {
+		return "", fmt.Errorf("its checksum is %s, and not %s", sum, m.sum)
+	}
+	return dir, err
+}
+
+// Download downloads any module at a version, and returns its directory in the module cache and its checksum. The error
+// says why it could not.
+func Download(ctx context.Context, path, version string) (dir, sum string, err error) {
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", path+"@"+version)
 	cmd.Dir = os.TempDir() // no module of ours has a say in it
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
 	raw, failed := cmd.Output()
@@ -95,13 +105,11 @@ func (m module) download(ctx context.Context) (string, error) {
 	}
 	switch err := json.Unmarshal(raw, &got); {
 	case got.Error != "":
-		return "", fmt.Errorf("%s", got.Error)
+		return "", "", fmt.Errorf("%s", got.Error)
 	case failed != nil:
-		return "", failed
+		return "", "", failed
 	case err != nil:
-		return "", err
-	case got.Sum != m.sum:
-		return "", fmt.Errorf("its checksum is %s, and not %s", got.Sum, m.sum)
+		return "", "", err
 	}
-	return got.Dir, nil
+	return got.Dir, got.Sum, nil
 }

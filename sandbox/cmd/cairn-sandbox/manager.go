@@ -16,8 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
 
 	"github.com/cairn-dev/cairn/deploy"
@@ -110,13 +108,13 @@ func writeToken(ctx context.Context, admin *rest.Config, file string) error {
 	if err != nil {
 		return err
 	}
-	const name = "cairn-sandbox"
-	return clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: admin.Host, CertificateAuthorityData: admin.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: token.Status.Token}},
-		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
-		CurrentContext: name,
-	}, file)
+	content, err := sandbox.KubeconfigOf(&rest.Config{
+		Host: admin.Host, BearerToken: token.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData},
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, content, 0o600)
 }
 
 // logged writes the lines of the manager to the log.

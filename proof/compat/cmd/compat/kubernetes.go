@@ -6,7 +6,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -17,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cairn-dev/cairn/proof/compat"
 	"github.com/cairn-dev/cairn/sandbox"
 	"github.com/cairn-dev/cairn/sandbox/sandboxtest"
 )
@@ -79,7 +79,8 @@ func programs(ctx context.Context, out io.Writer, name string) (string, error) {
 	for _, program := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
 		args = append(args, "k8s.io/kubernetes/cmd/"+program)
 	}
-	cmd := goCommand(ctx, dir, args...)
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // as above
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "CGO_ENABLED=0")
 	cmd.Stdout, cmd.Stderr = out, out
 	return bin, cmd.Run()
 }
@@ -90,20 +91,15 @@ var staged = regexp.MustCompile(`(?m)^\s+(\S+) => \./staging/.*$`)
 // moduleFiles writes a go.mod that has Kubernetes' own choice of dependencies: the libraries of its repository as they
 // are published, the checksums of the rest from its go.sum.
 func moduleFiles(ctx context.Context, dir, name string) error {
-	cmd := goCommand(ctx, dir, "mod", "download", "-json", "k8s.io/kubernetes@"+name)
-	raw, err := cmd.Output()
-	var got struct {
-		Dir   string `json:"Dir"`
-		Error string `json:"Error"`
+	published, _, err := compat.Download(ctx, "k8s.io/kubernetes", name)
+	if err != nil {
+		return fmt.Errorf("download it: %w", err)
 	}
-	if failed := json.Unmarshal(raw, &got); failed != nil || got.Error != "" {
-		return fmt.Errorf("download it: %s: %w", got.Error, err)
-	}
-	theirs, err := os.ReadFile(filepath.Join(got.Dir, "go.mod"))
+	theirs, err := os.ReadFile(filepath.Join(published, "go.mod")) //nolint:gosec // as above
 	if err != nil {
 		return err
 	}
-	sums, err := os.ReadFile(filepath.Join(got.Dir, "go.sum"))
+	sums, err := os.ReadFile(filepath.Join(published, "go.sum")) //nolint:gosec // as above
 	if err != nil {
 		return err
 	}
@@ -119,12 +115,4 @@ func moduleFiles(ctx context.Context, dir, name string) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o600) //nolint:gosec // as above
-}
-
-// goCommand is a go command in a directory of its own.
-func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // as above
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "CGO_ENABLED=0")
-	return cmd
 }
