@@ -384,9 +384,12 @@ func TestAKindThatTheAPIServerDoesNotKnowAsAnOwnerYet(t *testing.T) {
 	if got := p.updated(); !strings.Contains(got, "False SyncError: create Pod tom-2: ") {
 		t.Error(got)
 	}
+	if got := p.events.Events("SyncError"); len(got) != 0 {
+		t.Errorf("events %q about what passes by itself", got)
+	}
 	p.Before = fakeserver.Refuse("create", "Pod", apierrors.NewForbidden(pods.Resource.GroupResource(), "tom-0", errors.New("no quota")))
-	if _, err := p.pass(); err == nil {
-		t.Error("another refusal is no error")
+	if _, err := p.pass(); err == nil || len(p.events.Events("SyncError")) != 1 {
+		t.Errorf("another refusal: %v, events %q", err, p.events.Events("SyncError"))
 	}
 }
 
