@@ -208,9 +208,10 @@ func (r *reporter) failed(ctx context.Context, o *gathered, d *decision, failed 
 const unknownOwnerRetry = 2 * time.Second
 
 // unknownOwner reports whether the API server refuses children because its admission plugin
-// OwnerReferencesPermissionEnforcement does not know the kind of the parent. It looks for kinds every half a minute, and
-// what it could not read of a busy API server it does not know until then; a doubling delay would be as long again. The
-// condition says so while it lasts; nobody has to do anything, so there is no event. The plugin gives no reason of its own.
+// OwnerReferencesPermissionEnforcement does not know the kind of the parent. It looks for kinds every half a minute,
+// and what it could not read of a busy API server it does not know until then; a doubling delay would be as long again.
+// The condition says so while it lasts; nobody has to do anything, so there is no event. The plugin gives no reason of
+// its own.
 func unknownOwner(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot find RESTMapping")
 }
