@@ -40,37 +40,44 @@ type series struct {
 	object []string // group, kind, namespace, name
 	// state is what the series of the rollout has, empty if there is none.
 	state string
-	// generation is that of the parent, best the most that was reached of each count since, and at when that was.
+	// generation is that of the parent, best the most that was done since, and at when it became that.
 	generation int64
-	best       [2]int
+	best       rollout.Progress
 	at         time.Time
 	// finished says that the rollout of this generation was complete, or that none was seen.
 	finished, failing bool
 }
 
 // NoteRollout tells the metrics how far the rollout of the parent is; updated is its condition [Updated]. A rollout is
-// complete once all units are updated and available; it gets on when there are more of either than there ever were
-// since the last edit.
+// complete once all units are updated and available. It gets on when more is done than ever was since the last edit,
+// and begins anew when it was complete or held, and is not any more: a node joined, or the partition was lowered.
 func (p *Pass) NoteRollout(plan rollout.Plan, updated metav1.Condition) {
 	c := p.controller
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, counts := &p.memory.series, [2]int{plan.Updated, plan.Available}
-	switch generation := p.Parent.GetGeneration(); {
-	case s.generation != generation:
-		// One that is complete but for pods that are down is no rollout: another process has seen it complete.
-		s.generation, s.best, s.at, s.finished = generation, counts, p.Now(), updated.Status == metav1.ConditionTrue
-	case counts[0] > s.best[0] || counts[1] > s.best[1]:
-		s.best, s.at = [2]int{max(counts[0], s.best[0]), max(counts[1], s.best[1])}, p.Now()
+	s, isTrue := &p.memory.series, updated.Status == metav1.ConditionTrue
+	finished := isTrue && (s.finished || plan.Available >= plan.Total)
+	edited := s.generation != p.Parent.GetGeneration()
+	if edited && isTrue {
+		finished = true // one that is complete but for pods that are down is no rollout: another process has seen it complete
 	}
-	s.finished = updated.Status == metav1.ConditionTrue && (s.finished || plan.Available >= plan.Total)
-	s.show(stateOf(s, plan, updated))
+	state := stateOf(finished, plan, updated)
+	if edited || s.finished && !finished || s.state == held && state != held {
+		s.best, s.at = plan.Done, p.Now()
+	} else if best := plan.Done.Max(s.best); best != s.best {
+		s.best, s.at = best, p.Now()
+	}
+	s.generation, s.finished = p.Parent.GetGeneration(), finished
+	s.show(state)
 }
 
-// stateOf is the state of a rollout, empty if it is complete.
-func stateOf(s *series, plan rollout.Plan, updated metav1.Condition) string {
+// held is the state of a rollout that has done all that it may.
+const held = "held"
+
+// stateOf is the state of a rollout, empty if it is finished.
+func stateOf(finished bool, plan rollout.Plan, updated metav1.Condition) string {
 	switch {
-	case s.finished:
+	case finished:
 		return ""
 	case updated.Status == metav1.ConditionTrue: // updated, and not yet available
 		return "waiting"
@@ -78,8 +85,8 @@ func stateOf(s *series, plan rollout.Plan, updated metav1.Condition) string {
 		return "progressing"
 	case updated.Reason != RolloutWaiting:
 		return "failing"
-	case plan.Updated+plan.Held == plan.Total:
-		return "held"
+	case plan.Updated+plan.Held == plan.Total && plan.Done.Available == plan.Done.Made: // a canary that is down is not all
+		return held
 	default:
 		return "waiting"
 	}

@@ -50,24 +50,43 @@ func TestRolloutsAreMeasured(t *testing.T) {
 	const metric = "cairn_rollout_last_progress_timestamp_seconds"
 	w := newWorld(t, nil, web())
 	edited := func(o *appsv1.ReplicaSet) { o.Generation++ }
+	// done are the pods that are gone, made, ready and available.
+	done := func(counts ...int) rollout.Progress {
+		return rollout.Progress{Gone: counts[0], Made: counts[1], Ready: counts[2], Available: counts[3]}
+	}
+	const no, yes = metav1.ConditionFalse, metav1.ConditionTrue
 	for n, step := range []struct {
 		what                     string
 		edit                     func(*appsv1.ReplicaSet)
 		updated, available, held int
-		status, reason           string
-		want                     string
+		done                     rollout.Progress
+		status                   metav1.ConditionStatus
+		reason, want             string
 	}{
-		{what: "pods that are down after a restart of the manager are no rollout", updated: 3, available: 2, status: "True"},
-		{what: "an edit", edit: edited, available: 3, status: "False", reason: pass.RolloutProgressing, want: "progressing: 10"},
-		{what: "one pod is taken away", available: 2, status: "False", reason: pass.RolloutWaiting, want: "waiting: 10"},
-		{what: "it comes back", updated: 1, available: 2, status: "False", reason: pass.RolloutWaiting, want: "waiting: 30"},
-		{what: "and falls", updated: 0, available: 2, status: "False", reason: pass.RolloutWaiting, want: "waiting: 30"},
-		{what: "again", updated: 1, available: 3, status: "False", reason: pass.RolloutWaiting, want: "waiting: 30"},
-		{what: "a partition", updated: 1, available: 3, held: 2, status: "False", reason: pass.RolloutWaiting, want: "held: 30"},
-		{what: "a quota", updated: 1, available: 2, status: "False", reason: "RolloutFailing", want: "failing: 30"},
-		{what: "all updated, one is down", updated: 3, available: 2, status: "True", want: "waiting: 80"},
-		{what: "complete", updated: 3, available: 3, status: "True"},
-		{what: "one falls later", updated: 3, available: 2, status: "True"},
+		{what: "pods that are down after a restart of the manager are no rollout", updated: 3, available: 2, status: yes},
+		{what: "an edit", edit: edited, available: 3, status: no, reason: pass.RolloutProgressing, want: "progressing: 10"},
+		{what: "a pod is gone", available: 2, done: done(1, 0, 0, 0), status: no, reason: pass.RolloutWaiting, want: "waiting: 20"},
+		{what: "another is made", updated: 1, available: 2, done: done(1, 1, 0, 0), status: no, reason: pass.RolloutWaiting, want: "waiting: 30"},
+		{what: "and ready", updated: 1, available: 2, done: done(1, 1, 1, 0), status: no, reason: pass.RolloutWaiting, want: "waiting: 40"},
+		{what: "and crashes", updated: 1, available: 2, done: done(1, 1, 0, 0), status: no, reason: pass.RolloutWaiting, want: "waiting: 40"},
+		{what: "again", updated: 1, available: 2, done: done(1, 1, 1, 0), status: no, reason: pass.RolloutWaiting, want: "waiting: 40"},
+		{
+			what: "it is down, and a partition holds the others", updated: 1, available: 2, held: 2, done: done(1, 1, 1, 0),
+			status: no, reason: pass.RolloutWaiting, want: "waiting: 40",
+		},
+		{
+			what: "it is available, as many as before the edit", updated: 1, available: 3, held: 2, done: done(1, 1, 1, 1),
+			status: no, reason: pass.RolloutWaiting, want: "held: 80",
+		},
+		{what: "still held", updated: 1, available: 3, held: 2, done: done(1, 1, 1, 1), status: no, reason: pass.RolloutWaiting, want: "held: 80"},
+		{what: "held no more", updated: 1, available: 3, done: done(1, 1, 1, 1), status: no, reason: pass.RolloutWaiting, want: "waiting: 100"},
+		{what: "a quota", updated: 1, available: 2, done: done(1, 1, 1, 1), status: no, reason: "RolloutFailing", want: "failing: 100"},
+		{what: "all updated, one is down", updated: 3, available: 2, done: done(3, 3, 3, 2), status: yes, want: "waiting: 120"},
+		{what: "complete", updated: 3, available: 3, done: done(3, 3, 3, 3), status: yes},
+		{what: "one falls later", updated: 3, available: 2, done: done(3, 3, 2, 2), status: yes},
+		{what: "one is evicted", updated: 2, available: 2, done: done(3, 2, 2, 2), status: no, reason: pass.RolloutProgressing, want: "progressing: 150"},
+		{what: "and made again", updated: 3, available: 2, done: done(3, 3, 2, 2), status: yes, want: "waiting: 160"},
+		{what: "complete again", updated: 3, available: 3, done: done(3, 3, 3, 3), status: yes},
 	} {
 		if step.edit != nil {
 			set := w.set()
@@ -77,8 +96,9 @@ func TestRolloutsAreMeasured(t *testing.T) {
 			}
 		}
 		w.run = func(_ context.Context, p *pass.Pass) error {
-			p.NoteRollout(rollout.Plan{Total: 3, Updated: step.updated, Available: step.available, Held: step.held},
-				metav1.Condition{Status: metav1.ConditionStatus(step.status), Reason: step.reason})
+			p.NoteRollout(rollout.Plan{
+				Total: 3, Updated: step.updated, Available: step.available, Held: step.held, Done: step.done,
+			}, metav1.Condition{Status: step.status, Reason: step.reason})
 			return nil
 		}
 		if _, err := w.reconcile(); err != nil {

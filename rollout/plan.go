@@ -97,8 +97,28 @@ type Plan struct {
 	Total, Updated, Available, Unavailable int
 	// Down are the keys of the unavailable ones: they use the budget up.
 	Down []string
-	// Held counts the units that keep an old instance because they are held.
+	// Held counts the units that keep an old instance because they are held, or the rollout is paused.
 	Held int
+	// Done is how far the rollout is.
+	Done Progress
+}
+
+// Progress counts what a rollout has done, over the units of the set. All counts grow with it; one falls when something
+// is lost, or the set or what it asks for was edited.
+type Progress struct {
+	// Gone counts the units without an old instance, Made those with a conforming one, beside an old one or not, Ready
+	// and Available those whose conforming one is that.
+	Gone, Made, Ready, Available int
+}
+
+// Max returns the most of each count. A rollout that is at p got on if p.Max(best) is more than best, the most that it
+// had reached. To compare with its last state instead would take for progress that a pod which crashes and starts again
+// is ready again.
+func (p Progress) Max(best Progress) Progress {
+	return Progress{
+		Gone: max(p.Gone, best.Gone), Made: max(p.Made, best.Made),
+		Ready: max(p.Ready, best.Ready), Available: max(p.Available, best.Available),
+	}
 }
 
 // Complete reports whether every unit of the set holds a conforming instance and no other.
@@ -164,6 +184,7 @@ func (p *planner) count(u Unit) {
 		return
 	}
 	p.Total++
+	p.Done.add(u)
 	if u.New != nil && u.Old == nil && !u.Crowded {
 		p.Updated++
 	}
@@ -177,6 +198,23 @@ func (p *planner) count(u Unit) {
 	}
 }
 
+// add counts a unit.
+func (p *Progress) add(u Unit) {
+	if u.Old == nil && !u.Crowded {
+		p.Gone++
+	}
+	if u.New == nil {
+		return
+	}
+	p.Made++
+	if u.New.serves() {
+		p.Ready++
+	}
+	if u.New.Available {
+		p.Available++
+	}
+}
+
 // visit decides about one unit.
 func (p *planner) visit(u Unit) {
 	switch {
@@ -184,6 +222,7 @@ func (p *planner) visit(u Unit) {
 	case u.Held && u.New == nil:
 		p.Held++
 	case p.Paused:
+		p.Held++
 		p.wait(u, "the rollout is paused")
 	case u.Crowded:
 		p.wait(u, "it holds more instances than one of each revision; the surplus goes first")

@@ -186,8 +186,37 @@ func TestHeld(t *testing.T) {
 		{Key: "d", Old: up("d1")},
 		{Key: "e", Held: true},
 	}, rollout.Strategy{MaxUnavailable: 1, Paused: true})
-	if plan.Held != 1 || len(plan.Waiting) != 2 {
+	if plan.Held != 3 || len(plan.Waiting) != 2 {
 		t.Errorf("%+v", plan)
+	}
+	plan = rollout.New([]rollout.Unit{
+		{Key: "a", Old: up("a1"), Held: true},
+		{Key: "b", New: up("b2"), Held: true},
+		{Key: "c", Old: up("c1"), New: up("c2"), Held: true},
+		{Key: "d", Old: up("d1")},
+	}, rollout.Strategy{MaxUnavailable: 1})
+	if plan.Held != 1 || len(plan.Waiting) != 0 {
+		t.Errorf("not paused: %+v", plan)
+	}
+}
+
+// TestProgress: what is done is counted by unit, and the most that was ever reached is what progress is measured by.
+func TestProgress(t *testing.T) {
+	plan := rollout.New([]rollout.Unit{
+		{Key: "old", Old: up("a1")},
+		{Key: "empty"},
+		{Key: "down", New: down("b2")},
+		{Key: "ready", New: &rollout.Instance{Name: "b3", Ready: true}},
+		{Key: "both", Old: up("a4"), New: up("b4")},
+		{Key: "crowded", New: down("b5"), Crowded: true},
+		{Key: "leaving", New: up("b6"), Leaving: true},
+	}, rollout.Strategy{})
+	if want := (rollout.Progress{Gone: 3, Made: 4, Ready: 2, Available: 1}); plan.Done != want {
+		t.Errorf("%+v, want %+v", plan.Done, want)
+	}
+	best := rollout.Progress{Gone: 2, Made: 5, Ready: 2}
+	if got, want := plan.Done.Max(best), (rollout.Progress{Gone: 3, Made: 5, Ready: 2, Available: 1}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 

@@ -29,9 +29,10 @@ type plan struct {
 	deletes  []deletion
 	// waits says what the rollout waits for, in the order of the hook's answer.
 	waits []rollout.Wait
-	// total counts the desired children, updated those that are what the newest revision asks for, and serving those that
-	// are available.
-	total, updated, serving int
+	// total counts the desired children, updated those that are what the newest revision asks for, serving those that are
+	// available, and keeping those that partition or paused keep at something else. done is how far the rollout is.
+	total, updated, serving, keeping int
+	done                             rollout.Progress
 	// compareErrs says which children could not be compared, and why. They stay as they are.
 	compareErrs []error
 	// again is when to requeue even if no event comes; zero means never.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/readiness"
+	"github.com/cairn-dev/cairn/rollout"
 )
 
 func TestOneAtATimeInTheOrderOfTheHook(t *testing.T) {
@@ -123,7 +124,13 @@ func TestPartitionAndPauseKeepTheLastOnes(t *testing.T) {
 	w.edit("b")
 	w.settle()
 	w.are("bbaa")
+	if p := w.pass(); p.keeping != 2 || p.done != (rollout.Progress{Gone: 2, Made: 2, Ready: 2, Available: 2}) {
+		t.Errorf("%d kept, %+v", p.keeping, p.done)
+	}
 	delete(w.children, key("x-3"))
+	if p := w.pass(); p.keeping != 1 || p.done.Gone != 3 {
+		t.Errorf("one is gone: %d kept, %+v", p.keeping, p.done)
+	}
 	w.settle()
 	w.are("bbaa")
 	w.strategy.partition = 0

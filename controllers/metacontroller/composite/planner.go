@@ -166,11 +166,7 @@ func (p *planner) planAtOnce(key metacontroller.Child, s strategy, child *unstru
 	object := p.newestAnswer().objects[key]
 	h := healthOf(key, child, s, p.changed[child.GetUID()], p.now)
 	p.lookAgain(h.left)
-	if h.available() && child.GetDeletionTimestamp() == nil {
-		p.serving++
-	}
-	if p.same(child, object) {
-		p.updated++
+	if p.count(child, object, h) {
 		return
 	}
 	if p.unknown(key, child, object) != "" {
@@ -210,6 +206,27 @@ func (p *planner) surplus() {
 		}
 		p.deletes = append(p.deletes, deletion{key, p.observed[key], nil, "", "it is not wanted any more"})
 	}
+}
+
+// count counts a child, and reports whether it is what the newest revision asks for.
+func (p *planner) count(child, newest *unstructured.Unstructured, h health) bool {
+	available, same := h.available() && child.GetDeletionTimestamp() == nil, p.same(child, newest)
+	if available {
+		p.serving++
+	}
+	if !same {
+		return false
+	}
+	p.updated++
+	p.done.Gone++
+	p.done.Made++
+	if h.failing == "" {
+		p.done.Ready++
+	}
+	if available {
+		p.done.Available++
+	}
+	return true
 }
 
 // lookAgain asks for a requeue after a time, unless there is one earlier. Zero asks for nothing.
@@ -270,6 +287,7 @@ func (p *planner) unit(s *set, i int, key metacontroller.Child) rollout.Unit {
 		if child != nil {
 			p.waits = append(p.waits, rollout.Wait{Unit: u.Key, Reason: "it is terminating"})
 		}
+		p.done.Gone++
 		return u
 	}
 	h := healthOf(key, child, p.strategies[key.GroupKind], p.changed[child.GetUID()], p.now)
@@ -277,14 +295,11 @@ func (p *planner) unit(s *set, i int, key metacontroller.Child) rollout.Unit {
 	instance := &rollout.Instance{
 		Name: child.GetName(), Revision: cmp.Or(p.belongsTo[key], "unknown"), Ready: h.failing == "", Available: h.available(),
 	}
-	if h.available() {
-		p.serving++
-	}
 	if h.failing != "" {
 		p.waits = append(p.waits, rollout.Wait{Unit: u.Key, Reason: h.failing})
 	}
-	if p.same(child, p.newestAnswer().objects[key]) {
-		p.updated++
+	if !p.count(child, p.newestAnswer().objects[key], h) && s.held(i) {
+		p.keeping++
 	}
 	target := p.target(s, i, key)
 	if s.held(i) && p.isLost(p.belongsTo[key]) || p.same(child, target) {

@@ -52,8 +52,9 @@ func (r *reporter) report(ctx context.Context, o *gathered, d *decision) (time.D
 	var again time.Duration
 	if rolled {
 		again = r.announce(o, d, reason, message)
-		o.pass.NoteRollout(rollout.Plan{Total: d.plan.total, Updated: d.plan.updated, Available: d.plan.serving},
-			metav1.Condition{Status: metav1.ConditionStatus(status), Reason: reason})
+		o.pass.NoteRollout(rollout.Plan{
+			Total: d.plan.total, Updated: d.plan.updated, Available: d.plan.serving, Held: d.plan.keeping, Done: d.plan.done,
+		}, metav1.Condition{Status: metav1.ConditionStatus(status), Reason: reason})
 	}
 	if !o.statusDiffers(wantedStatus) {
 		return again, nil
