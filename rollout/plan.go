@@ -184,7 +184,7 @@ func (p *planner) count(u Unit) {
 		return
 	}
 	p.Total++
-	p.Done.add(u)
+	p.progress(u)
 	if u.New != nil && u.Old == nil && !u.Crowded {
 		p.Updated++
 	}
@@ -198,20 +198,20 @@ func (p *planner) count(u Unit) {
 	}
 }
 
-// add counts a unit.
-func (p *Progress) add(u Unit) {
+// progress counts what is done in a unit.
+func (p *planner) progress(u Unit) {
 	if u.Old == nil && !u.Crowded {
-		p.Gone++
+		p.Done.Gone++
 	}
 	if u.New == nil {
 		return
 	}
-	p.Made++
+	p.Done.Made++
 	if u.New.serves() {
-		p.Ready++
+		p.Done.Ready++
 	}
 	if u.New.Available {
-		p.Available++
+		p.Done.Available++
 	}
 }
 
