@@ -27,6 +27,9 @@ BENCH     ?= .
 # make compat WITH=kruise, make compat WITH=v1.33.13; without a name all of the first sort
 WITH ?=
 
+# make installed PROGRAM=/image/cairn
+PROGRAM ?= bin/cairn
+
 # make check CHECKFLAGS="-run TestSweep/daemonset"
 CHECKFLAGS ?=
 
@@ -79,6 +82,10 @@ check: ## look for broken promises: simulation, every fault, scenarios (half an 
 compat: build $(TOOLS)/helm ## run the real controllers of others (WITH=argo-rollouts, lws, kruise), or the tests on another Kubernetes (WITH=v1.33.13)
 	@cd proof && go build -o ../bin/compat/compat ./compat/cmd/compat
 	@bin/compat/compat $(WITH)
+
+.PHONY: installed
+installed: build ## run the end-to-end tests with each manager as a process of its own (PROGRAM=bin/cairn, or that of an image)
+	@cd proof && CAIRN_E2E_PROGRAM=$(abspath $(PROGRAM)) go test -vet=off -count=1 -timeout 30m -ldflags '$(LDFLAGS)' $(TESTFLAGS) ./e2e
 
 .PHONY: calibrate
 calibrate: ## see that the checker finds what it must: upstream's bugs, ours with a line spoilt (about 12 minutes)

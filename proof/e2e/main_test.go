@@ -85,6 +85,8 @@ type env struct {
 	namespace string
 	// seen is the namespace that controllers see; empty if they see all.
 	seen string
+	// inside says that the manager is to be in this process whatever the environment says: the test looks into it.
+	inside bool
 }
 
 // newEnv returns the env of a test that runs beside others, except those that hold one of the same locks. Its
@@ -129,6 +131,9 @@ func (e *env) cairnWith(change func(*rest.Config), o manager.Options) (stop func
 	cfg.QPS = -1
 	change(cfg)
 	e.narrow(cfg)
+	if program := os.Getenv(programVariable); program != "" && o.Clock == nil && !e.inside {
+		return e.process(program, cfg, o)
+	}
 	o.Config, o.Logger = cfg, klog.Background()
 	o.MetricsBindAddress, o.HealthProbeBindAddress = manager.Off, manager.Off
 	return e.run(func(ctx context.Context) error { return manager.Run(ctx, o) })

@@ -106,6 +106,7 @@ func TestWhatAlertsAndDashboardName(t *testing.T) {
 		names = append(names, named.FindAllString(string(text), -1)...)
 	}
 	policy := r.policy("settings", configMaps)
+	r.inside = true
 	r.cairnWith(func(*rest.Config) {}, manager.Options{Controllers: []string{"daemonset", "recorder"}, AskServer: true})
 	stuck := r.daemonSet("stuck", "app:1")
 	r.create(stuck)

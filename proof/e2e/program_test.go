@@ -13,9 +13,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
+
+	"github.com/cairn-dev/cairn/sandbox"
 )
 
 // This file runs examples that are programs of modules of their own, each under the role that stands beside it.
@@ -70,13 +70,11 @@ func (p *program) account() string {
 		p.Fatal(err)
 	}
 	out := filepath.Join(p.TempDir(), "kubeconfig")
-	err = clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"sandbox": {Server: cfg.Host, CertificateAuthorityData: cfg.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{p.name: {Token: cfg.BearerToken}},
-		Contexts:       map[string]*clientcmdapi.Context{p.name: {Cluster: "sandbox", AuthInfo: p.name}},
-		CurrentContext: p.name,
-	}, out)
+	content, err := sandbox.KubeconfigOf(cfg)
 	if err != nil {
+		p.Fatal(err)
+	}
+	if err := os.WriteFile(out, content, 0o600); err != nil {
 		p.Fatal(err)
 	}
 	return out

@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/cairn-dev/cairn/internal/manager"
+	"github.com/cairn-dev/cairn/sandbox"
+)
+
+// This file lets the manager of a test be a process, as it is where it is installed: make installed. Its requests pass
+// a proxy, which does to them what the test does to those of a manager in its own process.
+
+// programVariable names a cairn program, such as that of an image.
+const programVariable = "CAIRN_E2E_PROGRAM"
+
+// process runs a program with the credentials of cfg until the returned function is called or the test ends.
+func (e *env) process(program string, cfg *rest.Config, o manager.Options) (stop func()) {
+	e.Helper()
+	kubeconfig := filepath.Join(e.TempDir(), "kubeconfig")
+	content, err := sandbox.KubeconfigOf(&rest.Config{Host: e.proxy(cfg)})
+	if err != nil {
+		e.Fatal(err)
+	}
+	if err := os.WriteFile(kubeconfig, content, 0o600); err != nil {
+		e.Fatal(err)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(e.Context()), program, "manager", "--kubeconfig="+kubeconfig, "--leader-elect=false",
+		"--metrics-bind-address=off", "--health-probe-bind-address=off", "--controllers="+strings.Join(o.Controllers, ","),
+		"--ask-server="+strconv.FormatBool(o.AskServer))
+	for _, prefix := range o.HookAllow {
+		cmd.Args = append(cmd.Args, "--hook-allow-address="+prefix.String())
+	}
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		e.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		if err := end(cmd, 20*time.Second); err != nil || e.Failed() {
+			e.Errorf("%s ended with %v; it said:\n%s", strings.Join(cmd.Args, " "), err, said.String())
+		}
+	})
+	e.Cleanup(stop)
+	return stop
+}
+
+// proxy hands the requests that it gets to the API server of cfg, through its transport, until the test ends.
+func (e *env) proxy(cfg *rest.Config) (address string) {
+	e.Helper()
+	target, err := url.Parse(cfg.Host)
+	if err != nil {
+		e.Fatal(err)
+	}
+	transport, err := rest.TransportFor(cfg)
+	if err != nil {
+		e.Fatal(err)
+	}
+	server := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     transport,
+		FlushInterval: -1, // each event of a watch at once
+	})
+	e.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL
+}
