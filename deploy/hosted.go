@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
@@ -28,8 +29,10 @@ type Grant struct {
 	// Related are the resources that its customize hook may ask for. Only the hook knows them. They are granted to be
 	// read.
 	Related []schema.GroupResource
-	// Allow are resources that are granted although to write them is to have other rights as well; see [PowerfulError].
-	Allow []schema.GroupResource
+	// Allow are resources that are granted although they give other rights as well, Secrets those that hooks may refer to;
+	// see [PowerfulError].
+	Allow   []schema.GroupResource
+	Secrets []types.NamespacedName
 	// Bind are the roles that bindings among the children may refer to, Escalate those of roles and clusterroles that may
 	// hold rights which the manager does not have, which is to give it all of them. Held are the resources of RBAC for
 	// which neither is needed, because the manager has the rights that they hand out. Without any of these the error is an
@@ -190,14 +193,23 @@ func (r *rights) roles(name, controller string, g Grant) ([]runtime.Object, erro
 	if problems := validation.IsDNS1123Label(g.Namespace); g.Namespace != "" && len(problems) > 0 {
 		return nil, fmt.Errorf("namespace %q: %s", g.Namespace, problems[0])
 	}
-	bound, err := r.escalation(g)
-	if err := errors.Join(r.powerful(g.Allow), err); err != nil { // all that the user has to decide, at once
-		return nil, err
-	}
 	for _, related := range g.Related {
 		if err := grantable(related); err != nil {
 			return nil, fmt.Errorf("related resource %s: %w", related, err)
 		}
+		if related == secrets {
+			r.listed.Insert(related)
+		}
+	}
+	credentials, err := r.credentials()
+	if err != nil {
+		return nil, err
+	}
+	bound, err := r.escalation(g)
+	if err := errors.Join(r.powerful(g), err); err != nil { // all that the user has to decide, at once
+		return nil, err
+	}
+	for _, related := range g.Related {
 		r.allow(related, "", toWatch...)
 	}
 	var out []runtime.Object
@@ -206,10 +218,6 @@ func (r *rights) roles(name, controller string, g Grant) ([]runtime.Object, erro
 		out = append(out, clusterRole(name, rules), clusterRoleBinding(name))
 	} else {
 		out = append(out, role(name, g.Namespace, rules), roleBinding(name, g.Namespace))
-	}
-	credentials, err := r.credentials()
-	if err != nil {
-		return nil, err
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(credentials)) {
 		out = append(out, role(name+":credentials", namespace, credentials[namespace]), roleBinding(name+":credentials", namespace))

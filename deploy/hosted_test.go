@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
@@ -103,6 +104,7 @@ spec:
 			grant: Grant{
 				Namespace: "team",
 				Related:   []schema.GroupResource{{Resource: "configmaps"}, {Resource: "secrets"}, {Group: "apps", Resource: "deployments"}},
+				Allow:     []schema.GroupResource{{Resource: "secrets"}},
 			},
 			want: `
 Role team/cairn-composite:cats
@@ -126,6 +128,12 @@ spec:
     preUpdateChild: {webhook: {url: https://d, basicAuth: {secretRef: {name: never, namespace: hooks}}}}
   endpointConfigs:
   - {host: e, basicAuth: {secretRef: {name: user, namespace: hooks}}}`,
+			grant: Grant{Secrets: []types.NamespacedName{
+				{Namespace: "hooks", Name: "token"},
+				{Namespace: "other", Name: "ca"},
+				{Namespace: "hooks", Name: "pair"},
+				{Namespace: "hooks", Name: "user"},
+			}},
 			want: `
 ClusterRole cairn-composite:tls
   cats.ctl.example.com get list watch patch
@@ -196,7 +204,7 @@ ClusterRole cairn-decorator:labels
 Role hooks/cairn-decorator:labels:credentials
   secrets list watch [token]`,
 	} {
-		got, err := DecoratorRoles(parse[v1alpha1.DecoratorController](t, manifest), Grant{})
+		got, err := DecoratorRoles(parse[v1alpha1.DecoratorController](t, manifest), Grant{Allow: []schema.GroupResource{secrets}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +222,7 @@ func TestRefusedRoles(t *testing.T) {
 		{`parentResource: {apiVersion: a/b/c, resource: cats}`, `parentResource: unexpected GroupVersion`},
 		{`parentResource: {apiVersion: v1, resource: ""}`, `resource ""`},
 		{`{parentResource: {apiVersion: v1, resource: cats}, childResources: [{apiVersion: v1, resource: pods/exec}]}`, `childResources[0]: resource "pods/exec"`},
-		{`{parentResource: {apiVersion: v1, resource: cats}, childResources: [{apiVersion: v1, resource: secrets}]}`, `secrets: credentials of everybody`},
+		{`{parentResource: {apiVersion: v1, resource: cats}, childResources: [{apiVersion: v1, resource: secrets}]}`, `secrets: they are credentials of everybody`},
 		{`{parentResource: {apiVersion: v1, resource: cats}, childResources: [{apiVersion: metacontroller.k8s.io/v1alpha1, resource: controllerrevisions}]}`, `controllerrevisions.metacontroller.k8s.io: they say`},
 		{`{parentResource: {apiVersion: v1, resource: cats}, hooks: {sync: {webhook: {clientTLS: {secretRef: {namespace: hooks, name: ""}}}}}}`, `by the name ""`},
 		{`{parentResource: {apiVersion: v1, resource: cats}, hooks: {sync: {webhook: {clientTLS: {secretRef: {namespace: "", name: tls}}}}}}`, `namespace ""`},
@@ -241,6 +249,41 @@ func TestRefusedRoles(t *testing.T) {
 	}
 }
 
+// TestSecretsAreGrantedOnPurpose: those that a webhook names, and those that it may ask for.
+func TestSecretsAreGrantedOnPurpose(t *testing.T) {
+	c := parse[v1alpha1.CompositeController](t, `
+metadata: {name: cats}
+spec:
+  parentResource: {apiVersion: v1, resource: cats}
+  hooks: {sync: {webhook: {url: https://a, authorization: {secretRef: {name: token, namespace: hooks, key: k}}}}}
+  endpointConfigs: [{host: e, clientTLS: {secretRef: {name: pair, namespace: hooks}}}]`)
+	token, pair := types.NamespacedName{Namespace: "hooks", Name: "token"}, types.NamespacedName{Namespace: "hooks", Name: "pair"}
+	for _, tc := range []struct {
+		grant     Grant
+		secrets   []types.NamespacedName
+		resources []schema.GroupResource
+	}{
+		{Grant{}, []types.NamespacedName{pair, token}, nil},
+		{Grant{Secrets: []types.NamespacedName{pair}}, []types.NamespacedName{token}, nil},
+		{
+			Grant{Secrets: []types.NamespacedName{pair, token}, Related: []schema.GroupResource{secrets}},
+			nil,
+			[]schema.GroupResource{secrets},
+		},
+		{Grant{Secrets: []types.NamespacedName{pair, token}}, nil, nil},
+		{Grant{Allow: []schema.GroupResource{secrets}, Related: []schema.GroupResource{secrets}}, nil, nil},
+	} {
+		_, err := CompositeRoles(c, tc.grant)
+		refused, _ := errors.AsType[*PowerfulError](err)
+		if refused == nil {
+			refused = &PowerfulError{}
+		}
+		if !slices.Equal(refused.Secrets, tc.secrets) || !slices.Equal(refused.Resources, tc.resources) {
+			t.Errorf("%+v: %v", tc.grant, err)
+		}
+	}
+}
+
 // TestNoRoleSaysAll: whatever a controller says, no rule of its roles covers more than it names.
 func TestNoRoleSaysAll(t *testing.T) {
 	odd := rapid.SampledFrom([]string{"*", "", "a/b", "*/v1", "pods/exec", "A", "x y", ".."})
@@ -261,7 +304,7 @@ func TestNoRoleSaysAll(t *testing.T) {
 		c.Spec.ChildResources = []v1alpha1.ChildResource{{ResourceRule: rule("child")}}
 		ref := v1alpha1.SecretReference{Name: word("secret", "tls"), Namespace: word("secret", "hooks")}
 		c.Spec.EndpointConfigs = []v1alpha1.EndpointConfig{{ClientTLS: &v1alpha1.ClientTLS{SecretRef: ref}}}
-		g := Grant{Namespace: word("namespace", "team"), Related: []schema.GroupResource{{Resource: word("related", "pods")}}}
+		g := Grant{Namespace: word("namespace", "team"), Related: []schema.GroupResource{{Resource: word("related", "pods")}}, Allow: []schema.GroupResource{secrets}}
 		objects, err := CompositeRoles(c, g)
 		if err != nil {
 			return

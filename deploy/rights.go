@@ -8,6 +8,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -116,19 +117,19 @@ func (r *rights) hooks(endpoints []v1alpha1.EndpointConfig, hooks ...*v1alpha1.H
 
 func (r *rights) endpoint(ca *v1alpha1.CABundle, tls *v1alpha1.ClientTLS, token *v1alpha1.Authorization, user *v1alpha1.BasicAuth) {
 	if ca != nil && ca.SecretRef != nil {
-		r.refer("secrets", ca.SecretRef.Namespace, ca.SecretRef.Name)
+		r.refer(secrets.Resource, ca.SecretRef.Namespace, ca.SecretRef.Name)
 	}
 	if ca != nil && ca.ConfigMapRef != nil {
 		r.refer("configmaps", ca.ConfigMapRef.Namespace, ca.ConfigMapRef.Name)
 	}
 	if tls != nil {
-		r.refer("secrets", tls.SecretRef.Namespace, tls.SecretRef.Name)
+		r.refer(secrets.Resource, tls.SecretRef.Namespace, tls.SecretRef.Name)
 	}
 	if token != nil {
-		r.refer("secrets", token.SecretRef.Namespace, token.SecretRef.Name)
+		r.refer(secrets.Resource, token.SecretRef.Namespace, token.SecretRef.Name)
 	}
 	if user != nil {
-		r.refer("secrets", user.SecretRef.Namespace, user.SecretRef.Name)
+		r.refer(secrets.Resource, user.SecretRef.Namespace, user.SecretRef.Name)
 	}
 }
 
@@ -162,11 +163,12 @@ func (r *rights) credentials() (map[string][]rbacv1.PolicyRule, error) {
 }
 
 // PowerfulError says that a controller lists resources that give more than they seem to: any user who may create a
-// parent, or operates the webhook, would have it too. Grant them on purpose, with [Grant].Allow, or list other
-// resources.
+// parent, or operates the webhook, would have it too. Grant them on purpose, with [Grant].Allow and [Grant].Secrets, or
+// list other resources.
 type PowerfulError struct {
-	// Resources are sorted. There is at least one.
+	// Resources and Secrets, which are named, are sorted. There is at least one of them.
 	Resources []schema.GroupResource
+	Secrets   []types.NamespacedName
 }
 
 func (e *PowerfulError) Error() string {
@@ -174,30 +176,45 @@ func (e *PowerfulError) Error() string {
 	for _, r := range e.Resources {
 		parts = append(parts, fmt.Sprintf("%s: %s", r, why(r)))
 	}
+	for _, s := range e.Secrets {
+		parts = append(parts, fmt.Sprintf("Secret %s: it is sent to the webhook, or decides whom the manager believes", s))
+	}
 	return "the controller would get more than it seems to: " + strings.Join(parts, "; ")
 }
 
-// powerful checks what the controller lists.
-func (r *rights) powerful(allowed []schema.GroupResource) error {
-	var found []schema.GroupResource
+// powerful checks what the controller lists and names.
+func (r *rights) powerful(g Grant) error {
+	refused := &PowerfulError{}
 	for resource := range r.listed {
-		if why(resource) != "" && !slices.Contains(allowed, resource) {
-			found = append(found, resource)
+		if why(resource) != "" && !slices.Contains(g.Allow, resource) {
+			refused.Resources = append(refused.Resources, resource)
 		}
 	}
-	if len(found) == 0 {
+	for where, names := range r.named {
+		for name := range names {
+			secret := types.NamespacedName{Namespace: where.namespace, Name: name}
+			if where.resource == secrets.Resource && !slices.Contains(g.Allow, secrets) && !slices.Contains(g.Secrets, secret) {
+				refused.Secrets = append(refused.Secrets, secret)
+			}
+		}
+	}
+	if len(refused.Resources)+len(refused.Secrets) == 0 {
 		return nil
 	}
-	slices.SortFunc(found, func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) })
-	return &PowerfulError{Resources: found}
+	slices.SortFunc(refused.Resources, func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(refused.Secrets, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	return refused
 }
+
+// secrets are what is sensitive to read, not to write only.
+var secrets = schema.GroupResource{Resource: "secrets"}
 
 // why says which other rights follow from writing a resource, empty if there are none.
 func why(r schema.GroupResource) string {
 	switch r.Group {
 	case "":
-		if r.Resource == "secrets" {
-			return "credentials of everybody are read and written with them"
+		if r == secrets {
+			return "they are credentials of everybody"
 		}
 	case rbacv1.GroupName:
 		return "they hand out rights"

@@ -1,13 +1,13 @@
 package content
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // This file looks for what a restored template may do that the present one may not. It does not judge: it makes sure
@@ -28,7 +28,7 @@ func AddedPrivileges(before, after []byte) ([]string, error) {
 	for _, path := range slices.Sorted(maps.Keys(restored)) {
 		had, ok := old[path]
 		if !ok {
-			had = &corev1.PodSpec{}
+			had = &podSpec{}
 		}
 		for _, sentence := range added(had, restored[path]) {
 			if len(restored) > 1 {
@@ -40,21 +40,77 @@ func AddedPrivileges(before, after []byte) ([]string, error) {
 	return out, nil
 }
 
+// podSpec is what is looked at in a pod spec. Its types read themselves: where one field has another type than it
+// should, in a kind whose API server does not look, the others are read all the same.
+type podSpec struct {
+	HostNetwork              bool   `json:"hostNetwork"`
+	HostPID                  bool   `json:"hostPID"`
+	HostIPC                  bool   `json:"hostIPC"`
+	ServiceAccountName       string `json:"serviceAccountName"`
+	DeprecatedServiceAccount string `json:"serviceAccount"`
+	SecurityContext          struct {
+		RunAsUser *int64 `json:"runAsUser"`
+	} `json:"securityContext"`
+	InitContainers []container `json:"initContainers"`
+	Containers     []container `json:"containers"`
+	Volumes        []volume    `json:"volumes"`
+}
+
+type volume struct {
+	HostPath *struct {
+		Path string `json:"path"`
+	} `json:"hostPath"`
+	Secret *struct {
+		SecretName string `json:"secretName"`
+	} `json:"secret"`
+	Projected struct {
+		Sources []struct {
+			Secret *named `json:"secret"`
+		} `json:"sources"`
+	} `json:"projected"`
+}
+
+type container struct {
+	Name            string          `json:"name"`
+	Image           string          `json:"image"`
+	SecurityContext securityContext `json:"securityContext"`
+	EnvFrom         []struct {
+		SecretRef *named `json:"secretRef"`
+	} `json:"envFrom"`
+	Env []struct {
+		ValueFrom struct {
+			SecretKeyRef *named `json:"secretKeyRef"`
+		} `json:"valueFrom"`
+	} `json:"env"`
+}
+
+type securityContext struct {
+	Privileged               *bool  `json:"privileged"`
+	AllowPrivilegeEscalation *bool  `json:"allowPrivilegeEscalation"`
+	RunAsUser                *int64 `json:"runAsUser"`
+	ProcMount                string `json:"procMount"`
+	Capabilities             struct {
+		Add []string `json:"add"`
+	} `json:"capabilities"`
+}
+
+type named struct {
+	Name string `json:"name"`
+}
+
 // podSpecs finds the pod specs in a JSON document, by their path: every object with a list of containers is one.
-func podSpecs(document []byte) (map[string]*corev1.PodSpec, error) {
+func podSpecs(document []byte) (map[string]*podSpec, error) {
 	var tree any
 	if err := json.Unmarshal(document, &tree); err != nil {
 		return nil, err
 	}
-	found := map[string]*corev1.PodSpec{}
+	found := map[string]*podSpec{}
 	var walk func(path string, v any)
 	walk = func(path string, v any) {
 		switch v := v.(type) {
 		case map[string]any:
-			if _, ok := v["containers"].([]any); ok {
-				if spec := asPodSpec(v); spec != nil {
-					found[path] = spec
-				}
+			if list, ok := v["containers"].([]any); ok && slices.ContainsFunc(list, isObject) {
+				found[path] = asPodSpec(v)
 			}
 			for key, e := range v {
 				walk(strings.TrimPrefix(path+"."+key, "."), e)
@@ -69,36 +125,37 @@ func podSpecs(document []byte) (map[string]*corev1.PodSpec, error) {
 	return found, nil
 }
 
-// asPodSpec returns nil for an object that only looks like a pod spec.
-func asPodSpec(v map[string]any) *corev1.PodSpec {
+func isObject(v any) bool {
+	_, ok := v.(map[string]any)
+	return ok
+}
+
+// asPodSpec reads what it can. encoding/json leaves a field out that has another type, and goes on.
+func asPodSpec(v map[string]any) *podSpec {
+	var spec podSpec
 	b, err := json.Marshal(v)
-	if err != nil {
-		return nil
+	if err == nil {
+		err = json.Unmarshal(b, &spec)
 	}
-	var spec corev1.PodSpec
-	if json.Unmarshal(b, &spec) != nil {
-		return nil
+	if _, oneField := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !oneField {
+		panic(err) // it came from JSON
 	}
 	return &spec
 }
 
-func added(old, restored *corev1.PodSpec) []string {
+func added(old, restored *podSpec) []string {
 	out := addedToPod(old, restored)
-	before := map[string]corev1.Container{}
+	before := map[string]container{}
 	registries := map[string]bool{}
-	for _, c := range containers(old) {
+	for _, c := range old.containers() {
 		before[c.Name] = c
 		registries[registry(c.Image)] = true
 	}
-	for _, c := range containers(restored) {
-		was := before[c.Name]
-		if privileged(c) && !privileged(was) {
-			out = append(out, fmt.Sprintf("container %s becomes privileged", c.Name))
-		}
-		for _, capability := range capabilities(c) {
-			if !slices.Contains(capabilities(was), capability) {
-				out = append(out, fmt.Sprintf("container %s gains capability %s", c.Name, capability))
-			}
+	for _, c := range restored.containers() {
+		was, existed := before[c.Name]
+		out = append(out, addedToContainer(was, c, existed)...)
+		if restored.root(c) && (!existed || !old.root(was)) {
+			out = append(out, fmt.Sprintf("container %s runs as root (runAsUser 0)", c.Name))
 		}
 		if r := registry(c.Image); !registries[r] {
 			out = append(out, fmt.Sprintf("container %s takes its image %s from registry %s, which no container uses now", c.Name, c.Image, r))
@@ -107,7 +164,34 @@ func added(old, restored *corev1.PodSpec) []string {
 	return out
 }
 
-func addedToPod(old, restored *corev1.PodSpec) []string {
+// addedToContainer compares what two security contexts say.
+func addedToContainer(was, now container, existed bool) []string {
+	var out []string
+	say := func(what string) { out = append(out, fmt.Sprintf("container %s %s", now.Name, what)) }
+	had, has := was.SecurityContext, now.SecurityContext
+	if is(has.Privileged) && !is(had.Privileged) {
+		say("becomes privileged")
+	}
+	for _, capability := range has.Capabilities.Add {
+		if !slices.Contains(had.Capabilities.Add, capability) {
+			say("gains capability " + capability)
+		}
+	}
+	// It may, unless that is forbidden.
+	forbidden := had.AllowPrivilegeEscalation != nil && !*had.AllowPrivilegeEscalation
+	allows := has.AllowPrivilegeEscalation == nil || *has.AllowPrivilegeEscalation
+	if forbidden && allows || !existed && is(has.AllowPrivilegeEscalation) {
+		say("may gain more privileges than it starts with (allowPrivilegeEscalation)")
+	}
+	if has.ProcMount == "Unmasked" && had.ProcMount != "Unmasked" {
+		say("sees all of /proc (procMount Unmasked)")
+	}
+	return out
+}
+
+func is(b *bool) bool { return b != nil && *b }
+
+func addedToPod(old, restored *podSpec) []string {
 	var out []string
 	for _, f := range []struct {
 		field    string
@@ -121,37 +205,38 @@ func addedToPod(old, restored *corev1.PodSpec) []string {
 			out = append(out, fmt.Sprintf("pods share a namespace of their node (%s)", f.field))
 		}
 	}
-	if was, now := account(old), account(restored); was != now {
+	if was, now := old.account(), restored.account(); was != now {
 		out = append(out, fmt.Sprintf("pods run as service account %s instead of %s", now, was))
 	}
-	paths := hostPaths(old)
-	for _, path := range hostPaths(restored) {
+	paths, secrets := old.hostPaths(), old.secrets()
+	for _, path := range restored.hostPaths() {
 		if !slices.Contains(paths, path) {
 			out = append(out, fmt.Sprintf("pods get %s of their node (hostPath)", path))
+		}
+	}
+	for _, name := range restored.secrets() {
+		if !slices.Contains(secrets, name) {
+			out = append(out, "pods read Secret "+name)
 		}
 	}
 	return out
 }
 
 // containers returns init containers and containers.
-func containers(spec *corev1.PodSpec) []corev1.Container {
-	return slices.Concat(spec.InitContainers, spec.Containers)
-}
+func (s *podSpec) containers() []container { return slices.Concat(s.InitContainers, s.Containers) }
 
-func privileged(c corev1.Container) bool {
-	return c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
-}
-
-func capabilities(c corev1.Container) []corev1.Capability {
-	if c.SecurityContext == nil || c.SecurityContext.Capabilities == nil {
-		return nil
+// root reports whether a container runs as root whatever its image says.
+func (s *podSpec) root(c container) bool {
+	user := c.SecurityContext.RunAsUser
+	if user == nil {
+		user = s.SecurityContext.RunAsUser
 	}
-	return c.SecurityContext.Capabilities.Add
+	return user != nil && *user == 0
 }
 
-func hostPaths(spec *corev1.PodSpec) []string {
+func (s *podSpec) hostPaths() []string {
 	var out []string
-	for _, v := range spec.Volumes {
+	for _, v := range s.Volumes {
 		if v.HostPath != nil {
 			out = append(out, v.HostPath.Path)
 		}
@@ -159,16 +244,37 @@ func hostPaths(spec *corev1.PodSpec) []string {
 	return out
 }
 
-// account returns the service account, under either of its names.
-func account(spec *corev1.PodSpec) string {
-	switch {
-	case spec.ServiceAccountName != "":
-		return spec.ServiceAccountName
-	case spec.DeprecatedServiceAccount != "":
-		return spec.DeprecatedServiceAccount
-	default:
-		return "default"
+// secrets are the Secrets that pods read, in volumes and in their environment, sorted.
+func (s *podSpec) secrets() []string {
+	var out []string
+	add := func(ref *named) {
+		if ref != nil {
+			out = append(out, ref.Name)
+		}
 	}
+	for _, v := range s.Volumes {
+		if v.Secret != nil {
+			out = append(out, v.Secret.SecretName)
+		}
+		for _, source := range v.Projected.Sources {
+			add(source.Secret)
+		}
+	}
+	for _, c := range s.containers() {
+		for _, from := range c.EnvFrom {
+			add(from.SecretRef)
+		}
+		for _, variable := range c.Env {
+			add(variable.ValueFrom.SecretKeyRef)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// account returns the service account, under either of its names.
+func (s *podSpec) account() string {
+	return cmp.Or(s.ServiceAccountName, s.DeprecatedServiceAccount, "default")
 }
 
 // registry returns the registry of an image by the rule of container runtimes: the part before the first slash, if that

@@ -69,6 +69,52 @@ func TestAddedPrivileges(t *testing.T) {
 			want:   []string{"container c takes its image evil.example:5000/web:1 from registry evil.example:5000, which no container uses now"},
 			back:   []string{"container c takes its image quay.io/web:1 from registry quay.io, which no container uses now"},
 		},
+		"root": {
+			change: func(s *corev1.PodSpec) { s.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(0))} },
+			want:   []string{"container c runs as root (runAsUser 0)"},
+		},
+		"root in the pod, not in the container": {
+			change: func(s *corev1.PodSpec) {
+				s.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(0))}
+				s.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(1000))}
+			},
+		},
+		"escalation, which is the default": {
+			change: func(s *corev1.PodSpec) {
+				s.Containers[0].SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: new(false)}
+			},
+			back: []string{"container c may gain more privileges than it starts with (allowPrivilegeEscalation)"},
+		},
+		"escalation of a new container": {
+			change: func(s *corev1.PodSpec) {
+				s.Containers = append(s.Containers, corev1.Container{
+					Name: "d", Image: "quay.io/d", SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(true)},
+				})
+			},
+			want: []string{"container d may gain more privileges than it starts with (allowPrivilegeEscalation)"},
+		},
+		"proc": {
+			change: func(s *corev1.PodSpec) {
+				s.Containers[0].SecurityContext = &corev1.SecurityContext{ProcMount: new(corev1.UnmaskedProcMount)}
+			},
+			want: []string{"container c sees all of /proc (procMount Unmasked)"},
+		},
+		"secrets": {
+			change: func(s *corev1.PodSpec) {
+				named := func(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} }
+				s.Volumes = []corev1.Volume{
+					{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "a"}}},
+					{VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+						{Secret: &corev1.SecretProjection{LocalObjectReference: named("b")}},
+					}}}},
+				}
+				s.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: named("c")}}}
+				s.Containers[0].Env = []corev1.EnvVar{{ValueFrom: &corev1.EnvVarSource{
+					SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: named("a")},
+				}}}
+			},
+			want: []string{"pods read Secret a", "pods read Secret b", "pods read Secret c"},
+		},
 		"other tag": {change: func(s *corev1.PodSpec) { s.Containers[0].Image = "quay.io/web:2" }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,6 +144,22 @@ func TestPrivilegesAnywhere(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); err != nil || d != "" {
 		t.Errorf("%v %s", err, d)
+	}
+}
+
+// TestPrivilegesBesideAWrongType: what the API server of a kind does not check hides nothing.
+func TestPrivilegesBesideAWrongType(t *testing.T) {
+	now := []byte(`{"spec":{"containers":[{"name":"a","image":"x"}]}}`)
+	for _, odd := range []string{
+		`"hostNetwork":"yes"`, `"volumes":{}`, `"volumes":[1]`, `"securityContext":[]`, `"terminationGracePeriodSeconds":"x"`, `"initContainers":7`,
+	} {
+		then := []byte(`{"spec":{` + odd + `,"hostPID":true,"containers":["no container",
+			{"name":"a","image":"x","env":3,"resources":{"limits":{"cpu":"many"}},"securityContext":{"capabilities":"all","privileged":true}}]}}`)
+		got, err := AddedPrivileges(now, then)
+		want := []string{"pods share a namespace of their node (hostPID)", "container a becomes privileged"}
+		if d := cmp.Diff(want, got); err != nil || d != "" {
+			t.Errorf("%s: %v %s", odd, err, d)
+		}
 	}
 }
 

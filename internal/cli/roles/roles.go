@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/cairn-dev/cairn/deploy"
@@ -26,8 +27,8 @@ func New(e *env.Env) *cobra.Command {
 		Use:   "roles (-f FILE | TYPE/NAME)",
 		Short: "Print the roles that the manager needs for one controller or policy",
 		Long: `Print the roles that the manager needs to run a CompositeController or a DecoratorController, or to carry out a
-HistoryPolicy, and no more: what it may touch is what that object names. Secrets and ConfigMaps that its webhooks refer to are
-granted by name.
+HistoryPolicy, and no more: what it may touch is what that object names. ConfigMaps that its webhooks refer to are granted by
+name, and Secrets with --allow=secret:NAMESPACE/NAME.
 
 After an edit of the controller print and apply them again. What a customize hook asks for only the hook knows: name it
 with --related. Resources that give more than they seem to, such as secrets, roles and webhook
@@ -63,7 +64,7 @@ that all controllers share are deploy/roles/composite.yaml, deploy/roles/decorat
 	cmd.Flags().StringSliceVar(&related, "related", nil,
 		"resources that the customize hook may ask for, to be read only: nodes,deployments.apps")
 	cmd.Flags().StringSliceVar(&allow, "allow", nil,
-		"resources that the controller lists and that give more than they seem to: secrets; and bind:ROLES/NAME, escalate:ROLES, held:RESOURCE")
+		"what gives more than it seems to: a resource such as secrets; secret:NAMESPACE/NAME, bind:ROLES/NAME, escalate:ROLES, held:RESOURCE")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		grant := deploy.Grant{Namespace: *e.Cluster.Namespace, Related: resources(related)}
 		if err := allowed(allow, &grant); err != nil {
@@ -107,12 +108,18 @@ func allowed(values []string, g *deploy.Grant) error {
 				return env.Usagef("--allow=%s names no role; --allow=bind:clusterroles/view does", value)
 			}
 			g.Bind = append(g.Bind, deploy.RoleRef{Resource: plural(resource), Name: name})
+		case what == "secret":
+			namespace, name, ok := strings.Cut(of, "/")
+			if !ok {
+				return env.Usagef("--allow=%s names no Secret; --allow=secret:NAMESPACE/NAME does", value)
+			}
+			g.Secrets = append(g.Secrets, types.NamespacedName{Namespace: namespace, Name: name})
 		case what == "escalate":
 			g.Escalate = append(g.Escalate, plural(of))
 		case what == "held":
 			g.Held = append(g.Held, plural(of))
 		default:
-			return env.Usagef("--allow=%s: there is no %q; there are: bind, escalate, held", value, what)
+			return env.Usagef("--allow=%s: there is no %q; there are: secret, bind, escalate, held", value, what)
 		}
 	}
 	return nil
@@ -206,6 +213,9 @@ func advised(err error) error {
 		var names []string
 		for _, r := range powerful.Resources {
 			names = append(names, r.String())
+		}
+		for _, s := range powerful.Secrets {
+			names = append(names, "secret:"+s.String())
 		}
 		err = fmt.Errorf("%w; if that is meant, add --allow=%s", err, strings.Join(names, ","))
 	}

@@ -15,8 +15,8 @@ import (
 // write any URL, and the metadata service, the node and the API server trust the address of the manager.
 
 // Guard says which addresses hooks may have. The zero value refuses what is link-local, loopback, multicast or
-// unspecified. It checks the address that is dialled, so a name that resolves to another address than before does not
-// matter.
+// unspecified, metadata services, and the ports of kubelets. It checks the address that is dialled, so a name that
+// resolves to another address than before does not matter.
 type Guard struct {
 	// Allow lists addresses that hooks may have nevertheless, such as those of a sidecar.
 	Allow []netip.Prefix
@@ -24,6 +24,9 @@ type Guard struct {
 	// unless AllowAPIServers is set.
 	APIServers      []string
 	AllowAPIServers bool
+	// Endpoints, unless it is nil, looks up host:port of the API servers behind their Service, which are refused as well.
+	// It is asked before each hook is dialled, so it is to remember what it found for a while.
+	Endpoints func(context.Context) ([]string, error)
 	// Resolver looks up names. Nil is Go's own.
 	Resolver *net.Resolver
 }
@@ -44,7 +47,20 @@ func allowing(ip netip.Addr) string {
 }
 
 // metadata holds addresses of clouds' metadata services that no other rule covers.
-var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254")}
+var metadata = []netip.Addr{
+	netip.MustParseAddr("fd00:ec2::254"),   // Amazon
+	netip.MustParseAddr("fd20:ce::254"),    // Google
+	netip.MustParseAddr("168.63.129.16"),   // Azure
+	netip.MustParseAddr("100.100.100.200"), // Alibaba
+	netip.MustParseAddr("192.0.0.192"),     // Oracle
+}
+
+// kubeletPorts are those that a kubelet serves its API on by default. Who is taken for the API server there, or asks
+// the second one, is told what runs on the node, or runs something in it.
+var kubeletPorts = []uint16{10250, 10255}
+
+// thisNetwork are addresses that some kernels take for the machine itself.
+var thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 
 // nat64 is the prefix under which an IPv6-only network reaches IPv4 addresses.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
@@ -62,7 +78,11 @@ func (g *Guard) control(ctx context.Context, _, address string, _ syscall.RawCon
 func (g *Guard) check(ctx context.Context, addr netip.AddrPort) error {
 	ip := plain(addr.Addr())
 	if !g.AllowAPIServers {
-		for _, server := range g.APIServers {
+		servers, err := g.servers(ctx)
+		if err != nil {
+			return fmt.Errorf("tell %s from the API server: %w", addr, err)
+		}
+		for _, server := range servers {
 			is, err := g.at(ctx, server, netip.AddrPortFrom(ip, addr.Port()))
 			if err != nil {
 				return err
@@ -72,15 +92,24 @@ func (g *Guard) check(ctx context.Context, addr netip.AddrPort) error {
 			}
 		}
 	}
-	why := refused(ip)
+	why := refused(ip, addr.Port())
 	if why == "" || slices.ContainsFunc(g.Allow, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return nil
 	}
 	return &refusedError{addr, why, allowing(ip)}
 }
 
+// servers returns the addresses of the API server.
+func (g *Guard) servers(ctx context.Context) ([]string, error) {
+	if g.Endpoints == nil {
+		return g.APIServers, nil
+	}
+	found, err := g.Endpoints(ctx)
+	return slices.Concat(g.APIServers, found), err
+}
+
 // refused says what is special about an address, empty if it is an ordinary one.
-func refused(ip netip.Addr) string {
+func refused(ip netip.Addr, port uint16) string {
 	switch {
 	case ip.IsLoopback():
 		return "a loopback address"
@@ -88,10 +117,12 @@ func refused(ip netip.Addr) string {
 		return "a link-local address"
 	case ip.IsMulticast():
 		return "a multicast address"
-	case ip.IsUnspecified():
+	case ip.IsUnspecified() || thisNetwork.Contains(ip):
 		return "no address at all" // the kernel takes it for loopback
 	case slices.Contains(metadata, ip):
 		return "a metadata service"
+	case slices.Contains(kubeletPorts, port):
+		return "at the port of a kubelet"
 	default:
 		return ""
 	}

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"net/url"
@@ -28,6 +29,16 @@ func TestGuard(t *testing.T) {
 		{addr: "[fe80::1]:80", why: "a link-local address"},
 		{addr: "[fe80::1%eth0]:80", why: "a link-local address"},
 		{addr: "[fd00:ec2::254]:80", why: "a metadata service"},
+		{addr: "[fd20:ce::254]:80", why: "a metadata service"},
+		{addr: "168.63.129.16:80", why: "a metadata service"},
+		{addr: "[::ffff:168.63.129.16]:32526", why: "a metadata service"},
+		{addr: "100.100.100.200:80", why: "a metadata service"},
+		{addr: "[64:ff9b::6464:64c8]:80", why: "a metadata service"},
+		{addr: "192.0.0.192:80", why: "a metadata service"},
+		{addr: "10.0.0.1:10250", why: "at the port of a kubelet"},
+		{addr: "10.0.0.1:10255", why: "at the port of a kubelet"},
+		{addr: "10.0.0.1:10250", guard: Guard{Allow: prefixes("10.0.0.0/8")}},
+		{addr: "0.1.2.3:80", why: "no address at all"},
 		{addr: "0.0.0.0:80", why: "no address at all"},
 		{addr: "[::]:80", why: "no address at all"},
 		{addr: "224.0.0.1:80", why: "a link-local address"},
@@ -93,6 +104,27 @@ func TestAnAPIServerThatCannotBeFoundIsNotRuledOut(t *testing.T) {
 	g.APIServers = []string{"no port"}
 	if err := g.check(t.Context(), netip.MustParseAddrPort("10.0.0.1:80")); err == nil {
 		t.Error("nobody knows what this means")
+	}
+}
+
+// TestTheAPIServersBehindTheService: they are looked up, and an address is not dialled while that fails.
+func TestTheAPIServersBehindTheService(t *testing.T) {
+	found, failed := []string{"10.1.1.1:6443"}, error(nil)
+	g := Guard{APIServers: []string{"10.96.0.1:443"}, Endpoints: func(context.Context) ([]string, error) { return found, failed }}
+	for addr, want := range map[string]bool{"10.1.1.1:6443": true, "10.96.0.1:443": true, "10.1.1.1:443": false, "10.2.2.2:6443": false} {
+		_, is := errors.AsType[*refusedError](g.check(t.Context(), netip.MustParseAddrPort(addr)))
+		if is != want {
+			t.Errorf("%s is refused: %v", addr, is)
+		}
+	}
+	failed = errors.New("no role")
+	other := netip.MustParseAddrPort("10.3.3.3:443")
+	if err := g.check(t.Context(), other); !errors.Is(err, failed) {
+		t.Errorf("it might be an API server: %v", err)
+	}
+	g.AllowAPIServers = true
+	if err := g.check(t.Context(), other); err != nil {
+		t.Errorf("whether it is one does not matter: %v", err)
 	}
 }
 

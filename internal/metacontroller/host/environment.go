@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -147,6 +148,8 @@ func (e *Environment) connect(ctx context.Context, mgr ctrl.Manager, o Options, 
 	if err != nil {
 		return err
 	}
+	found := &endpoints{get: asked.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Get, clock: o.Clock}
+	e.Guard.Endpoints = found.list
 	recording := newRecording(asked.CoreV1(), mgr.GetLogger().WithName("events"))
 	e.Recorder = recording.recorder(mgr.GetScheme())
 	w.Authority, w.Begun = watching.AuthorityOf(asked), recording.start

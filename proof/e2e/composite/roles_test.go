@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	utilsets "k8s.io/apimachinery/pkg/util/sets"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -282,7 +283,9 @@ func rolesAreExact(t *testing.T, fieldManager string) {
 	}))
 	l.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "token"}, StringData: map[string]string{"token": "t"}})
 	l.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "ca"}, Data: map[string]string{"ca.crt": ca}})
-	own := deploy.YAML(l.roles(cc, deploy.Grant{Related: []schema.GroupResource{{Resource: "services"}}}))
+	own := deploy.YAML(l.roles(cc, deploy.Grant{
+		Related: []schema.GroupResource{{Resource: "services"}}, Secrets: []types.NamespacedName{{Namespace: l.namespace, Name: "token"}},
+	}))
 	me := identity{l}
 	me.apply(shared(t, composite.Name), own)
 	a := me.run(manager.Options{Controllers: []string{composite.Name}, FieldManager: fieldManager})
