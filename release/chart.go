@@ -14,7 +14,7 @@ import (
 // This file packs the Helm chart: what is in deploy/chart, and the manifests beside it, which it renders as they are.
 
 // shipped are the folders of deploy/ with manifests that the chart renders.
-var shipped = []string{"manager", "roles", "crds", "monitoring"}
+var shipped = []string{"manager", "roles", "crds", "admission", "monitoring"}
 
 // Chart packs the chart of the release and returns the path of the archive. "helm package" would do, but for the dates.
 func (r *Release) Chart() (string, error) {

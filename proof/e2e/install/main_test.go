@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 func TestOnANewCluster(t *testing.T) {
 	t.Run("the commands of the page", thePageIsReal)
 	t.Run("the chart with all controllers", chartIsAccepted)
+	t.Run("its admission policies", revisionsAreKept)
 }
 
 // The chart of two versions, and what is rendered from it, in a folder dist: what "make chart" leaves.

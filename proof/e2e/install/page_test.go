@@ -40,7 +40,10 @@ func thePageIsReal(t *testing.T) {
 			runs(t, command, first)
 		}
 	}
-	for _, kinds := range []string{"clusterroles,clusterrolebindings", "crds", "deployments,services,poddisruptionbudgets,networkpolicies,roles -A"} {
+	for _, kinds := range []string{
+		"clusterroles,clusterrolebindings", "crds", "validatingadmissionpolicies,validatingadmissionpolicybindings",
+		"deployments,services,poddisruptionbudgets,networkpolicies,roles -A",
+	} {
 		for line := range strings.Lines(must(t, "kubectl get -o name "+kinds)) {
 			if strings.Contains(line, "cairn") && !strings.Contains(line, "prometheus-reads-cairn") { // which people have made
 				t.Errorf("after the last command there is still %s", line)

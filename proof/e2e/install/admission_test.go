@@ -1,0 +1,249 @@
+package install
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
+	"github.com/cairn-dev/cairn/deploy"
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/inspect"
+)
+
+// This file is about deploy/admission, as the chart installs it: what a tenant may do to revisions, who may do
+// everything that RBAC can grant in a namespace.
+
+const team = "team"
+
+// guarded is a cluster with the chart, and its namespace team.
+type guarded struct {
+	*testing.T
+
+	admin, tenant, manager client.Client
+	web                    *appsv1.DaemonSet
+}
+
+// revisionsAreKept from people, and from nobody else.
+func revisionsAreKept(t *testing.T) {
+	g := newGuarded(t)
+	stored := g.revisionOf(g.web)
+	g.takesEffect()
+	t.Run("planted", g.planted)
+	t.Run("changed", func(t *testing.T) { g.changed(t, stored) })
+	t.Run("of Metacontroller's API", g.metacontroller)
+	t.Run("whom it does not stop", func(t *testing.T) { g.others(t, stored) })
+}
+
+func newGuarded(t *testing.T) *guarded {
+	t.Helper()
+	s := cluster(t)
+	connect := func(cfg *rest.Config, err error) client.Client {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := client.New(cfg, client.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	g := &guarded{
+		T: t, admin: connect(s.Config(), nil), tenant: connect(s.ConfigFor("tina")),
+		manager: connect(s.ServiceAccountConfig(t.Context(), deploy.Namespace, deploy.ServiceAccount)),
+	}
+	labels := map[string]string{"app": "web"}
+	g.web = &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "web"},
+		Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}},
+		}},
+	}
+	for _, o := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}},
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "all"}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete"},
+		}}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "all"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "all"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "tina"}},
+		},
+		g.web,
+	} {
+		if err := g.admin.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return g
+}
+
+// within waits until something is so.
+func (g *guarded) within(what string, is func(context.Context) (bool, error)) {
+	g.Helper()
+	if err := wait.PollUntilContextTimeout(g.Context(), 100*time.Millisecond, time.Minute, true, is); err != nil {
+		g.Fatalf("%s: %v", what, err)
+	}
+}
+
+// revisionOf waits for the first revision of a set.
+func (g *guarded) revisionOf(ds *appsv1.DaemonSet) *appsv1.ControllerRevision {
+	g.Helper()
+	var list appsv1.ControllerRevisionList
+	g.within("a revision of "+ds.Name, func(ctx context.Context) (bool, error) {
+		err := g.admin.List(ctx, &list, client.InNamespace(team))
+		return len(list.Items) > 0, err
+	})
+	return &list.Items[0]
+}
+
+// orphan is a revision as somebody plants it.
+func orphan(owners ...metav1.OwnerReference) *appsv1.ControllerRevision {
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: team, GenerateName: "web-", Labels: map[string]string{"app": "web"}, OwnerReferences: owners,
+		},
+		Data: runtime.RawExtension{Raw: []byte(`{"spec":{"template":{"$patch":"replace","spec":{"hostPID":true}}}}`)}, Revision: 7,
+	}
+}
+
+// takesEffect waits until the API server has read the policies.
+func (g *guarded) takesEffect() {
+	g.Helper()
+	g.within("the policies take effect", func(ctx context.Context) (bool, error) {
+		return apierrors.IsForbidden(g.tenant.Create(ctx, orphan(), client.DryRunAll)) &&
+			apierrors.IsForbidden(g.tenant.Create(ctx, composite(), client.DryRunAll)), nil
+	})
+}
+
+// refused fails the test unless the policy said so, in words that tell whom to ask.
+func refused(t *testing.T, what string, err error) {
+	t.Helper()
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "by controllers; whoever has to do it by hand needs the verb override") {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// allowed fails the test if there is an error.
+func allowed(t *testing.T, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+func (g *guarded) planted(t *testing.T) {
+	t.Helper()
+	of := func(apiVersion, kind string) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: "web", UID: g.web.UID, Controller: new(true)}
+	}
+	refused(t, "an orphan", g.tenant.Create(t.Context(), orphan()))
+	refused(t, "a forged owner", g.tenant.Create(t.Context(), orphan(of("apps/v1", "DaemonSet"))))
+	refused(t, "a forged owner", g.tenant.Create(t.Context(), orphan(of("apps/v1", "StatefulSet"))))
+	for _, label := range []string{v1alpha1.PolicyLabel, history.CronJobLabel} {
+		o := orphan(of("v1", "ConfigMap"))
+		o.Labels[label] = "x"
+		refused(t, label, g.tenant.Create(t.Context(), o))
+	}
+	allowed(t, "another controller's", g.tenant.Create(t.Context(), orphan(of("apps.kruise.io/v1beta1", "StatefulSet"))))
+}
+
+func (g *guarded) changed(t *testing.T, stored *appsv1.ControllerRevision) {
+	t.Helper()
+	for name, change := range map[string]func(*appsv1.ControllerRevision){
+		"its number":    func(o *appsv1.ControllerRevision) { o.Revision = 99 },
+		"its labels":    func(o *appsv1.ControllerRevision) { o.Labels["app"] = "other" },
+		"no owner":      func(o *appsv1.ControllerRevision) { o.OwnerReferences = nil },
+		"another owner": func(o *appsv1.ControllerRevision) { o.OwnerReferences[0].APIVersion = "apps.kruise.io/v1" },
+		"a finalizer":   func(o *appsv1.ControllerRevision) { o.Finalizers = []string{"example.com/kept"} },
+		"what cairn notes": func(o *appsv1.ControllerRevision) {
+			metav1.SetMetaDataAnnotation(&o.ObjectMeta, history.CompletedAnnotation, "true")
+		},
+	} {
+		o := stored.DeepCopy()
+		change(o)
+		refused(t, name, g.tenant.Update(t.Context(), o))
+	}
+	o := stored.DeepCopy()
+	metav1.SetMetaDataAnnotation(&o.ObjectMeta, inspect.ChangeCauseAnnotation, "a new logo")
+	allowed(t, "a change cause", g.tenant.Update(t.Context(), o))
+	refused(t, "deleted", g.tenant.Delete(t.Context(), stored))
+}
+
+// composite is a revision of a composite parent.
+func composite() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "metacontroller.k8s.io/v1alpha1", "kind": "ControllerRevision",
+		"metadata":    map[string]any{"namespace": team, "name": "cats-1"},
+		"parentPatch": map[string]any{"spec": map[string]any{"image": "cat:1"}},
+		"children":    []any{map[string]any{"apiGroup": "", "kind": "Pod", "names": []any{"tom"}}},
+	}}
+}
+
+func (g *guarded) metacontroller(t *testing.T) {
+	t.Helper()
+	refused(t, "planted", g.tenant.Create(t.Context(), composite()))
+	stored := composite()
+	allowed(t, "an administrator", g.admin.Create(t.Context(), stored))
+	for field, value := range map[string]any{"children": []any{}, "revision": int64(3)} {
+		o := stored.DeepCopy()
+		o.Object[field] = value
+		refused(t, field, g.tenant.Update(t.Context(), o))
+	}
+	o := stored.DeepCopy()
+	o.SetAnnotations(map[string]string{"cairn.dev/held-children": "{}"})
+	refused(t, "what is held", g.tenant.Update(t.Context(), o))
+	o = stored.DeepCopy()
+	o.SetAnnotations(map[string]string{inspect.ChangeCauseAnnotation: "a new logo"})
+	allowed(t, "a change cause", g.tenant.Update(t.Context(), o))
+	refused(t, "deleted", g.tenant.Delete(t.Context(), stored))
+}
+
+func (g *guarded) others(t *testing.T, stored *appsv1.ControllerRevision) {
+	t.Helper()
+	allowed(t, "the manager", g.manager.Create(t.Context(), orphan(), client.DryRunAll))
+	allowed(t, "an administrator", g.admin.Create(t.Context(), orphan(), client.DryRunAll))
+
+	role := &rbacv1.Role{}
+	if err := g.admin.Get(t.Context(), client.ObjectKey{Namespace: team, Name: "all"}, role); err != nil {
+		t.Fatal(err)
+	}
+	role.Rules[0].Verbs = append(slices.Clone(role.Rules[0].Verbs), "override")
+	if err := g.admin.Update(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	g.within("a tenant with the verb", func(ctx context.Context) (bool, error) {
+		return g.tenant.Create(ctx, orphan(), client.DryRunAll) == nil && g.tenant.Delete(ctx, stored, client.DryRunAll) == nil, nil
+	})
+
+	if err := g.admin.Patch(t.Context(), g.web, client.RawPatch("application/merge-patch+json",
+		[]byte(`{"spec": {"revisionHistoryLimit": 0, "template": {"spec": {"terminationGracePeriodSeconds": 0}}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	g.within("the controller records the next revision, and deletes the first one", func(ctx context.Context) (bool, error) {
+		return apierrors.IsNotFound(g.admin.Get(ctx, client.ObjectKeyFromObject(stored), stored.DeepCopy())), nil
+	})
+	if err := g.admin.Delete(t.Context(), g.web); err != nil {
+		t.Fatal(err)
+	}
+	g.within("the garbage collector deletes the last one", func(ctx context.Context) (bool, error) {
+		var list appsv1.ControllerRevisionList
+		err := g.admin.List(ctx, &list, client.InNamespace(team))
+		return !slices.ContainsFunc(list.Items, func(o appsv1.ControllerRevision) bool { return metav1.IsControlledBy(&o, g.web) }), err
+	})
+}
