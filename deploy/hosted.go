@@ -33,6 +33,9 @@ type Grant struct {
 	// see [PowerfulError].
 	Allow   []schema.GroupResource
 	Secrets []types.NamespacedName
+	// Cluster are the resources whose objects are in no namespace, of those that the controller has as parents: see
+	// [Parents]. Their children are wherever the webhook says, so that pods among them are powerful.
+	Cluster []schema.GroupResource
 	// Bind are the roles that bindings among the children may refer to, Escalate those of roles and clusterroles that may
 	// hold rights which the manager does not have, which is to give it all of them. Held are the resources of RBAC for
 	// which neither is needed, because the manager has the rights that they hand out. Without any of these the error is an
@@ -71,6 +74,25 @@ func RolesOf(controller *unstructured.Unstructured, g Grant) ([]runtime.Object, 
 	}
 }
 
+// Parents returns the resources that a CompositeController or a DecoratorController makes children for, none of
+// anything else. Whoever knows which of them are in no namespace says so in [Grant].Cluster.
+func Parents(controller *unstructured.Unstructured) []schema.GroupVersionResource {
+	rules, _, _ := unstructured.NestedSlice(controller.Object, "spec", "resources")
+	if rule, found, _ := unstructured.NestedMap(controller.Object, "spec", "parentResource"); found {
+		rules = append(rules, rule)
+	}
+	var out []schema.GroupVersionResource
+	for _, r := range rules {
+		rule, _ := r.(map[string]any)
+		apiVersion, _ := rule["apiVersion"].(string)
+		resource, _ := rule["resource"].(string)
+		if version, err := schema.ParseGroupVersion(apiVersion); err == nil {
+			out = append(out, version.WithResource(resource))
+		}
+	}
+	return out
+}
+
 func rolesOf[T any](o *unstructured.Unstructured, roles func(*T, Grant) ([]runtime.Object, error), g Grant) ([]runtime.Object, error) {
 	var controller T
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &controller); err != nil {
@@ -92,6 +114,7 @@ func CompositeRoles(c *v1alpha1.CompositeController, g Grant) ([]runtime.Object,
 	if err != nil {
 		return nil, fmt.Errorf("parentResource: %w", err)
 	}
+	r.parents.Insert(parent)
 	hooks := c.Spec.Hooks
 	if hooks == nil {
 		hooks = &v1alpha1.CompositeControllerHooks{}
@@ -111,6 +134,7 @@ func CompositeRoles(c *v1alpha1.CompositeController, g Grant) ([]runtime.Object,
 		if err != nil {
 			return nil, fmt.Errorf("childResources[%d]: %w", i, err)
 		}
+		r.made.Insert(resource)
 		r.allow(resource, "", toMake...)
 	}
 	r.hooks(c.Spec.EndpointConfigs, hooks.Sync, hooks.Finalize, hooks.Customize)
@@ -126,6 +150,7 @@ func DecoratorRoles(c *v1alpha1.DecoratorController, g Grant) ([]runtime.Object,
 		if err != nil {
 			return nil, fmt.Errorf("resources[%d]: %w", i, err)
 		}
+		r.parents.Insert(resource)
 		r.allow(resource, "", toRead...)
 		r.allow(resource, "", "patch") // labels, annotations, the finalizer
 		r.allow(resource, "/status", "patch")
@@ -138,6 +163,7 @@ func DecoratorRoles(c *v1alpha1.DecoratorController, g Grant) ([]runtime.Object,
 		if err != nil {
 			return nil, fmt.Errorf("attachments[%d]: %w", i, err)
 		}
+		r.made.Insert(resource)
 		r.allow(resource, "", "get", "list", "watch", "create")
 		// Nothing is adopted, so an attachment with OnDelete is never changed. Whether one is to be recreated is asked by a
 		// dry run of the change.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -280,6 +281,46 @@ spec:
 		}
 		if !slices.Equal(refused.Secrets, tc.secrets) || !slices.Equal(refused.Resources, tc.resources) {
 			t.Errorf("%+v: %v", tc.grant, err)
+		}
+	}
+}
+
+// TestPodsOfParentsInNoNamespace: they run everywhere, so that they are granted on purpose; children that run nothing,
+// and what is decorated itself, are not concerned.
+func TestPodsOfParentsInNoNamespace(t *testing.T) {
+	composite := `{kind: CompositeController, apiVersion: metacontroller.k8s.io/v1alpha1, metadata: {name: x}, spec: {
+		parentResource: {apiVersion: example.com/v1, resource: trees},
+		childResources: [{apiVersion: v1, resource: configmaps}, {apiVersion: v1, resource: pods}, {apiVersion: batch/v1, resource: jobs},
+			{apiVersion: apps/v1, resource: deployments}]}}`
+	decorator := `{kind: DecoratorController, apiVersion: metacontroller.k8s.io/v1alpha1, metadata: {name: x}, spec: {
+		resources: [{apiVersion: v1, resource: pods}, {apiVersion: example.com/v1, resource: trees}],
+		attachments: [{apiVersion: v1, resource: replicationcontrollers}]}}`
+	trees := schema.GroupResource{Group: "example.com", Resource: "trees"}
+	for manifest, want := range map[string][]string{
+		composite: {"deployments.apps", "jobs.batch", "pods"},
+		decorator: {"replicationcontrollers"},
+	} {
+		o := parse[unstructured.Unstructured](t, manifest)
+		if parents := Parents(o); !slices.ContainsFunc(parents, func(r schema.GroupVersionResource) bool { return r.GroupResource() == trees }) {
+			t.Errorf("parents: %v", parents)
+		}
+		if _, err := RolesOf(o, Grant{}); err != nil {
+			t.Errorf("parents in a namespace: %v", err)
+		}
+		_, err := RolesOf(o, Grant{Cluster: []schema.GroupResource{trees}})
+		refused, ok := errors.AsType[*PowerfulError](err)
+		if !ok {
+			t.Fatalf("%v", err)
+		}
+		var got []string
+		for _, r := range refused.Resources {
+			got = append(got, r.String())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		if _, err := RolesOf(o, Grant{Cluster: []schema.GroupResource{trees}, Allow: refused.Resources}); err != nil {
+			t.Errorf("on purpose: %v", err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,8 +30,9 @@ var (
 // rights are what one controller needs, in the order in which it says so.
 type rights struct {
 	resources []right
-	// listed are the resources that the controller names.
-	listed sets.Set[schema.GroupResource]
+	// listed are the resources that the controller names, parents those among them that it makes the others for, and made
+	// those that it makes.
+	listed, parents, made sets.Set[schema.GroupResource]
 	// named are the names that hooks refer to.
 	named map[referred]sets.Set[string]
 }
@@ -39,7 +41,8 @@ type rights struct {
 type referred struct{ namespace, resource string }
 
 func newRights() *rights {
-	return &rights{listed: sets.New[schema.GroupResource](), named: map[referred]sets.Set[string]{}}
+	none := sets.New[schema.GroupResource]
+	return &rights{listed: none(), parents: none(), made: none(), named: map[referred]sets.Set[string]{}}
 }
 
 // right is what may be done with one resource. sub is a subresource with its slash, or empty.
@@ -174,7 +177,8 @@ type PowerfulError struct {
 func (e *PowerfulError) Error() string {
 	var parts []string
 	for _, r := range e.Resources {
-		parts = append(parts, fmt.Sprintf("%s: %s", r, why(r)))
+		const everywhere = "the parents are in no namespace, so these run in any, as any service account there"
+		parts = append(parts, fmt.Sprintf("%s: %s", r, cmp.Or(why(r), everywhere)))
 	}
 	for _, s := range e.Secrets {
 		parts = append(parts, fmt.Sprintf("Secret %s: it is sent to the webhook, or decides whom the manager believes", s))
@@ -186,7 +190,8 @@ func (e *PowerfulError) Error() string {
 func (r *rights) powerful(g Grant) error {
 	refused := &PowerfulError{}
 	for resource := range r.listed {
-		if why(resource) != "" && !slices.Contains(g.Allow, resource) {
+		everywhere := runsPods(resource) && r.made.Has(resource) && r.parents.HasAny(g.Cluster...)
+		if (why(resource) != "" || everywhere) && !slices.Contains(g.Allow, resource) {
 			refused.Resources = append(refused.Resources, resource)
 		}
 	}
@@ -208,6 +213,18 @@ func (r *rights) powerful(g Grant) error {
 
 // secrets are what is sensitive to read, not to write only.
 var secrets = schema.GroupResource{Resource: "secrets"}
+
+// runsPods reports whether an object of a resource is a pod, or makes some.
+func runsPods(r schema.GroupResource) bool {
+	switch r.Group {
+	case "":
+		return r.Resource == "pods" || r.Resource == "replicationcontrollers"
+	case "apps":
+		return r.Resource != "controllerrevisions"
+	default:
+		return r.Group == "batch"
+	}
+}
 
 // why says which other rights follow from writing a resource, empty if there are none.
 func why(r schema.GroupResource) string {

@@ -81,7 +81,7 @@ that all controllers share are deploy/roles/composite.yaml, deploy/roles/decorat
 		if err != nil {
 			return err
 		}
-		return show(e, &unstructured.Unstructured{Object: content}, grant)
+		return show(e, &unstructured.Unstructured{Object: content}, nil, grant)
 	}
 	return cmd
 }
@@ -144,22 +144,24 @@ var remedies = map[string]string{
 
 // fromFiles prints the roles of all controllers in files. There has to be one.
 func fromFiles(e *env.Env, files []string, grant deploy.Grant) error {
-	shown := false
+	var all []*unstructured.Unstructured
 	for _, file := range files {
 		objects, err := load(e, file)
 		if err != nil {
 			return err
 		}
-		for _, o := range objects {
-			err := show(e, o, grant)
-			if _, other := errors.AsType[*deploy.NoControllerError](err); other {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			shown = true
+		all = append(all, objects...)
+	}
+	shown := false
+	for _, o := range all {
+		err := show(e, o, all, grant)
+		if _, other := errors.AsType[*deploy.NoControllerError](err); other {
+			continue
 		}
+		if err != nil {
+			return err
+		}
+		shown = true
 	}
 	if !shown {
 		return fmt.Errorf("there is no CompositeController, no DecoratorController and no HistoryPolicy in %s", strings.Join(files, ", "))
@@ -192,11 +194,17 @@ func load(e *env.Env, file string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// show prints the roles of one controller.
-func show(e *env.Env, o *unstructured.Unstructured, grant deploy.Grant) error {
+// show prints the roles of one controller. beside are the objects of the files in which it is.
+func show(e *env.Env, o *unstructured.Unstructured, beside []*unstructured.Unstructured, grant deploy.Grant) error {
+	var unknown []schema.GroupResource
+	grant.Cluster, unknown = clusterScoped(e, deploy.Parents(o), beside)
 	roles, err := deploy.RolesOf(o, grant)
 	if err != nil {
 		return advised(err)
+	}
+	grant.Cluster = append(grant.Cluster, unknown...)
+	if _, err := deploy.RolesOf(o, grant); err != nil {
+		e.Warn(fmt.Sprintf("Whether %s are in a namespace is not known here. If they are not: %v.", unknown[0], err))
 	}
 	if resource, _, _ := unstructured.NestedString(o.Object, "spec", "resource", "resource"); o.GetKind() == "HistoryPolicy" {
 		e.Warn(fmt.Sprintf("Everyone who may read ControllerRevisions, as the ClusterRole view allows, will read the %s that are recorded, "+
