@@ -38,10 +38,7 @@ func (l *lab) deny(verb registrationv1.OperationType, resource, refused string, 
 			PolicyName: policy.Name, ValidationActions: []registrationv1.ValidationAction{registrationv1.Deny},
 		},
 	}
-	switch _, err := policies.Create(l.Context(), policy, metav1.CreateOptions{}); {
-	case apierrors.IsNotFound(err) && os.Getenv(sandboxtest.BinariesVariable) != "":
-		l.Skip("MutatingAdmissionPolicy is served from 1.36 on")
-	case err != nil:
+	if _, err := policies.Create(l.Context(), policy, metav1.CreateOptions{}); err != nil {
 		l.Fatal(err)
 	}
 	l.Cleanup(func() { _ = policies.Delete(context.WithoutCancel(l.Context()), policy.Name, metav1.DeleteOptions{}) })
@@ -84,7 +81,10 @@ func (l *lab) mutate(condition, patches string) {
 	binding := &registrationv1.MutatingAdmissionPolicyBinding{
 		ObjectMeta: policy.ObjectMeta, Spec: registrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: policy.Name},
 	}
-	if _, err := policies.Create(l.Context(), policy, metav1.CreateOptions{}); err != nil {
+	switch _, err := policies.Create(l.Context(), policy, metav1.CreateOptions{}); {
+	case apierrors.IsNotFound(err) && os.Getenv(sandboxtest.BinariesVariable) != "":
+		l.Skip("MutatingAdmissionPolicy is served from 1.36 on")
+	case err != nil:
 		l.Fatal(err)
 	}
 	l.Cleanup(func() { _ = policies.Delete(context.WithoutCancel(l.Context()), policy.Name, metav1.DeleteOptions{}) })
