@@ -182,13 +182,28 @@ type proxy struct {
 	watched chan struct{} // closed when the first watch of the resource has begun
 }
 
-// newProxy serves on a free port of the loopback interface, without TLS, whoever asks.
-func newProxy(ctx context.Context, cfg *rest.Config, resource string) (*proxy, error) {
+// Forward returns a handler that hands requests on to the API server of cfg, through its transport: with the
+// credentials of cfg, for a program that is to have them, and whatever else cfg wraps requests in. Who asks is not
+// looked at, so that it is for the loopback interface only. The error says what in cfg cannot be used.
+func Forward(cfg *rest.Config) (*httputil.ReverseProxy, error) {
 	target, err := url.Parse(cfg.Host)
 	if err != nil {
 		return nil, err
 	}
 	transport, err := rest.TransportFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     transport,
+		FlushInterval: -1, // each event of a watch at once
+	}, nil
+}
+
+// newProxy serves on a free port of the loopback interface, without TLS, whoever asks.
+func newProxy(ctx context.Context, cfg *rest.Config, resource string) (*proxy, error) {
+	forward, err := Forward(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -202,18 +217,14 @@ func newProxy(ctx context.Context, cfg *rest.Config, resource string) (*proxy, e
 	}
 	p := &proxy{port: port, watched: make(chan struct{})}
 	begun := sync.OnceFunc(func() { close(p.watched) })
-	p.server = &http.Server{ReadHeaderTimeout: time.Minute, Handler: &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport:     transport,
-		FlushInterval: -1, // each event of a watch at once
-		ModifyResponse: func(r *http.Response) error {
-			u := r.Request.URL
-			if r.StatusCode == http.StatusOK && strings.HasSuffix(u.Path, "/"+resource) && u.Query().Has("watch") {
-				begun()
-			}
-			return nil
-		},
-	}}
+	forward.ModifyResponse = func(r *http.Response) error {
+		u := r.Request.URL
+		if r.StatusCode == http.StatusOK && strings.HasSuffix(u.Path, "/"+resource) && u.Query().Has("watch") {
+			begun()
+		}
+		return nil
+	}
+	p.server = &http.Server{ReadHeaderTimeout: time.Minute, Handler: forward}
 	go func() { _ = p.server.Serve(l) }()
 	return p, nil
 }

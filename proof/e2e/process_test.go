@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,19 +58,11 @@ func (e *env) process(program string, cfg *rest.Config, o manager.Options) (stop
 // proxy hands the requests that it gets to the API server of cfg, through its transport, until the test ends.
 func (e *env) proxy(cfg *rest.Config) (address string) {
 	e.Helper()
-	target, err := url.Parse(cfg.Host)
+	forward, err := sandbox.Forward(cfg)
 	if err != nil {
 		e.Fatal(err)
 	}
-	transport, err := rest.TransportFor(cfg)
-	if err != nil {
-		e.Fatal(err)
-	}
-	server := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport:     transport,
-		FlushInterval: -1, // each event of a watch at once
-	})
+	server := httptest.NewServer(forward)
 	e.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()

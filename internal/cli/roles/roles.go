@@ -202,9 +202,11 @@ func show(e *env.Env, o *unstructured.Unstructured, beside []*unstructured.Unstr
 	if err != nil {
 		return advised(err)
 	}
-	grant.Cluster = append(grant.Cluster, unknown...)
-	if _, err := deploy.RolesOf(o, grant); err != nil {
-		e.Warn(fmt.Sprintf("Whether %s are in a namespace is not known here. If they are not: %v.", unknown[0], err))
+	if len(unknown) > 0 {
+		grant.Cluster = append(grant.Cluster, unknown...)
+		if _, err := deploy.RolesOf(o, grant); err != nil {
+			e.Warn(fmt.Sprintf("Whether %s are in a namespace is not known here. If they are not: %v.", unknown[0], err))
+		}
 	}
 	if resource, _, _ := unstructured.NestedString(o.Object, "spec", "resource", "resource"); o.GetKind() == "HistoryPolicy" {
 		e.Warn(fmt.Sprintf("Everyone who may read ControllerRevisions, as the ClusterRole view allows, will read the %s that are recorded, "+
