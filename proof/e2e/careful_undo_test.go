@@ -6,8 +6,10 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -207,6 +209,7 @@ spec:
 	if err := a.Get(t.Context(), client.ObjectKeyFromObject(boat), boat); err != nil {
 		t.Fatal(err)
 	}
+	a.collected(boat)
 	for n, sail := range []string{"white", "red"} {
 		data := []byte(`{"spec":{"sail":"` + sail + `"}}`)
 		r := &appsv1.ControllerRevision{
@@ -257,4 +260,25 @@ spec:
 		return nil
 	})
 	a.says(1, "undo boats."+group+"/north", "recorded in "+group+"/v1, which the API server does not serve any more")
+}
+
+// collected waits until the garbage collector watches the kind of o. Until then it asks for each owner in the version
+// of the reference, so that what a version owns that is served no more is deleted.
+func (a *asking) collected(o *unstructured.Unstructured) {
+	a.Helper()
+	canary := &unstructured.Unstructured{}
+	canary.SetGroupVersionKind(o.GroupVersionKind())
+	canary.SetNamespace(a.namespace)
+	canary.SetName("canary")
+	a.create(canary)
+	if err := a.Delete(a.Context(), canary, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+		a.Fatal(err)
+	}
+	a.within(2*time.Minute, "the garbage collector watches the kind", func() error {
+		err := a.Get(a.Context(), client.ObjectKeyFromObject(canary), canary)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errorf("the canary is there: %v", err)
+	})
 }
