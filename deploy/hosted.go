@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,6 +45,9 @@ type Grant struct {
 	// [*EscalationError].
 	Bind           []RoleRef
 	Escalate, Held []string
+	// Constrained grants the manager to act as the controller's ServiceAccount only for what the account is granted here
+	// (constrained impersonation, Kubernetes 1.36). Without it the manager may do all that the account may.
+	Constrained bool
 	// Namespace, unless it is empty, is the only one in which anything is granted, Secrets and ConfigMaps that the
 	// controller names excepted. Parents and children that are in no namespace cannot be granted then.
 	Namespace string
@@ -106,10 +112,14 @@ func rolesOf[T any](o *unstructured.Unstructured, roles func(*T, Grant) ([]runti
 }
 
 // CompositeRoles returns the roles that the manager needs to run one CompositeController, bound to the manager's
-// service account. The error is a [*PowerfulError], an [*EscalationError], or says which field of the controller cannot
+// service account. If the controller names a ServiceAccount, they are bound to that, and the manager may act as it. The
+// error is a [*PowerfulError], an [*EscalationError], or says which field of the controller cannot
 // be granted.
 func CompositeRoles(c *v1alpha1.CompositeController, g Grant) ([]runtime.Object, error) {
-	r := newRights()
+	r, err := newRights(c)
+	if err != nil {
+		return nil, err
+	}
 	parent, err := r.resource(c.Spec.ParentResource.ResourceRule)
 	if err != nil {
 		return nil, fmt.Errorf("parentResource: %w", err)
@@ -128,6 +138,9 @@ func CompositeRoles(c *v1alpha1.CompositeController, g Grant) ([]runtime.Object,
 	// A controller that rolls children, or sets revisionHistory, has revisions.
 	if slices.ContainsFunc(c.Spec.ChildResources, rolling) || c.Spec.ParentResource.RevisionHistory != nil {
 		r.allow(v1alpha1.SchemeGroupVersion.WithResource("controllerrevisions").GroupResource(), "", toMake...)
+		if r.named() { // the admission policies know the manager's account by its name, no other
+			r.allow(v1alpha1.SchemeGroupVersion.WithResource("controllerrevisions").GroupResource(), "", "override")
+		}
 	}
 	for i, child := range c.Spec.ChildResources {
 		resource, err := r.resource(child.ResourceRule)
@@ -144,7 +157,10 @@ func CompositeRoles(c *v1alpha1.CompositeController, g Grant) ([]runtime.Object,
 // DecoratorRoles returns the roles that the manager needs to run one DecoratorController. Errors are as for
 // [CompositeRoles].
 func DecoratorRoles(c *v1alpha1.DecoratorController, g Grant) ([]runtime.Object, error) {
-	r := newRights()
+	r, err := newRights(c)
+	if err != nil {
+		return nil, err
+	}
 	for i, rule := range c.Spec.Resources {
 		resource, err := r.resource(rule.ResourceRule)
 		if err != nil {
@@ -181,7 +197,10 @@ func DecoratorRoles(c *v1alpha1.DecoratorController, g Grant) ([]runtime.Object,
 // PolicyRoles returns the roles that the manager needs to carry out one HistoryPolicy. The error is a [*PowerfulError],
 // or says which field of the policy cannot be granted.
 func PolicyRoles(p *cairn.HistoryPolicy, g Grant) ([]runtime.Object, error) {
-	r := newRights()
+	r, err := newRights(p)
+	if err != nil {
+		return nil, err
+	}
 	resource, err := r.resource(v1alpha1.ResourceRule{APIVersion: p.Spec.Resource.APIVersion, Resource: p.Spec.Resource.Resource})
 	if err != nil {
 		return nil, fmt.Errorf("resource: %w", err)
@@ -190,7 +209,7 @@ func PolicyRoles(p *cairn.HistoryPolicy, g Grant) ([]runtime.Object, error) {
 		g.Allow = append(g.Allow, resource)
 	}
 	r.allow(resource, "", toRead...)
-	r.allow(resource, "/finalizers", "update") // blockOwnerDeletion of revisions
+	r.owner(resource)
 	if p.Spec.NamespaceSelector != nil {
 		r.allow(schema.GroupResource{Resource: "namespaces"}, "", toWatch...)
 	}
@@ -238,17 +257,85 @@ func (r *rights) roles(name, controller string, g Grant) ([]runtime.Object, erro
 	for _, related := range g.Related {
 		r.allow(related, "", toWatch...)
 	}
-	var out []runtime.Object
 	rules := append(r.rules(), bound...)
-	if g.Namespace == "" {
-		out = append(out, clusterRole(name, rules), clusterRoleBinding(name))
-	} else {
-		out = append(out, role(name, g.Namespace, rules), roleBinding(name, g.Namespace))
+	if !r.named() {
+		return granted(name, g.Namespace, rules, credentials, manager()), nil
 	}
-	for _, namespace := range slices.Sorted(maps.Keys(credentials)) {
-		out = append(out, role(name+":credentials", namespace, credentials[namespace]), roleBinding(name+":credentials", namespace))
+	out := []runtime.Object{serviceAccount(r.account)}
+	out = append(out, granted(name, g.Namespace, rules, credentials, rbacv1.Subject{
+		Kind: rbacv1.ServiceAccountKind, Name: r.account.Name, Namespace: r.account.Namespace,
+	})...)
+	out = append(out, r.impersonation(name, g, rules, credentials)...)
+	if len(r.own) > 0 {
+		out = append(out, granted(name+":revisions", g.Namespace, r.own, nil, manager())...)
 	}
 	return out, nil
+}
+
+// granted are the roles of one subject: everywhere, or in one namespace; and those for what hooks refer to, by the
+// namespace in which that is.
+func granted(name, namespace string, rules []rbacv1.PolicyRule, by map[string][]rbacv1.PolicyRule, to rbacv1.Subject) []runtime.Object {
+	out := []runtime.Object{clusterRole(name, rules), clusterRoleBinding(name, to)}
+	if namespace != "" {
+		out = []runtime.Object{role(name, namespace, rules), roleBinding(name, namespace, to)}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, role(name+":credentials", namespace, by[namespace]), roleBinding(name+":credentials", namespace, to))
+	}
+	return out
+}
+
+// impersonation lets the manager act as the account: for all that it may, or for these rules and no others. Reviews are
+// how the manager finds out what it may do.
+func (r *rights) impersonation(
+	name string, g Grant, rules []rbacv1.PolicyRule, credentials map[string][]rbacv1.PolicyRule,
+) []runtime.Object {
+	name += ":impersonate"
+	rule := rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{r.account.Name}, Verbs: []string{"impersonate"},
+	}
+	if !g.Constrained {
+		in := r.account.Namespace
+		return []runtime.Object{role(name, in, []rbacv1.PolicyRule{rule}), roleBinding(name, in, manager())}
+	}
+	rule.APIGroups, rule.Verbs = []string{authenticationv1.GroupName}, []string{"impersonate:serviceaccount"}
+	for namespace := range credentials {
+		credentials[namespace] = onBehalf(credentials[namespace])
+	}
+	out := granted(name, g.Namespace, onBehalf(rules), credentials, manager())
+	name += ":as"
+	in := r.account.Namespace
+	review := onBehalf([]rbacv1.PolicyRule{{
+		APIGroups: []string{authorizationv1.GroupName}, Resources: []string{"selfsubjectaccessreviews"}, Verbs: []string{"create"},
+	}})
+	return append(out, role(name, in, []rbacv1.PolicyRule{rule}), roleBinding(name, in, manager()),
+		clusterRole(name, review), clusterRoleBinding(name, manager()))
+}
+
+// requests are the verbs of requests; others, such as bind, are asked for the account itself.
+var requests = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+
+// onBehalf are the same rules for whoever acts as a ServiceAccount.
+func onBehalf(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var out []rbacv1.PolicyRule
+	for _, rule := range rules {
+		rule := *rule.DeepCopy()
+		rule.Verbs = slices.DeleteFunc(rule.Verbs, func(verb string) bool { return !slices.Contains(requests, verb) })
+		for i, verb := range rule.Verbs {
+			rule.Verbs[i] = "impersonate-on:serviceaccount:" + verb
+		}
+		if len(rule.Verbs) > 0 {
+			out = append(out, rule)
+		}
+	}
+	return out
+}
+
+func serviceAccount(name types.NamespacedName) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
+	}
 }
 
 func clusterRole(name string, rules []rbacv1.PolicyRule) *rbacv1.ClusterRole {
@@ -259,17 +346,17 @@ func role(name, namespace string, rules []rbacv1.PolicyRule) *rbacv1.Role {
 	return &rbacv1.Role{TypeMeta: rbacType("Role"), ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Rules: rules}
 }
 
-func clusterRoleBinding(name string) *rbacv1.ClusterRoleBinding {
+func clusterRoleBinding(name string, to rbacv1.Subject) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		TypeMeta: rbacType("ClusterRoleBinding"), ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: manager(),
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: []rbacv1.Subject{to},
 	}
 }
 
-func roleBinding(name, namespace string) *rbacv1.RoleBinding {
+func roleBinding(name, namespace string, to rbacv1.Subject) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		TypeMeta: rbacType("RoleBinding"), ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: manager(),
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: []rbacv1.Subject{to},
 	}
 }
 
@@ -277,7 +364,7 @@ func rbacType(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
 }
 
-// manager is the subject that gets the rights.
-func manager() []rbacv1.Subject {
-	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: ServiceAccount, Namespace: Namespace}}
+// manager is the manager's own account.
+func manager() rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: ServiceAccount, Namespace: Namespace}
 }

@@ -8,11 +8,13 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	cairn "github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 )
 
@@ -33,17 +35,28 @@ type rights struct {
 	// listed are the resources that the controller names, parents those among them that it makes the others for, and made
 	// those that it makes.
 	listed, parents, made sets.Set[schema.GroupResource]
-	// named are the names that hooks refer to.
-	named map[referred]sets.Set[string]
+	// referred are the names that hooks refer to.
+	referred map[referred]sets.Set[string]
+	// account is the ServiceAccount that the controller names.
+	account types.NamespacedName
+	// own are the manager's beside those of the account.
+	own []rbacv1.PolicyRule
 }
 
 // referred is where an object is that a hook refers to: secrets or configmaps of one namespace.
 type referred struct{ namespace, resource string }
 
-func newRights() *rights {
+// newRights returns those of a controller, none yet. The error says that its account has no such name.
+func newRights(controller metav1.Object) (*rights, error) {
 	none := sets.New[schema.GroupResource]
-	return &rights{listed: none(), parents: none(), made: none(), named: map[referred]sets.Set[string]{}}
+	account, err := cairn.ServiceAccountOf(controller)
+	return &rights{
+		listed: none(), parents: none(), made: none(), referred: map[referred]sets.Set[string]{}, account: account,
+	}, err
 }
+
+// named reports whether the controller names an account.
+func (r *rights) named() bool { return r.account != types.NamespacedName{} }
 
 // right is what may be done with one resource. sub is a subresource with its slash, or empty.
 type right struct {
@@ -65,6 +78,17 @@ func (r *rights) allow(resource schema.GroupResource, sub string, verbs ...strin
 			r.resources[i].verbs = append(r.resources[i].verbs, verb)
 		}
 	}
+}
+
+// owner lets the manager, which writes the revisions of what is recorded whoever reads that, set blockOwnerDeletion.
+func (r *rights) owner(of schema.GroupResource) {
+	if !r.named() {
+		r.allow(of, "/finalizers", "update")
+		return
+	}
+	r.own = append(r.own, rbacv1.PolicyRule{
+		APIGroups: []string{of.Group}, Resources: []string{of.Resource + "/finalizers"}, Verbs: []string{"update"},
+	})
 }
 
 // rules joins what differs in the resource only.
@@ -138,18 +162,19 @@ func (r *rights) endpoint(ca *v1alpha1.CABundle, tls *v1alpha1.ClientTLS, token 
 
 func (r *rights) refer(resource, namespace, name string) {
 	where := referred{namespace, resource}
-	if r.named[where] == nil {
-		r.named[where] = sets.New[string]()
+	if r.referred[where] == nil {
+		r.referred[where] = sets.New[string]()
 	}
-	r.named[where].Insert(name)
+	r.referred[where].Insert(name)
 }
 
 // credentials returns, by namespace, the rules for what hooks refer to by name. Without a name a rule would grant all,
 // so an empty one is an error.
 func (r *rights) credentials() (map[string][]rbacv1.PolicyRule, error) {
 	out := map[string][]rbacv1.PolicyRule{}
-	for _, where := range slices.SortedFunc(maps.Keys(r.named), func(a, b referred) int { return -strings.Compare(a.resource, b.resource) }) {
-		names := sets.List(r.named[where])
+	secretsFirst := func(a, b referred) int { return -strings.Compare(a.resource, b.resource) }
+	for _, where := range slices.SortedFunc(maps.Keys(r.referred), secretsFirst) {
+		names := sets.List(r.referred[where])
 		for _, name := range names {
 			if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 				return nil, fmt.Errorf("a hook refers to %s in namespace %q by the name %q: %s", where.resource, where.namespace, name, problems[0])
@@ -195,7 +220,7 @@ func (r *rights) powerful(g Grant) error {
 			refused.Resources = append(refused.Resources, resource)
 		}
 	}
-	for where, names := range r.named {
+	for where, names := range r.referred {
 		for name := range names {
 			secret := types.NamespacedName{Namespace: where.namespace, Name: name}
 			if where.resource == secrets.Resource && !slices.Contains(g.Allow, secrets) && !slices.Contains(g.Secrets, secret) {

@@ -42,7 +42,9 @@ const (
 
 // Setup adds to mgr what runs a controller for each HistoryPolicy. It returns an error if mgr cannot take it. mgr's
 // scheme must have the types of api/cairn/v1alpha1.
-func Setup(ctx context.Context, mgr ctrl.Manager, shared *hosting.Host) error {
+//
+// as returns the API server with the rights of the account that a policy names, until a context ends.
+func Setup(ctx context.Context, mgr ctrl.Manager, shared *hosting.Host, as Account) error {
 	// The revisions of all policies are in the manager's cache, beside those of other controllers.
 	revisions := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}
 	if _, err := ownership.NewConsistencyStoreFor(ctx, mgr, revisions, nil); err != nil {
@@ -55,18 +57,33 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *hosting.Host) error {
 	own := &hosting.Host{Server: shared.Server, Workers: shared.Workers, Recorder: mgr.GetEventRecorder("history-recorder")}
 	f := &factory{Host: own, client: mgr.GetClient(), live: mgr.GetAPIReader(), revisions: mgr.GetCache(), schemas: asker.OpenAPIV3()}
 	return hosting.Supervise(mgr, own, hosting.Kind[*v1alpha1.HistoryPolicy]{
-		Name: Name, Noun: "recorder", Build: f.build,
+		Name: Name, Noun: "recorder",
+		Build: func(ctx context.Context, policy *v1alpha1.HistoryPolicy) (*hosting.Controller, error) {
+			if policy.DeletionTimestamp != nil { // it records nothing, whatever account it names
+				return f.remover(policy), nil
+			}
+			server, err := as(ctx, policy)
+			if err != nil {
+				return nil, err
+			}
+			return f.as(server).build(ctx, policy)
+		},
 		Status: func(p *v1alpha1.HistoryPolicy) hosting.Status {
 			return hosting.Status{ObservedGeneration: p.Status.ObservedGeneration, Conditions: p.Status.Conditions}
 		},
 	})
 }
 
+// Account returns the API server with the rights that a policy names, until ctx ends. Errors are those of a
+// [hosting.Build].
+type Account func(ctx context.Context, policy client.Object) (*watching.Server, error)
+
 // factory makes controllers.
 type factory struct {
+	// Host reads what is recorded, with the rights of the policy's account.
 	*hosting.Host
 
-	// client writes, and reads policies and revisions from a cache; live reads past it.
+	// client writes, and reads policies and revisions from a cache; live reads past it. Both have the manager's rights.
 	client client.Client
 	live   client.Reader
 	// revisions is the cache that they are in.
@@ -74,11 +91,38 @@ type factory struct {
 	schemas   openapi.Client
 }
 
-// build makes the controller that a policy describes. Errors are for its condition: see [hosting.Build].
-func (f *factory) build(ctx context.Context, policy *v1alpha1.HistoryPolicy) (*hosting.Controller, error) {
-	if policy.DeletionTimestamp != nil {
-		return f.remover(policy), nil
+// as returns a factory that reads what is recorded from another server.
+func (f *factory) as(server *watching.Server) *factory {
+	host := *f.Host
+	host.Server = server
+	out := *f
+	out.Host = &host
+	return &out
+}
+
+// past reads past every cache: revisions with the manager's rights, what is recorded with those of the account.
+type past struct{ revisions, objects client.Reader }
+
+func (p past) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	return p.of(o).Get(ctx, key, o, opts...)
+}
+
+func (p past) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return p.of(list).List(ctx, list, opts...)
+}
+
+func (p past) of(o any) client.Reader {
+	switch o.(type) {
+	case *appsv1.ControllerRevision, *appsv1.ControllerRevisionList:
+		return p.revisions
+	default:
+		return p.objects
 	}
+}
+
+// build makes the controller that a policy describes, unless it is terminating. Errors are for its condition: see
+// [hosting.Build].
+func (f *factory) build(ctx context.Context, policy *v1alpha1.HistoryPolicy) (*hosting.Controller, error) {
 	if err := f.finalizer(ctx, policy, policy.Spec.WhenDeleted == v1alpha1.Delete); err != nil {
 		return nil, err
 	}
@@ -198,15 +242,16 @@ func (f *factory) consistency(ctx context.Context, s *settings) (*ownership.Cons
 // newReconciler returns a Reconciler for one policy.
 func newReconciler(f *factory, s *settings, consistency *ownership.ConsistencyStore) *Reconciler {
 	r := &Reconciler{settings: s, factory: f}
+	live := past{revisions: f.live, objects: f.Live}
 	r.Controller = pass.New(pass.Config{
 		Kind: s.resource.Kind, Resource: s.resource.Resource.GroupResource(), New: s.newParent,
-		Client: f.client, Live: f.live, Cache: f.Cache, Consistency: consistency, Recorder: f.Recorder, Clock: f.Clock, Run: r.pass,
+		Client: f.client, Live: live, Cache: f.Cache, Consistency: consistency, Recorder: f.Recorder, Clock: f.Clock, Run: r.pass,
 		FirstRetry: firstRetry, LastRetry: lastRetry,
 	})
 	r.counts = newCounts(f.client, f.Clock, s.policy)
 	format := s.format(r.authors.of)
 	r.log = history.New(format, history.Options{
-		Client: f.client, Live: f.live, Lists: f.revisions, Indexed: true, Mine: mine, Consistency: consistency,
+		Client: f.client, Live: live, Lists: f.revisions, Indexed: true, Mine: mine, Consistency: consistency,
 		Reread: func(fresh client.Object) { r.authors.note(fresh, s.target) },
 	})
 	r.OnForget(r.log.Forget)

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -23,6 +24,30 @@ import (
 )
 
 // This file starts controllers that cannot be started, and breaks them in all places where they can break.
+
+// TestABuildIsTriedWithTheObjectAsItIs: what its condition says was written meanwhile, so that a build which writes on
+// the object needs its new version.
+func TestABuildIsTriedWithTheObjectAsItIs(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var mu sync.Mutex
+		version := ""
+		w.host(func(h *hosting) {
+			h.build = func(_ context.Context, c *v1alpha1.CompositeController) error {
+				mu.Lock()
+				defer mu.Unlock()
+				version = c.ResourceVersion
+				return errors.New("not yet")
+			}
+		})
+		o := w.describe("one")
+		settle(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		if err := w.client.Get(w.ctx, client.ObjectKeyFromObject(o), o); err != nil || version != o.ResourceVersion || w.written() == 0 {
+			t.Errorf("it was tried with version %s of %s (%v)", version, o.ResourceVersion, err)
+		}
+	})
+}
 
 func TestBuildThatFails(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/queue"
 	"github.com/cairn-dev/cairn/internal/watching"
 )
@@ -81,14 +82,17 @@ func (h *hosted[T]) state() state {
 	return s
 }
 
-// runs reports whether it is the controller that o describes.
+// runs reports whether it is the controller that o describes, with the rights that o says.
 func (h *hosted[T]) runs(o T) bool {
-	return h.object.GetUID() == o.GetUID() && h.object.GetGeneration() == o.GetGeneration()
+	account := func(o T) string { return o.GetAnnotations()[v1alpha1.ServiceAccountAnnotation] }
+	return h.object.GetUID() == o.GetUID() && h.object.GetGeneration() == o.GetGeneration() && account(h.object) == account(o)
 }
 
-// launch starts it in the background. It must not be there already.
-func (h *hosted[T]) launch() {
+// launch starts it in the background, as o describes it now: what was written on o meanwhile is no news for a build. It
+// must not be there already.
+func (h *hosted[T]) launch(o T) {
 	s := h.supervisor
+	h.object = o
 	ctx, cancel := context.WithCancel(watching.WithLoss(s.root, h.lose))
 	h.mu.Lock()
 	h.phase, h.since, h.cancel, h.sources, h.lost = starting, s.Clock.Now(), cancel, nil, nil

@@ -164,13 +164,13 @@ func TestKindsThatAreLost(t *testing.T) {
 		},
 		"it may not be watched": {
 			func(a *authority) { a.refused["watch catsets"] = true }, func(a *authority) { a.refused = nil },
-			"False ResourceNotListed: the role of the manager does not let it watch catsets.ctl.example any more: " +
-				"grant it again (cairn roles prints what is needed); the controller starts by itself then", false,
+			"False ResourceNotListed: the role of the manager does not let it watch catsets.ctl.example: " +
+				"grant that (cairn roles prints what is needed); the controller starts by itself then", false,
 		},
 		"it may not be listed": {
 			func(a *authority) { a.refused["list configmaps"] = true }, func(a *authority) { a.refused = nil },
-			"False ResourceNotListed: the role of the manager does not let it list configmaps any more: " +
-				"grant it again (cairn roles prints what is needed); the controller starts by itself then", false,
+			"False ResourceNotListed: the role of the manager does not let it list configmaps: " +
+				"grant that (cairn roles prints what is needed); the controller starts by itself then", false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

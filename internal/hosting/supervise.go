@@ -223,7 +223,7 @@ func (s *supervisor[T]) look(ctx context.Context, h *hosted[T], o T) (reconcile.
 		again = pollInterval // it may be waiting for something else then
 	case ended:
 		if age >= now.delay {
-			h.launch() //nolint:contextcheck // as above
+			h.launch(o) //nolint:contextcheck // as above
 			return reconcile.Result{RequeueAfter: startTimeout}, nil
 		}
 		again = now.delay - age
@@ -245,12 +245,12 @@ func (s *supervisor[T]) forget(key types.NamespacedName) {
 
 // host starts a controller for o.
 func (s *supervisor[T]) host(o T) *hosted[T] {
-	h := &hosted[T]{supervisor: s, object: o, key: client.ObjectKeyFromObject(o)}
+	h := &hosted[T]{supervisor: s, key: client.ObjectKeyFromObject(o)}
 	s.mu.Lock()
 	s.hosted[h.key] = h
 	s.mu.Unlock()
 	s.eventf(o, corev1.EventTypeNormal, "Starting", "Starting %s: %s", s.Noun, o.GetName())
-	h.launch()
+	h.launch(o)
 	return h
 }
 

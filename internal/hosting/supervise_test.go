@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	cairn "github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/queue"
 	"github.com/cairn-dev/cairn/internal/watching"
@@ -246,6 +247,24 @@ func TestControllersAreSelected(t *testing.T) {
 		settle(0)
 		if h.alive.Load() != 0 {
 			t.Error("it goes on with one that was taken from it")
+		}
+	})
+}
+
+// TestAnotherAccountIsAnotherController: with whose rights it runs is part of what it is.
+func TestAnotherAccountIsAnotherController(t *testing.T) {
+	inWorld(t, func(w *world) {
+		h := w.host()
+		c := w.describe("one")
+		settle(0)
+		for n, account := range []string{"team/a", "team/b"} {
+			w.change(c, func(c *v1alpha1.CompositeController) {
+				c.Annotations = map[string]string{cairn.ServiceAccountAnnotation: account, "a": "b"}
+			})
+			settle(time.Hour)
+			if built, alive := h.built.Load(), h.alive.Load(); built != int32(n)+2 || alive != 1 {
+				t.Errorf("%s: built %d times, %d run", account, built, alive)
+			}
 		}
 	})
 }

@@ -51,7 +51,7 @@ var registry = map[string]func(context.Context, ctrl.Manager, Options, environme
 		if err != nil {
 			return err
 		}
-		return recorder.Setup(ctx, mgr, env.Host)
+		return recorder.Setup(ctx, mgr, env.Host, env.ServerFor)
 	},
 	"replicaset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
 		return replicaset.Setup(ctx, mgr, replicaset.Options{Workers: o.Workers})
@@ -117,6 +117,9 @@ type Options struct {
 	// Namespace, unless it is empty, is the only one that is watched. Parents and children that are in no namespace cannot
 	// be watched then.
 	Namespace string
+	// NamedAccounts runs only those CompositeControllers, DecoratorControllers and HistoryPolicies that name a
+	// ServiceAccount. The others would have all rights of the manager's account, which whoever creates one may use.
+	NamedAccounts bool
 	// AllowVersionSkew starts controllers on an API server that is too new for them, or too old, as [SkewError] says.
 	AllowVersionSkew bool
 	// Clock is what controllers of schedules go by, for tests of what happens at a time. Nil means the system's.
@@ -275,6 +278,7 @@ func (o Options) hosted() host.Options {
 		Workers: o.Workers, TargetLabelSelector: o.TargetLabelSelector, AllowedAddresses: o.HookAllow, AllowAPIServers: o.HookAllowAPIServers,
 		FieldManager: o.FieldManager,
 		Namespace:    o.Namespace,
+		Named:        o.NamedAccounts,
 	}
 }
 

@@ -1,6 +1,7 @@
 package watching
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -13,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -44,6 +44,8 @@ type informers struct {
 	authority Authority
 	mapper    meta.RESTMapper
 	namespace string
+	// account is whose rights this has, as an error says it.
+	account string
 
 	mu sync.Mutex
 	// users are those who need a kind, by the Done channels of their contexts, with the function to call when it cannot be
@@ -66,10 +68,11 @@ type informerKey struct {
 	unstructured bool
 }
 
-func newInformers(mgr ctrl.Manager, o Options, mapper meta.RESTMapper) (*informers, error) {
+func newInformers(o Options, scheme *runtime.Scheme, mapper meta.RESTMapper) (*informers, error) {
 	i := &informers{
 		Cache:     o.Cache,
-		scheme:    mgr.GetScheme(),
+		scheme:    scheme,
+		account:   cmp.Or(o.Account, "the manager"),
 		clock:     o.Clock,
 		stopped:   make(chan struct{}),
 		begun:     o.Begun,
@@ -96,8 +99,8 @@ func newInformers(mgr ctrl.Manager, o Options, mapper meta.RESTMapper) (*informe
 	}
 	var err error
 	i.Cache, err = cache.New(o.Config, cache.Options{
-		HTTPClient: i.seen(mgr.GetHTTPClient()),
-		Scheme:     mgr.GetScheme(),
+		HTTPClient: i.seen(o.HTTPClient),
+		Scheme:     scheme,
 		Mapper:     mapper,
 		// As in the manager's cache: no code changes cached objects or reads managed fields.
 		DefaultUnsafeDisableDeepCopy: new(true),

@@ -40,14 +40,24 @@ type Authority interface {
 	Allowed(ctx context.Context, verb string, r schema.GroupVersionResource, namespace string) (bool, error)
 }
 
-// AuthorityOf returns the authority of the API server behind a client.
-func AuthorityOf(client kubernetes.Interface) Authority { return reviewer{client} }
+// AuthorityOf returns the authority of the API server behind a client: what it serves, and what that client may do.
+func AuthorityOf(client kubernetes.Interface) Authority { return reviewer{client.Discovery(), client} }
+
+// AuthorityAs is the authority for another client, which only asks what it may do.
+func AuthorityAs(client kubernetes.Interface, serves Authority) Authority {
+	return reviewer{serves, client}
+}
 
 // reviewer asks by discovery and by reviews of access.
-type reviewer struct{ client kubernetes.Interface }
+type reviewer struct {
+	serving
 
-func (s reviewer) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
-	return s.client.Discovery().ServerResourcesForGroupVersion(groupVersion)
+	client kubernetes.Interface
+}
+
+// serving says what is served.
+type serving interface {
+	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
 
 func (s reviewer) Allowed(ctx context.Context, verb string, r schema.GroupVersionResource, namespace string) (bool, error) {
@@ -168,8 +178,8 @@ func (i *informers) forbidden(ctx context.Context, verb string, r Resource) (kno
 		return true, nil
 	default:
 		return true, &LostError{Forbidden: true, Err: fmt.Errorf(
-			"the role of the manager does not let it %s %s any more: grant it again (cairn roles prints what is needed); "+
-				"the controller starts by itself then", verb, r)}
+			"the role of %s does not let it %s %s: grant that (cairn roles prints what is needed); "+
+				"the controller starts by itself then", i.account, verb, r)}
 	}
 }
 

@@ -22,19 +22,26 @@ type renewing interface{ Renew() }
 // renewed makes clients and mappers anew.
 type renewed struct {
 	make func() (client.Client, error)
+	// shared is a mapper that is somebody else's, if it can forget.
+	shared renewing
 
 	mu  sync.RWMutex
 	now client.Client
 }
 
-func newRenewed(config *rest.Config, httpClient *http.Client, scheme *runtime.Scheme) (*renewed, error) {
+// newRenewed uses the given mapper; if that is nil, it makes one each time.
+func newRenewed(config *rest.Config, httpClient *http.Client, scheme *runtime.Scheme, shared meta.RESTMapper) (*renewed, error) {
 	r := &renewed{make: func() (client.Client, error) {
-		mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-		if err != nil {
-			return nil, err
+		mapper := shared
+		if mapper == nil {
+			var err error
+			if mapper, err = apiutil.NewDynamicRESTMapper(config, httpClient); err != nil {
+				return nil, err
+			}
 		}
 		return client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme, Mapper: mapper})
 	}}
+	r.shared, _ = shared.(renewing)
 	var err error
 	r.now, err = r.make()
 	return r, err
@@ -42,6 +49,9 @@ func newRenewed(config *rest.Config, httpClient *http.Client, scheme *runtime.Sc
 
 // Renew forgets. Running calls end with what they started with.
 func (r *renewed) Renew() {
+	if r.shared != nil {
+		r.shared.Renew()
+	}
 	made, err := r.make()
 	if err != nil { // it worked before with the same arguments
 		return

@@ -1,11 +1,14 @@
 package watching
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -33,10 +36,14 @@ type Server struct {
 	indexing sync.Mutex
 }
 
-// Options are required, except Cache, Authority and Namespace.
+// Options are required, except HTTPClient, Account, Cache, Authority and Namespace.
 type Options struct {
 	Config *rest.Config
-	Clock  clock.WithTicker
+	// HTTPClient carries the requests. Nil is the manager's.
+	HTTPClient *http.Client
+	// Account is whose rights they have, for messages. Empty is the manager's.
+	Account string
+	Clock   clock.WithTicker
 	// Authority is asked whether kinds can still be watched. Nil means that this is not checked.
 	Authority Authority
 	// Namespace, unless it is empty, is the only one that is watched.
@@ -51,23 +58,47 @@ type Options struct {
 // New returns a server, whose cache mgr runs. It returns an error if mgr cannot take another cache. If the cache is its
 // own, kinds may come and go, and client and mapper follow.
 func New(mgr ctrl.Manager, o Options) (*Server, error) {
-	s := &Server{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Authority: o.Authority, Clock: o.Clock}
+	if o.HTTPClient == nil && o.Cache == nil {
+		o.HTTPClient = mgr.GetHTTPClient()
+	}
+	s := &Server{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper()}
+	kinds, err := s.open(o, mgr.GetScheme(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(kinds); err != nil {
+		return nil, fmt.Errorf("add a cache for hosted controllers: %w", err)
+	}
+	return s, nil
+}
+
+// As returns the same API server for another account, with a cache and a client of its own, and what runs that cache
+// until a context ends. What is served, which everybody may know, it learns from s.
+func (s *Server) As(o Options) (*Server, func(context.Context) error, error) {
+	out := &Server{}
+	kinds, err := out.open(o, s.Client.Scheme(), s.Mapper)
+	if err != nil {
+		return nil, nil, err
+	}
+	return out, kinds.Start, nil
+}
+
+// open makes cache and client. A given mapper is used for both.
+func (s *Server) open(o Options, scheme *runtime.Scheme, mapper meta.RESTMapper) (*informers, error) {
+	s.Authority, s.Clock = o.Authority, o.Clock
 	if o.Cache == nil {
-		renewed, err := newRenewed(o.Config, mgr.GetHTTPClient(), mgr.GetScheme())
+		renewed, err := newRenewed(o.Config, o.HTTPClient, scheme, mapper)
 		if err != nil {
 			return nil, err
 		}
 		s.Client, s.Live, s.Mapper = renewedClient{renewed}, renewedClient{renewed}, renewedMapper{renewed}
 	}
-	kinds, err := newInformers(mgr, o, s.Mapper)
+	kinds, err := newInformers(o, scheme, s.Mapper)
 	if err != nil {
 		return nil, fmt.Errorf("make a cache for hosted controllers: %w", err)
 	}
-	if err := mgr.Add(kinds); err != nil {
-		return nil, fmt.Errorf("add a cache for hosted controllers: %w", err)
-	}
 	s.Cache = kinds
-	return s, nil
+	return kinds, nil
 }
 
 // HasStatus reports whether a resource has the status subresource; true if that cannot be found out.

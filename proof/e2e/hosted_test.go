@@ -70,6 +70,7 @@ func newExample(t *testing.T, folder string, hook http.Handler, related ...strin
 	}
 	controller := filepath.Join(t.TempDir(), "controller.yaml")
 	moved := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).ReplaceAll(b, []byte(server.URL))
+	moved = bytes.ReplaceAll(moved, []byte("service-account: default/"), []byte("service-account: "+x.namespace+"/"))
 	if err := os.WriteFile(controller, moved, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,9 @@ func (e *env) process(program string, cfg *rest.Config, o manager.Options) (stop
 	cmd := exec.CommandContext(context.WithoutCancel(e.Context()), program, "manager", "--kubeconfig="+kubeconfig, "--leader-elect=false",
 		"--metrics-bind-address=off", "--health-probe-bind-address=off", "--controllers="+strings.Join(o.Controllers, ","),
 		"--ask-server="+strconv.FormatBool(o.AskServer))
+	if !o.NamedAccounts {
+		cmd.Args = append(cmd.Args, "--hosted-identity=shared")
+	}
 	for _, prefix := range o.HookAllow {
 		cmd.Args = append(cmd.Args, "--hook-allow-address="+prefix.String())
 	}

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
+	"github.com/cairn-dev/cairn/deploy"
 	"github.com/cairn-dev/cairn/internal/manager"
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
@@ -60,7 +61,9 @@ func newRecorded(t *testing.T) *recorded {
 // policy creates a policy, grants what it needs, and deletes both when the test ends.
 func (r *recorded) policy(name, spec string) *v1alpha1.HistoryPolicy {
 	r.Helper()
-	p := &v1alpha1.HistoryPolicy{ObjectMeta: metav1.ObjectMeta{Name: r.namespace + "-" + name}}
+	p := &v1alpha1.HistoryPolicy{ObjectMeta: metav1.ObjectMeta{
+		Name: r.namespace + "-" + name, Annotations: map[string]string{v1alpha1.ServiceAccountAnnotation: r.namespace + "/" + name},
+	}}
 	if err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(spec, "NAMESPACE", r.namespace)), &p.Spec); err != nil {
 		r.Fatal(err)
 	}
@@ -78,7 +81,13 @@ func (r *recorded) policy(name, spec string) *v1alpha1.HistoryPolicy {
 func (r *recorded) records() (stop, kill func()) {
 	r.Helper()
 	dead := &atomic.Bool{}
+	groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + deploy.Namespace}
+	own, err := r.sandbox.ConfigFor("system:serviceaccount:"+deploy.Namespace+":"+deploy.ServiceAccount, groups...)
+	if err != nil {
+		r.Fatal(err)
+	}
 	stop = r.cairnWith(func(cfg *rest.Config) {
+		cfg.Impersonate, cfg.TLSClientConfig = rest.ImpersonationConfig{}, own.TLSClientConfig // it acts for others by its own right
 		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return roundTrip(func(req *http.Request) (*http.Response, error) {
 				if dead.Load() {
@@ -87,7 +96,7 @@ func (r *recorded) records() (stop, kill func()) {
 				return next.RoundTrip(req)
 			})
 		})
-	}, manager.Options{Controllers: []string{"recorder"}})
+	}, manager.Options{Controllers: []string{"recorder"}, NamedAccounts: true})
 	return stop, func() { dead.Store(true); stop() }
 }
 

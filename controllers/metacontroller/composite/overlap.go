@@ -140,7 +140,7 @@ func (o *overlaps) between(ctx context.Context, a, b *v1alpha1.CompositeControll
 	one, errA := readSettings(a, o.resources)
 	two, errB := readSettings(b, o.resources)
 	if errA != nil || errB != nil {
-		return nil, false, nil //nolint:nilerr // their conditions Ready say so
+		return nil, false, nil // their conditions Ready say so
 	}
 	if why = clash(a, b, one.parent.Namespaced); why == nil {
 		return nil, false, nil
@@ -156,7 +156,13 @@ func (o *overlaps) between(ctx context.Context, a, b *v1alpha1.CompositeControll
 	requirements, _ := two.selector.Requirements()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(one.parent.Kind.GroupVersion().WithKind(one.parent.Kind.Kind + "List"))
-	err = o.env.Live.List(ctx, list, client.MatchingLabelsSelector{Selector: both.Add(requirements...)}, client.Limit(1))
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	env, err := o.env.For(ctx, a)
+	if err != nil {
+		return nil, false, nil
+	}
+	err = env.Live.List(ctx, list, client.MatchingLabelsSelector{Selector: both.Add(requirements...)}, client.Limit(1))
 	switch {
 	case meta.IsNoMatchError(err):
 		return nil, true, nil

@@ -41,7 +41,11 @@ func Setup(mgr ctrl.Manager, env *host.Environment) error {
 		Name: Name, Noun: "controller", Selector: env.Selector,
 		Status: func(cc *v1alpha1.CompositeController) hosting.Status { return hosting.Status(cc.Status) },
 		Build: func(ctx context.Context, cc *v1alpha1.CompositeController) (*hosting.Controller, error) {
-			return build(ctx, env, cc, listIn(mgr.GetCache()))
+			own, err := env.For(ctx, cc)
+			if err != nil {
+				return nil, err
+			}
+			return build(ctx, own, cc, listIn(mgr.GetCache()))
 		},
 	})
 }

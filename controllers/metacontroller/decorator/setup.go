@@ -37,7 +37,11 @@ func Setup(mgr ctrl.Manager, env *host.Environment) error {
 		Name: Name, Noun: "controller", Selector: env.Selector,
 		Status: func(dc *v1alpha1.DecoratorController) hosting.Status { return hosting.Status(dc.Status) },
 		Build: func(ctx context.Context, dc *v1alpha1.DecoratorController) (*hosting.Controller, error) {
-			return Build(ctx, env, dc)
+			own, err := env.For(ctx, dc)
+			if err != nil {
+				return nil, err
+			}
+			return Build(ctx, own, dc)
 		},
 	})
 }

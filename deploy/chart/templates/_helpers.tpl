@@ -12,7 +12,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 {{/* A shipped manifest, in the namespace of the release. */}}
 {{- define "cairn.shipped" -}}
-{{ .text | replace "namespace: cairn-system" (printf "namespace: %s" .namespace) | replace "serviceaccount:cairn-system:" (printf "serviceaccount:%s:" .namespace) }}
+{{ .text | replace "namespace: cairn-system" (printf "namespace: %s" .namespace) | replace "serviceaccount:cairn-system:" (printf "serviceaccount:%s:" .namespace) | replace "'cairn-system/" (printf "'%s/" .namespace) }}
 {{- end }}
 {{- define "cairn.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ with .Values.image.digest }}@{{ . }}{{ end }}

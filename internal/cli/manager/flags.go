@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 
+	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/deploy"
 	"github.com/cairn-dev/cairn/internal/cli/env"
 	"github.com/cairn-dev/cairn/internal/manager"
@@ -39,10 +40,17 @@ type flags struct {
 	burst                               int
 	logLevel, logFormat                 string
 	verbosity                           int
+	identity                            string
 	allowSkew                           bool
 	serverSide                          bool
 	fieldManager                        string
 }
+
+// The values of --hosted-identity.
+const (
+	shared = "shared"
+	none   = "none"
+)
 
 func (f *flags) add(fs *pflag.FlagSet) {
 	fs.SortFlags = false
@@ -89,6 +97,10 @@ func (f *flags) add(fs *pflag.FlagSet) {
 		"composite and decorator: address, or CIDR, that a webhook may have although it is loopback or link-local; can be repeated")
 	fs.BoolVar(&f.hookAllowAPIServer, "hook-allow-api-server", false,
 		"composite and decorator: let webhooks be at the API server's own address")
+	fs.StringVar(&f.identity, "hosted-identity", none,
+		"composite, decorator and recorder: what a controller or policy gets that names no ServiceAccount (annotation "+
+			v1alpha1.ServiceAccountAnnotation+"): none, so that it is not run, or shared, "+
+			"all rights of the manager: whoever may create one has them")
 	fs.BoolVar(&f.allowSkew, "allow-version-skew", false,
 		"start controllers also on an API server that is more than one minor version newer than cairn, or older than any that is supported")
 	fs.StringVar(&f.logLevel, "log-level", "info", "error, warn, info or debug")

@@ -38,7 +38,7 @@ func TestOptions(t *testing.T) {
 		"defaults": {
 			args: []string{"--controllers=daemonset"},
 			want: manager.Options{
-				Controllers: []string{"daemonset"}, AskServer: true,
+				Controllers: []string{"daemonset"}, AskServer: true, NamedAccounts: true,
 				LeaderElect: true, LeaderElectionNamespace: "cairn-system", LeaderElectionID: "cairn-manager",
 				LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 				MetricsBindAddress: "127.0.0.1:8080", HealthProbeBindAddress: ":8081", PprofBindAddress: manager.Off,
@@ -52,7 +52,7 @@ func TestOptions(t *testing.T) {
 				"--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=1s", "--metrics-bind-address=off", "--health-probe-bind-address=0",
 				"--pprof-bind-address=127.0.0.1:0", "--watch-namespace=team", "--target-label-selector=tier=gold",
 				"--hook-allow-address=127.0.0.1,169.254.0.0/16", "--hook-allow-address=::1", "--hook-allow-api-server",
-				"--allow-version-skew",
+				"--allow-version-skew", "--hosted-identity=shared",
 			},
 			want: manager.Options{
 				Controllers: []string{"daemonset"}, Workers: 9,
@@ -110,6 +110,7 @@ func TestRefusedOptions(t *testing.T) {
 		"--hook-allow-address=10.0.0.0/":      "is no address and no CIDR",
 		"--target-label-selector=a==b==":      "--target-label-selector=a==b==",
 		"--pprof-bind-address=6060":           "is no host:port",
+		"--hosted-identity=mine":              "there are: shared, none",
 		"--leader-elect-lease-duration=10s":   "has to be longer than what a leader waits",
 		"--leader-elect-lease-duration=15.5s": "whole seconds",
 		"--leader-elect-retry-period=9s":      "has to try more often",

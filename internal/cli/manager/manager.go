@@ -112,6 +112,9 @@ func (f *flags) options() (manager.Options, error) {
 	if err != nil {
 		return manager.Options{}, err
 	}
+	if f.identity != shared && f.identity != none {
+		return manager.Options{}, env.Usagef("there is no --hosted-identity=%s; there are: %s, %s", f.identity, shared, none)
+	}
 	slices.Sort(f.controllers)
 	fieldManager := ""
 	if f.serverSide {
@@ -135,6 +138,7 @@ func (f *flags) options() (manager.Options, error) {
 		PprofBindAddress:        profiles,
 		Namespace:               f.watchNamespace,
 		AllowVersionSkew:        f.allowSkew,
+		NamedAccounts:           f.identity == none,
 		TargetLabelSelector:     targets,
 		HookAllow:               allow,
 		HookAllowAPIServers:     f.hookAllowAPIServer,

@@ -32,7 +32,8 @@ func TestMetacontrollersDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := manager.Options{
-		Controllers: []string{"daemonset"}, Workers: 5, AskServer: true,
+		NamedAccounts: true,
+		Controllers:   []string{"daemonset"}, Workers: 5, AskServer: true,
 		LeaderElectionNamespace: "cairn-system", LeaderElectionID: "metacontroller",
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 		MetricsBindAddress: ":9999", MetricsSecure: true, HealthProbeBindAddress: ":8081", PprofBindAddress: manager.Off,

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/deploy"
 	"github.com/cairn-dev/cairn/internal/cli/env"
 )
@@ -23,12 +24,14 @@ import (
 // New returns the verb.
 func New(e *env.Env) *cobra.Command {
 	var files, related, allow []string
+	var constrained bool
 	cmd := &cobra.Command{
 		Use:   "roles (-f FILE | TYPE/NAME)",
 		Short: "Print the roles that the manager needs for one controller or policy",
 		Long: `Print the roles that the manager needs to run a CompositeController or a DecoratorController, or to carry out a
-HistoryPolicy, and no more: what it may touch is what that object names. ConfigMaps that its webhooks refer to are granted by
-name, and Secrets with --allow=secret:NAMESPACE/NAME.
+HistoryPolicy, and no more: what it may touch is what that object names. If it names a ServiceAccount (annotation
+cairn.dev/service-account: NAMESPACE/NAME), that account gets the roles, and the manager the right to act as it.
+ConfigMaps that its webhooks refer to are granted by name, and Secrets with --allow=secret:NAMESPACE/NAME.
 
 After an edit of the controller print and apply them again. What a customize hook asks for only the hook knows: name it
 with --related. Resources that give more than they seem to, such as secrets, roles and webhook
@@ -65,8 +68,10 @@ that all controllers share are deploy/roles/composite.yaml, deploy/roles/decorat
 		"resources that the customize hook may ask for, to be read only: nodes,deployments.apps")
 	cmd.Flags().StringSliceVar(&allow, "allow", nil,
 		"what gives more than it seems to: a resource such as secrets; secret:NAMESPACE/NAME, bind:ROLES/NAME, escalate:ROLES, held:RESOURCE")
+	cmd.Flags().BoolVar(&constrained, "constrained-impersonation", false,
+		"let the manager do for the ServiceAccount only what is granted here, not all that the account may (Kubernetes 1.36)")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		grant := deploy.Grant{Namespace: *e.Cluster.Namespace, Related: resources(related)}
+		grant := deploy.Grant{Namespace: *e.Cluster.Namespace, Related: resources(related), Constrained: constrained}
 		if err := allowed(allow, &grant); err != nil {
 			return err
 		}
@@ -212,8 +217,12 @@ func show(e *env.Env, o *unstructured.Unstructured, beside []*unstructured.Unstr
 		e.Warn(fmt.Sprintf("Everyone who may read ControllerRevisions, as the ClusterRole view allows, will read the %s that are recorded, "+
 			"earlier versions too.", resource))
 	}
-	const header = "---\n# What cairn's manager may do for %s %s, made by \"cairn roles\".\n"
-	_, err = fmt.Fprintf(e.Out, header+"%s", o.GetKind(), o.GetName(), deploy.YAML(roles))
+	const header = "---\n# What cairn's manager may do for %s %s%s, made by \"cairn roles\".\n"
+	as := ""
+	if account := o.GetAnnotations()[v1alpha1.ServiceAccountAnnotation]; account != "" {
+		as = ", as ServiceAccount " + account
+	}
+	_, err = fmt.Fprintf(e.Out, header+"%s", o.GetKind(), o.GetName(), as, deploy.YAML(roles))
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -50,6 +51,8 @@ type Options struct {
 	// Namespace, unless it is empty, is the only one that is watched: for a manager that may not look at others. Resources
 	// whose objects are in no namespace cannot be watched then.
 	Namespace string
+	// Named runs only the controllers that name a ServiceAccount: see [Environment.For].
+	Named bool
 	// Metrics takes the metrics of hooks. Nil is controller-runtime's registry.
 	Metrics prometheus.Registerer
 	// Clock is for tests; nil means the system's.
@@ -83,6 +86,11 @@ type Environment struct {
 	// FieldManager, unless it is empty, is the name under which children are applied by server-side apply. Otherwise they
 	// are merged as Metacontroller does by default.
 	FieldManager string
+
+	// accounts are the environments of those that name a ServiceAccount, nil with a cache that is the caller's. named says
+	// that no others are run.
+	accounts *accounts
+	named    bool
 }
 
 // NewEnvironment returns the environment of what mgr hosts. Make one for a manager, and give it to all that hosts
@@ -102,6 +110,7 @@ func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
 		Guard:        &hook.Guard{Allow: o.AllowedAddresses, APIServers: servers, AllowAPIServers: o.AllowAPIServers},
 		Selector:     o.TargetLabelSelector,
 		FieldManager: o.FieldManager,
+		named:        o.Named,
 	}
 	if e.Metrics, err = hook.NewMetrics(o.Metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics of hooks: %w", err)
@@ -148,6 +157,7 @@ func (e *Environment) connect(ctx context.Context, mgr ctrl.Manager, o Options, 
 	if err != nil {
 		return err
 	}
+	e.accounts = &accounts{config: o.Config, namespace: o.Namespace, life: ctx, open: map[types.NamespacedName]*account{}}
 	found := &endpoints{get: asked.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Get, clock: o.Clock}
 	e.Guard.Endpoints = found.list
 	recording := newRecording(asked.CoreV1(), mgr.GetLogger().WithName("events"))

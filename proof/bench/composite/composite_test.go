@@ -125,7 +125,7 @@ func newManagedCluster(tb testing.TB, l load) (*cluster, *lab.Process) {
 func startManager(c *cluster) *lab.Process {
 	c.Helper()
 	args := []string{
-		"manager", "--controllers=composite", "--leader-elect=false", "--hook-allow-address=127.0.0.1",
+		"manager", "--controllers=composite", "--hosted-identity=shared", "--leader-elect=false", "--hook-allow-address=127.0.0.1",
 		"--metrics-bind-address=off", "--health-probe-bind-address=off", "--log-level=debug",
 	}
 	if address := os.Getenv(lab.ProfileVariable); address != "" {

@@ -180,7 +180,7 @@ func (s *shelf) start() *lab.Process {
 	if err != nil {
 		s.Fatal(err)
 	}
-	return lab.Start(s, cfg, lab.Build(s, lab.Cairn), "manager", "--controllers=recorder", "--leader-elect=false",
+	return lab.Start(s, cfg, lab.Build(s, lab.Cairn), "manager", "--controllers=recorder", "--hosted-identity=shared", "--leader-elect=false",
 		"--metrics-bind-address=off", "--health-probe-bind-address=off")
 }
 

@@ -115,6 +115,7 @@ func newDecorating(t *testing.T, manifest string, hooks map[string]func(decorati
 		t.Fatal(err)
 	}
 	for _, dc := range d.controllers {
+		dc.Annotations = accountOf(d.namespace)
 		roles, err := deploy.DecoratorRoles(dc, deploy.Grant{})
 		if err != nil {
 			t.Fatal(err)
@@ -133,17 +134,13 @@ func newDecorating(t *testing.T, manifest string, hooks map[string]func(decorati
 func (d *decorating) manager(fieldManager string) {
 	d.Helper()
 	controllers := []string{decorator.Name, "statefulset"}
-	cfg, err := install.Roles(d.Context(), d.sandbox.Config(), controllers, false)
-	if err != nil {
-		d.Fatal(err)
-	}
-	cfg.QPS = -1
+	cfg := managerConfig(d.T, d.sandbox, controllers...)
 	cfg.Wrap(d.count)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(d.Context()))
 	done := make(chan error, 1)
 	go func() {
 		done <- manager.Run(ctx, manager.Options{
-			Config: cfg, Controllers: controllers, Logger: klog.Background(),
+			Config: cfg, Controllers: controllers, Logger: klog.Background(), NamedAccounts: true,
 			HookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, HookAllowAPIServers: true,
 			MetricsBindAddress: manager.Off, HealthProbeBindAddress: manager.Off, FieldManager: fieldManager,
 		})

@@ -21,10 +21,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	cairn "github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/deploy"
 	"github.com/cairn-dev/cairn/internal/manager"
@@ -193,10 +195,15 @@ func (l *lab) pod(in request, name string) m {
 	return pod
 }
 
-// controller returns a CompositeController of Sets with pods that are rolled when ready.
+// accountOf is the ServiceAccount that controllers of a namespace name.
+func accountOf(namespace string) map[string]string {
+	return map[string]string{cairn.ServiceAccountAnnotation: namespace + "/runner"}
+}
+
+// controller returns a CompositeController of Sets with pods that are rolled when ready. It has an account of its own.
 func (l *lab) controller(change ...func(*v1alpha1.CompositeController)) *v1alpha1.CompositeController {
 	cc := &v1alpha1.CompositeController{
-		ObjectMeta: metav1.ObjectMeta{Name: l.name},
+		ObjectMeta: metav1.ObjectMeta{Name: l.name, Annotations: accountOf(l.namespace)},
 		Spec: v1alpha1.CompositeControllerSpec{
 			ParentResource: v1alpha1.ParentResource{
 				ResourceRule:  v1alpha1.ResourceRule{APIVersion: "test.cairn.dev/v1", Resource: "sets"},
@@ -242,10 +249,7 @@ func (l *lab) cairn(controllers ...*v1alpha1.CompositeController) (stop func()) 
 
 func (l *lab) cairnWith(change func(*manager.Options), controllers ...*v1alpha1.CompositeController) (stop func()) {
 	l.Helper()
-	cfg, err := install.Roles(l.Context(), l.sandbox.Config(), []string{"composite"}, false)
-	if err != nil {
-		l.Fatal(err)
-	}
+	cfg := managerConfig(l.T, l.sandbox, "composite")
 	for _, cc := range controllers {
 		roles, err := deploy.CompositeRoles(cc, deploy.Grant{})
 		if err != nil {
@@ -255,9 +259,9 @@ func (l *lab) cairnWith(change func(*manager.Options), controllers ...*v1alpha1.
 			l.Fatal(err)
 		}
 	}
-	cfg.QPS = -1
 	o := manager.Options{
-		Config: cfg, Controllers: []string{"composite"}, Logger: klog.Background(),
+		NamedAccounts: true,
+		Config:        cfg, Controllers: []string{"composite"}, Logger: klog.Background(),
 		HookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, HookAllowAPIServers: true,
 		MetricsBindAddress: manager.Off, HealthProbeBindAddress: manager.Off,
 	}
@@ -273,6 +277,27 @@ func (l *lab) cairnWith(change func(*manager.Options), controllers ...*v1alpha1.
 	})
 	l.Cleanup(stop)
 	return stop
+}
+
+// managerConfig grants what controllers share, and returns the manager's configuration: with a certificate of its own,
+// so that it acts for others by its own right.
+func managerConfig(t *testing.T, s *sandbox.Sandbox, controllers ...string) *rest.Config {
+	t.Helper()
+	if _, err := install.Roles(t.Context(), s.Config(), controllers, false); err != nil {
+		t.Fatal(err)
+	}
+	return configOf(t, s, deploy.ServiceAccount)
+}
+
+// configOf is that of a service account beside the manager's.
+func configOf(t *testing.T, s *sandbox.Sandbox, name string) *rest.Config {
+	t.Helper()
+	cfg, err := s.ConfigFor("system:serviceaccount:"+deploy.Namespace+":"+name, "system:serviceaccounts", "system:serviceaccounts:"+deploy.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.QPS = -1
+	return cfg
 }
 
 // set returns a parent that is not created yet.

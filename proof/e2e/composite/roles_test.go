@@ -27,7 +27,6 @@ import (
 	utilsets "k8s.io/apimachinery/pkg/util/sets"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -201,12 +200,7 @@ func (i identity) run(o manager.Options) *audit {
 	l := i.lab
 	l.Helper()
 	a := newAudit()
-	cfg := rest.CopyConfig(l.sandbox.Config())
-	cfg.QPS = -1
-	cfg.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + deploy.Namespace + ":" + i.name(),
-		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + deploy.Namespace, "system:authenticated"},
-	}
+	cfg := configOf(l.T, l.sandbox, i.name())
 	cfg.Wrap(a.wrap)
 	o.Config, o.Logger = cfg, klog.Background()
 	o.MetricsBindAddress, o.HealthProbeBindAddress = manager.Off, manager.Off
@@ -233,7 +227,8 @@ func (l *lab) asksFor(apiVersion, resource string) (url, ca string) {
 	return server.URL, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 }
 
-// granted lists what roles grant, as an audit has it. What is granted for the sake of admission is never asked for.
+// granted lists what roles grant, as an audit has it. What is granted for the sake of admission is never asked for, and
+// what the manager does for another account is that account's.
 func granted(t *testing.T, manifests ...string) []string {
 	t.Helper()
 	var out []string
@@ -247,7 +242,7 @@ func granted(t *testing.T, manifests ...string) []string {
 				for _, resource := range rule.Resources {
 					resource, sub, _ := strings.Cut(resource, "/")
 					for _, verb := range rule.Verbs {
-						if sub != "finalizers" {
+						if sub != "finalizers" && verb != "override" && !strings.HasPrefix(verb, "impersonate") {
 							out = append(out, verb+" "+named(rule.APIGroups[0], resource, sub))
 						}
 					}
@@ -262,11 +257,20 @@ func granted(t *testing.T, manifests ...string) []string {
 // strategies are the ways in which children are changed, with the field manager of each.
 var strategies = map[string]string{"dynamic-apply": "", "server-side-apply": "metacontroller"}
 
-// TestRolesAreExact goes through everything that a manager does for a controller.
+// TestRolesAreExact goes through everything that a manager does for a controller: with its own rights and children that
+// are merged, and with those of an account, only for what that was granted, and children that the API server applies.
 func TestRolesAreExact(t *testing.T) {
 	for name, fieldManager := range strategies {
 		t.Run(name, func(t *testing.T) { rolesAreExact(t, fieldManager) })
 	}
+}
+
+// account is that of a controller which is tried with a way to apply children.
+func (l *lab) account(fieldManager string) map[string]string {
+	if fieldManager == "" {
+		return nil
+	}
+	return accountOf(l.namespace)
 }
 
 func rolesAreExact(t *testing.T, fieldManager string) {
@@ -274,6 +278,7 @@ func rolesAreExact(t *testing.T, fieldManager string) {
 	l := newLab(t)
 	related, ca := l.asksFor("v1", "services")
 	cc := l.install(l.controller(func(cc *v1alpha1.CompositeController) {
+		cc.Annotations = l.account(fieldManager)
 		cc.Spec.ParentResource.RevisionHistory.Limit = new(int32(0))
 		bundle := &v1alpha1.CABundle{ConfigMapRef: &v1alpha1.CABundleReference{Name: "ca", Namespace: l.namespace}}
 		token := v1alpha1.SecretKeyReference{SecretReference: v1alpha1.SecretReference{Name: "token", Namespace: l.namespace}, Key: "token"}
@@ -285,6 +290,7 @@ func rolesAreExact(t *testing.T, fieldManager string) {
 	l.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "ca"}, Data: map[string]string{"ca.crt": ca}})
 	own := deploy.YAML(l.roles(cc, deploy.Grant{
 		Related: []schema.GroupResource{{Resource: "services"}}, Secrets: []types.NamespacedName{{Namespace: l.namespace, Name: "token"}},
+		Constrained: true,
 	}))
 	me := identity{l}
 	me.apply(shared(t, composite.Name), own)
@@ -352,9 +358,9 @@ func TestRolesWithoutFinalizers(t *testing.T) {
 	l := newLab(t)
 	cc := l.install(l.controller())
 	roles := l.roles(cc, deploy.Grant{})
-	cluster, ok := roles[0].(*rbacv1.ClusterRole)
+	cluster, ok := roles[1].(*rbacv1.ClusterRole)
 	if !ok {
-		t.Fatalf("%T", roles[0])
+		t.Fatalf("%T", roles[1])
 	}
 	cluster.Rules = slices.DeleteFunc(cluster.Rules, func(r rbacv1.PolicyRule) bool { return r.Resources[0] == "sets/finalizers" })
 	me := identity{l}
@@ -373,7 +379,7 @@ func TestRolesInOneNamespace(t *testing.T) {
 	cc := l.install(l.controller())
 	roles := l.roles(cc, deploy.Grant{Namespace: l.namespace})
 	for _, o := range roles {
-		if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "Role" && kind != "RoleBinding" {
+		if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "Role" && kind != "RoleBinding" && kind != "ServiceAccount" {
 			t.Errorf("a %s", kind)
 		}
 	}
@@ -424,7 +430,7 @@ func decoratorRolesAreExact(t *testing.T, fieldManager string) {
 	t.Helper()
 	l := newLab(t)
 	dc := &v1alpha1.DecoratorController{
-		ObjectMeta: metav1.ObjectMeta{Name: l.name},
+		ObjectMeta: metav1.ObjectMeta{Name: l.name, Annotations: l.account(fieldManager)},
 		Spec: v1alpha1.DecoratorControllerSpec{
 			Resources: []v1alpha1.DecoratorResource{{
 				ResourceRule:  v1alpha1.ResourceRule{APIVersion: "test.cairn.dev/v1", Resource: "sets"},
@@ -440,7 +446,7 @@ func decoratorRolesAreExact(t *testing.T, fieldManager string) {
 			},
 		},
 	}
-	roles, err := deploy.DecoratorRoles(dc, deploy.Grant{})
+	roles, err := deploy.DecoratorRoles(dc, deploy.Grant{Constrained: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,6 +47,8 @@ func revisionsAreKept(t *testing.T) {
 	t.Run("planted", g.planted)
 	t.Run("changed", func(t *testing.T) { g.changed(t, stored) })
 	t.Run("of Metacontroller's API", g.metacontroller)
+	t.Run("pods that are given to a controller", g.given)
+	t.Run("accounts that controllers name", g.accounts)
 	t.Run("whom it does not stop", func(t *testing.T) { g.others(t, stored) })
 }
 
@@ -82,6 +86,15 @@ func newGuarded(t *testing.T) *guarded {
 		&rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "all"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "all"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "tina"}},
+		},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "team:controllers"}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"metacontroller.k8s.io", "cairn.dev"}, Verbs: []string{"create", "update"},
+			Resources: []string{"compositecontrollers", "decoratorcontrollers", "historypolicies"},
+		}}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "team:controllers"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "team:controllers"},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "tina"}},
 		},
 		g.web,
@@ -126,7 +139,12 @@ func orphan(owners ...metav1.OwnerReference) *appsv1.ControllerRevision {
 func (g *guarded) takesEffect() {
 	g.Helper()
 	g.within("the policies take effect", func(ctx context.Context) (bool, error) {
-		return apierrors.IsForbidden(g.tenant.Create(ctx, orphan(), client.DryRunAll)) &&
+		for _, o := range described() {
+			if !apierrors.IsForbidden(g.tenant.Create(ctx, o, client.DryRunAll)) {
+				return false, nil
+			}
+		}
+		return apierrors.IsForbidden(g.tenant.Create(ctx, g.pod(), client.DryRunAll)) && apierrors.IsForbidden(g.tenant.Create(ctx, orphan(), client.DryRunAll)) &&
 			apierrors.IsForbidden(g.tenant.Create(ctx, composite(), client.DryRunAll)), nil
 	})
 }
@@ -134,7 +152,7 @@ func (g *guarded) takesEffect() {
 // refused fails the test unless the policy said so, in words that tell whom to ask.
 func refused(t *testing.T, what string, err error) {
 	t.Helper()
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "by controllers; whoever has to do it by hand needs the verb override") {
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "by controllers; whoever has to do it by hand needs the verb override on ") {
 		t.Errorf("%s: %v", what, err)
 	}
 }
@@ -212,6 +230,141 @@ func (g *guarded) metacontroller(t *testing.T) {
 	o.SetAnnotations(map[string]string{inspect.ChangeCauseAnnotation: "a new logo"})
 	allowed(t, "a change cause", g.tenant.Update(t.Context(), o))
 	refused(t, "deleted", g.tenant.Delete(t.Context(), stored))
+}
+
+// pod is one that somebody gives to the set.
+func (g *guarded) pod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: team, GenerateName: "web-", Labels: map[string]string{"app": "web"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "web", UID: g.web.UID, Controller: new(true)}},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}},
+	}
+}
+
+func (g *guarded) given(t *testing.T) {
+	t.Helper()
+	given := g.pod()
+	refused(t, "a pod of the set", g.tenant.Create(t.Context(), given))
+	free := g.pod()
+	free.OwnerReferences, free.Labels = nil, nil
+	allowed(t, "a pod", g.tenant.Create(t.Context(), free))
+	give := func(controller bool) error {
+		body := fmt.Appendf(nil, `{"metadata": {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "web", "uid": %q, "controller": %t}]}}`,
+			g.web.UID, controller)
+		return g.tenant.Patch(t.Context(), free, client.RawPatch(types.MergePatchType, body))
+	}
+	refused(t, "a pod, later", give(true))
+	allowed(t, "one that the set does not control", give(false))
+	of := g.pod()
+	of.OwnerReferences[0].APIVersion = "apps.kruise.io/v1alpha1"
+	allowed(t, "another controller's", g.tenant.Create(t.Context(), of))
+	mine := &corev1.PodList{}
+	g.within("the controller goes on", func(ctx context.Context) (bool, error) {
+		err := g.admin.List(ctx, mine, client.InNamespace(team))
+		return slices.ContainsFunc(mine.Items, func(p corev1.Pod) bool { return metav1.IsControlledBy(&p, g.web) }), err
+	})
+	for i := range mine.Items {
+		if metav1.IsControlledBy(&mine.Items[i], g.web) {
+			labelled := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"note": "mine"}}}`))
+			allowed(t, "a label of a pod of the set", g.tenant.Patch(t.Context(), &mine.Items[i], labelled))
+			return
+		}
+	}
+}
+
+// described are the kinds of objects that name an account, without one.
+func described() []*unstructured.Unstructured {
+	rule := map[string]any{"apiVersion": "v1", "resource": "configmaps"}
+	sync := map[string]any{"webhook": map[string]any{"url": "https://hooks.example.com/sync"}}
+	of := func(apiVersion, kind string, spec map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": "tina"}, "spec": spec,
+		}}
+	}
+	hooks := func() map[string]any { return map[string]any{"sync": sync} }
+	return []*unstructured.Unstructured{
+		of("metacontroller.k8s.io/v1alpha1", "CompositeController", map[string]any{"parentResource": rule, "hooks": hooks()}),
+		of("metacontroller.k8s.io/v1alpha1", "DecoratorController", map[string]any{"resources": []any{rule}, "hooks": hooks()}),
+		of("cairn.dev/v1alpha1", "HistoryPolicy", map[string]any{"resource": rule}),
+	}
+}
+
+// accounts are for those who may act as them, through cairn as well.
+func (g *guarded) accounts(t *testing.T) {
+	t.Helper()
+	naming := func(o *unstructured.Unstructured, account string) *unstructured.Unstructured {
+		o = o.DeepCopy()
+		o.SetAnnotations(map[string]string{v1alpha1.ServiceAccountAnnotation: account})
+		return o
+	}
+	denied := func(what string, err error, says string) {
+		t.Helper()
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	mayActAs := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "act"}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{"runner"}, Verbs: []string{"impersonate"},
+		}},
+	}
+	for _, o := range described() {
+		kind := o.GetKind()
+		denied(kind, g.tenant.Create(t.Context(), o.DeepCopy()), "it acts as ServiceAccount cairn-system/cairn-manager (annotation "+
+			"cairn.dev/service-account: NAMESPACE/NAME), so who creates or edits it has to be allowed to impersonate that account")
+		for _, account := range []string{"kube-system/default", "team/runner", "runner", "team/runner/x", ""} {
+			denied(kind+" as "+account, g.tenant.Create(t.Context(), naming(o, account)), "it acts as ServiceAccount "+account+" (")
+		}
+	}
+	bind := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "act"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "act"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "tina"}},
+	}
+	allowed(t, "grant", g.admin.Create(t.Context(), mayActAs))
+	allowed(t, "grant", g.admin.Create(t.Context(), bind))
+	for _, o := range described() {
+		kind, mine := o.GetKind(), naming(o, "team/runner")
+		g.within("the right is known", func(ctx context.Context) (bool, error) {
+			return !apierrors.IsForbidden(g.tenant.Create(ctx, mine.DeepCopy(), client.DryRunAll)), nil
+		})
+		allowed(t, kind, g.tenant.Create(t.Context(), mine))
+		other := naming(mine, "kube-system/default")
+		denied(kind+", later", g.tenant.Update(t.Context(), other), "it acts as ServiceAccount kube-system/default (")
+		mine.SetLabels(map[string]string{"a": "b"})
+		allowed(t, kind+": a label", g.tenant.Update(t.Context(), mine))
+		if kind == "HistoryPolicy" {
+			continue
+		}
+		for _, given := range []string{"caBundle", "clientTLS", "authorization", "basicAuth"} {
+			for namespace, may := range map[string]bool{team: true, "kube-system": false} {
+				ref := map[string]any{"secretRef": map[string]any{"name": "token", "namespace": namespace, "key": "token", "username": "u", "password": "p"}}
+				hook, config := mine.DeepCopy(), mine.DeepCopy()
+				unstructuredSet(t, hook, ref, "spec", "hooks", "sync", "webhook", given)
+				unstructuredSet(t, config, []any{map[string]any{"host": "hooks.example.com", given: ref}}, "spec", "endpointConfigs")
+				for where, o := range map[string]*unstructured.Unstructured{"webhook": hook, "endpointConfigs": config} {
+					err := g.tenant.Update(t.Context(), o, client.DryRunAll)
+					if may {
+						allowed(t, kind+" "+where+" "+given, err)
+					} else {
+						denied(kind+" "+where+" "+given, err, "its webhooks are given Secrets")
+					}
+				}
+			}
+		}
+	}
+	own := described()[0]
+	own.SetName("own")
+	allowed(t, "an administrator", g.admin.Create(t.Context(), own, client.DryRunAll))
+}
+
+func unstructuredSet(t *testing.T, o *unstructured.Unstructured, value any, path ...string) {
+	t.Helper()
+	if err := unstructured.SetNestedField(o.Object, runtime.DeepCopyJSONValue(value), path...); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (g *guarded) others(t *testing.T, stored *appsv1.ControllerRevision) {

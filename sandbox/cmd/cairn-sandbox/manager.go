@@ -87,7 +87,7 @@ func runInstalled(ctx context.Context, admin *rest.Config, program string, contr
 	cmd := exec.CommandContext(ctx, program, "manager",
 		"--controllers="+strings.Join(controllers, ","), "--kubeconfig="+kubeconfig, "--leader-elect-namespace="+deploy.Namespace,
 		"--metrics-secure", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0",
-		"--hook-allow-address=127.0.0.0/8,::1/128")
+		"--hook-allow-address=127.0.0.0/8,::1/128", "--hosted-identity=shared")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 2 * time.Second
 	cmd.Stdout, cmd.Stderr = logged{}, logged{}
