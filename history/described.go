@@ -24,10 +24,16 @@ const (
 	// IgnoredPathsAnnotation lists fields inside of these that the revision does not hold, separated by commas:
 	// "spec.replicas".
 	IgnoredPathsAnnotation = "cairn.dev/ignored-paths"
+	// SecretsAnnotation is "left-out" if the revision does not hold values that look like secrets: see
+	// [revision.Target.WithoutSecrets].
+	SecretsAnnotation = "cairn.dev/secrets" //nolint:gosec // a name
 	// ChildrenAnnotation lists the kinds of the objects that are made from it, separated by commas: "v1/Pod",
 	// "apps/v1/Deployment". It is absent if they are not known.
 	ChildrenAnnotation = "cairn.dev/children"
 )
+
+// leftOut is the value of SecretsAnnotation.
+const leftOut = "left-out"
 
 // CompletedAnnotation is on a revision to which a rollout was once complete: all children came from it and were
 // available. Package builder sets it, so that a child which is lost while another revision does not start has something
@@ -40,6 +46,9 @@ func (f *Apps) Description() map[string]string {
 	out := map[string]string{FieldPathsAnnotation: joined(f.Versioned.Paths())}
 	if ignored := f.Versioned.Ignored(); len(ignored) > 0 {
 		out[IgnoredPathsAnnotation] = joined(ignored)
+	}
+	if f.Versioned.Masked() {
+		out[SecretsAnnotation] = leftOut
 	}
 	kinds := make([]string, 0, len(f.Children))
 	for _, of := range f.Children {
@@ -80,9 +89,15 @@ func describedTarget(annotations map[string]string) (*revision.Target, error) {
 		return nil, err
 	}
 	target, err := revision.FieldPaths(nil, paths...)
+	if err != nil {
+		return nil, err
+	}
+	if annotations[SecretsAnnotation] == leftOut {
+		target = target.WithoutSecrets()
+	}
 	text, ignores := annotations[IgnoredPathsAnnotation]
-	if err != nil || !ignores {
-		return target, err
+	if !ignores {
+		return target, nil
 	}
 	ignored, err := pathsOf(text)
 	if err != nil {

@@ -3,6 +3,7 @@ package inspect
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,6 +49,11 @@ func (u *Undo) scales() []string {
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if was, is, err := u.field("replicas"); err == nil && was != is {
 		say("The scale is part of %s: spec.replicas goes from %s to %s.", u.To, was, is)
+	}
+	if u.To.stored.Snapshot != nil {
+		if kept := u.To.stored.Snapshot.LeftOut(); len(kept) > 0 {
+			say("What looks like a secret is not recorded, and stays as it is: %s.", strings.Join(kept, ", "))
+		}
 	}
 	if was, is, err := u.field("selector"); err == nil && was != is {
 		say("The selector is part of %s: spec.selector goes from %s to %s, and children that it does not match are released.", u.To, was, is)

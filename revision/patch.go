@@ -32,7 +32,10 @@ func (s *Snapshot) RestorePatch(parent any) ([]byte, error) {
 	}
 	tree := s.content()
 	for _, path := range s.target.paths {
-		value, wanted := s.target.wanted(root, tree, path)
+		value, wanted, err := s.target.wanted(root, tree, path)
+		if err != nil {
+			return nil, err
+		}
 		_, present := lookup(root, path)
 		switch {
 		case wanted:

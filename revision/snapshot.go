@@ -273,7 +273,7 @@ func (s *Snapshot) Into(into any) error {
 
 // Restore returns a copy of parent whose covered subtrees are those of s: replaced as a whole, and removed where s has
 // none, so that a field added since is removed. parent is as in [Target.Snapshot] and is only read. Taking a snapshot
-// of the result gives s again.
+// of the result gives s again. The error may be a [*MissingSecretError].
 func (s *Snapshot) Restore(parent any) (map[string]any, error) {
 	root, err := toTree(parent)
 	if err != nil {
@@ -282,7 +282,10 @@ func (s *Snapshot) Restore(parent any) (map[string]any, error) {
 	root = deepCopy(root).(map[string]any) //nolint:forcetypeassert // a deep copy has the type of its source
 	tree := s.content()
 	for _, path := range s.target.paths {
-		value, ok := s.target.wanted(root, tree, path)
+		value, ok, err := s.target.wanted(root, tree, path)
+		if err != nil {
+			return nil, err
+		}
 		if !ok {
 			remove(root, path)
 			continue

@@ -69,6 +69,8 @@ type Target struct {
 	ignored []Path
 	// partial says that the data hold more than paths: see [Target.As].
 	partial bool
+	// masked says that values that look like secrets are left out.
+	masked bool
 }
 
 // StrategicMerge describes a kind whose revisions are strategic merge patches that replace one subtree: the format that
@@ -183,6 +185,7 @@ func (t *Target) As(recorded *Target) (*Target, error) {
 			out.ignored = append(out.ignored, p)
 		}
 	}
+	out.masked = t.masked || recorded.masked
 	out.partial = len(gone) > 0 || slices.ContainsFunc(recorded.paths, func(p Path) bool {
 		return !slices.ContainsFunc(out.paths, func(q Path) bool { return slices.Equal(p, q) })
 	})
@@ -191,7 +194,7 @@ func (t *Target) As(recorded *Target) (*Target, error) {
 
 // Covers reports whether two targets are of the same fields.
 func (t *Target) Covers(other *Target) bool {
-	return t == other || samePaths(t.paths, other.paths) && samePaths(t.ignored, other.ignored)
+	return t == other || samePaths(t.paths, other.paths) && samePaths(t.ignored, other.ignored) && t.masked == other.masked
 }
 
 func samePaths(a, b []Path) bool {
@@ -220,24 +223,33 @@ func nested(p Path, paths []Path) []Path {
 // Ignored returns the fields that are left out, in the order in which they were given. The caller must not change them.
 func (t *Target) Ignored() []Path { return t.ignored }
 
-// strip returns tree, or a copy of it, without the ignored fields.
+// strip returns tree, or a copy of it, without the ignored fields, and with marks in place of secrets.
 func (t *Target) strip(tree map[string]any) map[string]any {
-	if len(t.ignored) == 0 {
+	if len(t.ignored) == 0 && !t.masked {
 		return tree
 	}
 	out := deepCopy(tree).(map[string]any) //nolint:forcetypeassert // a copy has the type of its source
 	for _, p := range t.ignored {
 		remove(out, p)
 	}
+	if t.masked {
+		hide(out)
+	}
 	return out
 }
 
 // wanted returns what the subtree at path is to be in root so that it has the content of tree: nothing if ok is false.
-// What is ignored stays as it is in root.
-func (t *Target) wanted(root, tree map[string]any, path Path) (value any, ok bool) {
+// What is ignored, and what looks like a secret, stays as it is in root. The error is a [*MissingSecretError].
+func (t *Target) wanted(root, tree map[string]any, path Path) (value any, ok bool, err error) {
 	value, ok = lookup(tree, path)
+	if ok && t.masked {
+		live, _ := lookup(root, path)
+		if value, err = fill(path.String(), deepCopy(value), live); err != nil {
+			return nil, false, err
+		}
+	}
 	if len(t.ignored) == 0 {
-		return value, ok
+		return value, ok, nil
 	}
 	out := map[string]any{}
 	if ok {
@@ -248,7 +260,8 @@ func (t *Target) wanted(root, tree map[string]any, path Path) (value any, ok boo
 			_ = place(out, p, deepCopy(kept)) // where something else is in the way by now, that stays
 		}
 	}
-	return lookup(out, path)
+	value, ok = lookup(out, path)
+	return value, ok, nil
 }
 
 // Paths returns the covered subtrees, in the order in which they were given. The caller must not change them.

@@ -187,6 +187,9 @@ func targetOf(policy *v1alpha1.HistoryPolicy, resource described) (*revision.Tar
 	if err != nil {
 		return nil, fmt.Errorf("spec.fieldPaths: %w", err)
 	}
+	if !policy.Spec.AllowSensitive {
+		target = target.WithoutSecrets()
+	}
 	ignored, err := parsed("spec.ignorePaths", ignoredOf(policy, resource, texts))
 	if err != nil || len(ignored) == 0 {
 		return target, err

@@ -166,7 +166,7 @@ func TestFormat(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		history.FieldPathsAnnotation: "spec", history.IgnoredPathsAnnotation: "spec.replicas", changeCause: "storm",
-		history.RecordedByAnnotation: "kubectl-edit",
+		history.RecordedByAnnotation: "kubectl-edit", history.SecretsAnnotation: "left-out",
 	} {
 		if got := o.GetAnnotations()[key]; got != want {
 			t.Errorf("annotation %s is %q, want %q", key, got, want)
@@ -187,7 +187,7 @@ func TestFormat(t *testing.T) {
 		t.Errorf("%v does not match its own revision, %v", selector, err)
 	}
 	again, ok := history.Described(o, scaled.Kind)
-	if !ok || fmt.Sprint(again.Target().Ignored()) != "[spec.replicas]" {
+	if !ok || fmt.Sprint(again.Target().Ignored()) != "[spec.replicas]" || !again.Target().Masked() {
 		t.Errorf("%+v", again)
 	}
 }

@@ -57,7 +57,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *hosting.Host, as Accou
 	own := &hosting.Host{Server: shared.Server, Workers: shared.Workers, Recorder: mgr.GetEventRecorder("history-recorder")}
 	f := &factory{Host: own, client: mgr.GetClient(), live: mgr.GetAPIReader(), revisions: mgr.GetCache(), schemas: asker.OpenAPIV3()}
 	return hosting.Supervise(mgr, own, hosting.Kind[*v1alpha1.HistoryPolicy]{
-		Name: Name, Noun: "recorder",
+		Name: Name, Noun: "recorder", Known: discloses,
 		Build: func(ctx context.Context, policy *v1alpha1.HistoryPolicy) (*hosting.Controller, error) {
 			if policy.DeletionTimestamp != nil { // it records nothing, whatever account it names
 				return f.remover(policy), nil
@@ -72,6 +72,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *hosting.Host, as Accou
 			return hosting.Status{ObservedGeneration: p.Status.ObservedGeneration, Conditions: p.Status.Conditions}
 		},
 	})
+}
+
+// discloses says who may read what a policy records: rights on revisions are not those on what they are made from.
+func discloses(policy *v1alpha1.HistoryPolicy) string {
+	left := ", but for values that look like secrets"
+	if policy.Spec.AllowSensitive {
+		left = ", secrets among it"
+	}
+	return fmt.Sprintf("who may read ControllerRevisions there may read what it records of %s%s, also of versions that were replaced",
+		policy.Spec.Resource.Resource, left)
 }
 
 // Account returns the API server with the rights that a policy names, until ctx ends. Errors are those of a

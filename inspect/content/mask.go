@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
-	"regexp"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file hides values that nobody should read over somebody's shoulder or in a log: those of Secrets, and those of
@@ -19,9 +20,6 @@ const (
 	// Two values that differ are shown as kubectl diff shows those of Secrets.
 	hiddenBefore, hiddenAfter = "*** (before)", "*** (after)"
 )
-
-// secretive matches the names of environment variables that hold secrets.
-var secretive = regexp.MustCompile(`(?i)passw|passphrase|secret|token|credential|api_?key|private_?key|access_?key|(^|_)(key|pwd|auth)$`)
 
 // Masker hides secrets in what is shown of one object.
 type Masker struct {
@@ -170,7 +168,7 @@ func (m Masker) environment(value, beside any, word func(value, beside any) any)
 			continue
 		}
 		name, _ := variable["name"].(string)
-		if _, literal := variable["value"].(string); literal && secretive.MatchString(name) {
+		if _, literal := variable["value"].(string); literal && revision.SecretVariable(name) {
 			hidden := maps.Clone(variable)
 			hidden["value"] = word(variable["value"], others[variable["name"]])
 			out[i] = hidden

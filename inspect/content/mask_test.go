@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/cairn-dev/cairn/revision"
 )
 
 func TestMask(t *testing.T) {
@@ -68,7 +70,7 @@ func TestSecretiveNames(t *testing.T) {
 		"CLIENT_CREDENTIALS": true, "BASIC_AUTH": true,
 		"COLOR": false, "KEYBOARD": false, "MONKEY": false, "KEYS": false, "AUTHOR": false,
 	} {
-		if got := secretive.MatchString(name); got != want {
+		if got := revision.SecretVariable(name); got != want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

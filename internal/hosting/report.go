@@ -47,6 +47,9 @@ type told struct {
 func (s *supervisor[T]) report(ctx context.Context, h *hosted[T], o T, now state) error {
 	status := s.Status(o)
 	want := s.condition(now)
+	if want.Reason == Running && s.Known != nil {
+		want.Message += "; " + s.Known(o)
+	}
 	want.ObservedGeneration = o.GetGeneration()
 	told := told{version: o.GetResourceVersion(), condition: want}
 	if h.told == told {

@@ -85,7 +85,7 @@ type Host struct {
 	Workers int
 }
 
-// Kind is a kind whose objects each describe a controller. All fields are required, except Selector.
+// Kind is a kind whose objects each describe a controller. All fields are required, except Selector and Known.
 type Kind[T client.Object] struct {
 	// Name is that of the supervisor in logs and metrics.
 	Name string
@@ -97,6 +97,9 @@ type Kind[T client.Object] struct {
 	Status func(o T) Status
 	// Build makes the controller of an object.
 	Build Build[T]
+	// Known is what whoever looks at the condition of an object should know while its controller runs. Nil says nothing
+	// more.
+	Known func(o T) string
 }
 
 // Status is what the status of an object says of its controller. Other fields of the status are left alone.

@@ -398,6 +398,58 @@ func TestOthersHistory(t *testing.T) {
 	}
 }
 
+// TestSecretsAreNotRecorded: a value that looks like one is in no revision from when the policy says so; to rotate it
+// is no edit, and an undo keeps the one that there is, or is refused.
+func TestSecretsAreNotRecorded(t *testing.T) {
+	r := newRecorded(t)
+	r.records()
+	p := r.policy("all", configMaps+"allowSensitive: true")
+	r.ready(p, metav1.ConditionTrue, "Running")
+	o := r.configMap("db", map[string]string{"color": "red", "password": "first"})
+	r.holds(o, o.Data)
+	r.eventually("secrets are left out from now on", func() error {
+		if err := r.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			return err
+		}
+		p.Spec.AllowSensitive = false
+		return r.Update(t.Context(), p)
+	})
+	r.eventually("the condition says who may read what", func() error {
+		if err := r.reason(p, "Running"); err != nil {
+			return err
+		}
+		const want = "may read what it records of configmaps, but for values that look like secrets"
+		if said := p.Status.Conditions[0]; said.ObservedGeneration != p.Generation || !strings.Contains(said.Message, want) {
+			return fmt.Errorf("it says %q about generation %d of %d", said.Message, said.ObservedGeneration, p.Generation)
+		}
+		return nil
+	})
+	set := func(data string) {
+		t.Helper()
+		r.must(r.kubectl("patch", "configmap", "db", "--type=merge", "-p", `{"data":`+data+`}`))
+	}
+	set(`{"password":"second"}`)
+	set(`{"color":"blue"}`)
+	all := r.holds(o, map[string]string{"color": "blue", "password": "cairn.dev/not-recorded"})
+	if len(all) != 2 {
+		t.Errorf("%d revisions: that the policy changed, or a password, is no edit", len(all))
+	}
+	set(`{"password":"third"}`)
+	set(`{"color":"green"}`)
+	for _, one := range r.holds(o, map[string]string{"color": "green", "password": "cairn.dev/not-recorded"}) {
+		if text := string(one.Data.Raw); strings.Contains(text, "second") || strings.Contains(text, "third") {
+			t.Errorf("a password is recorded: %s", text)
+		}
+	}
+	r.says(0, "undo configmap/db --to-revision=2 --yes", "is not recorded, and stays as it is: data.password", "rolled back to revision 2")
+	if err := r.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || o.Data["password"] != "third" || o.Data["color"] != "blue" {
+		t.Errorf("%v, %v", o.Data, err)
+	}
+	set(`{"password":null,"color":"black"}`)
+	r.holds(o, map[string]string{"color": "black"})
+	r.says(1, "undo configmap/db --to-revision=3 --yes", "the value of data.password looks like a secret, so that it was not recorded")
+}
+
 // TestDeletedPolicy: with whenDeleted: Delete its revisions go with it, with Retain they stay. Of another controller's,
 // and of what an earlier policy of that name was to retain, nothing goes.
 func TestDeletedPolicy(t *testing.T) {

@@ -83,8 +83,9 @@ type HistoryPolicySpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	RevisionNamespace string `json:"revisionNamespace,omitempty"`
-	// AllowSensitive allows to record Secrets. Whoever may read ControllerRevisions can read them then, in versions that
-	// were replaced, too.
+	// AllowSensitive allows to record Secrets, and values that look like some: of environment variables that are called
+	// like passwords, and of text fields that are. Whoever may read ControllerRevisions can read them then, in versions
+	// that were replaced, too. Without it Secrets are refused, and such values are left out: an undo does not change them.
 	// +optional
 	AllowSensitive bool `json:"allowSensitive,omitempty"`
 	// WhenDeleted says what becomes of the revisions when the policy is deleted: they stay until their objects are

@@ -24,7 +24,10 @@ import (
 var counted = lab.NewLedger()
 
 func TestMain(m *testing.M) {
-	code := sandboxtest.Main(m, sandbox.Options{Nodes: sandbox.NoNodes, Requests: counted.Request})
+	code := sandboxtest.Main(m, sandbox.Options{Nodes: sandbox.NoNodes, Requests: func(r sandbox.Request) {
+		counted.Request(r)
+		countWatches(r)
+	}})
 	lab.RemoveBuilt()
 	if err := printed.write(os.Stdout); err != nil {
 		code = 1

@@ -184,6 +184,23 @@ func (p *Process) Peak() int64 {
 	return kilobytes << 10
 }
 
+// Connections is how many sockets the process has.
+func (p *Process) Connections() int {
+	p.Helper()
+	dir := fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid)
+	open, err := os.ReadDir(dir)
+	if err != nil {
+		p.Fatalf("the process's costs can be read on Linux only: %v", err)
+	}
+	count := 0
+	for _, file := range open {
+		if to, err := os.Readlink(filepath.Join(dir, file.Name())); err == nil && strings.HasPrefix(to, "socket:") {
+			count++
+		}
+	}
+	return count
+}
+
 // Moved is how many bytes the process has read and written in all, from connections and files, TLS included.
 func (p *Process) Moved() int64 {
 	p.Helper()
