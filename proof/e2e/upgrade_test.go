@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
+	cairn "github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/deploy"
 	"github.com/cairn-dev/cairn/sandbox/install"
 )
@@ -54,6 +55,8 @@ func before(t *testing.T) string {
 type upgraded struct {
 	*cats
 
+	// now is the folder of today's manager.
+	now        string
 	kubeconfig string
 	ds         *appsv1.DaemonSet
 	set        *appsv1.StatefulSet
@@ -62,8 +65,13 @@ type upgraded struct {
 // runs runs the manager that is in a folder, for the namespace of the test, until the returned function kills it.
 func (u *upgraded) runs(root string) (kill func()) {
 	u.Helper()
-	p := u.manager(root, u.kubeconfig, "--controllers=statefulset,composite", "--leader-elect=false",
-		"--watch-namespace="+u.namespace, "--hook-allow-address=127.0.0.0/8")
+	flags := []string{
+		"--controllers=statefulset,composite", "--leader-elect=false", "--watch-namespace=" + u.namespace, "--hook-allow-address=127.0.0.0/8",
+	}
+	if root == u.now { // the previous one has no accounts
+		flags = append(flags, "--hosted-identity=shared")
+	}
+	p := u.manager(root, u.kubeconfig, flags...)
 	return func() {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
@@ -139,6 +147,15 @@ func TestUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	u.now = root
+	// As the previous one knows it: with all rights of the manager.
+	const controller = "compositecontroller/catset-controller"
+	u.must(u.kubectl("annotate", controller, cairn.ServiceAccountAnnotation+"-"))
+	roles := filepath.Join(t.TempDir(), "roles.yaml")
+	if err := os.WriteFile(roles, []byte(u.cli("roles", controller)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u.must(u.kubectl("apply", "-f", roles))
 	kill := u.runs(old)
 	slow := map[string]string{"sandbox.cairn.dev/ready-after": "500ms"}
 	u.ds = u.daemonSet("agent", "app:1", func(ds *appsv1.DaemonSet) { ds.Spec.Template.Annotations = slow })
