@@ -73,11 +73,17 @@ func (s *Sandbox) ServiceAccountConfig(ctx context.Context, namespace, name stri
 	}, nil
 }
 
+// ConfigAs returns a configuration with the identity of a service account, by [Sandbox.ConfigFor]: a certificate can
+// carry its user name and its groups, which saves a token request. The account needs not exist.
+func (s *Sandbox) ConfigAs(namespace, name string) (*rest.Config, error) {
+	const accounts = "system:serviceaccounts"
+	return s.ConfigFor("system:serviceaccount:"+namespace+":"+name, accounts, accounts+":"+namespace)
+}
+
 // controllerConfig returns a configuration with the identity, and so with the RBAC rights, that Kubernetes gives to the
-// built-in controller of that name. A certificate can carry a service account's user name, which saves a token request
-// and a service account per controller at each start.
+// built-in controller of that name.
 func (s *Sandbox) controllerConfig(name string) (*rest.Config, error) {
-	cfg, err := s.ConfigFor("system:serviceaccount:kube-system:"+name, "system:serviceaccounts", "system:serviceaccounts:kube-system")
+	cfg, err := s.ConfigAs("kube-system", name)
 	if err != nil {
 		return nil, err
 	}

@@ -81,8 +81,7 @@ func (r *recorded) policy(name, spec string) *v1alpha1.HistoryPolicy {
 func (r *recorded) records() (stop, kill func()) {
 	r.Helper()
 	dead := &atomic.Bool{}
-	groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + deploy.Namespace}
-	own, err := r.sandbox.ConfigFor("system:serviceaccount:"+deploy.Namespace+":"+deploy.ServiceAccount, groups...)
+	own, err := r.sandbox.ConfigAs(deploy.Namespace, deploy.ServiceAccount)
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -292,11 +292,10 @@ func managerConfig(t *testing.T, s *sandbox.Sandbox, controllers ...string) *res
 // configOf is that of a service account beside the manager's.
 func configOf(t *testing.T, s *sandbox.Sandbox, name string) *rest.Config {
 	t.Helper()
-	cfg, err := s.ConfigFor("system:serviceaccount:"+deploy.Namespace+":"+name, "system:serviceaccounts", "system:serviceaccounts:"+deploy.Namespace)
+	cfg, err := s.ConfigAs(deploy.Namespace, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.QPS = -1
 	return cfg
 }
 
