@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/internal/watching"
 )
@@ -159,8 +160,11 @@ func (o *overlaps) between(ctx context.Context, a, b *v1alpha1.CompositeControll
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	env, err := o.env.For(ctx, a)
+	if _, cannotRun := errors.AsType[*hosting.Error](err); cannotRun {
+		return nil, false, nil // as above
+	}
 	if err != nil {
-		return nil, false, nil
+		return nil, true, fmt.Errorf("look for parents of both %s and %s: %w", a.Name, b.Name, err)
 	}
 	err = env.Live.List(ctx, list, client.MatchingLabelsSelector{Selector: both.Add(requirements...)}, client.Limit(1))
 	switch {
