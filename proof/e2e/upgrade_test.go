@@ -21,7 +21,7 @@ import (
 
 // previous is the commit of the manager that is upgraded. It becomes the tag of the previous release, once there is
 // one.
-const previous = "84861f039d8b7d960ef199bf0007b6ac6ff8957d"
+const previous = "43aba88fdfe0757cc4a369f8e73d20c9bfb7cc10"
 
 // before builds the previous manager and returns a folder with bin/cairn.
 func before(t *testing.T) string {
