@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,14 +27,14 @@ type Summary struct {
 	// Complete says that all children come from it and are available, and that there are no others.
 	Complete bool
 
-	updated metav1.Condition
+	rollout pass.RolloutConditions
 	healthy func(conditions *[]metav1.Condition)
 }
 
-// SetConditions sets the conditions Updated and, if it ever was False, HistoryHealthy in the status of a parent: see
-// package pass.
+// SetConditions sets the conditions Updated, of a parent with a progress deadline Stalled and, if it ever was False,
+// HistoryHealthy in the status of a parent: see package pass.
 func (s *Summary) SetConditions(conditions *[]metav1.Condition) {
-	pass.SetCondition(conditions, s.updated)
+	s.rollout.Set(conditions)
 	if s.healthy != nil {
 		s.healthy(conditions)
 	}
@@ -50,12 +51,10 @@ type report struct {
 
 // report stores what rep says, and reports whether that is what the API server has now.
 func (r *reconciler[P]) report(ctx context.Context, p *pass.Pass, parent P, rep report) (stored bool, err error) {
-	updated := rep.updated(metav1.NewTime(p.Now()))
-	p.NoteRollout(rep.plan.rollout, updated)
 	s := Summary{
 		Wanted:  int32(len(rep.facts.places)),
 		Current: rep.plan.current, Ready: rep.plan.ready, Available: rep.plan.available, Updated: rep.plan.updated,
-		updated: updated,
+		rollout: p.NoteRollout(rep.rollout(p.Now())),
 		healthy: func(conditions *[]metav1.Condition) {
 			rep.recorded.SetHealthy(p, conditions, r.limit(parent), p.Now())
 		},
@@ -73,10 +72,10 @@ func (r *reconciler[P]) report(ctx context.Context, p *pass.Pass, parent P, rep 
 // refuse reports a parent that nothing can be done for before somebody edits it.
 func (r *reconciler[P]) refuse(ctx context.Context, p *pass.Pass, parent P, refused *refusedError) error {
 	p.Warn(nil, refused.reason, "Reconcile", "%v", refused)
-	s := Summary{ObservedGeneration: parent.GetGeneration(), updated: metav1.Condition{
+	s := Summary{ObservedGeneration: parent.GetGeneration(), rollout: p.NoteRollout(pass.Rollout{Updated: metav1.Condition{
 		Type: pass.Updated, Status: metav1.ConditionFalse, Reason: refused.reason, Message: refused.Error(),
 		LastTransitionTime: metav1.NewTime(p.Now()),
-	}}
+	}})}
 	for rule, ch := range r.children {
 		if r.kinds[rule].applied {
 			continue
@@ -121,6 +120,16 @@ func (rep report) complete() bool {
 	p := rep.plan
 	all := rep.recorded.Update != nil && rep.failed == nil && int(p.available) == len(rep.facts.places)
 	return all && p.rollout.Complete() && len(rep.plan.rollout.Waiting) == 0 && len(rep.plan.creates) == 0 && len(rep.facts.surplus) == 0
+}
+
+// rollout is how far the rollout is.
+func (rep report) rollout(now time.Time) pass.Rollout {
+	strategy := rep.facts.strategy
+	return pass.Rollout{
+		Plan: &rep.plan.rollout, Revision: rep.recorded.UpdateName(), Updated: rep.updated(metav1.NewTime(now)),
+		Stopped: strategy.Paused || strategy.OnDelete, Deadline: strategy.ProgressDeadline,
+		Blocker: func() string { return rep.plan.blocker },
+	}
 }
 
 // updated says how far the rollout is.

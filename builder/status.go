@@ -30,7 +30,7 @@ func (r *reconciler[P]) writeStatus(ctx context.Context, p *pass.Pass, parent P,
 	after := parent.DeepCopyObject().(P) //nolint:forcetypeassert // the copy of a P
 	r.author.Status(after, s)
 	reasons := []string{pass.RolloutProgressing, pass.RolloutWaiting}
-	urgent := s.updated.Status != metav1.ConditionFalse || !slices.Contains(reasons, s.updated.Reason)
+	urgent := s.rollout.Updated.Status != metav1.ConditionFalse || !slices.Contains(reasons, s.rollout.Updated.Reason)
 	if apiequality.Semantic.DeepEqual(parent, after) {
 		return true, nil
 	}

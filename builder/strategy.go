@@ -1,6 +1,9 @@
 package builder
 
-import "cmp"
+import (
+	"cmp"
+	"time"
+)
 
 // This file is what an author says about the rollout of one parent, and which of it cannot be meant.
 
@@ -22,6 +25,10 @@ type Strategy struct {
 	OnDelete bool
 	// Paused stops the rollout where it is. Children that are missing are still made.
 	Paused bool
+	// ProgressDeadline is after how long without progress a rollout has failed: the condition Updated gets the reason
+	// ProgressDeadlineExceeded, and Stalled is True. The annotation cairn.dev/progress-deadline of a parent comes first.
+	// Zero means never. See [pass.Pass.NoteRollout].
+	ProgressDeadline time.Duration
 }
 
 // strategyOf asks the author for the strategy of a parent.
@@ -38,6 +45,10 @@ func (r *reconciler[P]) strategyOf(parent P) (Strategy, error) {
 			return s, refusef("InvalidStrategy", "Strategy of the controller %s returned %s %d, which is less than 0",
 				r.author.Name, number.name, number.value)
 		}
+	}
+	if s.ProgressDeadline < 0 {
+		return s, refusef("InvalidStrategy", "Strategy of the controller %s returned ProgressDeadline %s, which is less than 0",
+			r.author.Name, s.ProgressDeadline)
 	}
 	for _, k := range r.kinds {
 		if s.MaxSurge > 0 && !k.applied && !k.named {

@@ -49,6 +49,9 @@ type Config struct {
 	// Runs says that children are runs, which end and are deleted all the time: then the end of one is no reason to begin
 	// the back-off of a failure anew. Optional.
 	Runs bool
+	// ProgressDeadline is after how long without progress a rollout has failed of which nothing else says so: see
+	// [Pass.NoteRollout]. Optional: zero means never.
+	ProgressDeadline time.Duration
 	// Stale are errors that mean the same as [ownership.ErrStale]. Optional.
 	Stale []error
 	// FirstRetry and LastRetry bound the delay after a pass that failed, which doubles each time. Optional: zero means 5
@@ -122,6 +125,10 @@ type memory struct {
 	// statusAt is when the status was written last.
 	statusAt time.Time
 	events   budget
+	// progress is how far its rollout got, nil if it has no deadline or that is not known; invalid is what was said of the
+	// annotation.
+	progress *progress
+	invalid  string
 	// series are its metrics. Guarded.
 	series series
 }

@@ -104,6 +104,14 @@ func Record(
 	return out, nil
 }
 
+// UpdateName is the name of [Recorded.Update], empty if there is none.
+func (r *Recorded) UpdateName() string {
+	if r.Update == nil {
+		return ""
+	}
+	return r.Update.Name
+}
+
 // failed sorts out which errors end the pass, and which leave it with a log that is not up to date.
 func (r *Recorded) failed(p *Pass, err error) (*Recorded, error) {
 	if apierrors.IsConflict(err) && !IsStale(err) {

@@ -19,7 +19,7 @@ var (
 	rollouts = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "cairn_rollout_last_progress_timestamp_seconds",
 		Help: "When a rollout that is not complete last got on, in seconds since 1970, for each object that has one. " +
-			"The state is progressing, waiting, held (by a partition, OnDelete or a pause) or failing.",
+			"The state is progressing, waiting, held (by a partition, OnDelete or a pause), failing, or stalled (it has exceeded its deadline).",
 	}, []string{"group", "kind", "namespace", "name", "state"})
 	retries = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "cairn_retry_delay_seconds",
@@ -48,10 +48,11 @@ type series struct {
 	finished, failing bool
 }
 
-// NoteRollout tells the metrics how far the rollout of the parent is; updated is its condition [Updated]. A rollout is
+// measure tells the metrics how far the rollout of the parent is; updated is its condition [Updated]. A rollout is
 // complete once all units are updated and available. It gets on when more is done than ever was since the last edit,
 // and begins anew when it was complete or held, and is not any more: a node joined, or the partition was lowered.
-func (p *Pass) NoteRollout(plan rollout.Plan, updated metav1.Condition) {
+// failed says that it has exceeded its deadline.
+func (p *Pass) measure(plan rollout.Plan, updated metav1.Condition, failed bool) {
 	c := p.controller
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,6 +63,9 @@ func (p *Pass) NoteRollout(plan rollout.Plan, updated metav1.Condition) {
 		finished = true // one that is complete but for pods that are down is no rollout: another process has seen it complete
 	}
 	state := stateOf(finished, plan, updated)
+	if failed {
+		state = "stalled"
+	}
 	if edited || s.finished && !finished || s.state == held && state != held {
 		s.best, s.at = plan.Done, p.Now()
 	} else if best := plan.Done.Max(s.best); best != s.best {

@@ -96,9 +96,9 @@ func TestRolloutsAreMeasured(t *testing.T) {
 			}
 		}
 		w.run = func(_ context.Context, p *pass.Pass) error {
-			p.NoteRollout(rollout.Plan{
+			p.NoteRollout(pass.Rollout{Plan: &rollout.Plan{
 				Total: 3, Updated: step.updated, Available: step.available, Held: step.held, Done: step.done,
-			}, metav1.Condition{Status: step.status, Reason: step.reason})
+			}, Updated: metav1.Condition{Status: step.status, Reason: step.reason}})
 			return nil
 		}
 		if _, err := w.reconcile(); err != nil {
@@ -126,7 +126,9 @@ func TestSeriesEndWithTheirParent(t *testing.T) {
 			w := newWorld(t, nil, web())
 			before := measured(t, "cairn_refused_writes_total")
 			w.run = func(_ context.Context, p *pass.Pass) error {
-				p.NoteRollout(rollout.Plan{Total: 1}, metav1.Condition{Status: metav1.ConditionFalse, Reason: "RolloutFailing"})
+				p.NoteRollout(pass.Rollout{
+					Plan: &rollout.Plan{Total: 1}, Updated: metav1.Condition{Status: metav1.ConditionFalse, Reason: "RolloutFailing"},
+				})
 				return pass.SlowStart(p, pass.Writes[int]{Items: []int{1}, Do: func(int) error {
 					return errors.Join(apierrors.NewForbidden(podResource, "a", errors.New("quota")),
 						apierrors.NewConflict(podResource, "a", errors.New("race")), errors.New("no answer"))

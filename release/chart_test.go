@@ -184,6 +184,8 @@ func another(path string, value any) any {
 		return "sha256:" + strings.Repeat("a", 64)
 	case "hostedIdentity":
 		return "shared"
+	case "progressDeadline":
+		return "10m"
 	case "image.pullPolicy":
 		return "Always"
 	case "metrics.serviceMonitor.interval":

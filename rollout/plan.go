@@ -121,6 +121,13 @@ func (p Progress) Max(best Progress) Progress {
 	}
 }
 
+// Min returns each count, or most if that is less: what is left of p in a set of so many units.
+func (p Progress) Min(most int) Progress {
+	return Progress{
+		Gone: min(p.Gone, most), Made: min(p.Made, most), Ready: min(p.Ready, most), Available: min(p.Available, most),
+	}
+}
+
 // Complete reports whether every unit of the set holds a conforming instance and no other.
 func (p Plan) Complete() bool { return p.Updated == p.Total }
 

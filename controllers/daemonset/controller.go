@@ -55,6 +55,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 		return err
 	}
 	rep := report{recorded: recorded}
+	rep.pods = o.pods
 	f, err := r.facts(o, recorded)
 	if err == nil {
 		rep.plan, err = makePlan(f)

@@ -2,6 +2,7 @@ package daemonset
 
 import (
 	"context"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,9 @@ type Options struct {
 	// Kubernetes is the minor version of the API server, as 33: revisions are stored as that release does. Zero means that
 	// of the types.
 	Kubernetes int
+	// ProgressDeadline is after how long without progress a rollout has failed where the annotation
+	// [pass.ProgressDeadlineAnnotation] does not say so. Zero means never.
+	ProgressDeadline time.Duration
 	// Clock is for tests; nil means the system's.
 	Clock clock.WithTicker
 }
@@ -70,6 +74,7 @@ func newReconciler(
 	r.Controller = pass.New(pass.Config{
 		Kind: kind, Resource: daemonSetResource, New: func() client.Object { return &appsv1.DaemonSet{} },
 		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: o.Clock, Run: r.pass,
+		ProgressDeadline: o.ProgressDeadline,
 	})
 	r.OnForget(r.predecessors.forget)
 	r.log = pass.NewLog(r.Controller, history.DaemonSet().StoredBy(o.Kubernetes), o.AskServer)

@@ -3,11 +3,15 @@ package daemonset
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/rollout"
 )
@@ -24,6 +28,7 @@ const (
 type report struct {
 	plan     *plan
 	recorded *pass.Recorded
+	pods     []*corev1.Pod
 	// failed is what went wrong with pods.
 	failed error
 }
@@ -48,9 +53,7 @@ func (r *Reconciler) report(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 		status.CollisionCount = rep.recorded.Collisions
 	}
 	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
-	updated := rep.updated(ds, metav1.NewTime(p.Now()))
-	p.NoteRollout(rep.plan.rollout, updated)
-	pass.SetCondition(&conditions, updated)
+	p.NoteRollout(rep.rollout(ds, p.Now())).Set(&conditions)
 	rep.recorded.SetHealthy(p, &conditions, nil, p.Now())
 	return r.writeStatus(ctx, p, ds, status, conditions)
 }
@@ -87,6 +90,23 @@ func conditionFields(c *appsv1.DaemonSetCondition) pass.ConditionFields[appsv1.D
 	return pass.ConditionFields[appsv1.DaemonSetConditionType]{
 		Type: &c.Type, Status: &c.Status, LastTransitionTime: &c.LastTransitionTime, Reason: &c.Reason, Message: &c.Message,
 	}
+}
+
+// rollout is how far the rollout is.
+func (rep report) rollout(ds *appsv1.DaemonSet, now time.Time) pass.Rollout {
+	return pass.Rollout{
+		Plan: &rep.plan.rollout, Revision: rep.recorded.UpdateName(), Updated: rep.updated(ds, metav1.NewTime(now)),
+		Stopped: ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType,
+		Blocker: rep.blocker,
+	}
+}
+
+// blocker says why a pod of the update revision is not ready.
+func (rep report) blocker() string {
+	return readiness.FirstBlocker(slices.DeleteFunc(slices.Clone(rep.pods), func(pod *corev1.Pod) bool {
+		update := rep.recorded.Update
+		return update == nil || pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] != update.Hash
+	}))
 }
 
 // updated says how far the rollout is.

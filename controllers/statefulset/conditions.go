@@ -3,10 +3,13 @@ package statefulset
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/rollout"
 )
@@ -25,8 +28,25 @@ type report struct {
 	recorded *pass.Recorded
 	// current is the name of the revision of the pods that are not updated yet.
 	current string
+	pods    []*corev1.Pod
 	// failed is what went wrong with pods and claims.
 	failed error
+}
+
+// rollout is how far the rollout is.
+func (rep report) rollout(set *appsv1.StatefulSet, now time.Time) pass.Rollout {
+	return pass.Rollout{
+		Plan: &rep.plan.rollout, Revision: rep.recorded.UpdateName(), Updated: rep.updated(set, metav1.NewTime(now)),
+		Stopped: set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
+		Blocker: rep.blocker,
+	}
+}
+
+// blocker says why a pod of the update revision is not ready.
+func (rep report) blocker() string {
+	return readiness.FirstBlocker(slices.DeleteFunc(slices.Clone(rep.pods), func(pod *corev1.Pod) bool {
+		return revisionOf(pod) != rep.recorded.UpdateName()
+	}))
 }
 
 // updated says how far the rollout is.

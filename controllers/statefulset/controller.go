@@ -65,6 +65,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 		return err
 	}
 	rep := report{recorded: recorded}
+	rep.pods = o.pods
 	if rep.plan, err = makePlan(f); err != nil {
 		return fmt.Errorf("plan StatefulSet %s/%s: %w", set.Namespace, set.Name, err)
 	}

@@ -3,6 +3,7 @@ package statefulset
 import (
 	"context"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,9 @@ type Options struct {
 	// Kubernetes is the minor version of the API server, as 33: revisions are stored as that release does. Zero means that
 	// of the types.
 	Kubernetes int
+	// ProgressDeadline is after how long without progress a rollout has failed where the annotation
+	// [pass.ProgressDeadlineAnnotation] does not say so. Zero means never.
+	ProgressDeadline time.Duration
 	// Clock is for tests; nil means the system's.
 	Clock clock.PassiveClock
 }
@@ -71,6 +75,7 @@ func newReconciler(
 	r.Controller = pass.New(pass.Config{
 		Kind: kind, Resource: statefulSetResource, New: func() client.Object { return &appsv1.StatefulSet{} },
 		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: o.Clock, Run: r.pass,
+		ProgressDeadline: o.ProgressDeadline,
 	})
 	r.log = pass.NewLog(r.Controller, history.StatefulSet().StoredBy(o.Kubernetes), o.AskServer)
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })

@@ -28,9 +28,7 @@ func (r *Reconciler) report(ctx context.Context, p *pass.Pass, set *appsv1.State
 		status.CollisionCount = rep.recorded.Collisions
 	}
 	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
-	updated := rep.updated(set, metav1.NewTime(p.Now()))
-	p.NoteRollout(rep.plan.rollout, updated)
-	pass.SetCondition(&conditions, updated)
+	p.NoteRollout(rep.rollout(set, p.Now())).Set(&conditions)
 	rep.recorded.SetHealthy(p, &conditions, set.Spec.RevisionHistoryLimit, p.Now())
 	status.Conditions = pass.StoredConditions(conditions, conditionFields)
 	names := status.CurrentRevision == set.Status.CurrentRevision && status.UpdateRevision == set.Status.UpdateRevision

@@ -191,7 +191,7 @@ func (s *Status) recorded() verdict {
 }
 
 // stuck are the reasons of the condition Updated that do not pass by themselves (docs/workloads.md).
-var stuck = []string{"InvalidStrategy", "SelectingAll", "CurrentRevisionLost"}
+var stuck = []string{"InvalidStrategy", "SelectingAll", "CurrentRevisionLost", "ProgressDeadlineExceeded"}
 
 // rolled is the verdict on parents of our controllers: the controller has said of the spec as it is now that the
 // rollout is over, every child of a kind that is rolled out belongs to the revision that the parent asks for, and every

@@ -44,7 +44,9 @@ var registry = map[string]func(context.Context, ctrl.Manager, Options, environme
 		return cronjob.Setup(ctx, mgr, cronjob.Options{Workers: o.Workers, AskServer: o.AskServer, Clock: o.Clock})
 	},
 	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
-		return daemonset.Setup(ctx, mgr, daemonset.Options{Workers: o.Workers, AskServer: o.AskServer, Kubernetes: o.Kubernetes})
+		return daemonset.Setup(ctx, mgr, daemonset.Options{
+			Workers: o.Workers, AskServer: o.AskServer, Kubernetes: o.Kubernetes, ProgressDeadline: o.ProgressDeadline,
+		})
 	},
 	recorder.Name: func(ctx context.Context, mgr ctrl.Manager, _ Options, shared environment) error {
 		env, err := shared()
@@ -60,7 +62,9 @@ var registry = map[string]func(context.Context, ctrl.Manager, Options, environme
 		return replicaset.SetupReplicationControllers(ctx, mgr, replicaset.Options{Workers: o.Workers})
 	},
 	"statefulset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
-		return statefulset.Setup(ctx, mgr, statefulset.Options{Workers: o.Workers, AskServer: o.AskServer, Kubernetes: o.Kubernetes})
+		return statefulset.Setup(ctx, mgr, statefulset.Options{
+			Workers: o.Workers, AskServer: o.AskServer, Kubernetes: o.Kubernetes, ProgressDeadline: o.ProgressDeadline,
+		})
 	},
 }
 
@@ -92,6 +96,9 @@ type Options struct {
 	// FieldManager, unless it is empty, is the name under which children of CompositeControllers and attachments of
 	// DecoratorControllers are applied by server-side apply. Otherwise they are merged as Metacontroller does by default.
 	FieldManager string
+	// ProgressDeadline is after how long without progress a rollout of a DaemonSet, a StatefulSet or a parent of a
+	// CompositeController has failed where nothing else says so. Zero means never.
+	ProgressDeadline time.Duration
 	// TargetLabelSelector narrows the CompositeControllers and DecoratorControllers that are run, by their labels. Nil
 	// selects all.
 	TargetLabelSelector labels.Selector
@@ -276,9 +283,9 @@ func unknown(name string) error {
 func (o Options) hosted() host.Options {
 	return host.Options{
 		Workers: o.Workers, TargetLabelSelector: o.TargetLabelSelector, AllowedAddresses: o.HookAllow, AllowAPIServers: o.HookAllowAPIServers,
-		FieldManager: o.FieldManager,
-		Namespace:    o.Namespace,
-		Named:        o.NamedAccounts,
+		FieldManager: o.FieldManager, ProgressDeadline: o.ProgressDeadline,
+		Namespace: o.Namespace,
+		Named:     o.NamedAccounts,
 	}
 }
 

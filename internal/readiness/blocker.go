@@ -28,6 +28,21 @@ func Blocker(pod *corev1.Pod) string {
 	return "its kubelet has not reported on it yet"
 }
 
+// FirstBlocker says of the first of pods, by name, that is not ready why, as in "pod web-0: it is not scheduled".
+// Terminating ones do not count. It is empty if all are ready.
+func FirstBlocker(pods []*corev1.Pod) string {
+	var first *corev1.Pod
+	for _, pod := range pods {
+		if pod.DeletionTimestamp == nil && !Ready(pod) && (first == nil || pod.Name < first.Name) {
+			first = pod
+		}
+	}
+	if first == nil {
+		return ""
+	}
+	return "pod " + first.Name + ": " + Blocker(first)
+}
+
 func conditionOf(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == kind {

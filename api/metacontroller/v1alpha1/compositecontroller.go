@@ -51,6 +51,12 @@ type CompositeControllerSpec struct {
 	// least. When it is absent only events wake a parent.
 	// +optional
 	ResyncPeriodSeconds *int32 `json:"resyncPeriodSeconds,omitempty"`
+	// ProgressDeadlineSeconds is after how many seconds without progress the rollout of a parent has failed: see the
+	// annotation cairn.dev/progress-deadline of a parent, which comes first. When it is absent, the manager's default
+	// counts. Cairn only.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 	// GenerateSelector makes a parent claim its children by a label with its UID (controller-uid), set on every child, and
 	// not by its spec.selector.
 	// +optional

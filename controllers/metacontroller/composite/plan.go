@@ -30,7 +30,8 @@ type plan struct {
 	// waits says what the rollout waits for, in the order of the hook's answer.
 	waits []rollout.Wait
 	// total counts the desired children, updated those that are what the newest revision asks for, serving those that are
-	// available, and keeping those that partition or paused keep at something else. done is how far the rollout is.
+	// available, and keeping those that partition, paused or OnDelete keep at something else. done is how far the rollout
+	// is.
 	total, updated, serving, keeping int
 	done                             rollout.Progress
 	// compareErrs says which children could not be compared, and why. They stay as they are.

@@ -180,6 +180,7 @@ func (p *planner) planAtOnce(key metacontroller.Child, s strategy, child *unstru
 	case s.method == v1alpha1.ChildUpdateRecreate:
 		p.deletes = append(p.deletes, deletion{key, child, object, p.newest, differs})
 	default:
+		p.keeping++
 		p.waits = append(p.waits, rollout.Wait{Unit: key.String(), Reason: "the method is OnDelete, so it is updated when it is deleted"})
 	}
 }

@@ -47,15 +47,14 @@ type reporter struct {
 // report stores the hook's status and how far the rollout is. It returns when to do so if it is too early now.
 func (r *reporter) report(ctx context.Context, o *gathered, d *decision) (time.Duration, error) {
 	rolled := r.rolls && o.log != nil || len(o.memory.sharers) > 0 && r.sharing(o, d).rolls() && !o.ending
-	status, reason, message := d.plan.condition(d.newest)
-	wantedStatus := r.statusFor(o, d, d.answer.Status, o.parent.GetGeneration(), rolled, status, reason, message)
 	var again time.Duration
+	var said *condition
 	if rolled {
+		status, reason, message := d.plan.condition(d.newest)
 		again = r.announce(o, d, reason, message)
-		o.pass.NoteRollout(rollout.Plan{
-			Total: d.plan.total, Updated: d.plan.updated, Available: d.plan.serving, Held: d.plan.keeping, Done: d.plan.done,
-		}, metav1.Condition{Status: metav1.ConditionStatus(status), Reason: reason})
+		said = r.note(o, d, status, reason, message)
 	}
+	wantedStatus := r.statusFor(o, d, d.answer.Status, o.parent.GetGeneration(), said)
 	if !o.statusDiffers(wantedStatus) {
 		return again, nil
 	}
@@ -79,12 +78,31 @@ func (r *reporter) report(ctx context.Context, o *gathered, d *decision) (time.D
 
 // statusFor returns the status that a parent is to have: see statusOf. said is the hook's part of it.
 func (r *reporter) statusFor(
-	o *gathered, d *decision, said map[string]any, generation int64, rolled bool, status, reason, message string,
+	o *gathered, d *decision, said map[string]any, generation int64, rolled *condition,
 ) map[string]any {
 	if len(o.memory.sharers) == 0 {
-		return statusOf(ownStatus(o.parent, said, r.builtin), generation, rolled, status, reason, message)
+		return statusOf(ownStatus(o.parent, said, r.builtin), generation, rolled)
 	}
-	return r.sharing(o, d).statusOf(o.parent, said, generation, rolled, status, reason, message)
+	return r.sharing(o, d).statusOf(o.parent, said, generation, rolled)
+}
+
+// note notes how far the rollout is, and returns what the status says of it. d is nil if nothing could be decided.
+func (r *reporter) note(o *gathered, d *decision, status, reason, message string) *condition {
+	if !r.rolls && len(o.memory.sharers) == 0 {
+		return &condition{status, reason, message, nil}
+	}
+	roll := pass.Rollout{
+		Updated:  metav1.Condition{Status: metav1.ConditionStatus(status), Reason: reason, Message: message},
+		Deadline: r.deadline,
+	}
+	if d != nil {
+		roll.Revision = d.newest
+		roll.Plan = &rollout.Plan{
+			Total: d.plan.total, Updated: d.plan.updated, Available: d.plan.serving, Held: d.plan.keeping, Done: d.plan.done,
+		}
+	}
+	noted := o.pass.NoteRollout(roll)
+	return &condition{string(noted.Updated.Status), noted.Updated.Reason, noted.Updated.Message, noted.Stalled}
 }
 
 // sharing returns the controllers of the parent.
@@ -146,7 +164,7 @@ func (o *gathered) statusDiffers(status map[string]any) bool {
 // reportLast stores the status of the finalize hook's last answer, for other owners of finalizers on the parent. A
 // status that the API server refuses is no reason to keep the parent. It returns the parent as stored.
 func (r *reporter) reportLast(ctx context.Context, o *gathered, d *decision) (*unstructured.Unstructured, error) {
-	parent, status := o.parent, r.statusFor(o, d, d.answer.Status, o.parent.GetGeneration(), false, "", "", "")
+	parent, status := o.parent, r.statusFor(o, d, d.answer.Status, o.parent.GetGeneration(), nil)
 	if o.statusDiffers(status) {
 		written, err := r.writeStatus(ctx, o, d, status)
 		_, fault := errors.AsType[*faultError](err)
@@ -251,7 +269,7 @@ func (r *reporter) writeFailure(ctx context.Context, o *gathered, d *decision, r
 	} else if o.said != nil {
 		said = o.said
 	}
-	status := r.statusFor(o, d, said, at, true, "False", reason, message)
+	status := r.statusFor(o, d, said, at, r.note(o, d, "False", reason, message))
 	if at == 0 {
 		delete(status, "observedGeneration") // nothing was acted on yet
 	}

@@ -3,6 +3,7 @@ package composite
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,6 +46,8 @@ type settings struct {
 	recorded bool
 	rolls    bool
 	limit    int
+	// deadline is after how long without progress a rollout has failed, zero if that is not said.
+	deadline time.Duration
 	format   *metacontroller.Format
 }
 
@@ -61,6 +64,9 @@ func readSettings(cc *v1alpha1.CompositeController, resources watching.Resources
 		finalizes:    spec.Hooks != nil && spec.Hooks.Finalize != nil,
 		ignoreStatus: spec.ParentResource.IgnoreStatusChanges != nil && *spec.ParentResource.IgnoreStatusChanges,
 		limit:        spec.ParentResource.RevisionHistory.EffectiveLimit(),
+	}
+	if seconds := spec.ProgressDeadlineSeconds; seconds != nil {
+		s.deadline = time.Duration(*seconds) * time.Second
 	}
 	var err error
 	if s.format, err = metacontroller.NewFormat(spec); err != nil {

@@ -122,6 +122,7 @@ func newReconciler(env *host.Environment, s *settings, consistency *ownership.Co
 		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Consistency: consistency, Recorder: env.Recorder, Clock: env.Clock,
 		Run: r.run, Deleted: true, Stale: []error{watching.ErrNotSynced}, FirstRetry: hosting.FirstRetry, LastRetry: hosting.LastRetry,
+		ProgressDeadline: env.ProgressDeadline,
 	})
 	c.OnForget(r.forget)
 	c.OnUnknownOutcome(r.memories.forgetConfirmed)

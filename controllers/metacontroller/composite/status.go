@@ -5,8 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file makes the parent's status from the hook's answer and the plan. It is pure.
@@ -36,24 +39,40 @@ func ownStatus(parent *unstructured.Unstructured, said map[string]any, builtin b
 	return out
 }
 
+// condition is what a status says of a rollout.
+type condition struct {
+	status, reason, message string
+	// stalled says whether it has exceeded its deadline, nil for a parent without one.
+	stalled *metav1.Condition
+}
+
 // statusOf returns the status that a parent is to have: that of the hook, which may be nil, with the generation that
-// was acted on, and with the condition Updated for parents that have revisions. said is not changed.
+// was acted on, and with the conditions of a rollout, nil for parents that have no revisions. said is not changed.
 //
-// As in Metacontroller the condition has no times: schemas of parents need not know them, and a dropped field would be
+// As in Metacontroller conditions have no times: schemas of parents need not know them, and a dropped field would be
 // written again in every pass.
-func statusOf(said map[string]any, generation int64, rolled bool, status, reason, message string) map[string]any {
+func statusOf(said map[string]any, generation int64, rolled *condition) map[string]any {
 	out := maps.Clone(runtime.DeepCopyJSON(said))
 	if out == nil {
 		out = map[string]any{}
 	}
 	out["observedGeneration"] = generation
-	if !rolled {
+	if rolled == nil {
 		return out
 	}
-	updated := map[string]any{"type": conditionUpdated, "status": status, "reason": reason, "message": message}
-	conditions, _ := out["conditions"].([]any) // a value that is not a list is the hook's error; the condition comes first
-	out["conditions"] = withCondition(conditions, updated)
+	conditions, _ := out["conditions"].([]any) // a value that is not a list is the hook's error; the conditions come first
+	conditions = withCondition(conditions, conditionOf(conditionUpdated, rolled.status, rolled.reason, rolled.message))
+	conditions = slices.DeleteFunc(conditions, isStalled)
+	theirs := slices.ContainsFunc(conditions, func(c any) bool { return typeOf(c) == pass.Stalled })
+	if c := rolled.stalled; c != nil && (!theirs || c.Status == metav1.ConditionTrue) {
+		conditions = withCondition(conditions, conditionOf(c.Type, string(c.Status), c.Reason, c.Message))
+	}
+	out["conditions"] = conditions
 	return out
+}
+
+func conditionOf(kind, status, reason, message string) map[string]any {
+	return map[string]any{"type": kind, "status": status, "reason": reason, "message": message}
 }
 
 // withCondition puts a condition in the place of the one of its type, or at the end.
@@ -80,7 +99,7 @@ func hookPart(status map[string]any) map[string]any {
 	}
 	rest := []any{}
 	for _, item := range conditions {
-		if t := typeOf(item); t != conditionUpdated && !isVote(t) {
+		if t := typeOf(item); t != conditionUpdated && !isVote(t) && !isStalled(item) {
 			rest = append(rest, item)
 		}
 	}
@@ -88,6 +107,12 @@ func hookPart(status map[string]any) map[string]any {
 		delete(out, "conditions")
 	}
 	return out
+}
+
+// isStalled reports whether a condition is ours: a hook may have one of that type.
+func isStalled(item any) bool {
+	c, _ := item.(map[string]any)
+	return typeOf(c) == pass.Stalled && pass.IsOurs(stringOf(c, "reason"), stringOf(c, "message"))
 }
 
 // updatedIs returns the status of the condition Updated that a parent has, empty if it has none.

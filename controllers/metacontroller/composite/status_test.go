@@ -35,7 +35,11 @@ func TestStatusOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := (&unstructured.Unstructured{Object: map[string]any{"status": c.said}}).DeepCopy()
-			got := statusOf(c.said, 3, c.rolled, "True", "OnLatestRevision", "m")
+			var rolled *condition
+			if c.rolled {
+				rolled = &condition{status: "True", reason: "OnLatestRevision", message: "m"}
+			}
+			got := statusOf(c.said, 3, rolled)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

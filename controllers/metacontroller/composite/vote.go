@@ -67,17 +67,18 @@ func (s sharing) votes(conditionType string) bool {
 
 // statusOf returns the status that a parent is to have: see there.
 func (s sharing) statusOf(
-	parent *unstructured.Unstructured, said map[string]any, generation int64, rolled bool, status, reason, message string,
+	parent *unstructured.Unstructured, said map[string]any, generation int64, rolled *condition,
 ) map[string]any {
-	if !rolled {
-		return statusOf(s.withoutRollout(s.own(parent, said)), generation, false, "", "", "")
+	if rolled == nil {
+		return statusOf(s.withoutRollout(s.own(parent, said)), generation, nil)
 	}
-	vote := map[string]any{"type": voteType + s.self.name, "status": status, "reason": reason, "message": message}
+	vote := conditionOf(voteType+s.self.name, rolled.status, rolled.reason, rolled.message)
 	if at, ok := s.observed(parent); ok {
 		vote["observedGeneration"] = at
 	}
-	status, reason, message = s.updated(parent, vote)
-	out := statusOf(s.own(parent, said), generation, true, status, reason, message)
+	var all condition // whose rollout is stalled is in the votes
+	all.status, all.reason, all.message = s.updated(parent, vote)
+	out := statusOf(s.own(parent, said), generation, &all)
 	if conditions, ok := out["conditions"].([]any); ok {
 		out["conditions"] = withCondition(conditions, vote)
 	}

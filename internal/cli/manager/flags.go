@@ -43,6 +43,7 @@ type flags struct {
 	identity                            string
 	allowSkew                           bool
 	serverSide                          bool
+	progressDeadline                    time.Duration
 	fieldManager                        string
 }
 
@@ -87,6 +88,9 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.burst, "kube-api-burst", 0, "requests that may exceed --kube-api-qps for a moment (0: the client library's default)")
 	fs.StringVar(&f.watchNamespace, "watch-namespace", "",
 		"the only namespace to look at (default: all); for roles that \"cairn roles --namespace\" made")
+	fs.DurationVar(&f.progressDeadline, "progress-deadline", 0,
+		"daemonset, statefulset and composite: after how long without progress a rollout has failed, as in 10m, unless its object says so "+
+			"(annotation cairn.dev/progress-deadline; 0: never)")
 	fs.StringVar(&f.targets, "target-label-selector", "",
 		"composite and decorator: labels that a controller must have to be run here (default: all are)")
 	fs.Func("apply-strategy", "composite and decorator: how children are changed, dynamic-apply or server-side-apply (default dynamic-apply)",

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
@@ -88,6 +89,9 @@ func (f *flags) options() (manager.Options, error) {
 	if f.workers < 0 {
 		return manager.Options{}, env.Usagef("--workers=%d: at least 1, or 0 for each controller's own default", f.workers)
 	}
+	if f.progressDeadline != 0 && f.progressDeadline < time.Second {
+		return manager.Options{}, env.Usagef("--progress-deadline=%s: at least 1s, or 0 for none", f.progressDeadline)
+	}
 	metrics, err := address("metrics-bind-address", f.metrics)
 	if err != nil {
 		return manager.Options{}, err
@@ -125,6 +129,7 @@ func (f *flags) options() (manager.Options, error) {
 		Workers:                 f.workers,
 		AskServer:               f.askServer,
 		FieldManager:            fieldManager,
+		ProgressDeadline:        f.progressDeadline,
 		LeaderElect:             f.leaderElect,
 		LeaderElectionNamespace: f.namespace(),
 		LeaderElectionID:        f.leaderElectID,

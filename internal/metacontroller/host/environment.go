@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +45,9 @@ type Options struct {
 	TargetLabelSelector labels.Selector
 	// FieldManager, unless it is empty, is the name under which children are applied by server-side apply.
 	FieldManager string
+	// ProgressDeadline is after how long without progress a rollout has failed where nothing else says so. Zero means
+	// never.
+	ProgressDeadline time.Duration
 	// AllowedAddresses are special addresses that hooks may have nevertheless, such as 127.0.0.1/32 for a sidecar.
 	AllowedAddresses []netip.Prefix
 	// AllowAPIServers lets hooks have the API server's own address.
@@ -86,6 +90,9 @@ type Environment struct {
 	// FieldManager, unless it is empty, is the name under which children are applied by server-side apply. Otherwise they
 	// are merged as Metacontroller does by default.
 	FieldManager string
+	// ProgressDeadline is after how long without progress a rollout has failed where nothing else says so. Zero means
+	// never.
+	ProgressDeadline time.Duration
 
 	// accounts are the environments of those that name a ServiceAccount, nil with a cache that is the caller's. named says
 	// that no others are run.
@@ -109,8 +116,8 @@ func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
 		Compared:     apply.NewMemo(apply.MemoBytes),
 		Guard:        &hook.Guard{Allow: o.AllowedAddresses, APIServers: servers, AllowAPIServers: o.AllowAPIServers},
 		Selector:     o.TargetLabelSelector,
-		FieldManager: o.FieldManager,
-		named:        o.Named,
+		FieldManager: o.FieldManager, ProgressDeadline: o.ProgressDeadline,
+		named: o.Named,
 	}
 	if e.Metrics, err = hook.NewMetrics(o.Metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics of hooks: %w", err)
