@@ -3,6 +3,8 @@ package builder
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file is what an author says about a controller.
@@ -48,6 +50,10 @@ type Controller[P client.Object] struct {
 	// Status fills the status of parent, which is a copy, from what a pass has seen. It is written if it differs.
 	// Optional.
 	Status func(parent P, s Summary)
+
+	// Undo undoes rollouts that have exceeded [Strategy.ProgressDeadline], of parents with the annotation
+	// cairn.dev/on-deadline: rollback.Undo. Optional.
+	Undo pass.Undo
 
 	// Name is the controller's, for logs, metrics and events. Optional: without it, the kind in small letters.
 	Name string

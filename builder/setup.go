@@ -100,6 +100,7 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 		Kind: d.parent, Resource: d.resource, New: r.empty,
 		Client: writer, Live: mgr.GetAPIReader(), Cache: uncopied{mgr.GetCache()},
 		Consistency: consistency, Recorder: mgr.GetEventRecorder(name), Clock: clock.RealClock{}, Run: r.pass,
+		Undo: author.Undo,
 	})
 	stored := r.format(r.labelsOf, d.rolled...)
 	upgrades(stored, author.Upgrade)

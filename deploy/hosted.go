@@ -45,6 +45,8 @@ type Grant struct {
 	// [*EscalationError].
 	Bind           []RoleRef
 	Escalate, Held []string
+	// Undo grants what it takes to undo rollouts that have exceeded their deadline: parents are patched.
+	Undo bool
 	// Constrained grants the manager to act as the controller's ServiceAccount only for what the account is granted here
 	// (constrained impersonation, Kubernetes 1.36). Without it the manager may do all that the account may.
 	Constrained bool
@@ -130,8 +132,8 @@ func CompositeRoles(c *v1alpha1.CompositeController, g Grant) ([]runtime.Object,
 		hooks = &v1alpha1.CompositeControllerHooks{}
 	}
 	r.allow(parent, "", toRead...)
-	if hooks.Finalize != nil {
-		r.allow(parent, "", "patch") // the finalizer
+	if hooks.Finalize != nil || g.Undo {
+		r.allow(parent, "", "patch") // the finalizer, the spec
 	}
 	r.allow(parent, "/status", "patch")
 	r.allow(parent, "/finalizers", "update") // blockOwnerDeletion, of children and of revisions

@@ -28,6 +28,12 @@ const (
 // completedCondition is the type of the condition that says so: the one that package pass sets.
 const completedCondition = "Updated"
 
+// stalledCondition is the type of the condition that a parent with a progress deadline has, and underWay its reasons
+// while not all children of its revision have been available at once: package pass sets them.
+const stalledCondition = "Stalled"
+
+var underWay = []string{"RolloutProgressing", "ProgressDeadlineExceeded"}
+
 // serving says which counter is 0, or left out, if no child is available, whatever the condition says: where the status
 // has the other field.
 var serving = map[string]string{"desiredNumberScheduled": "numberAvailable", "availableReplicas": "availableReplicas"}
@@ -116,8 +122,12 @@ func Completed(parent map[string]any) bool {
 		}
 	}
 	conditions, _, _ := unstructured.NestedSlice(parent, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(c any) bool {
-		condition, _ := c.(map[string]any)
-		return condition["type"] == completedCondition && condition["status"] == "True"
-	})
+	has := func(kind, field string, values ...string) bool {
+		return slices.ContainsFunc(conditions, func(c any) bool {
+			condition, _ := c.(map[string]any)
+			value, _ := condition[field].(string)
+			return condition["type"] == kind && slices.Contains(values, value)
+		})
+	}
+	return has(completedCondition, "status", "True") && !has(stalledCondition, "reason", underWay...)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,26 +77,28 @@ func (i *Inspector) Annotate(ctx context.Context, parent client.Object, find Fin
 	return out, nil
 }
 
-// withCause adds to a JSON patch what gives live the cause of the revision that it goes back to, as kubectl does: its
-// controller would copy the one that it has, which is about the revision that it leaves.
-func withCause(patch []byte, live client.Object, cause string) ([]byte, error) {
-	was, has := live.GetAnnotations()[ChangeCauseAnnotation]
-	if was == cause {
-		return patch, nil
-	}
+// withAnnotations adds to a JSON patch what gives live these annotations; an empty value removes one.
+func withAnnotations(patch []byte, live client.Object, values map[string]string) ([]byte, error) {
 	const annotations = "/metadata/annotations"
-	at := annotations + "/" + strings.ReplaceAll(ChangeCauseAnnotation, "/", "~1")
 	var ops []map[string]any
 	if err := json.Unmarshal(patch, &ops); err != nil {
 		return nil, err
 	}
-	switch {
-	case cause == "":
-		ops = append(ops, map[string]any{"op": "remove", "path": at})
-	case has || len(live.GetAnnotations()) > 0:
-		ops = append(ops, map[string]any{"op": "add", "path": at, "value": cause})
-	default:
-		ops = append(ops, map[string]any{"op": "add", "path": annotations, "value": map[string]string{ChangeCauseAnnotation: cause}})
+	have := live.GetAnnotations()
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		value, at := values[key], annotations+"/"+strings.ReplaceAll(key, "/", "~1")
+		was, has := have[key]
+		switch {
+		case was == value:
+			continue
+		case value == "":
+			ops = append(ops, map[string]any{"op": "remove", "path": at})
+		case has || len(have) > 0:
+			ops = append(ops, map[string]any{"op": "add", "path": at, "value": value})
+		default:
+			ops = append(ops, map[string]any{"op": "add", "path": annotations, "value": map[string]string{key: value}})
+			have = map[string]string{key: value}
+		}
 	}
 	return json.Marshal(ops)
 }

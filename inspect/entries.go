@@ -180,6 +180,7 @@ func (r *Log) History() *History {
 	}
 	r.attribute(h)
 	r.complete(h)
+	r.undone(h)
 	h.borrowCause(r.Parent.GetAnnotations()[ChangeCauseAnnotation])
 	h.Warnings = slices.Concat(r.terminating(), r.warnings, r.oddities(h))
 	return h
@@ -216,6 +217,33 @@ func (r *Log) complete(h *History) {
 	for n := range h.Entries {
 		h.Entries[n].Completed = h.Entries[n].Completed || known.Has(h.Entries[n].Name)
 	}
+}
+
+// undone marks the revision from which the parent was brought back.
+func (r *Log) undone(h *History) {
+	back := RolledBack(r.Parent, h.Current())
+	if back == nil {
+		return
+	}
+	r.warnf("It was rolled back at %s: %s.", back.At.UTC().Format(time.RFC3339), strings.TrimSuffix(back.String(), "."))
+	for n := range h.Entries {
+		if h.Entries[n].Name == back.From {
+			h.Entries[n].Failed = back.Reason
+		}
+	}
+}
+
+// RolledBack is what an object says of a rollout of it that failed and was undone, nil if there was none, or it was
+// edited since. current is the revision that it asks for, nil if that is not known.
+func RolledBack(parent client.Object, current *Entry) *history.RolledBack {
+	update := ""
+	if current != nil {
+		update = current.Name
+	}
+	if back := history.RolledBackOf(parent); back.Stands(parent, update) {
+		return back
+	}
+	return nil
 }
 
 // date says of each entry since when it has its number.

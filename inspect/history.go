@@ -67,6 +67,9 @@ type Entry struct {
 	// Completed says that a rollout to this revision is known to have been complete once: as a revision notes it
 	// ([history.CompletedAnnotation], [history.CompletedRevisionsAnnotation]) or, of the current one, as the status says.
 	Completed bool
+	// Failed says why the rollout to this revision failed, where its controller undid it and the parent was not edited
+	// since: see [history.RolledBackAnnotation]. Empty otherwise.
+	Failed string
 	// Was is the number that the revision had before the parent went back to it, 0 if it did not or that is not known.
 	Was int64
 	// Since is when it got its number, as far as that is known: when it was made, or the parent went back to it.

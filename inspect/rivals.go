@@ -20,18 +20,18 @@ import (
 type keeper struct {
 	// label or annotation is the key of the mark; value, if it is not empty, the one that the mark must have.
 	label, annotation, value string
-	// sentence says what will happen, for the object and the value of the mark.
-	sentence string
+	// tool is what it is called; sentence says what will happen, for the object and the value of the mark.
+	tool, sentence string
 }
 
 // keepers are found by the marks that their documentation names. A tool that is not here still shows in managedFields.
 var keepers = []keeper{
-	{annotation: "meta.helm.sh/release-name", sentence: "%s belongs to the Helm release %s" + byHelm},
-	{annotation: "argocd.argoproj.io/tracking-id", sentence: "%s is managed by Argo CD (%s)" + byArgo},
-	{label: "argocd.argoproj.io/instance", sentence: "%s is managed by the Argo CD application %s" + byArgo},
-	{label: "kustomize.toolkit.fluxcd.io/name", sentence: "%s is managed by the Flux Kustomization %s" + byFlux},
-	{label: "helm.toolkit.fluxcd.io/name", sentence: "%s is managed by the Flux HelmRelease %s" + byFlux},
-	{label: "app.kubernetes.io/managed-by", value: "Helm", sentence: "%s is managed by %s" + byHelm},
+	{annotation: "meta.helm.sh/release-name", tool: "Helm release", sentence: "%s belongs to the Helm release %s" + byHelm},
+	{annotation: "argocd.argoproj.io/tracking-id", tool: "Argo CD", sentence: "%s is managed by Argo CD (%s)" + byArgo},
+	{label: "argocd.argoproj.io/instance", tool: "Argo CD application", sentence: "%s is managed by the Argo CD application %s" + byArgo},
+	{label: "kustomize.toolkit.fluxcd.io/name", tool: "Flux Kustomization", sentence: "%s is managed by the Flux Kustomization %s" + byFlux},
+	{label: "helm.toolkit.fluxcd.io/name", tool: "Flux HelmRelease", sentence: "%s is managed by the Flux HelmRelease %s" + byFlux},
+	{label: "app.kubernetes.io/managed-by", value: "Helm", tool: "a release of", sentence: "%s is managed by %s" + byHelm},
 }
 
 // What each tool does with an edit that is not its own, and what to do about it.

@@ -46,6 +46,9 @@ type Undo struct {
 	live client.Object
 	mask content.Masker
 	log  *Log
+	// rollback is the failure that is undone, nil if a user asks, and asked what [history.OnDeadlineAnnotation] said.
+	rollback *Failure
+	asked    string
 }
 
 // Replaced counts the children that come from other revisions than that to go back to: its controller replaces them, as
@@ -202,14 +205,20 @@ func (u *Undo) aim(live client.Object) error {
 	if err != nil {
 		return err
 	}
+	if u.rollback != nil {
+		if onDeadline(live) != u.asked {
+			return &ChangedError{Parent: u.Parent}
+		}
+		if snapshot, err = u.scaleKept(snapshot, live); err != nil {
+			return err
+		}
+	}
 	u.live = live
 	if u.Patch, err = snapshot.RestorePatch(live); err != nil {
 		return fmt.Errorf("plan to bring %s back to %s: %w", u.Parent, u.To, err)
 	}
-	if u.kind.Is().Copied {
-		if u.Patch, err = withCause(u.Patch, live, u.To.ChangeCause); err != nil {
-			return err
-		}
+	if u.Patch, err = u.annotated(u.Patch, live); err != nil {
+		return err
 	}
 	restored, err := snapshot.Restore(live)
 	if err != nil {
@@ -217,6 +226,24 @@ func (u *Undo) aim(live client.Object) error {
 	}
 	u.Diff, u.Privileges, err = u.compare(restored, u.To.String())
 	return err
+}
+
+// annotated adds to a patch the annotations that the parent gets: the cause of the revision that it goes back to, as
+// kubectl does, because its controller would copy the one that it has, which is about the revision that it leaves; and
+// what is noted of a rollback.
+func (u *Undo) annotated(patch []byte, live client.Object) ([]byte, error) {
+	values := map[string]string{}
+	if u.kind.Is().Copied {
+		values[ChangeCauseAnnotation] = u.To.ChangeCause
+	}
+	if u.rollback != nil {
+		noted, err := u.rolledBack()
+		if err != nil {
+			return nil, err
+		}
+		values[history.RolledBackAnnotation] = noted
+	}
+	return withAnnotations(patch, live, values)
 }
 
 // wanted returns what is to be restored: the revision as a whole. Where the controller of a kind of others has filled

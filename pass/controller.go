@@ -52,6 +52,8 @@ type Config struct {
 	// ProgressDeadline is after how long without progress a rollout has failed of which nothing else says so: see
 	// [Pass.NoteRollout]. Optional: zero means never.
 	ProgressDeadline time.Duration
+	// Undo undoes rollouts that have exceeded their deadline, of parents that ask for that. Optional.
+	Undo Undo
 	// Stale are errors that mean the same as [ownership.ErrStale]. Optional.
 	Stale []error
 	// FirstRetry and LastRetry bound the delay after a pass that failed, which doubles each time. Optional: zero means 5
@@ -129,6 +131,8 @@ type memory struct {
 	// annotation.
 	progress *progress
 	invalid  string
+	// refused is the last undo that was not made.
+	refused *refusal
 	// series are its metrics. Guarded.
 	series series
 }
@@ -242,6 +246,9 @@ func (c *Controller) run(ctx context.Context, req reconcile.Request, p *Pass) er
 		}
 	}()
 	err := c.Run(ctx, p)
+	if !IsStale(err) && !c.stale(err) {
+		err = Finished(err, p.undo(ctx))
+	}
 	ended = true
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/rollout"
 )
 
@@ -32,8 +33,13 @@ const (
 	ProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 )
 
+// rolledBack is the reason of Stalled, True, of a parent that was brought back because its rollout failed: what was
+// asked for has not come about. It stays until the next edit.
+const rolledBack = "RolledBack"
+
 // Reasons of Stalled while it is False. Only in the first one does the time run.
 const (
+	phases           = "Rollout"
 	phaseProgressing = "RolloutProgressing"
 	phaseComplete    = "RolloutComplete" // what falls later is no rollout
 	phaseHeld        = "RolloutHeld"     // by a partition: all that may be done is done
@@ -99,12 +105,13 @@ type progress struct {
 
 // String is the message of [Stalled].
 func (s progress) String() string {
-	return fmt.Sprintf("%s: %d gone, %d made, %d ready, %d available, %d held; last progress at %s",
-		s.revision, s.done.Gone, s.done.Made, s.done.Ready, s.done.Available, s.held, s.at.UTC().Format(time.RFC3339))
+	phase := strings.ToLower(strings.TrimPrefix(s.phase, phases))
+	return fmt.Sprintf("%s: %s, %d gone, %d made, %d ready, %d available, %d held; last progress at %s",
+		s.revision, phase, s.done.Gone, s.done.Made, s.done.Ready, s.done.Available, s.held, s.at.UTC().Format(time.RFC3339))
 }
 
 // told is what String says, and what may follow.
-var told = regexp.MustCompile(`^(.+): (\d+) gone, (\d+) made, (\d+) ready, (\d+) available, (\d+) held; ` +
+var told = regexp.MustCompile(`^(.+): (\w+), (\d+) gone, (\d+) made, (\d+) ready, (\d+) available, (\d+) held; ` +
 	`last progress at (\S+Z)(?:; (.*))?$`)
 
 // parseProgress reads a condition [Stalled] back. It returns nil if it is somebody else's.
@@ -113,19 +120,20 @@ func parseProgress(reason, message string) *progress {
 	if m == nil {
 		return nil
 	}
-	at, err := time.Parse(time.RFC3339, m[7])
+	at, err := time.Parse(time.RFC3339, m[8])
 	if err != nil {
 		return nil
 	}
 	var n [5]int
 	for i := range n {
-		n[i], _ = strconv.Atoi(m[i+2]) // digits
+		n[i], _ = strconv.Atoi(m[i+3]) // digits
 	}
 	s := &progress{
-		revision: m[1], done: rollout.Progress{Gone: n[0], Made: n[1], Ready: n[2], Available: n[3]}, held: n[4], at: at, phase: reason,
+		revision: m[1], done: rollout.Progress{Gone: n[0], Made: n[1], Ready: n[2], Available: n[3]}, held: n[4], at: at,
+		phase: phases + strings.ToUpper(m[2][:1]) + m[2][1:],
 	}
 	if reason == ProgressDeadlineExceeded {
-		s.phase, s.failed = phaseProgressing, m[8]
+		s.failed = m[9]
 	}
 	return s
 }
@@ -224,6 +232,9 @@ func (p *Pass) NoteRollout(r Rollout) RolloutConditions {
 			stalled.Status, stalled.Reason = metav1.ConditionTrue, ProgressDeadlineExceeded
 			stalled.Message += "; " + is.failed
 		}
+		if back := history.RolledBackOf(p.Parent); back.Stands(p.Parent, is.revision) {
+			stalled.Status, stalled.Reason, stalled.Message = metav1.ConditionTrue, rolledBack, is.String()+"; "+back.String()
+		}
 		out.Stalled = &stalled
 	}
 	if r.Plan != nil {
@@ -251,8 +262,14 @@ func (p *Pass) expire(s *progress, deadline time.Duration, r Rollout) metav1.Con
 			}
 		}
 	}
+	if r.Revision != "" {
+		p.failure = &Failure{
+			Client: p.controller.Client, Live: p.controller.Live, Parent: p.Parent, Now: p.Now(),
+			Revision: r.Revision, Reason: s.failed, Available: s.done.Available,
+		}
+	}
 	c := r.Updated
-	c.Status, c.Reason, c.Message = metav1.ConditionFalse, ProgressDeadlineExceeded, s.failed+"; "+r.Updated.Message
+	c.Status, c.Reason, c.Message = metav1.ConditionFalse, ProgressDeadlineExceeded, s.failed+p.notUndone()+"; "+r.Updated.Message
 	if first {
 		p.Warn(nil, ProgressDeadlineExceeded, "Roll", "%s", c.Message)
 	}

@@ -132,7 +132,7 @@ func TestARolloutThatDoesNotGetOn(t *testing.T) {
 	if left := w.at(0, "web-1", done, 3, 3, 3, 3); left != 0 {
 		t.Errorf("complete, and a timer of %s", left)
 	}
-	w.says("Updated True", "Stalled False RolloutComplete: web-1: 3 gone, 3 made, 3 ready, 3 available, 0 held; last progress at 2026-03-04T05:06:07Z")
+	w.says("Updated True", "Stalled False RolloutComplete: web-1: complete, 3 gone, 3 made, 3 ready, 3 available, 0 held; last progress at 2026-03-04T05:06:07Z")
 	w.at(1, "web-1", done, 3, 3, 2, 2)
 	if left := w.at(500, "web-1", rolls, 2, 2, 2, 2); left != 0 {
 		t.Errorf("a pod that is evicted, and a timer of %s", left)
@@ -148,12 +148,12 @@ func TestARolloutThatDoesNotGetOn(t *testing.T) {
 	if left := w.at(1079, "web-2", waits, 1, 1, 1, 0); left != time.Second { // a crash and a start are no progress
 		t.Errorf("a timer of %s", left)
 	}
-	w.says("Updated False RolloutWaiting: m", "Stalled False RolloutProgressing: web-2: 1 gone, 1 made, 1 ready, 0 available, 0 held; last progress at 2026-03-04T05:23:07Z")
+	w.says("Updated False RolloutWaiting: m", "Stalled False RolloutProgressing: web-2: progressing, 1 gone, 1 made, 1 ready, 0 available, 0 held; last progress at 2026-03-04T05:23:07Z")
 	if w.writes != writes {
 		t.Error("the status was written without progress")
 	}
 	w.at(1080, "web-2", waits, 1, 1, 0, 0)
-	w.says(exceeded+": pod web-2: CrashLoopBackOff; m", "Stalled True ProgressDeadlineExceeded: web-2: 1 gone, 1 made, 1 ready")
+	w.says(exceeded+": pod web-2: CrashLoopBackOff; m", "Stalled True ProgressDeadlineExceeded: web-2: progressing, 1 gone, 1 made, 1 ready")
 	writes, w.r.Blocker = w.writes, func() string { return "another" }
 	w.at(1090, "web-2", waits, 1, 1, 1, 0)
 	if got := w.events.Events(pass.ProgressDeadlineExceeded); len(got) != 1 || w.writes != writes {
@@ -337,7 +337,7 @@ func TestWhatIsNotOurs(t *testing.T) {
 	if len(conditions) != 2 || conditions[0].Reason != "Theirs" {
 		t.Errorf("%+v", conditions)
 	}
-	if !pass.IsOurs(pass.ProgressDeadlineExceeded, "web-2: 1 gone, 1 made, 0 ready, 0 available, 2 held; last progress at 2026-03-04T05:06:07Z; no progress for 1m0s: x; y") ||
+	if !pass.IsOurs(pass.ProgressDeadlineExceeded, "web-2: progressing, 1 gone, 1 made, 0 ready, 0 available, 2 held; last progress at 2026-03-04T05:06:07Z; no progress for 1m0s: x; y") ||
 		pass.IsOurs("RolloutHeld", "web-2: 1 gone") {
 		t.Error("it does not know its own")
 	}

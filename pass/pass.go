@@ -30,6 +30,8 @@ type Pass struct {
 	writing time.Duration
 	// failing is what memory.failed becomes if the pass fails.
 	failing map[string]int
+	// failure is that of a rollout which has exceeded its deadline, nil if it has not.
+	failure *Failure
 	// conflicted says that another writer changed an object first.
 	conflicted atomic.Bool
 }

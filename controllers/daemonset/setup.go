@@ -38,6 +38,8 @@ type Options struct {
 	// ProgressDeadline is after how long without progress a rollout has failed where the annotation
 	// [pass.ProgressDeadlineAnnotation] does not say so. Zero means never.
 	ProgressDeadline time.Duration
+	// Undo undoes rollouts that have exceeded it, where a parent asks for that. Optional.
+	Undo pass.Undo
 	// Clock is for tests; nil means the system's.
 	Clock clock.WithTicker
 }
@@ -74,7 +76,7 @@ func newReconciler(
 	r.Controller = pass.New(pass.Config{
 		Kind: kind, Resource: daemonSetResource, New: func() client.Object { return &appsv1.DaemonSet{} },
 		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: o.Clock, Run: r.pass,
-		ProgressDeadline: o.ProgressDeadline,
+		ProgressDeadline: o.ProgressDeadline, Undo: o.Undo,
 	})
 	r.OnForget(r.predecessors.forget)
 	r.log = pass.NewLog(r.Controller, history.DaemonSet().StoredBy(o.Kubernetes), o.AskServer)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/cairn-dev/cairn/builder"
+	"github.com/cairn-dev/cairn/rollback"
 
 	v1 "example.com/fleet/api/v1"
 )
@@ -60,6 +61,7 @@ func run() error {
 			return builder.Strategy{MaxUnavailable: int(f.Spec.MaxUnavailable)}
 		},
 		Status: status,
+		Undo:   rollback.Undo,
 	}.Setup(ctx, mgr)
 	if err != nil {
 		return err

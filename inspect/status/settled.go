@@ -136,6 +136,8 @@ func (s *Status) verdict(parent *unstructured.Unstructured) verdict {
 	}
 	updated := s.condition(Reported[0])
 	switch {
+	case s.rolledBack != nil: // what was asked for has not come about, also if all is well now
+		return verdict{Failed, "rolled back: " + s.rolledBack.String()}
 	case s.Runs:
 		return s.recorded()
 	case updated != nil || s.Controller != "":

@@ -31,6 +31,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/replicaset"
 	"github.com/cairn-dev/cairn/controllers/statefulset"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // environment returns what all hosting controllers share, the same value each time.
@@ -46,6 +47,7 @@ var registry = map[string]func(context.Context, ctrl.Manager, Options, environme
 	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
 		return daemonset.Setup(ctx, mgr, daemonset.Options{
 			Workers: o.Workers, AskServer: o.AskServer, Kubernetes: o.Kubernetes, ProgressDeadline: o.ProgressDeadline,
+			Undo: rollback.Undo,
 		})
 	},
 	recorder.Name: func(ctx context.Context, mgr ctrl.Manager, _ Options, shared environment) error {
@@ -64,6 +66,7 @@ var registry = map[string]func(context.Context, ctrl.Manager, Options, environme
 	"statefulset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
 		return statefulset.Setup(ctx, mgr, statefulset.Options{
 			Workers: o.Workers, AskServer: o.AskServer, Kubernetes: o.Kubernetes, ProgressDeadline: o.ProgressDeadline,
+			Undo: rollback.Undo,
 		})
 	},
 }
@@ -283,7 +286,7 @@ func unknown(name string) error {
 func (o Options) hosted() host.Options {
 	return host.Options{
 		Workers: o.Workers, TargetLabelSelector: o.TargetLabelSelector, AllowedAddresses: o.HookAllow, AllowAPIServers: o.HookAllowAPIServers,
-		FieldManager: o.FieldManager, ProgressDeadline: o.ProgressDeadline,
+		FieldManager: o.FieldManager, ProgressDeadline: o.ProgressDeadline, Undo: rollback.Undo,
 		Namespace: o.Namespace,
 		Named:     o.NamedAccounts,
 	}

@@ -6,14 +6,17 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
+	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
 // This file makes the plan of a pass. It has the hook called for the parent as it is, and for an older revision if the
@@ -42,6 +45,22 @@ func (d *decision) writes() bool { return len(d.revisions) > 0 || d.plan.writes(
 // promotes reports whether a revision becomes the newest one.
 func (d *decision) promotes() bool {
 	return slices.ContainsFunc(d.revisions, func(w revisionWrite) bool { return w.entry.object == nil || w.number != w.entry.revision.Number })
+}
+
+// blocker says why a pod of the newest revision is not ready, or else what the plan waits for.
+func (d *decision) blocker(o *gathered) string {
+	var pods []*corev1.Pod
+	for key, child := range o.children {
+		pod := &corev1.Pod{}
+		if key.GroupKind == (schema.GroupKind{Kind: "Pod"}) && d.plan.belongsTo[key] == d.newest &&
+			runtime.DefaultUnstructuredConverter.FromUnstructured(child.Object, pod) == nil {
+			pods = append(pods, pod)
+		}
+	}
+	if why := readiness.FirstBlocker(pods); why != "" || len(d.plan.waits) == 0 {
+		return why
+	}
+	return d.plan.waits[0].Unit + ": " + d.plan.waits[0].Reason
 }
 
 // decider makes plans.

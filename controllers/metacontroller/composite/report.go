@@ -96,7 +96,7 @@ func (r *reporter) note(o *gathered, d *decision, status, reason, message string
 		Deadline: r.deadline,
 	}
 	if d != nil {
-		roll.Revision = d.newest
+		roll.Revision, roll.Blocker = d.newest, func() string { return d.blocker(o) }
 		roll.Plan = &rollout.Plan{
 			Total: d.plan.total, Updated: d.plan.updated, Available: d.plan.serving, Held: d.plan.keeping, Done: d.plan.done,
 		}

@@ -122,7 +122,7 @@ func newReconciler(env *host.Environment, s *settings, consistency *ownership.Co
 		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Consistency: consistency, Recorder: env.Recorder, Clock: env.Clock,
 		Run: r.run, Deleted: true, Stale: []error{watching.ErrNotSynced}, FirstRetry: hosting.FirstRetry, LastRetry: hosting.LastRetry,
-		ProgressDeadline: env.ProgressDeadline,
+		ProgressDeadline: env.ProgressDeadline, Undo: s.undoWith(env.Undo),
 	})
 	c.OnForget(r.forget)
 	c.OnUnknownOutcome(r.memories.forgetConfirmed)

@@ -45,8 +45,9 @@ type entry struct {
 	Doubt       string    `json:"doubt,omitempty"`      // why it is not intact
 	Unverified  string    `json:"unverified,omitempty"` // why that cannot be told; then it counts as intact
 	Completed   bool      `json:"completed,omitempty"`
-	Was         int64     `json:"was,omitempty"`  // the number before the parent went back to it
-	Since       time.Time `json:"since,omitzero"` // when it got its number
+	Failed      string    `json:"failed,omitempty"` // why its rollout was undone
+	Was         int64     `json:"was,omitempty"`    // the number before the parent went back to it
+	Since       time.Time `json:"since,omitzero"`   // when it got its number
 	By          string    `json:"by,omitempty"`
 	Changes     []string  `json:"changes,omitempty"` // from the revision before
 }
@@ -90,8 +91,11 @@ func table(h *inspect.History, now time.Time) *metav1.Table {
 	}}
 	for _, e := range h.Entries {
 		current, cause := "", e.ChangeCause
-		if e.Current {
+		switch {
+		case e.Current:
 			current = "*"
+		case e.Failed != "":
+			current = "failed"
 		}
 		if cause == "" {
 			cause = "<none>"
@@ -177,7 +181,7 @@ func encoded(h *inspect.History) log {
 		line := entry{
 			Revision: e.Number, Name: e.Name, Hash: e.Hash, Created: e.Created.UTC(), Current: e.Current,
 			ChangeCause: e.ChangeCause, Deleting: e.Deleting, Intact: doubt == "", Doubt: doubt, Unverified: unverified,
-			Completed: e.Completed, By: e.By, Was: e.Was, Since: e.Since.UTC(),
+			Completed: e.Completed, Failed: e.Failed, By: e.By, Was: e.Was, Since: e.Since.UTC(),
 		}
 		for _, change := range e.Changes {
 			line.Changes = append(line.Changes, change.String())

@@ -67,7 +67,8 @@ that all controllers share are deploy/roles/composite.yaml, deploy/roles/decorat
 	cmd.Flags().StringSliceVar(&related, "related", nil,
 		"resources that the customize hook may ask for, to be read only: nodes,deployments.apps")
 	cmd.Flags().StringSliceVar(&allow, "allow", nil,
-		"what gives more than it seems to: a resource such as secrets; secret:NAMESPACE/NAME, bind:ROLES/NAME, escalate:ROLES, held:RESOURCE")
+		"what gives more than it seems to: a resource such as secrets; secret:NAMESPACE/NAME, bind:ROLES/NAME, escalate:ROLES, held:RESOURCE; "+
+			"undo, for parents with the annotation cairn.dev/on-deadline")
 	cmd.Flags().BoolVar(&constrained, "constrained-impersonation", false,
 		"let the manager do for the ServiceAccount only what is granted here, not all that the account may (Kubernetes 1.36)")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
@@ -105,6 +106,8 @@ func allowed(values []string, g *deploy.Grant) error {
 	for _, value := range values {
 		what, of, special := strings.Cut(value, ":")
 		switch {
+		case value == "undo":
+			g.Undo = true
 		case !special:
 			g.Allow = append(g.Allow, schema.ParseGroupResource(value))
 		case what == "bind":
