@@ -107,6 +107,6 @@ func (p *Pass) undo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.Warn(nil, "RolledBack", "Undo", "%s", did)
+	p.Warn(nil, "AutomaticRollback", "Undo", "%s", did)
 	return nil
 }

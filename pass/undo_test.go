@@ -40,8 +40,8 @@ func TestAFailedRolloutIsUndone(t *testing.T) {
 	t.Run("when it has failed", func(t *testing.T) {
 		w, calls := undone(t, "undo", fine)
 		w.at(60, "web-2", waits, 1, 1, 0, 0)
-		if len(*calls) != 1 || len(w.events.Events("RolledBack")) != 1 {
-			t.Fatalf("%d calls, events %q", len(*calls), w.events.Events("RolledBack"))
+		if len(*calls) != 1 || len(w.events.Events("AutomaticRollback")) != 1 {
+			t.Fatalf("%d calls, events %q", len(*calls), w.events.Events("AutomaticRollback"))
 		}
 		f := (*calls)[0]
 		if f.Revision != "web-2" || f.Reason != "no progress for 1m0s" || f.Available != 0 || f.Anyway || !f.Now.Equal(start.Add(time.Minute)) {
@@ -124,8 +124,8 @@ func TestAnUndoThatFails(t *testing.T) {
 		t.Errorf("%+v, %v", result, err)
 	}
 	answer = nil
-	if _, err := w.reconcile(); err != nil || len(*calls) != 3 || len(w.events.Events("RolledBack")) != 1 {
-		t.Errorf("%v, %d calls, events %q", err, len(*calls), w.events.Events("RolledBack"))
+	if _, err := w.reconcile(); err != nil || len(*calls) != 3 || len(w.events.Events("AutomaticRollback")) != 1 {
+		t.Errorf("%v, %d calls, events %q", err, len(*calls), w.events.Events("AutomaticRollback"))
 	}
 	w.lost = true
 	w.run = func(context.Context, *pass.Pass) error { return ownership.ErrStale }

@@ -46,6 +46,7 @@ var rules = []func(*step){
 	(*step).heldStays, (*step).madeAsAsked, (*step).askedStays, (*step).lostReturns, (*step).comesBack, (*step).everAsked, (*step).claimKept,
 	(*step).firstName,
 	(*step).started, (*step).replacedRun, (*step).surplusRun, (*step).servedRises,
+	(*step).undone,
 }
 
 // Check evaluates every rule at every resource version of a history, for parents of the given kinds.

@@ -116,6 +116,11 @@
 //	    rest         Idle                  no request is made. Needs calls
 //	    a while      Prompt                beside one, what needs none of the failing writes is done. The caller says what fails
 //	A2  every write  Invalid               no write is refused as invalid or too large, Events included. Needs what was refused
+//	U1  every write  (*step).undone        a controller changes what a parent asks for only to undo a rollout that has
+//	                                       exceeded its deadline, where that is asked for, and once for each edit
+//	U2  every write  (*step).stillStuck    not while more of its children become available. Needs times
+//	U3  every write  (*step).wasComplete   back to what a rollout was complete to
+//	U4  rest         (*rest).failed        a rollout with a deadline is complete, held or has failed
 //	P5  every write  (*step).heldStays     also when the revision of a child that is held back is lost
 //	A3  every write  hasty                 fifty failures with one object in a second are no back-off. Needs times
 //

@@ -44,6 +44,7 @@ func Rest(h *History, rv uint64, kinds ...Kind) []Violation {
 			r.units(parent)
 			r.reached(parent)
 			r.scheduled(parent)
+			r.failed(parent)
 		}
 		r.leftovers()
 		found = append(found, r.found...)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/proof/check/recording"
 )
 
@@ -88,6 +89,9 @@ func rate(h *History, span recording.Span, kinds []Kind) []Violation {
 			if minute >= soon {
 				from := span.From.Add(time.Duration(minute) * time.Minute)
 				most = bounds[s.sort].later * (1 + due(h, kinds, s.of, from, from.Add(time.Minute)))
+				if undoneIn(h, s.of, from.Add(-soon*time.Minute), from.Add(time.Minute)) {
+					most = bounds[s.sort].first
+				}
 			}
 			if len(calls) <= most {
 				continue
@@ -123,6 +127,18 @@ func due(h *History, kinds []Kind, of string, from, to time.Time) (n int) {
 		}
 	}
 	return n
+}
+
+// undoneIn reports whether the rollout of the parent that calls were for was undone in that time: that is an edit,
+// after which everything begins anew.
+func undoneIn(h *History, of string, from, to time.Time) bool {
+	return slices.ContainsFunc(h.Events, func(e Event) bool {
+		if e.Old == nil || e.New == nil || e.By == nil || e.By.At.Before(from) || e.By.At.After(to) ||
+			!strings.HasSuffix(of, " "+e.New.GetNamespace()+"/"+e.New.GetName()) {
+			return false
+		}
+		return e.Old.GetAnnotations()[history.RolledBackAnnotation] != e.New.GetAnnotations()[history.RolledBackAnnotation]
+	})
 }
 
 // tally counts calls by what they are.

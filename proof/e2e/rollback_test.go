@@ -158,7 +158,7 @@ func TestRollback(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.must(c.kubectl("apply", "-f", roles))
-		c.warns = []string{"ProgressDeadlineExceeded", "RolledBack", "NotRolledBack"}
+		c.warns = []string{"ProgressDeadlineExceeded", "AutomaticRollback", "NotRolledBack"}
 		c.host("composite")
 		c.must(c.kubectl("apply", "-f", c.file))
 		c.image("app:1")

@@ -43,7 +43,7 @@ func composites(h *hooks) subject {
 		scenarios: slices.Concat([]fault.Scenario{
 			rolledAndBack(), lostBesideABrokenOne(), changedBesideRevisions(), catsEditedWhileAway(), orphanedAndMadeAgain(),
 			wantedByTwo(), rolledWith("changed in place", catset.InPlace), rolledWith("generated selector", catset.Generated),
-			approvedCats(h), twoManagersOfCats(),
+			approvedCats(h), twoManagersOfCats(), brokenCats(),
 		}, hookFailures(h), catsBehindCaches()),
 		aimed: []fault.Fault{
 			{Mode: fault.Unseen, At: 1, Resource: catRevisionResource, Verb: "create", Times: 2},
@@ -76,7 +76,7 @@ func applyCats(ctx context.Context, admin *rest.Config, url string) error {
 	manifests := []string{catset.CRD}
 	controllers := append(catset.Controllers(url, hookTimeout), catset.ApprovedController(url, url+customizePath, hookTimeout))
 	for _, cc := range controllers {
-		grant := deploy.Grant{}
+		grant := deploy.Grant{Undo: true}
 		if cc.Spec.Hooks.Customize != nil {
 			grant.Related = []schema.GroupResource{{Resource: "configmaps"}}
 		}

@@ -32,7 +32,7 @@ var (
 
 func daemonSets() subject {
 	return builtIn(parents.DaemonSet(), subject{
-		scenarios: slices.Concat([]fault.Scenario{editAndUndo(), twoManagers()}, behindCaches(), oldPods(), takenNames(), refusedPods()),
+		scenarios: slices.Concat([]fault.Scenario{editAndUndo(), twoManagers(), brokenDaemons()}, behindCaches(), oldPods(), takenNames(), refusedPods()),
 		aimed: []fault.Fault{
 			{Mode: fault.Unseen, At: 2, Resource: revisionResource, Verb: "create", Times: 2},
 			{Mode: fault.Unseen, At: 1, Resource: podResource, Verb: "create", Times: nodes},

@@ -32,7 +32,7 @@ var (
 
 func statefulSets() subject {
 	return builtIn(parents.StatefulSet(), subject{
-		scenarios: []fault.Scenario{canaryAndUndo(), parallelWithClaims(), editedWhileAway(), twoManagersOfSets()},
+		scenarios: []fault.Scenario{canaryAndUndo(), parallelWithClaims(), editedWhileAway(), twoManagersOfSets(), brokenSet()},
 		aimed: []fault.Fault{
 			{Mode: fault.Unseen, At: 2, Resource: revisionResource, Verb: "create", Times: 2},
 			{Mode: fault.Unseen, At: 1, Resource: podResource, Verb: "create", Times: 3},

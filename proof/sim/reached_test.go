@@ -44,7 +44,12 @@ var (
 			"fault hook: 500", "fault hook: a child of another kind", "fault hook: asked to come later", "fault hook: breaks off",
 			"fault hook: no JSON", "fault hook: no children", "fault hook: no connection",
 		},
-		"mixed": {"event FailedDaemonPod", "user: edit the scale", "user: tend a child"},
+		"failing": {
+			"event ProgressDeadlineExceeded", "event NotRolledBack", "event InvalidProgressDeadline", "event InvalidOnDeadline",
+			"event AutomaticRollback",
+		},
+		"failing-composite": {"event ProgressDeadlineExceeded", "event NotRolledBack"},
+		"mixed":             {"event FailedDaemonPod", "user: edit the scale", "user: tend a child"},
 	}
 )
 

@@ -20,20 +20,22 @@ type World struct {
 // Worlds are all there are. Their shares are a hundred.
 func Worlds() []World {
 	return []World{
-		{Name: "daemonset", Kinds: []Kind{DaemonSet()}, Share: 14},
-		{Name: "statefulset", Kinds: []Kind{StatefulSet()}, Share: 12},
-		{Name: "replicaset", Kinds: []Kind{ReplicaSet(), ReplicationController()}, Share: 14},
+		{Name: "daemonset", Kinds: []Kind{DaemonSet()}, Share: 11},
+		{Name: "failing", Kinds: []Kind{Failing(DaemonSet(), brokenWorkload), Failing(StatefulSet(), brokenWorkload)}, Share: 8},
+		{Name: "failing-composite", Kinds: []Kind{Failing(CatSet(), brokenParent)}, Share: 3},
+		{Name: "statefulset", Kinds: []Kind{StatefulSet()}, Share: 10},
+		{Name: "replicaset", Kinds: []Kind{ReplicaSet(), ReplicationController()}, Share: 13},
 		{Name: "authored", Kinds: []Kind{Authored()}, Share: 3},
 		{Name: "released", Kinds: []Kind{Released()}, Share: 3},
 		{Name: "surging", Kinds: []Kind{Surging()}, Share: 3},
 		{Name: "cronjob", Kinds: []Kind{CronJob()}, Share: 6},
-		{Name: "composite", Kinds: []Kind{CatSet()}, Share: 12},
+		{Name: "composite", Kinds: []Kind{CatSet()}, Share: 9},
 		{Name: "in-place", Kinds: []Kind{InPlace()}, Share: 5},
 		{Name: "cluster", Kinds: []Kind{ClusterCatSet()}, Share: 5},
 		{Name: "decorator", Kinds: []Kind{Attached()}, Share: 5},
 		{Name: "divided", Kinds: []Kind{Divided()}, Share: 5},
 		{Name: "recorded", Kinds: []Kind{Recorded(), DaemonSet()}, Share: 5},
-		{Name: "mixed", Kinds: []Kind{Shared(DaemonSet()), Shared(ReplicaSet()), Shared(StatefulSet())}, Share: 8},
+		{Name: "mixed", Kinds: []Kind{Shared(DaemonSet()), Shared(ReplicaSet()), Shared(StatefulSet())}, Share: 6},
 	}
 }
 

@@ -1,0 +1,183 @@
+package check
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/pass"
+)
+
+// This file holds the rules about rollouts that fail: U1 to U3 about those that are undone by themselves, and U4 about
+// what is said at rest.
+
+// undone is U1 to U3: a controller changes what a parent asks for only to undo a rollout that has failed, where that is
+// asked for, once, and to what was complete.
+func (s *step) undone() {
+	if !s.of(s.k.Parents) || s.e.Old == nil || s.e.New == nil || !s.byManager() || s.e.New.GetGeneration() == s.e.Old.GetGeneration() ||
+		s.e.New.GetDeletionTimestamp() != nil {
+		return
+	}
+	back := history.RolledBackOf(s.e.New)
+	does, deadline := s.e.Old.GetAnnotations()[history.OnDeadlineAnnotation], deadlineOf(s.e.Old)
+	switch before := history.RolledBackOf(s.e.Old); {
+	case back == nil || before != nil && *before == *back:
+		s.violationf("U1", "a controller has changed what it asks for, and does not say why")
+		return
+	case !strings.HasPrefix(does, "undo") || deadline == 0:
+		s.violationf("U1", "its rollout is undone, and nobody has asked for that (%q within %s)", does, deadline)
+	case before != nil && before.From == back.From:
+		s.violationf("U1", "the rollout to %s is undone a second time", back.From)
+	case s.lastEdit() == "manager":
+		s.violationf("U1", "what a controller has gone back to is undone, and nobody has edited it since")
+	}
+	s.wasComplete()
+	s.inTime(deadline)
+	s.stillStuck(back.From, deadline)
+}
+
+// inTime is U2 for the edit that is undone: a whole deadline has passed since.
+func (s *step) inTime(deadline time.Duration) {
+	for _, e := range slices.Backward(s.h.Events[:s.index]) {
+		if e.Key != s.e.Key || e.New == nil || e.New.GetUID() != s.e.New.GetUID() {
+			continue
+		}
+		if e.Old != nil && s.k.Target(e.Old) == s.k.Target(e.New) {
+			continue
+		}
+		if e.By != nil && s.e.By != nil && !e.By.At.IsZero() && s.e.By.At.Sub(e.By.At) < deadline {
+			s.violationf("U2", "it is undone %s after its edit, and its deadline is %s", s.e.By.At.Sub(e.By.At), deadline)
+		}
+		return
+	}
+}
+
+func deadlineOf(parent client.Object) time.Duration {
+	d, _ := time.ParseDuration(parent.GetAnnotations()[pass.ProgressDeadlineAnnotation]) // what is none is no deadline
+	return d
+}
+
+// lastEdit says who made the generation that the parent had before this write.
+func (s *step) lastEdit() string {
+	for _, e := range slices.Backward(s.h.Events[:s.index]) {
+		if e.Key != s.e.Key || e.New == nil || e.New.GetUID() != s.e.New.GetUID() {
+			continue
+		}
+		if e.Old == nil || e.Old.GetGeneration() != e.New.GetGeneration() {
+			if s.h.ByManager(e) && e.Old != nil {
+				return "manager"
+			}
+			return "user"
+		}
+	}
+	return "user"
+}
+
+// wasComplete is U3: what is gone back to was asked for before, and its status said then that the rollout was over.
+func (s *step) wasComplete() {
+	wanted := s.k.Target(s.e.New)
+	for _, e := range s.h.Events[:s.index] {
+		if o := e.New; e.Key == s.e.Key && o != nil && o.GetUID() == s.e.New.GetUID() && s.k.Target(o) == wanted &&
+			s.k.ObservedGeneration(o) == o.GetGeneration() && conditionIs(o, pass.Updated, "status", "True") {
+			return
+		}
+	}
+	s.violationf("U3", "it goes back to what no rollout was ever complete to")
+}
+
+// stillStuck is U2: when a rollout is undone, no more children of it are available than were a whole deadline before,
+// as far as its author has looked. Of children that are available only after a while nobody can tell from the outside.
+func (s *step) stillStuck(from string, deadline time.Duration) {
+	if minReadyOf(s.e.Old) > 0 || s.e.By == nil || s.e.By.At.IsZero() || s.pass() == nil {
+		return
+	}
+	most, atPass, latest, at := 0, 0, 0, time.Time{}
+	world := newState(s.h)
+	for _, e := range s.h.Events[:s.index] {
+		world.apply(e)
+		if e.By != nil && !e.By.At.IsZero() {
+			at = e.By.At // a write of which nobody knows the time is not before the one before it
+		}
+		latest = s.availableOf(world, from)
+		if s.e.By.At.Sub(at) >= deadline {
+			most = max(most, latest)
+		}
+		if !at.After(s.pass().At) {
+			atPass = latest
+		}
+	}
+	if now := min(atPass, latest); now > most {
+		s.violationf("U2", "its rollout to %s is undone while it gets on: %d children are available, and %s before %d were",
+			from, now, deadline, most)
+	}
+}
+
+// availableOf counts the available children of a revision.
+func (s *step) availableOf(world *State, revision string) (n int) {
+	parent := world.ByUID(s.e.New.GetUID())
+	if parent == nil {
+		return 0
+	}
+	for _, r := range world.Owned(s.k.Revisions, parent.GetUID()) {
+		if r.GetName() != revision {
+			continue
+		}
+		for _, child := range world.Owned(s.k.Children, parent.GetUID()) {
+			if child.GetDeletionTimestamp() == nil && s.k.Names(child, r) && s.k.Available(child, parent, time.Time{}) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// failed is U4: at rest, a rollout with a deadline is complete, held or has failed, and says so.
+func (r *rest) failed(parent client.Object) {
+	if deadlineOf(parent) == 0 || conditionIs(parent, pass.Updated, "status", "True") {
+		return
+	}
+	if conditionIs(parent, pass.Stalled, "reason", "RolloutProgressing") || !has(parent, pass.Stalled) {
+		r.violationf("U4", r.k.Parents, parent, "its rollout has a deadline, and neither ends nor fails")
+	}
+}
+
+func conditionIs(parent client.Object, kind, field, value string) bool {
+	for _, c := range conditionsIn(parent) {
+		if c["type"] == kind && c[field] == value {
+			return true
+		}
+	}
+	return false
+}
+
+func has(parent client.Object, kind string) bool {
+	return slices.ContainsFunc(conditionsIn(parent), func(c map[string]any) bool { return c["type"] == kind })
+}
+
+func conditionsIn(parent client.Object) (out []map[string]any) {
+	list, _, _ := unstructured.NestedSlice(treeOf(parent), "status", "conditions")
+	for _, item := range list {
+		if c, ok := item.(map[string]any); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func minReadyOf(parent client.Object) int64 {
+	n, _, _ := unstructured.NestedInt64(treeOf(parent), "spec", "minReadySeconds")
+	return n
+}
+
+func treeOf(o client.Object) map[string]any {
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil
+	}
+	return tree
+}
