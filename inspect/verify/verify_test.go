@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -143,5 +145,23 @@ func TestRepair(t *testing.T) {
 				t.Error("a pod that changed meanwhile was changed again")
 			}
 		}
+	}
+}
+
+// TestWhoMayReadRevisionsOnly: rights on revisions are not those on what they are made from, and that is said.
+func TestWhoMayReadRevisionsOnly(t *testing.T) {
+	ds := inspecttest.Web("server:2")
+	c := inspecttest.Server(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if key.Name == ds.Name {
+				return apierrors.NewForbidden(appsv1.Resource("daemonsets"), key.Name, errors.New("no such right"))
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	}, inspecttest.StoredOf(t, ds, 1, "aaaa"))
+	found, problems := verified(t, c)
+	const want = "You may read controllerrevision.apps/web-aaaa, which holds what was recorded of DaemonSet web, and may not read that: "
+	if problems != "" || !slices.ContainsFunc(found.Warnings, func(w string) bool { return strings.HasPrefix(w, want) }) {
+		t.Errorf("%s; warnings %q", problems, found.Warnings)
 	}
 }
