@@ -207,6 +207,12 @@ func TestFleet(t *testing.T) {
 		}
 		return nil
 	})
+
+	if err := f.Delete(t.Context(), orphan, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	f.are("")
+	f.broughtBack()
 }
 
 // The author's own Go is sixty lines at most, main included; imports, comments, the types and generated code apart.

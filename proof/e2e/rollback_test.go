@@ -77,6 +77,7 @@ func (f *failing) story() {
 	f.Helper()
 	f.ends(exit.OK)
 	f.annotate("cairn.dev/progress-deadline=2s")
+	f.healthIs("Current Healthy")
 
 	// Without an undo it stays as it is, and everybody is told.
 	f.image("app:broken")
@@ -85,6 +86,7 @@ func (f *failing) story() {
 	if out := f.must(f.kubectl("get", f.object, "-o", stalled)); out != "True ProgressDeadlineExceeded" {
 		f.Errorf("the condition Stalled is %q", out)
 	}
+	f.healthIs("Failed Degraded")
 
 	// Asked for later, it is done now.
 	f.annotate("cairn.dev/on-deadline=undo")
@@ -102,6 +104,8 @@ func (f *failing) story() {
 		return nil
 	})
 
+	f.healthIs("Failed Degraded") // what was asked for has not come about
+
 	// Somebody wants it once more: it is not fought over.
 	f.image("app:broken")
 	f.eventually("it is not undone twice", func() error {
@@ -116,6 +120,7 @@ func (f *failing) story() {
 	f.image("app:2")
 	f.ends(exit.OK)
 	f.all("app:2")
+	f.healthIs("Current Healthy")
 
 	// What Helm would take back is not undone, unless somebody says so.
 	f.annotate("meta.helm.sh/release-name=web")
@@ -168,10 +173,10 @@ func TestRollback(t *testing.T) {
 	})
 }
 
-// A controller that somebody else has made does as much, under the role that stands beside it.
-func TestRollbackOfAFleet(t *testing.T) {
-	f := newFleet(t)
-	f.start()
+// broughtBack is the story of a Fleet: of a controller that somebody else has made, under the role that stands beside
+// it.
+func (f *fleet) broughtBack() {
+	f.Helper()
 	f.create(f.running("app:1", 3))
 	f.are("web-0=app:1 web-1=app:1 web-2=app:1")
 	(&failing{env: f.env, object: "fleet/web", image: f.image, pods: func() map[string]corev1.Pod {
