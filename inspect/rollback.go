@@ -128,12 +128,24 @@ func (f *Failure) unable(err error) error {
 	}
 }
 
+// tools are those that apply what a repository or a chart says, by the names under which they write. Their marks are
+// not on every object: Argo CD's may be a label that others have as well.
+var tools = map[string]string{
+	"argocd-controller": "Argo CD", "argocd-application-controller": "Argo CD", "kustomize-controller": "Flux", "helm-controller": "Flux",
+	"helm": "Helm",
+}
+
 // takenBack says who keeps the parent as something else says, empty if nobody is known. A user who applies a manifest
 // by hand looks first; a tool does not.
 func takenBack(u *Undo) string {
 	for _, k := range keepers {
 		if mark := k.mark(u.live); mark != "" {
 			return fmt.Sprintf("it belongs to %s %q, which would take that back", k.tool, mark)
+		}
+	}
+	for _, m := range u.live.GetManagedFields() {
+		if tool := tools[m.Manager]; tool != "" && m.Subresource == "" {
+			return fmt.Sprintf("%s applies it, as %q, and would take that back", tool, m.Manager)
 		}
 	}
 	if ref := metav1.GetControllerOfNoCopy(u.live); ref != nil {

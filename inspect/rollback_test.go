@@ -291,3 +291,18 @@ func TestTheScaleIsKept(t *testing.T) {
 		})
 	}
 }
+
+// TestWhoTakesItBack: some tools leave no mark, but their name in managedFields.
+func TestWhoTakesItBack(t *testing.T) {
+	for manager, want := range map[string]string{
+		"kubectl-client-side-apply": "", "kube-controller-manager": "",
+		"kustomize-controller": `Flux applies it, as "kustomize-controller", and would take that back`,
+		"argocd-controller":    `Argo CD applies it, as "argocd-controller", and would take that back`,
+	} {
+		ds := inspecttest.Web("web:1")
+		ds.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}, {Manager: manager}, {Manager: "helm", Subresource: "status"}}
+		if got := takenBack(&Undo{live: ds}); got != want {
+			t.Errorf("%s: %q, want %q", manager, got, want)
+		}
+	}
+}

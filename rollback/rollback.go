@@ -45,6 +45,8 @@ func Undo(ctx context.Context, f pass.Failure) (did string, err error) {
 		nothing *inspect.NothingToUndoError
 	)
 	switch {
+	case err == nil && history.RolledBackOf(done.Parent) == nil:
+		return "", &pass.NotUndoneError{Why: "admission has removed what is noted of a rollback: annotation " + history.RolledBackAnnotation}
 	case err == nil:
 		return history.RolledBackOf(done.Parent).String(), nil
 	case errors.As(err, &not):
