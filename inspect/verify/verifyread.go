@@ -152,8 +152,8 @@ func unparented(
 	switch {
 	case apierrors.IsForbidden(err): // rights on revisions are not those on what they are made from
 		parents[ref.UID] = nil
-		out.warnf("You may read %s, which holds what was recorded of %s %s, and may not read that: %v. So may everybody who may read ControllerRevisions.",
-			name, ref.Kind, ref.Name, err)
+		out.warnf("You may read %s, which holds what was recorded of %s %s, and may not read that: %v. "+
+			"So may everybody who may read ControllerRevisions.", name, ref.Kind, ref.Name, err)
 	case err != nil:
 		parents[ref.UID] = nil
 		out.warnf("%s %s, which controls %s, could not be read: %v.", ref.Kind, ref.Name, name, err)

@@ -76,21 +76,29 @@ func run(ctx context.Context, e *env.Env, f *flags, unheeded map[string]string) 
 	return nil
 }
 
-// options checks the flags before anything is connected to.
-func (f *flags) options() (manager.Options, error) {
+// counts checks which controllers there are to be, and the numbers.
+func (f *flags) counts() error {
 	if len(f.controllers) == 0 {
-		return manager.Options{}, env.Usagef("say what to run with --controllers; there are: %s", strings.Join(manager.Names(), ", "))
+		return env.Usagef("say what to run with --controllers; there are: %s", strings.Join(manager.Names(), ", "))
 	}
 	for _, name := range f.controllers {
 		if !slices.Contains(manager.Names(), name) {
-			return manager.Options{}, env.Usagef("there is no controller %q; there are: %s", name, strings.Join(manager.Names(), ", "))
+			return env.Usagef("there is no controller %q; there are: %s", name, strings.Join(manager.Names(), ", "))
 		}
 	}
 	if f.workers < 0 {
-		return manager.Options{}, env.Usagef("--workers=%d: at least 1, or 0 for each controller's own default", f.workers)
+		return env.Usagef("--workers=%d: at least 1, or 0 for each controller's own default", f.workers)
 	}
 	if f.progressDeadline != 0 && f.progressDeadline < time.Second {
-		return manager.Options{}, env.Usagef("--progress-deadline=%s: at least 1s, or 0 for none", f.progressDeadline)
+		return env.Usagef("--progress-deadline=%s: at least 1s, or 0 for none", f.progressDeadline)
+	}
+	return nil
+}
+
+// options checks the flags before anything is connected to.
+func (f *flags) options() (manager.Options, error) {
+	if err := f.counts(); err != nil {
+		return manager.Options{}, err
 	}
 	metrics, err := address("metrics-bind-address", f.metrics)
 	if err != nil {
