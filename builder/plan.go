@@ -22,6 +22,8 @@ type facts struct {
 	// there is none.
 	update, older string
 	strategy      Strategy
+	// minReady is how long children have to be ready until they are available, of all kinds the longest.
+	minReady time.Duration
 	// applied are the children that belong to no revision, in the same order.
 	applied []application
 }

@@ -128,7 +128,7 @@ func (rep report) rollout(now time.Time) pass.Rollout {
 	return pass.Rollout{
 		Plan: &rep.plan.rollout, Revision: rep.recorded.UpdateName(), Updated: rep.updated(metav1.NewTime(now)),
 		Stopped: strategy.Paused || strategy.OnDelete, Deadline: strategy.ProgressDeadline,
-		Blocker: func() string { return rep.plan.blocker },
+		MinReady: rep.facts.minReady, Blocker: func() string { return rep.plan.blocker },
 	}
 }
 

@@ -18,6 +18,11 @@ import (
 func (r *reconciler[P]) facts(ctx context.Context, o *observed, recorded *pass.Recorded) (facts, error) {
 	parent := o.parent.(P) //nolint:forcetypeassert // gather was given it
 	f := facts{strategy: o.strategy}
+	for _, k := range r.kinds {
+		if k.minReady != nil {
+			f.minReady = max(f.minReady, k.minReady(o.parent))
+		}
+	}
 	var update, older []want
 	var err error
 	if recorded.Update != nil {

@@ -27,6 +27,8 @@ type Failure struct {
 	Revision, Reason string
 	// Available is how many children of that revision were available at once, at most.
 	Available int
+	// Complete is the name of a revision to which a rollout was complete, whatever others note ([Entry.Completed]).
+	Complete string
 	// Anyway goes back although somebody else will take that back.
 	Anyway bool
 	// Now is the time.
@@ -98,7 +100,7 @@ func (f *Failure) target(h *History) (Entry, error) {
 	}
 	for _, e := range slices.Backward(h.Entries) {
 		switch {
-		case !e.Completed || e.Current:
+		case !e.Completed && e.Name != f.Complete || e.Current:
 		case e.Deleting:
 			return Entry{}, &NotRolledBackError{Why: fmt.Sprintf("%s, the last that was complete, is being deleted", e)}
 		default:

@@ -57,9 +57,10 @@ func TestPlanRollback(t *testing.T) {
 		want      string // the revision, or a part of the error
 		changed   bool   // the error is a *ChangedError
 	}{
-		"the last that was complete": {completed: []string{good.Name}, want: good.Name},
-		"none was":                   {want: "no rollout before it is known to have been complete"},
-		"the current one":            {completed: []string{bad.Name}, want: "no rollout before it is known to have been complete"},
+		"the last that was complete":             {completed: []string{good.Name}, want: good.Name},
+		"none was":                               {want: "no rollout before it is known to have been complete"},
+		"the current one":                        {completed: []string{bad.Name}, want: "no rollout before it is known to have been complete"},
+		"the status says which, and no revision": {failure: Failure{Complete: good.Name}, want: good.Name},
 		"as many are available as were": {
 			completed: []string{good.Name}, pods: 1, failure: Failure{Available: 1}, want: good.Name,
 		},

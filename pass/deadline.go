@@ -63,6 +63,9 @@ type Rollout struct {
 	// Deadline is after how long without progress it has failed, unless [ProgressDeadlineAnnotation] says so. Zero means
 	// [Config.ProgressDeadline].
 	Deadline time.Duration
+	// MinReady is how long children have to be ready until they are available. A deadline that is not longer would end
+	// every rollout, so that it counts as none.
+	MinReady time.Duration
 	// Blocker says in one clause what it waits for. It is called once, when it has failed. Optional.
 	Blocker func() string
 }
@@ -99,20 +102,26 @@ type progress struct {
 	// held is how many units are held.
 	held  int
 	phase string
+	// good is the last revision before that was complete, empty if none is known. What a revision notes of it may be lost
+	// when the status that says so is overwritten before the next revision could be recorded.
+	good string
 	// failed is what it waited for when it failed, empty if it has not.
 	failed string
 }
 
 // String is the message of [Stalled].
 func (s progress) String() string {
-	phase := strings.ToLower(strings.TrimPrefix(s.phase, phases))
-	return fmt.Sprintf("%s: %s, %d gone, %d made, %d ready, %d available, %d held; last progress at %s",
-		s.revision, phase, s.done.Gone, s.done.Made, s.done.Ready, s.done.Available, s.held, s.at.UTC().Format(time.RFC3339))
+	phase, before := strings.ToLower(strings.TrimPrefix(s.phase, phases)), ""
+	if s.good != "" {
+		before = "; before: " + s.good
+	}
+	return fmt.Sprintf("%s: %s, %d gone, %d made, %d ready, %d available, %d held%s; last progress at %s",
+		s.revision, phase, s.done.Gone, s.done.Made, s.done.Ready, s.done.Available, s.held, before, s.at.UTC().Format(time.RFC3339))
 }
 
 // told is what String says, and what may follow.
-var told = regexp.MustCompile(`^(.+): (\w+), (\d+) gone, (\d+) made, (\d+) ready, (\d+) available, (\d+) held; ` +
-	`last progress at (\S+Z)(?:; (.*))?$`)
+var told = regexp.MustCompile(`^(.+): (\w+), (\d+) gone, (\d+) made, (\d+) ready, (\d+) available, (\d+) held` +
+	`(?:; before: ([^; ]+))?; last progress at (\S+Z)(?:; (.*))?$`)
 
 // parseProgress reads a condition [Stalled] back. It returns nil if it is somebody else's.
 func parseProgress(reason, message string) *progress {
@@ -120,7 +129,7 @@ func parseProgress(reason, message string) *progress {
 	if m == nil {
 		return nil
 	}
-	at, err := time.Parse(time.RFC3339, m[8])
+	at, err := time.Parse(time.RFC3339, m[9])
 	if err != nil {
 		return nil
 	}
@@ -129,11 +138,11 @@ func parseProgress(reason, message string) *progress {
 		n[i], _ = strconv.Atoi(m[i+3]) // digits
 	}
 	s := &progress{
-		revision: m[1], done: rollout.Progress{Gone: n[0], Made: n[1], Ready: n[2], Available: n[3]}, held: n[4], at: at,
+		revision: m[1], done: rollout.Progress{Gone: n[0], Made: n[1], Ready: n[2], Available: n[3]}, held: n[4], at: at, good: m[8],
 		phase: phases + strings.ToUpper(m[2][:1]) + m[2][1:],
 	}
 	if reason == ProgressDeadlineExceeded {
-		s.failed = m[9]
+		s.failed = m[10]
 	}
 	return s
 }
@@ -155,6 +164,9 @@ func (r Rollout) next(was *progress, generation int64, now time.Time) *progress 
 	}
 	begins := was == nil || was.revision != is.revision
 	is.phase = r.phase(begins)
+	if was != nil {
+		is.good = was.good
+	}
 	switch {
 	case begins, was.phase == phasePaused && is.phase != phasePaused, was.phase == phaseHeld && !is.over() && is.held < was.held:
 		return is
@@ -194,14 +206,17 @@ func wholeSecond(t time.Time) time.Time {
 
 // deadline is that of the parent, zero if it has none.
 func (p *Pass) deadline(r Rollout) (time.Duration, error) {
-	text, says := p.Parent.GetAnnotations()[ProgressDeadlineAnnotation]
-	if !says {
-		return cmp.Or(r.Deadline, p.controller.ProgressDeadline), nil
+	d := cmp.Or(r.Deadline, p.controller.ProgressDeadline)
+	if text, says := p.Parent.GetAnnotations()[ProgressDeadlineAnnotation]; says {
+		var err error
+		if d, err = time.ParseDuration(text); err != nil || d != 0 && d < time.Second {
+			return 0, fmt.Errorf("annotation %s: %q is no duration of one second at least, such as 10m, so there is no deadline",
+				ProgressDeadlineAnnotation, text)
+		}
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d != 0 && d < time.Second {
-		return 0, fmt.Errorf("annotation %s: %q is no duration of one second at least, such as 10m, so there is no deadline",
-			ProgressDeadlineAnnotation, text)
+	if d > 0 && d <= r.MinReady {
+		return 0, fmt.Errorf("the progress deadline %s is not longer than minReadySeconds, %s, so that every rollout would fail: there is none",
+			d, r.MinReady)
 	}
 	return d, nil
 }
@@ -222,8 +237,13 @@ func (p *Pass) NoteRollout(r Rollout) RolloutConditions {
 	if m.progress == nil && deadline > 0 {
 		m.progress = storedProgress(p.Parent)
 	}
-	if m.progress = r.next(m.progress, p.Parent.GetGeneration(), p.Now()); deadline == 0 {
+	was := m.progress
+	m.progress = r.next(was, p.Parent.GetGeneration(), p.Now())
+	switch {
+	case deadline == 0:
 		m.progress = nil
+	case was != nil && was.revision != m.progress.revision:
+		m.progress.good = lastComplete(p.Parent)
 	}
 	if is := m.progress; is != nil {
 		out.Updated = p.expire(is, deadline, r)
@@ -265,7 +285,7 @@ func (p *Pass) expire(s *progress, deadline time.Duration, r Rollout) metav1.Con
 	if r.Revision != "" {
 		p.failure = &Failure{
 			Client: p.controller.Client, Live: p.controller.Live, Parent: p.Parent, Now: p.Now(),
-			Revision: r.Revision, Reason: s.failed, Available: s.done.Available,
+			Revision: r.Revision, Reason: s.failed, Available: s.done.Available, Complete: s.good,
 		}
 	}
 	c := r.Updated
@@ -274,6 +294,19 @@ func (p *Pass) expire(s *progress, deadline time.Duration, r Rollout) metav1.Con
 		p.Warn(nil, ProgressDeadlineExceeded, "Roll", "%s", c.Message)
 	}
 	return c
+}
+
+// lastComplete is the last revision of which the status of a parent says that a rollout to it was complete, empty if
+// there is none. What was not stored does not count: nobody else could know.
+func lastComplete(parent runtime.Object) string {
+	switch s := storedProgress(parent); {
+	case s == nil:
+		return ""
+	case s.phase == phaseComplete:
+		return s.revision
+	default:
+		return s.good
+	}
 }
 
 // storedProgress is what the status of a parent says, nil if it says nothing.

@@ -148,7 +148,7 @@ func TestARolloutThatDoesNotGetOn(t *testing.T) {
 	if left := w.at(1079, "web-2", waits, 1, 1, 1, 0); left != time.Second { // a crash and a start are no progress
 		t.Errorf("a timer of %s", left)
 	}
-	w.says("Updated False RolloutWaiting: m", "Stalled False RolloutProgressing: web-2: progressing, 1 gone, 1 made, 1 ready, 0 available, 0 held; last progress at 2026-03-04T05:23:07Z")
+	w.says("Updated False RolloutWaiting: m", "Stalled False RolloutProgressing: web-2: progressing, 1 gone, 1 made, 1 ready, 0 available, 0 held; before: web-1; last progress at 2026-03-04T05:23:07Z")
 	if w.writes != writes {
 		t.Error("the status was written without progress")
 	}
@@ -269,15 +269,18 @@ func TestWhichDeadlineCounts(t *testing.T) {
 		annotation        string
 		rollout, fallback time.Duration
 		want              time.Duration
+		minReady          time.Duration
 	}{
-		"none":              {"", 0, 0, 0},
-		"the default":       {"", 0, time.Hour, time.Hour},
-		"who rolls it":      {"", time.Minute, time.Hour, time.Minute},
-		"the parent":        {"2m", time.Minute, time.Hour, 2 * time.Minute},
-		"the parent's none": {"0", time.Minute, time.Hour, 0},
-		"no duration":       {"10", time.Minute, time.Hour, 0},
-		"less than nothing": {"-1m", time.Minute, time.Hour, 0},
-		"too short":         {"10ms", time.Minute, time.Hour, 0},
+		"none":                                 {},
+		"the default":                          {fallback: time.Hour, want: time.Hour},
+		"who rolls it":                         {rollout: time.Minute, fallback: time.Hour, want: time.Minute},
+		"the parent":                           {annotation: "2m", rollout: time.Minute, fallback: time.Hour, want: 2 * time.Minute},
+		"the parent's none":                    {annotation: "0", rollout: time.Minute, fallback: time.Hour},
+		"no duration":                          {annotation: "10", rollout: time.Minute, fallback: time.Hour},
+		"less than nothing":                    {annotation: "-1m", rollout: time.Minute, fallback: time.Hour},
+		"too short":                            {annotation: "10ms", rollout: time.Minute, fallback: time.Hour},
+		"longer than it takes to be available": {annotation: "61s", minReady: time.Minute, want: 61 * time.Second},
+		"not longer than it takes to be available": {annotation: "1m", minReady: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			annotations := map[string]string{}
@@ -285,7 +288,7 @@ func TestWhichDeadlineCounts(t *testing.T) {
 				annotations[pass.ProgressDeadlineAnnotation] = c.annotation
 			}
 			w := newRolling(t, annotations)
-			w.c.ProgressDeadline, w.r.Deadline = c.fallback, c.rollout
+			w.c.ProgressDeadline, w.r.Deadline, w.r.MinReady = c.fallback, c.rollout, c.minReady
 			for range 2 {
 				if left := w.at(0, "web-2", rolls, 0, 0, 0, 0); left != c.want {
 					t.Errorf("a timer of %s, want %s", left, c.want)
@@ -295,7 +298,11 @@ func TestWhichDeadlineCounts(t *testing.T) {
 			if got := w.events.Events("InvalidProgressDeadline"); (len(got) == 1) != invalid {
 				t.Errorf("events %q", got)
 			}
-			if got := w.stored(); strings.Contains(got, "Stalled Unknown InvalidProgressDeadline: annotation cairn.dev/progress-deadline: \""+c.annotation) != invalid {
+			says := `annotation cairn.dev/progress-deadline: "` + c.annotation
+			if c.minReady > 0 {
+				says = "the progress deadline 1m0s is not longer than minReadySeconds, 1m0s"
+			}
+			if got := w.stored(); strings.Contains(got, "Stalled Unknown InvalidProgressDeadline: "+says) != invalid {
 				t.Error(got)
 			}
 			w.annotate(pass.ProgressDeadlineAnnotation, "0")

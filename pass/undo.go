@@ -32,6 +32,8 @@ type Failure struct {
 	Revision, Reason string
 	// Available is how many children of that revision were available at once, at most.
 	Available int
+	// Complete is the last revision before to which a rollout was complete, empty if that is not known.
+	Complete string
 	// Anyway says that it is to be undone also where somebody else will take that back.
 	Anyway bool
 	Now    time.Time

@@ -67,6 +67,24 @@ func TestAFailedRolloutIsUndone(t *testing.T) {
 			t.Errorf("asked for later: %+v", *calls)
 		}
 	})
+	t.Run("what is complete is known, whatever is said after it", func(t *testing.T) {
+		w := newRolling(t, map[string]string{pass.ProgressDeadlineAnnotation: "1m", history.OnDeadlineAnnotation: "undo"})
+		var complete string
+		w.c.Undo = func(_ context.Context, f pass.Failure) (string, error) { complete = f.Complete; return "", nil }
+		w.begin()
+		w.at(0, "web-1", done, 3, 3, 3, 3)
+		w.at(1, "", "RevisionNotRecorded", 0, 0, 0, 0)
+		w.begin()
+		w.at(2, "web-2", rolls, 0, 0, 0, 0)
+		w.at(3, "web-3", rolls, 0, 0, 0, 0)
+		w.begin()
+		w.at(63, "web-3", waits, 0, 0, 0, 0)
+		w.says(exceeded, "; before: web-1; last progress at ")
+		if complete != "web-1" {
+			t.Errorf("back to %q", complete)
+		}
+		w.c.Close()
+	})
 	t.Run("what cannot be recorded", func(t *testing.T) {
 		w := newRolling(t, map[string]string{pass.ProgressDeadlineAnnotation: "1m", history.OnDeadlineAnnotation: "undo"})
 		w.c.Undo = func(context.Context, pass.Failure) (string, error) { t.Error("undone"); return "", nil }

@@ -32,7 +32,7 @@ func Undo(ctx context.Context, f pass.Failure) (did string, err error) {
 	var plan *inspect.Undo
 	if err == nil {
 		plan, err = i.PlanRollback(ctx, parent, inspect.Failure{
-			Revision: f.Revision, Reason: f.Reason, Available: f.Available, Anyway: f.Anyway, Now: f.Now,
+			Revision: f.Revision, Reason: f.Reason, Available: f.Available, Complete: f.Complete, Anyway: f.Anyway, Now: f.Now,
 		})
 	}
 	var done *inspect.Applied

@@ -96,8 +96,8 @@ func conditionFields(c *appsv1.DaemonSetCondition) pass.ConditionFields[appsv1.D
 func (rep report) rollout(ds *appsv1.DaemonSet, now time.Time) pass.Rollout {
 	return pass.Rollout{
 		Plan: &rep.plan.rollout, Revision: rep.recorded.UpdateName(), Updated: rep.updated(ds, metav1.NewTime(now)),
-		Stopped: ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType,
-		Blocker: rep.blocker,
+		Stopped:  ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType,
+		MinReady: time.Duration(ds.Spec.MinReadySeconds) * time.Second, Blocker: rep.blocker,
 	}
 }
 

@@ -37,8 +37,8 @@ type report struct {
 func (rep report) rollout(set *appsv1.StatefulSet, now time.Time) pass.Rollout {
 	return pass.Rollout{
 		Plan: &rep.plan.rollout, Revision: rep.recorded.UpdateName(), Updated: rep.updated(set, metav1.NewTime(now)),
-		Stopped: set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
-		Blocker: rep.blocker,
+		Stopped:  set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
+		MinReady: minReady(set), Blocker: rep.blocker,
 	}
 }
 

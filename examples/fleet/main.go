@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	v1 "example.com/fleet/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -17,8 +18,6 @@ import (
 
 	"github.com/cairn-dev/cairn/builder"
 	"github.com/cairn-dev/cairn/rollback"
-
-	v1 "example.com/fleet/api/v1"
 )
 
 func children(fleet *v1.Fleet) ([]client.Object, error) {

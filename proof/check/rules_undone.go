@@ -82,8 +82,13 @@ func (s *step) lastEdit() string {
 func (s *step) wasComplete() {
 	wanted := s.k.Target(s.e.New)
 	for _, e := range s.h.Events[:s.index] {
-		if o := e.New; e.Key == s.e.Key && o != nil && o.GetUID() == s.e.New.GetUID() && s.k.Target(o) == wanted &&
-			s.k.ObservedGeneration(o) == o.GetGeneration() && conditionIs(o, pass.Updated, "status", "True") {
+		o := e.New
+		if e.Key != s.e.Key || o == nil || o.GetUID() != s.e.New.GetUID() ||
+			!conditionIs(o, pass.Updated, "status", "True") && !conditionIs(o, pass.Stalled, "reason", "RolloutComplete") {
+			continue // Updated may speak of something else by then: a hook that is down
+		}
+		about := s.before.Generations(o.GetUID(), s.k.ObservedGeneration(o)) // the spec may have changed since
+		if len(about) > 0 && s.k.Target(about[0]) == wanted {
 			return
 		}
 	}

@@ -95,6 +95,9 @@ func (r *reporter) note(o *gathered, d *decision, status, reason, message string
 		Updated:  metav1.Condition{Status: metav1.ConditionStatus(status), Reason: reason, Message: message},
 		Deadline: r.deadline,
 	}
+	for _, s := range r.strategies {
+		roll.MinReady = max(roll.MinReady, s.ready.MinReady)
+	}
 	if d != nil {
 		roll.Revision, roll.Blocker = d.newest, func() string { return d.blocker(o) }
 		roll.Plan = &rollout.Plan{
