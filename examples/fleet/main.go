@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 
-	v1 "example.com/fleet/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -18,6 +17,8 @@ import (
 
 	"github.com/cairn-dev/cairn/builder"
 	"github.com/cairn-dev/cairn/rollback"
+
+	v1 "example.com/fleet/api/v1"
 )
 
 func children(fleet *v1.Fleet) ([]client.Object, error) {
