@@ -5,12 +5,11 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/proof/check/content"
 )
 
 // This file holds the rules about rollouts that fail: U1 to U3 about those that are undone by themselves, and U4 about
@@ -84,7 +83,7 @@ func (s *step) wasComplete() {
 	for _, e := range s.h.Events[:s.index] {
 		o := e.New
 		if e.Key != s.e.Key || o == nil || o.GetUID() != s.e.New.GetUID() ||
-			!conditionIs(o, pass.Updated, "status", "True") && !conditionIs(o, pass.Stalled, "reason", "RolloutComplete") {
+			content.Condition(o, pass.Updated)["status"] != "True" && content.Condition(o, pass.Stalled)["reason"] != "RolloutComplete" {
 			continue // Updated may speak of something else by then: a hook that is down
 		}
 		about := s.before.Generations(o.GetUID(), s.k.ObservedGeneration(o)) // the spec may have changed since
@@ -98,7 +97,7 @@ func (s *step) wasComplete() {
 // stillStuck is U2: when a rollout is undone, no more children of it are available than were a whole deadline before,
 // as far as its author has looked. Of children that are available only after a while nobody can tell from the outside.
 func (s *step) stillStuck(from string, deadline time.Duration) {
-	if minReadyOf(s.e.Old) > 0 || s.e.By == nil || s.e.By.At.IsZero() || s.pass() == nil {
+	if content.Int64At(s.e.Old, "spec", "minReadySeconds") > 0 || s.e.By == nil || s.e.By.At.IsZero() || s.pass() == nil {
 		return
 	}
 	most, atPass, latest, at := 0, 0, 0, time.Time{}
@@ -143,46 +142,10 @@ func (s *step) availableOf(world *State, revision string) (n int) {
 
 // failed is U4: at rest, a rollout with a deadline is complete, held or has failed, and says so.
 func (r *rest) failed(parent client.Object) {
-	if deadlineOf(parent) == 0 || conditionIs(parent, pass.Updated, "status", "True") {
+	if deadlineOf(parent) == 0 || content.Condition(parent, pass.Updated)["status"] == "True" {
 		return
 	}
-	if conditionIs(parent, pass.Stalled, "reason", "RolloutProgressing") || !has(parent, pass.Stalled) {
+	if c := content.Condition(parent, pass.Stalled); c == nil || c["reason"] == "RolloutProgressing" {
 		r.violationf("U4", r.k.Parents, parent, "its rollout has a deadline, and neither ends nor fails")
 	}
-}
-
-func conditionIs(parent client.Object, kind, field, value string) bool {
-	for _, c := range conditionsIn(parent) {
-		if c["type"] == kind && c[field] == value {
-			return true
-		}
-	}
-	return false
-}
-
-func has(parent client.Object, kind string) bool {
-	return slices.ContainsFunc(conditionsIn(parent), func(c map[string]any) bool { return c["type"] == kind })
-}
-
-func conditionsIn(parent client.Object) (out []map[string]any) {
-	list, _, _ := unstructured.NestedSlice(treeOf(parent), "status", "conditions")
-	for _, item := range list {
-		if c, ok := item.(map[string]any); ok {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-func minReadyOf(parent client.Object) int64 {
-	n, _, _ := unstructured.NestedInt64(treeOf(parent), "spec", "minReadySeconds")
-	return n
-}
-
-func treeOf(o client.Object) map[string]any {
-	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return nil
-	}
-	return tree
 }

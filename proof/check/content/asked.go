@@ -64,6 +64,17 @@ func AsTree(o client.Object) map[string]any {
 	return Tree(o)
 }
 
+// Condition is the condition of a type that the status of an object has, nil if it has none.
+func Condition(o client.Object, kind string) map[string]any {
+	list, _ := At(AsTree(o), []string{"status", "conditions"}).([]any)
+	for _, item := range list {
+		if c, _ := item.(map[string]any); c != nil && c["type"] == kind {
+			return c
+		}
+	}
+	return nil
+}
+
 // Int64At is the whole number at a path of an object, 0 if there is none.
 func Int64At(o client.Object, path ...string) int64 { return Number(At(AsTree(o), path)) }
 

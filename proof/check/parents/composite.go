@@ -106,7 +106,7 @@ func (c Composite) observed(parent client.Object) int64 {
 		return c.Observed(parent)
 	}
 	if c.Says != "" { // that of the status may be of what another controller has seen
-		return content.Number(condition(parent, c.Says)["observedGeneration"])
+		return content.Number(content.Condition(parent, c.Says)["observedGeneration"])
 	}
 	return content.Int64At(parent, "status", "observedGeneration")
 }

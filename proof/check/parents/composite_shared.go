@@ -39,19 +39,8 @@ func (c Composite) disagree(parent client.Object, generation int64) string {
 
 // saysTrue reports whether a condition of a status is True, of that generation; of any if that is zero.
 func saysTrue(parent client.Object, conditionType string, generation int64) bool {
-	c := condition(parent, conditionType)
+	c := content.Condition(parent, conditionType)
 	return c != nil && c["status"] == "True" && (generation == 0 || content.Number(c["observedGeneration"]) == generation)
-}
-
-// condition returns the condition of a type that a status has, nil if it has none.
-func condition(parent client.Object, conditionType string) map[string]any {
-	list, _ := content.At(content.AsTree(parent), []string{"status", "conditions"}).([]any)
-	for _, item := range list {
-		if c, _ := item.(map[string]any); c != nil && c["type"] == conditionType {
-			return c
-		}
-	}
-	return nil
 }
 
 // namesOthers reports whether a revision names children of other kinds.
