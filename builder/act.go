@@ -58,9 +58,9 @@ func (r *reconciler[P]) remove(ctx context.Context, p *pass.Pass, update string,
 // completed returns a copy of what is to be created, with all that the author leaves out.
 func (r *reconciler[P]) completed(p *pass.Pass, c creation) client.Object {
 	if k := r.kinds[c.rule]; k.applied || k.named {
-		return c.object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy of a client.Object
+		return c.object.DeepCopyObject().(client.Object)
 	}
-	return r.made(p.Parent.(P), want{c.rule, c.object}, c.revision) //nolint:forcetypeassert // New returns parents
+	return r.made(p.Parent.(P), want{c.rule, c.object}, c.revision)
 }
 
 // trial asks, before children are created or replaced, whether admission lets new ones be: of a child whose label names

@@ -24,7 +24,7 @@ func (r *reconciler[P]) asked(parent P) ([]client.Object, error) {
 	for _, into := range []*[]client.Object{&objects, &again} {
 		var err error
 		*into, err = safely(func() ([]client.Object, error) {
-			return r.author.Children(parent.DeepCopyObject().(P)) //nolint:forcetypeassert // the copy of a P
+			return r.author.Children(parent.DeepCopyObject().(P))
 		})
 		if err != nil {
 			err = fmt.Errorf("ask the controller %s for the children of %s: %w", r.author.Name, parent.GetName(), err)

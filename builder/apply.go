@@ -100,12 +100,12 @@ func (a *applier) apply(ctx context.Context, child, desired client.Object, k chi
 		return nil, err
 	}
 	config["apiVersion"], config["kind"] = k.gvk.GroupVersion().String(), k.gvk.Kind
-	config["metadata"].(map[string]any)["uid"] = string(child.GetUID()) //nolint:forcetypeassert // configuration made it
+	config["metadata"].(map[string]any)["uid"] = string(child.GetUID())
 	body, err := json.Marshal(config)
 	if err != nil {
 		return nil, err
 	}
-	out := child.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy of a client.Object
+	out := child.DeepCopyObject().(client.Object)
 	err = a.client.Patch(ctx, out, client.RawPatch(types.ApplyPatchType, body), client.ForceOwnership)
 	return out, err
 }
@@ -113,7 +113,7 @@ func (a *applier) apply(ctx context.Context, child, desired client.Object, k chi
 // migrate hands over what the creation of a child set from our name as one that updates to our name as one that
 // applies. Without it a field that is no longer wanted would stay.
 func (a *applier) migrate(ctx context.Context, child client.Object) error {
-	out := child.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy of a client.Object
+	out := child.DeepCopyObject().(client.Object)
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(out, sets.New(a.name), a.name)
 	if err != nil || len(patch) == 0 {
 		return err

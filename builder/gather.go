@@ -188,7 +188,7 @@ func failed(child client.Object) bool {
 
 // made completes what the author wants: namespace, labels, owner.
 func (r *reconciler[P]) made(parent P, w want, hash string) client.Object {
-	out := w.object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy of a client.Object
+	out := w.object.DeepCopyObject().(client.Object)
 	set := map[string]string{}
 	maps.Copy(set, out.GetLabels())
 	maps.Copy(set, r.labelsOf(parent))

@@ -216,7 +216,7 @@ func (v *versioned) inServedSchema(mgr ctrl.Manager) error {
 
 // empty returns an empty parent.
 func (v *versioned) empty() client.Object {
-	out := v.example.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy of a client.Object
+	out := v.example.DeepCopyObject().(client.Object)
 	if u, ok := out.(*unstructured.Unstructured); ok {
 		u.Object = map[string]any{}
 		u.SetGroupVersionKind(v.parent)

@@ -19,7 +19,7 @@ import (
 
 // pass is one pass over a parent that is there: gather, record, plan, act, report, truncate.
 func (r *reconciler[P]) pass(ctx context.Context, p *pass.Pass) error {
-	parent := p.Parent.(P) //nolint:forcetypeassert // New returns parents
+	parent := p.Parent.(P)
 	o, err := r.gather(ctx, p, parent)
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		return r.refuse(ctx, p, parent, refused)

@@ -215,7 +215,7 @@ func (k childKind) placed(o client.Object, hash string) {
 // adoptable reports why an orphan is not adopted: nothing is but what is at a place that the parent wants. Whatever
 // else has its labels would be deleted as soon as it was adopted.
 func (r *reconciler[P]) adoptable(parent client.Object, rule int, orphan client.Object) error {
-	wanted, err := r.wantedOf(parent.(P)) //nolint:forcetypeassert // the author's own kind
+	wanted, err := r.wantedOf(parent.(P))
 	if err != nil {
 		return err
 	}

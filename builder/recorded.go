@@ -158,7 +158,7 @@ func (r *Recorded[P]) At(which revision.Revision) (P, error) {
 	if err != nil {
 		return none, fmt.Errorf("restore the revision %s: %w", which.Name, err)
 	}
-	return out.(P), nil //nolint:forcetypeassert // restore returns the type of the parents
+	return out.(P), nil
 }
 
 // Truncate deletes the oldest revisions beyond limit that nothing depends on (proposal, "History Maintenance"). The one

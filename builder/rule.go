@@ -36,7 +36,7 @@ func Rolled[C client.Object](kind C, ready func(child C) (since time.Time, why s
 	}
 	if ready != nil {
 		r.ready = func(child client.Object) (time.Time, string) {
-			return ready(child.DeepCopyObject().(C)) //nolint:forcetypeassert // a child of the kind, and a copy: the cache has the other
+			return ready(child.DeepCopyObject().(C))
 		}
 	}
 	return r
@@ -73,7 +73,7 @@ func created(child client.Object) (time.Time, string) { return child.GetCreation
 
 // podReady reads the condition Ready.
 func podReady(child client.Object) (time.Time, string) {
-	pod := child.(*corev1.Pod) //nolint:forcetypeassert // the rule of pods
+	pod := child.(*corev1.Pod)
 	switch c := readiness.Condition(pod); {
 	case c == nil:
 		return time.Time{}, "it has not started yet"

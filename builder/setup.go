@@ -127,7 +127,7 @@ func (r *reconciler[P]) parents() ownership.Parents {
 // labelsOf are the labels of what belongs to a parent. The selector is made of them, so that the two cannot differ.
 func (r *reconciler[P]) labelsOf(parent client.Object) map[string]string {
 	if r.author.Labels != nil {
-		return r.author.Labels(parent.(P)) //nolint:forcetypeassert // the author's own kind
+		return r.author.Labels(parent.(P))
 	}
 	return r.label(parent)
 }

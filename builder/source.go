@@ -16,7 +16,7 @@ import (
 // facts are what the plan for o is made from: what the update revision wants, and the one that children come from which
 // are not updated. Where the update revision could not be recorded, that is all there is.
 func (r *reconciler[P]) facts(ctx context.Context, o *observed, recorded *pass.Recorded) (facts, error) {
-	parent := o.parent.(P) //nolint:forcetypeassert // gather was given it
+	parent := o.parent.(P)
 	f := facts{strategy: o.strategy}
 	for _, k := range r.kinds {
 		if k.minReady != nil {
@@ -153,6 +153,6 @@ func (r *reconciler[P]) restored(parent P, from *revision.Revision) ([]want, err
 		if err != nil {
 			return nil, fmt.Errorf("restore the revision %s: %w", from.Name, err)
 		}
-		return r.wantedOf(out.(P)) //nolint:forcetypeassert // the author's own kind
+		return r.wantedOf(out.(P))
 	})
 }

@@ -27,7 +27,7 @@ func (r *reconciler[P]) writeStatus(ctx context.Context, p *pass.Pass, parent P,
 	if r.author.Status == nil {
 		return true, nil
 	}
-	after := parent.DeepCopyObject().(P) //nolint:forcetypeassert // the copy of a P
+	after := parent.DeepCopyObject().(P)
 	r.author.Status(after, s)
 	reasons := []string{pass.RolloutProgressing, pass.RolloutWaiting}
 	urgent := s.rollout.Updated.Status != metav1.ConditionFalse || !slices.Contains(reasons, s.rollout.Updated.Reason)
@@ -56,7 +56,7 @@ func beforeStatus(parent, after client.Object) client.Object {
 
 // DeepCopyObject implements [runtime.Object].
 func (u unsaid) DeepCopyObject() runtime.Object {
-	return unsaid{u.Object.DeepCopyObject().(client.Object), u.after} //nolint:forcetypeassert // the copy of a client.Object
+	return unsaid{u.Object.DeepCopyObject().(client.Object), u.after}
 }
 
 // MarshalJSON implements [json.Marshaler].

@@ -36,7 +36,7 @@ func (r *reconciler[P]) strategyOf(parent P) (Strategy, error) {
 	if r.author.Strategy == nil {
 		return Strategy{}, nil
 	}
-	s := r.author.Strategy(parent.DeepCopyObject().(P)) //nolint:forcetypeassert // the copy of a P
+	s := r.author.Strategy(parent.DeepCopyObject().(P))
 	for _, number := range []struct {
 		name  string
 		value int

@@ -287,7 +287,7 @@ func (f *Apps) HashLabels(r revision.Revision) map[string]string {
 
 // Read implements [Format].
 func (f *Apps) Read(o client.Object) revision.Revision {
-	stored := o.(*appsv1.ControllerRevision) //nolint:forcetypeassert // the log reads into Empty and EmptyList
+	stored := o.(*appsv1.ControllerRevision)
 	r := revision.Revision{
 		Name:            stored.Name,
 		UID:             stored.UID,

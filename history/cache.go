@@ -54,7 +54,7 @@ func (c *Cache) Revision(target *revision.Target, o metav1.Object, read func() r
 	}
 	at := key{target, o.GetUID(), o.GetResourceVersion()}
 	if r, ok := c.Get(at); ok {
-		return r.(revision.Revision) //nolint:forcetypeassert // put in below
+		return r.(revision.Revision)
 	}
 	r := read()
 	size, parent := unreadableSize, o.GetUID()

@@ -123,7 +123,7 @@ func (l *Log) snapshot(parent client.Object) (*revision.Snapshot, error) {
 	}
 	at := key{l.Target(), parent.GetUID(), l.state(parent)}
 	if s, ok := l.opts.Cache.Get(at); ok {
-		return s.(*revision.Snapshot), nil //nolint:forcetypeassert // put in below
+		return s.(*revision.Snapshot), nil
 	}
 	s, err := l.Snapshot(parent)
 	if err != nil {

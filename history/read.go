@@ -178,7 +178,7 @@ func (l *Log) stored(ctx context.Context, parent client.Object) ([]client.Object
 	}
 	var out []client.Object
 	err = meta.EachListItem(list, func(item runtime.Object) error {
-		if o := item.(client.Object); metav1.IsControlledBy(o, parent) { //nolint:forcetypeassert // items of an ObjectList are Objects
+		if o := item.(client.Object); metav1.IsControlledBy(o, parent) {
 			out = append(out, o)
 		}
 		return nil

@@ -164,7 +164,7 @@ func (l *Log) answersFor(parent client.Object) *answerBook {
 	const size = 2048 // of a book with an answer about each revision of an ordinary log
 	at := bookKey{l.Target(), parent.GetUID()}
 	if b, ok := l.opts.Cache.Get(at); ok {
-		if book := b.(*answerBook); book.state == l.state(parent) { //nolint:forcetypeassert // put in below
+		if book := b.(*answerBook); book.state == l.state(parent) {
 			return book
 		}
 	}

@@ -131,7 +131,7 @@ func (o *once) whole(ctx context.Context, list client.ObjectList, namespace stri
 	if c := o.kept[at]; c != nil {
 		return c, nil
 	}
-	all := list.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // a deep copy of an ObjectList
+	all := list.DeepCopyObject().(client.ObjectList)
 	if err := o.Client.List(ctx, all, client.InNamespace(namespace)); err != nil {
 		return nil, err
 	}

@@ -108,7 +108,7 @@ func adopt[T client.Object](ctx context.Context, c *Claimer, child T) (*T, error
 		return nil, err
 	}
 	log.FromContext(ctx).V(1).Info("Adopted", "child", anyobject.Describe(child))
-	t := adopted.(T) //nolint:forcetypeassert // Blank returns the type that it is given
+	t := adopted.(T)
 	return &t, nil
 }
 

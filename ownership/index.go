@@ -50,12 +50,12 @@ func Candidates(ctx context.Context, reader client.Reader, list client.ObjectLis
 		}
 	}
 	for _, query := range queries {
-		page := list.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // a deep copy of an ObjectList
+		page := list.DeepCopyObject().(client.ObjectList)
 		if err := reader.List(ctx, page, query...); err != nil {
 			return fmt.Errorf("list %s in namespace %s: %w", anyobject.KindOf(list), namespace, err)
 		}
 		err := meta.EachListItem(page, func(item runtime.Object) error {
-			o := item.(client.Object) //nolint:forcetypeassert // items of an ObjectList are Objects
+			o := item.(client.Object)
 			ref := metav1.GetControllerOfNoCopy(o)
 			if ref != nil && ref.UID != uid || ref == nil && !selector.Matches(labels.Set(o.GetLabels())) {
 				return nil

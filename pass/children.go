@@ -80,7 +80,7 @@ func (ch *Children[C]) Claim(ctx context.Context, p *Pass, selector labels.Selec
 		Wrote: func(o client.Object) { c.Consistency.WroteAt(parent.GetUID(), ch.Resource, o) },
 	}
 	if ch.Adoptable != nil {
-		claimer.Adoptable = func(o client.Object) error { return ch.Adoptable(parent, o.(C)) } //nolint:forcetypeassert // as above
+		claimer.Adoptable = func(o client.Object) error { return ch.Adoptable(parent, o.(C)) }
 	}
 	claimed, err := ownership.Claim(ctx, claimer, candidates)
 	if err != nil {
@@ -106,7 +106,7 @@ func (ch *Children[C]) Shown(ctx context.Context, p *Pass) ([]C, error) {
 func (ch *Children[C]) candidates(ctx context.Context, parent client.Object, selector labels.Selector) ([]C, error) {
 	var out []C
 	found := func(o client.Object) error {
-		out = append(out, o.(C)) //nolint:forcetypeassert // the kind of the store, and of the list
+		out = append(out, o.(C))
 		return nil
 	}
 	if ok, err := ch.controller.Consistency.Candidates(ch.Resource, ch.namespace(parent), parent.GetUID(), selector, found); ok {
@@ -170,7 +170,7 @@ func (ch *Children[C]) Patch(ctx context.Context, p *Pass, read C, metadata map[
 	if err != nil {
 		return none, err
 	}
-	out := anyobject.Blank(read).(C) //nolint:forcetypeassert // Blank returns the type that it is given
+	out := anyobject.Blank(read).(C)
 	if err := ch.Client.Patch(ctx, out, client.RawPatch(types.MergePatchType, raw)); err != nil {
 		return none, err
 	}

@@ -161,7 +161,7 @@ func withoutHugeExponents(v any) (any, bool) {
 func dropEmpty(v reflect.Value) {
 	if v.CanSet() && v.Type() == reflect.TypeFor[resource.Quantity]() {
 		// 1Gi and 1073741824 are one value, and so they are for the API server when it decides about a generation.
-		q := v.Addr().Interface().(*resource.Quantity) //nolint:forcetypeassert // its type was just looked at
+		q := v.Addr().Interface().(*resource.Quantity)
 		*q = *resource.NewDecimalQuantity(*q.AsDec(), resource.DecimalSI)
 		return
 	}

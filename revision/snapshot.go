@@ -125,7 +125,7 @@ func (t *Target) covered(data []byte) (covered map[string]any, partial bool, err
 	}
 	partial = t.partial || !reflect.DeepEqual(tree, covered)
 	if t.marked {
-		covered = withoutNulls(covered).(map[string]any) //nolint:forcetypeassert // of a map it is one
+		covered = withoutNulls(covered).(map[string]any)
 	}
 	return covered, partial, nil
 }
@@ -195,7 +195,7 @@ func (s *Snapshot) normalized(tree map[string]any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	normal, err := s.target.normalize(canon.(map[string]any)) //nolint:forcetypeassert // the type of tree
+	normal, err := s.target.normalize(canon.(map[string]any))
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (t *Target) encode(tree map[string]any) ([]byte, error) {
 	out := tree
 	for _, path := range t.paths {
 		subtree, _ := lookup(tree, path)
-		marked := maps.Clone(subtree.(map[string]any)) //nolint:forcetypeassert // Snapshot checked it
+		marked := maps.Clone(subtree.(map[string]any))
 		if t.nullTimes {
 			marked = withNullTimes(marked)
 		}
@@ -279,7 +279,7 @@ func (s *Snapshot) Restore(parent any) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the parent as JSON: %w", err)
 	}
-	root = deepCopy(root).(map[string]any) //nolint:forcetypeassert // a deep copy has the type of its source
+	root = deepCopy(root).(map[string]any)
 	tree := s.content()
 	for _, path := range s.target.paths {
 		value, ok, err := s.target.wanted(root, tree, path)

@@ -100,7 +100,7 @@ func withNullTimes(template map[string]any) map[string]any {
 		metadata["creationTimestamp"] = nil
 		o["metadata"] = metadata
 	}
-	out := deepCopy(template).(map[string]any) //nolint:forcetypeassert // a copy has the type of its source
+	out := deepCopy(template).(map[string]any)
 	stamped(out)
 	spec, _ := out["spec"].(map[string]any)
 	volumes, _ := spec["volumes"].([]any)
@@ -228,7 +228,7 @@ func (t *Target) strip(tree map[string]any) map[string]any {
 	if len(t.ignored) == 0 && !t.masked {
 		return tree
 	}
-	out := deepCopy(tree).(map[string]any) //nolint:forcetypeassert // a copy has the type of its source
+	out := deepCopy(tree).(map[string]any)
 	for _, p := range t.ignored {
 		remove(out, p)
 	}

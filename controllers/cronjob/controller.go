@@ -45,7 +45,7 @@ type Reconciler struct {
 // pass is one pass over a CronJob that exists: gather, record, plan, act, report, truncate. What cannot be recorded
 // delays no Job.
 func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
-	cj := p.Parent.(*batchv1.CronJob) //nolint:forcetypeassert // New makes it
+	cj := p.Parent.(*batchv1.CronJob)
 	o, err := r.gather(ctx, p, cj)
 	if err != nil {
 		return err

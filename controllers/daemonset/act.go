@@ -106,5 +106,5 @@ func (r *Reconciler) delete(ctx context.Context, p *pass.Pass, d deletion) error
 }
 
 func asPod(o client.Object) *corev1.Pod {
-	return o.(*corev1.Pod) //nolint:forcetypeassert // every caller asks for pods
+	return o.(*corev1.Pod)
 }

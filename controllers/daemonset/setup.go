@@ -150,9 +150,9 @@ func placed(p placement, node *corev1.Node) [2]bool {
 }
 
 func asNode(o client.Object) *corev1.Node {
-	return o.(*corev1.Node) //nolint:forcetypeassert // the watch is for nodes
+	return o.(*corev1.Node)
 }
 
 func asDaemonSet(o client.Object) *appsv1.DaemonSet {
-	return o.(*appsv1.DaemonSet) //nolint:forcetypeassert // every caller asks for DaemonSets
+	return o.(*appsv1.DaemonSet)
 }

@@ -152,12 +152,12 @@ func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed) err
 // long as one of the caches is stale.
 func (r *Reconciler) fence(ctx context.Context, p *pass.Pass) error {
 	known, ok := r.generations.Load(p.Parent.GetUID())
-	if ok && known.(int64) < p.Parent.GetGeneration() { //nolint:forcetypeassert // pass stores it
+	if ok && known.(int64) < p.Parent.GetGeneration() {
 		return nil
 	}
 	return p.Current(ctx)
 }
 
 func asPod(o client.Object) *corev1.Pod {
-	return o.(*corev1.Pod) //nolint:forcetypeassert // every caller asks for pods
+	return o.(*corev1.Pod)
 }

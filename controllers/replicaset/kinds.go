@@ -32,7 +32,7 @@ var replicaSets = parentKind{
 	new:      func() client.Object { return &appsv1.ReplicaSet{} },
 	newList:  func() client.ObjectList { return &appsv1.ReplicaSetList{} },
 	read: func(parent client.Object) *appsv1.ReplicaSet {
-		return parent.(*appsv1.ReplicaSet) //nolint:forcetypeassert // new makes it
+		return parent.(*appsv1.ReplicaSet)
 	},
 	withStatus: func(set *appsv1.ReplicaSet, status *appsv1.ReplicaSetStatus) client.Object {
 		return &appsv1.ReplicaSet{ObjectMeta: identity(set), Status: *status}
@@ -47,7 +47,7 @@ var replicationControllers = parentKind{
 	new:      func() client.Object { return &corev1.ReplicationController{} },
 	newList:  func() client.ObjectList { return &corev1.ReplicationControllerList{} },
 	read: func(parent client.Object) *appsv1.ReplicaSet {
-		return asReplicaSet(parent.(*corev1.ReplicationController)) //nolint:forcetypeassert // new makes it
+		return asReplicaSet(parent.(*corev1.ReplicationController))
 	},
 	withStatus: func(set *appsv1.ReplicaSet, status *appsv1.ReplicaSetStatus) client.Object {
 		return &corev1.ReplicationController{ObjectMeta: identity(set), Status: ofReplicationController(status)}

@@ -174,5 +174,5 @@ func hasClaim(set *appsv1.StatefulSet, name string) bool {
 }
 
 func asStatefulSet(o client.Object) *appsv1.StatefulSet {
-	return o.(*appsv1.StatefulSet) //nolint:forcetypeassert // every caller asks for StatefulSets
+	return o.(*appsv1.StatefulSet)
 }

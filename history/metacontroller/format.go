@@ -129,7 +129,7 @@ func (f *Format) HashLabels(revision.Revision) map[string]string { return nil }
 
 // untyped returns a parent as parents of composite controllers are read.
 func untyped(parent client.Object) *unstructured.Unstructured {
-	return parent.(*unstructured.Unstructured) //nolint:forcetypeassert // no Go type is known for them
+	return parent.(*unstructured.Unstructured)
 }
 
 // SharesLog reports whether the revisions of both can be one log of a parent: they hold the same and are selected

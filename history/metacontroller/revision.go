@@ -92,7 +92,7 @@ func (f *Format) TargetOf(o *v1alpha1.ControllerRevision) (*revision.Target, err
 
 // Read implements [history.Format]. An object is read by [Format.TargetOf].
 func (f *Format) Read(stored client.Object) revision.Revision {
-	o := stored.(*v1alpha1.ControllerRevision) //nolint:forcetypeassert // the log reads into Empty and EmptyList
+	o := stored.(*v1alpha1.ControllerRevision)
 	r := revision.Revision{
 		Name:            o.Name,
 		UID:             o.UID,
@@ -151,7 +151,7 @@ func Restore(parent *unstructured.Unstructured, s *revision.Snapshot) (*unstruct
 	if err != nil {
 		return nil, fmt.Errorf("restore the parent: %w", err)
 	}
-	return &unstructured.Unstructured{Object: restored.(map[string]any)}, nil //nolint:forcetypeassert // a map stays one
+	return &unstructured.Unstructured{Object: restored.(map[string]any)}, nil
 }
 
 // plainNumbers turns, in place, numbers as they were written into those that unstructured objects hold: int64 where one

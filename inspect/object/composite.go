@@ -143,7 +143,7 @@ func (c *composite) Convert(parent client.Object) (client.Object, error) {
 
 // untyped returns parent as [composite.convert] made it.
 func untyped(parent client.Object) *unstructured.Unstructured {
-	return parent.(*unstructured.Unstructured) //nolint:forcetypeassert // blank and convert return nothing else
+	return parent.(*unstructured.Unstructured)
 }
 
 func (c *composite) List(ctx context.Context, parent client.Object) ([]Stored, error) {
@@ -156,7 +156,7 @@ func (c *composite) List(ctx context.Context, parent client.Object) ([]Stored, e
 	}
 	out := make([]Stored, 0, len(found))
 	for _, o := range found {
-		out = append(out, c.read(parent, o.(*v1alpha1.ControllerRevision))) //nolint:forcetypeassert // the format of the log reads them
+		out = append(out, c.read(parent, o.(*v1alpha1.ControllerRevision)))
 	}
 	return out, nil
 }
@@ -233,7 +233,7 @@ func (c *composite) listed(ctx context.Context, parent client.Object, log []Stor
 	}
 	listed, order := make([]*metacontroller.Claims, len(log)), make([]*metacontroller.Claims, 0, len(log))
 	for n := range slices.Backward(log) {
-		listed[n] = metacontroller.ReadClaims(log[n].Object.(*v1alpha1.ControllerRevision).Children) //nolint:forcetypeassert // put in by list
+		listed[n] = metacontroller.ReadClaims(log[n].Object.(*v1alpha1.ControllerRevision).Children)
 		if asked := found.Update != nil && found.Update.UID == log[n].UID; asked && log[n].Number == 0 {
 			order = slices.Insert(order, 0, listed[n])
 		} else {

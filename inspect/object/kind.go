@@ -146,7 +146,7 @@ func As(ctx context.Context, c client.Client, k Kind, gvk schema.GroupVersionKin
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s/%s as its type: %w", gvk.Kind, parent.GetNamespace(), parent.GetName(), err)
 	}
-	return out.DeepCopyObject().(client.Object), nil //nolint:forcetypeassert // a copy is what it is a copy of
+	return out.DeepCopyObject().(client.Object), nil
 }
 
 // Get reads the object of that name in the type of k. Errors: what the API server says.

@@ -34,7 +34,7 @@ func KindOf(o runtime.Object) string {
 // Blank returns an empty object of the type of o, with its name, namespace and kind: something to decode an answer
 // into. Decoding over a populated object would keep fields that the answer does not have.
 func Blank(o client.Object) client.Object {
-	blank := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object) //nolint:forcetypeassert // same type as o
+	blank := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
 	blank.GetObjectKind().SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
 	blank.SetNamespace(o.GetNamespace())
 	blank.SetName(o.GetName())

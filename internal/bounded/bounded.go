@@ -116,5 +116,5 @@ func (m *Map[K, V]) cut(element *list.Element) {
 }
 
 func (m *Map[K, V]) item(element *list.Element) *item[K, V] {
-	return element.Value.(*item[K, V]) //nolint:forcetypeassert // only Put adds
+	return element.Value.(*item[K, V])
 }

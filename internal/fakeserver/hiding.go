@@ -27,6 +27,6 @@ func (h Hiding) List(ctx context.Context, list client.ObjectList, opts ...client
 		return err
 	}
 	return meta.SetList(list, slices.DeleteFunc(items, func(o runtime.Object) bool {
-		return o.(client.Object).GetName() == h.Name //nolint:forcetypeassert // items of an ObjectList are Objects
+		return o.(client.Object).GetName() == h.Name
 	}))
 }

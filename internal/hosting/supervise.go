@@ -146,7 +146,7 @@ func Supervise[T client.Object](mgr ctrl.Manager, host *Host, of Kind[T]) error 
 
 // newObject returns an empty object of a type that is a pointer.
 func newObject[T client.Object]() T {
-	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:forcetypeassert // the type it was made of
+	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 }
 
 // supervisor runs the controllers of all objects of a kind. Its own passes never wait for a hosted controller: one that

@@ -93,7 +93,7 @@ func Patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Pa
 	if po.ApplyOptions(opts); len(po.DryRun) == 0 {
 		return c.Patch(ctx, o, p, opts...)
 	}
-	live := o.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy is what it is a copy of
+	live := o.DeepCopyObject().(client.Object)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func Taken(
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := o.(*v1alpha1.ControllerRevision) //nolint:forcetypeassert // the format makes them
+	out := o.(*v1alpha1.ControllerRevision)
 	out.UID = types.UID("uid-of-" + out.Name)
 	out.Annotations = nil // a stamp says that it was taken from the parent as it is
 	if len(pods) > 0 {

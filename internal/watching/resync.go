@@ -206,7 +206,7 @@ func (a *appointments) Less(i, j int) bool { return (*a)[i].at.Before((*a)[j].at
 func (a *appointments) Swap(i, j int)      { (*a)[i], (*a)[j] = (*a)[j], (*a)[i] }
 
 // Push implements [heap.Interface].
-func (a *appointments) Push(x any) { *a = append(*a, x.(appointment)) } //nolint:forcetypeassert // heap passes what After gave it
+func (a *appointments) Push(x any) { *a = append(*a, x.(appointment)) }
 
 // Pop implements [heap.Interface].
 func (a *appointments) Pop() any {

@@ -123,7 +123,7 @@ func manifests(text string) (out []map[string]any, err error) {
 			if err := complete(tree); err != nil {
 				return nil, err
 			}
-			out = append(out, integers(tree).(map[string]any)) //nolint:forcetypeassert // a map stays a map
+			out = append(out, integers(tree).(map[string]any))
 		}
 	}
 }

@@ -28,7 +28,7 @@ func Authored() Kind {
 // unsteady adds a controller with a function that fails while it is to.
 func unsteady(controller func() builder.Controller[*appsv1.StatefulSet]) func(ctx context.Context, mgr ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
-		w, c := mgr.(*manager).process.world, controller() //nolint:forcetypeassert // there is no other
+		w, c := mgr.(*manager).process.world, controller()
 		answer := c.Children
 		c.Children = func(set *appsv1.StatefulSet) ([]client.Object, error) {
 			switch w.troubled().author {

@@ -144,7 +144,7 @@ func (c *caches) find(i *informer, options client.ListOptions) ([]runtime.Object
 	}
 	var found []runtime.Object
 	for _, item := range items {
-		o := item.(client.Object) //nolint:forcetypeassert // the store holds nothing else
+		o := item.(client.Object)
 		if options.Namespace != "" && o.GetNamespace() != options.Namespace {
 			continue
 		}
@@ -179,7 +179,7 @@ func (s shuffled) shuffle(items []any) []any {
 	all := make([]placed, len(items))
 	for n, item := range items {
 		h := fnv.New64a()
-		o := item.(client.Object) //nolint:forcetypeassert // the store holds nothing else
+		o := item.(client.Object)
 		_, _ = h.Write([]byte(o.GetUID()))
 		_, _ = h.Write([]byte(o.GetResourceVersion()))
 		all[n] = placed{item, mix(h.Sum64() ^ s.seed)}

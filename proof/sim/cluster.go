@@ -39,7 +39,7 @@ func (w *world) pods() []*corev1.Pod {
 	objects := w.all(pods)
 	out := make([]*corev1.Pod, 0, len(objects))
 	for _, o := range objects {
-		out = append(out, o.(*corev1.Pod)) //nolint:forcetypeassert // the shelf of pods
+		out = append(out, o.(*corev1.Pod))
 	}
 	return out
 }

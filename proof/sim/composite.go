@@ -136,7 +136,7 @@ func anyLimits(chance *rand.Rand) catset.Limits {
 
 // undoneCatSet replaces what the revision covers, as cairn undo does.
 func undoneCatSet(k Kind, parent, revision client.Object) (scenario.Step, bool) {
-	stored := revision.(*unstructured.Unstructured) //nolint:forcetypeassert // as the model stores them
+	stored := revision.(*unstructured.Unstructured)
 	template, ok, err := unstructured.NestedMap(stored.Object, "parentPatch", "spec", "template")
 	return scenario.Step{
 		Verb: "edit", Args: []string{scenario.Word(k.Check.Parents), parent.GetName()}, Options: fields{"spec.template": value(template)},

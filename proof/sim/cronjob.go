@@ -94,7 +94,7 @@ func anyDeadline(chance *rand.Rand) string {
 // plantedJob is a Job that no controller made: with kubectl, by an old cluster, or by somebody who knows nothing of the
 // CronJob and has taken a name that it will need.
 func plantedJob(chance *rand.Rand, _ Kind, parent client.Object, _ []string) scenario.Step {
-	cj := parent.(*batchv1.CronJob) //nolint:forcetypeassert // the shelf of CronJobs
+	cj := parent.(*batchv1.CronJob)
 	minute := clock.RealClock{}.Now().Unix()/60 + int64(chance.IntN(4)-1)
 	scheduled := fmt.Sprintf("%s-%d", cj.Name, minute)
 	j := &batchv1.Job{

@@ -104,7 +104,7 @@ func (i *informer) list(objects []client.Object, rv uint64, events []model.Event
 func (i *informer) objects() map[types.NamespacedName]client.Object {
 	out := map[types.NamespacedName]client.Object{}
 	for _, item := range i.store.Indexer.List() {
-		o := item.(client.Object) //nolint:forcetypeassert // list and take put nothing else in
+		o := item.(client.Object)
 		out[client.ObjectKeyFromObject(o)] = o
 	}
 	return out

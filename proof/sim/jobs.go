@@ -33,7 +33,7 @@ func (w *world) jobs() []*batchv1.Job {
 	objects := w.all(jobs)
 	out := make([]*batchv1.Job, 0, len(objects))
 	for _, o := range objects {
-		out = append(out, o.(*batchv1.Job)) //nolint:forcetypeassert // the shelf of Jobs
+		out = append(out, o.(*batchv1.Job))
 	}
 	return out
 }

@@ -72,7 +72,7 @@ func (m *manager) Add(r ctrlmanager.Runnable) error {
 		return fmt.Errorf("sim: a %T is not the controller that the simulation knows", r)
 	}
 	makes.Set(reflect.ValueOf(m.process.newQueue))
-	inner := reconciler.Interface().(reconcile.Reconciler) //nolint:forcetypeassert // looked at above
+	inner := reconciler.Interface().(reconcile.Reconciler)
 	reconciler.Set(reflect.ValueOf(&knowing{
 		Reconciler: inner, process: m.process, number: len(m.runnables), passes: map[reconcile.Request]int{},
 	}))

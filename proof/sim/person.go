@@ -262,5 +262,5 @@ func copyOf(
 }
 
 func deepCopy(o client.Object) client.Object {
-	return o.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy of a client.Object
+	return o.DeepCopyObject().(client.Object)
 }

@@ -79,7 +79,7 @@ func historyPolicy() *cairnv1alpha1.HistoryPolicy {
 // addRecorder adds the controller of the policy. Who starts and ends it as policies come and go is not part of the
 // simulation.
 func addRecorder(ctx context.Context, mgr ctrl.Manager) error {
-	m := mgr.(*manager) //nolint:forcetypeassert // there is no other
+	m := mgr.(*manager)
 	revisions := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}
 	if _, err := ownership.NewConsistencyStoreFor(ctx, m, revisions, nil); err != nil {
 		return err

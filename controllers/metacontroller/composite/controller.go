@@ -65,7 +65,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // run is one pass over a parent of this controller.
 func (r *reconciler) run(ctx context.Context, p *pass.Pass) error {
-	parent := p.Parent.(*unstructured.Unstructured) //nolint:forcetypeassert // Reconcile reads one
+	parent := p.Parent.(*unstructured.Unstructured)
 	key, m := client.ObjectKeyFromObject(parent), r.memories.of(parent.GetUID())
 	o := &gathered{pass: p, parent: parent, memory: m}
 	resync := r.asker.resync.Take(key)

@@ -94,7 +94,7 @@ func (r *gatherer) shown(ctx context.Context, o *gathered) ([]hook.Group, error)
 // generated selector matches the children of one parent only.
 func (r *gatherer) adoptable(parent client.Object, orphan *unstructured.Unstructured) error {
 	answers := &r.memories.of(parent.GetUID()).answers
-	key := child(parent.(*unstructured.Unstructured), orphan) //nolint:forcetypeassert // Reconcile reads one
+	key := child(parent.(*unstructured.Unstructured), orphan)
 	if r.generate || answers.wants(key) {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (r *gatherer) gatherRevisions(ctx context.Context, o *gathered) (*revisionL
 func (r *gatherer) resolve(ctx context.Context, parent *unstructured.Unstructured, claimed []client.Object) (*revisionLog, error) {
 	entries := make([]*entry, 0, len(claimed))
 	for _, object := range claimed {
-		stored := object.(*v1alpha1.ControllerRevision) //nolint:forcetypeassert // the format of the log reads them
+		stored := object.(*v1alpha1.ControllerRevision)
 		entries = append(entries, newEntry(stored, r.log.Revision(stored), r.declares))
 	}
 	slices.SortFunc(entries, func(a, b *entry) int { return revision.CompareByNumber(a.revision, b.revision) })

@@ -101,13 +101,13 @@ type memories struct{ byUID sync.Map }
 
 func (m *memories) of(uid types.UID) *memory {
 	one, _ := m.byUID.LoadOrStore(uid, &memory{answers: answers{wanted: map[string]wanted{}}, changed: changes{}})
-	return one.(*memory) //nolint:forcetypeassert // only this method stores
+	return one.(*memory)
 }
 
 // forgetConfirmed has a parent and its revisions compared with the API server again before the next write.
 func (m *memories) forgetConfirmed(uid types.UID) {
 	if one, ok := m.byUID.Load(uid); ok {
-		one.(*memory).confirmed = confirmed{} //nolint:forcetypeassert // only of stores
+		one.(*memory).confirmed = confirmed{}
 	}
 }
 

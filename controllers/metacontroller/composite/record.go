@@ -52,7 +52,7 @@ func (r *recorder) record(ctx context.Context, o *gathered, d *decision) error {
 // lost, and may list other children: the next pass goes on from it.
 func (r *recorder) createRevision(ctx context.Context, o *gathered, d *decision, w revisionWrite) error {
 	created, err := r.log.Create(ctx, o.parent, o.log.Verdict, o.log.collisions, d.hidden, func(object client.Object) {
-		made := object.(*v1alpha1.ControllerRevision) //nolint:forcetypeassert // the format of the log makes them
+		made := object.(*v1alpha1.ControllerRevision)
 		made.Children = w.stored()
 		if w.held != nil {
 			made.Annotations[metacontroller.HeldAnnotation] = *w.held

@@ -299,7 +299,7 @@ func (r *reporter) writeStatus(
 	if err != nil {
 		return nil, fmt.Errorf("encode the status of %s: %w", anyobject.Describe(parent), err)
 	}
-	answer := anyobject.Blank(parent).(*unstructured.Unstructured) //nolint:forcetypeassert // Blank returns the type that it is given
+	answer := anyobject.Blank(parent).(*unstructured.Unstructured)
 	stated := o.pass.BeginStatusWrite()
 	err = r.Client.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), body))
 	stated(answer, err)

@@ -105,7 +105,7 @@ func (r *Reconciler) patch(
 	if err != nil {
 		return nil, err
 	}
-	written := anyobject.Blank(o).(*unstructured.Unstructured) //nolint:forcetypeassert // of the type of o
+	written := anyobject.Blank(o).(*unstructured.Unstructured)
 	err = w.Patch(ctx, written, client.RawPatch(types.MergePatchType, body))
 	switch {
 	case apierrors.IsConflict(err):

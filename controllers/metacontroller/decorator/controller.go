@@ -70,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // run is one pass over an object that the controller has to do with.
 func (r *Reconciler) run(ctx context.Context, p *pass.Pass) error {
-	object := p.Parent.(*unstructured.Unstructured) //nolint:forcetypeassert // Reconcile reads one
+	object := p.Parent.(*unstructured.Unstructured)
 	d := r.of(object.GroupVersionKind().GroupKind())
 	key := request(d, object).NamespacedName
 	resync := r.resync.Take(key)
@@ -83,7 +83,7 @@ func (r *Reconciler) run(ctx context.Context, p *pass.Pass) error {
 
 // pass is one pass over an object that the controller has to do with.
 func (r *Reconciler) pass(ctx context.Context, p *pass.Pass, d *decorated, resync bool) error {
-	object, err := r.setFinalizer(ctx, d, p.Parent.(*unstructured.Unstructured)) //nolint:forcetypeassert // as above
+	object, err := r.setFinalizer(ctx, d, p.Parent.(*unstructured.Unstructured))
 	if err != nil {
 		return err
 	}

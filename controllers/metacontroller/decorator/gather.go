@@ -78,7 +78,7 @@ func (r *Reconciler) facts(ctx context.Context, o *observed, answer *hook.Answer
 		observed: o.attachments,
 	}
 	if s, ok := r.stated.Load(o.object.GetUID()); ok {
-		f.stated = s.(stated) //nolint:forcetypeassert // only act stores
+		f.stated = s.(stated)
 	}
 	var wishes []children.Pair
 	for _, child := range answer.Children {

@@ -81,7 +81,7 @@ func (t customTable) PrintObj(o runtime.Object, w io.Writer) error {
 	for _, c := range t {
 		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: c.name, Type: "string"})
 	}
-	for _, row := range rows(o.(*unstructured.Unstructured).Object) { //nolint:forcetypeassert // byTemplate gives it
+	for _, row := range rows(o.(*unstructured.Unstructured).Object) {
 		var cells []any
 		for _, c := range t {
 			text, err := c.of(row)

@@ -63,7 +63,7 @@ func (p *Pass) unknown(w Pair, why error) Verdict {
 
 func (p *Pass) servedFor(w Pair) apply.Served {
 	if v, ok := p.served.Get(w.Observed.GetUID()); ok {
-		if s := v.(serving); apply.Equal(s.desired, w.Desired.Object) { //nolint:forcetypeassert // remember adds them
+		if s := v.(serving); apply.Equal(s.desired, w.Desired.Object) {
 			return s.object
 		}
 	}
@@ -153,7 +153,7 @@ func (p *Pass) patch(
 	if err != nil {
 		return nil, err
 	}
-	out := anyobject.Blank(observed).(*unstructured.Unstructured) //nolint:forcetypeassert // of the type of observed
+	out := anyobject.Blank(observed).(*unstructured.Unstructured)
 	err = p.Client.Patch(ctx, out, client.RawPatch(types.MergePatchType, body), opts...)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("%w: %s changed before it could be updated", ownership.ErrStale, p.names.Describe(observed))

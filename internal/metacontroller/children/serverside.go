@@ -72,7 +72,7 @@ func (a *applier) known(variant string, observed, owned *unstructured.Unstructur
 	if !ok {
 		return false, false
 	}
-	t := v.(trial) //nolint:forcetypeassert // try adds them
+	t := v.(trial)
 	known = t.version == observed.GetResourceVersion() && apply.Equal(t.desired, owned.Object)
 	return known && t.same, known
 }
@@ -147,7 +147,7 @@ func (a *applier) unmigrated(o *unstructured.Unstructured) bool {
 // migrateLive hands over the fields of a child that another client set under our name, or whose handover was
 // interrupted. The next pass compares the child as it is then.
 func (a *applier) migrateLive(ctx context.Context, observed *unstructured.Unstructured) error {
-	live := anyobject.Blank(observed).(*unstructured.Unstructured) //nolint:forcetypeassert // of the type of observed
+	live := anyobject.Blank(observed).(*unstructured.Unstructured)
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(observed), live)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -77,7 +77,7 @@ func leaveOf(desired *unstructured.Unstructured) string {
 
 func (l *leaves) has(leave string, now time.Time) bool {
 	until, ok := l.until.Get(leave)
-	return ok && now.Before(until.(time.Time)) //nolint:forcetypeassert // add adds times
+	return ok && now.Before(until.(time.Time))
 }
 
 func (l *leaves) add(leave string, now time.Time) {

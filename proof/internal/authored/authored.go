@@ -69,7 +69,7 @@ func upgrade(old *unstructured.Unstructured) (*appsv1.StatefulSet, error) {
 
 func pods() builder.Rule {
 	return builder.Rolled(&corev1.Pod{}, nil).MinReady(func(parent client.Object) time.Duration {
-		seconds := parent.(*appsv1.StatefulSet).Spec.MinReadySeconds //nolint:forcetypeassert // its parents
+		seconds := parent.(*appsv1.StatefulSet).Spec.MinReadySeconds
 		return time.Duration(seconds) * time.Second
 	})
 }

@@ -21,7 +21,7 @@ func NewCluster(home, name string, limits Limits, replicas int64, image string) 
 	out := New("", name, limits, replicas, image)
 	out.SetKind(ClusterKind.Kind)
 	out.SetNamespace("")
-	out.Object["spec"].(map[string]any)["home"] = home //nolint:forcetypeassert // New made it
+	out.Object["spec"].(map[string]any)["home"] = home
 	return out
 }
 

@@ -73,7 +73,7 @@ func NetworkPolicy() Kind {
 func podKind() Kind {
 	k := upstream[corev1.Pod, core.Pod](kinds.Pod, pod.Strategy, pod.StatusStrategy)
 	k.selectable = func(hub runtime.Object) fields.Set {
-		return pod.ToSelectableFields(hub.(*core.Pod)) //nolint:forcetypeassert // the kind's internal version
+		return pod.ToSelectableFields(hub.(*core.Pod))
 	}
 	return k
 }

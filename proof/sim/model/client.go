@@ -182,7 +182,7 @@ func (k *Kind) fill(into, stored client.Object) error {
 		target.Elem().Set(reflect.ValueOf(stored.DeepCopyObject()).Elem())
 		return nil
 	case target.Type() == reflect.TypeFor[*metav1.PartialObjectMetadata]():
-		into.(*metav1.PartialObjectMetadata).ObjectMeta = metaOf(stored) //nolint:forcetypeassert // it is one
+		into.(*metav1.PartialObjectMetadata).ObjectMeta = metaOf(stored)
 		into.GetObjectKind().SetGroupVersionKind(k.Kind)
 		return nil
 	}
@@ -230,7 +230,7 @@ func (k *Kind) fillList(list client.ObjectList, stored []client.Object) error {
 		} else {
 			item = item.Addr()
 		}
-		if err := k.fill(item.Interface().(client.Object), object); err != nil { //nolint:forcetypeassert // an item of a list of objects
+		if err := k.fill(item.Interface().(client.Object), object); err != nil {
 			return err
 		}
 	}

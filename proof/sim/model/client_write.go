@@ -11,7 +11,7 @@ import (
 
 // body is a copy of an object that goes into a request.
 func body(object client.Object) client.Object {
-	return object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy of a client.Object
+	return object.DeepCopyObject().(client.Object)
 }
 
 // Create implements client.Writer.

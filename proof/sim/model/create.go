@@ -39,7 +39,7 @@ func (s *Server) create(t *table, r Request) (client.Object, error) {
 func (s *Server) createNamed(t *table, r Request, object client.Object) (client.Object, error) {
 	var err error
 	for range nameAttempts {
-		attempt := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy of a client.Object
+		attempt := object.DeepCopyObject().(client.Object)
 		attempt.SetName(s.generateName(object.GetGenerateName()))
 		var created client.Object
 		if created, err = s.insert(t, r, attempt); !apierrors.IsAlreadyExists(err) {

@@ -139,7 +139,7 @@ var errNoMetadata = errors.New("metadata: must be an object")
 
 // content is the content of a custom resource.
 func content(object runtime.Object) *unstructured.Unstructured {
-	return object.(*unstructured.Unstructured) //nolint:forcetypeassert // custom resources are stored as such
+	return object.(*unstructured.Unstructured)
 }
 
 // coerceMeta brings the metadata of a custom resource into the form in which it is stored. The rest of it follows its

@@ -90,7 +90,7 @@ func (k *Kind) toHub(object client.Object) (runtime.Object, error) {
 // fromHub is the way back.
 func (k *Kind) fromHub(hub runtime.Object) (client.Object, error) {
 	if !k.builtIn() {
-		return hub.(client.Object), nil //nolint:forcetypeassert // custom resources are their own internal version
+		return hub.(client.Object), nil
 	}
 	object := k.newObject()
 	if err := legacyscheme.Scheme.Convert(hub, object, nil); err != nil {
@@ -111,11 +111,11 @@ func (k *Kind) applyDefaults(object client.Object) {
 // fork returns a copy of which the metadata may be replaced. Of a typed object all below the top level is shared.
 func (k *Kind) fork(object client.Object) client.Object {
 	if _, ok := object.(*unstructured.Unstructured); ok {
-		return object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // the copy of a client.Object
+		return object.DeepCopyObject().(client.Object)
 	}
 	v := reflect.New(reflect.TypeOf(object).Elem())
 	v.Elem().Set(reflect.ValueOf(object).Elem())
-	return v.Interface().(client.Object) //nolint:forcetypeassert // the same type
+	return v.Interface().(client.Object)
 }
 
 // adopt makes an object of a request one of the type in which the kind is stored.

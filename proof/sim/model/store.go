@@ -83,7 +83,7 @@ func (t *table) encode(object client.Object) (record, error) {
 		return record{}, fmt.Errorf("encode %s %s: %w", t.kind.Kind.Kind, object.GetName(), err)
 	}
 	read := t.kind.newObject()
-	if err := read.(wireFormat).Unmarshal(wire); err != nil { //nolint:forcetypeassert // the type that was written
+	if err := read.(wireFormat).Unmarshal(wire); err != nil {
 		return record{}, fmt.Errorf("decode %s %s: %w", t.kind.Kind.Kind, object.GetName(), err)
 	}
 	t.kind.applyDefaults(read) // what the rules took away comes back as a default

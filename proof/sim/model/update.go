@@ -144,7 +144,7 @@ func (s *Server) bind(t *table, r Request) (client.Object, error) {
 	if err := checkPreconditions(t, stored, &want); err != nil {
 		return nil, err
 	}
-	pod := stored.(*corev1.Pod).DeepCopy() //nolint:forcetypeassert // the binding subresource is the pods' alone
+	pod := stored.(*corev1.Pod).DeepCopy()
 	if err := assign(pod, binding, s.timestamp()); err != nil {
 		return nil, apierrors.NewConflict(schemaBinding, r.Name, err)
 	}
