@@ -22,6 +22,8 @@ ARGS  ?=
 
 # make unit TESTFLAGS="-run Rollout -count=1", make test TESTFLAGS=…, make bench BENCH=CompositeRest
 TESTFLAGS ?=
+# make test RERUNS=0: a test that fails is not run again
+RERUNS    ?= 2
 BENCH     ?= .
 
 # make compat WITH=kruise, make compat WITH=v1.33.13; without a name all of the first sort
@@ -72,7 +74,7 @@ unit: ## run the tests of the root module, which need no control plane (1 to 2 m
 
 .PHONY: test
 test: build $(TOOLS)/gotestsum $(TOOLS)/helm ## run all tests of all modules (TESTFLAGS="-run Rollout")
-	@GOTESTSUM=$(CURDIR)/$(TOOLS)/gotestsum LDFLAGS='$(LDFLAGS)' TESTFLAGS='$(TESTFLAGS)' hack/test.sh
+	@GOTESTSUM=$(CURDIR)/$(TOOLS)/gotestsum LDFLAGS='$(LDFLAGS)' TESTFLAGS='$(TESTFLAGS)' RERUNS='$(RERUNS)' hack/test.sh
 
 .PHONY: check
 check: ## look for broken promises: simulation, every fault, scenarios (half an hour)
@@ -142,6 +144,10 @@ fmt: $(TOOLS)/golangci-lint ## format all Go files
 .PHONY: tidy
 tidy: ## tidy the module files: root, sandbox, proof, tools
 	@hack/tidy.sh
+
+.PHONY: hooks
+hooks: ## install the git hook that refuses a commit whose subject is too long
+	@hooks=$$(git rev-parse --path-format=absolute --git-path hooks); mkdir -p "$$hooks" && ln -sf $(CURDIR)/hack/commit-msg "$$hooks/commit-msg"
 
 .PHONY: clean
 clean: ## remove what was built

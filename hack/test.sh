@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
-# Runs all tests of all modules and sees that they leave no process behind. "make test" calls it.
+# Runs all tests of all modules and checks that they leave no process behind. "make test" calls it.
 #
-# Taken from the environment: GOTESTSUM (the binary), LDFLAGS (the linker's flags), TESTFLAGS (more flags for go test),
-# CAIRN_TURN (which part of the fault sweeps is done beside the fixed one; the number of commits if not set).
+# A test that fails is run again by itself, at most RERUNS times (2). If it passes then, the run passes and lists the test
+# under FLAKY, with the output of its first failure in bin/test/flaky. RERUNS=0 turns this off: nightly runs do.
+#
+# Environment: GOTESTSUM (the binary), LDFLAGS (linker flags), TESTFLAGS (more flags for go test), RERUNS, CAIRN_TURN (which
+# part of the fault sweeps runs beside the fixed part; default: the number of commits).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 
 GOTESTSUM=${GOTESTSUM:?is set by the Makefile}
+RERUNS=${RERUNS:-2}
 timeout=15m # of one test binary
+module=github.com/cairn-dev/cairn
 logs=$root/bin/test
 rm -rf "$logs" && mkdir -p "$logs"
 
@@ -17,14 +22,44 @@ export CAIRN_TURN=${CAIRN_TURN:-$(git rev-list --count HEAD 2>/dev/null || echo 
 # Little garbage collection while memory lasts: several binaries run at once, also on a machine with 8 GB.
 export GOGC=${GOGC:-400} GOMEMLIMIT=${GOMEMLIMIT:-2GiB}
 
-# stage runs tests of the module in the current directory: NAME FLAG... PACKAGE...
+# stage runs the tests of packages of the module in the current directory: NAME FLAGS PACKAGE...
 stage() {
-	local name=$1
-	shift
+	local name=$1 flags=$2
+	shift 2
 	echo "==> testing: $name"
-	# shellcheck disable=SC2086 # TESTFLAGS is a list of words
-	env "$run" "$GOTESTSUM" --format pkgname --format-hide-empty-pkg --jsonfile "$logs/$name.json" -- \
-		-vet=off -timeout "$timeout" -ldflags "${LDFLAGS:-}" ${TESTFLAGS:-} "$@" || echo "$name" >>"$logs/failed"
+	# A rerun takes the whole top-level test: its subtests may build on each other.
+	# shellcheck disable=SC2086 # FLAGS and TESTFLAGS are lists of words
+	env "$run" "$GOTESTSUM" --format pkgname --format-hide-empty-pkg --jsonfile "$logs/$name.json" \
+		--rerun-fails="$RERUNS" --rerun-fails-max-failures=5 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
+		--rerun-fails-report "$logs/$name.reruns" --packages "$*" -- \
+		-vet=off -timeout "$timeout" -ldflags "${LDFLAGS:-}" ${TESTFLAGS:-} $flags || echo "$name" >>"$logs/failed"
+	# gotestsum reruns no test for a package whose TestMain failed, and calls that a pass.
+	if grep -s '\.: ' "$logs/$name.reruns"; then echo "$name (TestMain)" >>"$logs/failed"; fi
+}
+
+# flaky lists the tests that failed and passed on a rerun, and saves the output of each first failure.
+flaky() {
+	local package test runs failures log
+	cat "$logs"/*.reruns 2>/dev/null |
+		sed -nE "s|^$module/?([^.]*)\.([^/:]+): ([0-9]+) runs, ([0-9]+) failures\$|\1 \2 \3 \4|p" |
+		while read -r package test runs failures; do
+			if ((failures == runs)); then continue; fi
+			log=$logs/flaky/${package//\//-}.$test.log
+			mkdir -p "$logs/flaky"
+			first_failure "$module/$package" "$test" >"$log"
+			echo "  $package $test: failed in $failures of $runs runs; first failure: ${log#"$root"/}"
+		done
+}
+
+# first_failure prints the output of a test and its subtests up to its first failure: PACKAGE TEST
+first_failure() {
+	awk -v package="\"Package\":\"$1\"" -v test="\"Test\":\"$2" '
+		!index($0, package) || !match($0, /"Test":"[^"]*"/) { next }
+		{ name = substr($0, RSTART, RLENGTH) }
+		name != test "\"" && index(name, test "/") != 1 { next }
+		/"Action":"output"/ && match($0, /"Output":".*"/) { print substr($0, RSTART + 10, RLENGTH - 11) }
+		/"Action":"fail"/ && name == test "\"" { exit }
+	' "$logs"/*.json | sed -E 's/\\n$//; s/\\"/"/g' | while IFS= read -r line; do printf '%b\n' "$line"; done
 }
 
 # took says how long a part took, and how busy it has kept the processors: where they are idle, a test waits.
@@ -58,7 +93,7 @@ took compiling
 # it is on where a process has one manager, and off where it has many.
 export KUBE_CACHE_MUTATION_DETECTOR=true
 CGO_ENABLED=1 stage shared -race "${shared[@]}"
-stage plain "${plain[@]}"
+stage plain "" "${plain[@]}"
 took root
 
 # No race detector here: the embedded control plane would have to be compiled a second time. -count=1: these tests run
@@ -66,8 +101,7 @@ took root
 compile "compiling the sandbox and the proof" "" ./sandbox/... ./proof/...
 took compiling
 # The longest first, or one of them is left for the end, when nothing is beside it.
-module=github.com/cairn-dev/cairn/proof
-others=("$module"/{fault,e2e/composite,e2e,mutants,bench/composite})
+others=("$module"/proof/{fault,e2e/composite,e2e,mutants,bench/composite})
 mapfile -t -O "${#others[@]}" others < <(go list ./proof/... ./sandbox/... | grep -v /proof/scenario | grep -vxF "$(printf '%s\n' "${others[@]}")")
 stage scenarios -count=1 ./proof/scenario/... &
 KUBE_CACHE_MUTATION_DETECTOR=false stage proof -count=1 "${others[@]}"
@@ -84,12 +118,14 @@ took release
 
 # slowest prints the ten packages or tests that took longest: what stands between the package and the seconds in go test's JSON.
 slowest() {
-	sed -nE 's|.*"Action":"pass","Package":"github.com/cairn-dev/cairn/?([^"]*)"'"$1"',"Elapsed":([0-9.]+).*|\'"$2"' \1 '"$3"'|p' "$logs"/*.json |
+	sed -nE 's|.*"Action":"pass","Package":"'"$module"'/?([^"]*)"'"$1"',"Elapsed":([0-9.]+).*|\'"$2"' \1 '"$3"'|p' "$logs"/*.json |
 		sort -rn | awk 'NR <= 10 { printf "  %7.1f s  %s %s\n", $1, $2, $3 }' # not head: its end would be a failure of sort
 }
 printf '\n==> the slowest packages\n' && slowest '' 2 ''
 printf '==> the slowest tests\n' && slowest ',"Test":"([^"]*)"' 3 '\2'
 printf '==> the parts\n' && cat "$logs/parts"
+flakes=$(flaky)
+if [[ -n $flakes ]]; then printf '\n==> FLAKY:\n%s\n' "$flakes"; fi
 
 hack/leftovers.sh "$run" || echo leftovers >>"$logs/failed"
 if [[ -e $logs/failed ]]; then
