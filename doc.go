@@ -18,21 +18,18 @@
 // They work with any controller-runtime client, so a controller of yours can use them without anything else of cairn.
 //
 //   - ownership: the ControllerRef and its three laws: claim, adopt, release; which parents an event enqueues; a pass
-//     that
-//     waits until the cache shows its own last writes.
+//     that waits until the cache shows its own last writes.
 //   - history: the revision log of one parent in the API server: claim, record, renumber, truncate.
 //
 // # One pass
 //
 //   - pass: the part of a pass that all controllers share: what enqueues a parent, what is waited for, when it is
-//     requeued,
-//     claims, status, conditions, events. All controllers below are built on it; yours can be.
+//     requeued, claims, status, conditions, events. All controllers below are built on it; yours can be.
 //
 // # The controllers and those who run them
 //
 //   - controllers: one folder each, none imports another; composite and decorator are in controllers/metacontroller.
-//     Inside:
-//     controller.go wires, gather.go reads, plan.go decides and is pure, act.go writes, status.go reports.
+//     Inside: controller.go wires, gather.go reads, plan.go decides and is pure, act.go writes, status.go reports.
 //   - api: the types of Metacontroller's kinds.
 //   - deploy: the manifests of an installation.
 //
@@ -44,8 +41,7 @@
 // # Internal packages
 //
 //   - internal: the command line, the manager that puts controllers into one controller-runtime manager, the work
-//     queue, and what
-//     the controllers of controllers/metacontroller share.
+//     queue, and what the controllers of controllers/metacontroller share.
 //
 // # Another module
 //

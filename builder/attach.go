@@ -53,8 +53,8 @@ type History[P client.Object] struct {
 //   - call [History.Record] early in each reconcile, before anything is made of the parent;
 //   - call [Recorded.Truncate] last;
 //   - add Owns(&appsv1.ControllerRevision{}) to the controller, so that a revision which somebody deletes is recorded
-//     again. Without
-//     it that waits for the next reconcile. Nothing else has to be watched: a revision changes only when its parent does.
+//     again. Without it that waits for the next reconcile. Nothing else has to be watched: a revision changes only when
+//     its parent does.
 //
 // The error joins all that is wrong with the parent and its paths, or says what the API server does not serve, or that
 // the cache cannot be used: it has to show the ControllerRevisions of all namespaces, or of one. It is for the author:

@@ -13,8 +13,7 @@
 //   - revisions in apps/v1 ControllerRevisions, recorded before any child is touched, and a history that is kept short;
 //   - children with the label controller-revision-hash, adopted and released by the three laws;
 //   - a rollout in the order in which Children names them, within [Strategy.MaxUnavailable] and, for kinds whose
-//     children are
-//     [Rule.NamedByRevision], [Strategy.MaxSurge];
+//     children are [Rule.NamedByRevision], [Strategy.MaxSurge];
 //   - a child that is lost in mid-rollout made from the revision that the others of its kind still come from;
 //   - conditions and events with reasons, and a [Summary] to fill the status from;
 //   - what every pass of a controller needs and nobody wants to write: see package pass.

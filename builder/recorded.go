@@ -48,16 +48,13 @@ type Recorded[P client.Object] struct {
 // Errors, each of which a reconciler returns as it is, without making anything of the parent:
 //
 //   - one that wraps [history.ErrStale]: the parent or its log, as read, is older than what the API server has, or
-//     another writer was
-//     first. controller-runtime retries with back-off, and the cache will have caught up.
+//     another writer was first. controller-runtime retries with back-off, and the cache will have caught up.
 //   - a [reconcile.TerminalError], which is not retried: parent was not read from the API server, is of another kind,
-//     or is
-//     terminating (return before Record then); its versioned fields are too large to be stored ([*history.TooLargeError]); or a
-//     revision has the highest number there is ([*revision.NumberError] says which one to delete). An edit of the parent, or of
-//     that revision, enqueues it.
+//     or is terminating (return before Record then); its versioned fields are too large to be stored
+//     ([*history.TooLargeError]); or a revision has the highest number there is ([*revision.NumberError] says which one
+//     to delete). An edit of the parent, or of that revision, enqueues it.
 //   - an API error, or that of Relabel: controller-runtime retries with back-off. Record may be repeated after any of
-//     them; a write
-//     whose response was lost is found again.
+//     them; a write whose response was lost is found again.
 func (h *History[P]) Record(ctx context.Context, parent P) (*Recorded[P], error) {
 	h.started.Do(func() { upgrades(h.stored, h.Upgrade) })
 	if err := h.sound(parent); err != nil {

@@ -47,12 +47,11 @@ var ErrStale = ownership.ErrStale
 // Errors:
 //   - [ErrStale]: parent is an old read.
 //   - [*revision.NumberError]: a new revision is needed, and an existing one was given the highest possible number. It
-//     says
-//     which, and what to do. The verdict comes with the error: Update is nil, and Snapshot, Undecodable, Refused, Relabel and
-//     Duplicates are valid. The caller does not call [Log.Record], reports it on the parent (an event, and the history is not
-//     healthy), and goes on with what needs no new revision: lost children are recreated from the revision that they had, the
-//     status is written, and the number of children follows the spec. Nothing is updated, no revision is truncated, and no
-//     retry is needed: an edit or the deletion of that revision enqueues the parent.
+//     says which, and what to do. The verdict comes with the error: Update is nil, and Snapshot, Undecodable, Refused,
+//     Relabel and Duplicates are valid. The caller does not call [Log.Record], reports it on the parent (an event, and
+//     the history is not healthy), and goes on with what needs no new revision: lost children are recreated from the
+//     revision that they had, the status is written, and the number of children follows the spec. Nothing is updated,
+//     no revision is truncated, and no retry is needed: an edit or the deletion of that revision enqueues the parent.
 //   - an API error: the server could not be asked (retry).
 //   - anything else: the parent is broken; the message says how, and somebody has to edit the parent.
 //

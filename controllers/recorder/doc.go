@@ -11,8 +11,7 @@
 //   - Write an object that it records. An undo is the user's.
 //   - Delete a revision that the object is at now.
 //   - Ask the API server whether two contents are equal: nothing is restarted by a revision too many, and an edit would
-//     cost a request
-//     for each revision that there is.
+//     cost a request for each revision that there is.
 //
 // What may not come in: a switch over kinds, a decision about children.
 package recorder

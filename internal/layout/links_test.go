@@ -55,7 +55,7 @@ func readPages(t *testing.T) (pages map[string]string, names map[string]bool) {
 			return nil
 		}
 		src, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
-		pages[name] = fence.ReplaceAllString(string(src), "")
+		pages[name] = fence.ReplaceAllStringFunc(string(src), blank)
 		return err
 	})
 	if err != nil {

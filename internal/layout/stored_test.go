@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -11,6 +12,20 @@ import (
 // storedKey is a key of ours in the metadata or status of an object. Keys of other groups, sandbox.cairn.dev say, are
 // not stored by what is released.
 var storedKey = regexp.MustCompile(`"(cairn\.dev/[A-Za-z-]+)`)
+
+// goFiles returns the paths of the Go files of the root module that are part of a program.
+func goFiles(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, f := range readFiles(t) {
+		first, _, _ := strings.Cut(f.path, "/")
+		if !f.test() && !f.generated && !slices.Contains([]string{"sandbox", "proof", "examples"}, first) && !slices.Contains(forTests, f.room()) {
+			out = append(out, f.path)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
 
 // TestVersioningListsWhatIsStored sees that VERSIONING.md names every key that the code can store.
 func TestVersioningListsWhatIsStored(t *testing.T) {

@@ -6,11 +6,10 @@
 // It holds tests only.
 //
 //   - StatefulSet, history limit reached, the first write after a restart fails. The clean-up on the error path knows
-//     neither revision that status names and deletes the current one (H3); a pod below the partition comes back from the
-//     update revision (P5), or from the deleted one while the cache shows it (P4), and status calls the update revision the
-//     current one from then on (S3).
-//     TestStatefulSetDeletesItsCurrentRevision makes that write fail; in TestTheSweepFindsThatTheCurrentRevisionIsDeleted
-//     the sweep comes upon it by itself.
+//     neither revision that status names and deletes the current one (H3); a pod below the partition comes back from
+//     the update revision (P5), or from the deleted one while the cache shows it (P4), and status calls the update
+//     revision the current one from then on (S3). TestStatefulSetDeletesItsCurrentRevision makes that write fail; in
+//     TestTheSweepFindsThatTheCurrentRevisionIsDeleted the sweep comes upon it by itself.
 //   - DaemonSet, going back to a revision that exists twice: all pods get its label, whatever they run (P4), and the
 //     rollout is called complete (R4). TestDaemonSetRelabelsPodsOfOtherRevisions.
 //   - StatefulSet, scaled to 0 in a rollout: all of no pods are updated, so the update revision becomes the current one

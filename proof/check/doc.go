@@ -26,16 +26,14 @@
 // does so in every world that its author may have acted on (view.go):
 //
 //   - Entry.Pass says which pass of which process made a request. Its Views are how far the caches were when it began:
-//     the author has seen all up to there. Without Views, it has seen its own writes to that resource by earlier passes,
-//     because a pass waits for those. A delete that insists on a version has seen that version, unless it wrote it itself.
-//     What a list past the caches told the pass it has seen; of children it has seen all up to the start of its process,
-//     however old the first lists were, because before it acts it must look (Pass.Born).
+//     the author has seen all up to there. Without Views, it has seen its own writes to that resource by earlier
+//     passes, because a pass waits for those. A delete that insists on a version has seen that version, unless it wrote
+//     it itself. What a list past the caches told the pass it has seen; of children it has seen all up to the start of
+//     its process, however old the first lists were, because before it acts it must look (Pass.Born).
 //   - What others wrote after that may or may not be in the world. What the same process wrote is in all of them, even
-//     if
-//     the response was lost: the deterministic names and orders of the design must make up for that.
+//     if the response was lost: the deterministic names and orders of the design must make up for that.
 //   - Without passes, the author must know all up to the last write for that parent, and, of anything but children,
-//     all.
-//     That is strict, and right for controllers that nobody disturbs.
+//     all. That is strict, and right for controllers that nobody disturbs.
 //
 // Two managers promise less, because nothing joins their caches: P1 for one place and one revision, by names, and for
 // one place at rest; H1, H5 and H2 at rest; and of R1, R2 and P3 what each of them could see. A budget may be spent

@@ -11,9 +11,8 @@
 //   - decide.go has the hook called for the desired children (ask.go), and the API server for what it makes of them
 //     (compare.go)
 //   - plan.go is what happens to which child; planner.go makes it, of the children that share a budget (sets.go), how
-//     their
-//     kinds are updated (child.go) and whether they are available (checks.go); log.go says what the log is to hold: pure
-//     functions of the hook's answer and what exists
+//     their kinds are updated (child.go) and whether they are available (checks.go); log.go says what the log is to
+//     hold: pure functions of the hook's answer and what exists
 //   - confirm.go makes sure that the caches are not stale, record.go stores the log, act.go writes children, in that
 //     order
 //   - report.go writes the parent's status (status.go says what it is, vote.go if several controllers have the parent)
