@@ -1,4 +1,4 @@
-# Needs Go, make, git, bash and a C compiler (the race detector's). Everything else comes from the module files.
+# Needs Go, make, git, bash and a C compiler (for the race detector and vale). Everything else comes from the module files.
 
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
@@ -112,6 +112,14 @@ lint: $(TOOLS)/golangci-lint ## lint all modules (SINCE=main~1: only what change
 CHANGED = $(sort $(foreach file,$(wildcard $(shell git diff --name-only $(SINCE) -- '*.go' ':!release' ':!deploy/monitoring'; \
 	git ls-files --others --exclude-standard -- '*.go' ':!release' ':!deploy/monitoring')),./$(dir $(file))))
 
+.PHONY: prose
+prose: $(TOOLS)/vale ## count the findings in comments, messages and pages (SINCE=main~1: list those on lines changed since then)
+	@VALE=$(CURDIR)/$(TOOLS)/vale hack/prose.sh $(SINCE)
+
+.PHONY: prose-ratchet
+prose-ratchet: $(TOOLS)/vale
+	@VALE=$(CURDIR)/$(TOOLS)/vale hack/prose.sh --ratchet
+
 .PHONY: actionlint
 actionlint: $(TOOLS)/actionlint ## check the workflows of .github
 	@$(TOOLS)/actionlint -shellcheck= -pyflakes= && echo 'actionlint: nothing to say'
@@ -171,6 +179,13 @@ $(TOOLS)/helm: helm.mod helm.sum
 	@mkdir -p $(TOOLS)
 	@GOWORK=off GOFLAGS= hack/progress.sh 'building helm' '-modfile=helm.mod helm.sh/helm/v4/cmd/helm' \
 		go build -v -buildvcs=false -ldflags '-s -w' -modfile=helm.mod -o $@ helm.sh/helm/v4/cmd/helm
+	@touch $@
+
+# Vale has a module file of its own as well. Its parser of Go, tree-sitter, is C.
+$(TOOLS)/vale: vale.mod vale.sum
+	@mkdir -p $(TOOLS)
+	@GOWORK=off GOFLAGS= CGO_ENABLED=1 hack/progress.sh 'building vale' '-modfile=vale.mod github.com/vale-cli/vale/v3/cmd/vale' \
+		go build -v -buildvcs=false -ldflags '-s -w' -modfile=vale.mod -o $@ github.com/vale-cli/vale/v3/cmd/vale
 	@touch $@
 
 # A linter that an older Go has built refuses newer sources: the Go release is part of what a tool depends on.

@@ -20,7 +20,7 @@ go list -deps -test ./... ./sandbox/... ./proof/... >/dev/null
 # everything that they import. So the module file is tidied in an empty directory.
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-for name in tools helm; do
+for name in tools helm vale; do
 	mkdir "$tmp/$name"
 	cp $name.mod "$tmp/$name/go.mod"
 	cp $name.sum "$tmp/$name/go.sum"

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Generates, tidies, formats and lints, and fails when that changes a file. Checks the workflows, and compares the exported
-# API with that of the last tag. "make verify" calls it.
+# Generates, tidies, checks the prose, formats and lints. Checks the workflows, and compares the exported API with the last
+# tag. Fails if a check fails or a file changes. "make verify" calls it.
 #
-# It does not ask for a clean working tree: it compares the tree before with the tree after, new files included, so it
-# says the same in a clone and in the middle of an edit. What was generated or tidied stays on the disk, to be committed.
+# A clean working tree is not required: the script compares the tree before with the tree after, new files included. The
+# result is the same in a clone and in the middle of an edit. Generated and tidied files stay on the disk, to be committed.
+#
+# All checks run. The output of those that failed is printed again at the end, and the last line lists their names.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 make=${1:-make}
@@ -11,56 +13,71 @@ make=${1:-make}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# tree prints the id of the git tree that holds the working directory as it is now, ignored files left out. It has an
-# index and an object store of its own: the developer's staged changes and the repository stay as they are.
+# apart runs git with an index and an object store of its own: the developer's staged changes and the repository do not
+# change.
 objects=$(git rev-parse --path-format=absolute --git-path objects)
 mkdir "$tmp/objects"
-export GIT_OBJECT_DIRECTORY=$tmp/objects GIT_ALTERNATE_OBJECT_DIRECTORIES=$objects
+apart() {
+	GIT_INDEX_FILE=$tmp/index GIT_OBJECT_DIRECTORY=$tmp/objects GIT_ALTERNATE_OBJECT_DIRECTORIES=$objects git --no-pager "$@"
+}
+
+# tree prints the id of the git tree that holds the working directory, without ignored files.
 tree() {
 	rm -f "$tmp/index"
-	GIT_INDEX_FILE=$tmp/index git add --all .
-	GIT_INDEX_FILE=$tmp/index git write-tree
+	apart add --all .
+	apart write-tree
 }
 
-# step says what is being done and how long it took. make gets git's own settings back.
-step() {
-	local start=$SECONDS status=0
-	echo "==> $1"
-	env -u GIT_OBJECT_DIRECTORY -u GIT_ALTERNATE_OBJECT_DIRECTORIES "${@:2}" || status=$?
+# check runs a command and prints its duration: NAME LABEL COMMAND... It keeps the output and notes a failure.
+failed=()
+check() {
+	local name=$1 start=$SECONDS
+	echo "==> $2"
+	if ! "${@:3}" 2>&1 | tee "$tmp/$name.out"; then failed+=("$name"); fi
 	echo "    $((SECONDS - start)) s"
-	return "$status"
 }
 
-failed=""
+target() { "$make" --no-print-directory "$@"; }
+
 before=$(tree)
+unchanged() {
+	local after
+	after=$(tree)
+	if [[ $before == "$after" ]]; then return 0; fi
+	echo "these files changed (see git diff; commit them):"
+	apart diff --stat "$before" "$after"
+	apart diff "$before" "$after" >"$tmp/diff"
+	sed -n 1,60p "$tmp/diff"
+	return 1
+}
 
-step "generating" "$make" --no-print-directory generate
-step "tidying every module" "$make" --no-print-directory tidy
-after=$(tree)
-if [[ $before != "$after" ]]; then
-	echo "==> generating or tidying changed these files (see git diff; commit them):" >&2
-	git --no-pager diff --stat "$before" "$after" >&2
-	git --no-pager diff "$before" "$after" | sed -n 1,60p >&2
-	failed="$failed diff"
-fi
+formatted() {
+	local files
+	files=$(git ls-files -z --cached --others --exclude-standard -- '*.go' |
+		while IFS= read -r -d '' file; do if [[ -f $file ]]; then printf '%s\0' "$file"; fi; done |
+		xargs -0 gofmt -l) || return 1
+	if [[ -z $files ]]; then return 0; fi
+	printf 'gofmt would change these files:\n%s\n' "$files"
+	return 1
+}
 
-echo "==> gofmt"
-unformatted=$(git ls-files -z --cached --others --exclude-standard -- '*.go' |
-	while IFS= read -r -d '' file; do if [[ -f $file ]]; then printf '%s\0' "$file"; fi; done |
-	xargs -0 gofmt -l)
-if [[ -n $unformatted ]]; then
-	printf '==> gofmt would change these files:\n%s\n' "$unformatted" >&2
-	failed="$failed gofmt"
-fi
+check generate "generating" target generate
+check tidy "tidying every module" target tidy
+check prose "comparing the findings in prose with hack/prose/total" target prose-ratchet
+check diff "looking for files that these steps changed" unchanged
+check gofmt "gofmt" formatted
+# The workspace picks the higher version of every library. A module that imports the root module does not have the workspace.
+check root-alone "building the root module without the workspace" env GOWORK=off go build ./...
+check actionlint "checking the workflows" target actionlint
+check apidiff "comparing the exported API with the last tag" target apidiff
+check lint "linting" target lint
 
-# The workspace picks the higher version of every library. Those who import the root module do not have it.
-step "building the root module without the workspace" env GOWORK=off go build ./... || failed="$failed root-alone"
-step "checking the workflows" "$make" --no-print-directory actionlint || failed="$failed actionlint"
-step "comparing the exported API with the last tag" "$make" --no-print-directory apidiff || failed="$failed apidiff"
-step "linting" "$make" --no-print-directory lint || failed="$failed lint"
-
-if [[ -n $failed ]]; then
-	echo "==> verify FAILED:$failed" >&2
+if ((${#failed[@]} > 0)); then
+	for name in "${failed[@]}"; do
+		printf '\n==> FAILED: %s\n' "$name"
+		cat "$tmp/$name.out"
+	done >&2
+	echo "==> verify FAILED: ${failed[*]}" >&2
 	exit 1
 fi
 echo "==> verified in $SECONDS s"
