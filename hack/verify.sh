@@ -72,6 +72,9 @@ check actionlint "checking the workflows" target actionlint
 check apidiff "comparing the exported API with the last tag" target apidiff
 check lint "linting" target lint
 
+recent=$(hack/commit-msg --recent)
+if [[ -n $recent ]]; then printf '==> warning: recent commit messages of another form than CONTRIBUTING.md asks for\n%s\n' "$recent"; fi
+
 if ((${#failed[@]} > 0)); then
 	for name in "${failed[@]}"; do
 		printf '\n==> FAILED: %s\n' "$name"
