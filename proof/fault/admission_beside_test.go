@@ -135,7 +135,5 @@ func (l *lab) besideOrdinal() {
 // lose deletes a pod at once.
 func (l *lab) lose(name string) {
 	l.Helper()
-	if err := l.client.CoreV1().Pods(l.namespace).Delete(l.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
-		l.Fatal(err)
-	}
+	must(l, l.client.CoreV1().Pods(l.namespace).Delete(l.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
 }

@@ -81,121 +81,73 @@ func (add adder) run(ctx context.Context, cfg *rest.Config) error {
 func authoredAndBack() fault.Scenario {
 	return fault.Scenario{
 		Name: "authored edited and undone",
-		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createSet(ctx, e, func(*appsv1.StatefulSetSpec) {}); err != nil {
-				return err
-			}
-			if err := editSet(ctx, e, imagePatch("app:2"), "app:2", "app:2"); err != nil {
-				return err
-			}
-			revisions, err := revisionsOf(ctx, e)
-			if err != nil {
-				return err
-			}
-			return patchSet(ctx, e, revisions[0].Data.Raw)
-		},
-		Ended:  func(ctx context.Context, e *fault.Env) error { return setEnded(ctx, e, "app:1", "app:1") },
-		AtRest: func(ctx context.Context, e *fault.Env) error { return setHistoryIs(ctx, e, "2=app:2 3=app:1") },
+		Drive: steps(
+			createSet(func(*appsv1.StatefulSetSpec) {}),
+			editSet(imagePatch("app:2"), "app:2", "app:2"),
+			undo(patchSet),
+		),
+		Ended:  setEnded("app:1", "app:1"),
+		AtRest: setHistoryIs("2=app:2 3=app:1"),
 	}
 }
 
 // authoredBesideABrokenOne loses a pod beside one of a revision that does not start. It comes back as it was.
 func authoredBesideABrokenOne() fault.Scenario {
+	stopped := podsHave("swept-0=app:1", "swept-1=broken:2-")
 	return fault.Scenario{
 		Name:  "authored loses a pod beside a broken one",
 		Share: 5,
-		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createSet(ctx, e, func(*appsv1.StatefulSetSpec) {}); err != nil {
-				return err
-			}
-			if err := patchSet(ctx, e, imagePatch("broken:2")); err != nil {
-				return err
-			}
-			stopped := func(ctx context.Context) error { return authoredPodsAre(ctx, e, "swept-0=app:1 swept-1=broken:2-") }
-			if err := e.Until(ctx, "the broken pod", stopped); err != nil {
-				return err
-			}
-			if err := losePod(ctx, e, setName+"-0"); err != nil {
-				return err
-			}
-			if err := e.Until(ctx, "the pod that was lost, as it was", stopped); err != nil {
-				return err
-			}
-			return patchSet(ctx, e, imagePatch("app:3"))
-		},
-		Ended: func(ctx context.Context, e *fault.Env) error { return setEnded(ctx, e, "app:3", "app:3") },
-		AtRest: func(ctx context.Context, e *fault.Env) error {
-			return setHistoryIs(ctx, e, "1=app:1 2=broken:2 3=app:3")
-		},
+		Drive: steps(
+			createSet(func(*appsv1.StatefulSetSpec) {}),
+			patchSet(imagePatch("broken:2")),
+			until("the broken pod", stopped),
+			losePod(setName+"-0"),
+			until("the pod that was lost, as it was", stopped),
+			patchSet(imagePatch("app:3")),
+		),
+		Ended:  setEnded("app:3", "app:3"),
+		AtRest: setHistoryIs("1=app:1 2=broken:2 3=app:3"),
 	}
 }
 
 // surgingAndBack changes app:1 to app:2, to app:3 in the middle of that, and goes back.
 func surgingAndBack() fault.Scenario {
+	begun := recordedAre(2)
+	ended := surgingPodsAre("swept-0=app:3 swept-1=app:3")
 	return fault.Scenario{
 		Name: "surging edited, edited again and undone",
-		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createSurging(ctx, e); err != nil {
-				return err
-			}
-			if err := patchSet(ctx, e, imagePatch("app:2")); err != nil {
-				return err
-			}
-			begun := func(ctx context.Context) error { return recordedAre(ctx, e, 2) }
-			if err := e.Until(ctx, "the second revision", begun); err != nil {
-				return err
-			}
-			if err := patchSet(ctx, e, imagePatch("app:3")); err != nil {
-				return err
-			}
-			ended := func(ctx context.Context) error { return surgingPodsAre(ctx, e, "swept-0=app:3 swept-1=app:3") }
-			if err := e.Until(ctx, "the rollout of app:3", ended); err != nil {
-				return err
-			}
-			revisions, err := revisionsOf(ctx, e)
-			if err != nil {
-				return err
-			}
-			return patchSet(ctx, e, revisions[0].Data.Raw)
-		},
+		Drive: steps(
+			createSurging,
+			patchSet(imagePatch("app:2")),
+			until("the second revision", begun),
+			patchSet(imagePatch("app:3")),
+			until("the rollout of app:3", ended),
+			undo(patchSet),
+		),
 		Ended:  surgingEnded,
-		AtRest: func(ctx context.Context, e *fault.Env) error { return setHistoryIs(ctx, e, "2=app:2 3=app:3 4=app:1") },
+		AtRest: setHistoryIs("2=app:2 3=app:3 4=app:1"),
 	}
 }
 
 // surgingBesideABrokenOne loses a pod beside a surge to a revision that does not start. It comes back as it was, and so
 // does what the surge was for, without a restart.
 func surgingBesideABrokenOne() fault.Scenario {
+	stopped := surgingPodsAre("swept-0=app:1 swept-1=app:1 swept-1=broken:2-")
 	return fault.Scenario{
 		Name:  "surging loses a pod beside a broken one",
 		Share: 5,
 		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createSurging(ctx, e); err != nil {
-				return err
-			}
-			if err := patchSet(ctx, e, imagePatch("broken:2")); err != nil {
-				return err
-			}
-			stopped := func(ctx context.Context) error {
-				return surgingPodsAre(ctx, e, "swept-0=app:1 swept-1=app:1 swept-1=broken:2-")
-			}
-			if err := e.Until(ctx, "the broken pod beside the old one", stopped); err != nil {
+			if err := steps(createSurging, patchSet(imagePatch("broken:2")), until("the broken pod beside the old one", stopped))(ctx, e); err != nil {
 				return err
 			}
 			pods, err := podsAtPlaces(ctx, e)
 			if err != nil {
 				return err
 			}
-			if err := losePod(ctx, e, pods["swept-0=app:1"]); err != nil {
-				return err
-			}
-			if err := e.Until(ctx, "the pod that was lost, as it was", stopped); err != nil {
-				return err
-			}
-			return patchSet(ctx, e, imagePatch("app:1"))
+			return steps(losePod(pods["swept-0=app:1"]), until("the pod that was lost, as it was", stopped), patchSet(imagePatch("app:1")))(ctx, e)
 		},
 		Ended:  surgingEnded,
-		AtRest: func(ctx context.Context, e *fault.Env) error { return setHistoryIs(ctx, e, "2=broken:2 3=app:1") },
+		AtRest: setHistoryIs("2=broken:2 3=app:1"),
 	}
 }
 
@@ -205,35 +157,37 @@ func createSurging(ctx context.Context, e *fault.Env) error {
 	if _, err := e.Client.AppsV1().StatefulSets(e.Namespace).Create(ctx, set, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	return e.Until(ctx, "the first pods", func(ctx context.Context) error {
-		return surgingPodsAre(ctx, e, "swept-0=app:1 swept-1=app:1")
-	})
+	return until("the first pods", surgingPodsAre("swept-0=app:1 swept-1=app:1"))(ctx, e)
 }
 
 // recordedAre returns nil if there are so many revisions.
-func recordedAre(ctx context.Context, e *fault.Env, want int) error {
-	revisions, err := revisionsOf(ctx, e)
-	if err == nil && len(revisions) != want {
-		err = fmt.Errorf("there are %d revisions, want %d", len(revisions), want)
+func recordedAre(want int) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		revisions, err := revisionsOf(ctx, e)
+		if err == nil && len(revisions) != want {
+			err = fmt.Errorf("there are %d revisions, want %d", len(revisions), want)
+		}
+		return err
 	}
-	return err
 }
 
 // surgingEnded returns nil if both pods are of app:1, and the status says so: it is written once in a second.
 func surgingEnded(ctx context.Context, e *fault.Env) error {
-	return errors.Join(surgingPodsAre(ctx, e, "swept-0=app:1 swept-1=app:1"), setSays(ctx, e, "app:1", "app:1"))
+	return errors.Join(surgingPodsAre("swept-0=app:1 swept-1=app:1")(ctx, e), setSays("app:1", "app:1")(ctx, e))
 }
 
 // surgingPodsAre returns nil if the places have these pods, with a minus for one that is not ready.
-func surgingPodsAre(ctx context.Context, e *fault.Env, want string) error {
-	pods, err := podsAtPlaces(ctx, e)
-	if err != nil {
-		return err
+func surgingPodsAre(want string) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		pods, err := podsAtPlaces(ctx, e)
+		if err != nil {
+			return err
+		}
+		if got := strings.Join(slices.Sorted(maps.Keys(pods)), " "); got != want {
+			return fmt.Errorf("the pods are %s, want %s", got, want)
+		}
+		return nil
 	}
-	if got := strings.Join(slices.Sorted(maps.Keys(pods)), " "); got != want {
-		return fmt.Errorf("the pods are %s, want %s", got, want)
-	}
-	return nil
 }
 
 // podsAtPlaces are the names of the pods, by where they are and what they are.
@@ -255,25 +209,4 @@ func podsAtPlaces(ctx context.Context, e *fault.Env) (map[string]string, error) 
 		out[text] = pod.Name
 	}
 	return out, nil
-}
-
-// authoredPodsAre returns nil if the pods are these, with a minus for one that is not ready.
-func authoredPodsAre(ctx context.Context, e *fault.Env, want string) error {
-	pods, err := e.Client.CoreV1().Pods(e.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	var got []string
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		text := pod.Name + "=" + pod.Spec.Containers[0].Image
-		if !podutil.IsPodReady(pod) {
-			text += "-"
-		}
-		got = append(got, text)
-	}
-	if got := strings.Join(got, " "); got != want {
-		return fmt.Errorf("the pods are %s, want %s", got, want)
-	}
-	return nil
 }

@@ -42,9 +42,7 @@ func TestAnUnseenWriteIsShownOnceItIsRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	held(t, in, 1)
-	if err := create("a"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, create("a"))
 	expect(t, w, watch.Added, "a")
 	if got := len(s.requests()); got != 4 { // the watch is one of them
 		t.Errorf("%d requests arrived, want 4", got)
@@ -117,9 +115,7 @@ func TestARestartInThePastEndsWithTheFirstWrite(t *testing.T) {
 	if got, want := cached(informer.GetStore()), fmt.Sprintf("[%s/kube-root-ca.crt]", ns); got != want {
 		t.Errorf("the second life begins with %s, want %s", got, want)
 	}
-	if err := create(second, "b"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, create(second, "b"))
 	want := fmt.Sprintf("[%[1]s/a %[1]s/b %[1]s/kube-root-ca.crt]", ns)
 	eventually(t, "wait for the present", func() bool { return cached(informer.GetStore()) == want })
 }

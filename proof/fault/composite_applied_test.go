@@ -45,13 +45,13 @@ func appliedBesideSomebody() fault.Scenario {
 		Name:  "catset of which an annotation goes",
 		Share: 13,
 		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createCats(ctx, e, catset.InPlace, "app:1"); err != nil {
+			if err := createCats(catset.InPlace, "app:1")(ctx, e); err != nil {
 				return err
 			}
-			if err := editCats(ctx, e, []byte(`{"spec":{"template":{"metadata":{"annotations":{"ours":"for a while"}}}}}`)); err != nil {
+			if err := editCats([]byte(`{"spec":{"template":{"metadata":{"annotations":{"ours":"for a while"}}}}}`))(ctx, e); err != nil {
 				return err
 			}
-			if err := e.Until(ctx, "the annotation", func(ctx context.Context) error { return catsAnnotated(ctx, e, "ours") }); err != nil {
+			if err := until("the annotation", catsAnnotated("ours"))(ctx, e); err != nil {
 				return err
 			}
 			list, err := e.Client.CoreV1().Pods(e.Namespace).List(ctx, metav1.ListOptions{})
@@ -64,34 +64,36 @@ func appliedBesideSomebody() fault.Scenario {
 					return err
 				}
 			}
-			return editCats(ctx, e, []byte(`{"spec":{"template":{"metadata":{"annotations":{"ours":null}}}}}`))
+			return editCats([]byte(`{"spec":{"template":{"metadata":{"annotations":{"ours":null}}}}}`))(ctx, e)
 		},
 		Ended: func(ctx context.Context, e *fault.Env) error {
-			return errors.Join(catsEnded(ctx, e, "app:1"), catsAnnotated(ctx, e, "theirs"))
+			return errors.Join(catsEnded("app:1")(ctx, e), catsAnnotated("theirs")(ctx, e))
 		},
 		AtRest: handedOver,
 	}
 }
 
 // catsAnnotated returns nil if each pod has this annotation, and none of the other ones that the scenario sets.
-func catsAnnotated(ctx context.Context, e *fault.Env, want string) error {
-	list, err := e.Client.CoreV1().Pods(e.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for i := range list.Items {
-		var got []string
-		for _, name := range []string{"ours", "theirs"} {
-			if _, ok := list.Items[i].Annotations[name]; ok {
-				got = append(got, name)
+func catsAnnotated(want string) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		list, err := e.Client.CoreV1().Pods(e.Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		var errs []error
+		for i := range list.Items {
+			var got []string
+			for _, name := range []string{"ours", "theirs"} {
+				if _, ok := list.Items[i].Annotations[name]; ok {
+					got = append(got, name)
+				}
+			}
+			if strings.Join(got, " ") != want {
+				errs = append(errs, fmt.Errorf("%s is annotated with %q, want %s", list.Items[i].Name, got, want))
 			}
 		}
-		if strings.Join(got, " ") != want {
-			errs = append(errs, fmt.Errorf("%s is annotated with %q, want %s", list.Items[i].Name, got, want))
-		}
+		return errors.Join(errs...)
 	}
-	return errors.Join(errs...)
 }
 
 // handedOver returns nil if nothing of a pod belongs to the applier's name but what it applied: what it set by a create

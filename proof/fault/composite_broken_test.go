@@ -25,7 +25,7 @@ func hookFailures(h *hooks) (out []fault.Scenario) {
 			Name:  "catset whose hook " + f.name,
 			Once:  true,
 			Drive: func(ctx context.Context, e *fault.Env) error { return whileHookFails(ctx, e, h, f) },
-			Ended: func(ctx context.Context, e *fault.Env) error { return catsEnded(ctx, e, "app:3") },
+			Ended: catsEnded("app:3"),
 		})
 	}
 	old := hookFaults()[0]
@@ -33,26 +33,26 @@ func hookFailures(h *hooks) (out []fault.Scenario) {
 	return append(out, fault.Scenario{
 		Name: "catset whose hook fails for an old revision", Once: true,
 		Drive: func(ctx context.Context, e *fault.Env) error { return whileHookFails(ctx, e, h, old) },
-		Ended: func(ctx context.Context, e *fault.Env) error { return catsEnded(ctx, e, "app:3") },
+		Ended: catsEnded("app:3"),
 	})
 }
 
 func whileHookFails(ctx context.Context, e *fault.Env, h *hooks, f hookFault) error {
-	if err := createCats(ctx, e, catset.OneByOne, "app:1"); err != nil {
+	if err := createCats(catset.OneByOne, "app:1")(ctx, e); err != nil {
 		return err
 	}
-	if err := editCats(ctx, e, catImage("broken:2")); err != nil {
+	if err := editCats(catImage("broken:2"))(ctx, e); err != nil {
 		return err
 	}
-	if err := e.Until(ctx, "the broken pod", func(ctx context.Context) error { return podOf(ctx, e, "broken:2") }); err != nil {
+	if err := until("the broken pod", podOf("broken:2"))(ctx, e); err != nil {
 		return err
 	}
 	mend := h.fail(e.Namespace, f)
 	defer mend()
-	if err := losePod(ctx, e, catName+"-0"); err != nil { // who makes it again has to ask about app:1
+	if err := losePod(catName+"-0")(ctx, e); err != nil { // who makes it again has to ask about app:1
 		return err
 	}
-	if err := editCats(ctx, e, catImage("app:3")); err != nil {
+	if err := editCats(catImage("app:3"))(ctx, e); err != nil {
 		return err
 	}
 	if err := e.Until(ctx, "wrong answers, and a condition that says so", func(ctx context.Context) error {
@@ -62,11 +62,11 @@ func whileHookFails(ctx context.Context, e *fault.Env, h *hooks, f hookFault) er
 		if f.silent {
 			return nil
 		}
-		return catFails(ctx, e)
+		return catFails(f.reason)(ctx, e)
 	}); err != nil {
 		return err
 	}
-	return podsAreLeft(ctx, e, catReplicas-1)
+	return podsAreLeft(catReplicas-1)(ctx, e)
 }
 
 // hookFaults are all ways to answer wrongly.
@@ -90,25 +90,25 @@ func hookFaults() []hookFault {
 		}
 	}
 	return []hookFault{
-		{name: "answers 500", answer: status(http.StatusInternalServerError)},
-		{name: "answers 201", answer: status(http.StatusCreated)},
+		{name: "answers 500", reason: "HookBadStatus", answer: status(http.StatusInternalServerError)},
+		{name: "answers 201", reason: "HookBadStatus", answer: status(http.StatusCreated)},
 		{name: "answers 429", silent: true, answer: status(http.StatusTooManyRequests, "Retry-After", "1")},
-		{name: "redirects", answer: status(http.StatusFound, "Location", "/elsewhere")},
-		{name: "does not answer", answer: func(_ http.ResponseWriter, req *http.Request, _ map[string]any) { <-req.Context().Done() }},
+		{name: "redirects", reason: "HookRedirected", answer: status(http.StatusFound, "Location", "/elsewhere")},
+		{name: "does not answer", reason: "HookTimedOut", answer: func(_ http.ResponseWriter, req *http.Request, _ map[string]any) { <-req.Context().Done() }},
 		{name: "is cut off", answer: cutOff},
-		{name: "does not end", answer: endless},
-		{name: "answers with a page", answer: text("<!DOCTYPE html><html><body>It works!</body></html>")},
+		{name: "does not end", reason: "HookAnswerTooLarge", answer: endless},
+		{name: "answers with a page", reason: "HookAnswerMalformed", answer: text("<!DOCTYPE html><html><body>It works!</body></html>")},
 		{name: "answers with nothing", answer: text("")},
-		{name: "answers {}", answer: text("{}")},
+		{name: "answers {}", reason: "HookAnswerIncomplete", answer: text("{}")},
 		{name: "answers with a list", answer: text("[]")},
 		{name: "answers with children in a map", answer: text(`{"status":{},"children":{}}`)},
 		{name: "answers with children that are none", answer: text(`{"status":{},"children":[null,1,"pod"]}`)},
 		{name: "answers with a deep nest", answer: text(`{"children":` + strings.Repeat("[", 100_000))},
-		{name: "wants a child of another kind", answer: children(func(c []any) []any {
+		{name: "wants a child of another kind", reason: "HookAnswerContradictory", answer: children(func(c []any) []any {
 			return append(c, object("v1", "Secret", map[string]any{"name": "secret", "labels": map[string]any{"app": catName}}))
 		})},
-		{name: "wants a child twice", answer: children(func(c []any) []any { return append(c, c[0]) })},
-		{name: "wants a child in another namespace", answer: children(func(c []any) []any {
+		{name: "wants a child twice", reason: "HookAnswerContradictory", answer: children(func(c []any) []any { return append(c, c[0]) })},
+		{name: "wants a child in another namespace", reason: "HookAnswerContradictory", answer: children(func(c []any) []any {
 			return append(c[1:], object("v1", "Pod", map[string]any{
 				"name": catName + "-0", "namespace": "default", "labels": map[string]any{"app": catName},
 			}))
@@ -116,7 +116,7 @@ func hookFaults() []hookFault {
 		{name: "wants a child without a name", answer: children(func(c []any) []any {
 			return append(c[1:], object("v1", "Pod", map[string]any{"labels": map[string]any{"app": catName}}))
 		})},
-		{name: "wants a child that its parent does not select", answer: children(func(c []any) []any {
+		{name: "wants a child that its parent does not select", reason: "SelectorMismatch", answer: children(func(c []any) []any {
 			return append(c[1:], object("v1", "ConfigMap", map[string]any{"name": "unselected"}))
 		})},
 	}

@@ -22,23 +22,25 @@ func catRevisions(e *fault.Env) dynamic.ResourceInterface {
 }
 
 // undoCats puts back what the revision with that image holds.
-func undoCats(ctx context.Context, e *fault.Env, image string) error {
-	list, err := catRevisions(e).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for _, r := range list.Items {
-		patch, _, _ := unstructured.NestedMap(r.Object, "parentPatch")
-		if catset.Image(&unstructured.Unstructured{Object: patch}) != image {
-			continue
-		}
-		data, err := json.Marshal(patch)
+func undoCats(image string) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		list, err := catRevisions(e).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
-		return editCats(ctx, e, data)
+		for _, r := range list.Items {
+			patch, _, _ := unstructured.NestedMap(r.Object, "parentPatch")
+			if catset.Image(&unstructured.Unstructured{Object: patch}) != image {
+				continue
+			}
+			data, err := json.Marshal(patch)
+			if err != nil {
+				return err
+			}
+			return editCats(data)(ctx, e)
+		}
+		return fmt.Errorf("no revision holds %s", image)
 	}
-	return fmt.Errorf("no revision holds %s", image)
 }
 
 // claimedOnce returns nil if no child is in two revisions any more. Older ones are tidied up last.
@@ -65,19 +67,21 @@ func claimedOnce(ctx context.Context, e *fault.Env) error {
 }
 
 // catHistoryIs compares the numbers and images of all revisions.
-func catHistoryIs(ctx context.Context, e *fault.Env, want string) error {
-	list, err := catRevisions(e).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
+func catHistoryIs(want string) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		list, err := catRevisions(e).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		var got []string
+		for _, r := range list.Items {
+			number, _, _ := unstructured.NestedInt64(r.Object, "revision")
+			patch, _, _ := unstructured.NestedMap(r.Object, "parentPatch")
+			got = append(got, fmt.Sprintf("%d=%s", number, catset.Image(&unstructured.Unstructured{Object: patch})))
+		}
+		if slices.Sort(got); strings.Join(got, " ") != want {
+			return fmt.Errorf("the history is %v, want %s", got, want)
+		}
+		return nil
 	}
-	var got []string
-	for _, r := range list.Items {
-		number, _, _ := unstructured.NestedInt64(r.Object, "revision")
-		patch, _, _ := unstructured.NestedMap(r.Object, "parentPatch")
-		got = append(got, fmt.Sprintf("%d=%s", number, catset.Image(&unstructured.Unstructured{Object: patch})))
-	}
-	if slices.Sort(got); strings.Join(got, " ") != want {
-		return fmt.Errorf("the history is %v, want %s", got, want)
-	}
-	return nil
 }

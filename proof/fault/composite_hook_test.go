@@ -50,6 +50,8 @@ type hookRun struct {
 // hookFault is a way to answer that no controller can use.
 type hookFault struct {
 	name string
+	// reason is the reason of the condition Updated; empty if any reason will do.
+	reason string
 	// only narrows the parents that it is for, nil if it is for all.
 	only func(parent *unstructured.Unstructured) bool
 	// silent says that no condition tells of it: to be asked again later is no failure.

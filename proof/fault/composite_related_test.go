@@ -21,7 +21,7 @@ func approvedCats(h *hooks) fault.Scenario {
 			if n := h.failed(e.Namespace); n <= after {
 				return fmt.Errorf("the hook failed %d times", n)
 			}
-			return catFails(ctx, e)
+			return catFails("")(ctx, e)
 		})
 	}
 	return fault.Scenario{
@@ -31,32 +31,31 @@ func approvedCats(h *hooks) fault.Scenario {
 			if _, err := catSets(e).Create(ctx, catset.New(e.Namespace, catName, catset.Approved, catReplicas, "app:1"), metav1.CreateOptions{}); err != nil {
 				return err
 			}
-			if err := errors.Join(waits(ctx, e, 0), permit(ctx, e, "app:1")); err != nil {
+			if err := errors.Join(waits(ctx, e, 0), permit("app:1")(ctx, e)); err != nil {
 				return err
 			}
-			if err := e.Until(ctx, "the first pods", func(ctx context.Context) error { return catsEnded(ctx, e, "app:1") }); err != nil {
+			if err := until("the first pods", catsEnded("app:1"))(ctx, e); err != nil {
 				return err
 			}
 			failed := h.failed(e.Namespace)
-			if err := editCats(ctx, e, catImage("app:2")); err != nil {
+			if err := editCats(catImage("app:2"))(ctx, e); err != nil {
 				return err
 			}
-			if err := errors.Join(waits(ctx, e, failed), podsAreLeft(ctx, e, catReplicas), permit(ctx, e, "app:1", "app:2")); err != nil {
+			if err := errors.Join(waits(ctx, e, failed), podsAreLeft(catReplicas)(ctx, e), permit("app:1", "app:2")(ctx, e)); err != nil {
 				return err
 			}
-			if err := e.Until(ctx, "the first pod of app:2", func(ctx context.Context) error { return podOf(ctx, e, "app:2") }); err != nil {
-				return err
-			}
-			return editCats(ctx, e, catImage("app:1"))
+			return steps(until("the first pod of app:2", podOf("app:2")), editCats(catImage("app:1")))(ctx, e)
 		},
-		Ended:  func(ctx context.Context, e *fault.Env) error { return catsEnded(ctx, e, "app:1") },
-		AtRest: func(ctx context.Context, e *fault.Env) error { return catHistoryIs(ctx, e, "2=app:2 3=app:1") },
+		Ended:  catsEnded("app:1"),
+		AtRest: catHistoryIs("2=app:2 3=app:1"),
 	}
 }
 
 // permit allows images to the CatSet, whatever was allowed before.
-func permit(ctx context.Context, e *fault.Env, images ...string) error {
-	user := metav1.ApplyOptions{FieldManager: "user", Force: true}
-	_, err := e.Client.CoreV1().ConfigMaps(e.Namespace).Apply(ctx, catset.Permit(e.Namespace, catName, images...), user)
-	return err
+func permit(images ...string) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		user := metav1.ApplyOptions{FieldManager: "user", Force: true}
+		_, err := e.Client.CoreV1().ConfigMaps(e.Namespace).Apply(ctx, catset.Permit(e.Namespace, catName, images...), user)
+		return err
+	}
 }

@@ -60,9 +60,7 @@ func composites(h *hooks) subject {
 			t.Helper()
 			h.start(t, kubernetes.NewForConfigOrDie(sweep.User))
 			sweep.Notes = h.notesOf
-			if err := applyCats(t.Context(), sweep.User, h.URL); err != nil {
-				t.Fatal(err)
-			}
+			must(t, applyCats(t.Context(), sweep.User, h.URL))
 			canOwn(t, sweep.Config)
 		},
 	}
@@ -96,26 +94,16 @@ func rolledAndBackBy(limits catset.Limits) fault.Scenario {
 	return fault.Scenario{
 		Name:  "catset rolled and back",
 		Share: 16,
-		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createCats(ctx, e, limits, "app:1"); err != nil {
-				return err
-			}
-			if err := editCats(ctx, e, catImage("app:2")); err != nil {
-				return err
-			}
-			if err := e.Until(ctx, "the first pod of app:2", func(ctx context.Context) error { return podOf(ctx, e, "app:2") }); err != nil {
-				return err
-			}
-			if err := editCats(ctx, e, catImage("app:3")); err != nil {
-				return err
-			}
-			if err := e.Until(ctx, "the rollout of app:3", func(ctx context.Context) error { return catsEnded(ctx, e, "app:3") }); err != nil {
-				return err
-			}
-			return undoCats(ctx, e, "app:1")
-		},
-		Ended:  func(ctx context.Context, e *fault.Env) error { return catsEnded(ctx, e, "app:1") },
-		AtRest: func(ctx context.Context, e *fault.Env) error { return catHistoryIs(ctx, e, "2=app:2 3=app:3 4=app:1") },
+		Drive: steps(
+			createCats(limits, "app:1"),
+			editCats(catImage("app:2")),
+			until("the first pod of app:2", podOf("app:2")),
+			editCats(catImage("app:3")),
+			until("the rollout of app:3", catsEnded("app:3")),
+			undoCats("app:1"),
+		),
+		Ended:  catsEnded("app:1"),
+		AtRest: catHistoryIs("2=app:2 3=app:3 4=app:1"),
 	}
 }
 
@@ -128,37 +116,21 @@ func rolledWith(how string, limits catset.Limits) fault.Scenario {
 
 // lostBesideABrokenOne loses a pod that waits for its turn while the rollout is stopped by one that does not start.
 func lostBesideABrokenOne() fault.Scenario {
+	stopped := podsHave("swept-0=app:1", "swept-1=app:1", "swept-2=broken:2-")
 	return fault.Scenario{
 		Name:  "catset loses a pod beside a broken one",
 		Share: 13,
-		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createCats(ctx, e, catset.OneByOne, "app:1", slowly); err != nil {
-				return err
-			}
-			if err := editCats(ctx, e, catImage("broken:2")); err != nil {
-				return err
-			}
-			stopped := []string{catName + "-0=app:1 ready=true", catName + "-1=app:1 ready=true", catName + "-2=broken:2 ready=false"}
-			if err := e.Until(ctx, "the broken pod", func(ctx context.Context) error { return catPodsAre(ctx, e, stopped) }); err != nil {
-				return err
-			}
-			if err := losePod(ctx, e, catName+"-0"); err != nil {
-				return err
-			}
-			if err := e.Until(ctx, "the pod that was lost, as it was", func(ctx context.Context) error { return catPodsAre(ctx, e, stopped) }); err != nil {
-				return err
-			}
-			if err := e.Until(ctx, "a condition that names the broken pod", func(ctx context.Context) error {
-				return catWaits(ctx, e, catName+"-2")
-			}); err != nil {
-				return err
-			}
-			return editCats(ctx, e, catImage("app:3"))
-		},
-		Ended: func(ctx context.Context, e *fault.Env) error { return catsEnded(ctx, e, "app:3") },
-		AtRest: func(ctx context.Context, e *fault.Env) error {
-			return catHistoryIs(ctx, e, "1=app:1 2=broken:2 3=app:3")
-		},
+		Drive: steps(
+			createCats(catset.OneByOne, "app:1", slowly),
+			editCats(catImage("broken:2")),
+			until("the broken pod", stopped),
+			losePod(catName+"-0"),
+			until("the pod that was lost, as it was", stopped),
+			until("a condition that names the broken pod", catWaits(catName+"-2")),
+			editCats(catImage("app:3")),
+		),
+		Ended:  catsEnded("app:3"),
+		AtRest: catHistoryIs("1=app:1 2=broken:2 3=app:3"),
 	}
 }
 
@@ -167,25 +139,17 @@ func changedBesideRevisions() fault.Scenario {
 	return fault.Scenario{
 		Name:  "catset changed beside its revisions",
 		Share: 13,
-		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createCats(ctx, e, catset.Together, "app:1"); err != nil {
-				return err
-			}
-			if err := editCats(ctx, e, []byte(`{"spec":{"note":"new"}}`)); err != nil {
-				return err
-			}
-			if err := e.Until(ctx, "the first pod with the note", func(ctx context.Context) error { return podNoted(ctx, e, "new") }); err != nil {
-				return err
-			}
-			return editCats(ctx, e, []byte(`{"spec":{"replicas":2}}`))
-		},
-		Ended: func(ctx context.Context, e *fault.Env) error {
-			if err := catsEnded(ctx, e, "app:1"); err != nil {
-				return err
-			}
-			return podNoted(ctx, e, "new") // and R4 says the same of all
-		},
-		AtRest: func(ctx context.Context, e *fault.Env) error { return catHistoryIs(ctx, e, "1=app:1") },
+		Drive: steps(
+			createCats(catset.Together, "app:1"),
+			editCats([]byte(`{"spec":{"note":"new"}}`)),
+			until("the first pod with the note", podNoted("new")),
+			editCats([]byte(`{"spec":{"replicas":2}}`)),
+		),
+		Ended: steps(
+			catsEnded("app:1"),
+			podNoted("new"), // and R4 says the same of all
+		),
+		AtRest: catHistoryIs("1=app:1"),
 	}
 }
 
@@ -195,30 +159,28 @@ func catsEditedWhileAway() fault.Scenario {
 		Name:  "catset edited while the manager is away",
 		Share: 13,
 		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createCats(ctx, e, catset.HeldBack, "app:1"); err != nil {
+			if err := createCats(catset.HeldBack, "app:1")(ctx, e); err != nil {
 				return err
 			}
 			e.Stop()
 			for _, image := range []string{"app:2", "app:3"} {
-				if err := editCats(ctx, e, catImage(image)); err != nil {
+				if err := editCats(catImage(image))(ctx, e); err != nil {
 					return err
 				}
 			}
 			for _, lost := range []string{"-0", "-1"} {
-				if err := losePod(ctx, e, catName+lost); err != nil {
+				if err := losePod(catName+lost)(ctx, e); err != nil {
 					return err
 				}
 			}
 			e.Start(ctx)
 			return nil
 		},
-		Ended: func(ctx context.Context, e *fault.Env) error {
-			if err := catsCounted(ctx, e, catReplicas); err != nil {
-				return err
-			}
-			return catPodsAre(ctx, e, []string{catName + "-0=app:1 ready=true", catName + "-1=app:3 ready=true", catName + "-2=app:3 ready=true"})
-		},
-		AtRest: func(ctx context.Context, e *fault.Env) error { return catHistoryIs(ctx, e, "1=app:1 2=app:3") },
+		Ended: steps(
+			catsCounted(catReplicas),
+			podsHave(numbered("app:1", "app:3", "app:3")...),
+		),
+		AtRest: catHistoryIs("1=app:1 2=app:3"),
 	}
 }
 
@@ -229,17 +191,14 @@ func orphanedAndMadeAgain() fault.Scenario {
 		Name:  "catset orphaned and made again",
 		Share: 13,
 		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createCats(ctx, e, catset.Together, "app:1"); err != nil {
+			if err := createCats(catset.Together, "app:1")(ctx, e); err != nil {
 				return err
 			}
 			before, err := podUIDs(ctx, e)
 			if err != nil {
 				return err
 			}
-			if err := orphanCats(ctx, e); err != nil {
-				return err
-			}
-			if err := createCats(ctx, e, catset.Together, "app:1"); err != nil {
+			if err := steps(orphanCats, createCats(catset.Together, "app:1"))(ctx, e); err != nil {
 				return err
 			}
 			after, err := podUIDs(ctx, e)
@@ -248,8 +207,8 @@ func orphanedAndMadeAgain() fault.Scenario {
 			}
 			return err
 		},
-		Ended:  func(ctx context.Context, e *fault.Env) error { return catsEnded(ctx, e, "app:1") },
-		AtRest: func(ctx context.Context, e *fault.Env) error { return catHistoryIs(ctx, e, "1=app:1") },
+		Ended:  catsEnded("app:1"),
+		AtRest: catHistoryIs("1=app:1"),
 	}
 }
 
@@ -286,7 +245,7 @@ func wantedByTwo() fault.Scenario {
 			}
 			return nil
 		},
-		Ended: func(ctx context.Context, e *fault.Env) error { return onlyOneHas(ctx, e, "shared-0", catName, second) },
+		Ended: onlyOneHas("shared-0", catName, second),
 	}
 }
 
@@ -305,29 +264,8 @@ func twoManagersOfCats() fault.Scenario {
 }
 
 // catsBehindCaches are scenarios of their own, like behindCaches.
-func catsBehindCaches() (out []fault.Scenario) {
-	lags := map[string]func(context.Context, *fault.Env, schema.GroupResource) error{
-		"held":               func(context.Context, *fault.Env, schema.GroupResource) error { return nil },
-		"held and cut":       cutWatches,
-		"held and restarted": restartInThePast,
-	}
-	for _, resource := range []schema.GroupResource{catRevisionResource, podResource, catSetResource} {
-		for how, lag := range lags {
-			out = append(out, fault.Scenario{
-				Name: fmt.Sprintf("catset with %s %s", resource.Resource, how),
-				Once: true,
-				Drive: func(ctx context.Context, e *fault.Env) error {
-					if err := createCats(ctx, e, catset.Together, "app:1"); err != nil {
-						return err
-					}
-					if err := setMark(ctx, e); err != nil {
-						return err
-					}
-					return lagging(ctx, e, resource, lag, func(image string) error { return editCats(ctx, e, catImage(image)) })
-				},
-				Ended: func(ctx context.Context, e *fault.Env) error { return catsEnded(ctx, e, "app:1") },
-			})
-		}
-	}
-	return out
+func catsBehindCaches() []fault.Scenario {
+	edit := func(image string) step { return editCats(catImage(image)) }
+	scenario := fault.Scenario{Name: "catset", Ended: catsEnded("app:1")}
+	return behind(scenario, lags(), steps(createCats(catset.Together, "app:1"), setMark), edit, catRevisionResource, podResource, catSetResource)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -84,34 +83,40 @@ func hour(cj *batchv1.CronJob, n int) time.Time {
 }
 
 // strikes sets the clock of a run to an hour, and lets the manager look at it.
-func (c *runClocks) strikes(ctx context.Context, e *fault.Env, n int) error {
-	cj, err := e.Client.BatchV1().CronJobs(e.Namespace).Get(ctx, cronName, metav1.GetOptions{})
-	if err != nil {
-		return err
+func (c *runClocks) strikes(n int) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		cj, err := e.Client.BatchV1().CronJobs(e.Namespace).Get(ctx, cronName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		c.in(e.Namespace).by.Store(int64(time.Until(hour(cj, n))))
+		return patchCron(fmt.Sprintf(`{"metadata":{"annotations":{"hour":"%d"}}}`, n))(ctx, e)
 	}
-	c.in(e.Namespace).by.Store(int64(time.Until(hour(cj, n))))
-	return patchCron(ctx, e, fmt.Sprintf(`{"metadata":{"annotations":{"hour":"%d"}}}`, n))
 }
 
-func patchCron(ctx context.Context, e *fault.Env, patch string) error {
-	_, err := e.Client.BatchV1().CronJobs(e.Namespace).Patch(
-		ctx, cronName, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
-	return err
+func patchCron(patch string) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		_, err := e.Client.BatchV1().CronJobs(e.Namespace).Patch(
+			ctx, cronName, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+		return err
+	}
 }
 
 func cronImage(image string) string {
 	return `{"spec":{"jobTemplate":{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"` + image + `"}]}}}}}}`
 }
 
-func createCron(ctx context.Context, e *fault.Env, change func(*batchv1.CronJobSpec)) error {
-	cj := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: cronName}}
-	cj.Spec.Schedule, cj.Spec.TimeZone = "0 * * * *", new("Etc/UTC")
-	cj.Spec.JobTemplate.Spec.Template.Spec = corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "app:1"}},
+func createCron(change func(*batchv1.CronJobSpec)) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		cj := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: cronName}}
+		cj.Spec.Schedule, cj.Spec.TimeZone = "0 * * * *", new("Etc/UTC")
+		cj.Spec.JobTemplate.Spec.Template.Spec = corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "app:1"}},
+		}
+		change(&cj.Spec)
+		_, err := e.Client.BatchV1().CronJobs(e.Namespace).Create(ctx, cj, metav1.CreateOptions{})
+		return err
 	}
-	change(&cj.Spec)
-	_, err := e.Client.BatchV1().CronJobs(e.Namespace).Create(ctx, cj, metav1.CreateOptions{})
-	return err
 }
 
 // editedAndUndone starts a Job in each of three hours: of app:1, of app:2, and of app:1 again after an undo. The last
@@ -120,18 +125,15 @@ func (c *runClocks) editedAndUndone() fault.Scenario {
 	return fault.Scenario{
 		Name: "cronjob edited and undone",
 		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createCron(ctx, e, func(s *batchv1.CronJobSpec) { s.SuccessfulJobsHistoryLimit = new(int32(1)) }); err != nil {
+			if err := createCron(func(s *batchv1.CronJobSpec) { s.SuccessfulJobsHistoryLimit = new(int32(1)) })(ctx, e); err != nil {
 				return err
 			}
 			for n, image := range []string{"app:1", "app:2"} {
-				if err := patchCron(ctx, e, cronImage(image)); err != nil {
-					return err
-				}
-				if err := c.strikes(ctx, e, n+1); err != nil {
+				if err := steps(patchCron(cronImage(image)), c.strikes(n+1))(ctx, e); err != nil {
 					return err
 				}
 				want := fmt.Sprintf("%d=%s+", n+1, image)
-				if err := e.Until(ctx, "jobs "+want, func(ctx context.Context) error { return cronIs(ctx, e, want, "") }); err != nil {
+				if err := until("jobs "+want, cronIs(want, ""))(ctx, e); err != nil {
 					return err
 				}
 			}
@@ -139,26 +141,10 @@ func (c *runClocks) editedAndUndone() fault.Scenario {
 			if err != nil {
 				return err
 			}
-			if err := patchCron(ctx, e, string(revisions[0].Data.Raw)); err != nil {
-				return err
-			}
-			return c.strikes(ctx, e, 3)
+			return steps(patchCron(string(revisions[0].Data.Raw)), c.strikes(3))(ctx, e)
 		},
-		Ended: func(ctx context.Context, e *fault.Env) error { return cronIs(ctx, e, "3=app:1+", "") },
-		AtRest: func(ctx context.Context, e *fault.Env) error {
-			revisions, err := revisionsOf(ctx, e)
-			if err != nil {
-				return err
-			}
-			var got []string
-			for i := range revisions {
-				got = append(got, fmt.Sprint(revisions[i].Revision))
-			}
-			if slices.Sort(got); strings.Join(got, " ") != "2 3" {
-				return fmt.Errorf("the revisions are %v", got)
-			}
-			return nil
-		},
+		Ended:  cronIs("3=app:1+", ""),
+		AtRest: historyIs("2=app:2 3=app:1"),
 	}
 }
 
@@ -175,19 +161,13 @@ func (c *runClocks) replaces() fault.Scenario {
 	return fault.Scenario{
 		Name:  "cronjob replaces a job that runs",
 		Share: 2,
-		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createCron(ctx, e, runsOn(batchv1.ReplaceConcurrent)); err != nil {
-				return err
-			}
-			if err := c.strikes(ctx, e, 1); err != nil {
-				return err
-			}
-			if err := e.Until(ctx, "the first job", func(ctx context.Context) error { return cronIs(ctx, e, "1=app:1", "1") }); err != nil {
-				return err
-			}
-			return c.strikes(ctx, e, 2)
-		},
-		Ended: func(ctx context.Context, e *fault.Env) error { return cronIs(ctx, e, "2=app:1", "2") },
+		Drive: steps(
+			createCron(runsOn(batchv1.ReplaceConcurrent)),
+			c.strikes(1),
+			until("the first job", cronIs("1=app:1", "1")),
+			c.strikes(2),
+		),
+		Ended: cronIs("2=app:1", "2"),
 	}
 }
 
@@ -203,10 +183,7 @@ func (c *runClocks) forbids() fault.Scenario {
 				runsOn(batchv1.ForbidConcurrent)(s)
 				s.StartingDeadlineSeconds = new(int64(60))
 			}
-			if err := createCron(ctx, e, forbid); err != nil {
-				return err
-			}
-			if err := c.strikes(ctx, e, 1); err != nil {
+			if err := steps(createCron(forbid), c.strikes(1))(ctx, e); err != nil {
 				return err
 			}
 			there := func(ctx context.Context) error {
@@ -216,9 +193,9 @@ func (c *runClocks) forbids() fault.Scenario {
 			if err := e.Until(ctx, "the first job", there); err != nil {
 				return err
 			}
-			return c.strikes(ctx, e, 2)
+			return c.strikes(2)(ctx, e)
 		},
-		Ended: func(ctx context.Context, e *fault.Env) error { return cronIs(ctx, e, "1=app:1", "1") },
+		Ended: cronIs("1=app:1", "1"),
 	}
 }
 
@@ -233,40 +210,42 @@ func cronJobName(ctx context.Context, e *fault.Env, n int) string {
 
 // cronIs returns nil if the Jobs are just these, by their hours, with a plus for one that has succeeded, and the status
 // says that those of active run and that the last of them was served.
-func cronIs(ctx context.Context, e *fault.Env, want, active string) error {
-	cj, err := e.Client.BatchV1().CronJobs(e.Namespace).Get(ctx, cronName, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	jobs, err := e.Client.BatchV1().Jobs(e.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	hours := map[string]int{}
-	for n := range 10 {
-		hours[fmt.Sprintf("%s-%d", cronName, hour(cj, n).Unix()/60)] = n
-	}
-	var got, runs []string
-	for i := range jobs.Items {
-		j := &jobs.Items[i]
-		text := fmt.Sprintf("%d=%s", hours[j.Name], j.Spec.Template.Spec.Containers[0].Image)
-		if j.Status.CompletionTime != nil {
-			text += "+"
+func cronIs(want, active string) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		cj, err := e.Client.BatchV1().CronJobs(e.Namespace).Get(ctx, cronName, metav1.GetOptions{})
+		if err != nil {
+			return err
 		}
-		got = append(got, text)
+		jobs, err := e.Client.BatchV1().Jobs(e.Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		hours := map[string]int{}
+		for n := range 10 {
+			hours[fmt.Sprintf("%s-%d", cronName, hour(cj, n).Unix()/60)] = n
+		}
+		var got, runs []string
+		for i := range jobs.Items {
+			j := &jobs.Items[i]
+			text := fmt.Sprintf("%d=%s", hours[j.Name], j.Spec.Template.Spec.Containers[0].Image)
+			if j.Status.CompletionTime != nil {
+				text += "+"
+			}
+			got = append(got, text)
+		}
+		for _, ref := range cj.Status.Active {
+			runs = append(runs, fmt.Sprint(hours[ref.Name]))
+		}
+		if got, runs := strings.Join(got, " "), strings.Join(runs, " "); got != want || runs != active {
+			return fmt.Errorf("the jobs are %q, want %q; %q are active, want %q", got, want, runs, active)
+		}
+		last := hour(cj, hours[jobs.Items[len(jobs.Items)-1].Name])
+		switch s := cj.Status; {
+		case s.LastScheduleTime == nil || !s.LastScheduleTime.Time.Equal(last):
+			return fmt.Errorf("%v was served last, want %v", s.LastScheduleTime, last)
+		case strings.HasSuffix(want, "+") && (s.LastSuccessfulTime == nil || !s.LastSuccessfulTime.Equal(jobs.Items[len(jobs.Items)-1].Status.CompletionTime)):
+			return fmt.Errorf("the last one succeeded at %v", s.LastSuccessfulTime)
+		}
+		return nil
 	}
-	for _, ref := range cj.Status.Active {
-		runs = append(runs, fmt.Sprint(hours[ref.Name]))
-	}
-	if got, runs := strings.Join(got, " "), strings.Join(runs, " "); got != want || runs != active {
-		return fmt.Errorf("the jobs are %q, want %q; %q are active, want %q", got, want, runs, active)
-	}
-	last := hour(cj, hours[jobs.Items[len(jobs.Items)-1].Name])
-	switch s := cj.Status; {
-	case s.LastScheduleTime == nil || !s.LastScheduleTime.Time.Equal(last):
-		return fmt.Errorf("%v was served last, want %v", s.LastScheduleTime, last)
-	case strings.HasSuffix(want, "+") && (s.LastSuccessfulTime == nil || !s.LastSuccessfulTime.Equal(jobs.Items[len(jobs.Items)-1].Status.CompletionTime)):
-		return fmt.Errorf("the last one succeeded at %v", s.LastSuccessfulTime)
-	}
-	return nil
 }

@@ -18,59 +18,63 @@ import (
 
 // This file lets the manager's caches lag in the middle of rollouts, one resource at a time.
 
-// behindCaches are scenarios of their own: an edit, of whose rollout the manager does not see one resource for a while,
-// and another edit on top.
-func behindCaches() (out []fault.Scenario) {
-	lags := map[string]func(context.Context, *fault.Env, schema.GroupResource) error{
-		"held":               func(context.Context, *fault.Env, schema.GroupResource) error { return nil },
-		"held and cut":       cutWatches,
-		"held, cut, old":     cutToThePast,
-		"held and restarted": restartInThePast,
-	}
-	for _, resource := range []schema.GroupResource{revisionResource, podResource, daemonSetResource} {
+// behindCaches are scenarios of a DaemonSet.
+func behindCaches() []fault.Scenario {
+	edit := func(image string) step { return patch(imagePatch(image)) }
+	scenario := fault.Scenario{Name: "daemonset", Ended: ended("app:1"), AtRest: collisionsAre(0)}
+	ways := lags()
+	ways["held, cut, old"] = cutToThePast
+	return behind(scenario, ways, create, edit, revisionResource, podResource, daemonSetResource)
+}
+
+// behind returns scenarios with an edit and another edit on top. The manager does not see one of the resources for a
+// while after the first edit.
+func behind(
+	s fault.Scenario, lags map[string]lag, create step, edit func(image string) step, resources ...schema.GroupResource,
+) (out []fault.Scenario) {
+	kind := s.Name
+	for _, resource := range resources {
 		for how, lag := range lags {
-			out = append(out, fault.Scenario{
-				Name: fmt.Sprintf("daemonset with %s %s", resource.Resource, how),
-				Once: true,
-				Drive: func(ctx context.Context, e *fault.Env) error {
-					if err := create(ctx, e); err != nil {
-						return err
-					}
-					return lagging(ctx, e, resource, lag, func(image string) error { return patch(ctx, e, imagePatch(image)) })
-				},
-				Ended:  func(ctx context.Context, e *fault.Env) error { return ended(ctx, e, "app:1") },
-				AtRest: func(ctx context.Context, e *fault.Env) error { return collisionsAre(ctx, e, 0) },
-			})
+			s.Name, s.Once = fmt.Sprintf("%s with %s %s", kind, resource.Resource, how), true
+			s.Drive = steps(create, lagging(resource, lag, edit))
+			out = append(out, s)
 		}
 	}
 	return out
 }
 
+// lag does something about a resource whose events are held.
+type lag = func(context.Context, *fault.Env, schema.GroupResource) error
+
+func lags() map[string]lag {
+	return map[string]lag{
+		"held":               func(context.Context, *fault.Env, schema.GroupResource) error { return nil },
+		"held and cut":       cutWatches,
+		"held and restarted": restartInThePast,
+	}
+}
+
 // lagging edits while the events of one resource are held, does something about it, lets go, and edits back. How often
 // revisions are renumbered depends on how many of these edits the controller gets to see.
-func lagging(
-	ctx context.Context, e *fault.Env, resource schema.GroupResource, lag func(context.Context, *fault.Env, schema.GroupResource) error,
-	edit func(image string) error,
-) error {
-	release := e.Faults.Hold(resource)
-	defer release()
-	if err := edit("app:2"); err != nil {
-		return err
-	}
-	err := e.Until(ctx, "an event that is held", func(context.Context) error {
-		if e.Faults.Held(resource) == 0 {
-			return fmt.Errorf("no event of %s", resource)
+func lagging(resource schema.GroupResource, lag lag, edit func(image string) step) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		release := e.Faults.Hold(resource)
+		defer release()
+		held := until("an event that is held", func(context.Context, *fault.Env) error {
+			if e.Faults.Held(resource) == 0 {
+				return fmt.Errorf("no event of %s", resource)
+			}
+			return nil
+		})
+		if err := steps(edit("app:2"), held)(ctx, e); err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return err
+		if err := lag(ctx, e, resource); err != nil {
+			return err
+		}
+		release()
+		return edit("app:1")(ctx, e)
 	}
-	if err := lag(ctx, e, resource); err != nil {
-		return err
-	}
-	release()
-	return edit("app:1")
 }
 
 func cutWatches(_ context.Context, e *fault.Env, resource schema.GroupResource) error {
@@ -122,7 +126,7 @@ func oldPods() (out []fault.Scenario) {
 			Drive: func(ctx context.Context, e *fault.Env) error {
 				return restartWithOldPods(ctx, e, fmt.Sprint("node-", node))
 			},
-			Ended: func(ctx context.Context, e *fault.Env) error { return ended(ctx, e, "app:2") },
+			Ended: ended("app:2"),
 		})
 	}
 	return out
@@ -143,7 +147,7 @@ func restartWithOldPods(ctx context.Context, e *fault.Env, node string) error {
 	if err := unready(ctx, e, node); err != nil {
 		return err
 	}
-	if err := patch(ctx, e, imagePatch("app:2")); err != nil {
+	if err := patch(imagePatch("app:2"))(ctx, e); err != nil {
 		return err
 	}
 	e.Faults.Rewind(podResource, version)

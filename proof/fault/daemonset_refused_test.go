@@ -37,7 +37,7 @@ func refusedPods() []fault.Scenario {
 				}
 				return whileRefused(ctx, e, refuse)
 			},
-			Ended: func(ctx context.Context, e *fault.Env) error { return ended(ctx, e, "app:2") },
+			Ended: ended("app:2"),
 		}
 	}
 	return []fault.Scenario{
@@ -56,7 +56,7 @@ func whileRefused(
 	if err != nil {
 		return err
 	}
-	if err := patch(ctx, e, imagePatch("app:2")); err != nil {
+	if err := patch(imagePatch("app:2"))(ctx, e); err != nil {
 		return err
 	}
 	before := creates(e, true)

@@ -58,16 +58,11 @@ func takenNames() (out []fault.Scenario) {
 		}},
 	} {
 		out = append(out, fault.Scenario{
-			Name: "daemonset whose next revision's name is taken by " + way.by,
-			Once: true,
-			Drive: func(ctx context.Context, e *fault.Env) error {
-				if err := create(ctx, e); err != nil {
-					return err
-				}
-				return way.drive(ctx, e)
-			},
-			Ended:  func(ctx context.Context, e *fault.Env) error { return ended(ctx, e, "app:2") },
-			AtRest: func(ctx context.Context, e *fault.Env) error { return collisionsAre(ctx, e, way.collisions) },
+			Name:   "daemonset whose next revision's name is taken by " + way.by,
+			Once:   true,
+			Drive:  steps(create, way.drive),
+			Ended:  ended("app:2"),
+			AtRest: collisionsAre(way.collisions),
 		})
 	}
 	return out
@@ -77,10 +72,7 @@ func takenNames() (out []fault.Scenario) {
 // manager runs, and asks for app:2 again.
 func (w taken) drive(ctx context.Context, e *fault.Env) error {
 	for _, image := range []string{"app:2", "app:1"} {
-		if err := patch(ctx, e, imagePatch(image)); err != nil {
-			return err
-		}
-		if err := rolledOut(ctx, e, image); err != nil {
+		if err := steps(patch(imagePatch(image)), rolledOut(image))(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -114,7 +106,7 @@ func (w taken) drive(ctx context.Context, e *fault.Env) error {
 			return err
 		}
 	}
-	if err := patch(ctx, e, imagePatch("app:2")); err != nil {
+	if err := patch(imagePatch("app:2"))(ctx, e); err != nil {
 		return err
 	}
 	if w.dying { // it is this parent's own, so that nothing is recorded before the caches show it

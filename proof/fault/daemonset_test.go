@@ -55,26 +55,11 @@ func daemonSets() subject {
 // editAndUndo creates a DaemonSet, changes its image, and goes back the way kubectl rollout undo does.
 func editAndUndo() fault.Scenario {
 	return fault.Scenario{
-		Name: "daemonset edit and undo",
-		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := create(ctx, e); err != nil {
-				return err
-			}
-			if err := patch(ctx, e, imagePatch("app:2")); err != nil {
-				return err
-			}
-			if err := rolledOut(ctx, e, "app:2"); err != nil {
-				return err
-			}
-			revisions, err := revisionsOf(ctx, e)
-			if err != nil {
-				return err
-			}
-			return patch(ctx, e, revisions[0].Data.Raw)
-		},
-		Ended: func(ctx context.Context, e *fault.Env) error { return ended(ctx, e, "app:1") },
+		Name:  "daemonset edit and undo",
+		Drive: steps(create, patch(imagePatch("app:2")), rolledOut("app:2"), undo(patch)),
+		Ended: ended("app:1"),
 		// The first revision goes from number 1 to 3.
-		AtRest: func(ctx context.Context, e *fault.Env) error { return revisionsAre(ctx, e, "2,3") },
+		AtRest: revisionsAre("2,3"),
 	}
 }
 
@@ -113,10 +98,7 @@ func create(ctx context.Context, e *fault.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := rolledOut(ctx, e, "app:1"); err != nil {
-		return err
-	}
-	return setMark(ctx, e)
+	return steps(rolledOut("app:1"), setMark)(ctx, e)
 }
 
 func setMark(ctx context.Context, e *fault.Env) error {
@@ -129,56 +111,62 @@ func imagePatch(image string) []byte {
 	return []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"` + image + `"}]}}}}`)
 }
 
-func patch(ctx context.Context, e *fault.Env, data []byte) error {
-	_, err := e.Client.AppsV1().DaemonSets(e.Namespace).Patch(ctx, dsName, types.StrategicMergePatchType, data, metav1.PatchOptions{})
-	return err
+func patch(data []byte) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		_, err := e.Client.AppsV1().DaemonSets(e.Namespace).Patch(ctx, dsName, types.StrategicMergePatchType, data, metav1.PatchOptions{})
+		return err
+	}
 }
 
-func rolledOut(ctx context.Context, e *fault.Env, image string) error {
-	return e.Until(ctx, "the rollout of "+image, func(ctx context.Context) error { return ended(ctx, e, image) })
+func rolledOut(image string) step {
+	return until("the rollout of "+image, ended(image))
 }
 
 // ended returns nil if the DaemonSet says that its rollout is over, and its pods are what was asked for.
-func ended(ctx context.Context, e *fault.Env, image string) error {
-	ds, err := e.Client.AppsV1().DaemonSets(e.Namespace).Get(ctx, dsName, metav1.GetOptions{})
-	if err != nil {
-		return err
+func ended(image string) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		ds, err := e.Client.AppsV1().DaemonSets(e.Namespace).Get(ctx, dsName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		s := ds.Status
+		if s.ObservedGeneration != ds.Generation || s.DesiredNumberScheduled != nodes || s.UpdatedNumberScheduled != nodes || s.NumberAvailable != nodes {
+			return fmt.Errorf("generation %d, status %+v", ds.Generation, s)
+		}
+		return podsAre(image)(ctx, e)
 	}
-	s := ds.Status
-	if s.ObservedGeneration != ds.Generation || s.DesiredNumberScheduled != nodes || s.UpdatedNumberScheduled != nodes || s.NumberAvailable != nodes {
-		return fmt.Errorf("generation %d, status %+v", ds.Generation, s)
-	}
-	return podsAre(ctx, e, image)
 }
 
 // podsAre checks that each node has exactly one pod that is not going, which is ready and has this image.
-func podsAre(ctx context.Context, e *fault.Env, image string) error {
-	pods, err := e.Client.CoreV1().Pods(e.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	on := map[string]int{}
-	for _, pod := range pods.Items {
-		if pod.DeletionTimestamp != nil {
-			continue
+func podsAre(image string) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		pods, err := e.Client.CoreV1().Pods(e.Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
 		}
-		on[pod.Spec.NodeName]++
-		if !podutil.IsPodReady(&pod) {
-			return fmt.Errorf("pod %s is not ready", pod.Name)
+		on := map[string]int{}
+		for _, pod := range pods.Items {
+			if pod.DeletionTimestamp != nil {
+				continue
+			}
+			on[pod.Spec.NodeName]++
+			if !podutil.IsPodReady(&pod) {
+				return fmt.Errorf("pod %s is not ready", pod.Name)
+			}
+			if got := pod.Spec.Containers[0].Image; got != image {
+				return fmt.Errorf("pod %s runs %s, want %s", pod.Name, got, image)
+			}
 		}
-		if got := pod.Spec.Containers[0].Image; got != image {
-			return fmt.Errorf("pod %s runs %s, want %s", pod.Name, got, image)
+		for node, n := range on {
+			if n != 1 {
+				return fmt.Errorf("node %q has %d pods", node, n)
+			}
 		}
-	}
-	for node, n := range on {
-		if n != 1 {
-			return fmt.Errorf("node %q has %d pods", node, n)
+		if len(on) != nodes {
+			return fmt.Errorf("%d nodes have a pod, want %d", len(on), nodes)
 		}
+		return nil
 	}
-	if len(on) != nodes {
-		return fmt.Errorf("%d nodes have a pod, want %d", len(on), nodes)
-	}
-	return nil
 }
 
 func revisionsOf(ctx context.Context, e *fault.Env) ([]appsv1.ControllerRevision, error) {
@@ -192,32 +180,36 @@ func revisionsOf(ctx context.Context, e *fault.Env) ([]appsv1.ControllerRevision
 
 // revisionsAre checks that the revisions have the given numbers, the newest of them holds app:1, and that no collision
 // was counted (H5).
-func revisionsAre(ctx context.Context, e *fault.Env, want string) error {
-	revisions, err := revisionsOf(ctx, e)
-	if err != nil {
-		return err
+func revisionsAre(want string) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		revisions, err := revisionsOf(ctx, e)
+		if err != nil {
+			return err
+		}
+		var numbers []string
+		for _, r := range revisions {
+			numbers = append(numbers, fmt.Sprint(r.Revision))
+		}
+		if got := strings.Join(numbers, ","); got != want {
+			return fmt.Errorf("the revisions have the numbers %s, want %s", got, want)
+		}
+		if newest := revisions[len(revisions)-1]; !strings.Contains(string(newest.Data.Raw), "app:1") {
+			return fmt.Errorf("the newest revision is not the one that was gone back to: %s", newest.Data.Raw)
+		}
+		return collisionsAre(0)(ctx, e)
 	}
-	var numbers []string
-	for _, r := range revisions {
-		numbers = append(numbers, fmt.Sprint(r.Revision))
-	}
-	if got := strings.Join(numbers, ","); got != want {
-		return fmt.Errorf("the revisions have the numbers %s, want %s", got, want)
-	}
-	if newest := revisions[len(revisions)-1]; !strings.Contains(string(newest.Data.Raw), "app:1") {
-		return fmt.Errorf("the newest revision is not the one that was gone back to: %s", newest.Data.Raw)
-	}
-	return collisionsAre(ctx, e, 0)
 }
 
 // collisionsAre is H5: what was lost is no collision.
-func collisionsAre(ctx context.Context, e *fault.Env, want int32) error {
-	ds, err := e.Client.AppsV1().DaemonSets(e.Namespace).Get(ctx, dsName, metav1.GetOptions{})
-	if err != nil {
-		return err
+func collisionsAre(want int32) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		ds, err := e.Client.AppsV1().DaemonSets(e.Namespace).Get(ctx, dsName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if n := ptr.Deref(ds.Status.CollisionCount, 0); n != want {
+			return fmt.Errorf("H5: status.collisionCount is %d, want %d", n, want)
+		}
+		return nil
 	}
-	if n := ptr.Deref(ds.Status.CollisionCount, 0); n != want {
-		return fmt.Errorf("H5: status.collisionCount is %d, want %d", n, want)
-	}
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,9 +37,7 @@ func decorators() subject {
 			t.Helper()
 			h.start(t, kubernetes.NewForConfigOrDie(sweep.User))
 			sweep.Notes = h.notesOf
-			if err := applyDecorator(t.Context(), sweep.User, h.URL); err != nil {
-				t.Fatal(err)
-			}
+			must(t, applyDecorator(t.Context(), sweep.User, h.URL))
 			canOwn(t, sweep.Config)
 		},
 	}
@@ -61,22 +60,14 @@ func attachedAndChanged() fault.Scenario {
 	return fault.Scenario{
 		Name:  "decorator attaches and changes",
 		Share: 4,
-		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := attach(ctx, e); err != nil {
-				return err
-			}
-			if err := editCats(ctx, e, catImage("app:2")); err != nil {
-				return err
-			}
-			if err := e.Until(ctx, "the change", func(ctx context.Context) error { return attachedAre(ctx, e, "app:2", catReplicas) }); err != nil {
-				return err
-			}
-			if err := losePod(ctx, e, catName+"-0"); err != nil {
-				return err
-			}
-			return editCats(ctx, e, []byte(`{"spec":{"replicas":2}}`))
-		},
-		Ended: func(ctx context.Context, e *fault.Env) error { return attachedAre(ctx, e, "app:2", 2) },
+		Drive: steps(
+			attach,
+			editCats(catImage("app:2")),
+			until("the change", attachedAre("app:2", catReplicas)),
+			losePod(catName+"-0"),
+			editCats([]byte(`{"spec":{"replicas":2}}`)),
+		),
+		Ended: attachedAre("app:2", 2),
 	}
 }
 
@@ -95,7 +86,7 @@ func attachedAndGone() fault.Scenario {
 			if _, err := catSets(e).Get(ctx, catName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 				return errors.Join(err, errors.New("the object is still there"))
 			}
-			return catPodsAre(ctx, e, nil)
+			return podsHave()(ctx, e)
 		},
 	}
 }
@@ -105,21 +96,19 @@ func attach(ctx context.Context, e *fault.Env) error {
 	if _, err := catSets(e).Create(ctx, set, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	return e.Until(ctx, "the attachments", func(ctx context.Context) error { return attachedAre(ctx, e, "app:1", catReplicas) })
+	return until("the attachments", attachedAre("app:1", catReplicas))(ctx, e)
 }
 
 // attachedAre returns nil if there are so many pods of that image, all ready, and the ConfigMap says the same.
-func attachedAre(ctx context.Context, e *fault.Env, image string, n int) error {
-	config, err := e.Client.CoreV1().ConfigMaps(e.Namespace).Get(ctx, catName+"-config", metav1.GetOptions{})
-	if err != nil {
-		return err
+func attachedAre(image string, n int) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		config, err := e.Client.CoreV1().ConfigMaps(e.Namespace).Get(ctx, catName+"-config", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if got := config.Data["image"]; got != image {
+			return fmt.Errorf("the ConfigMap says %s, want %s", got, image)
+		}
+		return podsHave(numbered(slices.Repeat([]string{image}, n)...)...)(ctx, e)
 	}
-	if got := config.Data["image"]; got != image {
-		return fmt.Errorf("the ConfigMap says %s, want %s", got, image)
-	}
-	var want []string
-	for i := range n {
-		want = append(want, fmt.Sprintf("%s-%d=%s ready=true", catName, i, image))
-	}
-	return catPodsAre(ctx, e, want)
 }

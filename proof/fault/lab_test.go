@@ -57,9 +57,7 @@ func (a *labs) wait(t *testing.T) {
 func newLabs(t *testing.T) *labs {
 	t.Helper()
 	s := sandboxtest.Get(t)
-	if err := install.CRDs(t.Context(), s.Config()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, install.CRDs(t.Context(), s.Config()))
 	cfg, err := install.Roles(t.Context(), s.Config(), manager.Names(), true)
 	if err != nil {
 		t.Fatal(err)
@@ -72,9 +70,7 @@ func (a *labs) withCats(t *testing.T) *labs {
 	t.Helper()
 	h := &hooks{}
 	h.start(t, kubernetes.NewForConfigOrDie(a.sandbox.Config()))
-	if err := applyCats(t.Context(), a.sandbox.Config(), h.URL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, applyCats(t.Context(), a.sandbox.Config(), h.URL))
 	canOwn(t, a.ours)
 	return a
 }
@@ -348,5 +344,13 @@ func isStatus(r fault.Request) bool { return r.Subresource == "status" }
 func writes(verb, resource string) func(fault.Request) bool {
 	return func(r fault.Request) bool {
 		return r.Verb == verb && r.Resource == resource && r.Subresource == "" && !r.DryRun
+	}
+}
+
+// must ends a test unless err is nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -41,9 +41,7 @@ func recorders() subject {
 		},
 		prepare: func(t *testing.T, sweep *fault.Sweep) {
 			t.Helper()
-			if err := applyPolicy(t.Context(), sweep.User); err != nil {
-				t.Fatal(err)
-			}
+			must(t, applyPolicy(t.Context(), sweep.User))
 		},
 	}
 }
@@ -88,19 +86,13 @@ func recordedAndBack() fault.Scenario {
 				return err
 			}
 			for _, app := range []string{"b", "c", "d"} {
-				if err := e.Until(ctx, "a revision before "+app, func(ctx context.Context) error { return newestHolds(ctx, e, previous(app)) }); err != nil {
-					return err
-				}
-				if err := selectApp(ctx, e, app); err != nil {
+				if err := steps(until("a revision before "+app, newestHolds(previous(app))), selectApp(app))(ctx, e); err != nil {
 					return err
 				}
 			}
-			if err := e.Until(ctx, "the last revision", func(ctx context.Context) error { return newestHolds(ctx, e, "d") }); err != nil {
-				return err
-			}
-			return selectApp(ctx, e, "c")
+			return steps(until("the last revision", newestHolds("d")), selectApp("c"))(ctx, e)
 		},
-		Ended: func(ctx context.Context, e *fault.Env) error { return newestHolds(ctx, e, "c") },
+		Ended: newestHolds("c"),
 		AtRest: func(ctx context.Context, e *fault.Env) error {
 			revisions, err := revisionsOf(ctx, e)
 			if err != nil {
@@ -121,25 +113,29 @@ func recordedAndBack() fault.Scenario {
 // previous is the letter before.
 func previous(app string) string { return string(app[0] - 1) }
 
-func selectApp(ctx context.Context, e *fault.Env, app string) error {
-	patch := fmt.Appendf(nil, `{"spec":{"podSelector":{"matchLabels":{"app":%q}}}}`, app)
-	_, err := e.Client.NetworkingV1().NetworkPolicies(e.Namespace).Patch(ctx, "swept", types.MergePatchType, patch, metav1.PatchOptions{})
-	return err
+func selectApp(app string) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		patch := fmt.Appendf(nil, `{"spec":{"podSelector":{"matchLabels":{"app":%q}}}}`, app)
+		_, err := e.Client.NetworkingV1().NetworkPolicies(e.Namespace).Patch(ctx, "swept", types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	}
 }
 
 // newestHolds returns nil if the newest revision is of that app.
-func newestHolds(ctx context.Context, e *fault.Env, app string) error {
-	revisions, err := revisionsOf(ctx, e)
-	if err != nil {
-		return err
+func newestHolds(app string) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		revisions, err := revisionsOf(ctx, e)
+		if err != nil {
+			return err
+		}
+		if len(revisions) == 0 {
+			return errors.New("there is no revision")
+		}
+		if got := appIn(revisions[len(revisions)-1].Data.Raw); got != app {
+			return fmt.Errorf("the newest revision is of %s", got)
+		}
+		return nil
 	}
-	if len(revisions) == 0 {
-		return errors.New("there is no revision")
-	}
-	if got := appIn(revisions[len(revisions)-1].Data.Raw); got != app {
-		return fmt.Errorf("the newest revision is of %s", got)
-	}
-	return nil
 }
 
 // appIn is the app that recorded data select.

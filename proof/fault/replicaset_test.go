@@ -53,19 +53,13 @@ func scaledUpAndDown() fault.Scenario {
 	return fault.Scenario{
 		Name:   "replicaset scaled up and down",
 		Points: fault.Every(3),
-		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createReplicaSet(ctx, e, 3); err != nil {
-				return err
-			}
-			if err := scaleReplicaSet(ctx, e, 5); err != nil {
-				return err
-			}
-			if err := e.Until(ctx, "five pods", func(ctx context.Context) error { return replicasEnded(ctx, e, 5) }); err != nil {
-				return err
-			}
-			return scaleReplicaSet(ctx, e, 2)
-		},
-		Ended: func(ctx context.Context, e *fault.Env) error { return replicasEnded(ctx, e, 2) },
+		Drive: steps(
+			createReplicaSet(3),
+			scaleReplicaSet(5),
+			until("five pods", replicasEnded(5)),
+			scaleReplicaSet(2),
+		),
+		Ended: replicasEnded(2),
 	}
 }
 
@@ -82,7 +76,7 @@ func lostAndAdopted() fault.Scenario {
 			if _, err := pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 				return err
 			}
-			if err := createReplicaSet(ctx, e, 2); err != nil {
+			if err := createReplicaSet(2)(ctx, e); err != nil {
 				return err
 			}
 			list, err := pods.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name!=" + orphan})
@@ -92,9 +86,9 @@ func lostAndAdopted() fault.Scenario {
 			if len(list.Items) == 0 {
 				return errors.New("there is no pod beside the orphan")
 			}
-			return losePod(ctx, e, list.Items[0].Name)
+			return losePod(list.Items[0].Name)(ctx, e)
 		},
-		Ended: func(ctx context.Context, e *fault.Env) error { return replicasEnded(ctx, e, 2) },
+		Ended: replicasEnded(2),
 	}
 }
 
@@ -110,7 +104,33 @@ func twoManagersOfReplicas() fault.Scenario {
 
 // scaledController asks a ReplicationController for two pods and for one.
 func scaledController() fault.Scenario {
-	ended := func(ctx context.Context, e *fault.Env, n int32) error {
+	return fault.Scenario{
+		Name:   "replicationcontroller scaled down",
+		Points: fault.Every(4),
+		Drive:  steps(createController, until("the first pods", controllerEnded(2)), scaleController),
+		Ended:  controllerEnded(1),
+	}
+}
+
+func createController(ctx context.Context, e *fault.Env) error {
+	template := replicatedTemplate()
+	rc := &corev1.ReplicationController{
+		ObjectMeta: metav1.ObjectMeta{Name: replicatedName},
+		Spec:       corev1.ReplicationControllerSpec{Replicas: new(int32(2)), Selector: template.Labels, Template: &template},
+	}
+	_, err := e.Client.CoreV1().ReplicationControllers(e.Namespace).Create(ctx, rc, metav1.CreateOptions{})
+	return err
+}
+
+func scaleController(ctx context.Context, e *fault.Env) error {
+	rcs, patch := e.Client.CoreV1().ReplicationControllers(e.Namespace), []byte(`{"spec":{"replicas":1}}`)
+	_, err := rcs.Patch(ctx, replicatedName, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+// controllerEnded checks that the ReplicationController reports n pods, and that they are there.
+func controllerEnded(n int32) step {
+	return func(ctx context.Context, e *fault.Env) error {
 		rc, err := e.Client.CoreV1().ReplicationControllers(e.Namespace).Get(ctx, replicatedName, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -118,27 +138,7 @@ func scaledController() fault.Scenario {
 		if s := rc.Status; s.ObservedGeneration != rc.Generation || s.Replicas != n || s.AvailableReplicas != n {
 			return fmt.Errorf("generation %d, status %+v", rc.Generation, s)
 		}
-		return podsReady(ctx, e, int(n))
-	}
-	return fault.Scenario{
-		Name:   "replicationcontroller scaled down",
-		Points: fault.Every(4),
-		Drive: func(ctx context.Context, e *fault.Env) error {
-			rcs, template := e.Client.CoreV1().ReplicationControllers(e.Namespace), replicatedTemplate()
-			rc := &corev1.ReplicationController{
-				ObjectMeta: metav1.ObjectMeta{Name: replicatedName},
-				Spec:       corev1.ReplicationControllerSpec{Replicas: new(int32(2)), Selector: template.Labels, Template: &template},
-			}
-			if _, err := rcs.Create(ctx, rc, metav1.CreateOptions{}); err != nil {
-				return err
-			}
-			if err := e.Until(ctx, "the first pods", func(ctx context.Context) error { return ended(ctx, e, 2) }); err != nil {
-				return err
-			}
-			_, err := rcs.Patch(ctx, replicatedName, types.MergePatchType, []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{})
-			return err
-		},
-		Ended: func(ctx context.Context, e *fault.Env) error { return ended(ctx, e, 1) },
+		return podsReady(int(n))(ctx, e)
 	}
 }
 
@@ -150,51 +150,59 @@ func replicatedTemplate() corev1.PodTemplateSpec {
 }
 
 // createReplicaSet makes a ReplicaSet, and waits until its pods are there.
-func createReplicaSet(ctx context.Context, e *fault.Env, n int32) error {
-	template := replicatedTemplate()
-	set := &appsv1.ReplicaSet{
-		ObjectMeta: metav1.ObjectMeta{Name: replicatedName},
-		Spec:       appsv1.ReplicaSetSpec{Replicas: &n, Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template},
+func createReplicaSet(n int32) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		template := replicatedTemplate()
+		set := &appsv1.ReplicaSet{
+			ObjectMeta: metav1.ObjectMeta{Name: replicatedName},
+			Spec:       appsv1.ReplicaSetSpec{Replicas: &n, Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template},
+		}
+		if _, err := e.Client.AppsV1().ReplicaSets(e.Namespace).Create(ctx, set, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		return until("the first pods", replicasEnded(n))(ctx, e)
 	}
-	if _, err := e.Client.AppsV1().ReplicaSets(e.Namespace).Create(ctx, set, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	return e.Until(ctx, "the first pods", func(ctx context.Context) error { return replicasEnded(ctx, e, n) })
 }
 
-func scaleReplicaSet(ctx context.Context, e *fault.Env, n int32) error {
-	sets := e.Client.AppsV1().ReplicaSets(e.Namespace)
-	_, err := sets.Patch(ctx, replicatedName, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n), metav1.PatchOptions{})
-	return err
+func scaleReplicaSet(n int32) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		sets := e.Client.AppsV1().ReplicaSets(e.Namespace)
+		_, err := sets.Patch(ctx, replicatedName, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n), metav1.PatchOptions{})
+		return err
+	}
 }
 
 // replicasEnded returns nil if there are so many pods, all of them ready, and the ReplicaSet says so.
-func replicasEnded(ctx context.Context, e *fault.Env, n int32) error {
-	set, err := e.Client.AppsV1().ReplicaSets(e.Namespace).Get(ctx, replicatedName, metav1.GetOptions{})
-	if err != nil {
-		return err
+func replicasEnded(n int32) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		set, err := e.Client.AppsV1().ReplicaSets(e.Namespace).Get(ctx, replicatedName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		s := set.Status
+		if s.ObservedGeneration != set.Generation || s.Replicas != n || s.AvailableReplicas != n || len(s.Conditions) > 0 ||
+			s.TerminatingReplicas != nil && *s.TerminatingReplicas != 0 {
+			return fmt.Errorf("generation %d, status %+v", set.Generation, s)
+		}
+		return podsReady(int(n))(ctx, e)
 	}
-	s := set.Status
-	if s.ObservedGeneration != set.Generation || s.Replicas != n || s.AvailableReplicas != n || len(s.Conditions) > 0 ||
-		s.TerminatingReplicas != nil && *s.TerminatingReplicas != 0 {
-		return fmt.Errorf("generation %d, status %+v", set.Generation, s)
-	}
-	return podsReady(ctx, e, int(n))
 }
 
 // podsReady returns nil if there are so many pods, none of them going, and all are ready.
-func podsReady(ctx context.Context, e *fault.Env, n int) error {
-	pods, err := e.Client.CoreV1().Pods(e.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	if len(pods.Items) != n {
-		return fmt.Errorf("there are %d pods, want %d", len(pods.Items), n)
-	}
-	for i := range pods.Items {
-		if pod := &pods.Items[i]; pod.DeletionTimestamp != nil || !podutil.IsPodReady(pod) {
-			return fmt.Errorf("pod %s is going, or not ready", pod.Name)
+func podsReady(n int) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		pods, err := e.Client.CoreV1().Pods(e.Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
 		}
+		if len(pods.Items) != n {
+			return fmt.Errorf("there are %d pods, want %d", len(pods.Items), n)
+		}
+		for i := range pods.Items {
+			if pod := &pods.Items[i]; pod.DeletionTimestamp != nil || !podutil.IsPodReady(pod) {
+				return fmt.Errorf("pod %s is going, or not ready", pod.Name)
+			}
+		}
+		return nil
 	}
-	return nil
 }

@@ -86,9 +86,7 @@ func (l *lab) outage(away func() error) {
 	}
 	l.until("the middle of every rollout", func() error { return l.under(all) })
 	made := l.uidsOf(all)
-	if err := away(); err != nil {
-		l.Fatal(err)
-	}
+	must(l, away())
 	for i := range all {
 		p := &all[i]
 		image := "app:2"

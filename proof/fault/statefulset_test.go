@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/ptr"
 
 	"github.com/cairn-dev/cairn/proof/check/parents"
@@ -59,27 +57,15 @@ func canaryAndUndo() fault.Scenario {
 	return fault.Scenario{
 		Name:  "statefulset canary and undo",
 		Share: 5,
-		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createSet(ctx, e, func(spec *appsv1.StatefulSetSpec) { partitioned(spec, 1) }); err != nil {
-				return err
-			}
-			if err := editSet(ctx, e, imagePatch("app:2"), "app:1", "app:2"); err != nil {
-				return err
-			}
-			if err := losePod(ctx, e, setName+"-0"); err != nil {
-				return err
-			}
-			if err := e.Until(ctx, "the pod that was lost", func(ctx context.Context) error { return setEnded(ctx, e, "app:1", "app:2") }); err != nil {
-				return err
-			}
-			revisions, err := revisionsOf(ctx, e)
-			if err != nil {
-				return err
-			}
-			return patchSet(ctx, e, revisions[0].Data.Raw)
-		},
-		Ended:  func(ctx context.Context, e *fault.Env) error { return setEnded(ctx, e, "app:1", "app:1") },
-		AtRest: func(ctx context.Context, e *fault.Env) error { return setHistoryIs(ctx, e, "2=app:2 3=app:1") },
+		Drive: steps(
+			createSet(func(spec *appsv1.StatefulSetSpec) { partitioned(spec, 1) }),
+			editSet(imagePatch("app:2"), "app:1", "app:2"),
+			losePod(setName+"-0"),
+			until("the pod that was lost", setEnded("app:1", "app:2")),
+			undo(patchSet),
+		),
+		Ended:  setEnded("app:1", "app:1"),
+		AtRest: setHistoryIs("2=app:2 3=app:1"),
 	}
 }
 
@@ -89,25 +75,17 @@ func parallelWithClaims() fault.Scenario {
 		Name:  "statefulset scaled with its claims",
 		Share: 4,
 		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createSet(ctx, e, func(spec *appsv1.StatefulSetSpec) {
+			if err := createSet(func(spec *appsv1.StatefulSetSpec) {
 				spec.PodManagementPolicy = appsv1.ParallelPodManagement
 				withClaims(spec)
-			}); err != nil {
+			})(ctx, e); err != nil {
 				return err
 			}
 			more := []byte(`{"spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"main","image":"app:2"}]}}}}`)
-			if err := editSet(ctx, e, more, "app:2", "app:2", "app:2"); err != nil {
-				return err
-			}
-			return patchSet(ctx, e, []byte(`{"spec":{"replicas":1}}`))
+			return steps(editSet(more, "app:2", "app:2", "app:2"), patchSet([]byte(`{"spec":{"replicas":1}}`)))(ctx, e)
 		},
-		Ended: func(ctx context.Context, e *fault.Env) error {
-			if err := setEnded(ctx, e, "app:2"); err != nil {
-				return err
-			}
-			return claimsAre(ctx, e, "data-"+setName+"-0")
-		},
-		AtRest: func(ctx context.Context, e *fault.Env) error { return setHistoryIs(ctx, e, "1=app:1 2=app:2") },
+		Ended:  steps(setEnded("app:2"), claimsAre("data-"+setName+"-0")),
+		AtRest: setHistoryIs("1=app:1 2=app:2"),
 	}
 }
 
@@ -118,29 +96,26 @@ func editedWhileAway() fault.Scenario {
 		Name:  "statefulset edited while the manager is away",
 		Share: 4,
 		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := createSet(ctx, e, func(spec *appsv1.StatefulSetSpec) {
+			if err := createSet(func(spec *appsv1.StatefulSetSpec) {
 				spec.RevisionHistoryLimit = new(int32(1))
 				partitioned(spec, 1)
-			}); err != nil {
+			})(ctx, e); err != nil {
 				return err
 			}
 			for _, image := range []string{"app:2", "app:3"} {
-				if err := editSet(ctx, e, imagePatch(image), "app:1", image); err != nil {
+				if err := editSet(imagePatch(image), "app:1", image)(ctx, e); err != nil {
 					return err
 				}
 			}
 			e.Stop()
-			if err := patchSet(ctx, e, imagePatch("app:4")); err != nil {
-				return err
-			}
-			if err := losePod(ctx, e, setName+"-0"); err != nil {
+			if err := steps(patchSet(imagePatch("app:4")), losePod(setName+"-0"))(ctx, e); err != nil {
 				return err
 			}
 			e.Start(ctx)
 			return nil
 		},
-		Ended:  func(ctx context.Context, e *fault.Env) error { return setEnded(ctx, e, "app:1", "app:4") },
-		AtRest: func(ctx context.Context, e *fault.Env) error { return setHistoryIs(ctx, e, "1=app:1 3=app:3 4=app:4") },
+		Ended:  setEnded("app:1", "app:4"),
+		AtRest: setHistoryIs("1=app:1 3=app:3 4=app:4"),
 	}
 }
 
@@ -193,126 +168,105 @@ func newSet(change func(*appsv1.StatefulSetSpec)) *appsv1.StatefulSet {
 }
 
 // createSet makes a StatefulSet of two pods, and waits until they are there.
-func createSet(ctx context.Context, e *fault.Env, change func(*appsv1.StatefulSetSpec)) error {
-	if _, err := e.Client.AppsV1().StatefulSets(e.Namespace).Create(ctx, newSet(change), metav1.CreateOptions{}); err != nil {
-		return err
+func createSet(change func(*appsv1.StatefulSetSpec)) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		if _, err := e.Client.AppsV1().StatefulSets(e.Namespace).Create(ctx, newSet(change), metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		return until("the first pods", setEnded("app:1", "app:1"))(ctx, e)
 	}
-	return e.Until(ctx, "the first pods", func(ctx context.Context) error { return setEnded(ctx, e, "app:1", "app:1") })
 }
 
-func patchSet(ctx context.Context, e *fault.Env, data []byte) error {
-	sets := e.Client.AppsV1().StatefulSets(e.Namespace)
-	_, err := sets.Patch(ctx, setName, types.StrategicMergePatchType, data, metav1.PatchOptions{})
-	return err
+func patchSet(data []byte) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		sets := e.Client.AppsV1().StatefulSets(e.Namespace)
+		_, err := sets.Patch(ctx, setName, types.StrategicMergePatchType, data, metav1.PatchOptions{})
+		return err
+	}
 }
 
 // editSet patches the StatefulSet and waits until its pods have these images.
-func editSet(ctx context.Context, e *fault.Env, data []byte, images ...string) error {
-	if err := patchSet(ctx, e, data); err != nil {
-		return err
-	}
-	return e.Until(ctx, "the rollout of "+images[len(images)-1], func(ctx context.Context) error { return setEnded(ctx, e, images...) })
+func editSet(data []byte, images ...string) step {
+	return steps(patchSet(data), until("the rollout of "+images[len(images)-1], setEnded(images...)))
 }
 
 // losePod deletes a pod and waits until it is gone, or another one has its name.
-func losePod(ctx context.Context, e *fault.Env, name string) error {
-	pods := e.Client.CoreV1().Pods(e.Namespace)
-	lost, err := pods.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	if err := pods.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &lost.UID}}); err != nil {
-		return err
-	}
-	return e.Until(ctx, "the end of "+name, func(ctx context.Context) error {
-		list, err := pods.List(ctx, metav1.ListOptions{})
-		if err == nil && slices.ContainsFunc(list.Items, func(p corev1.Pod) bool { return p.UID == lost.UID }) {
-			err = fmt.Errorf("%s is still there", name)
+func losePod(name string) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		pods := e.Client.CoreV1().Pods(e.Namespace)
+		lost, err := pods.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
 		}
-		return err
-	})
+		if err := pods.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &lost.UID}}); err != nil {
+			return err
+		}
+		return e.Until(ctx, "the end of "+name, func(ctx context.Context) error {
+			list, err := pods.List(ctx, metav1.ListOptions{})
+			if err == nil && slices.ContainsFunc(list.Items, func(p corev1.Pod) bool { return p.UID == lost.UID }) {
+				err = fmt.Errorf("%s is still there", name)
+			}
+			return err
+		})
+	}
 }
 
 // setEnded returns nil if there is one pod for each of the images, in the order of their ordinals, and the StatefulSet
 // says so. The last pod is one that is updated.
-func setEnded(ctx context.Context, e *fault.Env, images ...string) error {
-	if err := setSays(ctx, e, images...); err != nil {
-		return err
-	}
-	pods, err := e.Client.CoreV1().Pods(e.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	var got, want []string
-	for _, pod := range pods.Items {
-		got = append(got, fmt.Sprintf("%s=%s ready=%t", pod.Name, pod.Spec.Containers[0].Image, podutil.IsPodReady(&pod)))
-	}
-	for i, image := range images {
-		want = append(want, fmt.Sprintf("%s-%d=%s ready=true", setName, i, image))
-	}
-	if slices.Sort(got); !slices.Equal(got, want) {
-		return fmt.Errorf("there are the pods %v, want %v", got, want)
-	}
-	return nil
+func setEnded(images ...string) step {
+	return steps(setSays(images...), podsHave(numbered(images...)...))
 }
 
 // setSays returns nil if the StatefulSet says that there is one pod for each of the images, and all are available.
-func setSays(ctx context.Context, e *fault.Env, images ...string) error {
-	set, err := e.Client.AppsV1().StatefulSets(e.Namespace).Get(ctx, setName, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	asked := set.Spec.Template.Spec.Containers[0].Image
-	var updated int32
-	for _, image := range images {
-		if image == asked {
-			updated++
+func setSays(images ...string) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		set, err := e.Client.AppsV1().StatefulSets(e.Namespace).Get(ctx, setName, metav1.GetOptions{})
+		if err != nil {
+			return err
 		}
+		asked := set.Spec.Template.Spec.Containers[0].Image
+		var updated int32
+		for _, image := range images {
+			if image == asked {
+				updated++
+			}
+		}
+		n, s := int32(len(images)), set.Status
+		if s.ObservedGeneration != set.Generation || s.Replicas != n || s.AvailableReplicas != n || s.UpdatedReplicas != updated {
+			return fmt.Errorf("generation %d, status %+v", set.Generation, s)
+		}
+		return nil
 	}
-	n, s := int32(len(images)), set.Status
-	if s.ObservedGeneration != set.Generation || s.Replicas != n || s.AvailableReplicas != n || s.UpdatedReplicas != updated {
-		return fmt.Errorf("generation %d, status %+v", set.Generation, s)
-	}
-	return nil
 }
 
 // claimsAre checks which claims there are, those that are going included.
-func claimsAre(ctx context.Context, e *fault.Env, want ...string) error {
-	list, err := e.Client.CoreV1().PersistentVolumeClaims(e.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
+func claimsAre(want ...string) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		list, err := e.Client.CoreV1().PersistentVolumeClaims(e.Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		var got []string
+		for _, claim := range list.Items {
+			got = append(got, claim.Name)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			return fmt.Errorf("there are the claims %v, want %v", got, want)
+		}
+		return nil
 	}
-	var got []string
-	for _, claim := range list.Items {
-		got = append(got, claim.Name)
-	}
-	if slices.Sort(got); !slices.Equal(got, want) {
-		return fmt.Errorf("there are the claims %v, want %v", got, want)
-	}
-	return nil
 }
 
 // setHistoryIs checks the numbers and images of all revisions, and that no collision was counted (H5).
-func setHistoryIs(ctx context.Context, e *fault.Env, want string) error {
-	revisions, err := revisionsOf(ctx, e)
-	if err != nil {
-		return err
-	}
-	var got []string
-	for _, r := range revisions {
-		_, image, _ := strings.Cut(string(r.Data.Raw), `"image":"`)
-		image, _, _ = strings.Cut(image, `"`)
-		got = append(got, fmt.Sprintf("%d=%s", r.Revision, image))
-	}
-	if got := strings.Join(got, " "); got != want {
-		return fmt.Errorf("the history is %s, want %s", got, want)
-	}
-	set, err := e.Client.AppsV1().StatefulSets(e.Namespace).Get(ctx, setName, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	if n := ptr.Deref(set.Status.CollisionCount, 0); n != 0 {
-		return fmt.Errorf("H5: status.collisionCount is %d, and nothing collided", n)
-	}
-	return nil
+func setHistoryIs(want string) step {
+	return steps(historyIs(want), func(ctx context.Context, e *fault.Env) error {
+		set, err := e.Client.AppsV1().StatefulSets(e.Namespace).Get(ctx, setName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if n := ptr.Deref(set.Status.CollisionCount, 0); n != 0 {
+			return fmt.Errorf("H5: status.collisionCount is %d, and nothing collided", n)
+		}
+		return nil
+	})
 }

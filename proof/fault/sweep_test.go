@@ -197,10 +197,8 @@ func TestASweepReportsAManagerThatIsWrong(t *testing.T) {
 		Modes: []fault.Mode{fault.Conflict, fault.KillBefore},
 	}
 	report, err := sweep.Run(t.Context(), fault.Scenario{
-		Name: "try once",
-		Drive: func(ctx context.Context, e *fault.Env) error {
-			return e.Until(ctx, "it is made", func(ctx context.Context) error { return created(ctx, e) })
-		},
+		Name:  "try once",
+		Drive: until("it is made", created),
 		Ended: created,
 	})
 	if err != nil {
