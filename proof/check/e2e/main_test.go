@@ -93,21 +93,6 @@ func (l *daemons) create(name, image string) {
 	}
 }
 
-// image edits the image and waits until the rollout is over.
-func (l *daemons) image(name, image string) {
-	l.Helper()
-	l.Eventually("edit the image", func(ctx context.Context) error {
-		ds, err := l.User.AppsV1().DaemonSets(l.Namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		ds.Spec.Template.Spec.Containers[0].Image = image
-		_, err = l.User.AppsV1().DaemonSets(l.Namespace).Update(ctx, ds, metav1.UpdateOptions{})
-		return err
-	})
-	l.rolledOut(name)
-}
-
 func (l *daemons) rolledOut(name string) {
 	l.Helper()
 	l.Eventually("wait for the rollout", func(ctx context.Context) error {
