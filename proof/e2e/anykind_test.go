@@ -56,37 +56,18 @@ func (a *asking) says(code int, command string, texts ...string) string {
 func TestADeployment(t *testing.T) {
 	a := &asking{newEnv(t), t.TempDir()}
 	a.upstreamOf("replicaset")
-	labels := map[string]string{"app": "web"}
-	web := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "web"},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "app:1"}}},
-			},
-		},
-	}
+	web := a.deployment("web", "app:1", 2)
 	a.create(web)
 	rolled := func(image string) {
-		a.Helper()
-		a.eventually("the rollout of "+image, func() error {
-			if err := a.Get(t.Context(), client.ObjectKeyFromObject(web), web); err != nil {
-				return err
-			}
-			s := web.Status
-			if got := web.Spec.Template.Spec.Containers[0].Image; got != image || s.ObservedGeneration < web.Generation ||
-				s.UpdatedReplicas != 2 || s.AvailableReplicas != 2 || s.Replicas != 2 {
-				return fmt.Errorf("%s, %+v", got, s)
-			}
-			return nil
-		})
+		t.Helper()
+		a.deployed(web)
+		if got := web.Spec.Template.Spec.Containers[0].Image; got != image {
+			t.Errorf("%s is rolled out, want %s", got, image)
+		}
 	}
 	rolled("app:1")
 	patch := `{"metadata":{"annotations":{"kubernetes.io/change-cause":"upgrade"}},"spec":{"template":{"spec":{"containers":[{"name":"main","image":"app:2"}]}}}}`
-	if err := a.Patch(t.Context(), web, client.RawPatch("application/strategic-merge-patch+json", []byte(patch))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Patch(t.Context(), web, client.RawPatch("application/strategic-merge-patch+json", []byte(patch))))
 	rolled("app:2")
 	a.says(exit.OK, "history deploy/web", "deployment.apps/web\n", "1  0", "2  *  2", "upgrade")
 	a.says(exit.OK, "history deploy/web --revision 1", "with revision #1", "image: app:1")
@@ -176,9 +157,7 @@ func TestTheConvention(t *testing.T) {
 	a.says(exit.OK, "diff convoy/east", "--- revision 1 (east-6fbc1)", "+  network:", "-    image: app:1", "+    image: app:2")
 	a.says(exit.Unfinished, "status convoy/east", "is in progress: 2/3 pods updated")
 	a.says(exit.OK, "undo convoy/east", "rolled back to revision 1 (east-6fbc1)")
-	if err := a.Get(t.Context(), client.ObjectKeyFromObject(convoy), convoy); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Get(t.Context(), client.ObjectKeyFromObject(convoy), convoy))
 	if got := fmt.Sprint(convoy.Object["spec"]); got != "map[replicas:2 truck:map[color:red image:app:1]]" {
 		t.Errorf("after the undo: %s", got)
 	}

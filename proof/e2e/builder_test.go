@@ -57,9 +57,7 @@ func (f *fleet) running(image string, replicas int64) *unstructured.Unstructured
 
 func (f *fleet) patch(body string) {
 	f.Helper()
-	if err := f.Patch(f.Context(), f.object(), client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
-		f.Fatal(err)
-	}
+	must(f, f.Patch(f.Context(), f.object(), client.RawPatch("application/merge-patch+json", []byte(body))))
 }
 
 func (f *fleet) image(image string) {
@@ -121,9 +119,7 @@ func TestFleet(t *testing.T) {
 	// One that never worked has a status, too, although its counters are required and most of them are zero.
 	f.create(f.running("app:broken", 1))
 	f.says("OnLatestRevision", "web-")
-	if err := f.Delete(t.Context(), f.object()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Delete(t.Context(), f.object()))
 	f.are("")
 
 	f.create(f.running("app:1", 3))
@@ -140,9 +136,7 @@ func TestFleet(t *testing.T) {
 	f.says("RolloutWaiting", "1 of 3 children updated; waiting for web-0: ")
 	kill()
 	lost := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "web-1"}}
-	if err := f.Delete(t.Context(), lost, client.GracePeriodSeconds(0)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Delete(t.Context(), lost, client.GracePeriodSeconds(0)))
 	f.are("web-0=app:broken- web-2=app:2")
 	f.start()
 	f.are("web-0=app:broken- web-1=app:2 web-2=app:2")
@@ -195,9 +189,7 @@ func TestFleet(t *testing.T) {
 	f.patch(`{"spec":{"replicas":2}}`)
 	f.are("hers=app:1 web-0=app:1 web-1=app:1")
 
-	if err := f.Delete(t.Context(), f.object()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Delete(t.Context(), f.object()))
 	f.are("hers=app:1")
 	f.eventually("the revisions go with their parent", func() error {
 		all := f.revisionsOf(f.namespace, &metav1.LabelSelector{})
@@ -208,9 +200,7 @@ func TestFleet(t *testing.T) {
 		return nil
 	})
 
-	if err := f.Delete(t.Context(), orphan, client.GracePeriodSeconds(0)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Delete(t.Context(), orphan, client.GracePeriodSeconds(0)))
 	f.are("")
 	f.broughtBack()
 }

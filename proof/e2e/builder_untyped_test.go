@@ -164,9 +164,7 @@ func (y yachts) are(want string) (uids []string) {
 
 func (y yachts) edit(body string) {
 	y.Helper()
-	if err := y.Patch(y.Context(), y.yacht(), client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
-		y.Fatal(err)
-	}
+	must(y, y.Patch(y.Context(), y.yacht(), client.RawPatch("application/merge-patch+json", []byte(body))))
 }
 
 func (y yachts) yacht() *unstructured.Unstructured {
@@ -213,9 +211,7 @@ func TestYachtsWithAWrongPath(t *testing.T) {
 func TestYachts(t *testing.T) {
 	y := newYachts(t)
 	mgr := y.manager()
-	if err := y.controller().Setup(t.Context(), mgr); err != nil {
-		t.Fatal(err)
-	}
+	must(t, y.controller().Setup(t.Context(), mgr))
 	y.run(mgr.Start)
 	o := y.yacht()
 	o.Object["spec"] = map[string]any{"crew": int64(2), "surge": int64(1), "image": "app:1"}
@@ -228,14 +224,10 @@ func TestYachts(t *testing.T) {
 	y.are("web-0=app:1 web-0=app:broken- web-1=app:1")
 	y.says("RolloutWaiting", "0 of 2 children updated; waiting for web-0-")
 	lost := &corev1.PodList{}
-	if err := y.List(t.Context(), lost, client.InNamespace(y.namespace)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, y.List(t.Context(), lost, client.InNamespace(y.namespace)))
 	for i := range lost.Items {
 		if pod := &lost.Items[i]; pod.Spec.Hostname == "web-1" {
-			if err := y.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, y.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 		}
 	}
 	y.eventually("another pod is at web-1", func() error {
@@ -282,9 +274,7 @@ func TestYachts(t *testing.T) {
 	y.edit(`{"spec":{"surge":-1}}`)
 	y.says("InvalidStrategy", "MaxSurge -1, which is less than 0")
 	y.are("web-0=app:1 web-1=app:1")
-	if err := y.Delete(t.Context(), y.yacht()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, y.Delete(t.Context(), y.yacht()))
 	y.are("")
 	y.eventually("the Yacht is deleted", func() error {
 		if err := y.Get(t.Context(), client.ObjectKeyFromObject(y.yacht()), y.yacht()); !apierrors.IsNotFound(err) {

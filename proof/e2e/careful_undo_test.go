@@ -78,9 +78,7 @@ func (a *asking) prints(command string) string {
 
 func (a *asking) reloaded(o *appsv1.ControllerRevision) *appsv1.ControllerRevision {
 	a.Helper()
-	if err := a.Get(a.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-		a.Fatal(err)
-	}
+	must(a, a.Get(a.Context(), client.ObjectKeyFromObject(o), o))
 	return o
 }
 
@@ -100,12 +98,8 @@ spec:
 	}
 	ds := a.daemonSet("web", "")
 	for n, image := range []string{"app:1", "app:2"} {
-		if err := install.Apply(t.Context(), a.sandbox.Config(), manifest(image)); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Get(t.Context(), client.ObjectKeyFromObject(ds), ds); err != nil {
-			t.Fatal(err)
-		}
+		must(t, install.Apply(t.Context(), a.sandbox.Config(), manifest(image)))
+		must(t, a.Get(t.Context(), client.ObjectKeyFromObject(ds), ds))
 		a.rolledOut(ds)
 		a.says(0, "history ds/web", fmt.Sprintf("\n%d          *", n+1))
 	}
@@ -198,17 +192,13 @@ spec:
   - {name: v2, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {sail: {type: string}, mast: {type: string}}}}}}}
 `, group, servedV1)
 	}
-	if err := install.Apply(t.Context(), a.sandbox.Config(), crd(true)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, install.Apply(t.Context(), a.sandbox.Config(), crd(true)))
 	boat := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"sail": "red"}}}
 	boat.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Boat"})
 	boat.SetNamespace(a.namespace)
 	boat.SetName("north")
 	a.eventually("the kind is served", func() error { return a.Create(t.Context(), boat.DeepCopy()) })
-	if err := a.Get(t.Context(), client.ObjectKeyFromObject(boat), boat); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Get(t.Context(), client.ObjectKeyFromObject(boat), boat))
 	a.collected(boat)
 	for n, sail := range []string{"white", "red"} {
 		data := []byte(`{"spec":{"sail":"` + sail + `"}}`)
@@ -225,9 +215,7 @@ spec:
 	a.says(0, "history boats."+group+"/north", "\n2          *")
 	a.says(0, "undo boats."+group+"/north", "rolled back to revision 1")
 	v1 := boat.DeepCopy()
-	if err := a.Get(t.Context(), client.ObjectKeyFromObject(boat), v1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Get(t.Context(), client.ObjectKeyFromObject(boat), v1))
 	if sail, _, _ := unstructured.NestedString(v1.Object, "spec", "sail"); sail != "white" {
 		t.Errorf("the sail is %s", sail)
 	}
@@ -240,9 +228,7 @@ spec:
 	if by != group+"/v1" {
 		t.Errorf("the undo was written in %s", by)
 	}
-	if err := install.Apply(t.Context(), a.sandbox.Config(), crd(false)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, install.Apply(t.Context(), a.sandbox.Config(), crd(false)))
 	a.cache = t.TempDir() // discovery that is kept would say that v1 is served
 	a.eventually("v1 is served no more", func() error {
 		if err := a.Get(t.Context(), client.ObjectKeyFromObject(boat), boat.DeepCopy()); err == nil {
@@ -271,9 +257,7 @@ func (a *asking) collected(o *unstructured.Unstructured) {
 	canary.SetNamespace(a.namespace)
 	canary.SetName("canary")
 	a.create(canary)
-	if err := a.Delete(a.Context(), canary, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
-		a.Fatal(err)
-	}
+	must(a, a.Delete(a.Context(), canary, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 	a.within(2*time.Minute, "the garbage collector watches the kind", func() error {
 		err := a.Get(a.Context(), client.ObjectKeyFromObject(canary), canary)
 		if apierrors.IsNotFound(err) {

@@ -86,9 +86,7 @@ func (c *cron) wake() {
 
 func (c *cron) patched(body string) {
 	c.Helper()
-	if err := c.Patch(c.Context(), &batchv1.CronJob{ObjectMeta: c.ObjectMeta}, client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
-		c.Fatal(err)
-	}
+	must(c.T, c.Patch(c.Context(), &batchv1.CronJob{ObjectMeta: c.ObjectMeta}, client.RawPatch("application/merge-patch+json", []byte(body))))
 }
 
 func (c *cron) image(image string) {
@@ -100,9 +98,7 @@ func (c *cron) image(image string) {
 func (c *cron) jobs() map[string]*batchv1.Job {
 	c.Helper()
 	var all batchv1.JobList
-	if err := c.List(c.Context(), &all, client.InNamespace(c.Namespace)); err != nil {
-		c.Fatal(err)
-	}
+	must(c.T, c.List(c.Context(), &all, client.InNamespace(c.Namespace)))
 	out := map[string]*batchv1.Job{}
 	for i := range all.Items {
 		out[all.Items[i].Name] = &all.Items[i]
@@ -214,109 +210,6 @@ func TestCronJob(t *testing.T) {
 	}
 }
 
-// pending keeps Jobs running: no node takes their pods.
-func pending(s *batchv1.CronJobSpec) {
-	s.JobTemplate.Spec.Template.Spec.NodeSelector = map[string]string{"nobody": "has-it"}
-}
-
-func TestCronJobForbids(t *testing.T) {
-	c := newCron(t, pending, func(s *batchv1.CronJobSpec) { s.ConcurrencyPolicy = batchv1.ForbidConcurrent })
-	c.cairnBy(c.clock)
-	c.after(1, 0)
-	c.are("1=app:1")
-	c.after(2, 0)
-	c.reasons("JobAlreadyActive")
-	c.are("1=app:1")
-	// The one that was forbidden is started when the other is deleted.
-	for _, j := range c.jobs() {
-		if err := c.Delete(t.Context(), j, client.PropagationPolicy("Background")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c.are("2=app:1")
-	c.reasons("MissingJob")
-	c.says("that it is active", func(s batchv1.CronJobStatus) bool {
-		return len(s.Active) == 1 && s.LastScheduleTime.Time.Equal(c.at(2))
-	})
-}
-
-// A Job that a person made with kubectl is no part of the schedule; one of an old cluster is.
-func TestCronJobReplaces(t *testing.T) {
-	c := newCron(t, pending, func(s *batchv1.CronJobSpec) { s.ConcurrencyPolicy = batchv1.ReplaceConcurrent })
-	if out, ok := c.kubectl("create", "job", "by-hand", "--from=cronjob/nightly"); !ok {
-		t.Fatal(out)
-	}
-	old := &batchv1.Job{Spec: c.Spec.JobTemplate.Spec}
-	old.Name, old.Namespace = fmt.Sprintf("nightly-%d", c.at(1).Unix()/60), c.Namespace
-	old.Annotations = map[string]string{"kubernetes.io/created-by": fmt.Sprintf(
-		`{"kind":"SerializedReference","apiVersion":"v1","reference":{"kind":"CronJob","namespace":%q,"name":"nightly","uid":%q}}`,
-		c.Namespace, c.UID)}
-	c.create(old)
-	c.cairnBy(c.clock)
-	c.after(1, 0)
-	c.says("that the old one is active", func(s batchv1.CronJobStatus) bool { return len(s.Active) == 1 && s.Active[0].UID == old.UID })
-	c.are("1=app:1 by-hand")
-	c.after(2, 0)
-	c.are("2=app:1 by-hand")
-	c.says("that one is active", func(s batchv1.CronJobStatus) bool {
-		return len(s.Active) == 1 && s.Active[0].Name == fmt.Sprintf("nightly-%d", c.at(2).Unix()/60)
-	})
-}
-
-// Nobody ran for ten schedules: the latest of them is served, once; a suspended one is served when it is resumed.
-func TestCronJobMissedTenSchedules(t *testing.T) {
-	c := newCron(t, func(s *batchv1.CronJobSpec) { s.SuccessfulJobsHistoryLimit = new(int32(20)) })
-	stop := c.cairnBy(c.clock)
-	c.after(1, 0)
-	c.are("1=app:1+")
-	stop()
-	c.clock.set(c.at(11).Add(20 * time.Minute))
-	c.cairnBy(c.clock)
-	c.are("1=app:1+ 11=app:1+")
-	c.patched(`{"spec":{"suspend":true}}`)
-	c.after(13, 0)
-	c.patched(`{"spec":{"suspend":false,"startingDeadlineSeconds":60}}`)
-	c.are("1=app:1+ 11=app:1+ 13=app:1+")
-	c.after(14, 2*time.Minute)
-	c.reasons("MissSchedule")
-	c.are("1=app:1+ 11=app:1+ 13=app:1+")
-	// The clock is set back: what was served is not served again.
-	c.after(12, 0)
-	c.after(15, 0)
-	c.are("1=app:1+ 11=app:1+ 13=app:1+ 15=app:1+")
-}
-
-// Two managers, whose clocks differ, make no Job twice, although each one is deleted as soon as it has finished.
-func TestCronJobUnderTwoManagers(t *testing.T) {
-	c := newCron(t, func(s *batchv1.CronJobSpec) { s.JobTemplate.Spec.TTLSecondsAfterFinished = new(int32(0)) })
-	created := c.watched()
-	ahead := &shifted{}
-	c.cairnBy(c.clock)
-	c.cairnBy(ahead)
-	const hours = 12
-	for n := 1; n <= hours; n++ {
-		ahead.set(c.at(n).Add(90 * time.Second))
-		c.after(n, -time.Second)
-		c.says(fmt.Sprintf("that hour %d was served", n), func(s batchv1.CronJobStatus) bool {
-			return s.LastScheduleTime != nil && s.LastScheduleTime.Time.Equal(c.at(n))
-		})
-		c.after(n, 0)
-	}
-	c.are("")
-	c.eventually("the events of all jobs", func() error {
-		got := created()
-		for n := 1; n <= hours; n++ {
-			if name := fmt.Sprintf("nightly-%d", c.at(n).Unix()/60); got[name] != 1 {
-				return fmt.Errorf("job %s was created %d times", name, got[name])
-			}
-		}
-		if len(got) != hours {
-			return fmt.Errorf("jobs were created for other times: %v", got)
-		}
-		return nil
-	})
-}
-
 // watched counts how often a Job of each name is created from now on.
 func (c *cron) watched() (created func() map[string]int) {
 	c.Helper()
@@ -363,9 +256,7 @@ func TestCronJobHandover(t *testing.T) {
 			c := newCron(t, func(s *batchv1.CronJobSpec) { s.Schedule, s.ConcurrencyPolicy = "* * * * *", batchv1.ForbidConcurrent })
 			started := time.Now()
 			c.Status.LastScheduleTime = &metav1.Time{Time: started.Truncate(time.Minute).Add(-10 * time.Minute)}
-			if err := c.env.Status().Update(t.Context(), c.CronJob); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.env.Status().Update(t.Context(), c.CronJob))
 			created := c.watched()
 			serves := func(since time.Time, d time.Duration) {
 				t.Helper()

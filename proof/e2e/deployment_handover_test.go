@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -26,7 +25,8 @@ func TestDeploymentHandover(t *testing.T) {
 			e := newEnv(t)
 			made := e.made("web")
 			stop := c.first(e)
-			d := e.deployment("web", 6)
+			d := e.deployment("web", "app:1", 6)
+			d.Spec.Template.Annotations = map[string]string{"sandbox.cairn.dev/ready-after": "200ms"} // a rollout takes its time
 			e.create(d)
 			e.deployed(d)
 			stop()
@@ -53,16 +53,6 @@ func TestDeploymentHandover(t *testing.T) {
 				t.Errorf("pods were made of %v, want %v", got, want)
 			}
 		})
-	}
-}
-
-// deployment returns a Deployment that is not created yet, of pods that take their time to become ready.
-func (e *env) deployment(name string, replicas int32) *appsv1.Deployment {
-	template := appTemplate(name, "app:1")
-	template.Annotations = map[string]string{"sandbox.cairn.dev/ready-after": "200ms"}
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: name},
-		Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}, Template: template},
 	}
 }
 

@@ -24,17 +24,13 @@ func (e *env) rewrite(ds *appsv1.DaemonSet, change func(template map[string]any)
 	}
 	old := revisions[0]
 	var data map[string]any
-	if err := json.Unmarshal(old.Data.Raw, &data); err != nil {
-		e.Fatal(err)
-	}
+	must(e, json.Unmarshal(old.Data.Raw, &data))
 	change(data["spec"].(map[string]any)["template"].(map[string]any))
 	raw, err := json.Marshal(data)
 	if err != nil {
 		e.Fatal(err)
 	}
-	if err := e.Delete(e.Context(), &old); err != nil {
-		e.Fatal(err)
-	}
+	must(e, e.Delete(e.Context(), &old))
 	e.create(&appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{Namespace: old.Namespace, Name: old.Name, Labels: old.Labels, OwnerReferences: old.OwnerReferences},
 		Data:       runtime.RawExtension{Raw: raw},

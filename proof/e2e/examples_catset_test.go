@@ -37,9 +37,7 @@ func newCats(t *testing.T) *cats {
 		"metadata: {labels: {app: nap}}", `metadata: {labels: {app: nap}, annotations: {sandbox.cairn.dev/ready-after: "200ms"}}`,
 	).Replace(string(b))
 	c.file = filepath.Join(t.TempDir(), "catset.yaml")
-	if err := os.WriteFile(c.file, []byte(changed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(c.file, []byte(changed), 0o600))
 	return c
 }
 

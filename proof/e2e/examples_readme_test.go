@@ -27,9 +27,7 @@ func TestTheSessionInTheExamplesReadmeIsReal(t *testing.T) {
 	}
 	binaries(t)
 	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(root, "examples"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(root, "examples"))))
 	address := moveHook(t, filepath.Join(dir, "examples", "catset", "controller.yaml"))
 	program := filepath.Join(dir, "hook")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, root+"/examples/catset/go").CombinedOutput(); err != nil {
@@ -75,9 +73,7 @@ func moveHook(t *testing.T, controller string) (address string) {
 	if n := bytes.Count(b, []byte(documented)); n != 1 {
 		t.Fatalf("%s is there %d times in %s", documented, n, controller)
 	}
-	if err := os.WriteFile(controller, bytes.ReplaceAll(b, []byte(documented), []byte(address)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(controller, bytes.ReplaceAll(b, []byte(documented), []byte(address)), 0o600))
 	return address
 }
 
@@ -85,9 +81,7 @@ func moveHook(t *testing.T, controller string) (address string) {
 func startHook(t *testing.T, address, program string, args ...string) (stop func()) {
 	t.Helper()
 	hook := exec.CommandContext(t.Context(), program, args...)
-	if err := hook.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hook.Start())
 	stop = sync.OnceFunc(func() {
 		_ = hook.Process.Kill()
 		_ = hook.Wait()

@@ -380,9 +380,7 @@ func (x *example) motd(namespace, text string) {
 	x.Helper()
 	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "motd"}}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"data": {"motd": "`+text+`"}}`))
-	if err := x.Patch(x.Context(), o, patch); err != nil {
-		x.Fatal(err)
-	}
+	must(x, x.Patch(x.Context(), o, patch))
 }
 
 // copies waits until the config maps of all these namespaces say this; nothing means that there is none.
@@ -424,9 +422,7 @@ func TestExampleTeamLabels(t *testing.T) {
 func (x *example) deployment() *appsv1.Deployment {
 	x.Helper()
 	var d appsv1.Deployment
-	if err := x.Get(x.Context(), types.NamespacedName{Namespace: x.namespace, Name: "api"}, &d); err != nil {
-		x.Fatal(err)
-	}
+	must(x, x.Get(x.Context(), types.NamespacedName{Namespace: x.namespace, Name: "api"}, &d))
 	return &d
 }
 

@@ -187,9 +187,7 @@ func newShell(t *testing.T, env ...string) *shell {
 		t.Fatal(err)
 	}
 	s.out = bufio.NewReader(out)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // and what it runs
 		_ = cmd.Wait()
@@ -228,7 +226,5 @@ func (s *shell) run(command string) (out string, ok bool) {
 // write writes a file as an editor would, in the folder where the shell is.
 func (s *shell) write(file, text string) {
 	s.Helper()
-	if err := os.WriteFile(filepath.Join(s.dir, file), []byte(text), 0o600); err != nil {
-		s.Fatal(err)
-	}
+	must(s, os.WriteFile(filepath.Join(s.dir, file), []byte(text), 0o600))
 }

@@ -28,9 +28,7 @@ func argo(t *testing.T, o *unstructured.Unstructured) (status, message string) {
 	l := lua.NewState()
 	defer l.Close()
 	l.SetGlobal("obj", luaOf(l, o.Object))
-	if err := l.DoString(script); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.DoString(script))
 	answer, ok := l.Get(-1).(*lua.LTable)
 	if !ok {
 		t.Fatalf("the script returns %v", l.Get(-1))
@@ -71,9 +69,7 @@ func (f *failing) health() string {
 	f.Helper()
 	kind, name, _ := strings.Cut(f.object, "/")
 	o := &unstructured.Unstructured{}
-	if err := o.UnmarshalJSON([]byte(f.must(f.kubectl("get", kind, name, "-o", "json")))); err != nil {
-		f.Fatal(err)
-	}
+	must(f, o.UnmarshalJSON([]byte(f.must(f.kubectl("get", kind, name, "-o", "json")))))
 	found, err := kstatus.Compute(o)
 	if err != nil {
 		f.Fatal(err)

@@ -54,9 +54,7 @@ type example struct {
 func newExample(t *testing.T, folder string, hook http.Handler, related ...string) *example {
 	t.Helper()
 	x := &example{env: newEnv(t, &theHosted), calls: &atomic.Int64{}}
-	if err := install.CRDs(t.Context(), x.sandbox.Config()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, install.CRDs(t.Context(), x.sandbox.Config()))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x.calls.Add(1)
 		hook.ServeHTTP(w, r)
@@ -73,14 +71,10 @@ func newExample(t *testing.T, folder string, hook http.Handler, related ...strin
 	controller := filepath.Join(t.TempDir(), "controller.yaml")
 	moved := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).ReplaceAll(b, []byte(server.URL))
 	moved = bytes.ReplaceAll(moved, []byte("service-account: default/"), []byte("service-account: "+x.namespace+"/"))
-	if err := os.WriteFile(controller, moved, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(controller, moved, 0o600))
 	roles := filepath.Join(t.TempDir(), "roles.yaml")
 	printed := x.cli("roles", "-f", controller, "--related="+strings.Join(related, ","))
-	if err := os.WriteFile(roles, []byte(printed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(roles, []byte(printed), 0o600))
 	for _, file := range []string{roles, controller} {
 		x.must(x.kubectl("apply", "-f", file))
 	}
@@ -166,9 +160,7 @@ func (e *env) read(file string) (out []unstructured.Unstructured) {
 	}
 	for text := range strings.SplitSeq(string(b), "\n---\n") {
 		out = append(out, unstructured.Unstructured{Object: map[string]any{}})
-		if err := yaml.Unmarshal([]byte(text), &out[len(out)-1].Object); err != nil {
-			e.Fatal(err)
-		}
+		must(e, yaml.Unmarshal([]byte(text), &out[len(out)-1].Object))
 	}
 	return out
 }
@@ -279,8 +271,6 @@ func (x *example) history(object string) (out []row) {
 	var said struct {
 		Revisions []row
 	}
-	if err := json.Unmarshal([]byte(x.cli("history", object, "-o", "json")), &said); err != nil {
-		x.Fatal(err)
-	}
+	must(x, json.Unmarshal([]byte(x.cli("history", object, "-o", "json")), &said))
 	return said.Revisions
 }

@@ -31,16 +31,12 @@ func TestTheIndexIsControllerRuntimes(t *testing.T) {
 	go func() { _ = mgr.GetCache().Start(t.Context()) }()
 	mgr.GetCache().WaitForCacheSync(t.Context())
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "owner"}}
-	if err := mgr.GetClient().Create(t.Context(), owner); err != nil {
-		t.Fatal(err)
-	}
+	must(t, mgr.GetClient().Create(t.Context(), owner))
 	owned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: c.namespace, Name: "owned",
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))},
 	}}
-	if err := mgr.GetClient().Create(t.Context(), owned); err != nil {
-		t.Fatal(err)
-	}
+	must(t, mgr.GetClient().Create(t.Context(), owned))
 	c.eventually("wait until the index shows the child", func() error {
 		found := 0
 		ok, err := store.Candidates(maps, c.namespace, owner.UID, labels.Nothing(), func(client.Object) error { found++; return nil })

@@ -95,9 +95,7 @@ func recordedData(t *testing.T, r appsv1.ControllerRevision) map[string]string {
 		return nil
 	}
 	var o corev1.ConfigMap
-	if err := json.Unmarshal(r.Data.Raw, &o); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(r.Data.Raw, &o))
 	return o.Data
 }
 

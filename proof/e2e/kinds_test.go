@@ -77,9 +77,7 @@ func (a *asking) made(apiVersion, kind, name, spec string) *unstructured.Unstruc
 func (a *asking) reports(o *unstructured.Unstructured, status string) {
 	a.Helper()
 	o.Object["status"] = tree(a.T, strings.ReplaceAll(status, "$G", fmt.Sprint(o.GetGeneration())))
-	if err := a.Status().Update(a.Context(), o); err != nil {
-		a.Fatal(err)
-	}
+	must(a, a.Status().Update(a.Context(), o))
 }
 
 // keeps stores a revision of o.
@@ -103,13 +101,9 @@ func (a *asking) replicates(o *unstructured.Unstructured, number int, image, inj
 	const label = "rollouts-pod-template-hash"
 	hash = fmt.Sprintf("5d9c%d", number)
 	var set appsv1.ReplicaSet
-	if err := json.Unmarshal([]byte(`{"spec":{"template":`+template("ro", image)+`}}`), &set); err != nil {
-		a.Fatal(err)
-	}
+	must(a, json.Unmarshal([]byte(`{"spec":{"template":`+template("ro", image)+`}}`), &set))
 	if injected != "" {
-		if err := json.Unmarshal([]byte(injected), &set.Spec.Template.Spec); err != nil {
-			a.Fatal(err)
-		}
+		must(a, json.Unmarshal([]byte(injected), &set.Spec.Template.Spec))
 	}
 	set.Namespace, set.Name = a.namespace, o.GetName()+"-"+hash
 	set.Annotations = map[string]string{"rollout.argoproj.io/revision": fmt.Sprint(number), "rollout.argoproj.io/desired-replicas": "1"}
@@ -124,9 +118,7 @@ func (a *asking) replicates(o *unstructured.Unstructured, number int, image, inj
 // spec returns the spec of an object as it is stored.
 func (a *asking) spec(o *unstructured.Unstructured) string {
 	a.Helper()
-	if err := a.Get(a.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-		a.Fatal(err)
-	}
+	must(a, a.Get(a.Context(), client.ObjectKeyFromObject(o), o))
 	b, err := json.Marshal(o.Object["spec"])
 	if err != nil {
 		a.Fatal(err)
@@ -199,9 +191,7 @@ func TestArgoRollouts(t *testing.T) {
 func unmarshalled[T any](t *testing.T, text string) *T {
 	t.Helper()
 	var out T
-	if err := json.Unmarshal([]byte(text), &out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text), &out))
 	return &out
 }
 

@@ -187,16 +187,10 @@ func (e *env) upstreamOf(kind string) (stop func()) {
 
 // daemonSet returns a DaemonSet that is not created yet.
 func (e *env) daemonSet(name, image string, change ...func(*appsv1.DaemonSet)) *appsv1.DaemonSet {
-	labels := map[string]string{"app": name}
+	template := appTemplate(name, image)
 	ds := &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: name},
-		Spec: appsv1.DaemonSetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image}}},
-			},
-		},
+		Spec:       appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template},
 	}
 	for _, f := range change {
 		f(ds)
@@ -207,9 +201,7 @@ func (e *env) daemonSet(name, image string, change ...func(*appsv1.DaemonSet)) *
 // create creates o and fails the test if that does not work.
 func (e *env) create(o client.Object) {
 	e.Helper()
-	if err := e.Create(e.Context(), o); err != nil {
-		e.Fatal(err)
-	}
+	must(e, e.Create(e.Context(), o))
 }
 
 // edit changes ds on the server, whatever happened to it meanwhile, and leaves the result in ds.
@@ -230,9 +222,7 @@ func (e *env) image(ds *appsv1.DaemonSet, image string) {
 func (e *env) reload(ds *appsv1.DaemonSet) {
 	e.Helper()
 	fresh := &appsv1.DaemonSet{}
-	if err := e.Get(e.Context(), client.ObjectKeyFromObject(ds), fresh); err != nil {
-		e.Fatal(err)
-	}
+	must(e, e.Get(e.Context(), client.ObjectKeyFromObject(ds), fresh))
 	*ds = *fresh
 }
 
@@ -292,9 +282,7 @@ func (e *env) pods(ds *appsv1.DaemonSet) map[string]corev1.Pod {
 func (e *env) podsOf(namespace string, selector *metav1.LabelSelector) map[string]corev1.Pod {
 	e.Helper()
 	var list corev1.PodList
-	if err := e.List(e.Context(), &list, client.InNamespace(namespace), client.MatchingLabels(selector.MatchLabels)); err != nil {
-		e.Fatal(err)
-	}
+	must(e, e.List(e.Context(), &list, client.InNamespace(namespace), client.MatchingLabels(selector.MatchLabels)))
 	out := map[string]corev1.Pod{}
 	for _, pod := range list.Items {
 		if pod.DeletionTimestamp == nil {
@@ -314,9 +302,7 @@ func (e *env) revisions(ds *appsv1.DaemonSet) []appsv1.ControllerRevision {
 func (e *env) revisionsOf(namespace string, selector *metav1.LabelSelector) []appsv1.ControllerRevision {
 	e.Helper()
 	var list appsv1.ControllerRevisionList
-	if err := e.List(e.Context(), &list, client.InNamespace(namespace), client.MatchingLabels(selector.MatchLabels)); err != nil {
-		e.Fatal(err)
-	}
+	must(e, e.List(e.Context(), &list, client.InNamespace(namespace), client.MatchingLabels(selector.MatchLabels)))
 	slices.SortFunc(list.Items, func(a, b appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
 	return list.Items
 }
@@ -378,9 +364,7 @@ func (e *env) budgetOf(name, namespace string, labels *metav1.LabelSelector, cou
 	ctx, cancel := context.WithCancel(context.WithoutCancel(e.Context()))
 	var list corev1.PodList
 	selector := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels(labels.MatchLabels)}
-	if err := e.List(ctx, &list, selector...); err != nil {
-		e.Fatal(err)
-	}
+	must(e, e.List(ctx, &list, selector...))
 	w, err := e.Watch(ctx, &corev1.PodList{}, append(selector, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})...)
 	if err != nil {
 		e.Fatal(err)
@@ -437,3 +421,11 @@ func serving(pod *corev1.Pod) bool {
 }
 
 func errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
+
+// must ends a test unless err is nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -49,9 +49,7 @@ func (e *env) manager(root, kubeconfig string, flags ...string) *process {
 	if err != nil {
 		e.Fatal(err)
 	}
-	if err := p.cmd.Start(); err != nil {
-		e.Fatal(err)
-	}
+	must(e, p.cmd.Start())
 	e.Cleanup(func() { _ = p.cmd.Process.Kill() })
 	go p.follow(stderr)
 	e.eventually("wait until the manager says where it listens", func() error {

@@ -154,9 +154,7 @@ func TestARevisionComesBackAsItWas(t *testing.T) {
 	made.SetOwnerReferences(nil) // the parent does not exist, and the garbage collector would see that
 	e.create(made)
 	stored := &v1alpha1.ControllerRevision{}
-	if err := e.Get(t.Context(), client.ObjectKey{Namespace: e.namespace, Name: f.Name(parent, taken, nil)}, stored); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Get(t.Context(), client.ObjectKey{Namespace: e.namespace, Name: f.Name(parent, taken, nil)}, stored))
 	read := f.Read(stored)
 	if read.Err != nil {
 		t.Fatal(read.Err)

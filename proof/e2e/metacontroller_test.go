@@ -29,13 +29,9 @@ func metacontrollerEnv(t *testing.T) *env {
 
 func knowingMetacontroller(e *env) *env {
 	e.Helper()
-	if err := install.CRDs(e.Context(), e.sandbox.Config()); err != nil {
-		e.Fatal(err)
-	}
+	must(e, install.CRDs(e.Context(), e.sandbox.Config()))
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		e.Fatal(err)
-	}
+	must(e, v1alpha1.AddToScheme(scheme))
 	c, err := client.NewWithWatch(e.sandbox.Config(), client.Options{Scheme: scheme})
 	if err != nil {
 		e.Fatal(err)
@@ -48,9 +44,7 @@ func knowingMetacontroller(e *env) *env {
 func (e *env) make(kind, manifest string) (*unstructured.Unstructured, error) {
 	e.Helper()
 	o := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(manifest), &o.Object); err != nil {
-		e.Fatal(err)
-	}
+	must(e, yaml.Unmarshal([]byte(manifest), &o.Object))
 	o.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(kind))
 	o.SetGenerateName("test-")
 	if kind == "ControllerRevision" {

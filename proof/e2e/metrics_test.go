@@ -30,9 +30,7 @@ import (
 func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	e := newLonelyEnv(t) // its managers are processes
 	root, kubeconfig := e.installed()
-	if err := install.Apply(t.Context(), e.sandbox.Config(), deploy.Metrics()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, install.Apply(t.Context(), e.sandbox.Config(), deploy.Metrics()))
 	reader, other := e.account("prometheus"), e.account("other")
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: e.namespace + "-reads-metrics"},
@@ -145,9 +143,7 @@ func TestWhatAlertsAndDashboardName(t *testing.T) {
 		return nil
 	})
 	for _, o := range []client.Object{stuck, refused, policy} {
-		if err := r.Delete(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Delete(t.Context(), o))
 	}
 	r.eventually("none is left", func() error {
 		for _, name := range names {

@@ -87,18 +87,14 @@ spec:
   - {apiVersion: v1, resource: pods, updateStrategy: {method: RollingRecreate, statusChecks: {conditions: [{type: Ready, status: "True"}]}}}
 `, plural, p.namespace, strings.ReplaceAll(revisionHistory, "NAMESPACE", p.namespace)))
 	name := types.NamespacedName{Name: plural + "-of-" + p.namespace}
-	if err := p.Get(t.Context(), name, p.controller); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Get(t.Context(), name, p.controller))
 	t.Cleanup(func() { _ = p.Delete(context.WithoutCancel(t.Context()), p.controller) })
 	var err error
 	if p.format, err = metacontroller.NewFormat(&p.controller.Spec); err != nil {
 		t.Fatal(err)
 	}
 	p.parent = &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(spec), &p.parent.Object); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(spec), &p.parent.Object))
 	p.parent.SetAPIVersion(pets + "/v1")
 	p.parent.SetKind(kind)
 	p.parent.SetName("nap")
@@ -144,9 +140,7 @@ func (p *pet) record(number int64, children ...string) *v1alpha1.ControllerRevis
 // patch changes the parent as somebody with kubectl would.
 func (p *pet) patch(merge string) {
 	p.Helper()
-	if err := p.Patch(p.Context(), p.parent, client.RawPatch(types.MergePatchType, []byte(merge))); err != nil {
-		p.Fatal(err)
-	}
+	must(p, p.Patch(p.Context(), p.parent, client.RawPatch(types.MergePatchType, []byte(merge))))
 }
 
 // pod creates a child of the parent. Without a node it never becomes ready.
@@ -175,9 +169,7 @@ func (p *pet) pod(name, node string) {
 			NodeSelector: map[string]string{"kubernetes.io/os": node},
 		},
 	}
-	if err := c.Create(p.Context(), pod); err != nil {
-		p.Fatal(err)
-	}
+	must(p, c.Create(p.Context(), pod))
 }
 
 // cairn runs the command line, as a process would, and returns what it printed.
@@ -210,9 +202,7 @@ func squeezed(s string) string { return blanks.ReplaceAllString(s, "  ") }
 // field returns a field of the parent as it is now.
 func (p *pet) field(path ...string) any {
 	p.Helper()
-	if err := p.Get(p.Context(), client.ObjectKeyFromObject(p.parent), p.parent); err != nil {
-		p.Fatal(err)
-	}
+	must(p, p.Get(p.Context(), client.ObjectKeyFromObject(p.parent), p.parent))
 	v, _, _ := unstructured.NestedFieldNoCopy(p.parent.Object, path...)
 	return v
 }

@@ -32,9 +32,7 @@ func (e *env) process(program string, cfg *rest.Config, o manager.Options) (stop
 	if err != nil {
 		e.Fatal(err)
 	}
-	if err := os.WriteFile(kubeconfig, content, 0o600); err != nil {
-		e.Fatal(err)
-	}
+	must(e, os.WriteFile(kubeconfig, content, 0o600))
 	cmd := exec.CommandContext(context.WithoutCancel(e.Context()), program, "manager", "--kubeconfig="+kubeconfig, "--leader-elect=false",
 		"--metrics-bind-address=off", "--health-probe-bind-address=off", "--controllers="+strings.Join(o.Controllers, ","),
 		"--ask-server="+strconv.FormatBool(o.AskServer))
@@ -46,9 +44,7 @@ func (e *env) process(program string, cfg *rest.Config, o manager.Options) (stop
 	}
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		e.Fatal(err)
-	}
+	must(e, cmd.Start())
 	stop = sync.OnceFunc(func() {
 		if err := end(cmd, 20*time.Second); err != nil || e.Failed() {
 			e.Errorf("%s ended with %v; it said:\n%s", strings.Join(cmd.Args, " "), err, said.String())

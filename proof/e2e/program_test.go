@@ -43,9 +43,7 @@ func newProgram(t *testing.T, dir string, files ...string) *program {
 			t.Fatal(err)
 		}
 		o := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(text, &o.Object); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal(text, &o.Object))
 		p.create(o)
 		t.Cleanup(func() { _ = p.Delete(context.Background(), o) })
 	}
@@ -74,9 +72,7 @@ func (p *program) account() string {
 	if err != nil {
 		p.Fatal(err)
 	}
-	if err := os.WriteFile(out, content, 0o600); err != nil {
-		p.Fatal(err)
-	}
+	must(p, os.WriteFile(out, content, 0o600))
 	return out
 }
 
@@ -87,9 +83,7 @@ func (p *program) start() (kill func()) {
 	run.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig)
 	var out bytes.Buffer
 	run.Stdout, run.Stderr = &out, &out
-	if err := run.Start(); err != nil {
-		p.Fatal(err)
-	}
+	must(p, run.Start())
 	ended := make(chan struct{})
 	go func() {
 		_ = run.Wait() // that it was killed

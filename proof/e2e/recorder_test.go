@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,16 +36,10 @@ type recorded struct {
 func newRecorded(t *testing.T) *recorded {
 	t.Helper()
 	e := newEnv(t, &thePolicies)
-	if err := install.CRDs(t.Context(), e.sandbox.Config()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, install.CRDs(t.Context(), e.sandbox.Config()))
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientgoscheme.AddToScheme(scheme))
+	must(t, v1alpha1.AddToScheme(scheme))
 	cfg := e.sandbox.Config()
 	cfg.QPS = -1
 	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
@@ -64,44 +56,25 @@ func (r *recorded) policy(name, spec string) *v1alpha1.HistoryPolicy {
 	p := &v1alpha1.HistoryPolicy{ObjectMeta: metav1.ObjectMeta{
 		Name: r.namespace + "-" + name, Annotations: map[string]string{v1alpha1.ServiceAccountAnnotation: r.namespace + "/" + name},
 	}}
-	if err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(spec, "NAMESPACE", r.namespace)), &p.Spec); err != nil {
-		r.Fatal(err)
-	}
+	must(r, yaml.UnmarshalStrict([]byte(strings.ReplaceAll(spec, "NAMESPACE", r.namespace)), &p.Spec))
 	r.create(p)
 	r.Cleanup(func() { _ = r.Delete(context.WithoutCancel(r.Context()), p) })
 	roles := r.cli("roles", "historypolicy/"+p.Name)
-	if err := install.Apply(r.Context(), r.sandbox.Config(), roles); err != nil {
-		r.Fatal(err)
-	}
+	must(r, install.Apply(r.Context(), r.sandbox.Config(), roles))
 	return p
 }
 
-// records runs the recorder until the returned function is called. kill cuts its connection first, as when the process
-// dies.
-func (r *recorded) records() (stop, kill func()) {
+// records runs the recorder until the test ends.
+func (r *recorded) records() {
 	r.Helper()
-	dead := &atomic.Bool{}
 	own, err := r.sandbox.ConfigAs(deploy.Namespace, deploy.ServiceAccount)
 	if err != nil {
 		r.Fatal(err)
 	}
-	stop = r.cairnWith(func(cfg *rest.Config) {
+	r.cairnWith(func(cfg *rest.Config) {
 		cfg.Impersonate, cfg.TLSClientConfig = rest.ImpersonationConfig{}, own.TLSClientConfig // it acts for others by its own right
-		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return roundTrip(func(req *http.Request) (*http.Response, error) {
-				if dead.Load() {
-					return nil, errorf("the process is dead")
-				}
-				return next.RoundTrip(req)
-			})
-		})
 	}, manager.Options{Controllers: []string{"recorder"}, NamedAccounts: true})
-	return stop, func() { dead.Store(true); stop() }
 }
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // ready waits until the policy is carried out, or is not for that reason.
 func (r *recorded) ready(p *v1alpha1.HistoryPolicy, status metav1.ConditionStatus, reason string) {
@@ -130,9 +103,7 @@ func (r *recorded) configMap(name string, data map[string]string) *corev1.Config
 func (r *recorded) of(o client.Object) []appsv1.ControllerRevision {
 	r.Helper()
 	var all appsv1.ControllerRevisionList
-	if err := r.List(r.Context(), &all, client.InNamespace(r.namespace)); err != nil {
-		r.Fatal(err)
-	}
+	must(r, r.List(r.Context(), &all, client.InNamespace(r.namespace)))
 	var out []appsv1.ControllerRevision
 	for _, one := range all.Items {
 		if metav1.IsControlledBy(&one, o) {
@@ -245,33 +216,6 @@ func TestRecordedConfigMaps(t *testing.T) {
 	})
 }
 
-// TestRecorderIsKilled: what it has not seen before its end it records after its start; nothing is recorded twice.
-func TestRecorderIsKilled(t *testing.T) {
-	r := newRecorded(t)
-	r.policy("cm", configMaps)
-	app := r.configMap("app", map[string]string{"color": "0"})
-	edit := func(color int) {
-		r.must(r.kubectl("patch", "configmap", "app", "--type=merge", "-p", fmt.Sprintf(`{"data":{"color":"%d"}}`, color)))
-	}
-	for i := range 4 {
-		edit(2*i + 1) // nobody sees it
-		_, kill := r.records()
-		r.holds(app, map[string]string{"color": fmt.Sprint(2*i + 1)})
-		if i%2 != 0 {
-			edit(2*i + 2)
-			r.holds(app, map[string]string{"color": fmt.Sprint(2*i + 2)})
-		}
-		kill()
-	}
-	numbers := map[int64]bool{}
-	for _, one := range r.of(app) {
-		if numbers[one.Revision] {
-			t.Errorf("two revisions have number %d", one.Revision)
-		}
-		numbers[one.Revision] = true
-	}
-}
-
 // TestPoliciesThatCannotBe: each says why, and works as soon as it can.
 func TestPoliciesThatCannotBe(t *testing.T) {
 	r := newRecorded(t)
@@ -280,9 +224,7 @@ func TestPoliciesThatCannotBe(t *testing.T) {
 	r.ready(first, metav1.ConditionTrue, "Running")
 	second := r.policy("b", configMaps)
 	r.ready(second, metav1.ConditionFalse, "Overlaps")
-	if err := r.Delete(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Delete(t.Context(), first))
 	r.within(2*overlapRetry, "the second policy goes on", func() error {
 		return r.reason(second, "Running")
 	})
@@ -300,23 +242,17 @@ ignorePaths: [data.x]`)
 	r.ready(missing, metav1.ConditionFalse, "ResourceNotServed")
 
 	// A kind that comes later.
-	if err := install.Apply(t.Context(), r.sandbox.Config(), crd(r.namespace+".example.com", "boats", "Boat")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, install.Apply(t.Context(), r.sandbox.Config(), crd(r.namespace+".example.com", "boats", "Boat")))
 	r.within(2*overlapRetry, "the kind is recorded", func() error { return r.reason(missing, "Running") })
 
 	// One that goes, and comes back in no namespace before anybody can look: only the end of its watch tells.
 	gone := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "boats." + r.namespace + ".example.com"}}
 	gone.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	if err := r.Delete(t.Context(), gone); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Delete(t.Context(), gone))
 	anew := strings.Replace(crd(r.namespace+".example.com", "boats", "Boat"), "scope: Namespaced", "scope: Cluster", 1)
 	r.eventually("its CRD is made again", func() error { return install.Apply(t.Context(), r.sandbox.Config(), anew) })
 	r.within(2*overlapRetry, "the kind is in no namespace now", func() error { return r.reason(missing, "NamespaceRequired") })
-	if err := r.Delete(t.Context(), gone); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Delete(t.Context(), gone))
 	r.within(2*overlapRetry, "the kind is gone", func() error { return r.reason(missing, "ResourceNotServed") })
 
 	// What the API server refuses by itself names the field.
@@ -326,9 +262,7 @@ ignorePaths: [data.x]`)
 		"limit":    {`{resource: {apiVersion: v1, resource: services}, revisionHistoryLimit: -1}`, "spec.revisionHistoryLimit"},
 	} {
 		p := &v1alpha1.HistoryPolicy{ObjectMeta: metav1.ObjectMeta{Name: r.namespace + "-" + name}}
-		if err := yaml.UnmarshalStrict([]byte(c.spec), &p.Spec); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.UnmarshalStrict([]byte(c.spec), &p.Spec))
 		if err := r.Create(t.Context(), p); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: the error does not name %s: %v", name, c.says, err)
 		}
@@ -382,13 +316,9 @@ func TestOthersHistory(t *testing.T) {
 		return errorf("status %+v", p.Status)
 	})
 	kept.Data = map[string]string{"edited": "yes"}
-	if err := r.Update(t.Context(), kept); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Update(t.Context(), kept))
 	o.Data["a"] = "c" // recorded after the edit of the other
-	if err := r.Update(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Update(t.Context(), o))
 	r.holds(o, o.Data)
 	r.untouched(one)
 	r.untouched(two)
@@ -465,9 +395,7 @@ func TestDeletedPolicy(t *testing.T) {
 		r.ready(p, metav1.ConditionTrue, "Running")
 		o := r.configMap("of-"+strings.ToLower(string(when)), map[string]string{"a": "b"})
 		r.holds(o, o.Data)
-		if err := r.Delete(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Delete(t.Context(), p))
 		r.eventually("the policy is gone", func() error {
 			if err := r.Get(t.Context(), client.ObjectKeyFromObject(p), p); client.IgnoreNotFound(err) != nil || err == nil {
 				return errorf("it is there: %v, %v", p.Finalizers, err)
@@ -487,9 +415,7 @@ func TestRecordedVersionThatGoes(t *testing.T) {
 	group := r.namespace + ".example.com"
 	v1 := crd(group, "boats", "Boat")
 	_, v2, _ := strings.Cut(v1, "  - name: v1")
-	if err := install.Apply(t.Context(), r.sandbox.Config(), strings.Replace(v1, "storage: true", "storage: false", 1)+"  - name: v2"+v2); err != nil {
-		t.Fatal(err)
-	}
+	must(t, install.Apply(t.Context(), r.sandbox.Config(), strings.Replace(v1, "storage: true", "storage: false", 1)+"  - name: v2"+v2))
 	r.records()
 	p := r.policy("v1", `resource: {apiVersion: `+group+`/v1, resource: boats}`)
 	r.within(2*overlapRetry, "v1 is recorded", func() error { return r.reason(p, "Running") })
@@ -508,9 +434,7 @@ func TestRecordedVersionThatGoes(t *testing.T) {
 		})
 	}
 	owners("v1")
-	if err := r.Delete(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Delete(t.Context(), p))
 	r.policy("v2", `resource: {apiVersion: `+group+`/v2, resource: boats}`)
 	owners("v2")
 	if was := r.of(boat)[0].Annotations["cairn.dev/recorded-version"]; was != group+"/v1" {

@@ -71,9 +71,7 @@ func (e *env) replicationController(name string, replicas int32) *corev1.Replica
 func (e *env) rescale(o client.Object, replicas int32) {
 	e.Helper()
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
-	if err := e.SubResource("scale").Patch(e.Context(), o, patch, client.WithSubResourceBody(&autoscalingv1.Scale{})); err != nil {
-		e.Fatal(err)
-	}
+	must(e, e.SubResource("scale").Patch(e.Context(), o, patch, client.WithSubResourceBody(&autoscalingv1.Scale{})))
 }
 
 // replicasReady waits until a parent of app=<name> says that it has so many ready pods, and has just those.
@@ -112,21 +110,13 @@ func (e *env) appPods(name string) map[string]corev1.Pod {
 func TestDeployment(t *testing.T) {
 	e := newEnv(t)
 	e.replicaCairn()
-	template := appTemplate("web", "app:1")
 	one := intstr.FromInt32(1)
-	d := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "web"},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: new(int32(4)), Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template,
-			Strategy: appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: &one, MaxSurge: &one}},
-		},
-	}
+	d := e.deployment("web", "app:1", 4)
+	d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: &one, MaxSurge: &one}
 	e.create(d)
 	e.deployed(d)
 	t.Run("rolls and rolls back", func(t *testing.T) { e.with(t).rollsAndRollsBack(d) })
-	if err := e.Delete(t.Context(), d, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Delete(t.Context(), d, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 	e.eventually("wait until all is gone", func() error {
 		var pods corev1.PodList
 		if err := e.List(t.Context(), &pods, client.InNamespace(e.namespace)); err != nil {
@@ -170,9 +160,7 @@ func (e *env) rollsAndRollsBack(d *appsv1.Deployment) {
 			}
 		}
 		var list appsv1.ReplicaSetList
-		if err := e.List(e.Context(), &list, client.InNamespace(e.namespace)); err != nil {
-			e.Fatal(err)
-		}
+		must(e, e.List(e.Context(), &list, client.InNamespace(e.namespace)))
 		for _, set := range list.Items {
 			sets[set.Spec.Template.Spec.Containers[0].Image] = set.Annotations["deployment.kubernetes.io/revision"]
 		}
@@ -183,6 +171,15 @@ func (e *env) rollsAndRollsBack(d *appsv1.Deployment) {
 		if !maps.Equal(sets, want) || len(list.Items) != 2 {
 			e.Errorf("ReplicaSets %v, want %v", sets, want)
 		}
+	}
+}
+
+// deployment returns a Deployment that is not created yet.
+func (e *env) deployment(name, image string, replicas int32) *appsv1.Deployment {
+	template := appTemplate(name, image)
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: name},
+		Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template},
 	}
 }
 
@@ -258,9 +255,7 @@ func TestReplicasHandover(t *testing.T) {
 			if got := len(half["ReplicaSet"]) + len(half["ReplicationController"]); got != 8 {
 				t.Errorf("%d pods under a quota of 8", got)
 			}
-			if err := e.Delete(t.Context(), quota); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Delete(t.Context(), quota))
 			c.first(e)
 			for kind, o := range parents {
 				e.replicasReady(o, 6)
@@ -340,9 +335,7 @@ func TestAPodIsAdoptedAndReleased(t *testing.T) {
 		return nil
 	})
 	e.replicasReady(rs, 1)
-	if err := e.Patch(t.Context(), orphan, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"other"}}}`))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Patch(t.Context(), orphan, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"other"}}}`))))
 	e.eventually("the pod is released", func() error {
 		if err := e.Get(t.Context(), client.ObjectKeyFromObject(orphan), orphan); err != nil || len(orphan.OwnerReferences) > 0 {
 			return errorf("its owners are %v, %v", orphan.OwnerReferences, err)

@@ -159,9 +159,7 @@ func TestRollback(t *testing.T) {
 	t.Run("CatSet", func(t *testing.T) {
 		c := newCats(t)
 		roles := filepath.Join(t.TempDir(), "roles.yaml")
-		if err := os.WriteFile(roles, []byte(c.cli("roles", "compositecontroller/catset-controller", "--allow=undo")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(roles, []byte(c.cli("roles", "compositecontroller/catset-controller", "--allow=undo")), 0o600))
 		c.must(c.kubectl("apply", "-f", roles))
 		c.warns = []string{"ProgressDeadlineExceeded", "AutomaticRollback", "NotRolledBack"}
 		c.host("composite")

@@ -22,9 +22,7 @@ func TestSeveralObjects(t *testing.T) {
 	a.image(web, "web:2")
 	a.settled(web)
 	web.SetLabels(map[string]string{"team": "shop"})
-	if err := a.Update(t.Context(), web); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Update(t.Context(), web))
 	const columns = " -o custom-columns=OF:.parent.name,REV:.revision,CURRENT:.current"
 	for command, want := range map[string]string{
 		"history ds" + columns:                                "OF REV CURRENT api 1 true web 1 false web 2 true",
@@ -55,9 +53,7 @@ func (a *asking) manifests() string {
 	dir := a.TempDir()
 	for _, name := range []string{"web", "api"} {
 		text := "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: " + name + "}\n"
-		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600); err != nil {
-			a.Fatal(err)
-		}
+		must(a, os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600))
 	}
 	return dir
 }

@@ -33,17 +33,11 @@ type setOption func(*appsv1.StatefulSet)
 
 // statefulSet returns a StatefulSet of three that is not created yet.
 func (e *env) statefulSet(name string, change ...setOption) *appsv1.StatefulSet {
-	labels := map[string]string{"app": name}
+	template := appTemplate(name, "app:1")
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: name},
 		Spec: appsv1.StatefulSetSpec{
-			Replicas:    new(int32(3)),
-			ServiceName: name,
-			Selector:    &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "app:1"}}},
-			},
+			Replicas: new(int32(3)), ServiceName: name, Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template,
 		},
 	}
 	for _, f := range change {
@@ -75,9 +69,7 @@ func setSlow(set *appsv1.StatefulSet) {
 func (e *env) reloadSet(set *appsv1.StatefulSet) {
 	e.Helper()
 	fresh := &appsv1.StatefulSet{}
-	if err := e.Get(e.Context(), client.ObjectKeyFromObject(set), fresh); err != nil {
-		e.Fatal(err)
-	}
+	must(e, e.Get(e.Context(), client.ObjectKeyFromObject(set), fresh))
 	*set = *fresh
 }
 

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -16,21 +15,6 @@ import (
 
 // This file asks for the status of objects that other controllers run, as they are on a real API server, and waits for
 // them with --watch.
-
-// deployment returns a Deployment that is not created yet.
-func (a *asking) deployment(name, image string, replicas int32) *appsv1.Deployment {
-	labels := map[string]string{"app": name}
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image}}},
-			},
-		},
-	}
-}
 
 // sooner waits until a command says all of texts, with that exit code.
 func (a *asking) sooner(code int, command string, texts ...string) {
@@ -61,9 +45,7 @@ func TestStatusOfADeployment(t *testing.T) {
 
 	image := func(image string) {
 		patch := `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"` + image + `"}]}}}}`
-		if err := a.Patch(t.Context(), web, client.RawPatch("application/strategic-merge-patch+json", []byte(patch))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.Patch(t.Context(), web, client.RawPatch("application/strategic-merge-patch+json", []byte(patch))))
 	}
 	image("app:2")
 	out := a.says(exit.OK, "status deploy/web --watch --timeout 1m", "deployment.apps/web is in progress", "deployment.apps/web rolled out: 2/2 pods updated")

@@ -85,9 +85,7 @@ func (e *env) as(user string) string {
 	out := kubeconfigOf(cfg)
 	out.AuthInfos["manager"] = &clientcmdapi.AuthInfo{ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData}
 	path := filepath.Join(e.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(out, path); err != nil {
-		e.Fatal(err)
-	}
+	must(e, clientcmd.WriteToFile(out, path))
 	return path
 }
 
@@ -102,9 +100,7 @@ func TestStoppedLeaderWritesNoMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	binaries(t)
-	if err := install.Apply(t.Context(), e.sandbox.Config(), deploy.Identity()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, install.Apply(t.Context(), e.sandbox.Config(), deploy.Identity()))
 	short := []string{"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=500ms"}
 	old := e.manager(root, e.as(first), short...)
 	var sets []*appsv1.DaemonSet
@@ -130,9 +126,7 @@ func TestStoppedLeaderWritesNoMore(t *testing.T) {
 		}
 		return nil
 	})
-	if err := old.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, old.cmd.Process.Signal(syscall.SIGSTOP))
 	for _, ds := range sets {
 		e.deleteOne(ds)
 	}
@@ -142,9 +136,7 @@ func TestStoppedLeaderWritesNoMore(t *testing.T) {
 		}
 		return nil
 	})
-	if err := old.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, old.cmd.Process.Signal(syscall.SIGCONT))
 
 	ended := make(chan error, 1)
 	go func() { ended <- old.cmd.Wait() }()
@@ -173,9 +165,7 @@ func (e *env) deleteOne(ds *appsv1.DaemonSet) {
 	e.Helper()
 	for _, pod := range e.pods(ds) {
 		o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-		if err := client.IgnoreNotFound(e.Delete(e.Context(), o, client.Preconditions{UID: new(pod.UID)})); err != nil {
-			e.Fatal(err)
-		}
+		must(e, client.IgnoreNotFound(e.Delete(e.Context(), o, client.Preconditions{UID: new(pod.UID)})))
 		return
 	}
 }

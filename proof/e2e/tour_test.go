@@ -138,9 +138,7 @@ var built = sync.OnceValue(func() error {
 
 func binaries(t *testing.T) {
 	t.Helper()
-	if err := built(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, built())
 }
 
 // startBinary starts bin/cairn-sandbox and waits until it says that it is ready. The returned function sends SIGTERM
@@ -155,9 +153,7 @@ func startBinary(t *testing.T, root string, args ...string) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	var stopped bool
 	stop = func() {
 		if stopped {

@@ -143,18 +143,14 @@ func TestUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(kubeconfigOf(cfg), u.kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientcmd.WriteToFile(kubeconfigOf(cfg), u.kubeconfig))
 
 	u.now = root
 	// As the previous one knows it: with all rights of the manager.
 	const controller = "compositecontroller/catset-controller"
 	u.must(u.kubectl("annotate", controller, cairn.ServiceAccountAnnotation+"-"))
 	roles := filepath.Join(t.TempDir(), "roles.yaml")
-	if err := os.WriteFile(roles, []byte(u.cli("roles", controller)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(roles, []byte(u.cli("roles", controller)), 0o600))
 	u.must(u.kubectl("apply", "-f", roles))
 	kill := u.runs(old)
 	slow := map[string]string{"sandbox.cairn.dev/ready-after": "500ms"}

@@ -108,9 +108,7 @@ func TestGrantsDoNotAddUp(t *testing.T) {
 	// With what it was granted on purpose the third one runs.
 	l.names(both, l.namespace+"/both")
 	roles := l.roles(both, deploy.Grant{})
-	if err := install.Apply(l.Context(), l.sandbox.Config(), deploy.YAML(roles)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, install.Apply(l.Context(), l.sandbox.Config(), deploy.YAML(roles)))
 	l.says(both, hosting.Running, "")
 	l.eventually("wait for its pod", func() error {
 		pod := &unstructured.Unstructured{}

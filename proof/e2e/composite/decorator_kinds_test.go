@@ -20,22 +20,6 @@ import (
 
 var plantKind = schema.GroupVersionKind{Group: "test.cairn.dev", Version: "v1", Kind: "Plant"}
 
-// plants have no status subresource.
-const plants = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: plants.test.cairn.dev}
-spec:
-  group: test.cairn.dev
-  scope: Namespaced
-  names: {kind: Plant, plural: plants, singular: plant}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`
-
 const gardeners = `
 - apiVersion: metacontroller.k8s.io/v1alpha1
   kind: DecoratorController
@@ -90,9 +74,7 @@ func TestDecoratedKinds(t *testing.T) {
 			}
 		},
 	}, "")
-	if err := install.Apply(t.Context(), d.sandbox.Config(), plants); err != nil {
-		t.Fatal(err)
-	}
+	must(t, install.Apply(t.Context(), d.sandbox.Config(), crd("Plant", "Namespaced", "")))
 	weather := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "weather"}, Data: map[string]string{"today": "rain"}}
 	d.create(weather)
 	objects := map[string]*unstructured.Unstructured{}
@@ -131,9 +113,7 @@ func TestDecoratedKinds(t *testing.T) {
 	decorated("rain")
 	d.quiet()
 	weather.Data["today"] = "sun"
-	if err := d.Update(t.Context(), weather); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Update(t.Context(), weather))
 	decorated("sun")
 	d.quiet()
 

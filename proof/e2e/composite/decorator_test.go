@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -111,18 +110,14 @@ func newDecorating(t *testing.T, manifest string, hooks map[string]func(decorati
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	manifest = strings.NewReplacer("LAB", d.namespace, "URL", server.URL).Replace(manifest)
-	if err := yaml.UnmarshalStrict([]byte(manifest), &d.controllers); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.UnmarshalStrict([]byte(manifest), &d.controllers))
 	for _, dc := range d.controllers {
 		dc.Annotations = accountOf(d.namespace)
 		roles, err := deploy.DecoratorRoles(dc, deploy.Grant{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := install.Apply(t.Context(), d.sandbox.Config(), deploy.YAML(roles)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, install.Apply(t.Context(), d.sandbox.Config(), deploy.YAML(roles)))
 		d.create(dc)
 		t.Cleanup(func() { _ = d.Delete(context.WithoutCancel(t.Context()), dc) })
 	}
@@ -336,9 +331,7 @@ func testServicePerPod(t *testing.T, fieldManager string) {
 
 	// What somebody deletes comes back, and what somebody changes is put right.
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "nginx-1"}}
-	if err := d.Delete(t.Context(), service); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Delete(t.Context(), service))
 	d.eventually("edit a service", func() error {
 		service = &corev1.Service{}
 		if err := d.Get(t.Context(), types.NamespacedName{Namespace: d.namespace, Name: "nginx-0"}, service); err != nil {
@@ -364,37 +357,6 @@ func testServicePerPod(t *testing.T, fieldManager string) {
 		if after[name] != uid {
 			t.Errorf("%s is another one now", name)
 		}
-	}
-}
-
-// TestDecoratedObjectIsDeleted: the finalize hook is asked while it goes, and it goes when that is done.
-func TestDecoratedObjectIsDeleted(t *testing.T) {
-	var finalized atomic.Int64
-	hooks := maps.Clone(servicePerPodHooks)
-	hooks["/finalize-service-per-pod"] = func(in decoration) any {
-		finalized.Add(1)
-		if in.Object.GetDeletionTimestamp() == nil || !in.Finalizing {
-			return m{"error": "it does not go"}
-		}
-		return finalizeServicePerPod(in)
-	}
-	d := newDecorating(t, decorators, hooks, "")
-	set := d.nginx(2, map[string]string{"service-per-pod-label": "pod-name", "service-per-pod-ports": "80:8080"})
-	d.create(set)
-	d.services("nginx-0:nginx-0->80:8080", "nginx-1:nginx-1->80:8080")
-	if err := d.Delete(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
-	d.services()
-	d.eventually("wait for the StatefulSet to go", func() error {
-		err := d.Get(t.Context(), client.ObjectKeyFromObject(set), set)
-		if err == nil {
-			return fmt.Errorf("it is there, with finalizers %v", set.Finalizers)
-		}
-		return client.IgnoreNotFound(err)
-	})
-	if finalized.Load() == 0 {
-		t.Error("nobody asked the finalize hook")
 	}
 }
 

@@ -36,9 +36,7 @@ func tearDown(l *lab) func(request) any {
 func TestFinalize(t *testing.T) {
 	for name, leave := range map[string]func(l *lab, set *unstructured.Unstructured){
 		"deleted": func(l *lab, set *unstructured.Unstructured) {
-			if err := l.Delete(l.Context(), set, client.PropagationPolicy("Background")); err != nil {
-				l.Fatal(err)
-			}
+			must(l, l.Delete(l.Context(), set, client.PropagationPolicy("Background")))
 		},
 		"out of the selector": func(l *lab, set *unstructured.Unstructured) {
 			l.eventually("take the label off", func() error {
@@ -79,9 +77,7 @@ func TestAFinalizerThatNobodyAsksForGoes(t *testing.T) {
 	before := l.uids(set)
 	l.reload(cc)
 	cc.Spec.Hooks.Finalize = nil
-	if err := l.Update(t.Context(), cc); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Update(t.Context(), cc))
 	l.eventually("lose the finalizer", func() error {
 		if l.reload(set); len(set.GetFinalizers()) > 0 {
 			return fmt.Errorf("%v", set.GetFinalizers())
@@ -104,9 +100,7 @@ func TestAFailingFinalizeHookHoldsTheParent(t *testing.T) {
 	})
 	set, _ := l.running(2, finalizing(l))
 	before := l.uids(set)
-	if err := l.Delete(t.Context(), set, client.PropagationPolicy("Background")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Delete(t.Context(), set, client.PropagationPolicy("Background")))
 	l.reports(set, "HookAnswerMalformed", "")
 	if after := l.uids(set); !maps.Equal(before, after) {
 		t.Errorf("pods were touched: %v, %v", before, after)

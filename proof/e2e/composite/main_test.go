@@ -42,42 +42,24 @@ func TestMain(m *testing.M) {
 	os.Exit(sandboxtest.Main(m, sandbox.Options{Nodes: 3, Replaced: sandbox.Kinds()}))
 }
 
-// parents are the resources of the test's parents: one in namespaces, one in none.
-const crds = `
+// crd is the definition of a kind of the tests.
+func crd(kind, scope, more string) string {
+	return fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: sets.test.cairn.dev}
+metadata: {name: %[1]ss.test.cairn.dev}
 spec:
   group: test.cairn.dev
-  scope: Namespaced
-  names: {kind: Set, plural: sets, singular: set}
-  versions: &versions
-  - name: v1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        x-kubernetes-preserve-unknown-fields: true
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: clustersets.test.cairn.dev}
-spec:
-  group: test.cairn.dev
-  scope: Cluster
-  names: {kind: ClusterSet, plural: clustersets, singular: clusterset}
+  scope: %[3]s
+  names: {kind: %[2]s, plural: %[1]ss, singular: %[1]s}
   versions:
   - name: v1
     served: true
     storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        x-kubernetes-preserve-unknown-fields: true
-`
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+    %[4]s
+`, strings.ToLower(kind), kind, scope, more)
+}
 
 var (
 	setKind        = schema.GroupVersionKind{Group: "test.cairn.dev", Version: "v1", Kind: "Set"}
@@ -117,19 +99,11 @@ func newLab(t *testing.T) *lab {
 	cfg := s.Config()
 	cfg.QPS = -1
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	if err := install.CRDs(t.Context(), cfg); err != nil {
-		t.Fatal(err)
-	}
-	manifest := strings.Replace(crds, "&versions", "", 1)
-	if err := install.Apply(t.Context(), cfg, manifest); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientgoscheme.AddToScheme(scheme))
+	must(t, v1alpha1.AddToScheme(scheme))
+	must(t, install.CRDs(t.Context(), cfg))
+	const withStatus = "subresources: {status: {}}"
+	must(t, install.Apply(t.Context(), cfg, crd("Set", "Namespaced", withStatus), crd("ClusterSet", "Cluster", withStatus)))
 	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
@@ -255,9 +229,7 @@ func (l *lab) cairnWith(change func(*manager.Options), controllers ...*v1alpha1.
 		if err != nil {
 			l.Fatal(err)
 		}
-		if err := install.Apply(l.Context(), l.sandbox.Config(), deploy.YAML(roles)); err != nil {
-			l.Fatal(err)
-		}
+		must(l, install.Apply(l.Context(), l.sandbox.Config(), deploy.YAML(roles)))
 	}
 	o := manager.Options{
 		NamedAccounts: true,
@@ -321,9 +293,7 @@ func (l *lab) set(kind schema.GroupVersionKind, name string, replicas int64, ima
 
 func (l *lab) create(o client.Object) {
 	l.Helper()
-	if err := l.Create(l.Context(), o); err != nil {
-		l.Fatal(err)
-	}
+	must(l, l.Create(l.Context(), o))
 }
 
 // edit changes a parent on the server, whatever happened to it meanwhile, and leaves the result in set.
@@ -351,9 +321,7 @@ func (l *lab) scale(set *unstructured.Unstructured, replicas int64) {
 
 func (l *lab) reload(o client.Object) {
 	l.Helper()
-	if err := l.Get(l.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-		l.Fatal(err)
-	}
+	must(l, l.Get(l.Context(), client.ObjectKeyFromObject(o), o))
 }
 
 // eventually waits until f succeeds. A wait that does not end fails the test with the last error.
@@ -415,9 +383,7 @@ func (l *lab) podsOf(set *unstructured.Unstructured) map[string]*unstructured.Un
 	l.Helper()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(podKind.GroupVersion().WithKind("PodList"))
-	if err := l.List(l.Context(), list, client.InNamespace(l.namespace)); err != nil {
-		l.Fatal(err)
-	}
+	must(l, l.List(l.Context(), list, client.InNamespace(l.namespace)))
 	out := map[string]*unstructured.Unstructured{}
 	for i := range list.Items {
 		pod := &list.Items[i]
@@ -461,9 +427,7 @@ func (l *lab) uids(set *unstructured.Unstructured) map[string]string {
 func (l *lab) revisions(set *unstructured.Unstructured) []v1alpha1.ControllerRevision {
 	l.Helper()
 	list := &v1alpha1.ControllerRevisionList{}
-	if err := l.List(l.Context(), list, client.InNamespace(l.namespace)); err != nil {
-		l.Fatal(err)
-	}
+	must(l, l.List(l.Context(), list, client.InNamespace(l.namespace)))
 	var out []v1alpha1.ControllerRevision
 	for _, r := range list.Items {
 		if metav1.IsControlledBy(&r, set) {
@@ -472,4 +436,26 @@ func (l *lab) revisions(set *unstructured.Unstructured) []v1alpha1.ControllerRev
 	}
 	sortRevisions(out)
 	return out
+}
+
+// broken is an image whose pods never get ready.
+const broken = "broken:1"
+
+// running returns a parent with so many pods of app:1 that is at rest.
+func (l *lab) running(replicas int64, change ...func(*v1alpha1.CompositeController)) (*unstructured.Unstructured, *v1alpha1.CompositeController) {
+	l.Helper()
+	cc := l.install(l.controller(change...))
+	l.cairn(cc)
+	set := l.set(setKind, "web", replicas, "app:1")
+	l.create(set)
+	l.rolledOut(set)
+	return set, cc
+}
+
+// must ends a test unless err is nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

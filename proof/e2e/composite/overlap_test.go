@@ -44,8 +44,6 @@ func TestAnOverlapIsSaidByBoth(t *testing.T) {
 		}
 		return nil
 	})
-	if err := l.Delete(l.Context(), younger); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Delete(l.Context(), younger))
 	says(older, "")
 }

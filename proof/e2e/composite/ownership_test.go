@@ -2,7 +2,6 @@ package composite
 
 import (
 	"fmt"
-	"maps"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,66 +33,7 @@ func TestALabelTakenOff(t *testing.T) {
 
 func (l *lab) patch(o client.Object, body string) {
 	l.Helper()
-	if err := l.Patch(l.Context(), o, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
-		l.Fatal(err)
-	}
-}
-
-// TestTwoParentsThatSelectTheSame: each has its own children, and neither touches the other's.
-func TestTwoParentsThatSelectTheSame(t *testing.T) {
-	l := newLab(t)
-	cc := l.install(l.controller())
-	l.cairn(cc)
-	one, two := l.set(setKind, "one", 2, "app:1"), l.set(setKind, "two", 2, "app:1")
-	for _, field := range [][]string{{"spec", "selector", "matchLabels"}, {"spec", "template", "metadata", "labels"}} {
-		for _, set := range []*unstructured.Unstructured{one, two} {
-			_ = unstructured.SetNestedStringMap(set.Object, map[string]string{"app": "both"}, field...)
-		}
-	}
-	l.create(one)
-	l.create(two)
-	l.rolledOut(one)
-	l.rolledOut(two)
-	before := l.uids(two)
-	l.image(one, "app:2")
-	l.rolledOut(one)
-	l.images(one, 2, "app:2")
-	l.images(two, 2, "app:1")
-	if after := l.uids(two); !maps.Equal(before, after) {
-		t.Errorf("the other's pods were touched: %v, %v", before, after)
-	}
-}
-
-// TestDriftGoesThroughTheBudget: somebody's edit of a field that the hook set is undone, one pod at a time.
-func TestDriftGoesThroughTheBudget(t *testing.T) {
-	l := newLab(t)
-	l.answer(func(in request) any {
-		out := l.pods(in).(m)
-		for _, c := range out["children"].([]any) {
-			_ = unstructured.SetNestedField(c.(m), "a", "metadata", "annotations", "zone")
-		}
-		return out
-	})
-	set, _ := l.running(4)
-	least := l.least(set)
-	for _, pod := range l.podsOf(set) {
-		l.patch(pod, `{"metadata":{"annotations":{"zone":"b"}}}`)
-	}
-	l.eventually("undo the edits", func() error {
-		for name, pod := range l.podsOf(set) {
-			if pod.GetAnnotations()["zone"] != "a" {
-				return fmt.Errorf("%s has %v", name, pod.GetAnnotations())
-			}
-		}
-		l.reload(set)
-		if status, _, message := updated(set); status != "True" || len(l.podsOf(set)) < 4 {
-			return fmt.Errorf("%s: %s", status, message)
-		}
-		return nil
-	})
-	if n := least(); n < 3 {
-		t.Errorf("only %d of 4 were ready at a time", n)
-	}
+	must(l, l.Patch(l.Context(), o, client.RawPatch(types.MergePatchType, []byte(body))))
 }
 
 // TestBuiltInParents: Namespaces have a status of their own, which stays.
@@ -141,32 +81,18 @@ func TestBuiltInParents(t *testing.T) {
 	}
 }
 
-// TestResync: a hook that asks to be asked again is, and so is one whose controller has a period.
+// TestResync: the controller calls the hook again after the period of its spec. TestResyncAfter has the period of an
+// answer.
 func TestResync(t *testing.T) {
-	for name, c := range map[string]struct {
-		answer m
-		change func(*v1alpha1.CompositeController)
-	}{
-		"resyncAfterSeconds":  {m{"resyncAfterSeconds": 0.2}, func(*v1alpha1.CompositeController) {}},
-		"resyncPeriodSeconds": {m{}, func(cc *v1alpha1.CompositeController) { cc.Spec.ResyncPeriodSeconds = new(int32(1)) }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t)
-			l.answer(func(in request) any {
-				out := l.pods(in).(m)
-				maps.Copy(out, c.answer)
-				return out
-			})
-			l.running(1, c.change)
-			before := l.calls.Load()
-			l.eventually("be asked again", func() error {
-				if n := l.calls.Load() - before; n < 3 {
-					return fmt.Errorf("asked %d times", n)
-				}
-				return nil
-			})
-		})
-	}
+	l := newLab(t)
+	l.running(1, func(cc *v1alpha1.CompositeController) { cc.Spec.ResyncPeriodSeconds = new(int32(1)) })
+	before := l.calls.Load()
+	l.eventually("be asked again", func() error {
+		if n := l.calls.Load() - before; n < 3 {
+			return fmt.Errorf("asked %d times", n)
+		}
+		return nil
+	})
 }
 
 // TestOrphans: one that the hook wants is adopted as it is; one that it does not want is left alone, although the

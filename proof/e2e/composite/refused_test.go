@@ -65,9 +65,7 @@ func (l *lab) deny() (lift func()) {
 	return func() {
 		l.Helper()
 		for _, o := range []client.Object{binding, policy} {
-			if err := l.Delete(l.Context(), o); err != nil {
-				l.Fatal(err)
-			}
+			must(l, l.Delete(l.Context(), o))
 		}
 		l.eventually("wait for the end of the policy", probe)
 	}
@@ -228,6 +226,7 @@ func TestOneBadChildIsInNobodysWay(t *testing.T) {
 	set := l.set(setKind, "web", 4, "app:1")
 	l.create(set)
 	l.reports(set, "SyncError", "create Pod web-3: ")
+	l.event(set, "SyncError", "Sync error: ")
 	l.eventually("wait for the others", func() error {
 		if names := strings.Join(slices.Sorted(maps.Keys(l.uids(set))), " "); names != "web-0 web-1 web-2" {
 			return errors.New(names)

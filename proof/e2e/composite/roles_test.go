@@ -235,9 +235,7 @@ func granted(t *testing.T, manifests ...string) []string {
 	for _, manifest := range manifests {
 		for document := range strings.SplitSeq(manifest, "\n---\n") {
 			var role rbacv1.ClusterRole // a Role has the same rules
-			if err := yaml.Unmarshal([]byte(document), &role); err != nil {
-				t.Fatal(err)
-			}
+			must(t, yaml.Unmarshal([]byte(document), &role))
 			for _, rule := range role.Rules {
 				for _, resource := range rule.Resources {
 					resource, sub, _ := strings.Cut(resource, "/")
@@ -339,9 +337,7 @@ func rolesAreExact(t *testing.T, fieldManager string) {
 	})
 	// The finalizer goes with the parent.
 	l.answer(func(in request) any { return m{"status": m{}, "children": []any{}, "finalized": in.Finalizing} })
-	if err := l.Delete(l.Context(), set); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Delete(l.Context(), set))
 	l.eventually("wait until the parent is gone", func() error {
 		err := l.Get(l.Context(), client.ObjectKeyFromObject(set), set.DeepCopy())
 		if client.IgnoreNotFound(err) != nil || err == nil {
@@ -489,9 +485,7 @@ func decoratorRolesAreExact(t *testing.T, fieldManager string) {
 		})
 	}
 	l.attach("one")
-	if err := l.Delete(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Delete(t.Context(), set))
 	l.eventually("wait until the object is gone", func() error {
 		err := l.Get(t.Context(), client.ObjectKeyFromObject(set), set.DeepCopy())
 		if client.IgnoreNotFound(err) != nil || err == nil {

@@ -100,9 +100,7 @@ func TestDaemonJob(t *testing.T) {
 	ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "hello-dj"}}
 	l.eventually("run its DaemonSet", func() error { return l.Get(t.Context(), client.ObjectKeyFromObject(ds), ds) })
 	ready := fmt.Sprintf(`{"status":{"desiredNumberScheduled":3,"currentNumberScheduled":3,"numberReady":3,"observedGeneration":%d}}`, ds.Generation)
-	if err := l.Status().Patch(t.Context(), ds, client.RawPatch("application/merge-patch+json", []byte(ready))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Status().Patch(t.Context(), ds, client.RawPatch("application/merge-patch+json", []byte(ready))))
 	l.eventually("be complete", func() error {
 		l.reload(set)
 		conditions, _, _ := unstructured.NestedSlice(set.Object, "status", "conditions")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,6 +83,14 @@ func (l *lab) versions(set *unstructured.Unstructured) map[string]string {
 		out[name] = string(pod.GetUID()) + "@" + pod.GetResourceVersion()
 	}
 	return out
+}
+
+func revisionNames(revisions []v1alpha1.ControllerRevision) string {
+	out := make([]string, 0, len(revisions))
+	for _, r := range revisions {
+		out = append(out, r.Name)
+	}
+	return strings.Join(out, " ")
 }
 
 // TestTakenOver: at rest nothing is touched, and the same revision under the same name is gone on from.

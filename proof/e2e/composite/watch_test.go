@@ -43,9 +43,7 @@ func (l *lab) least(set *unstructured.Unstructured) func() int {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(l.Context()))
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(podKind.GroupVersion().WithKind("PodList"))
-	if err := l.List(ctx, list, client.InNamespace(l.namespace)); err != nil {
-		l.Fatal(err)
-	}
+	must(l, l.List(ctx, list, client.InNamespace(l.namespace)))
 	w, err := l.Watch(ctx, list, client.InNamespace(l.namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
 	if err != nil {
 		l.Fatal(err)
