@@ -252,6 +252,10 @@ ignorePaths: [data.x]`)
 	anew := strings.Replace(crd(r.namespace+".example.com", "boats", "Boat"), "scope: Namespaced", "scope: Cluster", 1)
 	r.eventually("its CRD is made again", func() error { return install.Apply(t.Context(), r.sandbox.Config(), anew) })
 	r.within(2*overlapRetry, "the kind is in no namespace now", func() error { return r.reason(missing, "NamespaceRequired") })
+	// The API server cannot delete a definition before it can list its objects, and it retries after five minutes only.
+	boats := &unstructured.UnstructuredList{}
+	boats.SetGroupVersionKind(schema.GroupVersionKind{Group: r.namespace + ".example.com", Version: "v1", Kind: "BoatList"})
+	r.eventually("Boats are listed", func() error { return r.List(t.Context(), boats) })
 	must(t, r.Delete(t.Context(), gone))
 	r.within(2*overlapRetry, "the kind is gone", func() error { return r.reason(missing, "ResourceNotServed") })
 

@@ -128,8 +128,8 @@ func (u *upgraded) finished(image string) {
 // TestUpgrade: what the previous manager has left in mid-rollout the new one finishes, and the other way round, as if
 // nothing had happened: no pod is replaced twice, and each edit is one revision. At rest no child is touched.
 func TestUpgrade(t *testing.T) {
+	u := &upgraded{cats: newCats(t)} // this test runs in parallel from here on, so the build holds up no other one
 	old := before(t)
-	u := &upgraded{cats: newCats(t)}
 	binaries(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {

@@ -84,48 +84,6 @@ func TestIntentFirst(t *testing.T) {
 	}
 }
 
-// TestEveryRequestCanFail: whatever request fails, before it is carried out or after, and whether or not the process
-// survives it, the rollout ends the same, and no more than one pod is down at a time.
-func TestEveryRequestCanFail(t *testing.T) {
-	for _, when := range []string{"before", "after"} {
-		for _, dies := range []bool{false, true} {
-			for k := 1; ; k++ {
-				p := newPasses(t, catSpec)
-				p.settle()
-				p.edit("image", "b")
-				n, failed := 0, false
-				fail := func(c fakeserver.Call) error {
-					if n++; n != k {
-						return nil
-					}
-					failed = true
-					return apierrors.NewInternalError(errors.New("lost " + c.String()))
-				}
-				if when == "before" {
-					p.Before = fail
-				} else {
-					p.After = fail
-				}
-				least := 3
-				done := func() bool { return p.all("b") && strings.Join(p.revisions(), " ") == "1:a:0 2:b:3" }
-				for i := 0; i < 80 && !done(); i++ {
-					if _, err := p.pass(); err != nil && dies {
-						p.start(p.r.settings)
-					}
-					least = min(least, p.serving())
-					p.makeReady()
-				}
-				if !done() || least < 2 {
-					t.Errorf("request %d lost %s, dies %v: images %s, revisions %v, %d of 3 ready at a time", k, when, dies, p.images(), p.revisions(), least)
-				}
-				if !failed {
-					break
-				}
-			}
-		}
-	}
-}
-
 // TestAPanicIsACondition: of one parent, and the process goes on.
 func TestAPanicIsACondition(t *testing.T) {
 	p := newPasses(t, catSpec)
