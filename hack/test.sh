@@ -102,21 +102,24 @@ took root
 # binaries and a control plane, and the test cache knows of neither.
 compile "compiling the sandbox and the proof" "" ./sandbox/... ./proof/...
 took compiling
-# The longest first, or one of them is left for the end, when nothing is beside it.
-others=("$module"/proof/{e2e,fault,e2e/composite,bench/composite,mutants})
-mapfile -t -O "${#others[@]}" others < <(go list ./proof/... ./sandbox/... | grep -v /proof/scenario | grep -vxF "$(printf '%s\n' "${others[@]}")")
+# Three lanes. Packages that start a control plane mostly wait; the longest come first, or one of them would be left for
+# the end. Packages that compute step back for them: a manager without CPU time looks like one with nothing to do.
+waits=$(go list -test -f '{{if .ForTest}}{{range .Deps}}{{if eq . "k8s.io/kubernetes/pkg/controlplane"}}{{$.ForTest}}{{end}}{{end}}{{end}}' \
+	./proof/... ./sandbox/... | sort -u | grep -v /proof/scenario/)
+first=("$module"/proof/{e2e,fault,e2e/composite,bench/composite})
+mapfile -t waiting < <(printf '%s\n' "${first[@]}" && grep -vxF "$(printf '%s\n' "${first[@]}")" <<<"$waits")
+mapfile -t computing < <(go list ./proof/... ./sandbox/... | grep -v /proof/scenario | grep -vxF "$(printf '%s\n' "${waiting[@]}")")
 stage scenarios -count=1 ./proof/scenario/... &
-KUBE_CACHE_MUTATION_DETECTOR=false stage proof -count=1 "${others[@]}"
+{
+	renice -n 10 "$BASHPID" >/dev/null
+	stage computing -count=1 "${computing[@]}"
+	# Modules that are not part of the workspace.
+	(cd release && GOWORK=off stage release -count=1 ./...)
+	(cd deploy/monitoring && GOWORK=off stage monitoring -count=1 ./...)
+} &
+KUBE_CACHE_MUTATION_DETECTOR=false stage waiting "-count=1 -p 3" "${waiting[@]}"
 wait
 took proof
-
-# Modules that are not of the workspace.
-cd release
-GOWORK=off stage release -count=1 ./...
-cd ../deploy/monitoring
-GOWORK=off stage monitoring -count=1 ./...
-cd "$root"
-took release
 
 # slowest prints the ten packages or tests that took longest: what stands between the package and the seconds in go test's JSON.
 slowest() {

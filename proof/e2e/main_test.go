@@ -16,6 +16,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -246,6 +248,29 @@ func (e *env) within(d time.Duration, what string, f func() error) {
 		}
 		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // this is the wait for a condition
 	}
+}
+
+// quota allows so many pods in the namespace. It waits until the API server refuses one more: its admission learns of a
+// quota from a watch.
+func (e *env) quota(name string, pods int64) *corev1.ResourceQuota {
+	e.Helper()
+	q := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: name},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)}},
+	}
+	e.create(q)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "beyond-" + name},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "app:1"}}},
+	}
+	e.eventually("the quota "+name+" is in force", func() error {
+		err := e.Create(e.Context(), pod.DeepCopy(), client.DryRunAll)
+		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota: "+name) {
+			return nil
+		}
+		return errorf("a dry run answers %v", err)
+	})
+	return q
 }
 
 // rolledOut waits until the controller in charge says that the rollout of ds is over: what kubectl rollout status asks.

@@ -21,7 +21,7 @@ import (
 
 // This file lets rollouts fail: with nobody to look, and with a parent that is brought back.
 
-// failing is an object whose rollouts have a deadline of two seconds.
+// failing is an object whose rollouts have a deadline of four seconds.
 type failing struct {
 	*env
 
@@ -76,12 +76,12 @@ func (f *failing) all(image string) {
 func (f *failing) story() {
 	f.Helper()
 	f.ends(exit.OK)
-	f.annotate("cairn.dev/progress-deadline=2s")
+	f.annotate("cairn.dev/progress-deadline=4s")
 	f.healthIs("Current Healthy")
 
 	// Without an undo it stays as it is, and everybody is told.
 	f.image("app:broken")
-	f.ends(exit.Broken, "ProgressDeadlineExceeded: no progress for 2s: ", "ErrImagePull")
+	f.ends(exit.Broken, "ProgressDeadlineExceeded: no progress for 4s: ", "ErrImagePull")
 	stalled := `jsonpath={.status.conditions[?(@.type=="Stalled")].status} {.status.conditions[?(@.type=="Stalled")].reason}`
 	if out := f.must(f.kubectl("get", f.object, "-o", stalled)); out != "True ProgressDeadlineExceeded" {
 		f.Errorf("the condition Stalled is %q", out)
@@ -91,7 +91,7 @@ func (f *failing) story() {
 	// Asked for later, it is done now.
 	f.annotate("cairn.dev/on-deadline=undo")
 	f.all("app:1")
-	const why = "failed: no progress for 2s: "
+	const why = "failed: no progress for 4s: "
 	f.ends(exit.Broken, "rolled back: revision 2 ", why, "; back to revision 1 ")
 	code, out := f.code("history", f.object)
 	if code != exit.OK || !strings.Contains(out, "\n2          failed ") || !strings.Contains(out, "\n3          * ") || !strings.Contains(out, why) {
@@ -185,17 +185,17 @@ func (f *fleet) broughtBack() {
 // TestADeadlineForAll: the manager's default, and a quota, which no pod can tell of.
 func TestADeadlineForAll(t *testing.T) {
 	e := newEnv(t)
-	e.cairnWith(func(*rest.Config) {}, manager.Options{AskServer: true, ProgressDeadline: 2e9})
+	e.cairnWith(func(*rest.Config) {}, manager.Options{AskServer: true, ProgressDeadline: 4e9})
 	ds := e.daemonSet("web", "app:1", func(ds *appsv1.DaemonSet) {
 		ds.Annotations = map[string]string{"cairn.dev/on-deadline": "undo"}
 	})
 	e.create(ds)
 	e.rolledOut(ds)
-	e.must(e.kubectl("create", "quota", "none", "--hard=pods=1"))
+	none := e.quota("none", 1)
 	e.image(ds, "app:2")
 	f := &failing{env: e, object: "ds/web"}
 	f.ends(exit.Broken, "exceeded quota: none")
-	e.must(e.kubectl("delete", "quota", "none"))
+	must(t, e.Delete(t.Context(), none))
 	e.eventually("it is rolled back", func() error {
 		e.reload(ds)
 		if ds.Annotations["cairn.dev/rolled-back"] == "" || ds.Spec.Template.Spec.Containers[0].Image != "app:1" {

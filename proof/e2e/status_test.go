@@ -6,7 +6,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,10 +69,7 @@ func TestStatusOfWhatIsRefused(t *testing.T) {
 	a := &asking{newEnv(t), t.TempDir()}
 	a.upstreamOf("replicaset")
 	a.upstream()
-	a.create(&corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "small"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
-	})
+	a.quota("small", 0)
 	a.create(a.deployment("web", "app:1", 2))
 	const why = `is forbidden: exceeded quota: small, requested: pods=1, used: pods=0, limited: pods=0`
 	a.sooner(exit.Unfinished, "status deploy/web", "deployment.apps/web is in progress", "FailedCreate: pods ", why)
