@@ -223,20 +223,6 @@ func TestTakenPodName(t *testing.T) {
 	}
 }
 
-// A lost response is found again by whoever tries again (kubernetes#67662), and there is one pod (P1).
-func TestCreateLostResponse(t *testing.T) {
-	w := newWorld(t)
-	f, p := creating(1)
-	w.After = fakeserver.Refuse("create", "Pod", apierrors.NewTimeoutError("the response got lost", 0))
-	if err := w.act(f, p); err == nil {
-		t.Error("the unknown outcome was swallowed")
-	}
-	w.After = nil
-	if err := w.act(f, p); err != nil || len(w.pods()) != 1 {
-		t.Errorf("%d pods, %v", len(w.pods()), err)
-	}
-}
-
 func TestCreateErrors(t *testing.T) {
 	exists, boom := apierrors.NewAlreadyExists(schema.GroupResource{}, "x"), apierrors.NewInternalError(errors.New("boom"))
 	foreign := func(ctx context.Context, w *world) {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -135,78 +133,6 @@ func TestFirstPass(t *testing.T) {
 	}
 }
 
-// TestRolloutAndUndo follows a new image and the way back. At most one pod is down, whatever conforms is left alone,
-// and once the end is reached nothing is written any more (C1, H8).
-func TestRolloutAndUndo(t *testing.T) {
-	w := newWorld(t, three()...)
-	roll := func(want string) {
-		t.Helper()
-		for range 7 {
-			before := map[types.UID]string{}
-			for _, p := range w.pods() {
-				before[p.UID] = p.Spec.Containers[0].Image
-			}
-			w.mustReconcile()
-			for _, p := range w.pods() {
-				delete(before, p.UID)
-			}
-			for _, image := range before {
-				if image == want {
-					t.Error("a conforming pod was deleted")
-				}
-			}
-			if len(before) > 1 || len(w.pods()) < 2 {
-				t.Errorf("%d pods were deleted at once, %d are left", len(before), len(w.pods()))
-			}
-			w.settle()
-		}
-		if diff := cmp.Diff(map[string]string{"n1": want, "n2": want, "n3": want}, w.images()); diff != "" {
-			t.Errorf("pods (-want +got):\n%s", diff)
-		}
-		s := w.ds().Status
-		if s.DesiredNumberScheduled != 3 || s.CurrentNumberScheduled != 3 || s.UpdatedNumberScheduled != 3 || s.NumberReady != 3 ||
-			s.NumberAvailable != 3 || s.NumberUnavailable != 0 || s.NumberMisscheduled != 0 || s.ObservedGeneration != w.ds().Generation {
-			t.Errorf("status %+v", s)
-		}
-		if c := findCondition(s.Conditions, ConditionUpdated); c == nil || c.Status != corev1.ConditionTrue {
-			t.Errorf("condition %+v", c)
-		}
-		w.Forget()
-		w.mustReconcile()
-		if len(w.Writes()) != 0 {
-			t.Errorf("a pass without news wrote %v", w.Writes())
-		}
-	}
-	w.mustReconcile()
-	w.settle()
-	roll("agent:1")
-	w.edit(image("agent:2"))
-	roll("agent:2")
-	w.edit(image("agent:1"))
-	roll("agent:1")
-	var numbers []int64
-	for _, n := range w.revisions() {
-		numbers = append(numbers, n)
-	}
-	slices.Sort(numbers)
-	if diff := cmp.Diff([]int64{2, 3}, numbers); diff != "" {
-		t.Errorf("numbers (-want +got):\n%s", diff)
-	}
-	if got := w.events.Events("RolledBack"); len(got) != 1 {
-		t.Errorf("events %v", got)
-	}
-	// A change that is no change of the template reports the generation, and does nothing else.
-	w.edit(func(ds *appsv1.DaemonSet) {
-		ds.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = nil
-		rolling(2, 0)(ds)
-	})
-	w.Forget()
-	w.mustReconcile()
-	if writes := w.Writes(); len(writes) != 1 || writes[0].Verb != "patch status" || w.ds().Status.ObservedGeneration != 4 {
-		t.Errorf("wrote %v", writes)
-	}
-}
-
 func TestNothingToDo(t *testing.T) {
 	for name, c := range map[string]struct {
 		objects []client.Object
@@ -245,72 +171,6 @@ func TestNothingToDo(t *testing.T) {
 				t.Errorf("event (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestTwoNamespaces has the same DaemonSet twice (kubernetes#101249). Each has its own pods and revisions.
-func TestTwoNamespaces(t *testing.T) {
-	twin := agent(func(ds *appsv1.DaemonSet) { ds.Namespace, ds.UID = "other", "twin-uid" })
-	w := newWorld(t, append(three(), twin)...)
-	w.mustReconcile()
-	if _, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(twin)}); err != nil {
-		t.Fatal(err)
-	}
-	for namespace, owner := range map[string]types.UID{"default": "agent-uid", "other": "twin-uid"} {
-		var revisions appsv1.ControllerRevisionList
-		var pods corev1.PodList
-		for _, list := range []client.ObjectList{&revisions, &pods} {
-			if err := w.Raw.List(t.Context(), list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: labels.Everything()}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if len(revisions.Items) != 1 || revisions.Items[0].OwnerReferences[0].UID != owner || len(pods.Items) != 3 {
-			t.Errorf("%s: %d revisions, %d pods", namespace, len(revisions.Items), len(pods.Items))
-		}
-		for _, p := range pods.Items {
-			if p.OwnerReferences[0].UID != owner {
-				t.Errorf("%s: %s belongs to %s", namespace, p.Name, p.OwnerReferences[0].UID)
-			}
-		}
-	}
-}
-
-// TestAdoption: after an orphaning delete, a new DaemonSet of the same content takes over pods and history and restarts
-// nothing (kubernetes#84982).
-func TestAdoption(t *testing.T) {
-	w := newWorld(t, three()...)
-	w.mustReconcile()
-	w.settle()
-	w.mustReconcile()
-	if err := w.Raw.Delete(t.Context(), w.ds()); err != nil {
-		t.Fatal(err)
-	}
-	var revisions appsv1.ControllerRevisionList
-	if err := w.Raw.List(t.Context(), &revisions); err != nil {
-		t.Fatal(err)
-	}
-	orphans := []client.Object{&revisions.Items[0]}
-	for _, p := range w.pods() {
-		orphans = append(orphans, p)
-	}
-	for _, o := range orphans {
-		o.SetOwnerReferences(nil)
-		if err := w.Raw.Update(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Raw.Create(t.Context(), agent(func(ds *appsv1.DaemonSet) { ds.UID = "new-uid" })); err != nil {
-		t.Fatal(err)
-	}
-	w.Forget()
-	w.mustReconcile()
-	if len(w.Calls("create", "delete")) != 0 || len(w.revisions()) != 1 {
-		t.Errorf("wrote %v", w.Writes())
-	}
-	for _, p := range w.pods() {
-		if ref := metav1.GetControllerOf(p); ref == nil || ref.UID != "new-uid" {
-			t.Errorf("%s belongs to %v", p.Name, ref)
-		}
 	}
 }
 

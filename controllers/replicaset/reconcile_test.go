@@ -94,25 +94,6 @@ func TestDown(t *testing.T) {
 	}
 }
 
-// TestScaledAllTheTime: like an autoscaler that cannot decide. Each pass ends with what the last edit asks for.
-func TestScaledAllTheTime(t *testing.T) {
-	w := newWorld(t, replicaSets, web(0))
-	for i, replicas := range []int32{4, 1, 9, 9, 0, 3, 2, 7, 1} {
-		w.scale(replicas)
-		w.mustReconcile()
-		if got := len(w.pods()); got != int(replicas) {
-			t.Errorf("%d pods, want %d", got, replicas)
-		}
-		w.mustReconcile()
-		if s := w.set().Status; s.Replicas != replicas || s.ObservedGeneration != int64(i)+2 {
-			t.Errorf("status %+v, want %d", s, replicas)
-		}
-	}
-	if got := w.events.Events("FailedCreate", "FailedDelete"); len(got) != 0 {
-		t.Errorf("events %v", got)
-	}
-}
-
 // TestClaim: what is ours by the three laws, and what is left alone.
 func TestClaim(t *testing.T) {
 	for name, c := range kinds(4) {

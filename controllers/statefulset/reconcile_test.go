@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -83,31 +82,6 @@ func TestRolloutAndUndo(t *testing.T) {
 				t.Errorf("events %v", got)
 			}
 		})
-	}
-}
-
-// TestBrokenAndBack: a broken template, and the way back, under OrderedReady (36). Status says which pod goes and why.
-func TestBrokenAndBack(t *testing.T) {
-	w := newWorld(t, web())
-	w.rounds(5)
-	w.edit(image("broken:1"))
-	w.rounds(4)
-	if got := w.images(); got != "web:1 "+"web:1 broken:1" {
-		t.Fatal(got)
-	}
-	w.edit(image("web:1"))
-	w.mustReconcile()
-	want := "False RolloutProgressing: 2 of 3 pods updated; web-2: it comes from revision " + w.revisionOf("broken:1") + " and is not available anyway, and never was"
-	if diff := cmp.Diff(want, w.condition(ConditionUpdated)); diff != "" {
-		t.Errorf("condition (-want +got):\n%s", diff)
-	}
-	if got := w.events.Events("SuccessfulDelete"); !strings.Contains(got[len(got)-1], "never was") {
-		t.Errorf("events %v", got)
-	}
-	w.settle()
-	w.rounds(3)
-	if got := w.images(); got != thrice("web:1") {
-		t.Error(got)
 	}
 }
 
@@ -268,42 +242,6 @@ func TestNothingToDo(t *testing.T) {
 	}
 }
 
-// TestAdoption: after an orphaning delete, a new StatefulSet of the same content takes over pods and history and
-// restarts nothing (kubernetes#84982). Pods are adopted by their names only.
-func TestAdoption(t *testing.T) {
-	w := newWorld(t, web())
-	w.rounds(5)
-	w.must(w.Raw.Delete(t.Context(), w.set()))
-	var revisions appsv1.ControllerRevisionList
-	w.list(&revisions)
-	orphans := []client.Object{&revisions.Items[0]}
-	for _, p := range w.pods() {
-		orphans = append(orphans, p)
-	}
-	for _, o := range orphans {
-		o.SetOwnerReferences(nil)
-		w.must(w.Raw.Update(t.Context(), o))
-	}
-	other := called(pod(0, "a"), "web-other")
-	other.OwnerReferences = nil
-	w.must(w.Raw.Create(t.Context(), func() client.Object { other.ResourceVersion = ""; return other }()))
-	w.must(w.Raw.Create(t.Context(), web(func(set *appsv1.StatefulSet) { set.UID = "new-uid" })))
-	w.Forget()
-	w.mustReconcile()
-	if len(w.Calls("create", "delete")) != 0 || len(w.revisions()) != 1 {
-		t.Errorf("wrote %v", w.Writes())
-	}
-	for _, p := range w.pods() {
-		ref := metav1.GetControllerOf(p)
-		if p.Name == "web-other" && ref != nil {
-			t.Errorf("%s is adopted", p.Name)
-		}
-		if p.Name != "web-other" && (ref == nil || ref.UID != types.UID("new-uid")) {
-			t.Errorf("%s belongs to %v", p.Name, ref)
-		}
-	}
-}
-
 // TestRefusedPods: a template that the API server refuses has an event and a condition, and counters all the same (43).
 func TestRefusedPods(t *testing.T) {
 	w := newWorld(t, between(t, nil, pod(0, "b"), pod(1, "b"))...)
@@ -424,38 +362,3 @@ func TestLooksAgain(t *testing.T) {
 }
 
 var errBoom = apierrors.NewInternalError(errors.New("boom"))
-
-// TestLostResponses: whatever write is answered by an error although it was carried out, the end is the same, and
-// nothing is there twice (H5).
-func TestLostResponses(t *testing.T) {
-	for _, lost := range []string{"create ControllerRevision", "create PersistentVolumeClaim", "create Pod", "patch status StatefulSet", "delete Pod"} {
-		t.Run(lost, func(t *testing.T) {
-			w := newWorld(t, web(data(remove, remove)))
-			w.After = func(c fakeserver.Call) error {
-				if c.Verb+" "+c.Kind == lost {
-					return errBoom
-				}
-				return nil
-			}
-			try := func(n int) {
-				for range n {
-					if _, err := w.r.Reconcile(t.Context(), request); err != nil && !errors.Is(err, errBoom) {
-						t.Fatal(err)
-					}
-					w.settle()
-				}
-			}
-			try(8)
-			w.edit(image("web:2"))
-			try(20)
-			w.After = nil
-			w.rounds(8)
-			if w.images() != thrice("web:2") || len(w.revisions()) != 2 {
-				t.Errorf("pods %s, revisions %v", w.images(), w.revisions())
-			}
-			if s := w.set().Status; s.CollisionCount != nil || s.CurrentRevision != s.UpdateRevision {
-				t.Errorf("status %+v", s)
-			}
-		})
-	}
-}

@@ -79,7 +79,7 @@ func (p *program) account() string {
 // start runs the program until kill ends it as SIGKILL does, or the test ends.
 func (p *program) start() (kill func()) {
 	p.Helper()
-	run := exec.CommandContext(p.Context(), p.binary)
+	run := exec.CommandContext(context.WithoutCancel(p.Context()), p.binary) // the test's ends before its cleanup
 	run.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig)
 	var out bytes.Buffer
 	run.Stdout, run.Stderr = &out, &out

@@ -163,8 +163,10 @@ func TestRollback(t *testing.T) {
 		c.must(c.kubectl("apply", "-f", roles))
 		c.warns = []string{"ProgressDeadlineExceeded", "AutomaticRollback", "NotRolledBack"}
 		c.host("composite")
+		b, err := os.ReadFile(c.file)
+		must(t, err)
+		must(t, os.WriteFile(c.file, bytes.ReplaceAll(b, []byte("nginx:1.28"), []byte("app:1")), 0o600)) // one revision, not two
 		c.must(c.kubectl("apply", "-f", c.file))
-		c.image("app:1")
 		f := &failing{env: c.env, object: "catset/nap", pods: c.pods, image: c.image}
 		f.all("app:1")
 		f.story()

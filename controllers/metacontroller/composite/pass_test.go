@@ -36,33 +36,6 @@ func TestAPassThatHasNothingToDoCostsNothing(t *testing.T) {
 	}
 }
 
-func TestRollsAndGoesBack(t *testing.T) {
-	p := newPasses(t, catSpec)
-	p.settle()
-	if got := p.updated(); !strings.HasPrefix(got, "True OnLatestRevision: latest ControllerRevision: cats.example.com-") {
-		t.Error(got)
-	}
-	for _, step := range []struct{ image, revisions string }{
-		{"b", "1:a:0 2:b:3"}, {"c", "1:a:0 2:b:0 3:c:3"}, {"a", "2:b:0 3:c:0 4:a:3"},
-	} {
-		p.edit("image", step.image)
-		if least := p.settle(); least < 2 {
-			t.Errorf("only %d of 3 were ready at a time", least)
-		}
-		if !p.all(step.image) {
-			t.Error(p.images())
-		}
-		if got := strings.Join(p.revisions(), " "); got != step.revisions {
-			t.Errorf("revisions %s, want %s", got, step.revisions)
-		}
-	}
-	for _, asked := range p.asked {
-		if asked != "" {
-			t.Errorf("nothing was lost, and the hook was asked about %s", asked)
-		}
-	}
-}
-
 // TestIntentFirst: the revision that a child moves to says so before the child is touched, and the one that it comes
 // from no longer lists it.
 func TestIntentFirst(t *testing.T) {
