@@ -40,7 +40,8 @@ stage() {
 # flaky lists the tests that failed and passed on a rerun, and saves the output of each first failure.
 flaky() {
 	local package test runs failures log
-	cat "$logs"/*.reruns 2>/dev/null |
+	if ! compgen -G "$logs/*.reruns" >/dev/null; then return; fi
+	cat "$logs"/*.reruns |
 		sed -nE "s|^$module/?([^.]*)\.([^/:]+): ([0-9]+) runs, ([0-9]+) failures\$|\1 \2 \3 \4|p" |
 		while read -r package test runs failures; do
 			if ((failures == runs)); then continue; fi
