@@ -85,20 +85,6 @@ func TestRolloutAndUndo(t *testing.T) {
 	}
 }
 
-// revisionOf returns the name of the revision that holds an image.
-func (w *world) revisionOf(img string) string {
-	w.t.Helper()
-	var list appsv1.ControllerRevisionList
-	w.list(&list)
-	for i := range list.Items {
-		if imageOf(w.t, &list.Items[i]) == img {
-			return list.Items[i].Name
-		}
-	}
-	w.t.Fatalf("no revision holds %s", img)
-	return ""
-}
-
 // TestLostPods: what is lost on the way comes back as it was, restored from the stored revision and not from the set.
 func TestLostPods(t *testing.T) {
 	for name, c := range map[string]struct {
