@@ -111,15 +111,18 @@ first=("$module"/proof/{e2e,fault,e2e/composite,bench/composite})
 mapfile -t waiting < <(printf '%s\n' "${first[@]}" && grep -vxF "$(printf '%s\n' "${first[@]}")" <<<"$waits")
 mapfile -t computing < <(go list ./proof/... ./sandbox/... | grep -v /proof/scenario | grep -vxF "$(printf '%s\n' "${waiting[@]}")")
 stage scenarios -count=1 ./proof/scenario/... &
+scenarios=$!
 {
-	renice -n 10 "$BASHPID" >/dev/null
+	renice -n 10 "$BASHPID" >/dev/null || true
 	stage computing -count=1 "${computing[@]}"
 	# Modules that are not part of the workspace.
 	(cd release && GOWORK=off stage release -count=1 ./...)
 	(cd deploy/monitoring && GOWORK=off stage monitoring -count=1 ./...)
 } &
+lane=$!
 KUBE_CACHE_MUTATION_DETECTOR=false stage waiting "-count=1 -p 3" "${waiting[@]}"
-wait
+wait "$scenarios" || echo scenarios >>"$logs/failed" # a lane that ends early, not only one whose tests fail
+wait "$lane" || echo computing >>"$logs/failed"
 took proof
 
 # slowest prints the ten packages or tests that took longest: what stands between the package and the seconds in go test's JSON.
