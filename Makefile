@@ -26,7 +26,7 @@ TESTFLAGS ?=
 RERUNS    ?= 2
 BENCH     ?= .
 
-# make compat WITH=kruise, make compat WITH=v1.33.13; without a name all of the first sort
+# make compat WITH=kruise, make compat WITH=v1.36.3; without a name all of the first sort
 WITH ?=
 
 # make installed PROGRAM=/image/cairn
@@ -81,7 +81,7 @@ check: ## look for broken promises: simulation, every fault, scenarios (half an 
 	@LDFLAGS='$(LDFLAGS)' CHECKFLAGS='$(CHECKFLAGS)' hack/check.sh controllers
 
 .PHONY: compat
-compat: build $(TOOLS)/helm ## run the real controllers of others (WITH=argo-rollouts, lws, kruise), or the tests on another Kubernetes (WITH=v1.33.13)
+compat: build $(TOOLS)/helm ## run the real controllers of others (WITH=argo-rollouts, lws, kruise), or the tests on another Kubernetes (WITH=v1.36.3)
 	@cd proof && go build -o ../bin/compat/compat ./compat/cmd/compat
 	@bin/compat/compat $(WITH)
 

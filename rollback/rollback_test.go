@@ -55,7 +55,7 @@ func ExampleUndo() {
 	}
 	fmt.Println(web.Spec.Template.Spec.Containers[0].Image)
 	// Output:
-	// revision 2 (web-544cbb4df9) failed: no progress for 10m: pod web-x: CrashLoopBackOff; back to revision 1 (web-7f9c8f4d4) <nil>
+	// revision 2 (web-65944864cc) failed: no progress for 10m: pod web-x: CrashLoopBackOff; back to revision 1 (web-65d5f5b68d) <nil>
 	// web:1
 }
 

@@ -58,7 +58,7 @@ func (s *Sandbox) newAPIServer(ctx context.Context, listener *trackedListener) (
 	if s.options.Binaries != "" {
 		return &programServer{sandbox: s, listener: listener}, nil
 	}
-	server, err := embedAPIServer(ctx, listener, s.pki, s.etcd.endpoint, s.options.Requests)
+	server, err := embedAPIServer(ctx, listener, s.apiServerFlags(), s.options.Requests)
 	if err != nil {
 		_ = listener.Close()
 		return nil, err
@@ -67,9 +67,11 @@ func (s *Sandbox) newAPIServer(ctx context.Context, listener *trackedListener) (
 }
 
 // apiServerFlags are those of the server, but for its port.
-func apiServerFlags(keys *pki, etcdEndpoint string) []string {
+func (s *Sandbox) apiServerFlags() []string {
+	keys := s.pki
 	return []string{
-		"--etcd-servers=" + etcdEndpoint,
+		"--etcd-servers=" + s.etcd.endpoint,
+		"--feature-gates=" + s.options.FeatureGates,
 		"--bind-address=127.0.0.1",
 		"--tls-cert-file=" + keys.serverCert(),
 		"--tls-private-key-file=" + keys.serverKey(),
@@ -97,14 +99,14 @@ type embeddedServer struct {
 
 // embedAPIServer builds one. requests may be nil.
 func embedAPIServer(
-	ctx context.Context, listener *trackedListener, keys *pki, etcdEndpoint string, requests func(Request),
+	ctx context.Context, listener *trackedListener, arguments []string, requests func(Request),
 ) (*embeddedServer, error) {
 	o := options.NewServerRunOptions()
 	flags := pflag.NewFlagSet(apiServerProgram, pflag.ContinueOnError)
 	for _, set := range o.Flags().FlagSets {
 		flags.AddFlagSet(set)
 	}
-	if err := flags.Parse(apiServerFlags(keys, etcdEndpoint)); err != nil {
+	if err := flags.Parse(arguments); err != nil {
 		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
 	}
 	o.SecureServing.Listener = listener

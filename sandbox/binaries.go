@@ -82,7 +82,7 @@ type programServer struct {
 // run gives the port to the program and runs it.
 func (p *programServer) run(ctx context.Context) error {
 	s := p.sandbox
-	args := append(apiServerFlags(s.pki, s.etcd.endpoint), "--secure-port="+strconv.Itoa(p.listener.port))
+	args := append(s.apiServerFlags(), "--secure-port="+strconv.Itoa(p.listener.port))
 	var lines *lineWriter
 	if s.options.Requests != nil {
 		policy := filepath.Join(s.data.path, "audit-policy.json")
@@ -127,7 +127,7 @@ func (s *Sandbox) runControllersProgram(ctx context.Context) error {
 	args := s.controllerFlags(func(name string) bool { return strings.Contains(string(help), name) })
 	return s.program(ctx, controllerManagerProgram, nil, append(args,
 		"--use-service-account-credentials=true", "--service-account-private-key-file="+s.pki.saKeyFile(),
-		"--kube-api-qps=10000", "--kube-api-burst=10000")...)
+		"--kube-api-qps=10000", "--kube-api-burst=10000", "--feature-gates="+s.options.FeatureGates)...)
 }
 
 // runSchedulerProgram runs the scheduler.

@@ -26,7 +26,7 @@ func TestReportsTheVersionItWasBuiltFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.GitVersion != sandbox.KubernetesVersion || info.Major+"."+info.Minor != "1.36" {
+	if info.GitVersion != sandbox.KubernetesVersion || info.Major+"."+info.Minor != "1.37" {
 		t.Errorf("the API server says %s (%s.%s), want %s", info.GitVersion, info.Major, info.Minor, sandbox.KubernetesVersion)
 	}
 	mod, err := os.ReadFile("go.mod")

@@ -69,9 +69,13 @@ type Options struct {
 	Manager func(ctx context.Context, cfg *rest.Config) error
 
 	// Binaries is a directory with kube-apiserver, kube-controller-manager and kube-scheduler of another version of
-	// Kubernetes, which run as programs then ("make compat WITH=v1.33.13" builds such). Empty means the version of
+	// Kubernetes, which run as programs then ("make compat WITH=v1.36.3" builds such). Empty means the version of
 	// KubernetesVersion, in this process. A cluster of another version is a temporary one: DataDir must be empty.
 	Binaries string
+
+	// FeatureGates turns features of Kubernetes on and off, in the syntax of the API server's flag --feature-gates:
+	// "StatefulSetRecreateStrategy=true". In this process they hold until the process ends. Empty means the defaults.
+	FeatureGates string
 
 	// Requests, when not nil, is told of every request that the API server answers, whoever made it: of a watch when it
 	// begins, of anything else shortly before or after its client has the whole answer. It is called from many goroutines

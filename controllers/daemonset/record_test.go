@@ -131,7 +131,7 @@ func TestReturnToADuplicate(t *testing.T) {
 // the spec asks for: none is touched. TestNamesAreUpstreams in proof/check is about any template; this hash is
 // upstream's.
 func TestALostLogIsFoundByName(t *testing.T) {
-	const upstreams = "67d94656fb"
+	const upstreams = "744c9486c6"
 	w := newWorld(t, append(three(), pod("n1", upstreams), pod("n2", upstreams), pod("n3", upstreams))...)
 	w.mustReconcile()
 	if diff := cmp.Diff(map[string]int64{"agent-" + upstreams: 1}, w.revisions()); diff != "" {

@@ -51,6 +51,8 @@ type plan struct {
 	waits []rollout.Wait
 	// surplus is how many pods there are that are not asked for.
 	surplus int
+	// recreating is how many pods of other revisions there are under the strategy Recreate, terminating ones included.
+	recreating int
 	// guarded are the pods that are not created because the current revision is lost.
 	guarded []string
 	// foreign are the claims that another controller owns.
@@ -137,10 +139,14 @@ func makePlan(f facts) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range p.slots {
-		p.visit(i)
+	if p.recreates() && slices.ContainsFunc(p.pods, p.outdated) {
+		p.recreate()
+	} else {
+		for i := range p.slots {
+			p.visit(i)
+		}
+		p.scaleDown()
 	}
-	p.scaleDown()
 	p.roll()
 	p.counts = countsOf(f.set, f.pods, f.current.name, f.update.name, f.now)
 	p.promote = !p.hold && p.conformed()
@@ -187,11 +193,15 @@ func (p *planner) place(s *slot, pod *corev1.Pod) {
 		return
 	}
 	s.available, _ = availability(pod, minReady(p.set), p.now)
-	s.conforms = p.update.name != "" && revisionOf(pod) == p.update.name
+	s.conforms = p.update.name != "" && !p.outdated(pod)
 	s.volumesDiffer = storageDiffers(p.set, s.ordinal, pod)
-	if s.volumesDiffer != "" && precedes(pod, p.set) {
-		s.conforms = false
-	}
+}
+
+// outdated reports whether a pod of the set comes from another revision than the update revision, or has volumes of
+// another set.
+func (p *planner) outdated(pod *corev1.Pod) bool {
+	ordinal, ok := ordinalOf(p.set, pod.Name)
+	return ok && (revisionOf(pod) != p.update.name || precedes(pod, p.set) && storageDiffers(p.set, ordinal, pod) != "")
 }
 
 // visit plans for one ordinal, lowest first.

@@ -24,13 +24,14 @@ type source struct {
 //
 //   - Below the partition: the current revision.
 //   - With OnDelete: the update revision, because deleting a pod is how a user asks for it.
+//   - With Recreate: the update revision, because no pod of another revision is left when one is created.
 //   - Where the rollout is: the update revision.
 //   - Before the rollout gets there: the current revision. A lost pod is recreated as it was.
 //   - Unless the rollout has not begun and this is the pod that it waits for: then the update revision. To recreate it
 //     from the current one would hold up the very change that is meant to repair it, for good.
 func (p *planner) sourceOf(i int) source {
 	switch {
-	case p.current.name == p.update.name, p.onDelete():
+	case p.current.name == p.update.name, p.onDelete(), p.recreates():
 		return p.update
 	case i < p.partition:
 		return p.current

@@ -29,6 +29,7 @@ func (r *Reconciler) report(ctx context.Context, p *pass.Pass, set *appsv1.State
 	}
 	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
 	p.NoteRollout(rep.rollout(set, p.Now())).Set(&conditions)
+	rep.setProgressing(set, &conditions, metav1.NewTime(p.Now()))
 	rep.recorded.SetHealthy(p, &conditions, set.Spec.RevisionHistoryLimit, p.Now())
 	status.Conditions = pass.StoredConditions(conditions, conditionFields)
 	names := status.CurrentRevision == set.Status.CurrentRevision && status.UpdateRevision == set.Status.UpdateRevision

@@ -27,8 +27,8 @@ import (
 const ReplaceNeverReadyAnnotation = "cairn.dev/replace-never-ready"
 
 // strategyOf returns the number of ordinals that are held back, and how many pods may be unavailable. maxUnavailable
-// needs a feature gate of the API server (MaxUnavailableStatefulSet, off in 1.36): without it the field is absent, and
-// one pod at a time is replaced.
+// needs a feature gate of the API server (MaxUnavailableStatefulSet, on by default since 1.37): without the gate the
+// field is absent, and one pod at a time is replaced.
 func strategyOf(set *appsv1.StatefulSet) (partition, unavailable int, err error) {
 	update := set.Spec.UpdateStrategy.RollingUpdate
 	if update == nil {
@@ -52,7 +52,11 @@ func (p *planner) roll() {
 	for i := range slices.Backward(p.slots) {
 		units = append(units, p.unit(i))
 	}
-	p.rollout = rollout.New(units, rollout.Strategy{MaxUnavailable: p.budget, Ordered: true})
+	strategy := rollout.Strategy{MaxUnavailable: p.budget, Ordered: true}
+	if p.recreates() {
+		strategy = rollout.Strategy{MaxUnavailable: len(p.slots)}
+	}
+	p.rollout = rollout.New(units, strategy)
 	slots := make(map[string]slot, len(p.slots))
 	for _, s := range p.slots {
 		slots[s.name] = s
@@ -82,6 +86,8 @@ func (p *planner) unit(i int) rollout.Unit {
 	switch {
 	case s.conforms:
 		u.New = instance
+	case p.recreates():
+		u.Old = instance
 	case p.misguided(i):
 		p.remove(deletion{pod: s.pod, reason: fmt.Sprintf("it comes from revision %s, was never ready, and would come from %s now",
 			instance.Revision, p.sourceOf(i).name)})

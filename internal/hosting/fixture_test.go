@@ -35,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/fakeserver"
@@ -109,14 +110,20 @@ func (w *world) patchStatus(
 	return c.SubResource(sub).Patch(ctx, o, patch, opts...)
 }
 
-func (w *world) GetScheme() *runtime.Scheme                   { return w.scheme }
-func (w *world) GetRESTMapper() meta.RESTMapper               { return w.mapper }
-func (w *world) GetCache() cache.Cache                        { return w.caches }
-func (w *world) GetClient() client.Client                     { return w.client }
-func (w *world) GetAPIReader() client.Reader                  { return w.client }
-func (w *world) GetLogger() logr.Logger                       { return logr.Discard() }
-func (w *world) GetEventRecorder(string) events.EventRecorder { return w.recorder }
-func (w *world) GetConfig() *rest.Config                      { return &rest.Config{Host: "https://api.example.com"} }
+func (w *world) GetScheme() *runtime.Scheme     { return w.scheme }
+func (w *world) GetRESTMapper() meta.RESTMapper { return w.mapper }
+func (w *world) GetCache() cache.Cache          { return w.caches }
+func (w *world) GetClient() client.Client       { return w.client }
+func (w *world) GetAPIReader() client.Reader    { return w.client }
+func (w *world) GetLogger() logr.Logger         { return logr.Discard() }
+func (w *world) GetConfig() *rest.Config        { return &rest.Config{Host: "https://api.example.com"} }
+
+func (w *world) GetEventRecorder(string) recorder.EventRecorder {
+	return struct {
+		events.EventRecorder
+		events.AnnotatedEventRecorder
+	}{EventRecorder: w.recorder}
+}
 
 func (w *world) GetControllerOptions() config.Controller {
 	return config.Controller{SkipNameValidation: new(true)}

@@ -1,4 +1,4 @@
-// Package calibrate points the checker at controllers that are known to break promises: those of Kubernetes 1.36.3, on
+// Package calibrate points the checker at controllers that are known to break promises: those of Kubernetes 1.37.2, on
 // the real API server, behind the same fault transport and the same log of requests that cairn's own run behind. A
 // checker that does not find their bugs proves nothing about ours, and one that reports what is right proves nothing
 // either.
@@ -17,11 +17,7 @@
 //   - StatefulSet, edited again before the first edit was promoted: the number of current pods is decremented for a pod
 //     that is not current, and the server refuses -1 (S1). TestStatefulSetCountsBelowZero. Where there are others to
 //     count, the wrong number is stored (S1); the tests of the deleted revision see that.
-//   - StatefulSet, OnDelete: all pods were replaced, and the old revision stays current for ever (S3, at rest).
-//     TestStatefulSetOnDeleteNeverPromotes.
 //   - ReplicaSet, two active managers: each makes all pods (P2). TestTwoManagersMakeTooManyPods.
-//   - StatefulSet, Parallel: the next pod to update is deleted although one below it is down already (R1).
-//     TestStatefulSetTakesASecondPodDown.
 //   - All kinds: every delete goes by name, without the UID (P6). It is left out of what the tests look at.
 //
 // The other half is clean_test.go: rollouts, partitions and scaling by the same controllers without a fault, of which

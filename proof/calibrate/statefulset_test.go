@@ -155,36 +155,3 @@ func TestStatefulSetPromotesWithoutPods(t *testing.T) {
 	found := r.ever()
 	r.finds(found, "S3", "statefulsets", "web")
 }
-
-// Number 42. Nobody looks whether an update that is left to the user has ended.
-func TestStatefulSetOnDeleteNeverPromotes(t *testing.T) {
-	r := statefulSets(t)
-	r.manager()
-	r.statefulSet(1, func(spec *appsv1.StatefulSetSpec) { spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType })
-	r.updated(1, 1)
-	r.image("app:2")
-	r.until("wait for the new revision", func(s appsv1.StatefulSetStatus) bool { return s.UpdatedReplicas == 0 })
-	r.killPod("web-0")
-	r.updated(1, 1)
-
-	r.finds(r.atRest(), "S3", "statefulsets", "web")
-}
-
-// Parallel is about making and removing pods; updates are one at a time whatever it says. Nobody counts the pods that
-// are not available below the one that is next.
-func TestStatefulSetTakesASecondPodDown(t *testing.T) {
-	r := statefulSets(t)
-	r.manager()
-	r.statefulSet(2, func(spec *appsv1.StatefulSetSpec) { spec.PodManagementPolicy = appsv1.ParallelPodManagement })
-	r.updated(2, 2)
-	unready := []byte(`{"metadata":{"annotations":{"sandbox.cairn.dev/ready":"false"}}}`)
-	_, err := r.User.CoreV1().Pods(r.Namespace).Patch(t.Context(), "web-0", types.MergePatchType, unready, metav1.PatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.until("wait for the pod to break", func(s appsv1.StatefulSetStatus) bool { return s.AvailableReplicas == 1 })
-	r.image("app:2")
-	r.podRuns("web-1", "app:2")
-
-	r.finds(r.ever(), "R1", "pods", "web-1")
-}

@@ -41,7 +41,7 @@ var rules = []func(*step){
 	(*step).unavailable, (*step).surge, (*step).claimsFollow,
 	(*step).completeMeans, (*step).updateMeans, (*step).plausible, (*step).observed,
 	(*step).afterAFailure, (*step).hooked,
-	(*step).most, (*step).guarded, (*step).guardedStays, (*step).filled, (*step).emptied, (*step).promoted,
+	(*step).most, (*step).guarded, (*step).guardedStays, (*step).filled, (*step).emptied, (*step).beforeOthersEnd, (*step).promoted,
 	(*step).claim, (*step).asAsked, (*step).worstFirst,
 	(*step).heldStays, (*step).madeAsAsked, (*step).askedStays, (*step).lostReturns, (*step).comesBack, (*step).everAsked, (*step).claimKept,
 	(*step).firstName,

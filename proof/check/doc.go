@@ -87,6 +87,7 @@
 //	R4  every write  (*step).completeMeans when it is first said, (*step).updateMeans; of composite parents it says as well
 //	                                       that every child serves
 //	    rest         (*rest).status        whenever it is said
+//	R5  every write  (*step).beforeOthersEnd  where the strategy is Recreate
 //	S1  every write  (*step).plausible     no counter negative or against another; refusals for statuses that were refused
 //	    rest         (*rest).status        counters are what one counts; on the way they may be of another moment
 //	S2  every write  (*step).observed

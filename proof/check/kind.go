@@ -75,6 +75,9 @@ type Kind struct {
 	// Ordered reports whether units are filled in their order, each when all before it serve, and updated and emptied in
 	// the opposite one.
 	Ordered func(parent client.Object) bool
+	// Alone reports whether children of two revisions are never there at the same time: all old ones are deleted, in any
+	// order, before a new one is created.
+	Alone func(parent client.Object) bool
 	// Starting reports whether a child of an ordered parent was never ready and does not fail, so that it is left to
 	// start.
 	Starting func(child, parent client.Object) bool

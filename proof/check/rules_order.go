@@ -7,7 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file is R3: units are filled in their order, and updated and emptied in the opposite one.
+// This file holds two rules. R3: units are filled in their order, and updated and emptied in the opposite one. R5:
+// where children of two revisions never exist at the same time, none is created before the last old one is deleted.
 
 // filled is R3 for children that are made: every unit before the one where it is made serves.
 func (s *step) filled() {
@@ -57,7 +58,7 @@ func (s *step) emptied() {
 	for _, version := range s.possible(parent) {
 		u, ok := unitOf(s.k.Units(s.before, version), s.e.Old)
 		switch {
-		case !ok || !s.k.Ordered(version):
+		case !ok || !s.k.Ordered(version), s.k.alone(version) && s.lags(s.before, version, u):
 			return
 		case u.Wanted && !s.k.Available(s.e.Old, version, s.decidedAt()):
 			if starts = s.k.starting(s.e.Old, version); !starts {
@@ -139,4 +140,44 @@ func (s *step) lags(world *State, parent client.Object, u Unit) bool {
 			return s.k.Names(child, r) && s.k.asked(parent, r)
 		})
 	})
+}
+
+// alone reports whether children of two revisions are never there at the same time.
+func (k Kind) alone(parent client.Object) bool { return k.Alone != nil && k.Alone(parent) }
+
+// beforeOthersEnd is R5 for children that are created.
+func (s *step) beforeOthersEnd() {
+	parent := s.made()
+	if parent == nil {
+		return
+	}
+	other := ""
+	for _, version := range s.possible(parent) {
+		if !s.k.alone(version) || s.ever(parent, func(world *State) bool {
+			other = s.ofAnotherRevision(world, version)
+			return other == ""
+		}) {
+			return
+		}
+	}
+	if other != "" {
+		s.violationf("R5", "it is created while %s of another revision exists", other)
+	}
+}
+
+// ofAnotherRevision returns the name of a child that comes from another revision than the child that was created, and
+// an empty string if there is none.
+func (s *step) ofAnotherRevision(world *State, parent client.Object) string {
+	from := s.k.named(s.after, s.e.New)
+	if from == nil {
+		return ""
+	}
+	for _, u := range s.k.Units(world, parent) {
+		for _, child := range u.Children {
+			if !s.k.Names(child, from) {
+				return child.GetName()
+			}
+		}
+	}
+	return ""
 }

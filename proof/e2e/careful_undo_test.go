@@ -162,7 +162,7 @@ func TestVerifyAndFix(t *testing.T) {
 	stop()
 	again := a.revisions(ds)[0]
 	again.ObjectMeta = metav1.ObjectMeta{
-		Namespace: a.namespace, Name: "web-again", Labels: map[string]string{"app": "web", appsv1.DefaultDaemonSetUniqueLabelKey: "again"},
+		Namespace: a.namespace, Name: "web-0again", Labels: map[string]string{"app": "web", appsv1.DefaultDaemonSetUniqueLabelKey: "0again"}, // before the other, by name
 		OwnerReferences: again.OwnerReferences, Annotations: again.Annotations,
 	}
 	again.Revision = 1

@@ -246,7 +246,8 @@ ignorePaths: [data.x]`)
 	r.within(2*overlapRetry, "the kind is recorded", func() error { return r.reason(missing, "Running") })
 
 	// One that goes, and comes back in no namespace before anybody can look: only the end of its watch tells.
-	gone := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "boats." + r.namespace + ".example.com"}}
+	gone := &unstructured.Unstructured{}
+	gone.SetName("boats." + r.namespace + ".example.com")
 	gone.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	must(t, r.Delete(t.Context(), gone))
 	anew := strings.Replace(crd(r.namespace+".example.com", "boats", "Boat"), "scope: Namespaced", "scope: Cluster", 1)

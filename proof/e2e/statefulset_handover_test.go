@@ -111,6 +111,7 @@ func TestStatefulSetLooksLikeUpstreams(t *testing.T) {
 		e.setRolledOut(set)
 		r := e.revisionsOf(set.Namespace, set.Spec.Selector)[0]
 		p := e.podsOf(set.Namespace, set.Spec.Selector)[name+"-0"]
+		delete(p.Labels, "topology.kubernetes.io/zone") // the API server copies it from the node, which may be any
 		hash := r.Labels["controller.kubernetes.io/hash"]
 		clean := strings.NewReplacer(hash, "<hash>", name, "<name>", string(set.UID), "<uid>", p.Spec.Volumes[0].Name, "<token>")
 		return clean.Replace(fmt.Sprintf("%s %d %v %v %s", r.Name, r.Revision, r.Labels, r.OwnerReferences[0].Name, r.Data.Raw)),

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"github.com/cairn-dev/cairn/internal/queue"
 )
@@ -42,15 +43,22 @@ type manager struct {
 	runnables []ctrlmanager.Runnable
 }
 
-func (m *manager) GetScheme() *runtime.Scheme                   { return m.scheme }
-func (m *manager) GetRESTMapper() meta.RESTMapper               { return m.mapper }
-func (m *manager) GetCache() cache.Cache                        { return m.caches }
-func (m *manager) GetFieldIndexer() client.FieldIndexer         { return m.caches }
-func (m *manager) GetClient() client.Client                     { return m.client }
-func (m *manager) GetAPIReader() client.Reader                  { return m.live }
-func (m *manager) GetHTTPClient() *http.Client                  { return nil }
-func (m *manager) GetLogger() logr.Logger                       { return m.log }
-func (m *manager) GetEventRecorder(string) events.EventRecorder { return m.recorder }
+func (m *manager) GetScheme() *runtime.Scheme           { return m.scheme }
+func (m *manager) GetRESTMapper() meta.RESTMapper       { return m.mapper }
+func (m *manager) GetCache() cache.Cache                { return m.caches }
+func (m *manager) GetFieldIndexer() client.FieldIndexer { return m.caches }
+func (m *manager) GetClient() client.Client             { return m.client }
+func (m *manager) GetAPIReader() client.Reader          { return m.live }
+func (m *manager) GetHTTPClient() *http.Client          { return nil }
+func (m *manager) GetLogger() logr.Logger               { return m.log }
+
+// GetEventRecorder returns a recorder of plain Events: no controller of ours sends annotated ones.
+func (m *manager) GetEventRecorder(string) ctrlrecorder.EventRecorder {
+	return struct {
+		events.EventRecorder
+		events.AnnotatedEventRecorder
+	}{EventRecorder: m.recorder}
+}
 
 // GetControllerOptions allows many controllers of one name in one process.
 func (m *manager) GetControllerOptions() config.Controller {

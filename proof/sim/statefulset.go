@@ -46,6 +46,9 @@ const claimRetention = "spec.persistentVolumeClaimRetentionPolicy"
 
 func anyStatefulSetStrategy(chance *rand.Rand) appsv1.StatefulSetUpdateStrategy {
 	if chance.IntN(5) == 0 {
+		if chance.IntN(2) == 0 {
+			return appsv1.StatefulSetUpdateStrategy{Type: appsv1.RecreateStatefulSetStrategyType}
+		}
 		return appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
 	}
 	return appsv1.StatefulSetUpdateStrategy{

@@ -58,17 +58,31 @@ func total(t *metav1.Table) int {
 	return out
 }
 
+// widest returns the width of a column. Since Kubernetes 1.37 kubectl's printer pads the header to the longest cell in
+// bytes; only the last column is not padded.
 func widest(t *metav1.Table, column int) int {
-	out := utf8.RuneCountInString(t.ColumnDefinitions[column].Name)
+	out := len(t.ColumnDefinitions[column].Name)
 	for _, row := range t.Rows {
-		out = max(out, utf8.RuneCountInString(fmt.Sprint(row.Cells[column])))
+		text := fmt.Sprint(row.Cells[column])
+		if column == len(t.ColumnDefinitions)-1 {
+			out = max(out, utf8.RuneCountInString(text))
+		} else {
+			out = max(out, len(text))
+		}
 	}
 	return out
 }
 
+// shorten cuts the texts of a column to so many bytes.
 func shorten(t *metav1.Table, column, to int) {
 	for _, row := range t.Rows {
-		row.Cells[column] = env.Cut(fmt.Sprint(row.Cells[column]), to)
+		text := fmt.Sprint(row.Cells[column])
+		for n := to; len(text) > to && n > 0; n-- {
+			if cut := env.Cut(text, n); len(cut) <= to {
+				text = cut
+			}
+		}
+		row.Cells[column] = text
 	}
 }
 

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// types is the minor version of the types, if the build does not say it: 1.36 for k8s.io/api v0.36. A test compares it
+	// types is the minor version of the types, if the build does not say it: 1.37 for k8s.io/api v0.37. A test compares it
 	// with go.mod.
-	types = 36
+	types = 37
 	// Oldest is the minor version of the oldest API server that is supported. Resource versions of older ones may not be
 	// compared.
 	Oldest = 33
@@ -29,7 +29,7 @@ const (
 	Tolerated = 1
 )
 
-// Types returns the minor version of the Kubernetes types that were compiled in: 36 for those of Kubernetes 1.36.
+// Types returns the minor version of the Kubernetes types that were compiled in: 37 for those of Kubernetes 1.37.
 func Types() int {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

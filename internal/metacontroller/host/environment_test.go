@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
 // manager is the manager of an environment, which nothing is run in.
@@ -21,13 +21,13 @@ type manager struct {
 	ctrl.Manager // nil: what is not below is not called
 }
 
-func (manager) GetConfig() *rest.Config                      { return &rest.Config{Host: "https://api.example.com"} }
-func (manager) GetScheme() *runtime.Scheme                   { return runtime.NewScheme() }
-func (manager) GetClient() client.Client                     { return nil }
-func (manager) GetAPIReader() client.Reader                  { return nil }
-func (manager) GetRESTMapper() meta.RESTMapper               { return nil }
-func (manager) GetEventRecorder(string) events.EventRecorder { return nil }
-func (manager) Add(ctrlmanager.Runnable) error               { return nil }
+func (manager) GetConfig() *rest.Config                        { return &rest.Config{Host: "https://api.example.com"} }
+func (manager) GetScheme() *runtime.Scheme                     { return runtime.NewScheme() }
+func (manager) GetClient() client.Client                       { return nil }
+func (manager) GetAPIReader() client.Reader                    { return nil }
+func (manager) GetRESTMapper() meta.RESTMapper                 { return nil }
+func (manager) GetEventRecorder(string) recorder.EventRecorder { return nil }
+func (manager) Add(ctrlmanager.Runnable) error                 { return nil }
 
 // foreign is a cache that the environment does not run.
 type foreign struct{ cache.Cache }

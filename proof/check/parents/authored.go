@@ -27,7 +27,7 @@ func Authored() check.Kind {
 		hash := child.GetLabels()[appsv1.ControllerRevisionHashLabelKey]
 		return hash != "" && hash == revision.GetLabels()[appsv1.ControllerRevisionHashLabelKey]
 	}
-	k.Named, k.Ordered, k.Starting, k.Lacks, k.Holds, k.Claimed, k.Outlives = nil, nil, nil, nil, nil, nil, nil
+	k.Named, k.Ordered, k.Alone, k.Starting, k.Lacks, k.Holds, k.Claimed, k.Outlives = nil, nil, nil, nil, nil, nil, nil, nil
 	k.Current, k.Update = nil, nil
 	k.Units, k.Returns = authoredUnits, true
 	k.Ended = func(child client.Object) bool { return as[corev1.Pod](child).Status.Phase == corev1.PodFailed }
@@ -58,7 +58,7 @@ func Surging() check.Kind {
 		if spec.Ordinals != nil {
 			b.MaxSurge = int(spec.Ordinals.Start)
 		}
-		if u := spec.UpdateStrategy.RollingUpdate; u != nil && u.MaxUnavailable != nil {
+		if u := spec.UpdateStrategy.RollingUpdate; u != nil && u.MaxUnavailable != nil && u.MaxUnavailable.IntValue() != 1 {
 			b.MaxUnavailable = u.MaxUnavailable.IntValue()
 		}
 		if b == (check.Budget{}) {

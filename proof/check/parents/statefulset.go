@@ -57,6 +57,7 @@ func StatefulSet() check.Kind {
 		Ordered: func(parent client.Object) bool {
 			return as[appsv1.StatefulSet](parent).Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 		},
+		Alone:    func(parent client.Object) bool { return recreates(as[appsv1.StatefulSet](parent)) },
 		Starting: podStarts,
 		Holds:    func(parent client.Object) bool { return partitionOf(as[appsv1.StatefulSet](parent)) > 0 },
 		Lacks:    lacksStorage,
@@ -163,8 +164,8 @@ func currentIsLost(s *check.State, set *appsv1.StatefulSet) bool {
 // made from the current revision: an old pod is there, one that does not serve, or none although there is one behind
 // it.
 func behind(set *appsv1.StatefulSet, there map[int][]client.Object, from, to int) bool {
-	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
-		return false // whoever deletes a pod asks for the update revision
+	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType || recreates(set) {
+		return false // all pods are created from the update revision
 	}
 	gap := false
 	for n := from; n < to; n++ {
@@ -179,6 +180,11 @@ func behind(set *appsv1.StatefulSet, there map[int][]client.Object, from, to int
 		}
 	}
 	return false
+}
+
+// recreates reports whether all pods are deleted before one of the update revision is created.
+func recreates(set *appsv1.StatefulSet) bool {
+	return set.Spec.UpdateStrategy.Type == appsv1.RecreateStatefulSetStrategyType
 }
 
 // partitionOf is how many pods, from the first ordinal on, stay at the current revision.
@@ -196,6 +202,8 @@ func statefulBudget(parent client.Object, wanted int) check.Budget {
 	switch {
 	case u.Type == appsv1.OnDeleteStatefulSetStrategyType:
 		return check.Budget{}
+	case u.Type == appsv1.RecreateStatefulSetStrategyType:
+		return check.Budget{MaxUnavailable: wanted}
 	case u.RollingUpdate == nil || u.RollingUpdate.MaxUnavailable == nil:
 		return check.Budget{MaxUnavailable: 1}
 	}

@@ -81,7 +81,7 @@ func strategy(set *appsv1.StatefulSet) builder.Strategy {
 	}
 	if u := set.Spec.UpdateStrategy.RollingUpdate; u != nil {
 		s.Partition = int(ptr.Deref(u.Partition, 0))
-		if u.MaxUnavailable != nil {
+		if u.MaxUnavailable != nil && u.MaxUnavailable.IntValue() != 1 { // the API server defaults it to 1
 			s.MaxUnavailable = u.MaxUnavailable.IntValue()
 		}
 	}

@@ -27,7 +27,9 @@ func TestMain(m *testing.M) {
 		}
 	}
 	ctrl.SetLogger(klog.Background())
-	os.Exit(sandboxtest.Main(m, sandbox.Options{Nodes: cluster.Nodes, Replaced: sandbox.Kinds()}))
+	os.Exit(sandboxtest.Main(m, sandbox.Options{
+		Nodes: cluster.Nodes, Replaced: sandbox.Kinds(), FeatureGates: "StatefulSetRecreateStrategy=true", // for sts-recreate
+	}))
 }
 
 // TestScenarios plays every script on the real API server.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kubernetes/pkg/apis/apps"
 	_ "k8s.io/kubernetes/pkg/apis/apps/install" // defaults and conversions
 	"k8s.io/kubernetes/pkg/apis/batch"
@@ -16,6 +17,7 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/core/install" // defaults and conversions
 	"k8s.io/kubernetes/pkg/apis/networking"
 	_ "k8s.io/kubernetes/pkg/apis/networking/install" // defaults and conversions
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/registry/apps/controllerrevision"
 	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
 	"k8s.io/kubernetes/pkg/registry/apps/replicaset"
@@ -35,6 +37,11 @@ import (
 // BuiltIn returns the kinds of Kubernetes that cairn's controllers touch. Their defaults, conversions and rules are
 // those of the API server, from k8s.io/kubernetes.
 func BuiltIn() []Kind {
+	// Alpha in 1.37. The controllers have it, so the simulation plays it.
+	recreate := map[string]bool{string(features.StatefulSetRecreateStrategy): true}
+	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(recreate); err != nil {
+		panic(err) // Kubernetes no longer has this gate
+	}
 	return []Kind{
 		upstream[appsv1.DaemonSet, apps.DaemonSet](kinds.DaemonSet.Object(),
 			daemonset.Strategy, daemonset.StatusStrategy),

@@ -67,11 +67,11 @@ func (r *customRules) ObjectKinds(runtime.Object) ([]schema.GroupVersionKind, bo
 }
 func (r *customRules) Recognizes(kind schema.GroupVersionKind) bool { return kind == r.kind }
 
-func (r *customRules) GenerateName(base string) string { return base } // the server makes names up itself
-func (r *customRules) NamespaceScoped() bool           { return r.namespaced }
-func (r *customRules) AllowCreateOnUpdate() bool       { return false }
-func (r *customRules) AllowUnconditionalUpdate() bool  { return false }
-func (r *customRules) Canonicalize(runtime.Object)     {}
+func (r *customRules) GenerateName(base string) string               { return base } // the server makes names up itself
+func (r *customRules) NamespaceScoped() bool                         { return r.namespaced }
+func (r *customRules) AllowCreateOnUpdate(context.Context) bool      { return false }
+func (r *customRules) AllowUnconditionalUpdate(context.Context) bool { return false }
+func (r *customRules) Canonicalize(runtime.Object)                   {}
 
 func (r *customRules) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
 

@@ -66,7 +66,7 @@ func (s *Server) replace(t *table, r Request, stored client.Object, hub runtime.
 		return nil, err
 	}
 	switch {
-	case given == 0 && rules.AllowUnconditionalUpdate():
+	case given == 0 && rules.AllowUnconditionalUpdate(scope(t, r)):
 		wanted.SetResourceVersion(stored.GetResourceVersion())
 	case given == 0:
 		return nil, apierrors.NewInvalid(t.kind.Kind.GroupKind(), r.Name, field.ErrorList{

@@ -130,6 +130,7 @@ process, on the loopback address, until Ctrl-C.`,
 	flags.StringVar(&installed, "installed", "", "run the manager as it is installed: this program, as a process with the token and the "+
 		"roles of its service account; without a value the cairn beside cairn-sandbox")
 	flags.Lookup("installed").NoOptDefVal = installedHere
+	flags.StringVar(&o.FeatureGates, "feature-gates", "", "features of Kubernetes to turn on or off, such as StatefulSetRecreateStrategy=true")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "file to write the credentials to (default: in the data directory)")
 	return cmd
 }

@@ -3,7 +3,7 @@
 //
 // A Kubernetes release gets its version from linker flags; the published modules carry a placeholder. Without this
 // package the API server and kubectl would call themselves v0.0.0-master, `kubectl version` would warn about a skew of
-// 36 minor versions, and `go test` and a binary built without flags would differ from one built by the Makefile.
+// 37 minor versions, and `go test` and a binary built without flags would differ from one built by the Makefile.
 package kubeversion
 
 import (
@@ -14,9 +14,9 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// Version is the Kubernetes release that go.mod selects: k8s.io/kubernetes at this version, k8s.io/client-go and the
-// other published libraries at v0.36.3. A test compares it with the build information of the binary.
-const Version = "v1.36.3"
+// Version is the Kubernetes release that go.mod selects: the version of k8s.io/kubernetes. k8s.io/client-go and the other
+// published libraries are at v0.37.2. A test compares it with the build information of the binary.
+const Version = "v1.37.2"
 
 // The variables below are the ones the Kubernetes release scripts set with `-ldflags -X`; they are unexported and have
 // no other door. SetDynamicVersion, the exported setter, refuses any version that is not equal in major, minor and
@@ -51,7 +51,7 @@ func init() { //nolint:gochecknoinits // the point of the package is that nobody
 		*v = "1"
 	}
 	for _, v := range []*string{&baseMinor, &clientMinor} {
-		*v = "36"
+		*v = "37"
 	}
 	// The module proxy does not say which commit a module was cut from, so we say nothing.
 	baseCommit, clientCommit = "", ""

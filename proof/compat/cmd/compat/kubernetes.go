@@ -62,7 +62,7 @@ func programs(ctx context.Context, out io.Writer, name string) (string, error) {
 		return "", err
 	}
 	bin := filepath.Join(dir, "bin")
-	if _, err := os.Stat(filepath.Join(bin, "kube-scheduler")); err == nil { //nolint:gosec // a name like v1.33.13, and no other
+	if _, err := os.Stat(filepath.Join(bin, "kube-scheduler")); err == nil { //nolint:gosec // a name like v1.36.3, and no other
 		return bin, nil
 	}
 	if err := os.MkdirAll(dir, 0o750); err != nil { //nolint:gosec // as above

@@ -2,7 +2,7 @@
 // their objects:
 //
 //	compat kruise     one project; without a name all of them
-//	compat v1.33.13   the tests against that version of Kubernetes
+//	compat v1.36.3   the tests against that version of Kubernetes
 //
 // It is started in the root of the repository, after "make build". The controllers are built from their published
 // modules (package compat), with these modules' own dependencies, into bin/compat: some minutes the first time. What is
