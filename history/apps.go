@@ -72,19 +72,7 @@ type Apps struct {
 
 var _ Format = (*Apps)(nil)
 
-// StoredBy returns the format as Kubernetes 1.minor writes it, so that its controllers take over without a restart.
-// Zero stands for a release that is not known: that of the types.
-func (f *Apps) StoredBy(minor int) *Apps {
-	const withoutNullTimes = 34
-	if minor == 0 || minor >= withoutNullTimes {
-		return f
-	}
-	out := *f
-	out.Versioned = f.Versioned.WithNullTimes()
-	return &out
-}
-
-// DaemonSet is the format that Kubernetes 1.36 writes for DaemonSets, so that kubectl rollout history and undo work,
+// DaemonSet is the format that Kubernetes 1.37 writes for DaemonSets, so that kubectl rollout history and undo work,
 // and so that the built-in controller can take over and hand back. All of the parent's annotations are copied, as
 // there.
 func DaemonSet() *Apps {
@@ -115,7 +103,7 @@ func DaemonSet() *Apps {
 	}
 }
 
-// StatefulSet is the format that Kubernetes 1.36 writes for StatefulSets. A revision carries its hash under a label of
+// StatefulSet is the format that Kubernetes 1.37 writes for StatefulSets. A revision carries its hash under a label of
 // its own, and pods name it by its object name. volumeClaimTemplates cannot change, so they are no part of it. All of
 // the parent's annotations are copied, as there.
 func StatefulSet() *Apps {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/internal/goldenfile"
-	"github.com/cairn-dev/cairn/revision"
 )
 
 // annotated is a DaemonSet whose template has another label than its selector asks for, and which carries annotations.
@@ -175,34 +174,5 @@ func TestFormatOfAnotherKindsObject(t *testing.T) {
 	ds.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Like"}}
 	if _, err := f.Selector(ds); err == nil {
 		t.Error("a selector that does not parse has no error")
-	}
-}
-
-// TestStoredByAnEarlierRelease: the bytes are those that the built-in controllers of Kubernetes 1.33 write, which
-// compare bytes; for cairn both forms are one.
-func TestStoredByAnEarlierRelease(t *testing.T) {
-	ds := agent("agent:1")
-	ds.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{
-		Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}},
-	}}}
-	now, err := history.DaemonSet().StoredBy(34).Snapshot(ds)
-	if err != nil {
-		t.Fatal(err)
-	}
-	then, err := history.DaemonSet().StoredBy(33).Snapshot(ds)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const null = `"creationTimestamp":null`
-	if got := string(now.Data()); strings.Contains(got, null) {
-		t.Errorf("1.34 stores %s", got)
-	}
-	for _, want := range []string{`"template":{"$patch":"replace","metadata":{` + null + `,"labels"`, `"volumeClaimTemplate":{"metadata":{` + null + `}`} {
-		if got := string(then.Data()); !strings.Contains(got, want) || strings.Count(got, null) != 2 {
-			t.Errorf("1.33 stores %s, want %s in it", got, want)
-		}
-	}
-	if rule := revision.Compare(now, then); rule != revision.RuleBytes {
-		t.Errorf("they are equal by %q", rule)
 	}
 }

@@ -231,9 +231,6 @@ func (t *Target) encode(tree map[string]any) ([]byte, error) {
 	for _, path := range t.paths {
 		subtree, _ := lookup(tree, path)
 		marked := maps.Clone(subtree.(map[string]any))
-		if t.nullTimes {
-			marked = withNullTimes(marked)
-		}
 		if marked == nil {
 			marked = map[string]any{}
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -60,8 +59,6 @@ type Normalizer func(tree map[string]any) (map[string]any, error)
 type Target struct {
 	paths     []Path
 	directive bool
-	// nullTimes says that snapshots are stored with the times of creation that Kubernetes before 1.34 wrote.
-	nullTimes bool
 	// marked says that stored subtrees may have a $patch directive, which says nothing.
 	marked    bool
 	normalize Normalizer
@@ -78,40 +75,6 @@ type Target struct {
 // object in every parent. normalize may be nil: contents are then compared as plain JSON.
 func StrategicMerge(normalize Normalizer, path Path) *Target {
 	return &Target{paths: []Path{path}, directive: true, normalize: normalize}
-}
-
-// WithNullTimes returns a target that stores pod templates as Kubernetes before 1.34 did: their metadata, and those of
-// the claims of their ephemeral volumes, have creationTimestamp: null. The built-in controllers of such a release
-// compare bytes: a revision without it is another one to them, and every pod is replaced (kubernetes#134773 is the same
-// in the other direction). It changes what [Target.Snapshot] writes and nothing else: no comparison sees the null.
-func (t *Target) WithNullTimes() *Target {
-	out := *t
-	out.nullTimes = true
-	return &out
-}
-
-// withNullTimes returns a copy of a template with these nulls.
-func withNullTimes(template map[string]any) map[string]any {
-	stamped := func(o map[string]any) {
-		metadata, _ := o["metadata"].(map[string]any)
-		if metadata = maps.Clone(metadata); metadata == nil {
-			metadata = map[string]any{}
-		}
-		metadata["creationTimestamp"] = nil
-		o["metadata"] = metadata
-	}
-	out := deepCopy(template).(map[string]any)
-	stamped(out)
-	spec, _ := out["spec"].(map[string]any)
-	volumes, _ := spec["volumes"].([]any)
-	for _, v := range volumes {
-		volume, _ := v.(map[string]any)
-		ephemeral, _ := volume["ephemeral"].(map[string]any)
-		if claim, ok := ephemeral["volumeClaimTemplate"].(map[string]any); ok {
-			stamped(claim)
-		}
-	}
-	return out
 }
 
 // FieldPaths describes a kind whose revisions hold exactly the listed subtrees and nothing else: the format of

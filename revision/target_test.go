@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
@@ -243,35 +242,5 @@ func TestNormalizerMayUseGoNumbers(t *testing.T) {
 	filled = map[string]any{"n": []string{"a"}}
 	if _, err := target.Decode([]byte(`{"spec":{"template":{}}}`)); err == nil || !strings.Contains(err.Error(), "a []string is no decoded JSON") {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestWithNullTimes: the metadata of the template and of the claims in it get the null, where there is no metadata as
-// well; what is read from it, compared and restored is the same.
-func TestWithNullTimes(t *testing.T) {
-	target := revision.StrategicMerge(nil, revision.Path{"spec", "template"})
-	parent := map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"volumes": []any{
-		map[string]any{"name": "scratch", "ephemeral": map[string]any{"volumeClaimTemplate": map[string]any{"metadata": map[string]any{"name": "a"}}}},
-		map[string]any{"name": "none"},
-	}}}}}
-	without, err := target.Snapshot(parent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	with, err := target.WithNullTimes().Snapshot(parent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = `{"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null},"spec":{"volumes":[` +
-		`{"ephemeral":{"volumeClaimTemplate":{"metadata":{"creationTimestamp":null,"name":"a"}}},"name":"scratch"},{"name":"none"}]}}}}`
-	if got := string(with.Data()); got != want {
-		t.Errorf("it stores %s, want %s", got, want)
-	}
-	// The metadata that had to be made are a difference to plain JSON, and none to the type.
-	typed := revision.StrategicMerge(revision.Typed[appsv1.DaemonSet](), revision.Path{"spec", "template"})
-	a, errA := typed.Decode(without.Data())
-	b, errB := typed.Decode(with.Data())
-	if errA != nil || errB != nil || revision.Compare(a, b) != revision.RuleNormal {
-		t.Errorf("they are equal by %q (%v, %v)", revision.Compare(a, b), errA, errB)
 	}
 }

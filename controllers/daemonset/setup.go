@@ -32,9 +32,6 @@ type Options struct {
 	Workers int
 	// AskServer allows dry-run patches of DaemonSets to find out whether a stored snapshot is equivalent (rule E3).
 	AskServer bool
-	// Kubernetes is the minor version of the API server, as 33: revisions are stored as that release does. Zero means that
-	// of the types.
-	Kubernetes int
 	// ProgressDeadline is after how long without progress a rollout has failed where the annotation
 	// [pass.ProgressDeadlineAnnotation] does not say so. Zero means never.
 	ProgressDeadline time.Duration
@@ -79,7 +76,7 @@ func newReconciler(
 		ProgressDeadline: o.ProgressDeadline, Undo: o.Undo,
 	})
 	r.OnForget(r.predecessors.forget)
-	r.log = pass.NewLog(r.Controller, history.DaemonSet().StoredBy(o.Kubernetes), o.AskServer)
+	r.log = pass.NewLog(r.Controller, history.DaemonSet(), o.AskServer)
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
 	r.pods.Seen = func(ds client.Object, pods []*corev1.Pod) { r.predecessors.note(ds, pods) }
 	return r

@@ -38,16 +38,25 @@ func reachedSlowly(p *planner, i int) bool {
 // holdsUpSlowly is what [planner.holdsUp] means.
 func holdsUpSlowly(p *planner, i int) bool {
 	down := 1
+	var begun, failed, gap, before, serving bool
 	for j, s := range p.slots {
-		switch {
-		case j == i:
-		case s.conforms, j > i && !s.alive:
-			return false
-		case !s.available:
+		old := s.alive && !s.conforms
+		serving = serving || old && s.available
+		if j == i {
+			continue
+		}
+		begun = begun || s.conforms
+		failed = failed || s.conforms && !s.available
+		gap = gap || j > i && !s.alive
+		before = before || j > i && old && !s.available
+		if !s.available {
 			down++
 		}
 	}
-	return p.ordered || down >= p.budget
+	if p.ordered {
+		return !begun && !gap
+	}
+	return !failed && (!gap && !before || !serving) && down >= p.budget
 }
 
 // gapSlowly is the lowest place above a slot without a pod that is alive.

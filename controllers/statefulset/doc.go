@@ -18,16 +18,17 @@
 // revision again: such a pod is not in use, so that it costs nothing. One that is only starting is left alone, because
 // it may be a database that starts for the first time; one that was ready before may hold data in flight, and waits for
 // its turn. The annotation [ReplaceNeverReadyAnnotation] widens that to pods that are starting, or restores the old
-// behaviour.
+// behaviour. Without an order, the pods that are down hold a rollout up once they use up its budget, and are replaced
+// whatever they are down for.
 //
 // # Which revision a lost pod is recreated from
 //
 // Below the partition: the current revision, always; raising the partition touches no pod, but a pod below it that is
-// deleted is recreated from the current revision. Above: the update revision, once the rollout got there; before that
-// the current revision, so that a lost pod does not spread a rollout that is not known to work. Source.go has the
-// rules. If the current revision is lost, such pods are not created at all, and a condition says so: no other takes its
-// place. If the API server refuses the pods of the current revision, those at or above the partition come from the
-// update revision.
+// deleted is recreated from the current revision. Above: the update revision, once the rollout got there or waits for
+// this pod; before that the current revision, so that a lost pod does not spread a rollout that is not known to work.
+// Source.go has the rules. If the current revision is lost, such pods are not created at all, and a condition says so:
+// no other takes its place. If the API server refuses the pods of the current revision, those at or above the partition
+// come from the update revision.
 //
 // # Volumes
 //

@@ -61,7 +61,6 @@ func TestRefusedCurrentRevision(t *testing.T) {
 		says    string
 	}{
 		"a policy":            {nil, banned, "web:b web:a web:b", ""},
-		"a policy, Parallel":  {[]setOption{parallel}, banned, "web:b web:a web:b", ""},
 		"validation":          {nil, invalid, "web:b web:a web:b", ""},
 		"a quota":             {nil, quota, "web:a web:b", "create pod web-0: pods \"web\" is forbidden: exceeded quota"},
 		"a webhook is down":   {nil, broken, "web:a web:b", "a webhook does not answer"},

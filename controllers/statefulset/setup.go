@@ -33,9 +33,6 @@ type Options struct {
 	Workers int
 	// AskServer allows dry-run patches of StatefulSets to find out whether a stored snapshot is equivalent (rule E3).
 	AskServer bool
-	// Kubernetes is the minor version of the API server, as 33: revisions are stored as that release does. Zero means that
-	// of the types.
-	Kubernetes int
 	// ProgressDeadline is after how long without progress a rollout has failed where the annotation
 	// [pass.ProgressDeadlineAnnotation] does not say so. Zero means never.
 	ProgressDeadline time.Duration
@@ -79,7 +76,7 @@ func newReconciler(
 		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: o.Clock, Run: r.pass,
 		ProgressDeadline: o.ProgressDeadline, Undo: o.Undo,
 	})
-	r.log = pass.NewLog(r.Controller, history.StatefulSet().StoredBy(o.Kubernetes), o.AskServer)
+	r.log = pass.NewLog(r.Controller, history.StatefulSet(), o.AskServer)
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
 	r.pods.Adoptable = func(set client.Object, pod *corev1.Pod) error { return adoptable(asStatefulSet(set), pod.Name) }
 	r.claims = pass.NewChildren[*corev1.PersistentVolumeClaim](r.Controller, claimKind, claimResource,

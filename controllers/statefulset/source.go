@@ -27,8 +27,8 @@ type source struct {
 //   - With Recreate: the update revision, because no pod of another revision is left when one is created.
 //   - Where the rollout is: the update revision.
 //   - Before the rollout gets there: the current revision. A lost pod is recreated as it was.
-//   - Unless the rollout has not begun and this is the pod that it waits for: then the update revision. To recreate it
-//     from the current one would hold up the very change that is meant to repair it, for good.
+//   - Unless this is the pod that the rollout waits for: then the update revision. To recreate it from the current one
+//     would hold up the very change that is meant to repair it, for good.
 func (p *planner) sourceOf(i int) source {
 	switch {
 	case p.current.name == p.update.name, p.onDelete(), p.recreates():
@@ -47,14 +47,17 @@ func (p *planner) sourceOf(i int) source {
 type around struct {
 	// above is what is above each slot.
 	above []above
-	// conforming is how many slots hold a pod that conforms, and unavailable how many hold none that is available.
-	conforming, unavailable int
+	// conforming is how many slots hold a pod that conforms, failed how many of those are not available, and unavailable
+	// how many slots hold no pod that is available.
+	conforming, failed, unavailable int
+	// serving says that some old pod is available.
+	serving bool
 }
 
 // above is what is above one slot.
 type above struct {
-	// old says that a pod above is alive and does not conform.
-	old bool
+	// old says that a pod above is alive and does not conform, oldDown that one of those is not available.
+	old, oldDown bool
 	// down counts the slots that the rolling update has taken and that are down, see [planner.reached].
 	down int
 	// gap is the lowest slot above without a pod that is alive, empty if there is none.
@@ -83,8 +86,15 @@ func sumUp(slots []slot, ordered bool) around {
 		}
 		if s.conforms {
 			out.conforming++
+			if !s.available {
+				out.failed++
+			}
 		}
-		so.old = so.old || s.alive && !s.conforms
+		if s.alive && !s.conforms {
+			so.old = true
+			so.oldDown = so.oldDown || !s.available
+			out.serving = out.serving || s.available
+		}
 	}
 	return out
 }
@@ -100,20 +110,27 @@ func (p *planner) reached(i int) bool {
 	return !above.old && above.down < p.budget
 }
 
-// holdsUp reports whether the rollout waits for just this slot before it begins: no other pod is updated, all those
-// that come before it exist and are old, and without it the budget is used up.
+// holdsUp reports whether the rollout waits for just this slot.
+//
+// Under OrderedReady that is so before it begins: no other pod is updated, and all those that come before this one
+// exist. Without an order, what is down uses the budget up, at any time. The highest such slot is taken first, and the
+// next one when the pods that were updated are available; all at the same time if no old pod is.
 func (p *planner) holdsUp(i int) bool {
-	s, others := p.slots[i], p.around
+	s, others, above := p.slots[i], p.around, p.around.above[i]
 	if s.conforms {
 		others.conforming--
 	}
 	if !s.available {
 		others.unavailable--
+		if s.conforms {
+			others.failed--
+		}
 	}
-	if others.conforming > 0 || others.above[i].gap != "" {
-		return false
+	if p.ordered {
+		return others.conforming == 0 && above.gap == ""
 	}
-	return p.ordered || others.unavailable+1 >= p.budget // under OrderedReady a single one that is down holds up everything
+	first := above.gap == "" && !above.oldDown
+	return (first || !others.serving) && others.failed == 0 && others.unavailable+1 >= p.budget
 }
 
 // conformed reports whether the update revision is what the whole set runs: every ordinal has a pod, each of them

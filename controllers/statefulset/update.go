@@ -22,8 +22,10 @@ import (
 //     pulled or made, or ended with an error; or no node can take the pod.
 //   - "true" or "always": all of them, those that are only starting included. A first start that takes long is
 //     interrupted.
-//   - "false": none under OrderedReady, as with the built-in controller. A rollout, or the way back, then waits until
+//   - "false": none, as with the built-in controller under OrderedReady. A rollout, or the way back, then waits until
 //     somebody deletes such a pod.
+//
+// In a Parallel set it matters only for pods that would come from the current revision.
 const ReplaceNeverReadyAnnotation = "cairn.dev/replace-never-ready"
 
 // strategyOf returns the number of ordinals that are held back, and how many pods may be unavailable. maxUnavailable
@@ -122,8 +124,11 @@ func (p *planner) stays(i int) string {
 		return ""
 	case p.sourceOf(i).name != p.update.name:
 		return "it is not available, and the rollout has not reached it"
-	case !p.ordered:
-		return p.staysUnordered(i)
+	case !p.ordered: // it uses up no budget
+		if gap := p.around.above[i].gap; gap != "" {
+			return gap + " comes first" // until it is filled, it is unknown whether it is this pod's turn
+		}
+		return ""
 	case p.policy() == replaceNone:
 		return fmt.Sprintf("it is not available, and the annotation %s keeps it; delete it to go on", ReplaceNeverReadyAnnotation)
 	case p.replaceable(s.pod):
@@ -135,18 +140,6 @@ func (p *planner) stays(i int) string {
 	default:
 		return "it was ready before and may be so again; it waits for its turn, and the rollout for it"
 	}
-}
-
-// staysUnordered is [planner.stays] for an unavailable pod of a Parallel set. It uses up no budget, so that it may be
-// replaced at any time, except one that is only starting: that has to wait for its turn like those that are available.
-func (p *planner) staysUnordered(i int) string {
-	if gap := p.around.above[i].gap; gap != "" {
-		return gap + " comes first" // until it is filled, it is unknown whether it is this pod's turn
-	}
-	if pod := p.slots[i].pod; neverReady(pod) && !failing(pod) && p.policy() != replaceAll && !p.reached(i) {
-		return p.starting()
-	}
-	return ""
 }
 
 // starting says of a pod that was never ready and does not fail why it stays.

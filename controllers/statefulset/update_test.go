@@ -76,8 +76,12 @@ func TestPlanRollout(t *testing.T) {
 		"37: the annotation is about order only": {[]setOption{parallel, keepsNeverReady}, []*corev1.Pod{pod(0, "a", crashing), pod(1, "a", crashing), pod(2, "a", crashing)}, []string{"delete web-0", "delete web-1", "delete web-2"}, ""},
 		"37: it has to wait, and so do others":   {[]setOption{parallel, four, atOnce(3)}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a", unready)}, []string{"create web-3 b"}, "web-3 comes first"},
 		"37: the mended one is down as well":     {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", crashing), pod(1, "a", crashing), pod(2, "b", crashing)}, nil, ""},
-		"37: one that starts waits for its turn": {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a", crashing), pod(2, "a", stuck)}, []string{"delete web-1", "delete web-2"}, ""},
-		"37: all of them, if so asked":           {[]setOption{parallel, neverReadies("always")}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a", stuck), pod(2, "a", stuck)}, []string{"delete web-0", "delete web-1", "delete web-2"}, ""},
+		"37: those that start are down too":      {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a", crashing), pod(2, "a", stuck)}, []string{"delete web-0", "delete web-1", "delete web-2"}, ""},
+		"37: they start, below one that serves":  {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a", stuck), pod(2, "a")}, []string{"delete web-1"}, ""},
+		"37: they go down in mid-rollout":        {[]setOption{parallel, four}, []*corev1.Pod{pod(0, "a", unready), pod(1, "a", stuck), pod(2, "a"), pod(3, "b")}, []string{"delete web-1"}, ""},
+		"37: the next one, once that serves":     {[]setOption{parallel, four}, []*corev1.Pod{pod(0, "a", unready), pod(1, "b"), pod(2, "a"), pod(3, "b")}, []string{"delete web-0"}, ""},
+		"37: the next one waits until it does":   {[]setOption{parallel, four}, []*corev1.Pod{pod(0, "a", unready), pod(1, "b", stuck), pod(2, "a"), pod(3, "b")}, nil, ""},
+		"37: within the budget, the top first":   {[]setOption{parallel, four, atOnce(3)}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a"), pod(2, "a"), pod(3, "b")}, []string{"delete web-1", "delete web-2"}, ""},
 
 		// What only starts is not interrupted by an edit, unless somebody asks for that.
 		"it starts, at an edit":             {nil, []*corev1.Pod{pod(0, "a", stuck)}, nil, startsSays},

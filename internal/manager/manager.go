@@ -46,7 +46,7 @@ var registry = map[string]func(context.Context, ctrl.Manager, Options, environme
 	},
 	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
 		return daemonset.Setup(ctx, mgr, daemonset.Options{
-			Workers: o.Workers, AskServer: o.AskServer, Kubernetes: o.Kubernetes, ProgressDeadline: o.ProgressDeadline,
+			Workers: o.Workers, AskServer: o.AskServer, ProgressDeadline: o.ProgressDeadline,
 			Undo: rollback.Undo,
 		})
 	},
@@ -65,7 +65,7 @@ var registry = map[string]func(context.Context, ctrl.Manager, Options, environme
 	},
 	"statefulset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
 		return statefulset.Setup(ctx, mgr, statefulset.Options{
-			Workers: o.Workers, AskServer: o.AskServer, Kubernetes: o.Kubernetes, ProgressDeadline: o.ProgressDeadline,
+			Workers: o.Workers, AskServer: o.AskServer, ProgressDeadline: o.ProgressDeadline,
 			Undo: rollback.Undo,
 		})
 	},
@@ -134,8 +134,6 @@ type Options struct {
 	AllowVersionSkew bool
 	// Clock is what controllers of schedules go by, for tests of what happens at a time. Nil means the system's.
 	Clock clock.PassiveClock
-	// Kubernetes is the minor version of the API server, by which revisions are stored. [New] finds it out.
-	Kubernetes int
 	// Logger gets structured logs. The zero value discards them.
 	Logger logr.Logger
 }

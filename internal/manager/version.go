@@ -130,7 +130,6 @@ func fit(ctx context.Context, o *Options) (*versions, error) {
 	case err != nil:
 		return nil, fmt.Errorf("ask the API server for its version: %w", errors.Join(last, context.Cause(ctx)))
 	}
-	o.Kubernetes = v.seen.Server
 	v.refused = v.judge(ctx)
 	if v.refused == nil {
 		return v, nil

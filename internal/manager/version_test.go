@@ -69,10 +69,10 @@ func TestVersionSkew(t *testing.T) {
 		said        string // in the log or the error
 		unsaid      bool
 	}{
-		"too old":                     {minor: 32, controllers: both, said: "1.33 is the oldest that is supported"},
-		"too old, allowed":            {minor: 32, controllers: both, allow: true, started: both, said: "is not of the version"},
-		"the oldest":                  {minor: 33, controllers: both, started: both, said: "spec.template.spec.newField"}, // an alpha field that went
-		"older, all known":            {minor: 33, controllers: both[:1], started: both[:1], unsaid: true},
+		"too old":                     {minor: 33, controllers: both, said: "1.34 is the oldest that is supported"},
+		"too old, allowed":            {minor: 33, controllers: both, allow: true, started: both, said: "is not of the version"},
+		"the oldest":                  {minor: 34, controllers: both, started: both, said: "spec.template.spec.newField"}, // an alpha field that went
+		"older, all known":            {minor: 34, controllers: both[:1], started: both[:1], unsaid: true},
 		"the same":                    {minor: now, controllers: both, started: both, unsaid: true},
 		"one newer":                   {minor: now + 1, controllers: both, started: both, said: "spec.template.spec.newField"},
 		"two newer":                   {minor: now + 2, controllers: []string{"daemonset"}, said: "without what is newer: spec.template.spec.newField;"},

@@ -23,7 +23,7 @@ const (
 	types = 37
 	// Oldest is the minor version of the oldest API server that is supported. Resource versions of older ones may not be
 	// compared.
-	Oldest = 33
+	Oldest = 34
 	// Tolerated is by how many minor versions an API server may be newer than the types: what cluster administrators are
 	// used to from Kubernetes' own components, and long enough to upgrade these.
 	Tolerated = 1

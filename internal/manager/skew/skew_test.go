@@ -80,7 +80,7 @@ func TestSkew(t *testing.T) {
 		server         int
 		newer          int
 		tooNew, tooOld bool
-	}{{32, -4, false, true}, {33, -3, false, false}, {36, 0, false, false}, {37, 1, false, false}, {38, 2, true, false}} {
+	}{{33, -3, false, true}, {34, -2, false, false}, {36, 0, false, false}, {37, 1, false, false}, {38, 2, true, false}} {
 		s := Skew{Server: c.server, Types: 36}
 		if s.Newer() != c.newer || s.TooNew() != c.tooNew || s.TooOld() != c.tooOld {
 			t.Errorf("1.%d on 1.%d: newer %d, too new %v, too old %v", s.Server, s.Types, s.Newer(), s.TooNew(), s.TooOld())

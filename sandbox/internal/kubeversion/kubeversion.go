@@ -14,8 +14,8 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// Version is the Kubernetes release that go.mod selects: the version of k8s.io/kubernetes. k8s.io/client-go and the other
-// published libraries are at v0.37.2. A test compares it with the build information of the binary.
+// Version is the Kubernetes release that go.mod selects: the version of k8s.io/kubernetes. k8s.io/client-go and the
+// other published libraries are at v0.37.2. A test compares it with the build information of the binary.
 const Version = "v1.37.2"
 
 // The variables below are the ones the Kubernetes release scripts set with `-ldflags -X`; they are unexported and have
