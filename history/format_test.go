@@ -4,6 +4,7 @@ package history_test
 // object as a golden file, and what each part of it is taken from.
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -11,8 +12,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/cairn-dev/cairn/history"
@@ -174,5 +178,38 @@ func TestFormatOfAnotherKindsObject(t *testing.T) {
 	ds.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Like"}}
 	if _, err := f.Selector(ds); err == nil {
 		t.Error("a selector that does not parse has no error")
+	}
+}
+
+// TestOnlyTheTemplateIsRestored: a revision may have more in it than the template. That reaches neither the metadata,
+// the status nor the rest of the spec. Kubernetes restored all of it before 1.37.
+func TestOnlyTheTemplateIsRestored(t *testing.T) {
+	planted := []byte(`{"metadata":{"labels":{"stolen":"yes"},"finalizers":["x/y"]},"status":{"observedGeneration":9},` +
+		`"spec":{"replicas":0,"minReadySeconds":7,"template":{"$patch":"replace","spec":{"containers":[{"name":"c","image":"planted"}]}}}}`)
+	for f, parent := range map[*history.Apps]client.Object{
+		history.DaemonSet():   agent("agent:1"),
+		history.StatefulSet(): &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: new(int32(3))}},
+	} {
+		s := f.Read(&appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: planted}}).Snapshot
+		if s == nil {
+			t.Fatalf("%s: it cannot be read", f.Parent.Kind)
+		}
+		restored, err := s.Restore(parent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := runtime.DefaultUnstructuredConverter.ToUnstructured(parent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		template, _, _ := unstructured.NestedMap(restored, "spec", "template")
+		if got := fmt.Sprint(template["spec"]); !strings.Contains(got, "image:planted") {
+			t.Errorf("%s: the template is %s", f.Parent.Kind, got)
+		}
+		unstructured.RemoveNestedField(restored, "spec", "template")
+		unstructured.RemoveNestedField(want, "spec", "template")
+		if diff := cmp.Diff(fmt.Sprint(want), fmt.Sprint(restored)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", f.Parent.Kind, diff)
+		}
 	}
 }

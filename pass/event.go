@@ -63,7 +63,7 @@ func (p *Pass) event(kind string, related client.Object, reason, action, note st
 	version := p.Parent.GetResourceVersion()
 	switch {
 	case kind == corev1.EventTypeWarning:
-		key.version = b.cause(key, gist(note), version, now, oneCause)
+		key.version = b.cause(key, p.gist(note), version, now, oneCause)
 	case related == nil:
 		key.version = b.cause(key, note, version, now, 0)
 	}
@@ -73,7 +73,7 @@ func (p *Pass) event(kind string, related client.Object, reason, action, note st
 			return
 		}
 		related, key.related = nil, ""
-		key.version = b.cause(eventKey{kind: kind, reason: reason, action: action}, gist(note), version, now, oneCause)
+		key.version = b.cause(eventKey{kind: kind, reason: reason, action: action}, p.gist(note), version, now, oneCause)
 		b.sent[key] = now
 	}
 	about := reference(p.Parent, p.kind())
@@ -152,11 +152,13 @@ func (b *budget) cause(key eventKey, line, version string, now time.Time, least 
 	return t.version
 }
 
-// gist is the first line of a note without the words that have digits in them: what names the request, the time or a
-// count is another one each time, and no other cause.
-func gist(note string) string {
+// gist is the first line of a note without the names of children and the words that have digits in them. The name of a
+// request, a time and a count differ each time, and are no other cause.
+func (p *Pass) gist(note string) string {
 	line, _, _ := strings.Cut(note, "\n")
-	varies := func(word string) bool { return strings.ContainsAny(word, "0123456789") }
+	varies := func(word string) bool {
+		return strings.ContainsAny(word, "0123456789") || strings.HasPrefix(strings.TrimLeft(word, `"`), p.Parent.GetName()+"-")
+	}
 	return strings.Join(slices.DeleteFunc(strings.Fields(line), varies), " ")
 }
 

@@ -138,7 +138,9 @@ func TestAnotherCause(t *testing.T) {
 		{time.Minute, "4", "quota", "quota in 4"},
 		{time.Minute, "5", "quota (request 1a2b)", "quota (request 1a2b) in 5"},
 		{time.Minute, "6", "quota (request 3c4d)", "quota (request 1a2b) in 5"}, // what names the request is no cause
-		{10 * time.Minute, "4", "webhook", ""},                                  // the recorder has forgotten, and makes a new one of it
+		{time.Minute, "6", `pods "web-x9k2f" is denied`, `pods "web-x9k2f" is denied in 6`},
+		{time.Minute, "7", `pods "web-ksmcc" is denied`, `pods "web-x9k2f" is denied in 6`}, // nor is the name of a child
+		{10 * time.Minute, "4", "webhook", ""},                                              // the recorder has forgotten, and makes a new one of it
 	} {
 		w.clock.Step(step.after)
 		w.run = func(_ context.Context, p *pass.Pass) error {

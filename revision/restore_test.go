@@ -117,6 +117,10 @@ func TestRestore(t *testing.T) {
 		{"fields removed since are back", `{"spec":{"template":{"a":1},"settings":[1]}}`, `{"spec":{}}`, `{"spec":{"settings":[1],"template":{"a":1}}}`},
 		{"null is a value", `{"spec":{"template":null}}`, `{"spec":{"template":{"a":1}}}`, `{"spec":{"template":null}}`},
 		{"siblings stay", `{"spec":{"template":1}}`, `{"spec":{"replicas":3},"status":{"x":9007199254740993}}`, `{"spec":{"replicas":3,"template":1},"status":{"x":9007199254740993}}`},
+		{
+			"a planted revision changes nothing else", `{"metadata":{"labels":{"a":"b"}},"spec":{"template":1,"replicas":0},"status":{"x":1}}`,
+			`{"metadata":{"name":"web"},"spec":{"replicas":3}}`, `{"metadata":{"name":"web"},"spec":{"replicas":3,"template":1}}`,
+		},
 		{"objects above are made", `{"spec":{"template":1}}`, `{}`, `{"spec":{"template":1}}`},
 		{"nothing to remove", `{}`, `{"metadata":{}}`, `{"metadata":{}}`},
 		{"nothing to remove below text", `{}`, `{"spec":"x"}`, `{"spec":"x"}`},

@@ -17,6 +17,8 @@
 //   - StatefulSet, edited again before the first edit was promoted: the number of current pods is decremented for a pod
 //     that is not current, and the server refuses -1 (S1). TestStatefulSetCountsBelowZero. Where there are others to
 //     count, the wrong number is stored (S1); the tests of the deleted revision see that.
+//   - StatefulSet, OrderedReady, a pod that never becomes ready: it outlives the edit that would fix it.
+//     TestStatefulSetCannotLeaveABrokenRevision (kubernetes#67250, #60164, #141095).
 //   - ReplicaSet, two active managers: each makes all pods (P2). TestTwoManagersMakeTooManyPods.
 //   - All kinds: every delete goes by name, without the UID (P6). It is left out of what the tests look at.
 //

@@ -155,3 +155,33 @@ func TestStatefulSetPromotesWithoutPods(t *testing.T) {
 	found := r.ever()
 	r.finds(found, "S3", "statefulsets", "web")
 }
+
+// Kubernetes#67250, #60164 and #141095: under OrderedReady neither an undo nor another edit replaces a pod that never
+// becomes ready. The pass that sees the last edit deletes nothing. The scenarios sts-broken-then-undo,
+// sts-broken-from-birth and sts-broken-then-edited play the same on cairn.
+func TestStatefulSetCannotLeaveABrokenRevision(t *testing.T) {
+	for issue, images := range map[string][]string{
+		"67250":  {"app:1", "broken:2", "app:1"},
+		"60164":  {"broken:1", "app:2"},
+		"141095": {"app:1", "broken:2", "app:3"},
+	} {
+		t.Run(issue, func(t *testing.T) {
+			r := statefulSets(t)
+			r.manager()
+			r.statefulSet(2, func(spec *appsv1.StatefulSetSpec) { spec.Template = template(images[0]) })
+			stuck, broken := "web-0", images[0]
+			if len(images) == 3 {
+				stuck, broken = "web-1", images[1]
+				r.updated(2, 2)
+				r.image(broken)
+			}
+			r.podRuns(stuck, broken)
+			r.image(images[len(images)-1])
+			r.until("wait for a pass", func(appsv1.StatefulSetStatus) bool { return true })
+			pod, err := r.User.CoreV1().Pods(r.Namespace).Get(r.Context(), stuck, metav1.GetOptions{})
+			if err != nil || pod.DeletionTimestamp != nil || pod.Spec.Containers[0].Image != broken {
+				t.Errorf("%v, or the pod goes: this is fixed upstream", err)
+			}
+		})
+	}
+}

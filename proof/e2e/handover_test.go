@@ -2,12 +2,20 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file hands DaemonSets over between the upstream controller and cairn, idle and in the middle of a rollout.
@@ -82,6 +90,81 @@ func TestHandoverToUpstreamOfAHistoryThatCairnWrote(t *testing.T) {
 	stop()
 	e.sameVersions("upstream to cairn", pods, e.pods(ds))
 	e.onlyStamped("upstream to cairn", revisions, e.revisions(ds))
+}
+
+// TestHandoverBackLeavesNoCondition runs the commands that docs/workloads.md has for the way back. They remove
+// cairn's conditions, and nothing else.
+func TestHandoverBackLeavesNoCondition(t *testing.T) {
+	e := newEnv(t)
+	ds, set := e.daemonSet("web", "app:1"), e.statefulSet("db", setReplicas(1))
+	both := []client.Object{ds, set}
+	for _, o := range both {
+		o.SetAnnotations(map[string]string{pass.ProgressDeadlineAnnotation: "1h"})
+		e.create(o)
+	}
+	stopDaemons, stopSets := e.cairn(), e.statefulCairn()
+	e.rolledOut(ds)
+	e.setRolledOut(set)
+	e.eventually("wait for the conditions", func() error { return e.conditionsAre("Stalled Updated", "Stalled Updated") })
+	stopDaemons()
+	stopSets()
+	others := []byte(`{"status":{"conditions":[{"type":"HistoryHealthy","status":"True"},{"type":"Theirs","status":"True"}]}}`)
+	for _, o := range both {
+		must(t, e.Status().Patch(t.Context(), o, client.RawPatch(types.StrategicMergePatchType, others)))
+		must(t, e.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+history.RolledBackAnnotation+`":"{}"}}}`))))
+	}
+	e.upstream()
+	e.statefulUpstream()
+	e.wayBack()
+	must(t, e.conditionsAre("Theirs", "Theirs"))
+	e.reload(ds)
+	e.reloadSet(set)
+	for _, o := range both {
+		if noted, ok := o.GetAnnotations()[history.RolledBackAnnotation]; ok {
+			t.Errorf("%T still says that it was rolled back: %s", o, noted)
+		}
+	}
+}
+
+// wayBack runs the commands of docs/workloads.md in the namespace of a test.
+func (e *env) wayBack() {
+	e.Helper()
+	const first = "```sh\nfor kind in daemonsets statefulsets"
+	page, err := os.ReadFile("../../docs/workloads.md")
+	must(e, err)
+	_, script, found := strings.Cut(string(page), first)
+	script, _, ends := strings.Cut(first[len("```sh\n"):]+script, "```")
+	if !found || !ends {
+		e.Fatal("the page has no commands for the way back")
+	}
+	root, err := filepath.Abs("../..")
+	must(e, err)
+	binaries(e.T)
+	cmd := exec.CommandContext(e.Context(), "bash", "-euo", "pipefail", "-c", strings.Replace(script, "-A", "-n "+e.namespace, 1))
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+e.sandbox.Kubeconfig(), "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		e.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// conditionsAre compares the types of the conditions of the DaemonSet web and the StatefulSet db.
+func (e *env) conditionsAre(ofDaemonSet, ofStatefulSet string) error {
+	ds, set := &appsv1.DaemonSet{}, &appsv1.StatefulSet{}
+	must(e, e.Get(e.Context(), client.ObjectKey{Namespace: e.namespace, Name: "web"}, ds))
+	must(e, e.Get(e.Context(), client.ObjectKey{Namespace: e.namespace, Name: "db"}, set))
+	var a, b []string
+	for _, c := range ds.Status.Conditions {
+		a = append(a, string(c.Type))
+	}
+	for _, c := range set.Status.Conditions {
+		b = append(b, string(c.Type))
+	}
+	slices.Sort(a)
+	slices.Sort(b)
+	if got, want := strings.Join(a, " ")+", "+strings.Join(b, " "), ofDaemonSet+", "+ofStatefulSet; got != want {
+		return errorf("conditions %s, want %s", got, want)
+	}
+	return nil
 }
 
 func TestHandoverInTheMiddleOfARollout(t *testing.T) {
