@@ -6,8 +6,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/cairn-dev/cairn/internal/queue"
 )
 
 // This file says when a failed pass is retried.
@@ -19,7 +17,7 @@ import (
 // Options returns the options of a controller-runtime controller that this controller is the reconciler of, with so
 // many workers.
 func (c *Controller) Options(workers int) controller.Options {
-	return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: c.Limiter(), NewQueue: queue.New}
+	return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: c.Limiter()}
 }
 
 // Limiter returns the rate limiter that belongs to this reconciler.

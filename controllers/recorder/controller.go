@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/internal/queue"
+	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -108,7 +108,7 @@ func (r *Reconciler) parentEvents() handler.EventHandler {
 	own := &handler.EnqueueRequestForObject{}
 	return handler.Funcs{
 		CreateFunc: own.Create,
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue.Queue) {
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watching.Queue) {
 			switch {
 			case e.ObjectOld.GetUID() != e.ObjectNew.GetUID():
 				r.Forget(e.ObjectOld.GetUID())
@@ -117,7 +117,7 @@ func (r *Reconciler) parentEvents() handler.EventHandler {
 			}
 			own.Update(ctx, e, q)
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue.Queue) {
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q watching.Queue) {
 			r.Forget(e.Object.GetUID())
 			own.Delete(ctx, e, q) // it is counted no more
 		},

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
-	"github.com/cairn-dev/cairn/internal/queue"
+	"github.com/cairn-dev/cairn/internal/watching"
 )
 
 // This file counts what is recorded, and writes it into the status of the policy, and into metrics: every few seconds
@@ -115,7 +115,7 @@ func (c *counts) wake() {
 }
 
 // run is a source that enqueues nothing: it writes the status until ctx ends.
-func (c *counts) run(ctx context.Context, _ queue.Queue) error {
+func (c *counts) run(ctx context.Context, _ watching.Queue) error {
 	c.wake() // the status may be that of an earlier process
 	go func() {
 		defer c.unmeasure()

@@ -20,7 +20,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/hosting"
-	"github.com/cairn-dev/cairn/internal/queue"
+	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -60,7 +60,7 @@ func (f *factory) remover(policy *v1alpha1.HistoryPolicy) *hosting.Controller {
 		return reconcile.Result{}, nil
 	})}
 	if slices.Contains(policy.Finalizers, v1alpha1.PolicyFinalizer) {
-		out.Sources = append(out.Sources, source.Func(func(ctx context.Context, _ queue.Queue) error {
+		out.Sources = append(out.Sources, source.Func(func(ctx context.Context, _ watching.Queue) error {
 			go f.removing(ctx, policy)
 			return nil
 		}))

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/internal/queue"
 	"github.com/cairn-dev/cairn/internal/watching"
 )
 
@@ -196,7 +195,7 @@ func TestPanics(t *testing.T) {
 		source source.Source
 		ready  string
 	}{
-		"when a source starts": {source.Func(func(context.Context, queue.Queue) error { boom(); return nil }), "False CreateError: panic: boom"},
+		"when a source starts": {source.Func(func(context.Context, watching.Queue) error { boom(); return nil }), "False CreateError: panic: boom"},
 		"when it is synced":    {unsyncable{boom}, "False CreateError: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -234,7 +233,7 @@ func TestPanics(t *testing.T) {
 // unsyncable is a source that cannot be waited for.
 type unsyncable struct{ wait func() }
 
-func (unsyncable) Start(context.Context, queue.Queue) error { return nil }
+func (unsyncable) Start(context.Context, watching.Queue) error { return nil }
 
 func (u unsyncable) WaitForSync(context.Context) error { u.wait(); return nil }
 

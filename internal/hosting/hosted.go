@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
-	"github.com/cairn-dev/cairn/internal/queue"
 	"github.com/cairn-dev/cairn/internal/watching"
 )
 
@@ -197,7 +196,6 @@ func (h *Host) running(name string, built *Controller, watched *sources, l logr.
 		MaxConcurrentReconciles: h.Workers,
 		RateLimiter:             limiter,
 		CacheSyncTimeout:        syncTimeout,
-		NewQueue:                queue.New,
 		RecoverPanic:            new(true),
 		SkipNameValidation:      new(true), // its successor has its name
 		Logger:                  l,
@@ -231,7 +229,7 @@ type sources struct {
 func (s *sources) String() string { return fmt.Sprint(s.all) }
 
 // Start starts all of them.
-func (s *sources) Start(ctx context.Context, q queue.Queue) error {
+func (s *sources) Start(ctx context.Context, q watching.Queue) error {
 	return s.note(watching.Guarded(ctx, func() error {
 		for _, src := range s.all {
 			if err := src.Start(ctx, q); err != nil {

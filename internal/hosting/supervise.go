@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/cairn-dev/cairn/internal/queue"
 	"github.com/cairn-dev/cairn/internal/watching"
 )
 
@@ -125,7 +124,6 @@ func Supervise[T client.Object](mgr ctrl.Manager, host *Host, of Kind[T]) error 
 		Reconciler:              s,
 		MaxConcurrentReconciles: maxConcurrentStarts,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](FirstRetry, LastRetry),
-		NewQueue:                queue.New,
 		RecoverPanic:            new(true),
 	}
 	options.DefaultFromConfig(mgr.GetControllerOptions())
@@ -162,7 +160,7 @@ type supervisor[T client.Object] struct {
 
 	// root ends when the supervisor does; queue is its own. Both are set before the first pass.
 	root  context.Context //nolint:containedctx // a hosted controller outlives the pass that starts it
-	queue queue.Queue
+	queue watching.Queue
 	// running counts what has not ended yet.
 	running sync.WaitGroup
 
@@ -179,7 +177,7 @@ func (s *supervisor[T]) Start(ctx context.Context) error {
 }
 
 // begin is the source that gets our own queue, to enqueue objects by ourselves.
-func (s *supervisor[T]) begin(ctx context.Context, q queue.Queue) error {
+func (s *supervisor[T]) begin(ctx context.Context, q watching.Queue) error {
 	s.root, s.queue = ctx, q
 	return nil
 }

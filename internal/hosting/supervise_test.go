@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,13 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	cairn "github.com/cairn-dev/cairn/api/cairn/v1alpha1"
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
-	"github.com/cairn-dev/cairn/internal/queue"
 	"github.com/cairn-dev/cairn/internal/watching"
 )
 
@@ -295,42 +292,6 @@ func TestSupervisorEndsWithItsControllers(t *testing.T) {
 			t.Error(got)
 		}
 	})
-}
-
-// TestQueues: the queue of a hosted controller ends, and that of its supervisor as well. See
-// docs/design/pass.md.
-func TestQueues(t *testing.T) {
-	inWorld(t, func(w *world) {
-		mgr := &looking{world: w}
-		var hosted queue.Queue
-		h := &hosting{world: w, host: w.shared(nil), sources: []source.Source{
-			source.Func(func(_ context.Context, q queue.Queue) error { hosted = q; return nil }),
-		}}
-		if err := Supervise(mgr, h.host, kind(h.make)); err != nil {
-			t.Fatal(err)
-		}
-		w.describe("one")
-		settle(time.Second)
-		made := queue.New("", nil)
-		defer made.ShutDown()
-		for of, q := range map[string]queue.Queue{"the controller": hosted, "the supervisor": mgr.supervisor.queue} {
-			if got, want := reflect.TypeOf(q), reflect.TypeOf(made); got != want {
-				t.Errorf("the queue of %s is a %v, want a %v", of, got, want)
-			}
-		}
-	})
-}
-
-// looking is a world that keeps the supervisor.
-type looking struct {
-	*world
-
-	supervisor *supervisor[*v1alpha1.CompositeController]
-}
-
-func (l *looking) Add(r ctrlmanager.Runnable) error {
-	l.supervisor, _ = r.(*supervisor[*v1alpha1.CompositeController])
-	return l.world.Add(r)
 }
 
 func TestKindThatTheSchemeDoesNotKnow(t *testing.T) {

@@ -27,7 +27,7 @@ var law = map[string][]string{
 	"api":       {},
 	"ownership": {"revision", "internal/anyobject"},
 	"history":   {"revision", "ownership", "api", "internal/anyobject", "internal/bounded", "internal/podtemplate", "internal/readiness"},
-	"pass":      {"revision", "rollout", "ownership", "history", "internal/anyobject", "internal/queue"},
+	"pass":      {"revision", "rollout", "ownership", "history", "internal/anyobject"},
 	"builder": {
 		"revision", "rollout", "ownership", "history", "pass", "internal/anyobject", "internal/readiness", "internal/schemas",
 	},
@@ -36,33 +36,32 @@ var law = map[string][]string{
 	"deploy":      {"api"},
 	"controllers": {},
 	"controllers/*": {
-		"revision", "rollout", "ownership", "history", "pass", "internal/anyobject", "internal/queue", "internal/readiness", "internal/schemas",
+		"revision", "rollout", "ownership", "history", "pass", "internal/anyobject", "internal/readiness", "internal/schemas",
 	},
 	"controllers/recorder": {
 		"revision", "ownership", "history", "pass", "api",
-		"internal/anyobject", "internal/author", "internal/hosting", "internal/queue", "internal/schemas", "internal/watching",
+		"internal/anyobject", "internal/author", "internal/hosting", "internal/schemas", "internal/watching",
 	},
 	"controllers/metacontroller/*": {
 		"revision", "rollout", "ownership", "history", "pass", "api", "internal/anyobject", "internal/hosting",
-		"internal/metacontroller", "internal/queue", "internal/readiness", "internal/watching",
+		"internal/metacontroller", "internal/readiness", "internal/watching",
 	},
 	// What nobody is promised.
 	"internal/author":      {"revision"},
 	"internal/anyobject":   {},
 	"internal/bounded":     {},
 	"internal/readiness":   {},
-	"internal/queue":       {},
 	"internal/podtemplate": {"revision"},
 	"internal/printable":   {},
 	"internal/schemas":     {"revision"},
-	"internal/watching":    {"ownership", "api", "internal/queue"},
-	"internal/hosting":     {"ownership", "api", "internal/queue", "internal/watching"},
+	"internal/watching":    {"ownership", "api"},
+	"internal/hosting":     {"ownership", "api", "internal/watching"},
 	"internal/metacontroller": {
 		"revision", "ownership", "pass", "api",
-		"internal/anyobject", "internal/bounded", "internal/hosting", "internal/queue", "internal/watching",
+		"internal/anyobject", "internal/bounded", "internal/hosting", "internal/watching",
 	},
 	"internal/manager": {
-		"controllers/*", "controllers/recorder", "controllers/metacontroller/*", "api", "internal/metacontroller", "internal/queue",
+		"controllers/*", "controllers/recorder", "controllers/metacontroller/*", "api", "internal/metacontroller",
 		"rollback",
 	},
 	"internal/cli": {"inspect", "deploy", "api", "internal/manager", "internal/printable"},
@@ -83,7 +82,7 @@ var law = map[string][]string{
 	"proof": {
 		"revision", "rollout", "ownership", "history", "pass", "api", "controllers/*", "controllers/recorder",
 		"controllers/metacontroller/*", "builder", "inspect", "rollback", "deploy", "examples", "sandbox", "internal/anyobject", "internal/cli",
-		"internal/hosting", "internal/manager", "internal/metacontroller", "internal/queue", "internal/watching",
+		"internal/hosting", "internal/manager", "internal/metacontroller", "internal/watching",
 	},
 }
 

@@ -19,7 +19,7 @@ import (
 
 // This file says what the caches hold, and sees that a manager can be stopped before they are filled.
 
-// stoppable is a cache that nobody waits for once the manager is stopped. A manager of controller-runtime 0.24 that is
+// stoppable is a cache that nobody waits for once the manager is stopped. A manager of controller-runtime 0.25 that is
 // stopped before its caches say that they are filled never returns from Start, and loops without a pause until the
 // process ends (its issue 3440). A read of a kind that is not filled still waits, so nothing acts on less than there
 // is.

@@ -12,8 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/cairn-dev/cairn/internal/queue"
 )
 
 // This file enqueues parents although no event came: all of them periodically (resyncPeriodSeconds), or one because its
@@ -64,12 +62,12 @@ func NewResync(periodSeconds *int32, list func() []types.NamespacedName, c clock
 func (r *Resync) String() string { return "resync" }
 
 // Start enqueues parents into q until ctx ends.
-func (r *Resync) Start(ctx context.Context, q queue.Queue) error {
+func (r *Resync) Start(ctx context.Context, q Queue) error {
 	go r.run(ctx, q)
 	return nil
 }
 
-func (r *Resync) run(ctx context.Context, q queue.Queue) {
+func (r *Resync) run(ctx context.Context, q Queue) {
 	var periodic <-chan time.Time
 	if r.period > 0 {
 		ticker := r.clock.NewTicker(r.period)
@@ -139,7 +137,7 @@ func (r *Resync) mark(keys []types.NamespacedName) []types.NamespacedName {
 }
 
 // wake enqueues parents, with a lower priority than those whose objects have changed.
-func wake(q queue.Queue, keys []types.NamespacedName) {
+func wake(q Queue, keys []types.NamespacedName) {
 	for _, key := range keys {
 		if p, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
 			p.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority)}, reconcile.Request{NamespacedName: key})

@@ -7,18 +7,21 @@ import (
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/cairn-dev/cairn/internal/queue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // This file feeds a controller from a shared informer, and removes its handler when the controller ends.
 // controller-runtime's own source keeps its handler for as long as the informer lives: a controller that is stopped and
 // started again with each edit of its CompositeController would get each event many times.
+
+// Queue is the work queue of a controller.
+type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // ErrNotSynced says that the objects of a kind could not be listed yet. Try again soon.
 var ErrNotSynced = errors.New("its objects could not be listed yet")
@@ -49,7 +52,7 @@ func kindOf(o client.Object) string {
 
 // Start adds the handler to the kind's informer, until ctx ends. It does not wait until the kind is listed. An error
 // means that the kind cannot be watched.
-func (e *Events) Start(ctx context.Context, q queue.Queue) error {
+func (e *Events) Start(ctx context.Context, q Queue) error {
 	informer, err := e.Cache.GetInformer(ctx, e.Object, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", kindOf(e.Object), err)

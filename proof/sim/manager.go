@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"sync"
 	"testing/synctest"
 
 	"github.com/go-logr/logr"
@@ -17,11 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	ctrlrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
-
-	"github.com/cairn-dev/cairn/internal/queue"
 )
 
 // This file is the ctrl.Manager that controllers are set up in. It is a real one as far as a controller can see: real
@@ -89,21 +89,30 @@ func (m *manager) Add(r ctrlmanager.Runnable) error {
 
 type (
 	limiter  = workqueue.TypedRateLimiter[reconcile.Request]
-	newQueue = func(string, limiter) queue.Queue
+	newQueue = func(string, limiter) workqueue.TypedRateLimitingInterface[reconcile.Request]
 )
 
 func is[T any](field reflect.Value) bool {
 	return field.IsValid() && field.Type() == reflect.TypeFor[T]()
 }
 
-// newQueue makes the queue that all controllers have. One without a name has no metrics.
-func (p *process) newQueue(_ string, l limiter) queue.Queue {
-	q := queue.New("", l)
+// newQueue makes the queue that all controllers have. Without a name it has no metrics.
+func (p *process) newQueue(_ string, l limiter) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	q := &endingOnce{PriorityQueue: priorityqueue.New("", func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = l })}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.queues = append(p.queues, q)
 	return q
 }
+
+// endingOnce is a queue that both the scheduler and the controller shut down: the second call of the one inside panics.
+type endingOnce struct {
+	priorityqueue.PriorityQueue[reconcile.Request]
+
+	once sync.Once
+}
+
+func (q *endingOnce) ShutDown() { q.once.Do(q.PriorityQueue.ShutDown) }
 
 // start runs everything, each until ctx ends. It starts one after the other: which controller hears of a pod first is
 // else chance.

@@ -11,9 +11,10 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/cairn-dev/cairn/internal/queue"
 	"github.com/cairn-dev/cairn/proof/check"
 	"github.com/cairn-dev/cairn/proof/internal/catset"
 	"github.com/cairn-dev/cairn/proof/sim/model"
@@ -42,7 +43,7 @@ type process struct {
 	calls []*call
 	said  []saying
 	// queues are those of its controllers.
-	queues []queue.Queue
+	queues []workqueue.TypedRateLimitingInterface[reconcile.Request]
 	// series are the Events that it has written and would count on.
 	series map[eventKey]series
 }

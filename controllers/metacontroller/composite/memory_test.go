@@ -14,7 +14,7 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/children"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
-	"github.com/cairn-dev/cairn/internal/queue"
+	"github.com/cairn-dev/cairn/internal/watching"
 )
 
 // TestForgetsChildren: the end of a child wakes whom it would have, and what is remembered of it goes.
@@ -24,7 +24,7 @@ func TestForgetsChildren(t *testing.T) {
 	pod.SetUID("uid")
 	woken := false
 	h := &forgetting{
-		handler.Funcs{DeleteFunc: func(context.Context, event.DeleteEvent, queue.Queue) { woken = true }},
+		handler.Funcs{DeleteFunc: func(context.Context, event.DeleteEvent, watching.Queue) { woken = true }},
 		r.forgetChild(&host.Environment{Encoder: hook.NewEncoder(1)}),
 	}
 	h.Delete(t.Context(), event.DeleteEvent{Object: pod}, nil)

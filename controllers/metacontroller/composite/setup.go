@@ -19,7 +19,6 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/internal/metacontroller/related"
-	"github.com/cairn-dev/cairn/internal/queue"
 	"github.com/cairn-dev/cairn/internal/watching"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
@@ -183,7 +182,7 @@ func (r *reconciler) parentEvents() handler.EventHandler {
 	all := r.ParentEvents()
 	return handler.Funcs{
 		CreateFunc: all.Create,
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue.Queue) {
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watching.Queue) {
 			if othersVoted(r.name, e) || r.ignoreStatus && pass.StatusOnly(e) {
 				return
 			}
@@ -212,7 +211,7 @@ type forgetting struct {
 }
 
 // Delete implements [handler.EventHandler].
-func (f *forgetting) Delete(ctx context.Context, e event.DeleteEvent, q queue.Queue) {
+func (f *forgetting) Delete(ctx context.Context, e event.DeleteEvent, q watching.Queue) {
 	f.forget(e.Object)
 	f.EventHandler.Delete(ctx, e, q)
 }

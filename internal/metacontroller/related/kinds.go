@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/cairn-dev/cairn/internal/queue"
 	"github.com/cairn-dev/cairn/internal/watching"
 )
 
@@ -51,7 +50,7 @@ type kinds struct {
 	mu sync.Mutex
 	// life ends with the controller, queue is its own. Both are set by begin.
 	life  context.Context //nolint:containedctx // a watch outlives the pass that first asks for it
-	queue queue.Queue
+	queue watching.Queue
 	kinds map[schema.GroupVersionKind]*kind
 	// missing are resources that are not served.
 	missing map[schema.GroupVersionResource]missing
@@ -76,7 +75,7 @@ func newKinds(s *watching.Server, i *interests) *kinds {
 }
 
 // begin sets the queue for the parents to enqueue, until ctx ends.
-func (k *kinds) begin(ctx context.Context, q queue.Queue) {
+func (k *kinds) begin(ctx context.Context, q watching.Queue) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	// A kind that one parent asks for, and that cannot be watched any more, is no reason to end the controller.
@@ -181,22 +180,22 @@ func (k *kinds) labelsOf(namespace string) (labels.Set, bool) {
 // parents that asked before it retry, and those that ask after it get the objects.
 func (k *kinds) handler(of schema.GroupVersionKind) handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue.Queue) {
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q watching.Queue) {
 			if !e.IsInInitialList {
 				k.changed(q, of, nil, e.Object)
 			}
 		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue.Queue) {
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q watching.Queue) {
 			if e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() {
 				k.changed(q, of, e.ObjectOld, e.ObjectNew)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue.Queue) { k.changed(q, of, e.Object, nil) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q watching.Queue) { k.changed(q, of, e.Object, nil) },
 	}
 }
 
 // changed enqueues parents. before is nil for a new object, after for a deleted one.
-func (k *kinds) changed(q queue.Queue, of schema.GroupVersionKind, before, after metav1.Object) {
+func (k *kinds) changed(q watching.Queue, of schema.GroupVersionKind, before, after metav1.Object) {
 	woken := map[types.NamespacedName]struct{}{}
 	for _, o := range []metav1.Object{before, after} {
 		if o != nil {

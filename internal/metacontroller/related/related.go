@@ -17,7 +17,6 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
-	"github.com/cairn-dev/cairn/internal/queue"
 	"github.com/cairn-dev/cairn/internal/watching"
 )
 
@@ -52,7 +51,7 @@ type feed struct{ related *Objects }
 func (f *feed) String() string { return "related objects of " + f.related.parent.String() }
 
 // Start keeps the queue for the kinds that parents will ask for.
-func (f *feed) Start(ctx context.Context, q queue.Queue) error {
+func (f *feed) Start(ctx context.Context, q watching.Queue) error {
 	f.related.kinds.begin(ctx, q)
 	return nil
 }

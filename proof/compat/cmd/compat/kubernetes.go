@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cairn-dev/cairn/proof/compat"
 	"github.com/cairn-dev/cairn/sandbox"
@@ -22,7 +23,10 @@ import (
 )
 
 // theVersions is the table of Kubernetes versions in docs/versions.md.
-var theVersions = section{name: "kubernetes", head: "| Kubernetes | end to end | of them handovers | composite | install | every fault |"}
+var theVersions = section{
+	name: "kubernetes",
+	head: "| Kubernetes | end to end | of them handovers | composite | install | every fault | time |",
+}
 
 var version = regexp.MustCompile(`^v1\.(\d+)\.(\d+)$`)
 
@@ -38,14 +42,17 @@ func tryVersion(ctx context.Context, out io.Writer, name string) (ok bool, err e
 		}
 		env = append(env, sandboxtest.BinariesVariable+"="+dir)
 	}
+	start := time.Now()
 	found, err := test(ctx, out, env)
 	if err != nil {
 		return false, err
 	}
+	took := time.Since(start).Round(time.Second)
 	cells := []string{strings.TrimPrefix(name, "v"), found["e2e"].cell(), found["e2e"].only(handover).cell()}
 	for _, suite := range suites[1:] {
 		cells = append(cells, found[suite].cell())
 	}
+	cells = append(cells, took.String())
 	line := "| " + strings.Join(cells, " | ") + " |"
 	fmt.Fprintln(out, theVersions.head+"\n"+line)
 	ok = !slices.ContainsFunc(slices.Collect(maps.Values(found)), func(s results) bool { return s.failed() > 0 })
