@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,7 @@ import (
 	utilsets "k8s.io/apimachinery/pkg/util/sets"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/discovery"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -271,6 +273,18 @@ func (l *lab) account(fieldManager string) map[string]string {
 	return accountOf(l.namespace)
 }
 
+// constrains reports whether the API server knows constrained impersonation, which is on since Kubernetes 1.36.
+func (l *lab) constrains() bool {
+	l.Helper()
+	server, err := discovery.NewDiscoveryClientForConfig(l.sandbox.Config())
+	must(l, err)
+	version, err := server.ServerVersion()
+	must(l, err)
+	minor, err := strconv.Atoi(version.Minor)
+	must(l, err)
+	return minor >= 36
+}
+
 func rolesAreExact(t *testing.T, fieldManager string) {
 	t.Helper()
 	l := newLab(t)
@@ -288,7 +302,7 @@ func rolesAreExact(t *testing.T, fieldManager string) {
 	l.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "ca"}, Data: map[string]string{"ca.crt": ca}})
 	own := deploy.YAML(l.roles(cc, deploy.Grant{
 		Related: []schema.GroupResource{{Resource: "services"}}, Secrets: []types.NamespacedName{{Namespace: l.namespace, Name: "token"}},
-		Constrained: true,
+		Constrained: l.constrains(),
 	}))
 	me := identity{l}
 	me.apply(shared(t, composite.Name), own)
@@ -442,7 +456,7 @@ func decoratorRolesAreExact(t *testing.T, fieldManager string) {
 			},
 		},
 	}
-	roles, err := deploy.DecoratorRoles(dc, deploy.Grant{Constrained: true})
+	roles, err := deploy.DecoratorRoles(dc, deploy.Grant{Constrained: l.constrains()})
 	if err != nil {
 		t.Fatal(err)
 	}
