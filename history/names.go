@@ -17,8 +17,8 @@ import (
 	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file names new revisions as kube-controller-manager 1.36 does, so that either of the two controllers finds a
-// lost log again by the labels of its children. A name decides nothing else. See
+// This file names new revisions as kube-controller-manager 1.37 does. Either of the two controllers finds a lost log
+// again by the labels of its children. A name decides nothing else. See
 // docs/design/log/2026-11-22-names-of-revisions.md.
 
 // maxName is the length of the longest name that the API server takes.

@@ -38,7 +38,7 @@ func reachedSlowly(p *planner, i int) bool {
 // holdsUpSlowly is what [planner.holdsUp] means.
 func holdsUpSlowly(p *planner, i int) bool {
 	down := 1
-	var begun, failed, gap, before, serving bool
+	var begun, unproven, gap, missing, before, serving bool
 	for j, s := range p.slots {
 		old := s.alive && !s.conforms
 		serving = serving || old && s.available
@@ -46,8 +46,9 @@ func holdsUpSlowly(p *planner, i int) bool {
 			continue
 		}
 		begun = begun || s.conforms
-		failed = failed || s.conforms && !s.available
+		unproven = unproven || s.conforms && !s.available && (neverReady(s.pod) || failing(s.pod))
 		gap = gap || j > i && !s.alive
+		missing = missing || j > i && s.pod == nil
 		before = before || j > i && old && !s.available
 		if !s.available {
 			down++
@@ -56,7 +57,17 @@ func holdsUpSlowly(p *planner, i int) bool {
 	if p.ordered {
 		return !begun && !gap
 	}
-	return !failed && (!gap && !before || !serving) && down >= p.budget
+	return (!unproven && !missing && !before || !serving) && down >= p.budget
+}
+
+// downSlowly is the lowest slot without an available pod.
+func downSlowly(p *planner) int {
+	for i, s := range p.slots {
+		if !s.available {
+			return i
+		}
+	}
+	return len(p.slots)
 }
 
 // gapSlowly is the lowest place above a slot without a pod that is alive.
@@ -74,6 +85,9 @@ func TestSumsAgree(t *testing.T) {
 		p, err := newPlanner(situations().Draw(t, "facts"))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if fast, slow := p.around.down, downSlowly(p); fast != slow {
+			t.Fatalf("slot %d is the lowest that is down, and by walking %d", fast, slow)
 		}
 		for i, s := range p.slots {
 			if fast, slow := p.reached(i), reachedSlowly(p, i); fast != slow {

@@ -128,7 +128,18 @@ func TestPlanClaims(t *testing.T) {
 		"missing for a pod that runs":     {[]setOption{one, data(retain, retain)}, []*corev1.Pod{pod(0, "b", mounted)}, nil, nil, ""},
 		"to be owned":                     {[]setOption{one, data(remove, retain)}, []*corev1.Pod{pod(0, "b", mounted)}, []*corev1.PersistentVolumeClaim{claim(0)}, []string{"own data-web-0"}, ""},
 		"to be owned, but going":          {[]setOption{one, data(remove, retain)}, []*corev1.Pod{pod(0, "b", mounted)}, []*corev1.PersistentVolumeClaim{claim(0, claimGoing)}, nil, ""},
-		"scaled down, while it waits":     {[]setOption{one, data(retain, remove)}, []*corev1.Pod{pod(0, "b", stuck, mounted), pod(1, "b")}, []*corev1.PersistentVolumeClaim{claim(0), claim(1)}, []string{"own data-web-1"}, ""},
+		"scaled down, and it goes":        {[]setOption{one, data(retain, remove)}, []*corev1.Pod{pod(0, "b", mounted), pod(1, "b")}, []*corev1.PersistentVolumeClaim{claim(0), claim(1)}, []string{"delete web-1, own data-web-1"}, ""},
+		"scaled down, while it waits":     {[]setOption{one, data(retain, remove)}, []*corev1.Pod{pod(0, "b", stuck, mounted), pod(1, "b")}, []*corev1.PersistentVolumeClaim{claim(0), claim(1)}, nil, ""},
+		"scaled down, Parallel":           {[]setOption{one, parallel, data(retain, remove)}, []*corev1.Pod{pod(0, "b", stuck, mounted), pod(1, "b")}, []*corev1.PersistentVolumeClaim{claim(0), claim(1)}, []string{"delete web-1, own data-web-1"}, ""},
+		"scaled down, Recreate":           {[]setOption{one, recreating, data(retain, remove)}, []*corev1.Pod{pod(0, "b", mounted), pod(1, "a")}, []*corev1.PersistentVolumeClaim{claim(0), claim(1)}, []string{"delete web-1, own data-web-1"}, ""},
+		// Whatever takes a pod away that was surplus a moment ago, its claim stays.
+		"asked for again, alive":          {[]setOption{one, data(retain, remove)}, []*corev1.Pod{pod(0, "b", mounted)}, []*corev1.PersistentVolumeClaim{claim(0, ownedBy(podRef))}, []string{"own data-web-0"}, ""},
+		"asked for again, terminating":    {[]setOption{one, data(retain, remove)}, []*corev1.Pod{pod(0, "b", terminating)}, []*corev1.PersistentVolumeClaim{claim(0, ownedBy(podRef))}, []string{"own data-web-0"}, ""},
+		"asked for again, Parallel":       {[]setOption{one, parallel, data(retain, remove)}, []*corev1.Pod{pod(0, "b", terminating)}, []*corev1.PersistentVolumeClaim{claim(0, ownedBy(podRef))}, []string{"own data-web-0"}, ""},
+		"asked for again, ended":          {[]setOption{one, data(retain, remove)}, []*corev1.Pod{pod(0, "b", phase(corev1.PodFailed))}, []*corev1.PersistentVolumeClaim{claim(0, ownedBy(podRef))}, []string{"delete web-0, own data-web-0"}, ""},
+		"asked for again, then updated":   {[]setOption{one, data(retain, remove)}, []*corev1.Pod{pod(0, "a", mounted)}, []*corev1.PersistentVolumeClaim{claim(0, ownedBy(podRef))}, []string{"delete web-0, own data-web-0"}, ""},
+		"asked for again, then recreated": {[]setOption{one, recreating, data(retain, remove)}, []*corev1.Pod{pod(0, "a", mounted)}, []*corev1.PersistentVolumeClaim{claim(0, ownedBy(podRef))}, []string{"delete web-0, own data-web-0"}, ""},
+		"asked for again, recreating":     {[]setOption{one, recreating, data(retain, remove)}, []*corev1.Pod{pod(0, "a", terminating)}, []*corev1.PersistentVolumeClaim{claim(0, ownedBy(podRef))}, []string{"own data-web-0"}, ""},
 		"scaled down, by somebody":        {[]setOption{one, data(retain, remove)}, []*corev1.Pod{pod(0, "b", mounted), pod(1, "b", terminating)}, []*corev1.PersistentVolumeClaim{claim(0), claim(1)}, []string{"own data-web-1"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

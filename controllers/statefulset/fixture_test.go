@@ -206,7 +206,11 @@ func steps(p *plan) []string {
 		out = append(out, fmt.Sprintf("create web-%d %s", c.ordinal, strings.TrimPrefix(c.from.name, "web-")))
 	}
 	for _, d := range p.deletes {
-		out = append(out, "delete "+d.pod.Name)
+		step := "delete " + d.pod.Name
+		for _, o := range d.owners {
+			step += ", own " + o.claim.Name
+		}
+		out = append(out, step)
 	}
 	for _, c := range p.claims {
 		out = append(out, "claim "+c.Name)

@@ -130,6 +130,8 @@ type planner struct {
 	budget    int
 	// blocked is why nothing may follow under OrderedReady: the first thing that is not as it should be.
 	blocked string
+	// halted says that surplus pods wait for pods that are asked for. Their claims stay as they are.
+	halted bool
 }
 
 // makePlan plans one pass: every ordinal gets its pod, surplus pods are deleted, and the rolling update takes its
@@ -148,6 +150,7 @@ func makePlan(f facts) (*plan, error) {
 		p.scaleDown()
 	}
 	p.roll()
+	p.own()
 	p.counts = countsOf(f.set, f.pods, f.current.name, f.update.name, f.now)
 	p.promote = !p.hold && p.conformed()
 	return p.plan, nil
@@ -197,11 +200,12 @@ func (p *planner) place(s *slot, pod *corev1.Pod) {
 	s.volumesDiffer = storageDiffers(p.set, s.ordinal, pod)
 }
 
-// outdated reports whether a pod of the set comes from another revision than the update revision, or has volumes of
-// another set.
+// outdated reports whether a pod of the set comes from another revision than the update revision, or is asked for and
+// has volumes of another set.
 func (p *planner) outdated(pod *corev1.Pod) bool {
 	ordinal, ok := ordinalOf(p.set, pod.Name)
-	return ok && (revisionOf(pod) != p.update.name || precedes(pod, p.set) && storageDiffers(p.set, ordinal, pod) != "")
+	differs := inRange(p.set, ordinal) && precedes(pod, p.set) && storageDiffers(p.set, ordinal, pod) != ""
+	return ok && (revisionOf(pod) != p.update.name || differs)
 }
 
 // visit plans for one ordinal, lowest first.
@@ -304,7 +308,6 @@ func (p *planner) keep(s slot) {
 		labels := misses(s.pod, identityLabels(p.set, s.ordinal))
 		p.identities = append(p.identities, identityChange{s.pod, labels})
 	}
-	p.owners = append(p.owners, p.claimOwners(s.pod)...)
 }
 
 // missingClaims builds the claims of an ordinal that do not exist.

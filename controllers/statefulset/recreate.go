@@ -1,6 +1,8 @@
 package statefulset
 
 import (
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,9 +18,9 @@ func (p *planner) recreates() bool {
 	return p.set.Spec.UpdateStrategy.Type == appsv1.RecreateStatefulSetStrategyType
 }
 
-// recreate plans the deletion of the outdated pods that the rolling update does not see: surplus pods, and pods that
-// ended. Without a recorded update revision it deletes nothing.
+// recreate plans the deletion of the outdated pods. Without a recorded update revision it deletes nothing.
 func (p *planner) recreate() {
+	p.halted = true
 	for _, pod := range p.pods {
 		if !p.outdated(pod) {
 			continue
@@ -31,9 +33,9 @@ func (p *planner) recreate() {
 		case p.hold:
 			p.waitf(pod.Name, "it comes from revision %s, and is not deleted before the update revision is recorded", revisionOf(pod))
 		case !inRange(p.set, ordinal):
-			p.remove(deletion{pod: pod, owners: p.claimOwners(pod), reason: p.outOfRange()})
-		case ended(pod):
-			p.remove(deletion{pod: pod, reason: "it ended, and comes from revision " + revisionOf(pod)})
+			p.remove(deletion{pod: pod, reason: p.outOfRange()})
+		default:
+			p.remove(deletion{pod: pod, reason: fmt.Sprintf("it comes from revision %s, and the strategy is Recreate", revisionOf(pod))})
 		}
 	}
 }
@@ -61,7 +63,7 @@ func (rep report) setProgressing(set *appsv1.StatefulSet, conditions *[]metav1.C
 		return
 	case rep.plan.recreating > 0:
 		c.Message = "deleting the pods of other revisions"
-	case rep.current != rep.recorded.Update.Name:
+	case rep.current != rep.recorded.Update.Name, !rep.plan.promote && was != nil && was.Status == metav1.ConditionTrue:
 		c.Message = "waiting for the pods of revision " + rep.recorded.Update.Name
 	case was == nil:
 		return

@@ -53,10 +53,11 @@ func TestRecreate(t *testing.T) {
 func TestProgressing(t *testing.T) {
 	set := web(recreating)
 	var conditions []metav1.Condition
+	undone := false // whether the update revision is the current one, as after an undo
 	after := func(change setOption, pods ...*corev1.Pod) string {
 		change(set)
 		rep := report{plan: mustPlan(t, given(set, pods...)), current: "web-a", recorded: &pass.Recorded{Update: &revision.Revision{Name: "web-b"}}}
-		if rep.plan.promote {
+		if rep.plan.promote || undone {
 			rep.current = "web-b"
 		}
 		rep.setProgressing(set, &conditions, metav1.NewTime(now))
@@ -65,6 +66,7 @@ func TestProgressing(t *testing.T) {
 		}
 		return string(conditions[0].Status) + " " + conditions[0].Reason + ": " + conditions[0].Message
 	}
+	undo := func(*appsv1.StatefulSet) { undone = true }
 	unchanged := func(*appsv1.StatefulSet) {}
 	updated := []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b")}
 	for _, c := range []struct{ got, want string }{
@@ -73,6 +75,10 @@ func TestProgressing(t *testing.T) {
 		{after(unchanged, pod(1, "a", terminating)), "True RecreateInProgress: deleting the pods of other revisions"},
 		{after(unchanged, pod(0, "b"), pod(1, "b", unready)), "True RecreateInProgress: waiting for the pods of revision web-b"},
 		{after(unchanged, updated...), "False RecreateCompleted: all pods come from revision web-b"},
+		{after(undo, pod(1, "z", terminating)), "True RecreateInProgress: deleting the pods of other revisions"},
+		{after(undo), "True RecreateInProgress: waiting for the pods of revision web-b"},
+		{after(undo, updated...), "False RecreateCompleted: all pods come from revision web-b"},
+		{after(undo, pod(0, "b", unready), pod(1, "b"), pod(2, "b")), "False RecreateCompleted: all pods come from revision web-b"},
 		{after(func(s *appsv1.StatefulSet) { s.Spec.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType }, updated...), ""},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {

@@ -16,17 +16,15 @@ import (
 // controller's order, and what the conformance test "halt if any stateful pod is unhealthy" asks for, which takes a set
 // from three unready pods to none.
 func (p *planner) scaleDown() {
+	p.halted = p.ordered && p.blocked != ""
 	next := p.nextCondemned()
 	for _, pod := range p.condemned {
-		owners := p.claimOwners(pod)
 		switch {
 		case going(pod):
-			p.owners = append(p.owners, owners...)
 		case p.ordered && pod != next:
-			p.owners = append(p.owners, owners...)
 			p.waitf(pod.Name, "%s; %s", p.outOfRange(), p.blocked)
 		default:
-			p.remove(deletion{pod: pod, owners: owners, reason: p.outOfRange()})
+			p.remove(deletion{pod: pod, reason: p.outOfRange()})
 		}
 	}
 }
@@ -86,6 +84,28 @@ func (p *planner) highestCondemned() (next, weakest *corev1.Pod) {
 func (p *planner) available(pod *corev1.Pod) bool {
 	available, _ := availability(pod, minReady(p.set), p.now)
 	return available
+}
+
+// own plans who owns the claims of every pod from now on. The claims of a pod that is deleted are changed before it is:
+// the claims of a surplus pod may have to go with it, and those of a pod that is asked for must not. Such a pod may
+// have been surplus a moment ago, so that it owns its claims. Whatever removes the pod then, alive, ended or
+// terminating, would remove the claims too.
+func (p *planner) own() {
+	deleted := make(map[*corev1.Pod]int, len(p.deletes))
+	for i, d := range p.deletes {
+		deleted[d.pod] = i
+	}
+	for _, pod := range p.pods {
+		ordinal, ok := ordinalOf(p.set, pod.Name)
+		i, goes := deleted[pod]
+		switch {
+		case !ok:
+		case goes:
+			p.deletes[i].owners = p.claimOwners(pod)
+		case inRange(p.set, ordinal) || !p.halted:
+			p.owners = append(p.owners, p.claimOwners(pod)...)
+		}
+	}
 }
 
 // claimOwners plans who owns the claims of a pod from now on.

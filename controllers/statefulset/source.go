@@ -47,11 +47,13 @@ func (p *planner) sourceOf(i int) source {
 type around struct {
 	// above is what is above each slot.
 	above []above
-	// conforming is how many slots hold a pod that conforms, failed how many of those are not available, and unavailable
-	// how many slots hold no pod that is available.
-	conforming, failed, unavailable int
+	// conforming is how many slots hold a pod that conforms, unproven how many of those are not available and fail or
+	// never were ready, and unavailable how many slots hold no pod that is available.
+	conforming, unproven, unavailable int
 	// serving says that some old pod is available.
 	serving bool
+	// down is the lowest slot that holds no pod that is available, their number if there is none.
+	down int
 }
 
 // above is what is above one slot.
@@ -60,13 +62,14 @@ type above struct {
 	old, oldDown bool
 	// down counts the slots that the rolling update has taken and that are down, see [planner.reached].
 	down int
-	// gap is the lowest slot above without a pod that is alive, empty if there is none.
-	gap string
+	// gap is the lowest slot above without a pod that is alive, missing the lowest one without any pod. They are empty if
+	// there is none.
+	gap, missing string
 }
 
 // sumUp walks over the slots once, from the top.
 func sumUp(slots []slot, ordered bool) around {
-	out := around{above: make([]above, len(slots))}
+	out := around{above: make([]above, len(slots)), down: len(slots)}
 	someOld := slices.ContainsFunc(slots, func(s slot) bool { return s.alive && !s.conforms })
 	careful := !ordered && someOld
 	var so above
@@ -78,16 +81,20 @@ func sumUp(slots []slot, ordered bool) around {
 		if !s.alive {
 			so.gap = s.name
 		}
+		if s.pod == nil {
+			so.missing = s.name
+		}
 		if !s.available {
 			out.unavailable++
+			out.down = i
 		}
 		if !s.available && filled {
 			so.down++
 		}
 		if s.conforms {
 			out.conforming++
-			if !s.available {
-				out.failed++
+			if s.unproven() {
+				out.unproven++
 			}
 		}
 		if s.alive && !s.conforms {
@@ -113,8 +120,8 @@ func (p *planner) reached(i int) bool {
 // holdsUp reports whether the rollout waits for just this slot.
 //
 // Under OrderedReady that is so before it begins: no other pod is updated, and all those that come before this one
-// exist. Without an order, what is down uses the budget up, at any time. The highest such slot is taken first, and the
-// next one when the pods that were updated are available; all at the same time if no old pod is.
+// exist. Without an order, pods that are down use the budget up, at any time. The highest old one is taken first, and
+// the next one when all updated pods were ready and do not fail; all at the same time if no old pod is available.
 func (p *planner) holdsUp(i int) bool {
 	s, others, above := p.slots[i], p.around, p.around.above[i]
 	if s.conforms {
@@ -122,16 +129,20 @@ func (p *planner) holdsUp(i int) bool {
 	}
 	if !s.available {
 		others.unavailable--
-		if s.conforms {
-			others.failed--
+		if s.conforms && s.unproven() {
+			others.unproven--
 		}
 	}
 	if p.ordered {
 		return others.conforming == 0 && above.gap == ""
 	}
-	first := above.gap == "" && !above.oldDown
-	return (first || !others.serving) && others.failed == 0 && others.unavailable+1 >= p.budget
+	next := above.missing == "" && !above.oldDown && others.unproven == 0
+	return (next || !others.serving) && others.unavailable+1 >= p.budget
 }
+
+// unproven reports whether the pod of a slot does not show that its revision works: it is not available, and was never
+// ready or fails.
+func (s slot) unproven() bool { return !s.available && (neverReady(s.pod) || failing(s.pod)) }
 
 // conformed reports whether the update revision is what the whole set runs: every ordinal has a pod, each of them
 // conforms and is ready, and there is no other pod. It holds whatever the strategy is (kubernetes#73492).

@@ -47,7 +47,8 @@ func TestSource(t *testing.T) {
 		"one was lost, not reached":                 {[]setOption{four}, []*corev1.Pod{pod(1, "a"), pod(2, "a"), pod(3, "b")}, "aabb"},
 		"one was lost, the rollout waits above":     {nil, []*corev1.Pod{pod(1, "b", stuck), pod(2, "b")}, "abb"},
 		"one was lost, the top goes":                {[]setOption{four}, []*corev1.Pod{pod(1, "a"), pod(2, "a"), pod(3, "a", terminating)}, "aabb"},
-		"two were lost, the top goes, Parallel":     {[]setOption{four, parallel}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(3, "a", terminating)}, "aaab"},
+		"one was lost, the top goes, Parallel":      {[]setOption{four, parallel}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(3, "a", terminating)}, "aabb"},
+		"two were lost, the top goes, Parallel":     {[]setOption{four, parallel}, []*corev1.Pod{pod(0, "a"), pod(3, "a", terminating)}, "aabb"},
 		"an old one ended above":                    {nil, []*corev1.Pod{pod(0, "a"), pod(2, "a", phase(corev1.PodFailed))}, "bbb"},
 
 		// A template that never worked. Whatever is missing comes from the one that mends it, or nothing ever would.

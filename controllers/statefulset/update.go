@@ -54,11 +54,7 @@ func (p *planner) roll() {
 	for i := range slices.Backward(p.slots) {
 		units = append(units, p.unit(i))
 	}
-	strategy := rollout.Strategy{MaxUnavailable: p.budget, Ordered: true}
-	if p.recreates() {
-		strategy = rollout.Strategy{MaxUnavailable: len(p.slots)}
-	}
-	p.rollout = rollout.New(units, strategy)
+	p.rollout = rollout.New(units, rollout.Strategy{MaxUnavailable: p.budget, Ordered: true})
 	slots := make(map[string]slot, len(p.slots))
 	for _, s := range p.slots {
 		slots[s.name] = s
@@ -89,7 +85,7 @@ func (p *planner) unit(i int) rollout.Unit {
 	case s.conforms:
 		u.New = instance
 	case p.recreates():
-		u.Old = instance
+		u.Old, u.Stays = instance, "all pods of other revisions are deleted at the same time"
 	case p.misguided(i):
 		p.remove(deletion{pod: s.pod, reason: fmt.Sprintf("it comes from revision %s, was never ready, and would come from %s now",
 			instance.Revision, p.sourceOf(i).name)})
@@ -108,6 +104,9 @@ func (p *planner) misguided(i int) bool {
 	if i < p.partition && p.lost[revisionOf(s.pod)] {
 		return false // it is held, and its revision is lost: it stays as it is
 	}
+	if p.ordered && p.around.down < i {
+		return false // it could not be created again
+	}
 	return !p.hold && !p.onDelete() && from.template != nil && from.name != revisionOf(s.pod) &&
 		(i < p.partition || from.name != p.update.name) && p.replaceable(s.pod)
 }
@@ -125,10 +124,12 @@ func (p *planner) stays(i int) string {
 	case p.sourceOf(i).name != p.update.name:
 		return "it is not available, and the rollout has not reached it"
 	case !p.ordered: // it uses up no budget
-		if gap := p.around.above[i].gap; gap != "" {
-			return gap + " comes first" // until it is filled, it is unknown whether it is this pod's turn
+		if missing := p.around.above[i].missing; missing != "" {
+			return missing + " comes first" // until it is there, it is unknown whether it is this pod's turn
 		}
 		return ""
+	case p.around.down < i:
+		return "scaling comes first: " + p.blocked // it could not be created again
 	case p.policy() == replaceNone:
 		return fmt.Sprintf("it is not available, and the annotation %s keeps it; delete it to go on", ReplaceNeverReadyAnnotation)
 	case p.replaceable(s.pod):

@@ -1,6 +1,9 @@
 package check
 
 import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -22,8 +25,8 @@ func (s *step) claim() {
 	s.violationf("O4", "it is written, and no parent has a claim of that name")
 }
 
-// claimsFollow is C1 for claims that are to go with their child when it is not asked for any more: the child is deleted
-// only after they were told. Later nobody knows that they were its own, so that they stay for ever.
+// claimsFollow is C1 for claims of a child that is deleted. If they are to go with a surplus child, it must own them
+// first: a claim without an owner stays. If the place of the child is asked for, it must not own them.
 func (s *step) claimsFollow() {
 	if s.k.Outlives == nil || !s.h.Audited {
 		return
@@ -34,10 +37,30 @@ func (s *step) claimsFollow() {
 	}
 	for _, claim := range s.before.List(s.k.Claims, s.e.Key.Namespace) {
 		read := s.record.at(claim.GetUID(), s.since(s.k.Claims, parent.GetUID()))
-		if read != nil && s.outlives(read, parent) && s.outlives(claim, parent) {
+		switch {
+		case read == nil:
+		case s.outlives(read, parent) && s.outlives(claim, parent):
 			s.violationf("C1", "it is deleted, and its claim %s, which should go with it, stays", claim.GetName())
+		case s.takesAlong(read) && s.takesAlong(claim) && s.asked(parent):
+			s.violationf("C1", "it is deleted, and takes its claim %s along, although its place is asked for", claim.GetName())
 		}
 	}
+}
+
+// takesAlong reports whether a claim goes with the child that is deleted: the garbage collector deletes it then.
+func (s *step) takesAlong(claim client.Object) bool {
+	uid := s.e.Old.GetUID()
+	return claim.GetDeletionTimestamp() == nil &&
+		slices.ContainsFunc(claim.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == uid })
+}
+
+// asked reports whether the place of the child that is deleted is asked for, whatever version of the parent its author
+// may have acted on.
+func (s *step) asked(parent client.Object) bool {
+	return !slices.ContainsFunc(s.possible(parent), func(version client.Object) bool {
+		u, ok := unitOf(s.k.Units(s.before, version), s.e.Old)
+		return !ok || !u.Wanted
+	})
 }
 
 // outlives reports whether a claim would outlive the child that was deleted, whatever version of the parent its author

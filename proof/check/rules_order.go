@@ -58,7 +58,7 @@ func (s *step) emptied() {
 	for _, version := range s.possible(parent) {
 		u, ok := unitOf(s.k.Units(s.before, version), s.e.Old)
 		switch {
-		case !ok || !s.k.Ordered(version), s.k.alone(version) && s.lags(s.before, version, u):
+		case !ok || !s.k.Ordered(version), s.k.alone(version) && (s.lags(s.before, version, u) || s.k.lacks(s.e.Old, version) != ""):
 			return
 		case u.Wanted && !s.k.Available(s.e.Old, version, s.decidedAt()):
 			if starts = s.k.starting(s.e.Old, version); !starts {

@@ -42,6 +42,12 @@ func claim(name string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}}
 }
 
+// owned is a claim that goes with a pod.
+func owned(w stateful, claim *corev1.PersistentVolumeClaim, pod string) *corev1.PersistentVolumeClaim {
+	claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(get(w.world, &corev1.Pod{}, pod), podKind)}
+	return claim
+}
+
 // storage are promises, like the others.
 var storage = []promise{
 	{"C1", "a claim that goes with its pod", func(w stateful) {
@@ -76,6 +82,19 @@ var storage = []promise{
 		w.as("user", func() { w.put(foreign) })
 		w.scale(2)
 		w.report("db-r1", "db-r1")
+		w.mark("db-2")
+	}},
+	{"C1", "a claim of a pod that is asked for again", func(w stateful) {
+		w.claimsGo()
+		w.second()
+		w.put(owned(w, claim("data-db-2"), "db-2"))
+		w.mark("db-2")
+	}, func(w stateful) {
+		w.claimsGo()
+		w.second()
+		w.put(owned(w, claim("data-db-2"), "db-2"))
+		w.scale(2)
+		w.report("db-r1", "db-r2")
 		w.mark("db-2")
 	}},
 	{"O4", "a claim of the set", func(w stateful) { w.put(claim("data-other-0")) }, func(w stateful) { w.put(claim("data-db-0")) }},

@@ -144,10 +144,7 @@ func Cut(line string, columns int) string {
 	line = strings.ReplaceAll(line, "\t", " ")
 	used, end := 0, 0 // end is where the line is cut if it does not fit
 	for at, r := range line {
-		w := 1
-		if k := width.LookupRune(r).Kind(); k == width.EastAsianWide || k == width.EastAsianFullwidth {
-			w = 2
-		}
+		w := columnsOf(r)
 		if used+w <= columns-1 {
 			end = at + len(string(r))
 		}
@@ -156,4 +153,19 @@ func Cut(line string, columns int) string {
 		}
 	}
 	return line
+}
+
+// Columns returns how many columns of a terminal a line without tabs takes.
+func Columns(line string) (n int) {
+	for _, r := range line {
+		n += columnsOf(r)
+	}
+	return n
+}
+
+func columnsOf(r rune) int {
+	if k := width.LookupRune(r).Kind(); k == width.EastAsianWide || k == width.EastAsianFullwidth {
+		return 2
+	}
+	return 1
 }

@@ -3,7 +3,6 @@ package history
 import (
 	"fmt"
 	"slices"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -58,29 +57,30 @@ func total(t *metav1.Table) int {
 	return out
 }
 
-// widest returns the width of a column. Since Kubernetes 1.37 kubectl's printer pads the header to the longest cell in
-// bytes; only the last column is not padded.
+// widest returns the width of a column.
 func widest(t *metav1.Table, column int) int {
 	out := len(t.ColumnDefinitions[column].Name)
 	for _, row := range t.Rows {
-		text := fmt.Sprint(row.Cells[column])
-		if column == len(t.ColumnDefinitions)-1 {
-			out = max(out, utf8.RuneCountInString(text))
-		} else {
-			out = max(out, len(text))
-		}
+		out = max(out, taken(t, column, fmt.Sprint(row.Cells[column])))
 	}
 	return out
 }
 
-// shorten cuts the texts of a column to so many bytes.
+// taken returns the width that a column has for a text. Since Kubernetes 1.37 kubectl's printer pads columns to the
+// bytes of their longest text. Only the last column has no padding.
+func taken(t *metav1.Table, column int, text string) int {
+	if column == len(t.ColumnDefinitions)-1 {
+		return env.Columns(text)
+	}
+	return len(text)
+}
+
+// shorten cuts the texts of a column to a width.
 func shorten(t *metav1.Table, column, to int) {
 	for _, row := range t.Rows {
 		text := fmt.Sprint(row.Cells[column])
-		for n := to; len(text) > to && n > 0; n-- {
-			if cut := env.Cut(text, n); len(cut) <= to {
-				text = cut
-			}
+		for n := to; taken(t, column, text) > to && n > 0; n-- {
+			text = env.Cut(text, n)
 		}
 		row.Cells[column] = text
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/inspect/content"
+	"github.com/cairn-dev/cairn/internal/cli/env"
 	"github.com/cairn-dev/cairn/internal/goldenfile"
 )
 
@@ -43,5 +44,19 @@ func TestFits(t *testing.T) {
 	var piped bytes.Buffer
 	if err := printAll(&piped, h.Parent.String(), h, "", now, 0); err != nil || !strings.Contains(piped.String(), "meeting of last Tuesday") || strings.Contains(piped.String(), "argocd") {
 		t.Errorf("%v\n%s", err, &piped)
+	}
+	for _, cause := range []string{strings.Repeat("второй выпуск ", 9), strings.Repeat("\u7b2c\u4e8c\u7248 ", 9)} {
+		h.Entries[1].ChangeCause = cause
+		for width := 60; width <= 200; width++ {
+			var out bytes.Buffer
+			if err := printAll(&out, h.Parent.String(), h, "", now, width); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(out.String()) {
+				if n := env.Columns(strings.TrimRight(line, " \n")); n > width {
+					t.Errorf("%d columns at %d: %s", n, width, line)
+				}
+			}
+		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package model is an in-memory API server for simulations: it answers as kube-apiserver 1.36 with etcd does, one
+// Package model is an in-memory API server for simulations. It answers as kube-apiserver 1.37 with etcd does, one
 // request at a time, the same every time, in microseconds.
 //
 //	s := model.New(model.Options{Seed: 1, Now: clock.Now})
