@@ -38,10 +38,11 @@ func reachedSlowly(p *planner, i int) bool {
 // holdsUpSlowly is what [planner.holdsUp] means.
 func holdsUpSlowly(p *planner, i int) bool {
 	down := 1
-	var begun, unproven, gap, missing, before, serving bool
+	var begun, proven, unproven, gap, missing, before, serving bool
 	for j, s := range p.slots {
 		old := s.alive && !s.conforms
 		serving = serving || old && s.available
+		proven = proven || s.conforms && s.available
 		if j == i {
 			continue
 		}
@@ -57,15 +58,17 @@ func holdsUpSlowly(p *planner, i int) bool {
 	if p.ordered {
 		return !begun && !gap
 	}
-	return (!unproven && !missing && !before || !serving) && down >= p.budget
+	return (!missing && !before && (proven || !unproven) || !serving) && down >= p.budget
 }
 
-// downSlowly is the lowest slot without an available pod.
-func downSlowly(p *planner) int {
+// upSlowly is the lowest slot with an available pod above one without.
+func upSlowly(p *planner) int {
+	down := false
 	for i, s := range p.slots {
-		if !s.available {
+		if down && s.available {
 			return i
 		}
+		down = down || !s.available
 	}
 	return len(p.slots)
 }
@@ -86,8 +89,8 @@ func TestSumsAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if fast, slow := p.around.down, downSlowly(p); fast != slow {
-			t.Fatalf("slot %d is the lowest that is down, and by walking %d", fast, slow)
+		if fast, slow := p.around.up, upSlowly(p); fast != slow {
+			t.Fatalf("slot %d is available above one that is down, and by walking %d", fast, slow)
 		}
 		for i, s := range p.slots {
 			if fast, slow := p.reached(i), reachedSlowly(p, i); fast != slow {

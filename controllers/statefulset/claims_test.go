@@ -130,6 +130,7 @@ func TestPlanClaims(t *testing.T) {
 		"to be owned, but going":          {[]setOption{one, data(remove, retain)}, []*corev1.Pod{pod(0, "b", mounted)}, []*corev1.PersistentVolumeClaim{claim(0, claimGoing)}, nil, ""},
 		"scaled down, and it goes":        {[]setOption{one, data(retain, remove)}, []*corev1.Pod{pod(0, "b", mounted), pod(1, "b")}, []*corev1.PersistentVolumeClaim{claim(0), claim(1)}, []string{"delete web-1, own data-web-1"}, ""},
 		"scaled down, while it waits":     {[]setOption{one, data(retain, remove)}, []*corev1.Pod{pod(0, "b", stuck, mounted), pod(1, "b")}, []*corev1.PersistentVolumeClaim{claim(0), claim(1)}, nil, ""},
+		"scaled down, and kept now":       {[]setOption{one, data(retain, retain)}, []*corev1.Pod{pod(0, "b", stuck, mounted), pod(1, "b", terminating)}, []*corev1.PersistentVolumeClaim{claim(0), claim(1, ownedBy(refTo(pod(1, "b"), podKind)))}, []string{"own data-web-1"}, ""},
 		"scaled down, Parallel":           {[]setOption{one, parallel, data(retain, remove)}, []*corev1.Pod{pod(0, "b", stuck, mounted), pod(1, "b")}, []*corev1.PersistentVolumeClaim{claim(0), claim(1)}, []string{"delete web-1, own data-web-1"}, ""},
 		"scaled down, Recreate":           {[]setOption{one, recreating, data(retain, remove)}, []*corev1.Pod{pod(0, "b", mounted), pod(1, "a")}, []*corev1.PersistentVolumeClaim{claim(0), claim(1)}, []string{"delete web-1, own data-web-1"}, ""},
 		// Whatever takes a pod away that was surplus a moment ago, its claim stays.

@@ -130,7 +130,7 @@ type planner struct {
 	budget    int
 	// blocked is why nothing may follow under OrderedReady: the first thing that is not as it should be.
 	blocked string
-	// halted says that surplus pods wait for pods that are asked for. Their claims stay as they are.
+	// halted says that surplus pods wait for pods that are asked for. They get no claims to take along yet.
 	halted bool
 }
 

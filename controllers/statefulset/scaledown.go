@@ -3,6 +3,7 @@ package statefulset
 import (
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -91,6 +92,7 @@ func (p *planner) available(pod *corev1.Pod) bool {
 // have been surplus a moment ago, so that it owns its claims. Whatever removes the pod then, alive, ended or
 // terminating, would remove the claims too.
 func (p *planner) own() {
+	keep := p.halted && retention(p.set).WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 	deleted := make(map[*corev1.Pod]int, len(p.deletes))
 	for i, d := range p.deletes {
 		deleted[d.pod] = i
@@ -102,7 +104,7 @@ func (p *planner) own() {
 		case !ok:
 		case goes:
 			p.deletes[i].owners = p.claimOwners(pod)
-		case inRange(p.set, ordinal) || !p.halted:
+		case inRange(p.set, ordinal) || !keep:
 			p.owners = append(p.owners, p.claimOwners(pod)...)
 		}
 	}

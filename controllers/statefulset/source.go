@@ -50,10 +50,11 @@ type around struct {
 	// conforming is how many slots hold a pod that conforms, unproven how many of those are not available and fail or
 	// never were ready, and unavailable how many slots hold no pod that is available.
 	conforming, unproven, unavailable int
-	// serving says that some old pod is available.
-	serving bool
-	// down is the lowest slot that holds no pod that is available, their number if there is none.
-	down int
+	// serving says that some old pod is available, proven that some pod that conforms is.
+	serving, proven bool
+	// down is the lowest slot that holds no available pod, and up the lowest one above it that holds one. Each is the
+	// number of slots if there is none.
+	down, up int
 }
 
 // above is what is above one slot.
@@ -69,11 +70,12 @@ type above struct {
 
 // sumUp walks over the slots once, from the top.
 func sumUp(slots []slot, ordered bool) around {
-	out := around{above: make([]above, len(slots)), down: len(slots)}
+	out := around{above: make([]above, len(slots)), down: len(slots), up: len(slots)}
 	someOld := slices.ContainsFunc(slots, func(s slot) bool { return s.alive && !s.conforms })
 	careful := !ordered && someOld
 	var so above
-	filled := false // whether a place further up was filled before
+	lowest := len(slots) // that is available
+	filled := false      // whether a place further up was filled before
 	for i, s := range slices.Backward(slots) {
 		out.above[i] = so
 		taken := careful && s.pod != nil && going(s.pod)
@@ -84,15 +86,18 @@ func sumUp(slots []slot, ordered bool) around {
 		if s.pod == nil {
 			so.missing = s.name
 		}
-		if !s.available {
+		if s.available {
+			lowest = i
+		} else {
 			out.unavailable++
-			out.down = i
+			out.down, out.up = i, lowest
 		}
 		if !s.available && filled {
 			so.down++
 		}
 		if s.conforms {
 			out.conforming++
+			out.proven = out.proven || s.available
 			if s.unproven() {
 				out.unproven++
 			}
@@ -120,8 +125,9 @@ func (p *planner) reached(i int) bool {
 // holdsUp reports whether the rollout waits for just this slot.
 //
 // Under OrderedReady that is so before it begins: no other pod is updated, and all those that come before this one
-// exist. Without an order, pods that are down use the budget up, at any time. The highest old one is taken first, and
-// the next one when all updated pods were ready and do not fail; all at the same time if no old pod is available.
+// exist. Without an order, pods that are down use the budget up, at any time. The highest old one is
+// taken first, and the next one when an updated pod is available, or none fails or only starts. All are taken at the
+// same time if no old pod is available.
 func (p *planner) holdsUp(i int) bool {
 	s, others, above := p.slots[i], p.around, p.around.above[i]
 	if s.conforms {
@@ -136,7 +142,7 @@ func (p *planner) holdsUp(i int) bool {
 	if p.ordered {
 		return others.conforming == 0 && above.gap == ""
 	}
-	next := above.missing == "" && !above.oldDown && others.unproven == 0
+	next := above.missing == "" && !above.oldDown && (others.proven || others.unproven == 0)
 	return (next || !others.serving) && others.unavailable+1 >= p.budget
 }
 

@@ -123,12 +123,9 @@ func (p *planner) stays(i int) string {
 		return ""
 	case p.sourceOf(i).name != p.update.name:
 		return "it is not available, and the rollout has not reached it"
-	case !p.ordered: // it uses up no budget
-		if missing := p.around.above[i].missing; missing != "" {
-			return missing + " comes first" // until it is there, it is unknown whether it is this pod's turn
-		}
-		return ""
-	case p.around.down < i:
+	case !p.ordered:
+		return "" // it uses up no budget
+	case p.around.up < i:
 		return "scaling comes first: " + p.blocked // it could not be created again
 	case p.policy() == replaceNone:
 		return fmt.Sprintf("it is not available, and the annotation %s keeps it; delete it to go on", ReplaceNeverReadyAnnotation)

@@ -66,6 +66,9 @@ func TestPlanRollout(t *testing.T) {
 		"36: one that was ready, at its turn":     {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a", unready)}, []string{"delete web-2"}, ""},
 		"36: it could not be created again":       {[]setOption{replicas(3)}, []*corev1.Pod{pod(0, "a", unready), pod(1, "a"), pod(2, "a", unschedulable)}, nil, "scaling comes first: web-0 is not ready"},
 		"36: nor one below the partition":         {[]setOption{partition(2)}, []*corev1.Pod{pod(0, "a", unready), pod(1, "z", crashing), pod(2, "b")}, nil, ""},
+		"36: all were ready":                      {nil, []*corev1.Pod{pod(0, "a", unready), pod(1, "a", unready), pod(2, "a", unready)}, []string{"delete web-2"}, ""},
+		"36: the upper ones were ready":           {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a", unready), pod(2, "a", unready)}, []string{"delete web-2"}, ""},
+		"36: one above one that serves":           {nil, []*corev1.Pod{pod(0, "a", unready), pod(1, "a"), pod(2, "a", unready)}, nil, "scaling comes first: web-0 is not ready"},
 		"36: switched off":                        {[]setOption{keepsNeverReady}, []*corev1.Pod{pod(0, "a", crashing)}, nil, "it is not available, and the annotation cairn.dev/replace-never-ready keeps it; delete it to go on"},
 		"36: switched off, below the partition":   {[]setOption{keepsNeverReady, partition(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "z", crashing), pod(2, "b")}, nil, ""},
 
@@ -76,7 +79,7 @@ func TestPlanRollout(t *testing.T) {
 		"37: one crashed, and the rollout waits": {[]setOption{parallel, four}, []*corev1.Pod{pod(0, "a", unready), pod(1, "a"), pod(2, "a"), pod(3, "b", crashing)}, nil, "1 of 4 may be unavailable, and 2 are"},
 		"37: it crashed at its turn":             {[]setOption{parallel}, []*corev1.Pod{pod(0, "a"), pod(1, "a", unready), pod(2, "b")}, []string{"delete web-1"}, ""},
 		"37: the annotation is about order only": {[]setOption{parallel, keepsNeverReady}, []*corev1.Pod{pod(0, "a", crashing), pod(1, "a", crashing), pod(2, "a", crashing)}, []string{"delete web-0", "delete web-1", "delete web-2"}, ""},
-		"37: it has to wait, and so do others":   {[]setOption{parallel, four, atOnce(3)}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a", unready)}, []string{"create web-3 b"}, "web-3 comes first"},
+		"37: one is missing above":               {[]setOption{parallel, four, atOnce(3)}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a", unready)}, []string{"create web-3 b", "delete web-1", "delete web-2"}, ""},
 		"37: the mended one is down as well":     {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", crashing), pod(1, "a", crashing), pod(2, "b", crashing)}, []string{"delete web-0", "delete web-1"}, ""},
 		"37: one that worked is down as well":    {[]setOption{parallel, four}, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "a", unready), pod(3, "b", unready)}, []string{"delete web-2"}, ""},
 		"37: none serves":                        {[]setOption{parallel, replicas(2)}, []*corev1.Pod{pod(0, "a", unready), pod(1, "b", stuck)}, []string{"delete web-0"}, ""},
@@ -86,7 +89,8 @@ func TestPlanRollout(t *testing.T) {
 		"37: they start, below one that serves":  {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a", stuck), pod(2, "a")}, []string{"delete web-1"}, ""},
 		"37: they go down in mid-rollout":        {[]setOption{parallel, four}, []*corev1.Pod{pod(0, "a", unready), pod(1, "a", stuck), pod(2, "a"), pod(3, "b")}, []string{"delete web-1"}, ""},
 		"37: the next one, once that serves":     {[]setOption{parallel, four}, []*corev1.Pod{pod(0, "a", unready), pod(1, "b"), pod(2, "a"), pod(3, "b")}, []string{"delete web-0"}, ""},
-		"37: the next one waits until it does":   {[]setOption{parallel, four}, []*corev1.Pod{pod(0, "a", unready), pod(1, "b", stuck), pod(2, "a"), pod(3, "b")}, nil, ""},
+		"37: the next one waits until it does":   {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", unready), pod(1, "b", stuck), pod(2, "a")}, nil, ""},
+		"37: not while another one does":         {[]setOption{parallel, four}, []*corev1.Pod{pod(0, "a", unready), pod(1, "b", stuck), pod(2, "a"), pod(3, "b")}, []string{"delete web-0"}, ""},
 		"37: within the budget, the top first":   {[]setOption{parallel, four, atOnce(3)}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a"), pod(2, "a"), pod(3, "b")}, []string{"delete web-1", "delete web-2"}, ""},
 
 		// What only starts is not interrupted by an edit, unless somebody asks for that.

@@ -98,7 +98,7 @@
 //	C1  rest         (*rest).status        the last edit was observed
 //	    rest         (*rest).reached       nothing is missing or old, unless a child is going or does not serve, or the
 //	                                       budget is none; and no status denies it
-//	    every write  (*step).claimsFollow  claims that are to go with a child are told first. Needs to know who wrote
+//	    every write  (*step).claimsFollow  the owners of the claims of a deleted child are right. Needs to know who wrote
 //	X1  every write  (*step).stamp         rest (*rest).leftovers
 //	J1  every write  (*step).onceOnly      no run of a schedule for a time that the status, as it was read, calls served;
 //	                 (*step).servedRises   what was served stays so

@@ -90,7 +90,7 @@ func Surging() Kind {
 func anySurge(chance *rand.Rand) fields {
 	rolling := &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32(max(0, chance.IntN(6)-3)))}
 	if n := chance.IntN(4); n > 1 {
-		rolling.MaxUnavailable = new(intstr.FromInt(n))
+		rolling.MaxUnavailable = new(intstr.FromInt(n - 1))
 	}
 	return fields{
 		"spec.ordinals.start": anyNumber(chance, 3),
