@@ -66,7 +66,8 @@ type Rollout struct {
 	// MinReady is how long children have to be ready until they are available. A deadline that is not longer would end
 	// every rollout, so that it counts as none.
 	MinReady time.Duration
-	// Blocker says in one clause what it waits for. It is called once, when it has failed. Optional.
+	// Blocker says in one clause why the rollout does not get on. It is called once, when the rollout has failed. If it is
+	// nil or returns nothing, the message of Updated stands in.
 	Blocker func() string
 }
 
@@ -275,12 +276,11 @@ func (p *Pass) expire(s *progress, deadline time.Duration, r Rollout) metav1.Con
 	}
 	first := s.failed == ""
 	if first {
-		s.failed = fmt.Sprintf("no progress for %s", deadline)
+		why := r.Updated.Message
 		if r.Blocker != nil {
-			if why := strings.Join(strings.Fields(r.Blocker()), " "); why != "" {
-				s.failed += ": " + Cut(why, maxMessage/2)
-			}
+			why = cmp.Or(r.Blocker(), why)
 		}
+		s.failed = fmt.Sprintf("no progress for %s: %s", deadline, Cut(strings.Join(strings.Fields(why), " "), maxMessage/2))
 	}
 	if r.Revision != "" {
 		p.failure = &Failure{
@@ -289,7 +289,10 @@ func (p *Pass) expire(s *progress, deadline time.Duration, r Rollout) metav1.Con
 		}
 	}
 	c := r.Updated
-	c.Status, c.Reason, c.Message = metav1.ConditionFalse, ProgressDeadlineExceeded, s.failed+p.notUndone()+"; "+r.Updated.Message
+	c.Status, c.Reason, c.Message = metav1.ConditionFalse, ProgressDeadlineExceeded, s.failed+p.notUndone()
+	if !strings.HasSuffix(s.failed, ": "+r.Updated.Message) {
+		c.Message += "; " + r.Updated.Message
+	}
 	if first {
 		p.Warn(nil, ProgressDeadlineExceeded, "Roll", "%s", c.Message)
 	}

@@ -333,7 +333,7 @@ func TestAPassThatCannotPlan(t *testing.T) {
 	nothing(159)
 	w.says("Updated False SyncError", "Stalled False RolloutProgressing")
 	nothing(160)
-	w.says(exceeded + "; the hook is down")
+	w.says(exceeded + ": the hook is down")
 	w.c.Close()
 }
 

@@ -44,7 +44,7 @@ func TestAFailedRolloutIsUndone(t *testing.T) {
 			t.Fatalf("%d calls, events %q", len(*calls), w.events.Events("AutomaticRollback"))
 		}
 		f := (*calls)[0]
-		if f.Revision != "web-2" || f.Reason != "no progress for 1m0s" || f.Available != 0 || f.Anyway || !f.Now.Equal(start.Add(time.Minute)) {
+		if f.Revision != "web-2" || f.Reason != "no progress for 1m0s: m" || f.Available != 0 || f.Anyway || !f.Now.Equal(start.Add(time.Minute)) {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -117,7 +117,7 @@ func TestAnUndoThatIsRefused(t *testing.T) {
 			for n := range 3 {
 				w.at(float64(61+n), "web-2", waits, 1, 1, 0, 0)
 			}
-			w.says("Updated False ProgressDeadlineExceeded: no progress for 1m0s; not undone: ", c.want)
+			w.says("Updated False ProgressDeadlineExceeded: no progress for 1m0s: m; not undone: ", c.want)
 			if got := w.events.Events(c.reason); len(got) != 1 || len(*calls) > 1 {
 				t.Errorf("events %q, %d calls", got, len(*calls))
 			}

@@ -42,11 +42,8 @@ func (rep report) rollout(set *appsv1.StatefulSet, now time.Time) pass.Rollout {
 	}
 }
 
-// blocker says why a pod of the update revision is not ready, or what pods of that revision wait for.
+// blocker says why a pod of the update revision is not ready.
 func (rep report) blocker() string {
-	if waits := rep.plan.waits; rep.plan.recreating > 0 && len(waits) > 0 {
-		return "pod " + waits[0].Unit + ": " + waits[0].Reason
-	}
 	return readiness.FirstBlocker(slices.DeleteFunc(slices.Clone(rep.pods), func(pod *corev1.Pod) bool {
 		return revisionOf(pod) != rep.recorded.UpdateName()
 	}))
