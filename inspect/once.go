@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"reflect"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,17 +22,18 @@ import (
 // quadratic.
 
 // Once returns an inspector that lists what a namespace has of a kind once, for all the objects that it is asked about.
-// Its answers are as of then. It is for one goroutine.
+// Its answers are as of then. It is safe for concurrent use.
 func (i *Inspector) Once() *Inspector {
 	kept, warnings := map[listed]*items{}, map[string]map[types.UID][]corev1.Event{}
 	return &Inspector{client: &once{Client: i.client, kept: kept, warnings: warnings}, reveal: i.reveal}
 }
 
-// once is a client whose lists are those of the first time. What it returns is shared, and not to be changed. It is for
-// one goroutine.
+// once is a client whose lists are those of the first time. What it returns is shared, and not to be changed. It is
+// safe for concurrent use. Two lists of one kind at the same time may both ask the API server.
 type once struct {
 	client.Client
 
+	mu   sync.Mutex // for both maps
 	kept map[listed]*items
 	// warnings are the events of type Warning of a namespace, by what they are about.
 	warnings map[string]map[types.UID][]corev1.Event
@@ -96,7 +98,9 @@ func (o *once) events(ctx context.Context, list *corev1.EventList, asked client.
 	if !one || !only || kind != corev1.EventTypeWarning {
 		return o.Client.List(ctx, list, &asked)
 	}
+	o.mu.Lock()
 	of, known := o.warnings[asked.Namespace]
+	o.mu.Unlock()
 	if !known {
 		var all corev1.EventList
 		warning := client.MatchingFields{"type": corev1.EventTypeWarning}
@@ -108,7 +112,9 @@ func (o *once) events(ctx context.Context, list *corev1.EventList, asked client.
 			uid := all.Items[n].InvolvedObject.UID
 			of[uid] = append(of[uid], all.Items[n])
 		}
+		o.mu.Lock()
 		o.warnings[asked.Namespace] = of
+		o.mu.Unlock()
 	}
 	list.Items = of[types.UID(about)]
 	return nil
@@ -128,14 +134,17 @@ func (o *once) whole(ctx context.Context, list client.ObjectList, namespace stri
 		return nil, err
 	}
 	at := listed{reflect.TypeOf(list), gvk, namespace}
-	if c := o.kept[at]; c != nil {
+	o.mu.Lock()
+	c := o.kept[at]
+	o.mu.Unlock()
+	if c != nil {
 		return c, nil
 	}
 	all := list.DeepCopyObject().(client.ObjectList)
 	if err := o.Client.List(ctx, all, client.InNamespace(namespace)); err != nil {
 		return nil, err
 	}
-	c := &items{controlled: map[string][]int{}}
+	c = &items{controlled: map[string][]int{}}
 	err = meta.EachListItem(all, func(item runtime.Object) error {
 		if m, err := meta.Accessor(item); err == nil {
 			if ref := metav1.GetControllerOfNoCopy(m); ref != nil {
@@ -145,6 +154,8 @@ func (o *once) whole(ctx context.Context, list client.ObjectList, namespace stri
 		c.all = append(c.all, item)
 		return nil
 	})
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.kept[at] = c
 	return c, err
 }
