@@ -14,8 +14,10 @@ type Strategy struct {
 	// MaxUnavailable is how many places of rolled kinds may be without an available child at once. Zero means 1, unless
 	// MaxSurge is more than zero: then it means none, and children are replaced by surge only.
 	MaxUnavailable int
-	// MaxSurge is how many places may have a new child beside the old one, which is deleted once the new one is available.
-	// Zero means none. Children that are terminating do not count, as in the built-in kinds.
+	// MaxSurge is how many places may have a new child beside the old one, which is deleted once the new one is
+	// available. The rollout uses MaxUnavailable first, so that it goes on under a quota without room for one more
+	// child. Leave MaxUnavailable zero for a parent that has to keep all of its children. Zero means none. Children
+	// that are terminating do not count, as in the built-in kinds.
 	MaxSurge int
 	// Partition is how many places, the last ones of the rollout's order, keep what they have.
 	Partition int

@@ -22,7 +22,7 @@ func TestPlanOfSurge(t *testing.T) {
 		"not once it is ready":                          {one, "1,2~ 1 1", ""},
 		"one that is terminating takes no surge":        {one, "2,1x 1 1", "+c1-2:2"},
 		"two at a time":                                 {Strategy{MaxSurge: 2}, "1 1 1", "+c0-2:2 +c1-2:2"},
-		"both budgets":                                  {Strategy{MaxSurge: 1, MaxUnavailable: 1}, "1 1 1", "+c0-2:2 -c1-1"},
+		"both budgets":                                  {Strategy{MaxSurge: 1, MaxUnavailable: 1}, "1 1 1", "+c1-2:2 -c0-1"},
 		"what both have taken":                          {Strategy{MaxSurge: 1, MaxUnavailable: 1}, "1,2- 1x 1", "+c1-2:2"},
 		"also beside a surge":                           {both, "1,2- 1 1-", "-c2-1"},
 		"what does not serve is replaced in its place":  {both, "1- 1 1", "-c0-1 +c1-2:2"},

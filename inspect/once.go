@@ -24,8 +24,7 @@ import (
 // Once returns an inspector that lists what a namespace has of a kind once, for all the objects that it is asked about.
 // Its answers are as of then. It is safe for concurrent use.
 func (i *Inspector) Once() *Inspector {
-	kept, warnings := map[listed]*items{}, map[string]map[types.UID][]corev1.Event{}
-	return &Inspector{client: &once{Client: i.client, kept: kept, warnings: warnings}, reveal: i.reveal}
+	return &Inspector{client: &once{Client: i.client}, reveal: i.reveal}
 }
 
 // once is a client whose lists are those of the first time. What it returns is shared, and not to be changed. It is
@@ -33,10 +32,9 @@ func (i *Inspector) Once() *Inspector {
 type once struct {
 	client.Client
 
-	mu   sync.Mutex // for both maps
-	kept map[listed]*items
-	// warnings are the events of type Warning of a namespace, by what they are about.
-	warnings map[string]map[types.UID][]corev1.Event
+	kept sync.Map // from listed to *items
+	// warnings maps a namespace to a map[types.UID][]corev1.Event: its events of type Warning, by the object concerned.
+	warnings sync.Map
 }
 
 // listed is what was listed: as what type, since some are read as metadata and some whole.
@@ -98,25 +96,21 @@ func (o *once) events(ctx context.Context, list *corev1.EventList, asked client.
 	if !one || !only || kind != corev1.EventTypeWarning {
 		return o.Client.List(ctx, list, &asked)
 	}
-	o.mu.Lock()
-	of, known := o.warnings[asked.Namespace]
-	o.mu.Unlock()
+	of, known := o.warnings.Load(asked.Namespace)
 	if !known {
 		var all corev1.EventList
 		warning := client.MatchingFields{"type": corev1.EventTypeWarning}
 		if err := o.Client.List(ctx, &all, client.InNamespace(asked.Namespace), warning); err != nil {
 			return err
 		}
-		of = map[types.UID][]corev1.Event{}
+		warnings := map[types.UID][]corev1.Event{}
 		for n := range all.Items {
 			uid := all.Items[n].InvolvedObject.UID
-			of[uid] = append(of[uid], all.Items[n])
+			warnings[uid] = append(warnings[uid], all.Items[n])
 		}
-		o.mu.Lock()
-		o.warnings[asked.Namespace] = of
-		o.mu.Unlock()
+		of, _ = o.warnings.LoadOrStore(asked.Namespace, warnings)
 	}
-	list.Items = of[types.UID(about)]
+	list.Items = of.(map[types.UID][]corev1.Event)[types.UID(about)]
 	return nil
 }
 
@@ -134,17 +128,14 @@ func (o *once) whole(ctx context.Context, list client.ObjectList, namespace stri
 		return nil, err
 	}
 	at := listed{reflect.TypeOf(list), gvk, namespace}
-	o.mu.Lock()
-	c := o.kept[at]
-	o.mu.Unlock()
-	if c != nil {
-		return c, nil
+	if c, known := o.kept.Load(at); known {
+		return c.(*items), nil
 	}
 	all := list.DeepCopyObject().(client.ObjectList)
 	if err := o.Client.List(ctx, all, client.InNamespace(namespace)); err != nil {
 		return nil, err
 	}
-	c = &items{controlled: map[string][]int{}}
+	c := &items{controlled: map[string][]int{}}
 	err = meta.EachListItem(all, func(item runtime.Object) error {
 		if m, err := meta.Accessor(item); err == nil {
 			if ref := metav1.GetControllerOfNoCopy(m); ref != nil {
@@ -154,8 +145,6 @@ func (o *once) whole(ctx context.Context, list client.ObjectList, namespace stri
 		c.all = append(c.all, item)
 		return nil
 	})
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.kept[at] = c
+	o.kept.Store(at, c)
 	return c, err
 }

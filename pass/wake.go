@@ -17,9 +17,9 @@ import (
 
 type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// ParentEvents enqueues a parent for its own changes, at once, and drops what is remembered of a deleted one. A change
-// of nothing but the status that the last pass has written enqueues nothing: that pass has seen all the rest, and a
-// status whose text differs each time would have the parent reconciled for ever.
+// ParentEvents immediately enqueues a parent for its own changes and for each resync of the cache, and forgets a
+// deleted parent. The update that the last status write caused enqueues nothing: that pass has read everything else. A
+// status whose text differs each time would have the parent reconciled indefinitely.
 func (c *Controller) ParentEvents() handler.EventHandler {
 	own := &handler.EnqueueRequestForObject{}
 	return handler.Funcs{
@@ -44,7 +44,7 @@ func (c *Controller) OwnStatus(e event.UpdateEvent, wake func()) bool {
 	defer c.mu.Unlock()
 	m := c.memories[e.ObjectNew.GetUID()]
 	switch version := e.ObjectNew.GetResourceVersion(); {
-	case m == nil || m.waiting:
+	case m == nil || m.waiting || resynced(e):
 		return false
 	case m.writing && StatusOnly(e) && slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()):
 		m.wake, m.woken = wake, version
@@ -55,14 +55,21 @@ func (c *Controller) OwnStatus(e event.UpdateEvent, wake func()) bool {
 }
 
 // StatusOnly reports whether an update changed nothing that Metacontroller's ignoreStatusChanges looks at: neither
-// generation, labels and annotations, nor whether the object is being deleted. It does not look at finalizers.
+// generation, labels and annotations, nor whether the object is being deleted. It does not look at finalizers. It
+// returns false for a resync of the cache.
 func StatusOnly(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld, e.ObjectNew
-	return before.GetUID() == after.GetUID() &&
+	return before.GetUID() == after.GetUID() && !resynced(e) &&
 		before.GetGeneration() == after.GetGeneration() &&
 		maps.Equal(before.GetLabels(), after.GetLabels()) &&
 		maps.Equal(before.GetAnnotations(), after.GetAnnotations()) &&
 		before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp())
+}
+
+// resynced reports whether an update is a resync: the cache shows the same version again. A child that is created and
+// deleted in one gap of a watch has no event, so its parent learns of it by a resync only.
+func resynced(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
 }
 
 // ChildEvents enqueues the parents of a child, as router finds them. In a burst of events they are delayed after the

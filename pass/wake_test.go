@@ -54,6 +54,9 @@ func TestOwnStatusWakesNobody(t *testing.T) {
 		}
 	}
 	before := w.set()
+	if got := w.updated(before, before); len(got) != 1 || got[0] != 0 {
+		t.Errorf("a resync: woken %v", got)
+	}
 	for name, change := range map[string]func(*appsv1.ReplicaSet) error{
 		"an edit": func(set *appsv1.ReplicaSet) error { set.Generation++; return w.Raw.Update(t.Context(), set) },
 		"a label": func(set *appsv1.ReplicaSet) error {
@@ -116,7 +119,7 @@ func TestBursts(t *testing.T) {
 	}
 	edited := w.set()
 	edited.Generation++
-	edited.ResourceVersion = "999"
+	edited.ResourceVersion = "7777"
 	if got := w.updated(w.set(), edited); len(got) != 1 || got[0] != 0 {
 		t.Errorf("an edit: %v", got)
 	}
@@ -168,7 +171,7 @@ func TestOwnStatusBeforeItsAnswer(t *testing.T) {
 				}
 				after := w.set()
 				if c.another {
-					after.ResourceVersion = "999"
+					after.ResourceVersion = "7777"
 				}
 				w.c.ParentEvents().Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
 				if len(q.added) != 0 {
@@ -209,7 +212,7 @@ func TestNotOurStatus(t *testing.T) {
 					return nil
 				}
 				after := w.set()
-				after.ResourceVersion = "999"
+				after.ResourceVersion = "7777"
 				change(after)
 				if woken := w.updated(w.set(), after); len(woken) != 1 {
 					t.Errorf("woken %v", woken)

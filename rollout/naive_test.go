@@ -28,11 +28,6 @@ func naive(units []rollout.Unit, s rollout.Strategy) []string {
 			continue
 		}
 		if deleted, fine := t.without(i); fine {
-			// A stand-in is better than a hole, where one may be made and the old one serves.
-			if surged, may := t.with(i); may && (u.Old.Ready || u.Old.Available) {
-				t, out = surged, append(out, "Create "+u.Key)
-				continue
-			}
 			t, out = deleted, append(out, "Delete "+u.Key)
 			continue
 		}

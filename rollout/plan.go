@@ -45,7 +45,8 @@ func (u Unit) available() bool {
 	return !u.Crowded && (u.Old != nil && u.Old.Available || u.New != nil && u.New.Available)
 }
 
-// Strategy is the budget of a rollout. Percentages are resolved by the caller.
+// Strategy is the budget of a rollout. The caller resolves percentages. The rollout uses MaxUnavailable before
+// MaxSurge, so that it goes on where a quota has no room for an instance beside the old one, as a Deployment does.
 type Strategy struct {
 	// MaxUnavailable is how many units of the set may be unavailable at once, counted over the whole set.
 	MaxUnavailable int
@@ -281,6 +282,12 @@ func (p *planner) replace(u Unit) {
 			p.follows = p.Waiting[0].Unit + " comes first"
 		}
 		p.wait(u, p.follows)
+	case old.Available && p.unavailable < p.MaxUnavailable:
+		p.unavailable++
+		p.step(Step{
+			Verb: Delete, Unit: u.Key, Instance: old.Name,
+			Reason: fmt.Sprintf("it comes from revision %s (unavailable %d of %d)", old.Revision, p.unavailable, p.MaxUnavailable),
+		})
 	case p.surging < p.MaxSurge:
 		p.surging++
 		p.step(Step{
@@ -289,12 +296,6 @@ func (p *planner) replace(u Unit) {
 		})
 	case !old.Available:
 		p.wait(u, fmt.Sprintf("it is ready but not available yet, and the surge is %d of %d", p.surging, p.MaxSurge))
-	case p.unavailable < p.MaxUnavailable:
-		p.unavailable++
-		p.step(Step{
-			Verb: Delete, Unit: u.Key, Instance: old.Name,
-			Reason: fmt.Sprintf("it comes from revision %s (unavailable %d of %d)", old.Revision, p.unavailable, p.MaxUnavailable),
-		})
 	default:
 		p.wait(u, p.spent())
 	}

@@ -51,10 +51,16 @@ func TestSurge(t *testing.T) {
 			rollout.Strategy{MaxSurge: 1, MaxUnavailable: 1},
 			[]string{
 				"0/3 updated, 3 available, 0 not",
-				`Create "" on n1: a1 on n1 comes from revision r1 (surge 1 of 1)`,
-				`Delete "a2" on n2: it comes from revision r1 (unavailable 1 of 1)`,
+				`Delete "a1" on n1: it comes from revision r1 (unavailable 1 of 1)`,
+				`Create "" on n2: a2 on n2 comes from revision r1 (surge 1 of 1)`,
 				"wait n3: the surge is 1 of 1",
 			},
+		},
+		{
+			"what may be unavailable comes before the surge, which a quota may refuse for ever",
+			[]rollout.Unit{{Key: "n1", Old: up("a1")}},
+			rollout.Strategy{MaxSurge: 1, MaxUnavailable: 1},
+			[]string{"0/1 updated, 1 available, 0 not", `Delete "a1" on n1: it comes from revision r1 (unavailable 1 of 1)`},
 		},
 		{
 			"the surge is counted over the whole set, leaving and held units included",

@@ -63,9 +63,8 @@ type above struct {
 	old, oldDown bool
 	// down counts the slots that the rolling update has taken and that are down, see [planner.reached].
 	down int
-	// gap is the lowest slot above without a pod that is alive, missing the lowest one without any pod. They are empty if
-	// there is none.
-	gap, missing string
+	// gap is true if a slot above has no live pod, missing if one has no pod at all.
+	gap, missing bool
 }
 
 // sumUp walks over the slots once, from the top.
@@ -80,12 +79,8 @@ func sumUp(slots []slot, ordered bool) around {
 		out.above[i] = so
 		taken := careful && s.pod != nil && going(s.pod)
 		filled = filled || s.alive || taken
-		if !s.alive {
-			so.gap = s.name
-		}
-		if s.pod == nil {
-			so.missing = s.name
-		}
+		so.gap = so.gap || !s.alive
+		so.missing = so.missing || s.pod == nil
 		if s.available {
 			lowest = i
 		} else {
@@ -125,9 +120,9 @@ func (p *planner) reached(i int) bool {
 // holdsUp reports whether the rollout waits for just this slot.
 //
 // Under OrderedReady that is so before it begins: no other pod is updated, and all those that come before this one
-// exist. Without an order, pods that are down use the budget up, at any time. The highest old one is
-// taken first, and the next one when an updated pod is available, or none fails or only starts. All are taken at the
-// same time if no old pod is available.
+// exist. Without an order, pods that are down use the budget up, at any time. The highest old one is taken first, and
+// the next one when an updated pod is available, or none fails or only starts. All are taken at the same time if no old
+// pod is available.
 func (p *planner) holdsUp(i int) bool {
 	s, others, above := p.slots[i], p.around, p.around.above[i]
 	if s.conforms {
@@ -140,9 +135,9 @@ func (p *planner) holdsUp(i int) bool {
 		}
 	}
 	if p.ordered {
-		return others.conforming == 0 && above.gap == ""
+		return others.conforming == 0 && !above.gap
 	}
-	next := above.missing == "" && !above.oldDown && (others.proven || others.unproven == 0)
+	next := !above.missing && !above.oldDown && (others.proven || others.unproven == 0)
 	return (next || !others.serving) && others.unavailable+1 >= p.budget
 }
 

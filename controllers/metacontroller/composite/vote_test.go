@@ -99,7 +99,9 @@ func TestVotesWakeNobody(t *testing.T) {
 		for _, m := range more {
 			status[m] = "x"
 		}
-		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "tom", "uid": "u"}, "status": status}}
+		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+			"name": "tom", "uid": "u", "resourceVersion": a + b + updated,
+		}, "status": status}}
 	}
 	edited := parent("1", "2", "a: 1")
 	edited.SetGeneration(7)
@@ -112,6 +114,7 @@ func TestVotesWakeNobody(t *testing.T) {
 		"nothing but the condition Updated":  {parent("1", "1", "spoilt"), false},
 		"something that a hook says as well": {parent("1", "2", "a: 1", "phase"), false},
 		"an edit":                            {edited, false},
+		"a resync":                           {parent("1", "1", "a: 1"), false},
 	} {
 		if got := othersVoted("a", event.UpdateEvent{ObjectOld: parent("1", "1", "a: 1"), ObjectNew: c.after}); got != c.quiet {
 			t.Errorf("%s: %t", name, got)
