@@ -15,9 +15,6 @@ import (
 
 // This file holds all writes to children but the claims to them and their labels, which are package pass's.
 
-// burst bounds what one pass creates, and what it deletes: the rest waits for the caches to show the first part.
-const burst = 250
-
 // act carries a plan out: creates, then deletes, both slowly at first. It returns all errors, joined. One that is
 // [pass.IsStale] says that another plan is to be made.
 func (r *reconciler[P]) act(ctx context.Context, p *pass.Pass, update string, plan *plan) error {
@@ -25,7 +22,6 @@ func (r *reconciler[P]) act(ctx context.Context, p *pass.Pass, update string, pl
 		Items: plan.creates,
 		Do:    func(c creation) error { return r.create(ctx, p, c) },
 		Name:  func(c creation) string { return describe(r.kinds[c.rule], c.object) },
-		Most:  burst,
 		Still: p.Unedited(ctx),
 	})
 	if pass.IsStale(created) {
@@ -43,7 +39,6 @@ func (r *reconciler[P]) act(ctx context.Context, p *pass.Pass, update string, pl
 		Items: plan.deletes,
 		Do:    func(d deletion) error { return r.remove(ctx, p, update, d) },
 		Name:  func(d deletion) string { return describe(r.kinds[d.child.rule], d.child.object) },
-		Most:  burst,
 	}))
 }
 
@@ -146,7 +141,7 @@ func (r *reconciler[P]) create(ctx context.Context, p *pass.Pass, c creation) er
 		p.Warn(nil, "FailedCreate", "Create", "Error creating %s: %v", name, err)
 		return fmt.Errorf("create %s: %w", name, err)
 	case how == ownership.Taken:
-		p.RequeueAfter(takenRetry)
+		p.RequeueAfter(pass.TakenRetry)
 		p.Warn(nil, "ChildExists", "Create", "%s exists and does not belong to this %s; it is created once that one is deleted",
 			name, r.parent.Kind)
 	case how == ownership.Created:

@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/rollout"
 )
 
@@ -195,10 +196,6 @@ func (p *planner) surge() int {
 	return max(0, p.strategy.MaxSurge-max(0, p.fresh-p.most))
 }
 
-// takenRetry is how often a pass looks whether a name is free again, in the cache: what happens to other people's
-// objects wakes nobody.
-const takenRetry = 10 * time.Second
-
 // fill makes a missing child: from the update revision where the rollout may go there, and from the one that the others
 // still come from where it may not.
 func (p *planner) fill(s *slot) {
@@ -235,7 +232,7 @@ func (p *planner) fill(s *slot) {
 const foreign = "an object of that name exists and does not belong to this parent"
 
 func (p *planner) waitForName(name, why string) {
-	p.lookAgain(takenRetry)
+	p.lookAgain(pass.TakenRetry)
 	if p.blocker == "" {
 		p.blocker = name + ": " + why
 	}

@@ -22,6 +22,10 @@ import (
 // between two responses, and that costs more processor time than the requests do.
 const AtOnce = 64
 
+// MostWrites is how many writes of one sort a pass makes at most, as the built-in ReplicaSet controller does. The rest
+// waits until the caches show the first part.
+const MostWrites = 500
+
 // Writes are writes of one sort that a pass is to make, for [SlowStart].
 type Writes[T any] struct {
 	Items []T
@@ -31,9 +35,6 @@ type Writes[T any] struct {
 	// that one that is always refused delays no other. Names of one pass's writes should differ. Optional: nil means that
 	// the order of the items matters, or that they are alike.
 	Name func(T) string
-	// Most is how many are made in one pass: the rest waits until the caches show the first part. Optional: zero means
-	// all.
-	Most int
 	// Still is called before each batch but the first, and its error ends the writes: a batch can take seconds, and what
 	// the writes were decided on may no longer hold. Optional. See [Pass.Unedited].
 	Still func() error
@@ -49,9 +50,7 @@ func SlowStart[T any](p *Pass, w Writes[T]) error {
 	if w.Name != nil {
 		items, do = lastFailedLast(p, w)
 	}
-	if w.Most > 0 {
-		items = items[:min(len(items), w.Most)]
-	}
+	items = items[:min(len(items), MostWrites)]
 	for size := 1; len(items) > 0; size *= 2 {
 		if size > 1 && w.Still != nil {
 			if err := w.Still(); err != nil {

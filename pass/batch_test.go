@@ -217,12 +217,16 @@ func TestWhatFailedLastIsTriedLast(t *testing.T) {
 	}
 }
 
-// TestMost: the bound counts from what is tried first.
-func TestMost(t *testing.T) {
+// TestMostWrites: the bound counts from what is tried first.
+func TestMostWrites(t *testing.T) {
 	w := newWorld(t, nil, web())
 	var made atomic.Int32
+	all := make([]int, 2*pass.MostWrites)
+	for i := range all {
+		all[i] = i
+	}
 	w.run = func(_ context.Context, p *pass.Pass) error {
-		return pass.SlowStart(p, pass.Writes[int]{Items: []int{0, 1, 2}, Most: 1, Name: strconv.Itoa, Do: func(i int) error {
+		return pass.SlowStart(p, pass.Writes[int]{Items: all, Name: strconv.Itoa, Do: func(i int) error {
 			if i == 0 {
 				return errBoom
 			}
@@ -233,7 +237,7 @@ func TestMost(t *testing.T) {
 	for range 2 {
 		_, _ = w.reconcile()
 	}
-	if made.Load() != 1 {
+	if made.Load() != pass.MostWrites {
 		t.Errorf("made %d", made.Load())
 	}
 }

@@ -56,14 +56,15 @@ type Config struct {
 	Undo Undo
 	// Stale are errors that mean the same as [ownership.ErrStale]. Optional.
 	Stale []error
-	// FirstRetry and LastRetry bound the delay after a pass that failed, which doubles each time. Optional: zero means 5
-	// ms and 1,000 s, as the built-in controllers have it.
-	FirstRetry, LastRetry time.Duration
 }
 
 const (
-	// firstRetry and lastRetry are client-go's default delays.
-	firstRetry, lastRetry = 5 * time.Millisecond, 1000 * time.Second
+	// firstRetry and lastRetry bound the delay after a pass that failed, which doubles each time. The built-in controllers
+	// wait up to 1,000 s: an outage of ten minutes then ends ten minutes later.
+	firstRetry, lastRetry = 5 * time.Millisecond, time.Minute
+	// TakenRetry is how often a pass checks whether a name is free that another owner's object has: events of such objects
+	// enqueue nothing.
+	TakenRetry = 10 * time.Second
 	// UnseenRetry is how long a pass waits for the caches to show our own writes if no event comes first.
 	UnseenRetry = 100 * time.Millisecond
 	// StaleRetry is how long a pass waits after it was found to rest on a stale read, which costs requests.
@@ -139,9 +140,6 @@ type memory struct {
 
 // New returns a controller.
 func New(c Config) *Controller {
-	if c.FirstRetry == 0 {
-		c.FirstRetry, c.LastRetry = firstRetry, lastRetry
-	}
 	if c.Cache == nil {
 		c.Cache = c.Client
 	}
@@ -213,7 +211,7 @@ func (c *Controller) ReconcileParent(
 	if err != nil {
 		m.failures++
 		m.failed = p.failing
-		delay := c.backoff(m.failures - m.resetAfter)
+		delay := backoff(m.failures - m.resetAfter)
 		if p.requeueAfter > 0 && p.requeueAfter < delay {
 			delay = p.requeueAfter // a timer does not wait for the back-off
 		}
@@ -242,7 +240,7 @@ func (c *Controller) run(ctx context.Context, req reconcile.Request, p *Pass) er
 	defer func() {
 		if !ended {
 			p.memory.failures++
-			c.delay(req, c.backoff(p.memory.failures-p.memory.resetAfter))
+			c.delay(req, backoff(p.memory.failures-p.memory.resetAfter))
 		}
 	}()
 	err := c.Run(ctx, p)

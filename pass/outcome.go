@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,6 +33,13 @@ func OutcomeUnknown(err error) bool {
 		}
 	}
 	return true
+}
+
+// OverQuota reports whether a quota has no room for what a request creates. The API has no reason for that, so the
+// message decides: an API server with other words makes it false.
+func OverQuota(err error) bool {
+	return apierrors.IsForbidden(err) &&
+		(strings.Contains(err.Error(), "exceeded quota") || strings.Contains(err.Error(), "status unknown for quota"))
 }
 
 // AsNamespaceTerminating turns the error of a create in a terminating namespace into one that wraps

@@ -49,3 +49,21 @@ func TestOutcomeUnknown(t *testing.T) {
 		})
 	}
 }
+
+func TestOverQuota(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"no error":               {nil, false},
+		"an exhausted quota":     {fmt.Errorf("create: %w", apierrors.NewForbidden(pods, "web", errors.New("exceeded quota: few"))), true},
+		"a quota without counts": {apierrors.NewForbidden(pods, "web", errors.New("status unknown for quota: few")), true},
+		"a policy":               {apierrors.NewForbidden(pods, "web", errors.New("denied by a policy")), false},
+		"a validation error":     {apierrors.NewBadRequest("exceeded quota"), false},
+	} {
+		if got := pass.OverQuota(c.err); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -92,8 +92,8 @@ func (c *Controller) dropLocked(req reconcile.Request) {
 }
 
 // backoff is the delay after so many failures in a row.
-func (c *Controller) backoff(failures int) time.Duration {
-	return min(doubled(c.FirstRetry, failures), c.LastRetry)
+func backoff(failures int) time.Duration {
+	return min(doubled(firstRetry, failures), lastRetry)
 }
 
 // doubled returns a duration, doubled once for each time after the first.

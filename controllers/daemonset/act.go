@@ -15,9 +15,6 @@ import (
 
 // This file holds all writes to pods except adoption, release and relabelling, which are package pass's.
 
-// burst bounds what one pass creates, and what it deletes: the rest waits for the caches to show the first part.
-const burst = 250
-
 // maxNameProbes bounds the search for a free pod name.
 const maxNameProbes = 8
 
@@ -28,7 +25,6 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, f facts, plan *plan)
 		Items: plan.creates,
 		Do:    func(c creation) error { return r.create(ctx, p, f, c) },
 		Name:  func(c creation) string { return c.node },
-		Most:  burst,
 		Still: p.Unedited(ctx),
 	})
 	if pass.IsStale(created) {
@@ -38,7 +34,6 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, f facts, plan *plan)
 		Items: plan.deletes,
 		Do:    func(d deletion) error { return r.delete(ctx, p, d) },
 		Name:  func(d deletion) string { return d.pod.Name },
-		Most:  burst,
 	}))
 }
 

@@ -131,10 +131,10 @@ func TestBurst(t *testing.T) {
 		return apierrors.NewNotFound(schema.GroupResource{}, c.Name)
 	}
 	f, p := creating(0)
-	for i := range 300 {
+	for i := range pass.MostWrites + 50 {
 		p.deletes = append(p.deletes, deletion{pod: pod(fmt.Sprintf("n%03d", i), hashOld)})
 	}
-	if err := w.act(f, p); err != nil || len(w.Calls("delete")) != 250 {
+	if err := w.act(f, p); err != nil || len(w.Calls("delete")) != pass.MostWrites {
 		t.Errorf("%d deletes, %v", len(w.Calls("delete")), err)
 	}
 	w.Forget()

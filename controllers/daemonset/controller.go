@@ -3,7 +3,6 @@ package daemonset
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -57,12 +56,11 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	rep := report{recorded: recorded}
 	rep.pods = o.pods
 	f, err := r.facts(o, recorded)
-	if err == nil {
-		rep.plan, err = makePlan(f)
-	}
 	if err != nil {
-		p.Warn(nil, "InvalidStrategy", "Plan", "%v", err)
-		return fmt.Errorf("plan DaemonSet %s/%s: %w", ds.Namespace, ds.Name, err)
+		return err
+	}
+	if rep.plan, err = makePlan(f); err != nil {
+		return r.refuse(ctx, p, ds, "InvalidStrategy", err.Error())
 	}
 	altered := r.trial(ctx, p, o, &f, &rep)
 	p.RequeueAfter(rep.plan.again)

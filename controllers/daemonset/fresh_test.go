@@ -247,7 +247,7 @@ func TestCachedObjectsAreOnlyRead(t *testing.T) {
 // A broken strategy is reported, and nothing is done.
 func TestInvalidStrategy(t *testing.T) {
 	w := newWorld(t, three(rolling("many", 0))...)
-	if result, err := w.reconcile(); err == nil || result != (reconcile.Result{}) || len(w.WritesTo("Pod")) != 0 || len(w.events.Events("InvalidStrategy")) != 1 {
+	if result, err := w.reconcile(); err != nil || result != (reconcile.Result{}) || len(w.WritesTo("Pod")) != 0 || len(w.events.Events("InvalidStrategy")) != 1 {
 		t.Errorf("%+v, %v, events %q", result, err, w.events.Events())
 	}
 }

@@ -3,7 +3,6 @@ package recorder
 import (
 	"context"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,12 +32,6 @@ import (
 
 // Name is that of the controller in a manager.
 const Name = "recorder"
-
-const (
-	// firstRetry and lastRetry bound the delay after an object could not be recorded. Every edit until then is missed, so
-	// it is short.
-	firstRetry, lastRetry = 50 * time.Millisecond, time.Minute
-)
 
 // Setup adds to mgr what runs a controller for each HistoryPolicy. It returns an error if mgr cannot take it. mgr's
 // scheme must have the types of api/cairn/v1alpha1.
@@ -256,7 +249,6 @@ func newReconciler(f *factory, s *settings, consistency *ownership.ConsistencySt
 	r.Controller = pass.New(pass.Config{
 		Kind: s.resource.Kind, Resource: s.resource.Resource.GroupResource(), New: s.newParent,
 		Client: f.client, Live: live, Cache: f.Cache, Consistency: consistency, Recorder: f.Recorder, Clock: f.Clock, Run: r.pass,
-		FirstRetry: firstRetry, LastRetry: lastRetry,
 	})
 	r.counts = newCounts(f.client, f.Clock, s.policy)
 	format := s.format(r.authors.of)

@@ -9,12 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/cairn-dev/cairn/internal/readiness"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file decides what one pass does. It is pure.
-
-// burst bounds what one pass creates, and what it deletes: the rest waits for the cache to show the first part.
-const burst = 500
 
 // facts are what a plan is made from.
 type facts struct {
@@ -72,7 +70,7 @@ func makePlan(f facts) *plan {
 	p.count(f, alive)
 	want, have := replicas(f.set), len(alive)
 	p.missing, p.surplus = max(want-have, 0), max(have-want, 0)
-	for _, name := range names(f.set.Name, f.set.UID, min(p.missing, burst), f.asked, f.taken, f.had) {
+	for _, name := range names(f.set.Name, f.set.UID, min(p.missing, pass.MostWrites), f.asked, f.taken, f.had) {
 		p.creates = append(p.creates, creation{name, fmt.Sprintf("%d of %d pods are there", have, want)})
 	}
 	if p.surplus > 0 {
@@ -85,7 +83,7 @@ func makePlan(f facts) *plan {
 func surplus(order []*ranked, want int) []deletion {
 	count := len(order) - want
 	var out []deletion
-	for _, r := range order[:min(count, burst)] {
+	for _, r := range order[:min(count, pass.MostWrites)] {
 		reason := fmt.Sprintf("%d pods are there, %d wanted", len(order), want)
 		if want > 0 {
 			_, why := compare(r, order[count])

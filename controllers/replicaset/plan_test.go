@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // TestPlans shows whole plans, with their reasons, as one golden file.
@@ -41,14 +43,14 @@ func TestPlans(t *testing.T) {
 
 // TestBurst: one pass writes so much, and not more.
 func TestBurst(t *testing.T) {
-	if p := makePlan(factsOf(web(10_000))); len(p.creates) != burst || p.missing != 10_000 {
+	if p := makePlan(factsOf(web(10_000))); len(p.creates) != pass.MostWrites || p.missing != 10_000 {
 		t.Errorf("%d creates, %d missing", len(p.creates), p.missing)
 	}
 	var pods []*corev1.Pod
-	for i := range 2 * burst {
+	for i := range 2 * pass.MostWrites {
 		pods = append(pods, pod(fmt.Sprint(i)))
 	}
-	if p := makePlan(factsOf(web(1), pods...)); len(p.deletes) != burst || p.surplus != 2*burst-1 {
+	if p := makePlan(factsOf(web(1), pods...)); len(p.deletes) != pass.MostWrites || p.surplus != 2*pass.MostWrites-1 {
 		t.Errorf("%d deletes, %d too many", len(p.deletes), p.surplus)
 	}
 }

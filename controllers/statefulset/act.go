@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -139,16 +138,10 @@ func unaltered(set *appsv1.StatefulSet, made *corev1.Pod, from source) error {
 }
 
 // refusesContent reports whether the API server refuses a pod because of its content: validation answers 422, policies,
-// webhooks and admission plugins 403 or 422. An exhausted quota answers 403 as well, but that may pass: it is no reason
-// to create pods from a revision that is not known to work, just as a lost connection is none. The API has no code for
-// it, so the message has to be read; if its text changes some day, the pod comes from the update revision if that fits
-// into the quota.
+// webhooks and admission plugins 403 or 422. A quota may have room again later, so that it is not a reason to create
+// pods from a revision that is not known to work.
 func refusesContent(err error) bool {
-	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
-		return false
-	}
-	said := err.Error()
-	return !strings.Contains(said, "exceeded quota") && !strings.Contains(said, "status unknown for quota")
+	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !pass.OverQuota(err)
 }
 
 // taken says who has the name of a pod. No other name will do, so the set waits until it is free.

@@ -113,9 +113,6 @@ type slot struct {
 	volumesDiffer string
 }
 
-// strangerRetry is how often a pass checks whether a name is free again: events of other owners' pods enqueue nothing.
-const strangerRetry = 10 * time.Second
-
 // planner is one run of makePlan.
 type planner struct {
 	facts
@@ -249,7 +246,7 @@ func (p *planner) fill(i int) {
 	}
 	if pod := p.conflicting[s.name]; pod != nil {
 		p.waitf(s.name, "another pod has the name, and belongs to %s; it is left alone", ownerName(pod))
-		p.lookAgain(strangerRetry)
+		p.lookAgain(pass.TakenRetry)
 		return
 	}
 	from := p.sourceOf(i)

@@ -258,7 +258,7 @@ func TestTakenNames(t *testing.T) {
 	stranger := pod(0, "a", func(p *corev1.Pod) { p.Labels = nil })
 	stranger.OwnerReferences = nil
 	w := newWorld(t, web(), stranger)
-	if result := w.mustReconcile(); result.RequeueAfter != strangerRetry {
+	if result := w.mustReconcile(); result.RequeueAfter != pass.TakenRetry {
 		t.Errorf("it looks again after %v", result.RequeueAfter)
 	}
 	c := findCondition(w.set().Status.Conditions, ConditionUpdated)

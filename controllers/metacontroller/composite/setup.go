@@ -120,7 +120,7 @@ func newReconciler(env *host.Environment, s *settings, consistency *ownership.Co
 	c := pass.New(pass.Config{
 		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Consistency: consistency, Recorder: env.Recorder, Clock: env.Clock,
-		Run: r.run, Deleted: true, Stale: []error{watching.ErrNotSynced}, FirstRetry: hosting.FirstRetry, LastRetry: hosting.LastRetry,
+		Run: r.run, Deleted: true, Stale: []error{watching.ErrNotSynced},
 		ProgressDeadline: env.ProgressDeadline, Undo: s.undoWith(env.Undo),
 	})
 	c.OnForget(r.forget)

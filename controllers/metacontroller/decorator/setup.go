@@ -118,7 +118,7 @@ func newReconciler(env *host.Environment, s *settings, consistency *ownership.Co
 	r.Controller = pass.New(pass.Config{
 		New:    func() client.Object { return &unstructured.Unstructured{} }, // requests name objects of several kinds: see Reconcile
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Consistency: consistency, Recorder: env.Recorder, Clock: env.Clock,
-		Run: r.run, Deleted: true, Stale: []error{watching.ErrNotSynced}, FirstRetry: hosting.FirstRetry, LastRetry: hosting.LastRetry,
+		Run: r.run, Deleted: true, Stale: []error{watching.ErrNotSynced},
 	})
 	r.OnUnknownOutcome(func(object types.UID) { r.confirmed.Delete(object) })
 	r.kinds = children.NewKinds(r.Controller, s.attachments, nil)

@@ -13,14 +13,15 @@ import (
 
 	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file checks whether the name of a child to be created is taken. Such a child waits, and does not stop the
 // others: pass.SlowStart would stop at it. The check costs no request if the reader is a cache.
 
-// strangerRetry is how often a name is checked that another owner's object has, and collectRetry one of a child that
-// the garbage collector has to delete. No event tells.
-const strangerRetry, collectRetry = 10 * time.Second, time.Second
+// collectRetry is how often a name is checked that a child has which the garbage collector has to delete. It may be a
+// child that enqueues nothing.
+const collectRetry = time.Second
 
 // TakenError says that an object which is left alone has the name of a child. Show it on the parent, and requeue after
 // Again: another writer has to act, and a growing delay would only be later.
@@ -82,7 +83,7 @@ func (n Names) stranger(found client.Object, name string) error {
 		return &TakenError{collectRetry, fmt.Sprintf(
 			"%s belongs to an earlier %s of this name, and the garbage collector has not deleted it yet", name, ref.Kind)}
 	}
-	return &TakenError{strangerRetry, fmt.Sprintf(
+	return &TakenError{pass.TakenRetry, fmt.Sprintf(
 		"%s exists already and is not ours (%s); it is left alone. Delete or rename it, or let the hook use another name", name, who)}
 }
 

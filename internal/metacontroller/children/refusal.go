@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file says what a refusal of the API server proves about a child: a field cannot be changed, a quota is
@@ -64,7 +66,7 @@ func refusesAll(err error) bool {
 	// Authorization does not name the object that is to be created. Admission does, also where it is about the parent's
 	// kind, which it does not know yet or which we may not name as an owner.
 	return strings.Contains(s.Message, "blockOwnerDeletion") || s.Details == nil || s.Details.Name == "" ||
-		len(quota(err)) > 0 || terminating(err)
+		pass.OverQuota(err) || terminating(err)
 }
 
 // terminating reports whether err is nothing but the refusal to create anything in a namespace that is being deleted.
