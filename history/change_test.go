@@ -215,6 +215,23 @@ func TestMissingLabels(t *testing.T) {
 	}
 }
 
+// TestALabelThatIsTaken: the name of a revision without a label is the hash of another revision, that of what pods run.
+func TestALabelThatIsTaken(t *testing.T) {
+	ds := agent("agent:2")
+	first, second := revisionOf(t, ds, "agent:1", 1), revisionOf(t, ds, "agent:2", 2)
+	first.Name, first.UID = "agent-old", "first-uid"
+	delete(first.Labels, "controller-revision-hash")
+	second.Labels["controller-revision-hash"] = "agent-old"
+	s := newServer(t, ds, first, second)
+	log := newLog(s)
+	if _, _, err := pass(t.Context(), log, s.parent()); !errors.Is(err, history.ErrStale) {
+		t.Errorf("%v, want a fresh pass", err)
+	}
+	if got := s.stored()[first.Name].Labels["controller-revision-hash"]; got != "agent-old-first-uid" {
+		t.Errorf("it is labelled %q", got)
+	}
+}
+
 // withDuplicate has agent:1 recorded twice (kubernetes#111280).
 func withDuplicate(t *testing.T) (*server, *history.Log, *revision.Duplicate, *history.Verdict) {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,7 +52,7 @@ func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, coll
 			return nil, err
 		}
 	}
-	if err := l.label(ctx, parent, v.Relabel); err != nil {
+	if err := l.label(ctx, parent, v); err != nil {
 		return nil, err
 	}
 	var err error
@@ -119,15 +120,20 @@ func (l *Log) merge(
 }
 
 // label gives a hash label to revisions that have none, and ends the pass if there were any: these writes outdate the
-// versions that the verdict knows, and the next pass does the rest.
-func (l *Log) label(ctx context.Context, parent client.Object, unlabelled []revision.Revision) error {
-	for _, r := range unlabelled {
-		if _, err := l.Change(ctx, parent, r, Change{Labels: l.HashLabels(r)}); err != nil {
+// versions that the verdict knows, and the next pass does the rest. If another revision has the label, children could
+// not tell the two apart, so the UID makes it unique.
+func (l *Log) label(ctx context.Context, parent client.Object, v *Verdict) error {
+	for _, r := range v.Relabel {
+		named := r
+		if slices.ContainsFunc(v.Entries, func(other revision.Revision) bool { return other.Hash == revision.LabelValue(r.Name) }) {
+			named.Name += "-" + string(r.UID)
+		}
+		if _, err := l.Change(ctx, parent, r, Change{Labels: l.HashLabels(named)}); err != nil {
 			return err
 		}
 	}
-	if len(unlabelled) > 0 {
-		return fmt.Errorf("%w: %d of its revisions were labelled just now", ErrStale, len(unlabelled))
+	if n := len(v.Relabel); n > 0 {
+		return fmt.Errorf("%w: %d of its revisions were labelled just now", ErrStale, n)
 	}
 	return nil
 }
