@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,9 +16,9 @@ import (
 
 // act carries a plan out: creates, then deletes, both slowly at first. It returns all errors, joined. One that is
 // [pass.IsStale] says that another plan is to be made.
-func (r *reconciler[P]) act(ctx context.Context, p *pass.Pass, update string, plan *plan) error {
+func (r *reconciler[P]) act(ctx context.Context, p *pass.Pass, plan *plan) error {
 	created := pass.SlowStart(p, pass.Writes[creation]{
-		Items: plan.creates,
+		Items: plan.Creates,
 		Do:    func(c creation) error { return r.create(ctx, p, c) },
 		Name:  func(c creation) string { return describe(r.kinds[c.rule], c.object) },
 		Still: p.Unedited(ctx),
@@ -36,8 +35,8 @@ func (r *reconciler[P]) act(ctx context.Context, p *pass.Pass, update string, pl
 		return applied
 	}
 	return errors.Join(created, applied, pass.SlowStart(p, pass.Writes[deletion]{
-		Items: plan.deletes,
-		Do:    func(d deletion) error { return r.remove(ctx, p, update, d) },
+		Items: plan.Deletes,
+		Do:    func(d deletion) error { return r.remove(ctx, p, plan.from.update, d) },
 		Name:  func(d deletion) string { return describe(r.kinds[d.child.rule], d.child.object) },
 	}))
 }
@@ -58,57 +57,29 @@ func (r *reconciler[P]) completed(p *pass.Pass, c creation) client.Object {
 	return r.made(p.Parent.(P), want{c.rule, c.object}, c.revision)
 }
 
-// trial asks, before children are created or replaced, whether admission lets new ones be: of a child whose label names
-// no revision it is not known whether it was made anew a moment ago. If it does not, the plan replaces nothing; the
-// error says why.
-func (r *reconciler[P]) trial(ctx context.Context, p *pass.Pass, o *observed, rep *report) error {
-	c, found := rep.sample()
-	if !found || !rep.plan.risky() {
+// try asks whether admission leaves new children as they are.
+func (r *reconciler[P]) try(ctx context.Context, p *pass.Pass, plan *plan, strange bool) error {
+	c, found := plan.sample()
+	if !found {
 		return nil
 	}
 	child := r.completed(p, c)
 	child.SetName("")
 	child.SetGenerateName(c.object.GetName() + "-")
-	err := r.children[c.rule].Trial(ctx, p, r.strange(o), child, func(made client.Object) error { return r.unaltered(p, c, made) })
-	if err == nil {
-		return nil
-	}
-	held := rep.facts
-	held.strategy.Paused = true
-	rep.plan = makePlan(held)
-	if pass.Lost(err) {
-		rep.plan.creates = nil
-	}
-	return err
+	return r.children[c.rule].Trial(ctx, p, strange, child, func(made client.Object) error { return r.unaltered(p, c, made) })
 }
 
 // sample is a child that the plan creates, or may create in the course of the rollout.
-func (rep report) sample() (creation, bool) {
-	if len(rep.plan.creates) > 0 {
-		return rep.plan.creates[0], true
+func (p *plan) sample() (creation, bool) {
+	if len(p.Creates) > 0 {
+		return p.Creates[0], true
 	}
-	for _, at := range rep.facts.places {
-		if at.update != nil && rep.facts.update != "" {
-			return creation{at.update, at.rule, rep.facts.update, ""}, true
+	for _, at := range p.from.places {
+		if at.update != nil && p.from.update != "" {
+			return creation{at.update, at.rule, p.from.update, ""}, true
 		}
 	}
 	return creation{}, false
-}
-
-// strange reports whether a child that is rolled names no revision that is there.
-func (r *reconciler[P]) strange(o *observed) bool {
-	known := map[string]bool{}
-	for _, e := range o.entries {
-		known[e.Hash] = true
-	}
-	for rule, children := range o.children {
-		if !r.kinds[rule].applied && slices.ContainsFunc(children, func(child client.Object) bool {
-			return child.GetDeletionTimestamp() == nil && !known[child.GetLabels()[HashLabel]]
-		}) {
-			return true
-		}
-	}
-	return false
 }
 
 // unaltered returns an error if admission has made something else of a child, by which it would not be known again.

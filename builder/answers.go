@@ -11,6 +11,8 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file asks the author's function, and remembers what it has returned for one version of a parent, while that
@@ -28,11 +30,11 @@ func (r *reconciler[P]) asked(parent P) ([]client.Object, error) {
 		})
 		if err != nil {
 			err = fmt.Errorf("ask the controller %s for the children of %s: %w", r.author.Name, parent.GetName(), err)
-			return nil, &refusedError{reason: "ChildrenFailed", err: err, retry: true}
+			return nil, &pass.RefusedError{Reason: "ChildrenFailed", Err: err, Retry: true}
 		}
 	}
 	if at := differs(objects, again); at != "" {
-		return nil, refusef("NotDeterministic", "the controller %s was asked twice for the children of %s, and answered with another %s",
+		return nil, pass.Refusef("NotDeterministic", "the controller %s was asked twice for the children of %s, and answered with another %s",
 			r.author.Name, parent.GetName(), at)
 	}
 	return objects, nil

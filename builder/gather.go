@@ -41,6 +41,7 @@ type observed struct {
 	wanted []want
 	// children are by the index of their kind.
 	children [][]client.Object
+	families []pass.Family // the children
 	entries  []revision.Revision
 	// completed are the revisions to which a rollout was once complete.
 	completed map[types.UID]bool
@@ -69,7 +70,7 @@ func (r *reconciler[P]) gather(ctx context.Context, p *pass.Pass, parent P) (*ob
 	o.genuine = func(e revision.Revision) bool { return r.log.Genuine(ctx, parent, e) }
 	var err error
 	if o.selector, err = r.selector(parent); err != nil || o.selector.Empty() {
-		return nil, refusef("InvalidLabels", "Labels of the controller %s returned %v, which select nothing: %w",
+		return nil, pass.Refusef("InvalidLabels", "Labels of the controller %s returned %v, which select nothing: %w",
 			r.author.Name, r.labelsOf(parent), err)
 	}
 	if o.strategy, err = r.strategyOf(parent); err != nil {
@@ -84,6 +85,7 @@ func (r *reconciler[P]) gather(ctx context.Context, p *pass.Pass, parent P) (*ob
 			return nil, err
 		}
 		o.children = append(o.children, claimed)
+		o.families = append(o.families, ch.Claimed(p, o.selector, claimed))
 	}
 	stored, err := r.log.ClaimObjects(ctx, parent, o.selector)
 	for _, s := range stored {
@@ -105,18 +107,18 @@ func (r *reconciler[P]) wantedOf(parent P) ([]want, error) {
 	for i, object := range objects {
 		rule, err := r.ruleOf(object)
 		if err != nil {
-			return nil, refusef("InvalidChild", "child %d: %w", i, err)
+			return nil, pass.Refusef("InvalidChild", "child %d: %w", i, err)
 		}
 		at := position{rule, object.GetName()}
 		switch {
 		case at.name == "":
-			err = refusef("InvalidChild", "child %d, a %s, has no name; a name that follows from what the child is for is required",
+			err = pass.Refusef("InvalidChild", "child %d, a %s, has no name; a name that follows from what the child is for is required",
 				i, r.kinds[rule].gvk.Kind)
 		case object.GetNamespace() != "" && object.GetNamespace() != parent.GetNamespace():
-			err = refusef("InvalidChild", "%s is in namespace %s; children are in that of their parent",
+			err = pass.Refusef("InvalidChild", "%s is in namespace %s; children are in that of their parent",
 				describe(r.kinds[rule], object), object.GetNamespace())
 		case seen[at]:
-			err = refusef("InvalidChild", "%s is wanted twice", describe(r.kinds[rule], object))
+			err = pass.Refusef("InvalidChild", "%s is wanted twice", describe(r.kinds[rule], object))
 		}
 		if err != nil {
 			return nil, err
@@ -142,16 +144,6 @@ func (r *reconciler[P]) ruleOf(object client.Object) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("it is a %s, which is not among the kinds that the controller %s owns", gvk.Kind, r.author.Name)
-}
-
-// live returns the revisions that something depends on: those that children name, terminating ones included, and more.
-func (o *observed) live(more ...string) revision.InUse {
-	for _, children := range o.children {
-		for _, child := range children {
-			more = append(more, child.GetLabels()[HashLabel])
-		}
-	}
-	return revision.NewInUse(more...)
 }
 
 // judge says what a child is like now.

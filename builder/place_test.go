@@ -181,8 +181,8 @@ func TestTwoKindsWithOneName(t *testing.T) {
 		t.Errorf("%q, and %v", p.does(), p.rollout)
 	}
 	f.places[1].children = []*owned{{object: f.places[1].update, rule: 1, revision: "2", ready: true, available: true}}
-	if p := makePlan(f); len(p.deletes) != 1 || p.deletes[0].child.object != pod {
-		t.Errorf("it deletes %v", p.deletes)
+	if p := makePlan(f); len(p.Deletes) != 1 || p.Deletes[0].child.object != pod {
+		t.Errorf("it deletes %v", p.Deletes)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestStrategiesThatCannotBeMeant(t *testing.T) {
 			author := sound()
 			author.Strategy = func(*appsv1.ReplicaSet) Strategy { return c.strategy }
 			_, err := reconcilerOf(t, author).strategyOf(shop())
-			if refused, ok := err.(*refusedError); !ok || refused.reason != "InvalidStrategy" || !strings.Contains(err.Error(), c.want) { //nolint:errorlint // as it is returned
+			if refused, ok := err.(*pass.RefusedError); !ok || refused.Reason != "InvalidStrategy" || !strings.Contains(err.Error(), c.want) { //nolint:errorlint // as it is returned
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})

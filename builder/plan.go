@@ -76,14 +76,14 @@ type owned struct {
 
 // plan is what one pass does.
 type plan struct {
-	creates []creation
-	deletes []deletion
+	pass.Work[creation, deletion]
+
+	// from is what it was made from.
+	from    facts
 	applies []application
 	rollout rollout.Plan
 	// blocker is the first child that is not available, with the reason; empty if all are.
 	blocker string
-	// again is when to look again although nothing happened; zero means never.
-	again time.Duration
 	// current, ready and available count what is there and not terminating, updated what comes from the update revision.
 	current, ready, available, updated int32
 }
@@ -101,13 +101,10 @@ type deletion struct {
 	failed bool
 }
 
-// risky reports whether the plan would do harm if it rests on an old cache.
-func (p *plan) risky() bool { return len(p.creates) > 0 || len(p.deletes) > 0 }
-
 // sources are the revisions that children are made from now.
 func (p *plan) sources() []string {
-	out := make([]string, 0, len(p.creates))
-	for _, c := range p.creates {
+	out := make([]string, 0, len(p.Creates))
+	for _, c := range p.Creates {
 		out = append(out, c.revision)
 	}
 	return out
@@ -129,7 +126,7 @@ type planner struct {
 
 // makePlan plans one pass: missing children are made, surplus ones are deleted, and the rollout takes its next steps.
 func makePlan(f facts) *plan {
-	p := &planner{facts: f, plan: &plan{}, most: f.strategy.budget(), at: make(map[string]*slot, len(f.places))}
+	p := &planner{facts: f, plan: &plan{from: f}, most: f.strategy.budget(), at: make(map[string]*slot, len(f.places))}
 	p.slots, p.units = make([]slot, 0, len(f.places)), make([]rollout.Unit, 0, len(f.places))
 	for i := range p.places {
 		p.slots = append(p.slots, p.slotOf(i))
@@ -149,7 +146,7 @@ func makePlan(f facts) *plan {
 	if p.update != "" {
 		for i := range p.surplus {
 			if !p.surplus[i].terminating {
-				p.deletes = append(p.deletes, deletion{child: &p.surplus[i], reason: "the parent does not want it"})
+				p.Deletes = append(p.Deletes, deletion{child: &p.surplus[i], reason: "the parent does not want it"})
 			}
 		}
 	}
@@ -163,16 +160,10 @@ func (p *planner) apply() {
 		case a.taken:
 			p.waitForName(a.desired.GetName(), foreign)
 		case a.child == nil:
-			p.creates = append(p.creates, creation{a.desired, a.rule, "", "it is missing"})
+			p.Creates = append(p.Creates, creation{a.desired, a.rule, "", "it is missing"})
 		case !a.child.terminating && !a.same:
 			p.applies = append(p.applies, a)
 		}
-	}
-}
-
-func (p *planner) lookAgain(after time.Duration) {
-	if after > 0 && (p.again == 0 || after < p.again) {
-		p.again = after
 	}
 }
 
@@ -225,14 +216,14 @@ func (p *planner) fill(s *slot) {
 	if reached {
 		p.fresh++
 	}
-	p.creates = append(p.creates, c)
+	p.Creates = append(p.Creates, c)
 }
 
 // foreign is why a name is not free that belongs to somebody else.
 const foreign = "an object of that name exists and does not belong to this parent"
 
 func (p *planner) waitForName(name, why string) {
-	p.lookAgain(pass.TakenRetry)
+	p.LookAgain(pass.TakenRetry)
 	if p.blocker == "" {
 		p.blocker = name + ": " + why
 	}
@@ -247,9 +238,9 @@ func (p *planner) roll() {
 		s := p.at[step.Unit]
 		switch step.Verb {
 		case rollout.Create:
-			p.creates = append(p.creates, creation{s.update, s.rule, p.update, step.Reason})
+			p.Creates = append(p.Creates, creation{s.update, s.rule, p.update, step.Reason})
 		case rollout.Delete:
-			p.deletes = append(p.deletes, deletion{child: s.child(step.Instance), reason: step.Reason})
+			p.Deletes = append(p.Deletes, deletion{child: s.child(step.Instance), reason: step.Reason})
 		}
 	}
 }

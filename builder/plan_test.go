@@ -71,10 +71,10 @@ func childOf(place, revision string, byRevision bool) client.Object {
 // does writes a plan: what is created from which revision, and what is deleted.
 func (p *plan) does() string {
 	var out []string
-	for _, c := range p.creates {
+	for _, c := range p.Creates {
 		out = append(out, "+"+c.object.GetName()+":"+c.revision)
 	}
-	for _, d := range p.deletes {
+	for _, d := range p.Deletes {
 		out = append(out, "-"+d.child.object.GetName())
 	}
 	slices.Sort(out)
@@ -161,7 +161,7 @@ func TestRolloutsInChance(t *testing.T) {
 				break
 			}
 			taken := 0
-			for _, d := range p.deletes {
+			for _, d := range p.Deletes {
 				if d.child.available {
 					taken++
 				}
@@ -211,10 +211,10 @@ func happen(chance *rand.Rand, words []string, p *plan, broken, losses bool) []s
 			}
 		}
 	}
-	for _, c := range p.creates {
+	for _, c := range p.Creates {
 		out[at(c.object.GetName())] = c.revision + "-"
 	}
-	for _, d := range p.deletes {
+	for _, d := range p.Deletes {
 		out[at(d.child.object.GetName())] = d.child.revision + "x"
 	}
 	old := 0

@@ -2,8 +2,6 @@ package builder
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,7 +40,7 @@ func (s *Summary) SetConditions(conditions *[]metav1.Condition) {
 
 // report is what a pass found out.
 type report struct {
-	facts    facts
+	strategy Strategy
 	plan     *plan
 	recorded *pass.Recorded
 	// failed is what went wrong with children.
@@ -52,7 +50,7 @@ type report struct {
 // report stores what rep says, and reports whether that is what the API server has now.
 func (r *reconciler[P]) report(ctx context.Context, p *pass.Pass, parent P, rep report) (stored bool, err error) {
 	s := Summary{
-		Wanted:  int32(len(rep.facts.places)),
+		Wanted:  int32(len(rep.plan.from.places)),
 		Current: rep.plan.current, Ready: rep.plan.ready, Available: rep.plan.available, Updated: rep.plan.updated,
 		rollout: p.NoteRollout(rep.rollout(p.Now())),
 		healthy: func(conditions *[]metav1.Condition) {
@@ -69,13 +67,10 @@ func (r *reconciler[P]) report(ctx context.Context, p *pass.Pass, parent P, rep 
 	return r.writeStatus(ctx, p, parent, s)
 }
 
-// refuse reports a parent that nothing can be done for before somebody edits it.
-func (r *reconciler[P]) refuse(ctx context.Context, p *pass.Pass, parent P, refused *refusedError) error {
-	p.Warn(nil, refused.reason, "Reconcile", "%v", refused)
-	s := Summary{ObservedGeneration: parent.GetGeneration(), rollout: p.NoteRollout(pass.Rollout{Updated: metav1.Condition{
-		Type: pass.Updated, Status: metav1.ConditionFalse, Reason: refused.reason, Message: refused.Error(),
-		LastTransitionTime: metav1.NewTime(p.Now()),
-	}})}
+// refuse stores why nothing is done for a parent.
+func (r *reconciler[P]) refuse(ctx context.Context, p *pass.Pass, why *pass.RefusedError) error {
+	parent := p.Parent.(P)
+	s := Summary{ObservedGeneration: parent.GetGeneration(), rollout: why.Conditions(p)}
 	for rule, ch := range r.children {
 		if r.kinds[rule].applied {
 			continue
@@ -98,9 +93,6 @@ func (r *reconciler[P]) refuse(ctx context.Context, p *pass.Pass, parent P, refu
 	}
 	s.Wanted = s.Current // nobody can say
 	_, err := r.writeStatus(ctx, p, parent, s)
-	if refused.retry {
-		return errors.Join(refused, err)
-	}
 	return err
 }
 
@@ -118,48 +110,15 @@ func (s *Summary) count(c owned) {
 // complete reports whether all children come from the update revision and are available, and there are no others.
 func (rep report) complete() bool {
 	p := rep.plan
-	all := rep.recorded.Update != nil && rep.failed == nil && int(p.available) == len(rep.facts.places)
-	return all && p.rollout.Complete() && len(rep.plan.rollout.Waiting) == 0 && len(rep.plan.creates) == 0 && len(rep.facts.surplus) == 0
+	all := rep.recorded.Update != nil && rep.failed == nil && int(p.available) == len(rep.plan.from.places)
+	return all && p.rollout.Complete() && len(rep.plan.rollout.Waiting) == 0 && len(rep.plan.Creates) == 0 && len(rep.plan.from.surplus) == 0
 }
 
 // rollout is how far the rollout is.
 func (rep report) rollout(now time.Time) pass.Rollout {
-	strategy := rep.facts.strategy
-	return pass.Rollout{
-		Plan: &rep.plan.rollout, Revision: rep.recorded.UpdateName(), Updated: rep.updated(metav1.NewTime(now)),
-		Stopped: strategy.Paused || strategy.OnDelete, Deadline: strategy.ProgressDeadline,
-		MinReady: rep.facts.minReady, Blocker: func() string { return rep.plan.blocker },
-	}
-}
-
-// updated says how far the rollout is.
-func (rep report) updated(now metav1.Time) metav1.Condition {
-	c := metav1.Condition{Type: pass.Updated, Status: metav1.ConditionFalse, LastTransitionTime: now}
-	p := rep.plan.rollout
-	progress := fmt.Sprintf("%d of %d children updated", p.Updated, p.Total)
-	switch {
-	case rep.recorded.Update == nil:
-		c.Reason, c.Message = "RevisionNotRecorded", "no child is replaced before the revision that the spec asks for is recorded"
-	case rep.failed != nil:
-		c.Reason, c.Message = "RolloutFailing", progress+"; "+pass.FirstLine(rep.failed)
-	case p.Complete() && len(p.Waiting) == 0:
-		c.Status, c.Reason = metav1.ConditionTrue, "OnLatestRevision"
-		c.Message = fmt.Sprintf("latest ControllerRevision: %s", rep.recorded.Update.Name)
-	case len(p.Steps) > 0:
-		c.Reason = pass.RolloutProgressing
-		c.Message = fmt.Sprintf("%s; %s: %s", progress, p.Steps[0].Unit, p.Steps[0].Reason)
-	case rep.plan.blocker != "":
-		c.Reason, c.Message = pass.RolloutWaiting, progress+"; waiting for "+rep.plan.blocker
-	case rep.facts.strategy.OnDelete:
-		c.Reason, c.Message = pass.RolloutWaiting, progress+"; the others are updated when they are deleted"
-	case len(p.Waiting) > 0:
-		c.Reason = pass.RolloutWaiting
-		c.Message = fmt.Sprintf("%s; %s: %s", progress, p.Waiting[0].Unit, p.Waiting[0].Reason)
-	case p.Held > 0 && p.Updated+p.Held == p.Total:
-		c.Reason = pass.RolloutWaiting
-		c.Message = fmt.Sprintf("%s; %d are held by the partition", progress, p.Held)
-	default:
-		c.Reason, c.Message = pass.RolloutProgressing, progress+"; waiting for new children to start"
-	}
-	return c
+	return pass.Report{
+		Recorded: rep.recorded, Plan: &rep.plan.rollout, Failed: rep.failed, Child: "child", Children: "children",
+		Blocked: rep.plan.blocker, OnDelete: rep.strategy.OnDelete, Paused: rep.strategy.Paused,
+		Deadline: rep.strategy.ProgressDeadline, MinReady: rep.plan.from.minReady, Blocker: func() string { return rep.plan.blocker },
+	}.Rollout(now)
 }

@@ -99,7 +99,7 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	r.Controller = pass.New(pass.Config{
 		Kind: d.parent, Resource: d.resource, New: r.empty,
 		Client: writer, Live: mgr.GetAPIReader(), Cache: uncopied{mgr.GetCache()},
-		Consistency: consistency, Recorder: mgr.GetEventRecorder(name), Clock: clock.RealClock{}, Run: r.pass,
+		Consistency: consistency, Recorder: mgr.GetEventRecorder(name), Clock: clock.RealClock{}, Run: r.pass, Refused: r.refuse,
 		Undo: author.Undo,
 	})
 	stored := r.format(r.labelsOf, d.rolled...)
@@ -108,6 +108,9 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	for i, k := range d.kinds {
 		ch := pass.NewChildren[client.Object](r.Controller, k.gvk, k.resource, func() client.ObjectList { return r.list(k.gvk) })
 		ch.Adoptable = func(parent, orphan client.Object) error { return r.adoptable(parent, i, orphan) }
+		if !k.applied {
+			ch.Label = HashLabel
+		}
 		r.children = append(r.children, ch)
 	}
 	r.OnForget(r.applied.forget)

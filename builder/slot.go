@@ -114,7 +114,7 @@ func (p *planner) count(s *slot) {
 		if !c.available && p.blocker == "" {
 			p.blocker = c.object.GetName() + ": " + c.why
 		}
-		p.lookAgain(c.left)
+		p.LookAgain(c.left)
 	}
 }
 
@@ -142,11 +142,11 @@ func (p *planner) running(children []*owned) []*owned {
 	var out []*owned
 	for _, c := range children {
 		if c.failed && c.pause <= 0 {
-			p.deletes = append(p.deletes, deletion{child: c, reason: "it has failed", failed: true})
+			p.Deletes = append(p.Deletes, deletion{child: c, reason: "it has failed", failed: true})
 			continue
 		}
 		if c.failed {
-			p.lookAgain(c.pause)
+			p.LookAgain(c.pause)
 		}
 		out = append(out, c)
 	}
@@ -167,7 +167,7 @@ func (p *planner) keepOne(s *slot, children []*owned) *rollout.Instance {
 				c.revision, keep.object.GetName(), s.name)
 		}
 		if p.update != "" && (!p.strategy.Paused || c.revision == keep.revision) {
-			p.deletes = append(p.deletes, deletion{child: c, reason: reason})
+			p.Deletes = append(p.Deletes, deletion{child: c, reason: reason})
 		}
 	}
 	return keep.instance()

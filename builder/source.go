@@ -123,7 +123,7 @@ func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.
 		}
 	}
 	if recorded.Update == nil {
-		return recorded.Newest(o.live(), o.genuine)
+		return recorded.Newest(pass.Live(o.families), o.genuine)
 	}
 	return nil
 }

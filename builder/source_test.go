@@ -165,8 +165,8 @@ func TestTheAuthorsFunctionFails(t *testing.T) {
 		c := sound()
 		c.Children = children
 		_, err := reconcilerOf(t, c).wantedOf(shop())
-		refused, ok := errors.AsType[*refusedError](err)
-		if !ok || refused.reason != "ChildrenFailed" || !refused.retry || !strings.Contains(err.Error(), "not today") {
+		refused, ok := errors.AsType[*pass.RefusedError](err)
+		if !ok || refused.Reason != "ChildrenFailed" || !refused.Retry || !strings.Contains(err.Error(), "not today") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -196,8 +196,8 @@ func TestAFunctionThatIsNone(t *testing.T) {
 		a := sound()
 		a.Children = func(*appsv1.ReplicaSet) ([]client.Object, error) { return c.children(), nil }
 		_, err := reconcilerOf(t, a).wantedOf(shop())
-		refused, ok := errors.AsType[*refusedError](err)
-		if !ok || refused.reason != "NotDeterministic" || refused.retry || !strings.Contains(err.Error(), "another "+c.want) {
+		refused, ok := errors.AsType[*pass.RefusedError](err)
+		if !ok || refused.Reason != "NotDeterministic" || refused.Retry || !strings.Contains(err.Error(), "another "+c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -2,6 +2,7 @@ package builder
 
 import (
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -109,8 +110,8 @@ func TestAStatusIsWrittenWhole(t *testing.T) {
 // What the partition holds is not waited for.
 func TestHeldByThePartition(t *testing.T) {
 	f := picture(Strategy{MaxUnavailable: 1, Partition: 2}, "2 1 1")
-	rep := report{facts: f, plan: makePlan(f), recorded: &pass.Recorded{Update: &revision.Revision{Name: "web-2"}}}
-	c := rep.updated(metav1.Now())
+	rep := report{plan: makePlan(f), recorded: &pass.Recorded{Update: &revision.Revision{Name: "web-2"}}}
+	c := rep.rollout(time.Now()).Updated
 	if c.Reason != pass.RolloutWaiting || c.Message != "1 of 3 children updated; 2 are held by the partition" {
 		t.Errorf("%s: %s", c.Reason, c.Message)
 	}

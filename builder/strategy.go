@@ -3,6 +3,8 @@ package builder
 import (
 	"cmp"
 	"time"
+
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file is what an author says about the rollout of one parent, and which of it cannot be meant.
@@ -44,17 +46,17 @@ func (r *reconciler[P]) strategyOf(parent P) (Strategy, error) {
 		value int
 	}{{"MaxUnavailable", s.MaxUnavailable}, {"MaxSurge", s.MaxSurge}, {"Partition", s.Partition}} {
 		if number.value < 0 {
-			return s, refusef("InvalidStrategy", "Strategy of the controller %s returned %s %d, which is less than 0",
+			return s, pass.Refusef("InvalidStrategy", "Strategy of the controller %s returned %s %d, which is less than 0",
 				r.author.Name, number.name, number.value)
 		}
 	}
 	if s.ProgressDeadline < 0 {
-		return s, refusef("InvalidStrategy", "Strategy of the controller %s returned ProgressDeadline %s, which is less than 0",
+		return s, pass.Refusef("InvalidStrategy", "Strategy of the controller %s returned ProgressDeadline %s, which is less than 0",
 			r.author.Name, s.ProgressDeadline)
 	}
 	for _, k := range r.kinds {
 		if s.MaxSurge > 0 && !k.applied && !k.named {
-			return s, refusef("InvalidStrategy", "Strategy of the controller %s returned MaxSurge %d, which needs a second name for a %s "+
+			return s, pass.Refusef("InvalidStrategy", "Strategy of the controller %s returned MaxSurge %d, which needs a second name for a %s "+
 				"at the same place: add NamedByRevision to its rule", r.author.Name, s.MaxSurge, k.gvk.Kind)
 		}
 	}

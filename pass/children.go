@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/internal/anyobject"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
@@ -39,6 +39,11 @@ type Children[C client.Object] struct {
 	// Namespace says where the children of a parent are, all namespaces if it is empty. Optional: without it they are
 	// beside their parent.
 	Namespace func(parent client.Object) string
+
+	// Label is the label by which a child names its revision: by the hash, or with ByName by the name. Optional: children
+	// without it come from no revision.
+	Label  string
+	ByName bool
 
 	// Fresh compares the cached children with the API server: see [Children.Confirm].
 	Fresh *ownership.Confirmer
@@ -85,7 +90,11 @@ func (ch *Children[C]) Claim(ctx context.Context, p *Pass, selector labels.Selec
 	claimed, err := ownership.Claim(ctx, claimer, candidates)
 	if err != nil {
 		p.NoteUnknownOutcome(err)
-		return nil, fmt.Errorf("claim the %s of %s: %w", ch.Resource.Resource, p.describe(), err)
+		err = fmt.Errorf("claim the %s of %s: %w", ch.Resource.Resource, p.describe(), err)
+		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+			err = &RefusedError{Reason: "FailedClaim", Err: err, Retry: true}
+		}
+		return nil, err
 	}
 	if claimer.Lost {
 		// An orphan may be ours by now, if the response to an earlier adoption was lost; a child that did not match may match
@@ -178,34 +187,80 @@ func (ch *Children[C]) Patch(ctx context.Context, p *Pass, read C, metadata map[
 	return out, nil
 }
 
-// Relabel points the children of a duplicate revision at the one that stays: value is what their label says of a
-// revision. Only children that carry the duplicate's value are touched: relabelling the others was kubernetes#111280.
-// In claimed, the relabelled child replaces the one that was read.
-func (ch *Children[C]) Relabel(
-	p *Pass, selector labels.Selector, claimed []C, label string, value func(revision.Revision) string,
-) history.Relabel {
-	return func(ctx context.Context, from, to revision.Revision) error {
-		// A child that the cache does not show would keep the label of a revision that is about to be deleted.
-		if err := ch.Confirm(ctx, p, selector, claimed); err != nil {
-			return err
-		}
-		var mine []int
-		for i, child := range claimed {
-			if has := child.GetLabels()[label]; has != "" && has == value(from) && has != value(to) {
-				mine = append(mine, i)
-			}
-		}
-		err := Each(mine, func(i int) error {
-			out, err := ch.Patch(ctx, p, claimed[i], map[string]any{"labels": map[string]string{label: value(to)}})
-			if err == nil {
-				claimed[i] = out // what follows in this pass must not take it for one of the duplicate
-			}
-			return client.IgnoreNotFound(err)
-		})
-		p.NoteUnknownOutcome(err)
-		if apierrors.IsConflict(err) {
-			return fmt.Errorf("%w: %w", ownership.ErrStale, err)
-		}
+// Claimed are children of one kind that a pass has claimed. Make it with [Children.Claimed].
+type Claimed[C client.Object] struct {
+	all      []C
+	children *Children[C]
+	pass     *Pass
+	selector labels.Selector
+}
+
+// Claimed returns what [Children.Claim] has returned, for the steps that follow.
+func (ch *Children[C]) Claimed(p *Pass, selector labels.Selector, claimed []C) Claimed[C] {
+	return Claimed[C]{claimed, ch, p, selector}
+}
+
+// Confirm is [Children.Confirm].
+func (c Claimed[C]) Confirm(ctx context.Context) error {
+	return c.children.Confirm(ctx, c.pass, c.selector, c.all)
+}
+
+// revisions are what the labels of the children say.
+func (c Claimed[C]) revisions() []string {
+	if c.children.Label == "" {
+		return nil
+	}
+	out := make([]string, 0, len(c.all))
+	for _, child := range c.all {
+		out = append(out, child.GetLabels()[c.children.Label])
+	}
+	return out
+}
+
+// strange reports whether the label of a child that is not terminating names none of the known revisions.
+func (c Claimed[C]) strange(known []revision.Revision) bool {
+	names := map[string]bool{}
+	for _, r := range known {
+		names[c.children.value(r)] = true
+	}
+	return c.children.Label != "" && slices.ContainsFunc(c.all, func(child C) bool {
+		return child.GetDeletionTimestamp() == nil && !names[child.GetLabels()[c.children.Label]]
+	})
+}
+
+// Relabel points the children of a duplicate revision at the one that stays. It touches only children that carry the
+// duplicate's value: relabelling the others was kubernetes#111280. In the claimed children, the relabelled child
+// replaces the one that was read.
+func (c Claimed[C]) Relabel(ctx context.Context, from, to revision.Revision) error {
+	// A child that the cache does not show would keep the label of a revision that is about to be deleted.
+	if err := c.Confirm(ctx); err != nil || c.children.Label == "" {
 		return err
 	}
+	ch, old, now := c.children, c.children.value(from), c.children.value(to)
+	var mine []int
+	for i, child := range c.all {
+		if has := child.GetLabels()[ch.Label]; has != "" && has == old && has != now {
+			mine = append(mine, i)
+		}
+	}
+	err := Each(mine, func(i int) error {
+		out, err := ch.Patch(ctx, c.pass, c.all[i], map[string]any{"labels": map[string]string{ch.Label: now}})
+		if err == nil {
+			c.all[i] = out // what follows in this pass must not take it for one of the duplicate
+		}
+		return client.IgnoreNotFound(err)
+	})
+	c.pass.NoteUnknownOutcome(err)
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("%w: %w", ownership.ErrStale, err)
+	}
+	return err
+}
+
+// value is what the label of a child says of its revision.
+func (ch *Children[C]) value(r revision.Revision) string {
+	if ch.ByName {
+		return r.Name
+	}
+	return r.Hash
 }

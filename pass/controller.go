@@ -42,6 +42,9 @@ type Config struct {
 	// Run is one pass over a parent that exists. An error that wraps [ownership.ErrStale] or [ownership.ErrGone] is no
 	// failure: the pass is dropped. Any other error is retried with a growing delay.
 	Run func(ctx context.Context, p *Pass) error
+	// Refused stores why nothing can be done for a parent: Run has returned it. Optional: without it a [RefusedError] is
+	// retried as any other error.
+	Refused func(ctx context.Context, p *Pass, why *RefusedError) error
 
 	// Deleted says that passes are made over terminating parents as well. Optional: without it nothing is done for them,
 	// because the garbage collector may orphan or delete their children at any moment.
@@ -244,6 +247,9 @@ func (c *Controller) run(ctx context.Context, req reconcile.Request, p *Pass) er
 		}
 	}()
 	err := c.Run(ctx, p)
+	if why, ok := errors.AsType[*RefusedError](err); ok && c.Refused != nil {
+		err = c.refused(ctx, p, why)
+	}
 	if !IsStale(err) && !c.stale(err) {
 		err = Finished(err, p.undo(ctx))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 
@@ -45,8 +46,8 @@ func (w *rolling) begin() {
 		if after.Status.Conditions = pass.StoredConditions(conditions, setCondition); w.lost {
 			return nil
 		}
-		written, err := p.WriteStatus(ctx, set, after, true)
-		if written {
+		stored, err := p.WriteStatus(ctx, set, after, true)
+		if stored && !apiequality.Semantic.DeepEqual(set, after) {
 			w.writes++
 		}
 		return err

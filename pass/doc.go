@@ -16,17 +16,11 @@
 //
 //	owned, err := pods.Claim(ctx, p, selector)              // [Children]; an error ends the pass
 //	entries, err := log.Claim(ctx, p.Parent, selector)
-//	recorded, err := pass.Record(ctx, p, log, entries, collisions, relabel)
-//	// … plan, from these facts alone …
-//	err = pods.Confirm(ctx, p, selector, owned)             // before anything is created or deleted
-//	err = recorded.Complete(ctx, p, log, live)              // before anything is deleted
-//	failed := pass.SlowStart(p, writes)                     // or Each; then p.NoteUnknownOutcome(failed)
-//	_, reported := p.WriteStatus(ctx, before, after, urgent)
-//	err = recorded.Truncate(ctx, p, log, live, limit, confirm)
-//	return errors.Join(pass.Finished(failed, reported), err)
+//	return pass.Row[*plan]{Log: log, Entries: entries, Children: …, Plan: …, Try: …, Act: …, Report: …}.Run(ctx, p)
 //
-// The example is a whole controller without revisions. Package builder is all of this for who only knows what the
-// children are.
+// [Row] holds the order of the steps that follow, for parents whose children come from revisions. Others plan, confirm
+// ([Children.Confirm]), act ([SlowStart]; then [Pass.NoteUnknownOutcome]) and report ([Pass.WriteStatus]). The example
+// is a whole controller without revisions. Package builder is all of this for who only knows what the children are.
 //
 // What every controller gets from it:
 //

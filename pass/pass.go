@@ -105,11 +105,11 @@ const statusEvery = time.Second
 //
 // The write is fenced by the resourceVersion: a status that was made from an older read of the parent never replaces
 // one from a newer read (S2). It returns an error that wraps [ownership.ErrStale] if the parent has changed since it
-// was read, and another error if the API server refuses the status (retry). written says whether after is what the API
-// server has now.
-func (p *Pass) WriteStatus(ctx context.Context, before, after client.Object, urgent bool) (written bool, err error) {
+// was read, and another error if the API server refuses the status (retry). stored is true if the API server has after
+// now.
+func (p *Pass) WriteStatus(ctx context.Context, before, after client.Object, urgent bool) (stored bool, err error) {
 	if apiequality.Semantic.DeepEqual(before, after) {
-		return false, nil
+		return true, nil
 	}
 	c := p.controller
 	if left := p.memory.statusAt.Add(statusEvery).Sub(c.Clock.Now()); left > 0 && !urgent {

@@ -14,11 +14,16 @@ const (
 	RolloutWaiting = "RolloutWaiting"
 )
 
-// Urgent reports whether a status is to be written at once. It is not while only counters and messages change, of the
-// same generation: while pods start, and while a rollout is under way. Then one write a second is enough. done says
-// that everything is as it should be, as others wait for; that is urgent, and so is any other news in the conditions.
-func Urgent(before, after []metav1.Condition, sameGeneration, done bool) bool {
-	return !sameGeneration || done || news(before) != news(after)
+// Conditions returns the conditions of a kind that has a type of its own for them, as set changes them: see
+// [ConditionsOf]. urgent is true if they have news, which is written immediately. It is false while only messages
+// change, or the rollout alternates between progress and waiting: then one write a second is enough.
+func Conditions[C any, T ~string](
+	stored []C, fields func(*C) ConditionFields[T], set func(conditions *[]metav1.Condition),
+) (after []C, urgent bool) {
+	conditions := ConditionsOf(stored, fields)
+	before := news(conditions)
+	set(&conditions)
+	return StoredConditions(conditions, fields), before != news(conditions)
 }
 
 // news is what of conditions is news when it changes: to make progress and to wait follow each other many times.

@@ -71,28 +71,29 @@ func TestStatusLosesARace(t *testing.T) {
 	}
 }
 
-func TestUrgent(t *testing.T) {
+// TestUrgentConditions: news are written immediately.
+func TestUrgentConditions(t *testing.T) {
 	updated := func(status metav1.ConditionStatus, reason string) []metav1.Condition {
 		return []metav1.Condition{{Type: "Other"}, {Type: pass.Updated, Status: status, Reason: reason}}
 	}
 	progress, waits := updated(metav1.ConditionFalse, "RolloutProgressing"), updated(metav1.ConditionFalse, "RolloutWaiting")
 	done, fails := updated(metav1.ConditionTrue, "OnLatestRevision"), updated(metav1.ConditionFalse, "RolloutFailing")
 	for name, c := range map[string]struct {
-		before, after    []metav1.Condition
-		same, done, want bool
+		before, after []metav1.Condition
+		want          bool
 	}{
-		"under way":                      {progress, waits, true, false, false},
-		"begins":                         {done, progress, true, false, true},
-		"ends":                           {waits, done, true, true, true},
-		"fails":                          {progress, fails, true, false, true},
-		"goes on":                        {fails, progress, true, false, true},
-		"none, and a pod became ready":   {done, done, true, false, false},
-		"none, and the last one did":     {done, done, true, true, true},
-		"under way, for a newer edit":    {progress, progress, false, false, true},
-		"the first status of the parent": {nil, progress, true, false, true},
+		"under way":                      {progress, waits, false},
+		"begins":                         {done, progress, true},
+		"ends":                           {waits, done, true},
+		"fails":                          {progress, fails, true},
+		"goes on":                        {fails, progress, true},
+		"none":                           {done, done, false},
+		"the first status of the parent": {nil, progress, true},
 	} {
-		if got := pass.Urgent(c.before, c.after, c.same, c.done); got != c.want {
-			t.Errorf("%s: %v", name, got)
+		stored := pass.StoredConditions(c.before, setCondition)
+		after, got := pass.Conditions(stored, setCondition, func(conditions *[]metav1.Condition) { *conditions = c.after })
+		if got != c.want || len(after) != len(c.after) {
+			t.Errorf("%s: %v, %d conditions", name, got, len(after))
 		}
 	}
 }

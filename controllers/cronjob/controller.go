@@ -12,7 +12,6 @@ import (
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/pass"
-	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file is one pass, from the parent to the report. setup.go wires it to a manager; package pass begins and ends
@@ -50,7 +49,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	if err != nil {
 		return err
 	}
-	relabel := r.jobs.Relabel(p, labels.Everything(), o.owned, hashLabel, func(r revision.Revision) string { return r.Hash })
+	relabel := r.jobs.Claimed(p, labels.Everything(), o.owned).Relabel
 	recorded, err := pass.Record(ctx, p, r.log, o.entries, nil, relabel)
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	batchv1 "k8s.io/api/batch/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,9 +20,6 @@ func (r *Reconciler) report(
 		if r.memories.first(o.cronJob.UID, e) {
 			r.send(p, e)
 		}
-	}
-	if apiequality.Semantic.DeepEqual(o.cronJob.Status, status) {
-		return true, nil
 	}
 	return p.WriteStatus(ctx, withStatus(o.cronJob, o.cronJob.Status), withStatus(o.cronJob, status), true)
 }

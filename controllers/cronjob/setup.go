@@ -73,6 +73,7 @@ func newReconciler(
 	})
 	r.log = pass.NewLog(r.Controller, history.CronJob(), o.AskServer)
 	r.jobs = pass.NewChildren[*batchv1.Job](r.Controller, jobKind, jobResource, func() client.ObjectList { return &batchv1.JobList{} })
+	r.jobs.Label = hashLabel
 	r.OnForget(r.memories.forget)
 	return r
 }

@@ -20,10 +20,10 @@ const maxNameProbes = 8
 
 // act carries a plan out: creates, then deletes, both by slow start. It returns all errors, joined. One that is
 // [pass.IsStale] says that a new plan has to be made.
-func (r *Reconciler) act(ctx context.Context, p *pass.Pass, f facts, plan *plan) error {
+func (r *Reconciler) act(ctx context.Context, p *pass.Pass, plan *plan) error {
 	created := pass.SlowStart(p, pass.Writes[creation]{
-		Items: plan.creates,
-		Do:    func(c creation) error { return r.create(ctx, p, f, c) },
+		Items: plan.Creates,
+		Do:    func(c creation) error { return r.create(ctx, p, plan.from, c) },
 		Name:  func(c creation) string { return c.node },
 		Still: p.Unedited(ctx),
 	})
@@ -31,7 +31,7 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, f facts, plan *plan)
 		return created
 	}
 	return errors.Join(created, pass.SlowStart(p, pass.Writes[deletion]{
-		Items: plan.deletes,
+		Items: plan.Deletes,
 		Do:    func(d deletion) error { return r.delete(ctx, p, d) },
 		Name:  func(d deletion) string { return d.pod.Name },
 	}))

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cairn-dev/cairn/internal/fakeserver"
+	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -39,7 +40,7 @@ func TestDelete(t *testing.T) {
 			d := deletion{pod: w.pod("n1-old"), node: "n1", reason: "why"}
 			version := d.pod.ResourceVersion
 			c.change(&d, w)
-			err := w.act(given(agent(), nil), &plan{deletes: []deletion{d}})
+			err := w.act(given(agent(), nil), &plan{Work: pass.Work[creation, deletion]{Deletes: []deletion{d}}})
 			if (err != nil) != c.err || (len(w.pods()) == 0) != c.gone {
 				t.Errorf("%d pods, %v", len(w.pods()), err)
 			}
@@ -65,7 +66,7 @@ func TestBackOff(t *testing.T) {
 		{pod: pod("n3", hashOld), node: "n3"},
 		{pod: pod("n3", hashNew), node: "n3", succeeded: true},
 	} {
-		if err := w.r.act(t.Context(), p, given(ds, nil), &plan{deletes: []deletion{d}}); err != nil {
+		if err := w.r.act(t.Context(), p, &plan{from: given(ds, nil), Work: pass.Work[creation, deletion]{Deletes: []deletion{d}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,7 +108,7 @@ func TestRelabel(t *testing.T) {
 			t.Errorf("the pass sees %s labelled %q", p.Name, got)
 		}
 	}
-	if live := o.live(); !live.Has(revision.Revision{Hash: hashOld}) || live.Has(revision.Revision{Hash: "other"}) {
+	if live := pass.Live(o.children); !live.Has(revision.Revision{Hash: hashOld}) || live.Has(revision.Revision{Hash: "other"}) {
 		t.Error("the revision that pods were pointed at does not count as live")
 	}
 
@@ -139,7 +140,7 @@ func TestRelabelErrors(t *testing.T) {
 			if (err != nil) != c.err {
 				t.Error(err)
 			}
-			if !o.live().Has(revision.Revision{Hash: "twin"}) {
+			if !pass.Live(o.children).Has(revision.Revision{Hash: "twin"}) {
 				t.Error("the revision that the pod may still come from is not live")
 			}
 		})

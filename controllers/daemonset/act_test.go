@@ -27,7 +27,7 @@ import (
 func creating(n int) (facts, *plan) {
 	p := &plan{}
 	for i := range n {
-		p.creates = append(p.creates, creation{node: fmt.Sprintf("n%03d", i), reason: "it has none"})
+		p.Creates = append(p.Creates, creation{node: fmt.Sprintf("n%03d", i), reason: "it has none"})
 	}
 	return given(agent(), nil), p
 }
@@ -73,7 +73,7 @@ func TestSlowStart(t *testing.T) {
 				}
 				return nil
 			}
-			p.deletes = []deletion{{pod: pod("gone", hashOld), node: "gone", reason: "test"}}
+			p.Deletes = []deletion{{pod: pod("gone", hashOld), node: "gone", reason: "test"}}
 			err := w.act(f, p)
 			if got := len(w.Calls("create")); got != want || (err == nil) != (failing > 20) {
 				t.Errorf("%d creates, want %d; %v", got, want, err)
@@ -92,7 +92,7 @@ func TestSlowStart(t *testing.T) {
 func TestEditedMeanwhile(t *testing.T) {
 	w := newWorld(t, agent())
 	f, p := creating(20)
-	p.deletes = []deletion{{pod: pod("gone", hashOld), node: "gone", reason: "test"}}
+	p.Deletes = []deletion{{pod: pod("gone", hashOld), node: "gone", reason: "test"}}
 	w.Before = func(fakeserver.Call) error {
 		if len(w.Calls("create")) == 3 {
 			edited := agent()
@@ -132,7 +132,7 @@ func TestBurst(t *testing.T) {
 	}
 	f, p := creating(0)
 	for i := range pass.MostWrites + 50 {
-		p.deletes = append(p.deletes, deletion{pod: pod(fmt.Sprintf("n%03d", i), hashOld)})
+		p.Deletes = append(p.Deletes, deletion{pod: pod(fmt.Sprintf("n%03d", i), hashOld)})
 	}
 	if err := w.act(f, p); err != nil || len(w.Calls("delete")) != pass.MostWrites {
 		t.Errorf("%d deletes, %v", len(w.Calls("delete")), err)

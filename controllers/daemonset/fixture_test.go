@@ -189,10 +189,10 @@ func mustPlan(t testing.TB, f facts) *plan {
 // steps is a plan as text, without its reasons.
 func steps(p *plan) []string {
 	out := []string{}
-	for _, c := range p.creates {
+	for _, c := range p.Creates {
 		out = append(out, "create "+c.node)
 	}
-	for _, d := range p.deletes {
+	for _, d := range p.Deletes {
 		verb := "delete"
 		switch {
 		case d.failed:

@@ -3,7 +3,6 @@ package daemonset
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,6 +22,7 @@ type observed struct {
 	selector labels.Selector
 	nodes    []*corev1.Node
 	pods     []*corev1.Pod
+	children []pass.Family // the pods
 	entries  []revision.Revision
 	// pause is that of pods which have ended: see [pass.Pass.Pause].
 	pause func(revision, place string) pass.Wait
@@ -42,6 +42,7 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 	if o.pods, err = r.pods.Claim(ctx, p, selector); err != nil {
 		return nil, err
 	}
+	o.children = []pass.Family{r.pods.Claimed(p, selector, o.pods)}
 	if o.entries, err = r.log.Claim(ctx, ds, selector); err != nil {
 		return nil, err
 	}
@@ -70,24 +71,14 @@ func (r *Reconciler) nodes(ctx context.Context) ([]*corev1.Node, error) {
 	return out, nil
 }
 
-// live returns the revisions that something depends on: those that pods name, terminating pods included, and made, the
-// hash of the one that pods were created from in this pass.
-func (o *observed) live(made ...string) revision.InUse {
-	refs := slices.Clone(made)
-	for _, pod := range o.pods {
-		refs = append(refs, pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey])
-	}
-	return revision.NewInUse(refs...)
-}
-
 // facts are what the plan for o is made from: the DaemonSet with the template of its update revision. If that could not
 // be recorded, no pod is replaced, and a lost one is recreated from the newest revision that the others come from.
 func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) {
 	ds := *o.ds
-	f := facts{ds: &ds, selector: o.selector, nodes: o.nodes, pods: byNode(o.pods), now: r.Clock.Now(), hold: recorded.Update == nil}
+	f := facts{ds: &ds, selector: o.selector, nodes: o.nodes, pods: byNode(o.pods), now: r.Clock.Now()}
 	from := recorded.Update
-	if f.hold {
-		from, f.asked = recorded.Newest(o.live(), o.genuine), o.ds
+	if from == nil {
+		from, f.asked = recorded.Newest(pass.Live(o.children), o.genuine), o.ds
 	}
 	if from != nil {
 		snapshot := from.Snapshot

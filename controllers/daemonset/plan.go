@@ -57,16 +57,16 @@ func (f *facts) before() (last, seen map[string]types.UID) {
 
 // plan is what one pass does, and what it found out.
 type plan struct {
-	creates []creation
-	deletes []deletion
+	pass.Work[creation, deletion]
+
+	// from is what it was made from.
+	from facts
 	// rollout is the plan of the rolling update; its steps are among creates and deletes already.
 	rollout rollout.Plan
 	// counts are the counters of the status.
 	counts counts
-	// paused says which failed pod is not replaced yet, and why; empty if there is none.
-	paused string
-	// again is when to requeue even if no event comes; zero means never.
-	again time.Duration
+	// paused is a failed pod that is not replaced yet, by its node. It is empty if there is none.
+	paused []rollout.Wait
 }
 
 type creation struct {
@@ -90,10 +90,6 @@ type counts struct {
 	desired, current, misscheduled, ready, updated, available int32
 }
 
-// risky reports whether the plan would do harm if the cache of pods is stale: it deletes one that could be ready, or
-// creates one beside another that the cache does not show.
-func (p *plan) risky() bool { return len(p.creates) > 0 || len(p.deletes) > 0 }
-
 // makePlan plans one pass: every node gets its pod, surplus and misplaced pods are deleted, and the rolling update
 // takes its next steps within its budget.
 func makePlan(f facts) (*plan, error) {
@@ -102,7 +98,7 @@ func makePlan(f facts) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &planner{facts: f, plan: &plan{}, place: place, surge: budget.MaxSurge > 0}
+	p := &planner{facts: f, plan: &plan{from: f}, place: place, surge: budget.MaxSurge > 0}
 	if f.asked != nil {
 		p.placeAsked = placementFor(f.asked)
 	}
@@ -120,7 +116,7 @@ func makePlan(f facts) (*plan, error) {
 	}
 	p.take(p.rollout.Steps)
 	if p.hash == "" {
-		p.creates = nil // there is no template to create a pod from
+		p.Creates = nil // there is no template to create a pod from
 	}
 	return p.plan, nil
 }
@@ -207,9 +203,9 @@ func (p *planner) running(node string, pods []*corev1.Pod) (out []*corev1.Pod, p
 		case corev1.PodFailed:
 			// Kubelets reject pods that the scheduler accepts; without a pause the two would race.
 			if wait := p.backoff(node); wait.Length > 0 {
-				p.lookAgain(wait.Length)
+				p.LookAgain(wait.Length)
 				paused = fmt.Sprintf("pod %s failed and is replaced when %s", pod.Name, wait)
-				p.paused = cmp.Or(p.paused, node+": "+paused)
+				p.paused = append(p.paused, rollout.Wait{Unit: node, Reason: paused})
 				continue
 			}
 			p.remove(deletion{pod: pod, node: node, failed: true, hash: p.hash, reason: fmt.Sprintf("it failed on node %s", node)})
@@ -330,22 +326,16 @@ func (p *planner) conforms(pod *corev1.Pod) bool {
 // time: no event marks it.
 func (p *planner) available(pod *corev1.Pod) bool {
 	available, left := readiness.Available(pod, time.Duration(p.ds.Spec.MinReadySeconds)*time.Second, p.now)
-	p.lookAgain(left)
+	p.LookAgain(left)
 	return available
 }
 
 func (p *planner) create(node, reason string) {
 	last, _ := p.before()
-	p.creates = append(p.creates, creation{node: node, reason: reason, after: last[node]})
+	p.Creates = append(p.Creates, creation{node: node, reason: reason, after: last[node]})
 }
 
-func (p *planner) remove(d deletion) { p.deletes = append(p.deletes, d) }
-
-func (p *planner) lookAgain(after time.Duration) {
-	if after > 0 && (p.again == 0 || after < p.again) {
-		p.again = after
-	}
-}
+func (p *planner) remove(d deletion) { p.Deletes = append(p.Deletes, d) }
 
 // alive returns the pods that are not terminating.
 func alive(pods []*corev1.Pod) []*corev1.Pod {

@@ -66,7 +66,7 @@ type look struct {
 
 func (s situation) look(n *corev1.Node, p *plan) look {
 	deleted := map[string]bool{}
-	for _, d := range p.deletes {
+	for _, d := range p.Deletes {
 		deleted[d.pod.Name] = true
 	}
 	l := look{start: len(n.Spec.Taints) == 0, stay: len(n.Spec.Taints) == 0 || n.Spec.Taints[0].Effect == corev1.TaintEffectNoSchedule}
@@ -105,10 +105,10 @@ func TestPlanProperties(t *testing.T) {
 		for _, n := range s.nodes {
 			known[n.Name] = s.look(n, p)
 		}
-		for _, c := range p.creates {
+		for _, c := range p.Creates {
 			created[c.node]++
 		}
-		for _, d := range p.deletes {
+		for _, d := range p.Deletes {
 			if seen[d.pod.Name] || d.pod.DeletionTimestamp != nil {
 				t.Fatalf("%s is deleted twice", d.pod.Name)
 			}

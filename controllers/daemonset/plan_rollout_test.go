@@ -43,8 +43,8 @@ func TestPlanBudget(t *testing.T) {
 				all, pods = append(all, node(name)), append(pods, pod(name, hashOld))
 			}
 			p := mustPlan(t, given(agent(rolling(c.unavailable, c.surge)), all, pods...))
-			if len(p.deletes) != c.deletes || len(p.creates) != c.creates {
-				t.Errorf("%d deletes, %d creates: %v", len(p.deletes), len(p.creates), steps(p))
+			if len(p.Deletes) != c.deletes || len(p.Creates) != c.creates {
+				t.Errorf("%d deletes, %d creates: %v", len(p.Deletes), len(p.Creates), steps(p))
 			}
 		})
 	}
@@ -158,8 +158,8 @@ func TestPlanLooksAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := mustPlan(t, given(agent(onDelete, minReady(c.minReady)), nodes("n1", "n2"), c.pods...))
-			if p.again != c.want {
-				t.Errorf("again in %s, want %s", p.again, c.want)
+			if p.Again != c.want {
+				t.Errorf("again in %s, want %s", p.Again, c.want)
 			}
 			if available := c.want == 0 && p.counts.ready > 0; (p.counts.available > 0) != available {
 				t.Errorf("%d available", p.counts.available)

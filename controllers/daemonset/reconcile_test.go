@@ -174,6 +174,27 @@ func TestNothingToDo(t *testing.T) {
 	}
 }
 
+// TestARefusedClaim: a policy refuses the adoption of a pod. The condition and an Event say so, and the pass is
+// retried.
+func TestARefusedClaim(t *testing.T) {
+	orphan := pod("n1", hashOld)
+	orphan.OwnerReferences = nil
+	w := newWorld(t, append(three(), orphan)...)
+	w.Before = fakeserver.Refuse("patch", "Pod", apierrors.NewForbidden(podResource, orphan.Name, errors.New("a policy")))
+	if _, err := w.reconcile(); !apierrors.IsForbidden(err) {
+		t.Errorf("%v", err)
+	}
+	c := findCondition(w.ds().Status.Conditions, ConditionUpdated)
+	if c == nil || c.Status != corev1.ConditionFalse || c.Reason != "FailedClaim" || len(w.events.Events("FailedClaim")) != 1 {
+		t.Errorf("%+v, %q", c, w.events.Events())
+	}
+	w.Before = nil
+	w.mustReconcile()
+	if c := findCondition(w.ds().Status.Conditions, ConditionUpdated); c.Reason == "FailedClaim" {
+		t.Errorf("%+v", c)
+	}
+}
+
 // TestALostAdoptionIsRepeated: a kubelet writes the status of an orphan while it is being adopted. No event about an
 // orphan's status wakes anybody, so the pass asks for another one by itself.
 func TestALostAdoptionIsRepeated(t *testing.T) {

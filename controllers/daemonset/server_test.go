@@ -14,7 +14,7 @@ import (
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/internal/fakeserver"
 	"github.com/cairn-dev/cairn/ownership"
-	"github.com/cairn-dev/cairn/revision"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // server is an API server, and what tests ask of it.
@@ -58,13 +58,15 @@ func worldOf(s *server, cache client.Reader, stores map[schema.GroupResource]own
 
 // act carries out a plan.
 func (w *world) act(f facts, p *plan) error {
-	return w.r.act(w.t.Context(), w.r.NewPass(f.ds), f, p)
+	p.from = f
+	return w.r.act(w.t.Context(), w.r.NewPass(f.ds), p)
 }
 
 // relabel is what points pods at another revision.
 func (w *world) relabel(o *observed) history.Relabel {
-	return w.r.pods.Relabel(w.r.NewPass(o.ds), o.selector, o.pods, appsv1.DefaultDaemonSetUniqueLabelKey,
-		func(r revision.Revision) string { return r.Hash })
+	pods := w.r.pods.Claimed(w.r.NewPass(o.ds), o.selector, o.pods)
+	o.children = []pass.Family{pods}
+	return pods.Relabel
 }
 
 func findCondition(conditions []appsv1.DaemonSetCondition, t appsv1.DaemonSetConditionType) *appsv1.DaemonSetCondition {

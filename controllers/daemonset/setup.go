@@ -72,12 +72,13 @@ func newReconciler(
 	r := &Reconciler{}
 	r.Controller = pass.New(pass.Config{
 		Kind: kind, Resource: daemonSetResource, New: func() client.Object { return &appsv1.DaemonSet{} },
-		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: o.Clock, Run: r.pass,
+		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: o.Clock, Run: r.pass, Refused: r.refuse,
 		ProgressDeadline: o.ProgressDeadline, Undo: o.Undo,
 	})
 	r.OnForget(r.predecessors.forget)
 	r.log = pass.NewLog(r.Controller, history.DaemonSet(), o.AskServer)
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
+	r.pods.Label = appsv1.DefaultDaemonSetUniqueLabelKey
 	r.pods.Seen = func(ds client.Object, pods []*corev1.Pod) { r.predecessors.note(ds, pods) }
 	return r
 }

@@ -12,7 +12,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
@@ -43,14 +42,14 @@ func (s *simulation) run(t *testing.T, least int) string {
 		f := given(s.ds, slices.Clone(s.nodes), s.pods...)
 		p := mustPlan(t, f)
 		rep := report{plan: p, recorded: &pass.Recorded{Update: &revision.Revision{Name: "agent-new"}}}
-		condition := rep.updated(s.ds, metav1.NewTime(now))
+		condition := rep.rollout(s.ds, now).Updated
 		fmt.Fprintf(&s.out, "%2d   %s\n", tick, s.table())
 		fmt.Fprintf(&s.out, "     desired %d, updated %d, available %d; Updated=%s %s: %s\n",
 			p.counts.desired, p.counts.updated, p.counts.available, condition.Status, condition.Reason, condition.Message)
 		if got := s.serving(); got < least {
 			t.Fatalf("tick %d: %d nodes are served, want at least %d\n%s", tick, got, least, s.out.String())
 		}
-		if p.rollout.Complete() && len(p.creates)+len(p.deletes) == 0 && s.serving() == len(s.nodes) {
+		if p.rollout.Complete() && len(p.Creates)+len(p.Deletes) == 0 && s.serving() == len(s.nodes) {
 			return s.out.String()
 		}
 		s.tick(p)
@@ -104,12 +103,12 @@ func (s *simulation) tick(p *plan) {
 			pod.Status.Phase = corev1.PodRunning
 		}
 	}
-	for _, c := range p.creates {
+	for _, c := range p.Creates {
 		s.born++
 		s.pods = append(s.pods, pod(c.node, hashNew, phase(corev1.PodPending), named(fmt.Sprintf("%s-new-%d", c.node, s.born)), age(time.Minute)))
 		fmt.Fprintf(&s.out, "     create on %s: %s\n", c.node, c.reason)
 	}
-	for _, d := range p.deletes {
+	for _, d := range p.Deletes {
 		terminating(d.pod)
 		fmt.Fprintf(&s.out, "     delete %s: %s\n", d.pod.Name, d.reason)
 	}

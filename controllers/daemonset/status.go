@@ -2,9 +2,7 @@ package daemonset
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/pass"
-	"github.com/cairn-dev/cairn/rollout"
 )
 
 // This file reports: counters from what was seen, conditions that say why, and one write if anything differs.
@@ -36,8 +33,8 @@ type report struct {
 // report stores what rep says. If the update revision could not be recorded, the observed generation stays as it is:
 // the counters are about the old revision, and if that asks for no pods at all, kubectl would take them for the end of
 // the new rollout.
-func (r *Reconciler) report(ctx context.Context, p *pass.Pass, ds *appsv1.DaemonSet, rep report) error {
-	status := ds.Status.DeepCopy()
+func (r *Reconciler) report(ctx context.Context, p *pass.Pass, o *observed, rep report) (stored bool, err error) {
+	status := o.ds.Status.DeepCopy()
 	c := rep.plan.counts
 	status.DesiredNumberScheduled = c.desired
 	status.CurrentNumberScheduled = c.current
@@ -47,42 +44,40 @@ func (r *Reconciler) report(ctx context.Context, p *pass.Pass, ds *appsv1.Daemon
 	status.NumberAvailable = c.available
 	status.NumberUnavailable = c.desired - c.available
 	if rep.recorded.Update != nil {
-		status.ObservedGeneration = max(status.ObservedGeneration, ds.Generation)
+		status.ObservedGeneration = max(status.ObservedGeneration, o.ds.Generation)
 	}
 	if rep.recorded.Collisions != nil {
 		status.CollisionCount = rep.recorded.Collisions
 	}
-	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
-	p.NoteRollout(rep.rollout(ds, p.Now())).Set(&conditions)
-	rep.recorded.SetHealthy(p, &conditions, nil, p.Now())
-	return r.writeStatus(ctx, p, ds, status, conditions)
+	rollout := p.NoteRollout(rep.rollout(o.ds, p.Now()))
+	return r.writeStatus(ctx, p, o.ds, status, func(conditions *[]metav1.Condition) {
+		rollout.Set(conditions)
+		rep.recorded.SetHealthy(p, conditions, nil, p.Now())
+	})
 }
 
-// refuse reports a DaemonSet that nothing can be done for before it is edited.
-func (r *Reconciler) refuse(ctx context.Context, p *pass.Pass, ds *appsv1.DaemonSet, reason, message string) error {
-	status := ds.Status.DeepCopy()
-	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
-	pass.SetCondition(&conditions, metav1.Condition{
-		Type: pass.Updated, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(p.Now()),
-	})
-	p.Warn(nil, reason, "Reconcile", "%s", message)
-	return r.writeStatus(ctx, p, ds, status, conditions)
+// refuse stores why nothing is done for a DaemonSet.
+func (r *Reconciler) refuse(ctx context.Context, p *pass.Pass, why *pass.RefusedError) error {
+	ds := asDaemonSet(p.Parent)
+	_, err := r.writeStatus(ctx, p, ds, ds.Status.DeepCopy(), why.Conditions(p).Set)
+	return err
 }
 
 func (r *Reconciler) writeStatus(
-	ctx context.Context, p *pass.Pass, ds *appsv1.DaemonSet, status *appsv1.DaemonSetStatus, conditions []metav1.Condition,
-) error {
-	was := pass.ConditionsOf(ds.Status.Conditions, conditionFields)
+	ctx context.Context, p *pass.Pass, ds *appsv1.DaemonSet, status *appsv1.DaemonSetStatus, set func(*[]metav1.Condition),
+) (stored bool, err error) {
+	var urgent bool
+	status.Conditions, urgent = pass.Conditions(ds.Status.Conditions, conditionFields, set)
 	done := status.UpdatedNumberScheduled == status.DesiredNumberScheduled && status.NumberAvailable == status.DesiredNumberScheduled
-	urgent := pass.Urgent(was, conditions, status.ObservedGeneration == ds.Status.ObservedGeneration, done)
-	status.Conditions = pass.StoredConditions(conditions, conditionFields)
-	before := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{
+	urgent = urgent || done || status.ObservedGeneration != ds.Status.ObservedGeneration
+	return p.WriteStatus(ctx, withStatus(ds, ds.Status), withStatus(ds, *status), urgent)
+}
+
+// withStatus returns a DaemonSet with the name, UID and version of ds, and a status.
+func withStatus(ds *appsv1.DaemonSet, status appsv1.DaemonSetStatus) *appsv1.DaemonSet {
+	return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: ds.Namespace, Name: ds.Name, UID: ds.UID, ResourceVersion: ds.ResourceVersion,
-	}, Status: ds.Status}
-	after := before.DeepCopy()
-	after.Status = *status
-	_, err := p.WriteStatus(ctx, before, after, urgent)
-	return err
+	}, Status: status}
 }
 
 // conditionFields says where the fields of a condition are.
@@ -94,11 +89,11 @@ func conditionFields(c *appsv1.DaemonSetCondition) pass.ConditionFields[appsv1.D
 
 // rollout is how far the rollout is.
 func (rep report) rollout(ds *appsv1.DaemonSet, now time.Time) pass.Rollout {
-	return pass.Rollout{
-		Plan: &rep.plan.rollout, Revision: rep.recorded.UpdateName(), Updated: rep.updated(ds, metav1.NewTime(now)),
-		Stopped:  ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType,
+	return pass.Report{
+		Recorded: rep.recorded, Plan: &rep.plan.rollout, Failed: rep.failed, Child: "pod", Children: "pods", Waits: rep.plan.paused,
+		OnDelete: ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType,
 		MinReady: time.Duration(ds.Spec.MinReadySeconds) * time.Second, Blocker: rep.blocker,
-	}
+	}.Rollout(now)
 }
 
 // blocker says why a pod of the update revision is not ready.
@@ -107,53 +102,4 @@ func (rep report) blocker() string {
 		update := rep.recorded.Update
 		return update == nil || pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] != update.Hash
 	}))
-}
-
-// updated says how far the rollout is.
-func (rep report) updated(ds *appsv1.DaemonSet, now metav1.Time) metav1.Condition {
-	c := metav1.Condition{Type: pass.Updated, Status: metav1.ConditionFalse, LastTransitionTime: now}
-	p := rep.plan.rollout
-	progress := fmt.Sprintf("%d of %d pods updated", p.Updated, p.Total)
-	switch {
-	case rep.recorded.Update == nil:
-		c.Reason, c.Message = "RevisionNotRecorded", "no pod is replaced before the revision that the spec asks for is recorded"
-	case rep.failed != nil:
-		c.Reason, c.Message = "RolloutFailing", progress+"; "+pass.FirstLine(rep.failed)
-	case p.Complete() && len(p.Waiting) == 0: // a node that takes no new pod may hold an old and a new one
-		c.Status, c.Reason = metav1.ConditionTrue, "OnLatestRevision"
-		c.Message = fmt.Sprintf("latest ControllerRevision: %s", rep.recorded.Update.Name)
-	case len(p.Steps) > 0:
-		c.Reason = pass.RolloutProgressing
-		c.Message = fmt.Sprintf("%s; %s: %s", progress, p.Steps[0].Unit, p.Steps[0].Reason)
-	case !p.Complete() && ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType:
-		c.Reason, c.Message = pass.RolloutWaiting, progress+"; the strategy is OnDelete, so the others are updated when they are deleted"
-	case len(p.Waiting) > 0:
-		c.Reason = pass.RolloutWaiting
-		c.Message = fmt.Sprintf("%s; %s: %s%s", progress, p.Waiting[0].Unit, p.Waiting[0].Reason, downBeside(p))
-	case rep.plan.paused != "":
-		c.Reason, c.Message = pass.RolloutWaiting, progress+"; "+rep.plan.paused
-	default:
-		c.Reason, c.Message = pass.RolloutProgressing, progress+"; waiting for new pods to start"
-	}
-	return c
-}
-
-// downBeside names the first nodes without an available pod, but for the one that waits: one of them may be what is
-// waited for.
-func downBeside(p rollout.Plan) string {
-	const most = 3
-	var names []string
-	for _, name := range p.Down {
-		if name != p.Waiting[0].Unit {
-			names = append(names, name)
-		}
-	}
-	switch n := len(names); {
-	case n == 0:
-		return ""
-	case n > most:
-		return fmt.Sprintf("; unavailable: %s, and %d more", strings.Join(names[:most], ", "), n-most)
-	default:
-		return "; unavailable: " + strings.Join(names, ", ")
-	}
 }

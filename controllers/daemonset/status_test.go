@@ -59,7 +59,7 @@ func TestConditions(t *testing.T) {
 		c.rep.plan = mustPlan(t, f)
 		fmt.Fprintf(&out, "%s\n", c.name)
 		conditions := pass.ConditionsOf(ds.Status.Conditions, conditionFields)
-		pass.SetCondition(&conditions, c.rep.updated(ds, metav1.NewTime(now)))
+		pass.SetCondition(&conditions, c.rep.rollout(ds, now).Updated)
 		r := newWorld(t).r
 		c.rep.recorded.SetHealthy(r.NewPass(ds), &conditions, nil, now)
 		slices.SortFunc(conditions, func(a, b metav1.Condition) int { return -strings.Compare(a.Type, b.Type) })
@@ -81,7 +81,7 @@ func TestConditionOfALeavingNode(t *testing.T) {
 		"0 of 0 pods updated; n1: ":            {pod("n1", hashNew, notReady), pod("n1", hashOld)},
 	} {
 		rep := report{recorded: &pass.Recorded{Update: &revision.Revision{Name: "agent-new"}}, plan: mustPlan(t, given(ds, tainted, pods...))}
-		if c := rep.updated(ds, metav1.NewTime(now)); !strings.HasPrefix(c.Message, message) || (c.Status == metav1.ConditionTrue) != (len(pods) == 1) {
+		if c := rep.rollout(ds, now).Updated; !strings.HasPrefix(c.Message, message) || (c.Status == metav1.ConditionTrue) != (len(pods) == 1) {
 			t.Errorf("with %d pods: %s %s: %s", len(pods), c.Status, c.Reason, c.Message)
 		}
 	}

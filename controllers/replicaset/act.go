@@ -19,12 +19,12 @@ import (
 func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *plan) error {
 	return errors.Join(
 		pass.SlowStart(p, pass.Writes[creation]{
-			Items: plan.creates,
+			Items: plan.Creates,
 			Do:    func(c creation) error { return r.create(ctx, p, o, c) },
 			Still: p.Unedited(ctx),
 		}),
 		pass.SlowStart(p, pass.Writes[deletion]{
-			Items: plan.deletes,
+			Items: plan.Deletes,
 			Do:    func(d deletion) error { return r.pods.Remove(ctx, p, d.pod, d.reason) },
 			Name:  func(d deletion) string { return d.pod.Name },
 		}),
@@ -34,14 +34,14 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *p
 // trial asks, once admission was seen to take the selector's labels off a pod, whether it lets new ones be by now,
 // before others are created. The error says why not; then the plan creates none.
 func (r *Reconciler) trial(ctx context.Context, p *pass.Pass, o *observed, plan *plan) error {
-	if len(plan.creates) == 0 {
+	if len(plan.Creates) == 0 {
 		return nil
 	}
 	pod := podFor(o.set, r.kind.gvk, "")
 	pod.GenerateName = o.set.Name + "-"
 	err := r.pods.Trial(ctx, p, false, pod, func(made *corev1.Pod) error { return pass.Unaltered(p.Parent, made, o.selector, nil) })
 	if pass.Lost(err) {
-		plan.creates = nil
+		plan.Creates = nil
 	}
 	return err
 }

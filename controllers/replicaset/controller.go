@@ -44,9 +44,9 @@ type Reconciler struct {
 // pass is one pass over a parent that exists: gather, plan, act, report.
 func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	set := r.kind.read(p.Parent)
-	selector, reason, message := selectorOf(set)
-	if message != "" {
-		return r.refuse(ctx, p, set, reason, message)
+	selector, err := selectorOf(set)
+	if err != nil {
+		return err
 	}
 	o, err := r.gather(ctx, p, set, selector)
 	if err != nil {
@@ -60,14 +60,14 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	if o.late != "" { // to skip its name would create one pod too many
 		return fmt.Errorf("%w: it did not show pod %s when the pods were listed", ownership.ErrStale, o.late)
 	}
-	p.RequeueAfter(plan.again)
+	p.RequeueAfter(plan.Again)
 	altered := r.trial(ctx, p, o, plan)
-	if plan.writes() {
+	if plan.Writes() {
 		if err := r.confirm(ctx, p, o); err != nil {
 			return err
 		}
 	}
-	if _, known := r.generations.Load(set.UID); known || plan.writes() {
+	if _, known := r.generations.Load(set.UID); known || plan.Writes() {
 		r.generations.Store(set.UID, set.Generation)
 	}
 	failed := r.act(ctx, p, o, plan)
@@ -79,18 +79,19 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	return pass.Finished(failed, r.report(ctx, p, o, plan, failed))
 }
 
-// selectorOf returns the selector of set, or why it cannot be used. The API server accepts no such set.
-func selectorOf(set *appsv1.ReplicaSet) (selector labels.Selector, reason, message string) {
+// selectorOf returns the selector of set. The error is a [pass.RefusedError]; the API server accepts no such set.
+func selectorOf(set *appsv1.ReplicaSet) (labels.Selector, error) {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	switch {
 	case err != nil:
-		return nil, "InvalidSelector", fmt.Sprintf("spec.selector cannot be read: %v", err)
+		return nil, pass.Refusef("InvalidSelector", "spec.selector cannot be read: %w", err)
 	case set.Spec.Selector == nil, selector.Empty():
-		return nil, "SelectingAll", "spec.selector is empty, which selects all pods; one that is not is required"
+		return nil, pass.Refusef("SelectingAll", "spec.selector is empty, which selects all pods; one that is not is required")
 	case !selector.Matches(labels.Set(set.Spec.Template.Labels)):
-		return nil, "InvalidSelector", "spec.selector does not match the labels of spec.template, so that pods would be made for ever"
+		return nil, pass.Refusef("InvalidSelector",
+			"spec.selector does not match the labels of spec.template, so that pods would be made for ever")
 	}
-	return selector, "", ""
+	return selector, nil
 }
 
 func (r *Reconciler) describe(set *appsv1.ReplicaSet) string {

@@ -123,14 +123,14 @@ func factsOf(set *appsv1.ReplicaSet, pods ...*corev1.Pod) facts {
 // text is a plan for people.
 func (p *plan) text() string {
 	var b strings.Builder
-	for _, c := range p.creates {
+	for _, c := range p.Creates {
 		fmt.Fprintf(&b, "create %s: %s\n", c.name, c.reason)
 	}
-	for _, d := range p.deletes {
+	for _, d := range p.Deletes {
 		fmt.Fprintf(&b, "delete %s: %s\n", d.pod.Name, d.reason)
 	}
-	if p.again > 0 {
-		fmt.Fprintf(&b, "again in %v\n", p.again)
+	if p.Again > 0 {
+		fmt.Fprintf(&b, "again in %v\n", p.Again)
 	}
 	c := p.counts
 	fmt.Fprintf(&b, "replicas %d, fully labeled %d, ready %d, available %d, terminating %d\n", c.replicas, c.fullyLabeled, c.ready, c.available, c.terminating)

@@ -62,9 +62,9 @@ func (m *copilot) decide(s *store) {
 func (m *copilot) request(s *store) {
 	switch {
 	case m.plan == nil:
-	case len(m.plan.creates) > 0:
-		name := m.plan.creates[0].name
-		m.plan.creates = m.plan.creates[1:]
+	case len(m.plan.Creates) > 0:
+		name := m.plan.Creates[0].name
+		m.plan.Creates = m.plan.Creates[1:]
 		if found, ok := s.now()[name]; ok {
 			if !active(found) {
 				m.plan = nil // taken: the pass is dropped
@@ -78,9 +78,9 @@ func (m *copilot) request(s *store) {
 		s.write(func(pods map[string]*corev1.Pod) { pods[name] = made })
 		m.wrote = s.at()
 		s.creates = append(s.creates, struct{ at, view int }{s.at(), m.acted})
-	case len(m.plan.deletes) > 0:
-		doomed := m.plan.deletes[0].pod
-		m.plan.deletes = m.plan.deletes[1:]
+	case len(m.plan.Deletes) > 0:
+		doomed := m.plan.Deletes[0].pod
+		m.plan.Deletes = m.plan.Deletes[1:]
 		if found, ok := s.now()[doomed.Name]; ok && found == doomed { // the version that was looked at
 			s.remove(doomed.Name)
 			m.wrote = s.at()

@@ -32,13 +32,11 @@ type facts struct {
 
 // plan is what is to be done, and what was seen. At most one of creates and deletes is not empty.
 type plan struct {
-	creates []creation
-	deletes []deletion
-	counts  counts
+	pass.Work[creation, deletion]
+
+	counts counts
 	// missing and surplus are how many pods are to be created or deleted in all, in this pass and later ones.
 	missing, surplus int
-	// again is after what time a pod becomes available, zero if none does.
-	again time.Duration
 }
 
 type creation struct {
@@ -50,9 +48,6 @@ type deletion struct {
 	pod    *corev1.Pod
 	reason string
 }
-
-// writes reports whether the plan creates or deletes anything.
-func (p *plan) writes() bool { return len(p.creates)+len(p.deletes) > 0 }
 
 // counts are the counters of ReplicaSetStatus.
 type counts struct {
@@ -71,10 +66,10 @@ func makePlan(f facts) *plan {
 	want, have := replicas(f.set), len(alive)
 	p.missing, p.surplus = max(want-have, 0), max(have-want, 0)
 	for _, name := range names(f.set.Name, f.set.UID, min(p.missing, pass.MostWrites), f.asked, f.taken, f.had) {
-		p.creates = append(p.creates, creation{name, fmt.Sprintf("%d of %d pods are there", have, want)})
+		p.Creates = append(p.Creates, creation{name, fmt.Sprintf("%d of %d pods are there", have, want)})
 	}
 	if p.surplus > 0 {
-		p.deletes = surplus(rank(alive, f.neighbours, f.now), want)
+		p.Deletes = surplus(rank(alive, f.neighbours, f.now), want)
 	}
 	return p
 }
@@ -116,9 +111,7 @@ func (p *plan) count(f facts, alive []*corev1.Pod) {
 		if available {
 			p.counts.available++
 		}
-		if left > 0 && (p.again == 0 || left < p.again) {
-			p.again = left
-		}
+		p.LookAgain(left)
 	}
 }
 

@@ -43,15 +43,15 @@ func TestPlans(t *testing.T) {
 
 // TestBurst: one pass writes so much, and not more.
 func TestBurst(t *testing.T) {
-	if p := makePlan(factsOf(web(10_000))); len(p.creates) != pass.MostWrites || p.missing != 10_000 {
-		t.Errorf("%d creates, %d missing", len(p.creates), p.missing)
+	if p := makePlan(factsOf(web(10_000))); len(p.Creates) != pass.MostWrites || p.missing != 10_000 {
+		t.Errorf("%d creates, %d missing", len(p.Creates), p.missing)
 	}
 	var pods []*corev1.Pod
 	for i := range 2 * pass.MostWrites {
 		pods = append(pods, pod(fmt.Sprint(i)))
 	}
-	if p := makePlan(factsOf(web(1), pods...)); len(p.deletes) != pass.MostWrites || p.surplus != 2*pass.MostWrites-1 {
-		t.Errorf("%d deletes, %d too many", len(p.deletes), p.surplus)
+	if p := makePlan(factsOf(web(1), pods...)); len(p.Deletes) != pass.MostWrites || p.surplus != 2*pass.MostWrites-1 {
+		t.Errorf("%d deletes, %d too many", len(p.Deletes), p.surplus)
 	}
 }
 

@@ -53,7 +53,7 @@ func TestPlanProperties(t *testing.T) {
 				alive++
 			}
 		}
-		if len(p.creates) != max(want-alive, 0) || len(p.deletes) != max(alive-want, 0) || int(p.counts.replicas) != alive {
+		if len(p.Creates) != max(want-alive, 0) || len(p.Deletes) != max(alive-want, 0) || int(p.counts.replicas) != alive {
 			t.Fatalf("%d alive, %d wanted: %s", alive, want, p.text())
 		}
 		if c := p.counts; c.available > c.ready || c.ready > c.replicas || c.fullyLabeled > c.replicas {
@@ -63,21 +63,21 @@ func TestPlanProperties(t *testing.T) {
 		for _, pod := range pods {
 			taken[pod.Name] = true
 		}
-		for _, c := range p.creates {
+		for _, c := range p.Creates {
 			if taken[c.name] {
 				t.Fatalf("%s is taken", c.name)
 			}
 			taken[c.name] = true
 		}
 		doomed := map[types.UID]bool{}
-		for _, d := range p.deletes {
+		for _, d := range p.Deletes {
 			if !active(d.pod) || doomed[d.pod.UID] {
 				t.Fatalf("%s goes, or is deleted twice", d.pod.Name)
 			}
 			doomed[d.pod.UID] = true
 		}
 		for _, stays := range pods {
-			for _, d := range p.deletes {
+			for _, d := range p.Deletes {
 				if unassigned := stays.Spec.NodeName == "" && d.pod.Spec.NodeName != ""; active(stays) && !doomed[stays.UID] && unassigned {
 					t.Fatalf("%s is on a node and goes, %s is on none and stays", d.pod.Name, stays.Name)
 				}

@@ -66,7 +66,7 @@ func newReconciler(
 	r := &Reconciler{kind: f}
 	r.Controller = pass.New(pass.Config{
 		Kind: f.gvk, Resource: f.resource, New: f.new,
-		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: o.Clock, Run: r.pass,
+		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: o.Clock, Run: r.pass, Refused: r.refuse,
 	})
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
 	r.pods.Adoptable = adoptable

@@ -34,21 +34,21 @@ func (r *Reconciler) report(ctx context.Context, p *pass.Pass, o *observed, plan
 	return r.writeStatus(ctx, p, o.set, status)
 }
 
-// refuse reports a parent that nothing can be done for before it is edited.
-func (r *Reconciler) refuse(ctx context.Context, p *pass.Pass, set *appsv1.ReplicaSet, reason, message string) error {
+// refuse stores why nothing is done for a parent.
+func (r *Reconciler) refuse(ctx context.Context, p *pass.Pass, why *pass.RefusedError) error {
+	set := r.kind.read(p.Parent)
 	status := set.Status.DeepCopy()
-	fail(status, reason, message, metav1.NewTime(p.Now()))
-	p.Warn(nil, reason, "Reconcile", "%s", message)
+	fail(status, why.Reason, why.Error(), metav1.NewTime(p.Now()))
 	return r.writeStatus(ctx, p, set, status)
 }
 
 // fail sets the condition that Deployments and users look at.
 func fail(status *appsv1.ReplicaSetStatus, reason, message string, now metav1.Time) {
-	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
-	pass.SetCondition(&conditions, metav1.Condition{
-		Type: string(appsv1.ReplicaSetReplicaFailure), Status: metav1.ConditionTrue, LastTransitionTime: now, Reason: reason, Message: message,
+	status.Conditions, _ = pass.Conditions(status.Conditions, conditionFields, func(conditions *[]metav1.Condition) {
+		pass.SetCondition(conditions, metav1.Condition{
+			Type: string(appsv1.ReplicaSetReplicaFailure), Status: metav1.ConditionTrue, LastTransitionTime: now, Reason: reason, Message: message,
+		})
 	})
-	status.Conditions = pass.StoredConditions(conditions, conditionFields)
 }
 
 // conditionFields says where the fields of a condition are.
@@ -62,8 +62,8 @@ func isFailure(c appsv1.ReplicaSetCondition) bool { return c.Type == appsv1.Repl
 
 func (r *Reconciler) writeStatus(ctx context.Context, p *pass.Pass, set *appsv1.ReplicaSet, status *appsv1.ReplicaSetStatus) error {
 	after := r.kind.withStatus(set, status)
-	written, err := p.WriteStatus(ctx, r.kind.withStatus(set, &set.Status), after, true)
-	if written && status.TerminatingReplicas != nil && r.kind.read(after).Status.TerminatingReplicas == nil {
+	stored, err := p.WriteStatus(ctx, r.kind.withStatus(set, &set.Status), after, true)
+	if stored && status.TerminatingReplicas != nil && r.kind.read(after).Status.TerminatingReplicas == nil {
 		r.unserved.Store(true) // or every pass would write it again
 	}
 	return err

@@ -12,10 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
-	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file holds all writes to pods and claims except adoption, release and revision labels, which are package pass's.
@@ -28,7 +26,7 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, set *appsv1.Stateful
 	}
 	still := p.Unedited(ctx)
 	creates := pass.Writes[creation]{
-		Items: plan.creates,
+		Items: plan.Creates,
 		Do:    func(c creation) error { return r.create(ctx, p, set, c) },
 		Still: still,
 	}
@@ -58,7 +56,7 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, set *appsv1.Stateful
 		return made
 	}
 	return errors.Join(made, pass.SlowStart(p, pass.Writes[deletion]{
-		Items: plan.deletes,
+		Items: plan.Deletes,
 		Do:    func(d deletion) error { return r.delete(ctx, p, d) },
 		Name:  func(d deletion) string { return d.pod.Name },
 	}))
@@ -224,20 +222,4 @@ func (r *Reconciler) identify(ctx context.Context, p *pass.Pass, c identityChang
 		return fmt.Errorf("label pod %s: admission takes the labels %v off again", c.pod.Name, missing)
 	}
 	return nil
-}
-
-// relabel returns what points the pods of a duplicate revision at the one that stays. If status names the duplicate, it
-// is corrected first, and the duplicate is deleted in a later pass (H3).
-func (r *Reconciler) relabel(p *pass.Pass, o *observed) history.Relabel {
-	name := func(r revision.Revision) string { return r.Name }
-	relabel := r.pods.Relabel(p, o.selector, o.pods, appsv1.StatefulSetRevisionLabel, name)
-	return func(ctx context.Context, from, to revision.Revision) error {
-		if err := r.pods.Confirm(ctx, p, o.selector, o.pods); err != nil {
-			return err
-		}
-		if err := r.rename(ctx, p, o, from.Name, to.Name); err != nil {
-			return err
-		}
-		return relabel(ctx, from, to)
-	}
 }

@@ -2,9 +2,6 @@ package statefulset
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,101 +37,65 @@ type Reconciler struct {
 	refusals refusals
 }
 
-// pass is one pass over a StatefulSet that exists: gather, record, plan, act, report, truncate.
+// pass is one pass over a StatefulSet that exists.
 func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	set := asStatefulSet(p.Parent)
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil || selector.Empty() {
-		return r.refuse(ctx, p, set, "SelectingAll",
+		return pass.Refusef("SelectingAll",
 			"spec.selector is empty and selects all pods, or is not valid; a valid selector that is not empty is required")
 	}
 	if _, _, err := strategyOf(set); err != nil {
-		return r.refuse(ctx, p, set, "InvalidStrategy", err.Error())
+		return pass.Refusef("InvalidStrategy", "%w", err)
 	}
 	o, err := r.gather(ctx, p, set, selector)
 	if err != nil {
 		return err
 	}
-	recorded, err := pass.Record(ctx, p, r.log, o.entries, set.Status.CollisionCount, r.relabel(p, o))
-	if err != nil {
-		return err
-	}
-	o.entries = recorded.Entries
-	f, err := r.facts(o, recorded)
-	if err != nil {
-		return err
-	}
-	rep := report{recorded: recorded}
-	rep.pods = o.pods
-	if rep.plan, err = makePlan(f); err != nil {
-		return fmt.Errorf("plan StatefulSet %s/%s: %w", set.Namespace, set.Name, err)
-	}
-	altered := r.trial(ctx, p, o, f, &rep)
-	rep.current = f.current.name
-	if rep.plan.promote {
-		rep.current, rep.plan.counts.current = f.update.name, rep.plan.counts.updated
-	}
-	p.RequeueAfter(rep.plan.again)
-	if err := r.confirm(ctx, p, o, rep); err != nil {
-		return err
-	}
-	rep.failed = r.act(ctx, p, set, rep.plan)
-	p.NoteUnknownOutcome(rep.failed)
-	if pass.IsStale(rep.failed) {
-		return rep.failed
-	}
-	rep.failed = errors.Join(altered, rep.failed)
-	written, reported := r.report(ctx, p, set, rep)
-	err = pass.Finished(errors.Join(rep.failed, recorded.Retry()), reported)
-	if pass.IsStale(err) {
-		return err // there are pods that this pass has not seen, and their revisions are live, too (H3)
-	}
-	named := []string{set.Status.CurrentRevision, set.Status.UpdateRevision, f.current.name, f.update.name} // or pods were made from
-	if written && recorded.Update != nil {
-		named = []string{rep.current, recorded.Update.Name}
-	}
-	confirm := func(ctx context.Context) error { return r.pods.Confirm(ctx, p, selector, o.pods) }
-	return errors.Join(err, recorded.Truncate(ctx, p, r.log, o.live(named...), set.Spec.RevisionHistoryLimit, confirm))
+	return r.row(p, o).Run(ctx, p)
 }
 
-// trial asks, before pods are created or replaced, whether admission lets new ones be: of a pod whose label names no
-// revision it is not known whether it was made anew a moment ago. If it does not, the plan replaces nothing; the error
-// says why.
-func (r *Reconciler) trial(ctx context.Context, p *pass.Pass, o *observed, f facts, rep *report) error {
-	if !rep.plan.risky() || f.update.template == nil {
+// row is what follows once everything is read.
+func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
+	return pass.Row[*plan]{
+		Log: r.log, Entries: o.entries, Collisions: o.set.Status.CollisionCount, Limit: o.set.Spec.RevisionHistoryLimit,
+		Children: o.children,
+		Rename: func(ctx context.Context, from, to revision.Revision) error {
+			return r.rename(ctx, p, o, from.Name, to.Name)
+		},
+		Plan: func(recorded *pass.Recorded, hold bool) (*plan, error) {
+			o.entries = recorded.Entries
+			f, err := r.facts(o, recorded)
+			if err != nil {
+				return nil, err
+			}
+			f.hold = hold
+			return makePlan(f)
+		},
+		Try: func(ctx context.Context, plan *plan, strange bool) error { return r.try(ctx, p, plan.from, strange) },
+		Act: func(ctx context.Context, plan *plan) error { return r.act(ctx, p, o.set, plan) },
+		Report: func(ctx context.Context, recorded *pass.Recorded, plan *plan, failed error) ([]string, bool, error) {
+			rep := report{plan: plan, recorded: recorded, current: plan.from.current.name, pods: o.pods, failed: failed}
+			if plan.promote {
+				rep.current, plan.counts.current = plan.from.update.name, plan.counts.updated
+			}
+			stored, err := r.report(ctx, p, o.set, rep)
+			named := []string{rep.current, recorded.UpdateName()}
+			if recorded.Update == nil { // then the status names what it named before
+				named = []string{o.set.Status.CurrentRevision, o.set.Status.UpdateRevision, plan.from.current.name, plan.from.update.name}
+			}
+			return named, stored, err
+		},
+	}
+}
+
+// try asks whether admission leaves the pods of the update revision as they are.
+func (r *Reconciler) try(ctx context.Context, p *pass.Pass, f facts, strange bool) error {
+	if f.update.template == nil {
 		return nil
 	}
-	strange := slices.ContainsFunc(f.pods, func(pod *corev1.Pod) bool {
-		return alive(pod) && !slices.ContainsFunc(o.entries, func(e revision.Revision) bool { return e.Name == revisionOf(pod) })
-	})
 	start, _ := ordinals(f.set)
 	pod := podFor(f.set, f.update, start)
 	pod.Name, pod.GenerateName = "", pod.Name+"-"
-	err := r.pods.Trial(ctx, p, strange, pod, func(made *corev1.Pod) error { return unaltered(f.set, made, f.update) })
-	if err == nil {
-		return nil
-	}
-	f.hold = true
-	held, planErr := makePlan(f)
-	if planErr != nil {
-		return planErr
-	}
-	if pass.Lost(err) {
-		held.creates = nil
-	}
-	rep.plan = held
-	return err
-}
-
-// confirm compares what the plan rests on with the API server: the pods, and the revisions of the pods that it deletes.
-func (r *Reconciler) confirm(ctx context.Context, p *pass.Pass, o *observed, rep report) error {
-	if rep.plan.risky() {
-		if err := r.pods.Confirm(ctx, p, o.selector, o.pods); err != nil {
-			return err
-		}
-	}
-	if len(rep.plan.deletes) == 0 {
-		return nil
-	}
-	return rep.recorded.Complete(ctx, p, r.log, o.live())
+	return r.pods.Trial(ctx, p, strange, pod, func(made *corev1.Pod) error { return unaltered(f.set, made, f.update) })
 }

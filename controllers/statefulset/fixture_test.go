@@ -202,10 +202,10 @@ func mustPlan(t testing.TB, f facts) *plan {
 // steps is a plan as text, without its reasons: creates as "create web-0 b", deletes as "delete web-0".
 func steps(p *plan) []string {
 	out := []string{}
-	for _, c := range p.creates {
+	for _, c := range p.Creates {
 		out = append(out, fmt.Sprintf("create web-%d %s", c.ordinal, strings.TrimPrefix(c.from.name, "web-")))
 	}
-	for _, d := range p.deletes {
+	for _, d := range p.Deletes {
 		step := "delete " + d.pod.Name
 		for _, o := range d.owners {
 			step += ", own " + o.claim.Name

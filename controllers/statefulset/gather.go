@@ -24,6 +24,7 @@ type observed struct {
 	set      *appsv1.StatefulSet
 	selector labels.Selector
 	pods     []*corev1.Pod
+	children []pass.Family // the pods
 	claims   map[string]*corev1.PersistentVolumeClaim
 	entries  []revision.Revision
 	// conflicting are pods of other owners under names that the set asks for.
@@ -42,6 +43,7 @@ func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, set *appsv1.State
 	if o.pods, err = r.pods.Claim(ctx, p, selector); err != nil {
 		return nil, err
 	}
+	o.children = []pass.Family{r.pods.Claimed(p, selector, o.pods)}
 	if o.conflicting, err = r.readConflicting(ctx, set, o.pods); err != nil {
 		return nil, err
 	}
@@ -127,16 +129,6 @@ func (r *Reconciler) readClaims(
 	return out, nil
 }
 
-// live returns the revisions that something depends on: those that status names, and those that pods name, terminating
-// ones included. It is complete on every path.
-func (o *observed) live(named ...string) revision.InUse {
-	refs := slices.Clone(named)
-	for _, pod := range o.pods {
-		refs = append(refs, revisionOf(pod))
-	}
-	return revision.NewInUse(refs...)
-}
-
 // lost returns the names of revisions that pods come from and that were deleted or cannot be read.
 func (o *observed) lost(recorded *pass.Recorded) map[string]bool {
 	out := map[string]bool{}
@@ -156,8 +148,7 @@ func (o *observed) lost(recorded *pass.Recorded) map[string]bool {
 func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) {
 	f := facts{set: o.set, pods: o.pods, conflicting: o.conflicting, claims: o.claims, now: r.Clock.Now(), lost: o.lost(recorded)}
 	if recorded.Update == nil {
-		f.hold = true
-		f.update = sourceIn(o.entries, cmp.Or(o.set.Status.UpdateRevision, nameOf(recorded.Newest(o.live(), o.genuine))))
+		f.update = sourceIn(o.entries, cmp.Or(o.set.Status.UpdateRevision, nameOf(recorded.Newest(pass.Live(o.children), o.genuine))))
 		f.current = currentOf(o.set, o.entries, f.update)
 		return f, nil
 	}

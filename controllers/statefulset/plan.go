@@ -41,8 +41,10 @@ type facts struct {
 
 // plan is what one pass does, and what it found out.
 type plan struct {
-	creates []creation
-	deletes []deletion
+	pass.Work[creation, deletion]
+
+	// from is what it was made from.
+	from facts
 	// claims are to be created for pods that wait for them, owners are to be set on claims, identities on pods.
 	claims     []*corev1.PersistentVolumeClaim
 	owners     []ownerChange
@@ -64,8 +66,6 @@ type plan struct {
 	counts  counts
 	// promote says that the update revision is the current one from now on.
 	promote bool
-	// again is when to requeue even if no event comes; zero means never.
-	again time.Duration
 }
 
 type creation struct {
@@ -155,7 +155,7 @@ func makePlan(f facts) (*plan, error) {
 
 // newPlanner sorts the pods into slots and surplus.
 func newPlanner(f facts) (*planner, error) {
-	p := &planner{facts: f, plan: &plan{}, ordered: f.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement}
+	p := &planner{facts: f, plan: &plan{from: f}, ordered: f.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement}
 	start, count := ordinals(f.set)
 	p.slots = make([]slot, 0, min(count, int64(len(f.pods))))
 	for i := range count {
@@ -163,7 +163,7 @@ func newPlanner(f facts) (*planner, error) {
 	}
 	for _, pod := range f.pods {
 		_, left := availability(pod, minReady(f.set), f.now)
-		p.lookAgain(left) // no event marks the moment when it becomes available
+		p.LookAgain(left) // no event marks the moment when it becomes available
 		ordinal, ok := ordinalOf(f.set, pod.Name)
 		switch {
 		case !ok: // it has our reference and a name that we never give: another writer added it
@@ -229,7 +229,7 @@ func (p *planner) replace(s slot) {
 	if p.pause != nil {
 		if wait := p.pause(s.name); wait.Length > 0 {
 			p.waitf(s.name, "it ended (%s), and is replaced when %s", s.pod.Status.Phase, wait)
-			p.lookAgain(wait.Length)
+			p.LookAgain(wait.Length)
 			return
 		}
 	}
@@ -246,7 +246,7 @@ func (p *planner) fill(i int) {
 	}
 	if pod := p.conflicting[s.name]; pod != nil {
 		p.waitf(s.name, "another pod has the name, and belongs to %s; it is left alone", ownerName(pod))
-		p.lookAgain(pass.TakenRetry)
+		p.LookAgain(pass.TakenRetry)
 		return
 	}
 	from := p.sourceOf(i)
@@ -269,7 +269,7 @@ func (p *planner) fill(i int) {
 			c.instead = p.update
 		}
 	}
-	p.creates = append(p.creates, c)
+	p.Creates = append(p.Creates, c)
 }
 
 // failing reports whether there are pods of the update revision, and none of them is available: it does not work, as
@@ -334,27 +334,16 @@ func (p *planner) waitf(unit, format string, args ...any) {
 	p.waits = append(p.waits, rollout.Wait{Unit: unit, Reason: fmt.Sprintf(format, args...)})
 }
 
-// lookAgain asks for a requeue after a time, unless there is one earlier. Zero asks for nothing.
-func (p *planner) lookAgain(after time.Duration) {
-	if after > 0 && (p.again == 0 || after < p.again) {
-		p.again = after
+func (p *planner) remove(d deletion) { p.Deletes = append(p.Deletes, d) }
+
+// note says how some pods differ although all come from the update revision.
+func (p *plan) note() string {
+	switch more := len(p.differs) - 1; {
+	case more < 0:
+		return ""
+	case more == 0:
+		return "; " + p.differs[0]
+	default:
+		return fmt.Sprintf("; %s, and %d more pods likewise", p.differs[0], more)
 	}
 }
-
-func (p *planner) remove(d deletion) { p.deletes = append(p.deletes, d) }
-
-// onLatest says that all pods come from a revision, and how some differ from it all the same.
-func (p *plan) onLatest(revision string) string {
-	said := "latest ControllerRevision: " + revision
-	if len(p.differs) > 0 {
-		said += "; " + p.differs[0]
-	}
-	if more := len(p.differs) - 1; more > 0 {
-		said += fmt.Sprintf(", and %d more pods likewise", more)
-	}
-	return said
-}
-
-// risky reports whether the plan would do harm if the cache is stale: it would delete a pod that is needed, or create
-// one too early.
-func (p *plan) risky() bool { return len(p.creates)+len(p.deletes) > 0 }

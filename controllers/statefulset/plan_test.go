@@ -86,7 +86,7 @@ func TestPlanScaling(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := mustPlan(t, settled(given(web(c.set...), c.pods...)))
 			wantSteps(t, p, c.want...)
-			for _, d := range p.deletes {
+			for _, d := range p.Deletes {
 				if d.reason == "" {
 					t.Errorf("delete of %s has no reason", d.pod.Name)
 				}
@@ -104,12 +104,12 @@ func TestPlanPauses(t *testing.T) {
 	p := mustPlan(t, f)
 	wantSteps(t, p)
 	want := "it ended (Failed), and is replaced when its back-off of 8s ends at 01:00:00 UTC"
-	if len(p.waits) != 1 || p.waits[0].Reason != want || p.again != 8*time.Second {
-		t.Errorf("waits %v, again in %s", p.waits, p.again)
+	if len(p.waits) != 1 || p.waits[0].Reason != want || p.Again != 8*time.Second {
+		t.Errorf("waits %v, again in %s", p.waits, p.Again)
 	}
 	f.pause = func(string) pass.Wait { return pass.Wait{} }
-	if p = mustPlan(t, f); len(p.deletes) != 1 || p.deletes[0].next != f.update.name {
-		t.Errorf("deletes %v", p.deletes)
+	if p = mustPlan(t, f); len(p.Deletes) != 1 || p.Deletes[0].next != f.update.name {
+		t.Errorf("deletes %v", p.Deletes)
 	}
 }
 
@@ -133,8 +133,8 @@ func TestPlanLooksAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := mustPlan(t, settled(given(web(minReadyFor(60)), pod(0, "b", ready(c.since)))))
-			if p.again != c.want {
-				t.Errorf("again in %s, want %s", p.again, c.want)
+			if p.Again != c.want {
+				t.Errorf("again in %s, want %s", p.Again, c.want)
 			}
 		})
 	}

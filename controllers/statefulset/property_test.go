@@ -78,7 +78,7 @@ func TestPlanProperties(t *testing.T) {
 		}
 		partition, budget, _ := strategyOf(f.set)
 		seen := map[string]bool{}
-		for _, c := range p.creates {
+		for _, c := range p.Creates {
 			switch name := podName(f.set, c.ordinal); {
 			case seen[name], at[c.ordinal] != nil, !inRange(f.set, c.ordinal), c.reason == "":
 				t.Fatalf("%s is created beside another one, or not asked for", name)
@@ -89,7 +89,7 @@ func TestPlanProperties(t *testing.T) {
 			}
 		}
 		taken, lowest := int64(0), start+count
-		for _, d := range p.deletes {
+		for _, d := range p.Deletes {
 			ordinal, _ := ordinalOf(f.set, d.pod.Name)
 			if seen[d.pod.Name] || d.pod.DeletionTimestamp != nil || d.reason == "" {
 				t.Fatalf("%s is deleted twice, or for no reason", d.pod.Name)
@@ -130,7 +130,7 @@ func orderly(t *rapid.T, f facts, p *plan, at map[int64]*corev1.Pod, up int64) {
 	}
 	start, count := ordinals(f.set)
 	var served, surplus []string
-	for _, d := range p.deletes {
+	for _, d := range p.Deletes {
 		switch ordinal, _ := ordinalOf(f.set, d.pod.Name); {
 		case !inRange(f.set, ordinal):
 			surplus = append(surplus, d.pod.Name)
@@ -147,10 +147,10 @@ func orderly(t *rapid.T, f facts, p *plan, at map[int64]*corev1.Pod, up int64) {
 			}
 		}
 	}
-	if len(p.creates)+len(surplus) > 1 || (len(served) > 0 || len(surplus) > 0) && up < count || len(served) > 0 && condemned(f) > 0 {
+	if len(p.Creates)+len(surplus) > 1 || (len(served) > 0 || len(surplus) > 0) && up < count || len(served) > 0 && condemned(f) > 0 {
 		t.Fatalf("%d of %d serve, and all at once: %v", up, count, steps(p))
 	}
-	for _, c := range p.creates {
+	for _, c := range p.Creates {
 		for ordinal := start; ordinal < c.ordinal; ordinal++ {
 			if at[ordinal] == nil || !serves(at[ordinal]) {
 				t.Fatalf("web-%d is created before web-%d is available", c.ordinal, ordinal)
@@ -216,8 +216,8 @@ func TestLost(t *testing.T) {
 			want = "web-b"
 		}
 		p := mustPlanOf(t, f)
-		i := slices.IndexFunc(p.creates, func(c creation) bool { return c.ordinal == int64(lost) })
-		if i < 0 || p.creates[i].from.name != want {
+		i := slices.IndexFunc(p.Creates, func(c creation) bool { return c.ordinal == int64(lost) })
+		if i < 0 || p.Creates[i].from.name != want {
 			t.Fatalf("%d of %d updated, web-%d was lost: %v, want it from %s", done, n, lost, steps(p), want)
 		}
 	})
@@ -243,10 +243,10 @@ func TestEveryRolloutEnds(t *testing.T) {
 		for range 100 {
 			p := mustPlanOf(t, s.facts())
 			s.out.WriteString(s.line(p))
-			if len(p.creates)+len(p.deletes) == 0 && p.promote && len(s.pods) == int(count) {
+			if len(p.Creates)+len(p.Deletes) == 0 && p.promote && len(s.pods) == int(count) {
 				return
 			}
-			for _, c := range p.creates {
+			for _, c := range p.Creates {
 				if made[podName(f.set, c.ordinal)+c.from.name]++; made[podName(f.set, c.ordinal)+c.from.name] > 1 && ordered {
 					t.Fatalf("web-%d is made from %s a second time:\n%s", c.ordinal, c.from.name, s.out.String())
 				}

@@ -93,8 +93,8 @@ func (p *planner) available(pod *corev1.Pod) bool {
 // terminating, would remove the claims too.
 func (p *planner) own() {
 	keep := p.halted && retention(p.set).WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
-	deleted := make(map[*corev1.Pod]int, len(p.deletes))
-	for i, d := range p.deletes {
+	deleted := make(map[*corev1.Pod]int, len(p.Deletes))
+	for i, d := range p.Deletes {
 		deleted[d.pod] = i
 	}
 	for _, pod := range p.pods {
@@ -103,7 +103,7 @@ func (p *planner) own() {
 		switch {
 		case !ok:
 		case goes:
-			p.deletes[i].owners = p.claimOwners(pod)
+			p.Deletes[i].owners = p.claimOwners(pod)
 		case inRange(p.set, ordinal) || !keep:
 			p.owners = append(p.owners, p.claimOwners(pod)...)
 		}

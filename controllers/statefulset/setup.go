@@ -73,11 +73,12 @@ func newReconciler(
 	r := &Reconciler{}
 	r.Controller = pass.New(pass.Config{
 		Kind: kind, Resource: statefulSetResource, New: func() client.Object { return &appsv1.StatefulSet{} },
-		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: o.Clock, Run: r.pass,
+		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: o.Clock, Run: r.pass, Refused: r.refuse,
 		ProgressDeadline: o.ProgressDeadline, Undo: o.Undo,
 	})
 	r.log = pass.NewLog(r.Controller, history.StatefulSet(), o.AskServer)
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
+	r.pods.Label, r.pods.ByName = appsv1.StatefulSetRevisionLabel, true
 	r.pods.Adoptable = func(set client.Object, pod *corev1.Pod) error { return adoptable(asStatefulSet(set), pod.Name) }
 	r.claims = pass.NewChildren[*corev1.PersistentVolumeClaim](r.Controller, claimKind, claimResource,
 		func() client.ObjectList { return &corev1.PersistentVolumeClaimList{} })

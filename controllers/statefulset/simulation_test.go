@@ -13,7 +13,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
@@ -90,14 +89,14 @@ func (s *simulation) line(p *plan) string {
 	}
 	slices.Sort(cells)
 	rep := report{plan: p, recorded: &pass.Recorded{Update: &revision.Revision{Name: "web-" + s.target}}}
-	c := rep.updated(s.set, metav1.NewTime(now))
+	c := rep.rollout(s.set, now).Updated
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n    current %s, %d of them; updated %d, available %d; Updated=%s %s: %s\n",
 		strings.Join(cells, " "), s.current, p.counts.current, p.counts.updated, p.counts.available, c.Status, c.Reason, c.Message)
-	for _, create := range p.creates {
+	for _, create := range p.Creates {
 		fmt.Fprintf(&b, "    create %s: %s\n", podName(s.set, create.ordinal), create.reason)
 	}
-	for _, d := range p.deletes {
+	for _, d := range p.Deletes {
 		fmt.Fprintf(&b, "    delete %s: %s\n", d.pod.Name, d.reason)
 	}
 	if p.promote && s.current != s.target {
@@ -116,7 +115,7 @@ func (s *simulation) check(t *testing.T, tick int, p *plan) {
 			up++
 		}
 	}
-	for _, d := range p.deletes {
+	for _, d := range p.Deletes {
 		ordinal, _ := ordinalOf(s.set, d.pod.Name)
 		if !inRange(s.set, ordinal) {
 			continue
@@ -132,7 +131,7 @@ func (s *simulation) check(t *testing.T, tick int, p *plan) {
 	if _, count := ordinals(s.set); taken > 0 && count-up+taken > int64(budget) {
 		t.Errorf("tick %d: %d of %d serve, and %d go", tick, up, count, taken)
 	}
-	for _, c := range p.creates {
+	for _, c := range p.Creates {
 		start, _ := ordinals(s.set)
 		if c.ordinal-start < int64(partition) && c.from.name != "web-"+s.current {
 			t.Errorf("tick %d: web-%d is below the partition and comes from %s", tick, c.ordinal, c.from.name)
@@ -155,10 +154,10 @@ func (s *simulation) tick(p *plan) {
 			ready(time.Minute)(pod)
 		}
 	}
-	for _, c := range p.creates {
+	for _, c := range p.Creates {
 		s.pods = append(s.pods, pod(c.ordinal, strings.TrimPrefix(c.from.name, "web-"), pending))
 	}
-	for _, d := range p.deletes {
+	for _, d := range p.Deletes {
 		terminating(d.pod)
 	}
 	if p.promote {

@@ -14,10 +14,9 @@ import (
 // This file writes status: counters from what was seen, the names of both revisions, conditions that say why. It writes
 // only if something differs, and once a pass.
 
-// report stores what rep says, and reports whether it wrote. If the update revision could not be recorded, the names of
-// revisions and the observed generation stay as they are: kubectl would take the counters of the old revision for the
-// end of the new rollout.
-func (r *Reconciler) report(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, rep report) (written bool, err error) {
+// report stores what rep says. If the update revision could not be recorded, the names of revisions and the observed
+// generation stay as they are: kubectl would take the counters of the old revision for the end of the new rollout.
+func (r *Reconciler) report(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, rep report) (stored bool, err error) {
 	status := set.Status.DeepCopy()
 	rep.plan.counts.store(status)
 	if rep.recorded.Update != nil {
@@ -27,30 +26,18 @@ func (r *Reconciler) report(ctx context.Context, p *pass.Pass, set *appsv1.State
 	if rep.recorded.Collisions != nil {
 		status.CollisionCount = rep.recorded.Collisions
 	}
-	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
-	p.NoteRollout(rep.rollout(set, p.Now())).Set(&conditions)
-	rep.setProgressing(set, &conditions, metav1.NewTime(p.Now()))
-	rep.recorded.SetHealthy(p, &conditions, set.Spec.RevisionHistoryLimit, p.Now())
-	status.Conditions = pass.StoredConditions(conditions, conditionFields)
-	names := status.CurrentRevision == set.Status.CurrentRevision && status.UpdateRevision == set.Status.UpdateRevision
-	was := pass.ConditionsOf(set.Status.Conditions, conditionFields)
-	_, count := ordinals(set)
-	wanted := int32(count)
-	done := status.Replicas == wanted && status.UpdatedReplicas == wanted && status.AvailableReplicas == wanted
-	urgent := !names || pass.Urgent(was, conditions, status.ObservedGeneration == set.Status.ObservedGeneration, done)
-	return r.writeStatus(ctx, p, set, status, urgent)
+	rollout := p.NoteRollout(rep.rollout(set, p.Now()))
+	return r.writeStatus(ctx, p, set, status, func(conditions *[]metav1.Condition) {
+		rollout.Set(conditions)
+		rep.setProgressing(set, conditions, metav1.NewTime(p.Now()))
+		rep.recorded.SetHealthy(p, conditions, set.Spec.RevisionHistoryLimit, p.Now())
+	})
 }
 
-// refuse reports a set that nothing can be done for before it is edited.
-func (r *Reconciler) refuse(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, reason, message string) error {
-	status := set.Status.DeepCopy()
-	conditions := pass.ConditionsOf(status.Conditions, conditionFields)
-	pass.SetCondition(&conditions, metav1.Condition{
-		Type: pass.Updated, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(p.Now()),
-	})
-	status.Conditions = pass.StoredConditions(conditions, conditionFields)
-	p.Warn(nil, reason, "Reconcile", "%s", message)
-	_, err := r.writeStatus(ctx, p, set, status, true)
+// refuse stores why nothing is done for a StatefulSet.
+func (r *Reconciler) refuse(ctx context.Context, p *pass.Pass, why *pass.RefusedError) error {
+	set := asStatefulSet(p.Parent)
+	_, err := r.writeStatus(ctx, p, set, set.Status.DeepCopy(), why.Conditions(p).Set)
 	return err
 }
 
@@ -76,21 +63,31 @@ func (r *Reconciler) rename(ctx context.Context, p *pass.Pass, o *observed, from
 		c.updated += moving.updated
 	}
 	c.store(status)
-	if _, err := r.writeStatus(ctx, p, o.set, status, true); err != nil {
+	if _, err := r.writeStatus(ctx, p, o.set, status, func(*[]metav1.Condition) {}); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: its status named revision %s, which equals %s", ownership.ErrStale, from, to)
 }
 
 func (r *Reconciler) writeStatus(
-	ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, status *appsv1.StatefulSetStatus, urgent bool,
-) (written bool, err error) {
-	before := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{
+	ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, status *appsv1.StatefulSetStatus, change func(*[]metav1.Condition),
+) (stored bool, err error) {
+	var urgent bool
+	was := set.Status
+	status.Conditions, urgent = pass.Conditions(was.Conditions, conditionFields, change)
+	_, count := ordinals(set)
+	wanted := int32(count)
+	done := status.Replicas == wanted && status.UpdatedReplicas == wanted && status.AvailableReplicas == wanted
+	named := status.CurrentRevision != was.CurrentRevision || status.UpdateRevision != was.UpdateRevision
+	urgent = urgent || done || named || status.ObservedGeneration != was.ObservedGeneration
+	return p.WriteStatus(ctx, withStatus(set, was), withStatus(set, *status), urgent)
+}
+
+// withStatus returns a StatefulSet with the name, UID and version of set, and a status.
+func withStatus(set *appsv1.StatefulSet, status appsv1.StatefulSetStatus) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: set.Namespace, Name: set.Name, UID: set.UID, ResourceVersion: set.ResourceVersion,
-	}, Status: set.Status}
-	after := before.DeepCopy()
-	after.Status = *status
-	return p.WriteStatus(ctx, before, after, urgent)
+	}, Status: status}
 }
 
 // conditionFields says where the fields of a condition are.

@@ -160,8 +160,8 @@ func TestHeldAndLost(t *testing.T) {
 		set := web(partition(1))
 		f := given(set, pod(0, "z", crashing), pod(1, "b"), pod(2, "b"))
 		f.lost = map[string]bool{"web-z": lost}
-		if p := mustPlan(t, f); (len(p.deletes) == 0) != lost {
-			t.Errorf("lost: %v, %d deletes", lost, len(p.deletes))
+		if p := mustPlan(t, f); (len(p.Deletes) == 0) != lost {
+			t.Errorf("lost: %v, %d deletes", lost, len(p.Deletes))
 		}
 	}
 }

@@ -19,7 +19,7 @@
 //
 // expect are the invariants, any of which will do (docs/invariants.md). There may be several pairs of before and after.
 // Lines are compared as they are, tabs included. "world: overlapping" runs the seeds in another kind of world
-// (seeds_test.go), "trouble: deny" with something that goes wrong for longer. A last section "-- scenario --" is a
+// (seeds_test.go), "trouble: deny" with something that goes wrong for longer. A section "-- scenario --" is a
 // script of package scenario, for a fault that chance finds too seldom; then no seeds are run.
 //
 // What may not come in: invariants (they are package check's), faults of the surroundings (packages sim and fault).

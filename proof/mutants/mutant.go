@@ -47,9 +47,9 @@ func Parse(name string, data []byte) (*Mutant, error) {
 	if err := m.parseComment(string(archive.Comment)); err != nil {
 		return nil, fmt.Errorf("mutant %s: %w", name, err)
 	}
-	if n := len(archive.Files) - 1; n > 0 && archive.Files[n].Name == "scenario" {
-		m.Script = string(archive.Files[n].Data)
-		archive.Files = archive.Files[:n]
+	if i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "scenario" }); i > 0 {
+		m.Script = string(txtar.Format(&txtar.Archive{Comment: archive.Files[i].Data, Files: archive.Files[i+1:]}))
+		archive.Files = archive.Files[:i]
 	}
 	for i := 0; i < len(archive.Files); i += 2 {
 		file, ok := strings.CutPrefix(archive.Files[i].Name, "before ")
