@@ -232,6 +232,29 @@ func TestALabelThatIsTaken(t *testing.T) {
 	}
 }
 
+// TestLabelsThatAreEqual: a user gives a revision the label of another one, and two names without a label end alike.
+func TestLabelsThatAreEqual(t *testing.T) {
+	ds, tail := agent("agent:2"), strings.Repeat("x", 63)
+	ours, planted := revisionOf(t, ds, "agent:2", 2), revisionOf(t, ds, "agent:1", 1)
+	planted.Name, planted.UID = "planted", "planted-uid"
+	planted.Labels["controller-revision-hash"] = ours.Labels["controller-revision-hash"]
+	one, two := revisionOf(t, ds, "agent:3", 3), revisionOf(t, ds, "agent:4", 4)
+	one.Name, one.UID, two.Name, two.UID = "a"+tail, "one-uid", "b"+tail, "two-uid"
+	delete(one.Labels, "controller-revision-hash")
+	delete(two.Labels, "controller-revision-hash")
+	s := newServer(t, ds, ours, planted, one, two)
+	if _, _, err := pass(t.Context(), newLog(s), s.parent()); !errors.Is(err, history.ErrStale) {
+		t.Errorf("%v, want a fresh pass", err)
+	}
+	labels := map[string]string{}
+	for name, o := range s.stored() {
+		labels[o.Labels["controller-revision-hash"]] = name
+	}
+	if len(labels) != 4 || labels["planted"] != "planted" || labels[ours.Labels["controller-revision-hash"]] != ours.Name {
+		t.Errorf("%v", labels)
+	}
+}
+
 // withDuplicate has agent:1 recorded twice (kubernetes#111280).
 func withDuplicate(t *testing.T) (*server, *history.Log, *revision.Duplicate, *history.Verdict) {
 	t.Helper()

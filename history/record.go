@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -123,11 +122,16 @@ func (l *Log) merge(
 // versions that the verdict knows, and the next pass does the rest. If another revision has the label, children could
 // not tell the two apart, so the UID makes it unique.
 func (l *Log) label(ctx context.Context, parent client.Object, v *Verdict) error {
+	taken := map[string]bool{}
+	for _, r := range v.Entries {
+		taken[r.Hash] = true
+	}
 	for _, r := range v.Relabel {
 		named := r
-		if slices.ContainsFunc(v.Entries, func(other revision.Revision) bool { return other.Hash == revision.LabelValue(r.Name) }) {
+		if taken[revision.LabelValue(r.Name)] {
 			named.Name += "-" + string(r.UID)
 		}
+		taken[revision.LabelValue(named.Name)] = true
 		if _, err := l.Change(ctx, parent, r, Change{Labels: l.HashLabels(named)}); err != nil {
 			return err
 		}

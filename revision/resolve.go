@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -61,7 +62,8 @@ type Resolution struct {
 	Number int64
 	// Stamp is what the update revision must be stamped with; equal to its own stamp if nothing is to be written.
 	Stamp Stamp
-	// Relabel lists revisions that have no hash label; each gets [LabelValue] of its name.
+	// Relabel lists revisions that have no hash label, or the label of another revision with other content. Each gets
+	// [LabelValue] of its name.
 	Relabel []Revision
 	// Duplicates lists revisions whose content another one has too. Children that carry the duplicate's label are
 	// relabelled to Of before the duplicate is deleted, and no other children are (kubernetes#111280).
@@ -128,7 +130,9 @@ func Resolve(parent ParentState, revisions []Revision, answers Answers, ask bool
 		res.Reason = fmt.Sprintf("revision %s claims to be what the parent asks for, and differs in fields that could be defaults", stamped.Name)
 		return res, nil
 	}
-	live := dedupe(readable(all, res), stamped, res)
+	readable := readable(all, res)
+	res.Relabel = append(res.Relabel, ambiguous(readable)...)
+	live := dedupe(readable, stamped, res)
 	update, rule := find(parent, live, answers)
 	if stamped != nil {
 		update, rule = stamped, proof
@@ -200,6 +204,32 @@ func readable(all []Revision, res *Resolution) []Revision {
 		}
 	}
 	return live
+}
+
+// ambiguous returns the revisions whose hash label another revision with other content has, so that a child with that
+// label may come from either. The revision that has the hash in its name keeps it, if there is only one: a user has
+// written the label of the others. live has only readable revisions.
+func ambiguous(live []Revision) []Revision {
+	same := map[string][]Revision{}
+	for _, r := range live {
+		if r.Hash != "" {
+			same[r.Hash] = append(same[r.Hash], r)
+		}
+	}
+	var out []Revision
+	for _, r := range live {
+		named := func(r Revision) bool { return strings.HasSuffix(r.Name, "-"+r.Hash) || r.Hash == LabelValue(r.Name) }
+		clashes, keeps := false, named(r)
+		for _, other := range same[r.Hash] {
+			if other.UID != r.UID && !duplicates(r.Snapshot, other.Snapshot) {
+				clashes, keeps = true, keeps && !named(other)
+			}
+		}
+		if clashes && !keeps {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // dedupe keeps one revision of each content: the newest, unless an older one carries the proof of rule E0. all is
