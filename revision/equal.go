@@ -71,6 +71,12 @@ func duplicates(a, b *Snapshot) bool {
 	return rule == RuleBytes || rule == RuleNormal && a.Known() && b.Known()
 }
 
+// differ reports whether two snapshots certainly hold different content. It is false if today's type does not have all
+// fields of one of them.
+func differ(a, b *Snapshot) bool {
+	return !a.partial && !b.partial && a.Known() && b.Known() && Compare(a, b) == RuleNone
+}
+
 // Known reports whether today's type has all fields of s. Of one that has others, what is restored from it is a part.
 func (s *Snapshot) Known() bool {
 	normal, err := s.normal()

@@ -221,7 +221,7 @@ func ambiguous(live []Revision) []Revision {
 		named := func(r Revision) bool { return strings.HasSuffix(r.Name, "-"+r.Hash) || r.Hash == LabelValue(r.Name) }
 		clashes, keeps := false, named(r)
 		for _, other := range same[r.Hash] {
-			if other.UID != r.UID && !duplicates(r.Snapshot, other.Snapshot) {
+			if other.UID != r.UID && differ(r.Snapshot, other.Snapshot) {
 				clashes, keeps = true, keeps && !named(other)
 			}
 		}
