@@ -57,7 +57,7 @@ func (r *reconciler[P]) completed(p *pass.Pass, c creation) client.Object {
 	return r.made(p.Parent.(P), want{c.rule, c.object}, c.revision)
 }
 
-// try asks whether admission leaves new children as they are.
+// try asks whether admission leaves new children unchanged.
 func (r *reconciler[P]) try(ctx context.Context, p *pass.Pass, plan *plan, strange bool) error {
 	c, found := plan.sample()
 	if !found {

@@ -25,7 +25,7 @@ func (r *reconciler[P]) pass(ctx context.Context, p *pass.Pass) error {
 	return r.row(ctx, p, o).Run(ctx, p)
 }
 
-// row is what follows once everything is read.
+// row returns the steps that follow the reads.
 func (r *reconciler[P]) row(ctx context.Context, p *pass.Pass, o *observed) pass.Row[*plan] {
 	return pass.Row[*plan]{
 		Log: r.log, Entries: o.entries, Limit: r.limit(o.parent.(P)), Children: o.families,

@@ -78,7 +78,7 @@ type owned struct {
 type plan struct {
 	pass.Work[creation, deletion]
 
-	// from is what it was made from.
+	// from are the facts of the plan.
 	from    facts
 	applies []application
 	rollout rollout.Plan

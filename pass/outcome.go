@@ -35,11 +35,11 @@ func OutcomeUnknown(err error) bool {
 	return true
 }
 
-// OverQuota reports whether a quota has no room for what a request creates. The API has no reason for that, so the
-// message decides: an API server with other words makes it false.
+// OverQuota reports whether a quota has no room for the object of a create request. The API has no reason for that, so
+// the message decides. A webhook or a policy that mentions a quota has its own words before it.
 func OverQuota(err error) bool {
 	return apierrors.IsForbidden(err) &&
-		(strings.Contains(err.Error(), "exceeded quota") || strings.Contains(err.Error(), "status unknown for quota"))
+		(strings.Contains(err.Error(), "forbidden: exceeded quota: ") || strings.Contains(err.Error(), "forbidden: status unknown for quota: "))
 }
 
 // AsNamespaceTerminating turns the error of a create in a terminating namespace into one that wraps

@@ -60,6 +60,7 @@ func TestOverQuota(t *testing.T) {
 		"an exhausted quota":     {fmt.Errorf("create: %w", apierrors.NewForbidden(pods, "web", errors.New("exceeded quota: few"))), true},
 		"a quota without counts": {apierrors.NewForbidden(pods, "web", errors.New("status unknown for quota: few")), true},
 		"a policy":               {apierrors.NewForbidden(pods, "web", errors.New("denied by a policy")), false},
+		"a policy about quotas":  {apierrors.NewForbidden(pods, "web", errors.New("a webhook denied the request: exceeded quota: see the wiki")), false},
 		"a validation error":     {apierrors.NewBadRequest("exceeded quota"), false},
 	} {
 		if got := pass.OverQuota(c.err); got != c.want {

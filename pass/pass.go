@@ -39,9 +39,15 @@ type Pass struct {
 // RequeueAfter asks for another pass after a time, even if no event comes. The earliest one counts; zero asks for
 // nothing. It is kept when the pass fails.
 func (p *Pass) RequeueAfter(after time.Duration) {
-	if after > 0 && (p.requeueAfter == 0 || after < p.requeueAfter) {
-		p.requeueAfter = after
+	p.requeueAfter = Soonest(p.requeueAfter, after)
+}
+
+// Soonest returns the shorter of two delays, of which zero means never.
+func Soonest(a, b time.Duration) time.Duration {
+	if b > 0 && (a == 0 || b < a) {
+		return b
 	}
+	return a
 }
 
 // NoteConflict notes that another writer has changed or deleted an object before a write of this pass, which is no

@@ -2,12 +2,10 @@ package pass
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/cairn-dev/cairn/ownership"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // This file refuses a parent that needs an edit first.
@@ -23,6 +21,17 @@ type RefusedError struct {
 // Refusef returns a [RefusedError] that is not retried.
 func Refusef(reason, format string, args ...any) error {
 	return &RefusedError{Reason: reason, Err: fmt.Errorf(format, args...)}
+}
+
+// Selector returns a selector that selects something. The error is a [RefusedError]; the API server accepts no object
+// with another selector.
+func Selector(s *metav1.LabelSelector) (labels.Selector, error) {
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil || selector.Empty() {
+		return nil, Refusef("SelectingAll",
+			"spec.selector is empty and selects all pods, or is not valid; a valid selector that is not empty is required")
+	}
+	return selector, nil
 }
 
 // Error is the message of the condition.
@@ -42,8 +51,8 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 func (c *Controller) refused(ctx context.Context, p *Pass, why *RefusedError) error {
 	p.Warn(nil, why.Reason, "Reconcile", "%v", why)
 	err := c.Refused(ctx, p, why)
-	if errors.Is(err, ownership.ErrStale) || !why.Retry {
-		return err
+	if why.Retry {
+		return Finished(why, err)
 	}
-	return errors.Join(why, err)
+	return err
 }

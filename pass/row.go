@@ -31,9 +31,7 @@ type Work[C, D any] struct {
 
 // LookAgain asks for another pass after a time, unless the plan asks for an earlier one. Zero asks for nothing.
 func (w *Work[C, D]) LookAgain(after time.Duration) {
-	if after > 0 && (w.Again == 0 || after < w.Again) {
-		w.Again = after
-	}
+	w.Again = Soonest(w.Again, after)
 }
 
 // Writes reports whether the plan creates or deletes a child, so that it must not rest on a stale cache.
@@ -77,11 +75,10 @@ func (w Row[P]) Run(ctx context.Context, p *Pass) error {
 	if err != nil {
 		return err
 	}
-	plan, err := w.Plan(recorded, recorded.Update == nil)
+	plan, altered, err := w.plan(ctx, recorded)
 	if err != nil {
 		return err
 	}
-	plan, altered := w.try(ctx, recorded, plan)
 	p.RequeueAfter(plan.again())
 	if err := w.confirmFor(ctx, p, recorded, plan); err != nil {
 		return err
@@ -97,33 +94,29 @@ func (w Row[P]) Run(ctx context.Context, p *Pass) error {
 	if IsStale(err) || !stored {
 		return err // the status that the API server has may name other revisions, and so may children that the pass did not read
 	}
-	return errors.Join(err, recorded.Truncate(ctx, p, w.Log, w.live(named...), w.Limit, w.confirm))
+	return errors.Join(err, recorded.Truncate(ctx, p, w.Log, Live(w.Children, named...), w.Limit, w.confirm))
 }
 
-// try asks, before it creates or replaces children, whether admission leaves new children unchanged. A child whose
-// label names no revision may be a new one. If admission alters children, the returned plan replaces none, and the
-// error is the reason.
-func (w Row[P]) try(ctx context.Context, recorded *Recorded, plan P) (P, error) {
-	if !plan.Writes() {
-		return plan, nil
+// plan plans, and asks before a creation or a replacement whether admission leaves new children unchanged. A child
+// whose label names no revision may be a new one. If admission alters children, the plan replaces none, and altered is
+// the reason. err ends the pass.
+func (w Row[P]) plan(ctx context.Context, recorded *Recorded) (plan P, altered, err error) {
+	plan, err = w.Plan(recorded, recorded.Update == nil)
+	if err != nil || !plan.Writes() {
+		return plan, nil, err
 	}
 	known := recorded.Entries
 	if recorded.Update != nil {
 		known = append(slices.Clip(known), *recorded.Update)
 	}
-	altered := w.Try(ctx, plan, slices.ContainsFunc(w.Children, func(f Family) bool { return f.strange(known) }))
+	altered = w.Try(ctx, plan, slices.ContainsFunc(w.Children, func(f Family) bool { return f.strange(known) }))
 	if altered == nil {
-		return plan, nil
+		return plan, nil, nil
 	}
-	held, err := w.Plan(recorded, true)
-	if err != nil {
+	if plan, err = w.Plan(recorded, true); err == nil && Lost(altered) {
 		plan.createNone()
-		return plan, err
 	}
-	if Lost(altered) {
-		held.createNone()
-	}
-	return held, altered
+	return plan, altered, err
 }
 
 // confirmFor compares the children with the API server and, before a deletion, the revisions that they come from.
@@ -134,7 +127,7 @@ func (w Row[P]) confirmFor(ctx context.Context, p *Pass, recorded *Recorded, pla
 	if err := w.confirm(ctx); err != nil || !plan.deletes() {
 		return err
 	}
-	return recorded.Complete(ctx, p, w.Log, w.live())
+	return recorded.Complete(ctx, p, w.Log, Live(w.Children))
 }
 
 func (w Row[P]) confirm(ctx context.Context) error {
@@ -146,13 +139,12 @@ func (w Row[P]) confirm(ctx context.Context) error {
 	return nil
 }
 
-// live are the revisions that something depends on: those that children name, terminating ones included, and more.
-func (w Row[P]) live(more ...string) revision.InUse { return Live(w.Children, more...) }
-
-// Live are the revisions that children name, terminating ones included, and more.
+// Live returns the revisions that something depends on: those that children name, terminating children included, and
+// more.
 func Live(children []Family, more ...string) revision.InUse {
+	more = slices.Clip(more)
 	for _, f := range children {
-		more = append(slices.Clip(more), f.revisions()...)
+		more = append(more, f.revisions()...)
 	}
 	return revision.NewInUse(more...)
 }

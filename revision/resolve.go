@@ -218,11 +218,10 @@ func ambiguous(live []Revision) []Revision {
 	}
 	var out []Revision
 	for _, r := range live {
-		named := func(r Revision) bool { return strings.HasSuffix(r.Name, "-"+r.Hash) || r.Hash == LabelValue(r.Name) }
-		clashes, keeps := false, named(r)
+		clashes, keeps := false, r.named()
 		for _, other := range same[r.Hash] {
 			if other.UID != r.UID && differ(r.Snapshot, other.Snapshot) {
-				clashes, keeps = true, keeps && !named(other)
+				clashes, keeps = true, keeps && !other.named()
 			}
 		}
 		if clashes && !keeps {
@@ -230,6 +229,11 @@ func ambiguous(live []Revision) []Revision {
 		}
 	}
 	return out
+}
+
+// named reports whether the name of a revision holds its hash.
+func (r Revision) named() bool {
+	return strings.HasSuffix(r.Name, "-"+r.Hash) || r.Hash == LabelValue(r.Name)
 }
 
 // dedupe keeps one revision of each content: the newest, unless an older one carries the proof of rule E0. all is

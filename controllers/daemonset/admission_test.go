@@ -3,6 +3,7 @@ package daemonset
 // What admission makes of pods: whatever it takes away, no pod that serves is replaced again and again.
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/internal/fakeserver"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 func TestAdmissionThatChangesPods(t *testing.T) {
@@ -122,4 +124,31 @@ func (s *server) current() string {
 		s.t.Fatalf("%d revisions, %v", len(list.Items), err)
 	}
 	return list.Items[0].Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
+}
+
+// TestAPlanThatFailsEndsThePass: admission alters new pods, and the plan that replaces none cannot be made. The first
+// plan, which deletes a pod, is not carried out.
+func TestAPlanThatFailsEndsThePass(t *testing.T) {
+	w := newWorld(t, append(three(rolling(1, 0)), pod("n1", hashOld), pod("n2", hashOld), pod("n3", hashOld))...)
+	p, failed := w.r.NewPass(w.ds()), errors.New("the cache cannot be read")
+	selector, err := pass.Selector(w.ds().Spec.Selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := w.r.gather(t.Context(), p, w.ds(), selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := w.r.row(p, o)
+	usual := row.Plan
+	row.Plan = func(recorded *pass.Recorded, hold bool) (*plan, error) {
+		if hold {
+			return nil, failed
+		}
+		return usual(recorded, hold)
+	}
+	row.Try = func(context.Context, *plan, bool) error { return &pass.AlteredError{What: "its label is gone"} }
+	if err := row.Run(t.Context(), p); !errors.Is(err, failed) || len(w.WritesTo("Pod")) != 0 {
+		t.Errorf("%v, and it wrote %v", err, w.WritesTo("Pod"))
+	}
 }

@@ -5,7 +5,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cairn-dev/cairn/history"
@@ -36,10 +35,9 @@ type Reconciler struct {
 // pass is one pass over a DaemonSet that exists.
 func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	ds := asDaemonSet(p.Parent)
-	selector, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
-	if err != nil || selector.Empty() {
-		return pass.Refusef("SelectingAll",
-			"spec.selector is empty and selects all pods, or is not valid; a valid selector that is not empty is required")
+	selector, err := pass.Selector(ds.Spec.Selector)
+	if err != nil {
+		return err
 	}
 	o, err := r.gather(ctx, p, ds, selector)
 	if err != nil {
@@ -48,7 +46,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	return r.row(p, o).Run(ctx, p)
 }
 
-// row is what follows once everything is read.
+// row returns the steps that follow the reads.
 func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 	return pass.Row[*plan]{
 		Log: r.log, Entries: o.entries, Collisions: o.ds.Status.CollisionCount, Limit: o.ds.Spec.RevisionHistoryLimit,
@@ -74,7 +72,7 @@ func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 	}
 }
 
-// try asks whether admission leaves the pods of the update revision as they are.
+// try asks whether admission leaves pods of the update revision unchanged.
 func (r *Reconciler) try(ctx context.Context, p *pass.Pass, f facts, strange bool) error {
 	if f.hash == "" {
 		return nil

@@ -59,13 +59,13 @@ func (f *facts) before() (last, seen map[string]types.UID) {
 type plan struct {
 	pass.Work[creation, deletion]
 
-	// from is what it was made from.
+	// from are the facts of the plan.
 	from facts
 	// rollout is the plan of the rolling update; its steps are among creates and deletes already.
 	rollout rollout.Plan
 	// counts are the counters of the status.
 	counts counts
-	// paused is a failed pod that is not replaced yet, by its node. It is empty if there is none.
+	// paused are the nodes whose failed pod is not replaced yet, and why.
 	paused []rollout.Wait
 }
 

@@ -5,7 +5,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cairn-dev/cairn/history"
@@ -40,10 +39,9 @@ type Reconciler struct {
 // pass is one pass over a StatefulSet that exists.
 func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	set := asStatefulSet(p.Parent)
-	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
-	if err != nil || selector.Empty() {
-		return pass.Refusef("SelectingAll",
-			"spec.selector is empty and selects all pods, or is not valid; a valid selector that is not empty is required")
+	selector, err := pass.Selector(set.Spec.Selector)
+	if err != nil {
+		return err
 	}
 	if _, _, err := strategyOf(set); err != nil {
 		return pass.Refusef("InvalidStrategy", "%w", err)
@@ -55,7 +53,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	return r.row(p, o).Run(ctx, p)
 }
 
-// row is what follows once everything is read.
+// row returns the steps that follow the reads.
 func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 	return pass.Row[*plan]{
 		Log: r.log, Entries: o.entries, Collisions: o.set.Status.CollisionCount, Limit: o.set.Spec.RevisionHistoryLimit,
@@ -64,7 +62,6 @@ func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 			return r.rename(ctx, p, o, from.Name, to.Name)
 		},
 		Plan: func(recorded *pass.Recorded, hold bool) (*plan, error) {
-			o.entries = recorded.Entries
 			f, err := r.facts(o, recorded)
 			if err != nil {
 				return nil, err
@@ -89,7 +86,7 @@ func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 	}
 }
 
-// try asks whether admission leaves the pods of the update revision as they are.
+// try asks whether admission leaves pods of the update revision unchanged.
 func (r *Reconciler) try(ctx context.Context, p *pass.Pass, f facts, strange bool) error {
 	if f.update.template == nil {
 		return nil

@@ -148,8 +148,8 @@ func (o *observed) lost(recorded *pass.Recorded) map[string]bool {
 func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) {
 	f := facts{set: o.set, pods: o.pods, conflicting: o.conflicting, claims: o.claims, now: r.Clock.Now(), lost: o.lost(recorded)}
 	if recorded.Update == nil {
-		f.update = sourceIn(o.entries, cmp.Or(o.set.Status.UpdateRevision, nameOf(recorded.Newest(pass.Live(o.children), o.genuine))))
-		f.current = currentOf(o.set, o.entries, f.update)
+		f.update = sourceIn(recorded.Entries, cmp.Or(o.set.Status.UpdateRevision, nameOf(recorded.Newest(pass.Live(o.children), o.genuine))))
+		f.current = currentOf(o.set, recorded.Entries, f.update)
 		return f, nil
 	}
 	snapshot := recorded.Update.Snapshot
@@ -163,7 +163,7 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 	}
 	f.update = source{name: recorded.Update.Name, template: template}
 	f.pause = func(pod string) pass.Wait { return o.pause(f.update.name, pod) }
-	f.current = currentOf(o.set, o.entries, f.update)
+	f.current = currentOf(o.set, recorded.Entries, f.update)
 	return f, nil
 }
 

@@ -43,7 +43,7 @@ type facts struct {
 type plan struct {
 	pass.Work[creation, deletion]
 
-	// from is what it was made from.
+	// from are the facts of the plan.
 	from facts
 	// claims are to be created for pods that wait for them, owners are to be set on claims, identities on pods.
 	claims     []*corev1.PersistentVolumeClaim

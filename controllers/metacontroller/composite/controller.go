@@ -198,9 +198,9 @@ func (r *reconciler) carryOut(ctx context.Context, o *gathered, d *decision) (ag
 		err = notPruned(r.recorder.prune(ctx, o, d))
 	}
 	if d.plan.writes() {
-		again = soonest(again, settleTime)
+		again = pass.Soonest(again, settleTime)
 	}
-	return soonest(again, d.plan.again), err
+	return pass.Soonest(again, d.plan.again), err
 }
 
 // removeFinalizer removes the finalizer of a parent whose finalize hook is done.

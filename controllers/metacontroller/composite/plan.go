@@ -150,11 +150,3 @@ func (p *plan) strandedMessage() string {
 	return fmt.Sprintf("%s %s held by partition or paused, %s; %s. To go on, restore that ControllerRevision, "+
 		"or lower partition and end the pause so that the newest revision takes its place", who, does, at, left)
 }
-
-// soonest returns the shorter of two delays, of which zero means never.
-func soonest(a, b time.Duration) time.Duration {
-	if a == 0 || b > 0 && b < a {
-		return b
-	}
-	return a
-}

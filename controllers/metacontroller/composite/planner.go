@@ -12,6 +12,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/metacontroller"
+	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/rollout"
 )
 
@@ -232,7 +233,7 @@ func (p *planner) count(child, newest *unstructured.Unstructured, h health) bool
 
 // lookAgain asks for a requeue after a time, unless there is one earlier. Zero asks for nothing.
 func (p *planner) lookAgain(after time.Duration) {
-	p.again = soonest(p.again, after)
+	p.again = pass.Soonest(p.again, after)
 }
 
 // roll plans the next steps of every set.

@@ -65,7 +65,7 @@ func (r *reporter) report(ctx context.Context, o *gathered, d *decision) (time.D
 		every = contestedEvery
 	}
 	if early := m.at.Add(every).Sub(r.Clock.Now()); early > 0 && !urgent {
-		return soonest(again, early), nil // also for a hook that counts its calls: each write would cause a call
+		return pass.Soonest(again, early), nil // also for a hook that counts its calls: each write would cause a call
 	}
 	if _, err := r.writeStatus(ctx, o, d, wantedStatus); err != nil {
 		return 0, err
@@ -73,7 +73,7 @@ func (r *reporter) report(ctx context.Context, o *gathered, d *decision) (time.D
 	if o.log != nil {
 		r.reportUnreadable(o)
 	}
-	return soonest(again, o.memory.version.again()), nil
+	return pass.Soonest(again, o.memory.version.again()), nil
 }
 
 // statusFor returns the status that a parent is to have: see statusOf. said is the hook's part of it.
